@@ -1,9 +1,9 @@
-//! The lab's one clock.
+//! Clock of the lab.
 
 use asymq_core::units::{Duration, Instant};
 use std::sync::OnceLock;
 
-/// Monotonic time since the process first asked.
+/// Monotonic time since the first call.
 pub(crate) fn now() -> Instant {
     static EPOCH: OnceLock<std::time::Instant> = OnceLock::new();
     let epoch = EPOCH.get_or_init(std::time::Instant::now);

@@ -1,4 +1,4 @@
-//! UDP: the probe that measures queueing delay, and constant-rate bursts.
+//! UDP: probes that measure queueing delay, and bursts at a constant rate.
 
 use crate::error::{Context as _, LabError};
 use crate::plan::{BURST_PORT, HOME, PROBE_PORT, Plan, SERVER};
@@ -18,11 +18,10 @@ const HEADERS: u32 = 28;
 /// IP bytes of a probe packet.
 pub(crate) const PROBE_PACKET: u32 = 64;
 
-/// The UDP of a run.
 pub(crate) struct Datagrams {
     probe: Option<Probe>,
     bursts: Vec<Burst>,
-    /// Receivers of bursts: bound, so that nobody answers that they are not, and never read.
+    /// Receivers of bursts, bound so that no host answers "port unreachable"; never read.
     _sinks: Vec<UdpSocket>,
 }
 
@@ -30,20 +29,20 @@ struct Probe {
     client: UdpSocket,
     server: UdpSocket,
     interval: Duration,
-    /// Delays of the way up and the way down without a queue.
+    /// Delays up and down without a queue.
     base: [Duration; 2],
     sent: u64,
     delays: [Histogram; 2],
     round_trips: Histogram,
 }
 
-/// Queueing delays of the probe, in ms.
+/// Queueing delays of the probe in ms.
 pub(crate) struct ProbeSeen {
     /// By direction.
     pub(crate) delays: [Percentiles; 2],
-    /// Both together.
+    /// Sum of both directions.
     pub(crate) round_trips: Percentiles,
-    /// Share of these that is late.
+    /// Share of late round trips.
     pub(crate) late: f64,
 }
 
@@ -55,7 +54,7 @@ struct Burst {
 }
 
 impl Datagrams {
-    /// Opens every socket in its namespace; nothing is sent yet.
+    /// Opens every socket in its namespace. Sends nothing yet.
     pub(crate) fn open(
         scenario: &Scenario,
         plan: &Plan,
@@ -69,7 +68,7 @@ impl Datagrams {
                 client: at_home(plan.probe.home_port)?,
                 server: at_server(PROBE_PORT)?,
                 interval,
-                // The path's halves of the round trip.
+                // Half of the round trip each.
                 base: [
                     plan.probe.rtt / 2 + scenario.up.tx_time(PROBE_PACKET),
                     plan.probe.rtt.saturating_sub(plan.probe.rtt / 2)
@@ -111,7 +110,7 @@ impl Datagrams {
         })
     }
 
-    /// Sends until the window ends or the run is halted, and returns what the probe saw.
+    /// Sends until the window ends or the run is halted. Returns the probe's delays.
     pub(crate) fn run(
         mut self,
         window: Window,
@@ -166,7 +165,7 @@ impl Datagrams {
 }
 
 impl Probe {
-    /// Sends what is due; returns when the next is.
+    /// Sends due probes. Returns the time of the next one.
     fn send(&mut self, window: Window, now: Instant) -> io::Result<Instant> {
         loop {
             let due = window.start + self.interval * self.sent;
@@ -181,7 +180,7 @@ impl Probe {
         }
     }
 
-    /// Sends back what has come to the server, with the time at which it left home and the time now.
+    /// Returns probes that reached the server, with the time now.
     fn turn(&mut self, window: Window) -> io::Result<()> {
         let mut packet = [0; PROBE_PACKET as usize];
         while let Some((len, from)) = unless_full(self.server.recv_from(&mut packet))? {
@@ -214,12 +213,11 @@ impl Probe {
     }
 }
 
-/// An instant in a packet.
 fn stamp(at: Instant) -> [u8; 8] {
     at.saturating_since(Instant::ZERO).as_nanos().to_be_bytes()
 }
 
-/// Instants at which a probe left home and, on its way back, the server.
+/// Times at which a probe left home and the server.
 fn stamps(packet: &[u8; PROBE_PACKET as usize]) -> [Instant; 2] {
     [0, 8].map(|at| {
         let nanos = packet[at..at + 8].try_into().expect("eight bytes");
@@ -228,7 +226,7 @@ fn stamps(packet: &[u8; PROBE_PACKET as usize]) -> [Instant; 2] {
 }
 
 impl Burst {
-    /// Sends what is due; returns when the next is, if there is one.
+    /// Sends due packets. Returns the time of the next one.
     fn send(
         &mut self,
         window: Window,
@@ -253,7 +251,7 @@ impl Burst {
     }
 }
 
-/// The value; nothing if there was no room or nothing waited, as befits a datagram.
+/// `None` if a datagram found no room, or none is waiting.
 fn unless_full<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

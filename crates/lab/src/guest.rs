@@ -1,4 +1,4 @@
-//! The lab inside a guest of qemu, under another kernel than this machine's.
+//! The lab in a qemu guest with another kernel.
 
 use crate::error::{Context as _, LabError};
 use asymq_scenario::{Report, Scenario};
@@ -6,27 +6,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, io, process};
 
-/// Scripts that boot the guest and run in it first. scripts/kernel-test uses them too.
+/// Boot script and init of the guest, also used by scripts/kernel-test.
 const BOOT: &str = include_str!("../guest/boot");
 const INIT: &str = include_str!("../guest/init");
 
 /// A kernel to boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {
-    /// Its image, `boot/vmlinuz-VERSION` with `lib/modules/VERSION` beside `boot`; or the folder of both.
+    /// Image `boot/vmlinuz-VERSION` with `lib/modules/VERSION` beside `boot`, or the folder of both.
     pub kernel: PathBuf,
-    /// Modules to load that are not among its own, in this order. A plugin of tc's beside one is used.
+    /// Additional modules to load, in this order. A tc plugin beside one is used.
     pub modules: Vec<PathBuf>,
 }
 
-/// Runs a scenario in a guest, whose clock counts instructions: what else this machine does changes
-/// nothing that is measured.
+/// Runs a scenario in a guest whose clock counts instructions, so that this machine's load does not affect results.
 ///
 /// # Errors
 /// The guest does not start, or its lab fails.
 pub fn run_in_guest(guest: &Guest, scenario: &Scenario, series: bool) -> Result<Report, LabError> {
     const BOOT_SECONDS: u64 = 300;
-    // A guest is slower than its clock where much happens.
+    // Maximum real time per second of the guest's clock.
     const SECONDS_PER_SECOND: f64 = 20.0;
     let folder = Folder::new().during("making a folder for the guest")?;
     let write = |name: &str, text: &str| fs::write(folder.0.join(name), text);
@@ -55,7 +54,7 @@ pub fn run_in_guest(guest: &Guest, scenario: &Scenario, series: bool) -> Result<
             .map_err(io::Error::from)
             .during("reading the guest's report");
     }
-    // What its lab says, or whoever did not get so far; the last lines tell.
+    // The guest's errors first; otherwise the last lines of its output.
     let said = [
         read("errors"),
         String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -82,7 +81,7 @@ pub fn run_in_guest(guest: &Guest, scenario: &Scenario, series: bool) -> Result<
     })
 }
 
-/// Commands of the guest, which has this machine's files below `/mnt` and shares `/run/out`.
+/// Shell commands of the guest, which sees this machine's files below `/mnt` and shares `/run/out`.
 fn command(guest: &Guest, series: bool) -> io::Result<String> {
     let quoted = |path: &Path| -> io::Result<String> {
         let path = fs::canonicalize(path).map_err(|error| {
@@ -103,7 +102,7 @@ fn command(guest: &Guest, series: bool) -> io::Result<String> {
         }
     }
     let own = quoted(&env::current_exe()?)?;
-    // Where the clock counts instructions, it leaps while a page of the program is read.
+    // Reads the program first: page faults would advance the counted clock.
     text += &format!("cat {own} >/dev/null\n");
     let series = if series { " --series" } else { "" };
     text += &format!(
@@ -112,7 +111,7 @@ fn command(guest: &Guest, series: bool) -> io::Result<String> {
     Ok(text)
 }
 
-/// A folder of this process's that goes with it.
+/// A temporary folder, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -1,8 +1,8 @@
-//! A stop before the end of a run.
+//! Stops a run early.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set when the caller asks to stop, or when a part of the run has failed.
+/// Set if the caller requests a stop, or a part of the run failed.
 #[derive(Debug)]
 pub(crate) struct Halt<'a> {
     asked: &'a AtomicBool,
@@ -25,7 +25,7 @@ impl<'a> Halt<'a> {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Runs one part of a run. If it fails, or panics, the other parts end too.
+    /// Runs one part of a run. Its failure or panic stops the other parts.
     pub(crate) fn guard<T, E>(&self, part: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let unless_well = FailOnDrop(&self.failed);
         let result = part();

@@ -1,4 +1,4 @@
-//! Measurements of a run's links and queues.
+//! Measurements of links and queues.
 
 use crate::flows::FlowSeen;
 use crate::window::{INTERVAL, Window};
@@ -12,40 +12,36 @@ use asymq_links::Schedule;
 use asymq_scenario::{Fates, Percentiles};
 use std::collections::BTreeMap;
 
-/// Traffic of one link, read from its meters at the window's instants.
+/// Traffic of one link, read from its meters.
 pub(crate) struct LinkMeter {
     schedule: Schedule,
     window: Window,
-    /// Traffic up to the latest interval's end.
+    /// Traffic until the end of the last interval.
     carried: PerClass<Counter>,
-    /// At the end of warm-up and of the run; what was carried, and the meters.
+    /// Carried traffic and meters at the end of warm-up, and at the end.
     before: (PerClass<Counter>, Meters),
     after: (PerClass<Counter>, Meters),
     sojourns: Histogram,
-    /// All bytes and those of TCP data, in every interval.
+    /// Bytes of all traffic and of TCP data per interval.
     intervals: Vec<[u64; 2]>,
-    /// Packets that wait at the end of every interval.
+    /// Packets waiting at the end of every interval.
     backlog: Vec<u32>,
 }
 
-/// A queue after warm-up.
 #[derive(Debug, PartialEq)]
 pub(crate) struct QueueSeen {
     pub(crate) fates: Fates,
     pub(crate) sojourn_ms: Percentiles,
-    /// Pure ACKs that were kept beside a later one, as shares of those sent and filtered; empty where nothing counts
-    /// them.
+    /// ACKs kept beside a later one, as shares of sent and filtered ACKs, by rule.
     pub(crate) unfiltered: BTreeMap<String, f64>,
-    /// Packets that waited at the end of every interval of the run.
+    /// Packets waiting at the end of every interval.
     pub(crate) backlog: Vec<u32>,
 }
 
-/// The uplink's packets after warm-up.
 pub(crate) struct UplinkSeen {
     pub(crate) queue: QueueSeen,
-    /// The downlink's queue, if it is at the uplink's end and not before the link.
+    /// The downlink's queue, if it is in the gateway.
     pub(crate) downlink: Option<QueueSeen>,
-    /// Frames lost at its interfaces.
     pub(crate) losses: Losses,
 }
 
@@ -63,7 +59,7 @@ impl LinkMeter {
         }
     }
 
-    /// Takes the link's meters at one of the window's instants.
+    /// Reads the meters at one of the window's instants.
     pub(crate) fn read(&mut self, at: Instant, meters: &Meters, carried: &PerClass<Counter>) {
         if self.window.ends_interval(at) {
             let bytes = |class| carried.of(class).bytes - self.carried.of(class).bytes;
@@ -78,7 +74,7 @@ impl LinkMeter {
         self.after = (*carried, *meters);
     }
 
-    /// Counts the time that a packet waited before its first bit was sent.
+    /// Records the sojourn time of a packet.
     pub(crate) fn waited(&mut self, at: Instant, sojourn: Duration) {
         if self.window.counts(at) {
             self.sojourns.record(sojourn);
@@ -98,29 +94,26 @@ impl LinkMeter {
         to - from
     }
 
-    /// Packets and bytes of a class sent after warm-up.
     fn sent(&self, class: TrafficClass) -> Counter {
         self.after.0.of(class) - self.before.0.of(class)
     }
 
-    /// Pure ACKs sent after warm-up.
     pub(crate) fn acks(&self) -> u64 {
         self.sent(TrafficClass::Ack).packets
     }
 
-    /// The share of the capacity that a class took after warm-up.
+    /// Share of the capacity that a class used after warm-up.
     pub(crate) fn share(&self, class: TrafficClass) -> f64 {
         self.sent(class).bytes as f64 / self.capacity()
     }
 
-    /// The share of the capacity that what these flows of a class delivered takes. What came out of order before
-    /// the window and is delivered in it was carried before, so no more than the link carried counts.
+    /// Share of the capacity that the delivered bytes of a class's flows used. Bytes that arrived out of order before
+    /// the window count at most as far as the link carried others.
     pub(crate) fn delivered(&self, flows: &[FlowSeen], class: TrafficClass) -> f64 {
         let wire: f64 = flows.iter().map(|flow| flow.wire).sum();
         wire.min(self.sent(class).bytes as f64) / self.capacity()
     }
 
-    /// The queue before this link.
     pub(crate) fn queue(&self) -> QueueSeen {
         QueueSeen {
             fates: Fates::between(&self.before.1, &self.after.1),
@@ -130,13 +123,13 @@ impl LinkMeter {
         }
     }
 
-    /// Utilization in every interval of the run: by all, and by TCP data alone.
+    /// Utilization per interval by all traffic, and by TCP data.
     pub(crate) fn series(&self) -> (Vec<f64>, Vec<f64>) {
         let intervals = (0..).zip(&self.intervals);
         intervals
             .map(|(number, [all, data])| {
                 let start = self.window.start + INTERVAL * number;
-                // An outage carries nothing.
+                // An outage has no capacity.
                 let capacity = self.capacity_between(start, start + INTERVAL).max(1.0);
                 (*all as f64 / capacity, *data as f64 / capacity)
             })

@@ -1,4 +1,4 @@
-//! Conversations of a run: addresses, ports, round-trip times, start times.
+//! Conversations of a run: addresses, ports, round-trip and start times.
 
 use asymq_core::units::Duration;
 use asymq_scenario::{Direction, Scenario, Source};
@@ -6,21 +6,20 @@ use std::net::Ipv4Addr;
 
 /// Home's address.
 pub(crate) const HOME: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
-/// The servers' address, on the same Ethernet: gateway and path are transparent.
+/// The servers' address, on the same Ethernet as home.
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 
 /// Servers' port for uploads.
 pub(crate) const UPLOAD_PORT: u16 = 5001;
-/// Servers' port for downloads.
 pub(crate) const DOWNLOAD_PORT: u16 = 5002;
-/// Port at which servers return the probe.
+/// Port of the probe's server.
 pub(crate) const PROBE_PORT: u16 = 7;
 /// Servers' port for QUIC.
 pub(crate) const QUIC_PORT: u16 = 4433;
 /// Servers' port for constant-rate UDP.
 pub(crate) const BURST_PORT: u16 = 9;
 
-// Home's ports, which identify the conversations. A scenario has at most 1000 flows a direction.
+// Ports at home identify conversations. A scenario has at most 1000 flows per direction.
 const FIRST_UPLOAD: u16 = 20_000;
 const FIRST_DOWNLOAD: u16 = 21_000;
 const PROBE: u16 = 22_000;
@@ -29,17 +28,14 @@ const FIRST_QUIC_UPLOAD: u16 = 24_000;
 const FIRST_QUIC_DOWNLOAD: u16 = 25_000;
 const MAX_FLOWS: u16 = 1000;
 
-/// One conversation, known by home's port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conversation {
     pub(crate) home_port: u16,
-    /// Propagation both ways.
+    /// Propagation delay of both directions.
     pub(crate) rtt: Duration,
-    /// Its start, from the start of the run.
     pub(crate) start: Duration,
 }
 
-/// All conversations of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) uploads: Vec<Conversation>,
@@ -47,14 +43,13 @@ pub(crate) struct Plan {
     /// Uploads and downloads of QUIC.
     pub(crate) quic: [Vec<Conversation>; 2],
     pub(crate) probe: Conversation,
-    /// One for each of the scenario's UDP bursts, in order.
+    /// One per UDP burst of the scenario.
     pub(crate) bursts: Vec<Conversation>,
-    /// Seed of the path's own random numbers.
+    /// Seed of the path's random numbers.
     pub(crate) seed: u64,
 }
 
 impl Plan {
-    /// The plan of a scenario's run with this seed.
     pub(crate) fn new(scenario: &Scenario, seed: u64) -> Self {
         let flow = |source, home_port| Conversation {
             home_port,
@@ -94,7 +89,7 @@ impl Plan {
         }
     }
 
-    /// Upload or download of home's port.
+    /// Index of the upload or download with this port at home.
     pub(crate) fn flow_of_port(home_port: u16, direction: Direction) -> Option<usize> {
         let first = match direction {
             Direction::Up => FIRST_UPLOAD,
@@ -106,7 +101,7 @@ impl Plan {
             .map(usize::from)
     }
 
-    /// The round-trip time of each of home's ports; zero for those of nobody.
+    /// Round-trip time by port at home; zero for unused ports.
     pub(crate) fn rtt_by_port(&self) -> Vec<Duration> {
         let mut rtts = vec![Duration::ZERO; 1 << 16];
         let flows = self.uploads.iter().chain(&self.downloads);

@@ -1,5 +1,3 @@
-//! One run of a scenario.
-
 use crate::datagrams::Datagrams;
 use crate::error::{Context as _, LabError};
 use crate::flows::{BulkFlows, FlowSeen, QuicFlows};
@@ -18,7 +16,7 @@ use asymq_scenario::{
 };
 use std::{io, thread};
 
-/// Runs a scenario once; `progress` is called ten times a second with how far the run is.
+/// Runs a scenario once. Calls `progress` ten times a second.
 pub(crate) fn run_once(
     catalog: &'static dyn Build<Frame>,
     scenario: &Scenario,
@@ -27,7 +25,7 @@ pub(crate) fn run_once(
     halt: &Halt,
     progress: &(dyn Fn(Duration) + Sync),
 ) -> Result<Run, LabError> {
-    // Long enough for every thread to be there when the first packet leaves.
+    // Time for all threads to start before the first packet.
     const LEAD: Duration = Duration::from_millis(20);
     let drawn = scenario.drawn(seed);
     let scenario = drawn.as_ref().unwrap_or(scenario);
@@ -122,8 +120,7 @@ pub(crate) fn run_once(
             timeouts: of_flows.timeouts,
             probe_ms,
             probe_grade: probe_ms.map(Grade::of),
-            // At the queue: the gateway's or the kernel's for the uplink, for the downlink the path's, or
-            // the gateway's before a modem.
+            // At the queue: the uplink's gateway or kernel qdisc; the downlink's path, or gateway before a modem.
             dropped: queue.fates.dropped,
             filtered: queue.fates.filtered,
             marked: queue.fates.marked,
@@ -146,7 +143,7 @@ pub(crate) fn run_once(
     summary.set_probe(probe.map(|probe| probe.round_trips));
     let (all_up, data_up) = seen.path.up.meter.series();
     let (all_down, data_down) = seen.path.down.meter.series();
-    // An interval that the run's end cuts short ends like the one before.
+    // Repeats the last value for an interval that the end cuts short.
     let whole = |mut backlog: Vec<u32>| {
         let last = backlog.last().copied().unwrap_or(0);
         backlog.resize(window.intervals(), last);

@@ -1,4 +1,4 @@
-//! All runs of scenarios, several at a time.
+//! Runs of scenarios, several at a time.
 
 use crate::error::{Context as _, LabError};
 use crate::flows;
@@ -15,31 +15,28 @@ use std::{fs, slice, thread};
 /// Options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// Becomes true when the caller wants the lab to stop.
+    /// Set by the caller to stop the lab.
     pub stop: &'a AtomicBool,
     /// Adds time series to reports.
     pub series: bool,
-    /// Maximum number of runs at a time, each in a network of its own. One a core keeps timing clean.
+    /// Maximum number of simultaneous runs, each in its own network. One per core keeps timing accurate.
     pub jobs: NonZeroUsize,
 }
 
-/// Progress in time of runs.
+/// Progress of all runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Done so far.
+    /// Finished time.
     pub elapsed: Duration,
-    /// Duration of all runs.
+    /// Total duration.
     pub total: Duration,
 }
 
-/// Runs a scenario over real TCP, as root or after [`enter_user_namespace`], and reports as the
-/// simulator does. May be called by several threads at once; each run has a network of its own.
-///
-/// `progress` is called about ten times a second.
+/// Runs a scenario over real TCP, as root or after [`enter_user_namespace`], and reports like the simulator. Calls
+/// `progress` about ten times a second.
 ///
 /// # Errors
-/// The scenario cannot be run here, a system call failed, or `options.stop` was set. Everything
-/// that was made is gone then, too.
+/// The scenario cannot be run here, a system call failed, or `options.stop` was set. All resources are released.
 ///
 /// [`enter_user_namespace`]: crate::enter_user_namespace
 pub fn run_all(
@@ -51,8 +48,7 @@ pub fn run_all(
     Ok(reports.remove(0))
 }
 
-/// Runs several scenarios like [`run_all`], sharing `options.jobs` among all their runs; a report
-/// for each, in order.
+/// Runs several scenarios like [`run_all`], with `options.jobs` runs at a time. Returns their reports in order.
 ///
 /// # Errors
 /// As [`run_all`]. The first failure ends all runs.
@@ -64,13 +60,13 @@ pub fn run_scenarios(
     run_scenarios_in(STANDARD, scenarios, options, progress)
 }
 
-/// Runs several scenarios like [`run_scenarios`], with the disciplines of `catalog`.
+/// Like [`run_scenarios`], with the disciplines of `catalog`.
 ///
 /// # Errors
 /// As [`run_all`]. The first failure ends all runs.
 ///
 /// # Panics
-/// A discipline panics; all runs have ended then.
+/// A discipline panics.
 pub fn run_scenarios_in(
     catalog: &'static dyn Build<Frame>,
     scenarios: &[Scenario],
@@ -102,14 +98,13 @@ pub fn run_scenarios_in(
         .collect())
 }
 
-/// Attempts at a run whose clock is late.
+/// Maximum attempts of a late run.
 const ATTEMPTS: u32 = 3;
 
-/// A run to be made.
 struct Task<'a> {
     scenario: &'a Scenario,
     seed: u64,
-    /// Its progress, in ns.
+    /// Progress in ns.
     elapsed: AtomicU64,
 }
 
@@ -135,10 +130,10 @@ impl<'a> Task<'a> {
         let run = || run_once(catalog, self.scenario, self.seed, series, halt, &progress);
         let mut last = run()?;
         if self.scenario.tc.is_none() {
-            // The run returns the error to the caller.
+            // Errors of lateness are in the report.
             return Ok(last);
         }
-        // A qdisc of the kernel's has the kernel's timers: a late run says nothing of it.
+        // A kernel qdisc uses the kernel's timers: a late run is invalid.
         for _ in 1..ATTEMPTS {
             if !last.is_late() {
                 return Ok(last);
@@ -156,7 +151,7 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Makes the runs, in order of their start, and returns in the order of the tasks.
+/// Executes the tasks in parallel. Returns their runs in order.
 fn run_tasks(
     catalog: &'static dyn Build<Frame>,
     tasks: &[Task<'_>],

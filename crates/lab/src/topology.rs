@@ -1,4 +1,4 @@
-//! The lab's network: home, gateway, path and servers in a row, each in a namespace of its own.
+//! Network of the lab: home, gateway, path and servers in a row, each in its own namespace.
 
 use crate::error::{Context as _, LabError};
 use crate::plan::{HOME, SERVER};
@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;
 use std::{fs, io};
 
-/// The gateway's interface towards home.
+/// Interface of the gateway towards home.
 pub(crate) const LAN: &str = "lan0";
 /// The gateway's interface towards the access link.
 pub(crate) const WAN: &str = "wan0";
@@ -16,7 +16,7 @@ pub(crate) const ACCESS: &str = "access0";
 /// The path's interface towards the servers.
 pub(crate) const INTERNET: &str = "internet0";
 
-/// The namespaces of one run, wired up. They and all in them go when this goes.
+/// The connected namespaces of a run, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Topology {
     pub(crate) home: Netns,
@@ -26,8 +26,7 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    /// Makes and wires the namespaces. The gateway's is a router if it is `routed`; otherwise nothing passes
-    /// it but what a gateway carries.
+    /// Creates and connects the namespaces. The gateway's is a router if `routed`.
     pub(crate) fn build(routed: bool) -> Result<Self, LabError> {
         let new = || {
             Netns::new().map_err(|source| match source.kind() {
@@ -57,7 +56,7 @@ impl Topology {
         link(&self.home, home, &self.gateway, lan)?;
         link(&self.gateway, wan, &self.path, end(ACCESS, 31))?;
         link(&self.path, end(INTERNET, 32), &self.servers, server)?;
-        // Whom the hosts send to: each other, or the router.
+        // Hosts send to each other, or to the router.
         let (from_home, from_servers) = if routed { (lan, wan) } else { (server, home) };
         host(&self.home, home, HOME, from_home, SERVER)?;
         host(&self.servers, server, SERVER, from_servers, HOME)?;
@@ -76,7 +75,7 @@ impl Topology {
     }
 }
 
-/// An interface whose index gives its Ethernet address.
+/// An interface with an Ethernet address by index.
 fn end(name: &'static str, index: u8) -> VethEnd<'static> {
     VethEnd {
         name,
@@ -85,7 +84,7 @@ fn end(name: &'static str, index: u8) -> VethEnd<'static> {
     }
 }
 
-/// Wires two namespaces and brings both ends up.
+/// Connects two namespaces and brings both ends up.
 fn link(a: &Netns, end_a: VethEnd<'_>, b: &Netns, end_b: VethEnd<'_>) -> io::Result<()> {
     a.run(|| {
         let mut network = Network::open()?;
@@ -95,7 +94,7 @@ fn link(a: &Netns, end_a: VethEnd<'_>, b: &Netns, end_b: VethEnd<'_>) -> io::Res
     b.run(|| Network::open()?.set_up(end_b.index))
 }
 
-/// Makes a namespace a host with an address, a known neighbour, and TCP as on a fresh machine.
+/// Configures a host: address, neighbour, and TCP as on a fresh machine.
 fn host(
     namespace: &Netns,
     own: VethEnd<'_>,
@@ -104,7 +103,7 @@ fn host(
     peer_address: Ipv4Addr,
 ) -> io::Result<()> {
     namespace.run(|| {
-        // A wire carries segments with checksums, not superpackets without.
+        // Like a wire: no superpackets, and complete checksums.
         for feature in [
             Feature::Tso,
             Feature::Gso,
@@ -119,7 +118,7 @@ fn host(
         for (setting, value) in [
             ("tcp_rmem", "4096 131072 33554432"),
             ("tcp_wmem", "4096 16384 33554432"),
-            // Flows must not learn from those of an earlier run.
+            // No state of earlier runs.
             ("tcp_no_metrics_save", "1"),
             ("tcp_slow_start_after_idle", "0"),
         ] {
@@ -129,7 +128,7 @@ fn host(
     })
 }
 
-/// No IPv6, which would talk on its own; absent in some kernels anyway.
+/// Disables IPv6, which would send packets.
 fn quiet() -> io::Result<()> {
     for interfaces in ["all", "default"] {
         let setting = format!("/proc/sys/net/ipv6/conf/{interfaces}/disable_ipv6");

@@ -1,18 +1,18 @@
-//! Networks without being root on the machine.
+//! User namespaces, to create networks without root.
 
 use crate::error::{Context as _, LabError};
 use crate::sys;
 use std::{fs, io};
 
-/// Makes the caller root of a user namespace of its own, which lets it make networks without
-/// being root on the machine. To be called before the process starts its first thread.
+/// Makes the caller root of a new user namespace, in which it may create networks. Call it before the process starts a
+/// thread.
 ///
 /// # Errors
-/// The kernel does not allow it, or the process already has threads.
+/// The kernel does not allow it, or the process has threads.
 pub fn enter_user_namespace() -> Result<(), LabError> {
     let (user, group) = (ids("Uid:")?, ids("Gid:")?);
     sys::new_user_namespace().map_err(|source| match source.raw_os_error() {
-        // Not at all, or not one more.
+        // User namespaces are disabled, or their limit is reached.
         Some(libc::EPERM | libc::ENOSPC) => LabError::NotPermitted,
         _ => LabError::System {
             doing: "making a user namespace",
@@ -29,7 +29,7 @@ pub fn enter_user_namespace() -> Result<(), LabError> {
     Ok(())
 }
 
-/// The effective id on this line of `/proc/self/status`.
+/// Effective id on this line of `/proc/self/status`.
 fn ids(line: &str) -> Result<u32, LabError> {
     let status = fs::read_to_string("/proc/self/status").during("reading /proc/self/status")?;
     status

@@ -1,11 +1,11 @@
-//! The lab's instants of measurement.
+//! Times of measurement.
 
 use asymq_core::units::{Duration, Instant};
 
 /// Length of an interval of the time series (AQ, sec. 4: 0.2 s).
 pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Start of a run, start of its means, and its end.
+/// Start of a run, end of warm-up, and end of the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     pub(crate) start: Instant,
@@ -14,19 +14,18 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// True if an event at this instant belongs into a mean.
+    /// True if an event at this time counts.
     pub(crate) fn counts(&self, at: Instant) -> bool {
         self.warm < at && at <= self.end
     }
 
-    /// Intervals of the time series, the last one perhaps cut short.
+    /// Number of intervals; the last one may be shorter.
     pub(crate) fn intervals(&self) -> usize {
         let span = self.end.saturating_since(self.start);
         span.as_nanos().div_ceil(INTERVAL.as_nanos()) as usize
     }
 
-    /// The first instant after `at` at which meters are read: the end of an interval, of warm-up, or
-    /// of the run.
+    /// Next time after `at` at which meters are read: end of an interval, of warm-up, or of the run.
     pub(crate) fn reading_after(&self, at: Instant) -> Option<Instant> {
         let intervals = at.saturating_since(self.start).as_nanos() / INTERVAL.as_nanos();
         let interval = self.start + INTERVAL * (intervals + 1);
@@ -35,13 +34,13 @@ impl Window {
         next.filter(|next| *next <= self.end)
     }
 
-    /// True if an interval ends then, the last one perhaps cut short.
+    /// True at the end of an interval.
     pub(crate) fn ends_interval(&self, at: Instant) -> bool {
         let since = at.saturating_since(self.start).as_nanos();
         at == self.end || since > 0 && since.is_multiple_of(INTERVAL.as_nanos())
     }
 
-    /// Seconds that means are over.
+    /// Averaging window in seconds.
     pub(crate) fn seconds(&self) -> f64 {
         self.end.saturating_since(self.warm).as_secs_f64()
     }

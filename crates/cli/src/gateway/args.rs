@@ -1,4 +1,4 @@
-//! A gateway as typed.
+//! Flags of the gateway.
 
 use asymq_args::{BadArgument, Flags, Given, LineRate, QdiscParams, ScenarioError, Words};
 use asymq_core::Direction;
@@ -19,26 +19,25 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct GatewayArgs {
-    /// Instead of running one: change a running gateway.
+    /// A command for a running gateway, instead of running one.
     #[command(subcommand)]
     pub(crate) command: Option<GatewayCommand>,
-    /// Settings file (TOML, same names); flags override it. SIGHUP reads it again.
+    /// Settings file (TOML, same names); flags override it. SIGHUP reloads it.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Settings that the file may have too.
     #[command(flatten)]
     pub(crate) settings: Given<SettingsArgs>,
 }
 
-/// A command for a running gateway.
+/// Subcommands of the gateway.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum GatewayCommand {
-    /// Change a running gateway without losing a packet; what is not named stays as it is.
+    /// Change a running gateway without losing a packet. Other settings stay.
     #[command(
         after_help = "Example: asymq gateway set --control /run/asymq.sock --qdisc wrr --data-share 0.7"
     )]
     Set(Box<SetArgs>),
-    /// Try other settings on a running gateway: a randomised trial on the traffic that passes.
+    /// Compare other settings on a running gateway: a randomised trial on live traffic.
     #[command(
         after_help = "Example: asymq gateway try --control /run/asymq/control --qdisc droptail\n\nWithout a setting \
                       it compares with no shaping. See docs/router/gateway.md for what it measures."
@@ -47,24 +46,23 @@ pub(crate) enum GatewayCommand {
     /// Report faults of this host for a gateway, each with its remedy.
     #[command(after_help = "Example: asymq gateway check --config /etc/asymq.toml")]
     Check(Box<CheckArgs>),
-    /// Make the gateway a systemd service with these settings.
+    /// Install the gateway as a systemd service with these settings.
     #[command(
         after_help = "Example: asymq gateway install --lan eth1 --wan eth0 --up 950kbit --overhead docsis"
     )]
     Install(Box<InstallArgs>),
-    /// Take back what install wrote, and what a killed gateway left changed.
+    /// Remove the service, and restore interfaces that a killed gateway left changed.
     Uninstall(UninstallArgs),
-    /// Give interfaces back as they were before a gateway that was killed.
+    /// Restore interfaces that a killed gateway left changed.
     Restore(RestoreArgs),
 }
 
 /// Flags of `asymq gateway set`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetArgs {
-    /// The running gateway's control socket.
+    /// Control socket of the running gateway.
     #[arg(long, value_name = "PATH")]
     pub(crate) control: PathBuf,
-    /// The changes.
     #[command(flatten)]
     pub(crate) link: Given<LinkArgs>,
 }
@@ -72,17 +70,16 @@ pub(crate) struct SetArgs {
 /// Flags of `asymq gateway try`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TryArgs {
-    /// The running gateway's control socket.
+    /// Control socket of the running gateway.
     #[arg(long, value_name = "PATH")]
     pub(crate) control: PathBuf,
-    /// Settings to try against those in force; none for no shaping.
     #[command(flatten)]
     pub(crate) link: Given<LinkArgs>,
-    /// Pairs of intervals under load.
+    /// Number of pairs of intervals under load.
     #[arg(long, value_name = "N", default_value_t = 30, help_heading = "Trial",
           value_parser = RangedU64ValueParser::<usize>::new().range(8..=10_000))]
     pub(crate) pairs: usize,
-    /// Time under one setting.
+    /// Duration of an interval.
     #[arg(
         long,
         value_name = "TIME",
@@ -90,7 +87,7 @@ pub(crate) struct TryArgs {
         help_heading = "Trial"
     )]
     pub(crate) hold: Duration,
-    /// Part of it that is not measured, after each change.
+    /// Time after each change that is not measured.
     #[arg(
         long,
         value_name = "TIME",
@@ -103,22 +100,18 @@ pub(crate) struct TryArgs {
     pub(crate) json: bool,
 }
 
-/// Settings of a gateway that does not run yet.
+/// Settings of a gateway that is not running yet.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PlannedArgs {
     /// Settings file (TOML, same names); flags override it.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Settings that the file may have too.
     #[command(flatten)]
     given: Given<HostArgs>,
 }
 
 impl PlannedArgs {
-    /// Flags, and the file where they are absent.
-    ///
-    /// # Errors
-    /// The file cannot be read or is wrong.
+    /// Merges flags and file.
     pub(crate) fn settings(
         &self,
         catalog: &dyn Catalog,
@@ -130,10 +123,7 @@ impl PlannedArgs {
     }
 }
 
-/// These words, and those of the file whose keys they lack.
-///
-/// # Errors
-/// The file cannot be read or is wrong.
+/// Merges typed words over those of the file.
 pub(crate) fn merged(
     flags: &Flags<SettingsArgs>,
     typed: &Words,
@@ -146,7 +136,6 @@ pub(crate) fn merged(
 /// Flags of `asymq gateway check`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// The settings.
     #[command(flatten)]
     pub(crate) planned: PlannedArgs,
     /// Print the findings as JSON.
@@ -157,13 +146,12 @@ pub(crate) struct CheckArgs {
 /// Flags of `asymq gateway install`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InstallArgs {
-    /// The settings.
     #[command(flatten)]
     pub(crate) planned: PlannedArgs,
-    /// Write below this folder, and run nothing: for packages and tests.
+    /// Write below this folder, and run nothing (for packages and tests).
     #[arg(long, value_name = "DIR", help_heading = "Host")]
     pub(crate) root: Option<PathBuf>,
-    /// Print what would be written and run, and do neither.
+    /// Print the files and commands without writing or running them.
     #[arg(long, help_heading = "Host")]
     pub(crate) dry_run: bool,
 }
@@ -174,10 +162,10 @@ pub(crate) struct UninstallArgs {
     /// Keep /etc/asymq.toml.
     #[arg(long)]
     pub(crate) keep_settings: bool,
-    /// Remove below this folder, and run nothing: for packages and tests.
+    /// Remove below this folder, and run nothing (for packages and tests).
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// Print what would be removed and run, and do neither.
+    /// Print the files and commands without removing or running them.
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -185,12 +173,12 @@ pub(crate) struct UninstallArgs {
 /// Flags of `asymq gateway restore`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// Folder in which the gateway journalled its changes.
+    /// Folder with the journals of the killed gateway.
     #[arg(long, value_name = "DIR", default_value = STATE)]
     pub(crate) state: PathBuf,
 }
 
-/// Where a gateway stands, and what it does there.
+/// Flags that a service may set.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct HostArgs {
     /// Interface towards home.
@@ -199,35 +187,33 @@ pub(crate) struct HostArgs {
     /// Interface towards the Internet.
     #[arg(long, value_name = "IF")]
     pub(crate) wan: Option<String>,
-    /// Settings that may change while it runs.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
-    /// Folder in which changes of interfaces are journalled [default: /run/asymq/state].
+    /// Folder for journals of changed interfaces [default: /run/asymq/state].
     #[arg(long, value_name = "DIR", help_heading = "Host")]
     pub(crate) state: Option<PathBuf>,
-    /// Let the kernel bridge both interfaces whenever no gateway runs: stopped, killed or updated
-    /// [default: false; of install: true].
+    /// Let the kernel bridge both interfaces while no gateway runs: stopped, killed or updated [default: false; with
+    /// install: true].
     #[arg(long, help_heading = "Host",
           num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
     pub(crate) fail_open: Option<bool>,
-    /// The way by which frames leave: auto, af-xdp or af-packet; auto takes AF_XDP where it goes [default: auto].
+    /// Method of sending frames: auto, af-xdp or af-packet; auto uses AF_XDP if possible [default: auto].
     #[arg(long, value_name = "WAY", help_heading = "Host")]
     pub(crate) send: Option<SendBy>,
-    /// Take changes at this unix socket, from `asymq gateway set`.
+    /// Accept changes from `asymq gateway set` at this Unix socket.
     #[arg(long, value_name = "PATH", help_heading = "Output")]
     pub(crate) control: Option<PathBuf>,
     /// Serve Prometheus metrics at http://ADDR:PORT/metrics.
     #[arg(long, value_name = "ADDR:PORT", help_heading = "Output")]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Serve a page for browsers at http://ADDR:PORT/, read only.
+    /// Serve a read-only page for browsers at http://ADDR:PORT/.
     #[arg(long, value_name = "ADDR:PORT", help_heading = "Output")]
     pub(crate) page: Option<SocketAddr>,
 }
 
-/// All that a settings file may say.
+/// All settings of a settings file.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SettingsArgs {
-    /// Where it stands, and what it does there.
     #[command(flatten)]
     pub(crate) host: HostArgs,
     /// Show a live table.
@@ -240,36 +226,39 @@ pub(crate) struct SettingsArgs {
     pub(crate) json: Option<bool>,
 }
 
-/// The side of the slow link that a gateway stands on.
+/// Side of the slow link at which a gateway stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
-    /// Before the uplink: its discipline is here.
+    /// Before the uplink, with its discipline.
     #[default]
     Home,
-    /// Beyond the uplink: ACKs that were filtered before it are regenerated here.
+    /// Behind the uplink; regenerates ACKs that were filtered before it.
     Headend,
 }
 
 /// Settings that may change while a gateway runs.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct LinkArgs {
-    /// Uplink rate to shape to, 95 % of what you measured; auto or auto:1mbit..20mbit learns it from passing TCP [default: auto].
+    /// Uplink rate to shape to: 95 % of the measured rate; auto or auto:1mbit..20mbit learns it from passing TCP
+    /// [default: auto].
     #[arg(long, value_name = "RATE")]
     pub(crate) up: Option<LineRate>,
-    /// Downlink rate, for what computes with it or shapes it; auto learns it and shapes to it.
+    /// Downlink rate, for disciplines that use it or shape to it; auto learns it and shapes to it.
     #[arg(long, value_name = "RATE")]
     pub(crate) down: Option<LineRate>,
-    /// IPv4 host that learnt rates ask for echoes, at most 20 a second, where no passing packet tells delays [default: none].
+    /// IPv4 host for echo requests, at most 20 a second, while no passing packet shows the line's delays [default:
+    /// none].
     #[arg(long, value_name = "HOST")]
     pub(crate) rate_probe: Option<Ipv4Addr>,
-    /// Which side of the slow link this is [default: home].
+    /// Side of the slow link at which this gateway stands [default: home].
     #[arg(long, value_name = "SIDE")]
     pub(crate) role: Option<Role>,
     /// Discipline at the uplink [default: asymq].
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(
         [PossibleValue::new(NONE).help("Frames pass at once")]))]
     pub(crate) qdisc: Option<String>,
-    /// Uplink buffer, in packets or bytes [default: 50p, or 100 ms of full packets if that is more; of these up to 5000p, or 20 ms].
+    /// Uplink buffer in packets or bytes [default: 50p, or 100 ms of full packets if that is more, but at most 5000p
+    /// or 20 ms].
     #[arg(long, value_name = "LIMIT")]
     pub(crate) buffer: Option<Limit>,
     /// Discipline at the downlink, which is then shaped too [default: none].
@@ -279,28 +268,28 @@ pub(crate) struct LinkArgs {
     /// Downlink buffer [default: as for the uplink].
     #[arg(long, value_name = "LIMIT")]
     pub(crate) buffer_down: Option<Limit>,
-    /// The disciplines' parameters.
     #[command(flatten)]
     pub(crate) qdisc_params: QdiscParams,
-    /// A parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's, but for its parts].
+    /// Parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's, except for
+    /// parts].
     #[arg(long, value_name = "NAME=VALUE", help_heading = "Discipline")]
     pub(crate) param_down: Vec<String>,
-    /// ACKs that a headend regenerates for each that was filtered; 0 for none [default: 1].
+    /// Number of ACKs that a headend regenerates for each filtered one; 0 for none [default: 1].
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32).range(0..=64), help_heading = "Headend")]
     pub(crate) regenerate: Option<u32>,
-    /// Departure of those: at-once, paced (over the time since the ACK before), smoothed (over the
-    /// smoothed time between ACKs) [default: paced].
+    /// Spacing of regenerated ACKs: at-once, paced (over the time since the previous ACK), smoothed (over the smoothed
+    /// time between ACKs) [default: paced].
     #[arg(long, value_name = "SPACING", help_heading = "Headend")]
     pub(crate) regenerate_spacing: Option<Spacing>,
-    /// Payload of a full segment, for which an ACK stood before it was filtered [default: 1460b].
+    /// Payload of a full segment; a filtered ACK stood for one segment [default: 1460b].
     #[arg(long, value_name = "SIZE", help_heading = "Headend")]
     pub(crate) mss: Option<Bytes>,
-    /// Bytes that the link adds to a packet: a number, or tc-cake's words (docsis, ethernet, pppoe-ptm,
-    /// pppoe-vcmux ether-vlan, ...) [default: the frame as it is].
+    /// Bytes that the link adds to a packet: a number, or tc-cake's words (docsis, ethernet, pppoe-ptm, pppoe-vcmux
+    /// ether-vlan, ...) [default: the Ethernet frame].
     #[arg(long, value_name = "N|WORD", num_args = 1.., allow_negative_numbers = true,
           value_parser = overhead_words, help_heading = "Link layer")]
     pub(crate) overhead: Vec<String>,
-    /// Minimum bytes that the link spends on a packet.
+    /// Minimum bytes that the link charges for a packet.
     #[arg(long, value_name = "N", help_heading = "Link layer")]
     pub(crate) mpu: Option<u32>,
     /// The link carries ATM cells (ADSL).
@@ -313,14 +302,11 @@ pub(crate) struct LinkArgs {
     pub(crate) ptm: Option<bool>,
 }
 
-/// Discipline of a downlink whose rate is learnt.
+/// Default discipline of a downlink with a learnt rate.
 const DOWNLINK: &str = "cake";
 
 impl HostArgs {
-    /// The configuration that these flags give.
-    ///
-    /// # Errors
-    /// A flag is missing, or the words after `--overhead` are invalid.
+    /// Builds the configuration of these flags.
     pub(crate) fn config(&self, catalog: &dyn Catalog) -> Result<GatewayConfig, BadArgument> {
         let missing = [
             (self.lan.is_none(), "--lan <IF>"),
@@ -346,18 +332,14 @@ impl HostArgs {
 }
 
 impl LinkArgs {
-    /// True if the uplink's rate is learnt since no flag gives it.
+    /// True if the uplink's rate is learnt because no flag gives it.
     pub(crate) fn learns_unasked(&self) -> bool {
         self.up.is_none() && self.role.unwrap_or_default() == Role::Home
     }
 
-    /// The configuration that these flags give.
-    ///
-    /// # Errors
-    /// A rate is missing that something needs, or a number of the overhead or a parameter is out of
-    /// range.
+    /// Builds the configuration of these flags.
     pub(crate) fn config(&self, catalog: &dyn Catalog) -> Result<LinkConfig, BadArgument> {
-        // All are named, so that the compiler names one that has no effect.
+        // All fields are named, so that the compiler reports one without effect.
         let Self {
             up,
             down,
@@ -467,7 +449,7 @@ fn link_overhead(
     words.join(" ").parse()
 }
 
-/// The word of `--qdisc` and `--qdisc-down` for frames that pass at once.
+/// Value of `--qdisc` and `--qdisc-down` for frames that are sent at once.
 pub(super) const NONE: &str = "none";
 
 fn bad(argument: &str, message: String) -> BadArgument {
@@ -478,7 +460,7 @@ fn bad(argument: &str, message: String) -> BadArgument {
     }
 }
 
-/// tc-cake's words, with the keyword that a bare number leaves out.
+/// tc-cake's words, with `overhead` before a bare number.
 fn keywords(words: &str) -> String {
     let words = words.split_whitespace();
     let words: Vec<String> = words

@@ -1,4 +1,4 @@
-//! `asymq gateway check`: what is wrong on this host, with a remedy per line.
+//! `asymq gateway check`: faults of this host, each with its remedy.
 
 use super::args::{CheckArgs, HostArgs};
 use crate::output;
@@ -10,10 +10,7 @@ use asymq_gateway::net::link_speed;
 use asymq_gateway::{Finding, host_role, inspect_host, inspect_interface, mtu};
 use std::fmt::Write as _;
 
-/// Prints what it finds.
-///
-/// # Errors
-/// The settings cannot be read; or something is wrong, which the exit code 1 says.
+/// Prints the findings. Fails if one is wrong.
 pub(super) fn run(args: &CheckArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let settings = args.planned.settings(catalog)?.0.host;
     let findings = match (&settings.lan, &settings.wan) {
@@ -48,7 +45,7 @@ pub(super) fn run(args: &CheckArgs, catalog: &dyn Catalog) -> anyhow::Result<()>
     }
 }
 
-/// Which of docs/router/which-way.md's ways this host is.
+/// Role of this host (docs/router/which-way.md).
 fn role(settings: &HostArgs) -> Finding {
     let ports = settings.lan.as_deref().zip(settings.wan.as_deref());
     let up = settings.link.up.and_then(LineRate::given);
@@ -99,7 +96,7 @@ fn faster_than_link(flag: &str, rate: Rate, name: &str) -> Option<Finding> {
     })
 }
 
-/// Per-packet overhead cannot be seen from here: it is asked for.
+/// The overhead cannot be measured here, so the finding asks for it.
 fn overhead(settings: &HostArgs) -> Option<Finding> {
     let link = &settings.link;
     if !link.overhead.is_empty() {

@@ -1,4 +1,4 @@
-//! `asymq gateway` from flags to the end.
+//! `asymq gateway`: runs a gateway or one of its commands.
 
 use super::args::{GatewayArgs, GatewayCommand, HostArgs, SetArgs, SettingsArgs, merged};
 use super::restore::restore;
@@ -13,7 +13,7 @@ use asymq_gateway::{
 };
 use std::sync::Arc;
 
-/// The page: its own files, and those that it shares with the playground.
+/// Files of the page; the last two are shared with the playground.
 const PAGE: [(&str, &str, &str); 5] = [
     (
         "",
@@ -26,11 +26,7 @@ const PAGE: [(&str, &str, &str); 5] = [
     ("draw.js", "text/javascript", include_str!("page/draw.js")),
 ];
 
-/// Runs a gateway until SIGINT or SIGTERM, and shows it as the flags ask; or changes a running one.
-///
-/// # Errors
-/// A flag or the file is wrong, an interface is not fit, or a privilege is missing; a running gateway
-/// is not there, or refuses.
+/// Runs a gateway until SIGINT or SIGTERM, or a command for a running one.
 pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let catalog = catalogs.names;
     match &args.command {
@@ -54,7 +50,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
              where the line keeps its rate, --up with 95 % of it is better"
         );
     }
-    // All are named, so that the compiler names one that has no effect.
+    // All fields are named, so that the compiler reports one without effect.
     let SettingsArgs { host, watch, json } = settings;
     let HostArgs {
         lan: _,
@@ -68,7 +64,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         page,
     } = host;
     let stop = Stop::new().map_err(system("making a pipe"))?;
-    // Before interfaces are changed, which whoever interrupts it wants back.
+    // Before interfaces are changed: an interrupt must restore them.
     let guard = Guard::install(&stop)?;
     stop.on_signals().map_err(system("handling signals"))?;
     if args.config.is_none() {
@@ -113,7 +109,6 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     Ok(outputs.run_guarded(gateway, &stop, guard)?)
 }
 
-/// Asks the running gateway, and prints what it answers.
 fn set(args: &SetArgs) -> anyhow::Result<()> {
     let done = request_change(&args.control, &args.link.words.to_toml())?;
     output::print(&(done + "\n"))

@@ -1,4 +1,4 @@
-//! `asymq gateway install` and `uninstall`: a systemd service, and back.
+//! `asymq gateway install` and `uninstall`: a systemd service.
 
 use super::args::{HostArgs, InstallArgs, SettingsArgs, UninstallArgs};
 use super::restore::restore;
@@ -15,29 +15,26 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SETTINGS: &str = "/etc/asymq.toml";
-/// Settings that another text took the place of.
+/// Previous settings that were replaced.
 const OLD_SETTINGS: &str = "/etc/asymq.toml.old";
-/// Folder that systemd makes for the service, and leaves for its journals.
+/// Runtime folder of the service, which systemd creates and leaves for journals.
 const RUN: &str = "/run/asymq";
 const UNIT: &str = "/etc/systemd/system/asymq.service";
-/// The unit of a package, which brings the user and the binary, too.
+/// Unit of a package, which also has the user and the program.
 const PACKAGED: &str = "/usr/lib/systemd/system/asymq.service";
 const USER: &str = "/etc/sysusers.d/asymq.conf";
 const NETWORKD: &str = "/etc/systemd/network/10-asymq.network";
 const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/asymq.conf";
-/// Place of a copy of a binary that the service could not see, or that a build would replace.
+/// Copy of a program that the service could not see or a build would replace.
 const BINARY: &str = "/usr/local/bin/asymq";
 
-/// Every file that is written begins so, and no other is overwritten or removed.
+/// First line of written files. Other files are never overwritten or removed.
 const MARK: &str = "# Written by asymq gateway install";
 
-/// In a unit whose program was copied to [`BINARY`], so that it goes with it.
+/// Mark in the unit that [`BINARY`] was copied and is to be removed with it.
 const COPIED: &str = "# The program in /usr/local/bin was copied there by the same command.";
 
-/// Writes the service and its settings, and makes it known to systemd; it is not started.
-///
-/// # Errors
-/// A flag is missing or wrong, a file cannot be written, or another's file is in its place.
+/// Writes the service and its settings, without starting it.
 pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let (settings, words) = args.planned.settings(catalog)?;
     let settings = settings.host;
@@ -46,7 +43,7 @@ pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Resu
         ("--lan", name(&settings.lan)),
         ("--wan", name(&settings.wan)),
     ] {
-        // It goes into files of others, where a line break would be a line of its own.
+        // Names go into configuration files, where a line break would add a line.
         check_interface_name(name).map_err(|source| GatewayError::Port { flag, source })?;
     }
     config.check_interfaces()?;
@@ -62,7 +59,7 @@ pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Resu
     if is_packaged {
         files.retain(|(path, _)| ![UNIT, USER].contains(path));
     }
-    // All or nothing: another's file is found before the first is written.
+    // Checks all files before the first one is written.
     for (path, _) in &files {
         target.check_ours(path)?;
     }
@@ -92,15 +89,12 @@ pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Resu
     }
 }
 
-/// Stops the service, removes what [`install`] wrote, and gives interfaces back.
-///
-/// # Errors
-/// A file cannot be removed, or a program fails.
+/// Stops the service, removes the files of [`install`], and restores interfaces.
 pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let target = Target::new(args.root.as_deref(), args.dry_run);
     let unit = target.text(UNIT);
     let copied = unit.contains(COPIED) && target.has(BINARY);
-    // A file that is wrong by now names none.
+    // An invalid file names no folder.
     let words = Flags::<SettingsArgs>::of(catalog).file(&target.path(SETTINGS));
     let state = words
         .ok()
@@ -127,7 +121,7 @@ pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::
     if target.runs() {
         let state = state.as_deref().unwrap_or(Path::new(STATE));
         restore(state)?;
-        // Journals that cannot be given back stay, and their folder with them.
+        // The folder stays if journals could not be applied.
         let _ = fs::remove_dir(state).and_then(|()| fs::remove_dir(RUN));
     }
     if had_user {
@@ -137,7 +131,7 @@ pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::
     target.finish()
 }
 
-/// Paths and texts of all files.
+/// Paths and contents of all files.
 fn files(
     settings: &HostArgs,
     words: &Words,
@@ -169,7 +163,7 @@ fn files(
     ])
 }
 
-/// The settings that were given, as a settings file.
+/// The given settings, as a settings file.
 fn settings_file(words: &Words) -> String {
     let defaults = [("control", "/run/asymq/control"), ("fail-open", "true")];
     let shown = ["watch", "json"];
@@ -183,16 +177,16 @@ fn settings_file(words: &Words) -> String {
     format!("{MARK}; 'systemctl reload asymq' reads it again.\n{toml}")
 }
 
-/// An interface's name; that there is one was checked before.
+/// Name of an interface, whose presence was checked before.
 fn name(given: &Option<String>) -> &str {
     given.as_deref().unwrap_or_default()
 }
 
-/// The system that is changed, a folder like one, or only the talk of it.
+/// The system to change: this one, a folder, or none for a dry run.
 struct Target<'a> {
     root: Option<&'a Path>,
     dry: bool,
-    /// Programs that failed, reported at the end; the rest is done nevertheless.
+    /// Failed programs, reported at the end.
     failed: RefCell<Vec<String>>,
 }
 
@@ -205,7 +199,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// True if programs are run, too.
+    /// True if programs are run.
     const fn runs(&self) -> bool {
         self.root.is_none() && !self.dry
     }
@@ -236,12 +230,12 @@ impl<'a> Target<'a> {
         )
     }
 
-    /// Of a file; nothing if it cannot be read.
+    /// Content of a file; empty if it cannot be read.
     fn text(&self, path: &str) -> String {
         fs::read_to_string(self.path(path)).unwrap_or_default()
     }
 
-    /// Moves a file of another text aside: its owner may have edited it.
+    /// Renames a file with other content, which its owner may have edited.
     fn keep_old(&self, path: &str, text: &str) -> anyhow::Result<()> {
         let path = self.path(path);
         match fs::read_to_string(&path) {
@@ -278,7 +272,7 @@ impl<'a> Target<'a> {
         }
         let copy = || {
             make_folder_of(&to)?;
-            // A program that runs cannot be written, but its name can be another's.
+            // A running program cannot be overwritten, but its name can be replaced.
             let new = to.with_extension("new");
             fs::copy(from, &new)?;
             fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
@@ -288,7 +282,7 @@ impl<'a> Target<'a> {
         output::print(&format!("wrote {}\n", to.display()))
     }
 
-    /// Removes a file of ours; another's stays, and is named.
+    /// Removes a file written by `install`. Prints and leaves others.
     fn remove(&self, path: &str) -> anyhow::Result<()> {
         match self.text(path).starts_with(MARK) {
             true => self.remove_file(path),
@@ -317,7 +311,7 @@ impl<'a> Target<'a> {
         output::print(&format!("{done} {}\n", path.display()))
     }
 
-    /// Runs a program, or says so; a missing one is said and passed over.
+    /// Runs a program or prints it. Skips a missing program with a message.
     fn run(&self, command: &[&str]) -> anyhow::Result<()> {
         let line = command.join(" ");
         if self.dry {
@@ -326,7 +320,7 @@ impl<'a> Target<'a> {
         if self.root.is_some() {
             return Ok(());
         }
-        // As sd_booted(3) finds out.
+        // As sd_booted(3).
         if command[0] == "systemctl" && !Path::new("/run/systemd/system").exists() {
             return output::print(&format!("not run, for systemd does not run here: {line}\n"));
         }
@@ -343,7 +337,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Fails if a program did.
+    /// Fails if a program failed.
     fn finish(&self) -> anyhow::Result<()> {
         let failed = self.failed.borrow();
         match failed.is_empty() {

@@ -6,7 +6,7 @@ use asymq_gateway::restore as restore_interfaces;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Gives interfaces back and says which; nothing to give back is fine.
+/// Restores interfaces and prints their names.
 pub(super) fn restore(state: &Path) -> anyhow::Result<()> {
     let restored = restore_interfaces(state).with_context(|| state.display().to_string())?;
     let mut text = String::new();

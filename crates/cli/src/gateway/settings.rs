@@ -1,4 +1,4 @@
-//! The settings of a running gateway: those in force, and those that a change asks for.
+//! Settings of a running gateway: those in force, and requested ones.
 
 use super::args::{LinkArgs, SettingsArgs, merged};
 use super::trial::REPLACE;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Shared by those who read changes; one change at a time is under way.
+/// Shared by the sources of changes; one change at a time is in progress.
 #[derive(Debug)]
 pub(super) struct Settings {
     /// Words of the command line, which override the file's.
@@ -20,7 +20,7 @@ pub(super) struct Settings {
 #[derive(Debug)]
 struct State {
     in_force: Words,
-    /// Read, and handed to the gateway, which may refuse it.
+    /// Settings sent to the gateway, which may refuse them.
     asked: Option<Words>,
 }
 
@@ -35,8 +35,7 @@ impl Settings {
         }
     }
 
-    /// The settings of a request to the control socket; those that it does not name stay as they are, unless the
-    /// request begins with [`REPLACE`].
+    /// Parses a request to the control socket. Settings that it does not name stay, unless it begins with [`REPLACE`].
     pub(super) fn request(&self, text: &str, catalog: &dyn Catalog) -> Result<LinkConfig, String> {
         let link = Flags::<LinkArgs>::of(catalog);
         let whole = text.strip_prefix(REPLACE);
@@ -47,14 +46,14 @@ impl Settings {
         self.ask(link.merge(&asked, &stays), catalog)
     }
 
-    /// The settings in force that may change while the gateway runs, as the text of a file.
+    /// Returns the changeable settings in force as the text of a file.
     pub(super) fn in_force(&self, catalog: &dyn Catalog) -> String {
         let link = Flags::<LinkArgs>::of(catalog);
         let in_force = self.lock().in_force.clone();
         in_force.filtered(|key| link.has(key)).to_toml()
     }
 
-    /// The present content of the settings file, and the part of it that takes a restart.
+    /// Reads the settings file again. Also returns a note about settings that need a restart.
     pub(super) fn read_again(
         &self,
         file: &Path,
@@ -77,7 +76,7 @@ impl Settings {
         Ok((config, words))
     }
 
-    /// The gateway runs what was asked for last; what takes a restart stays as it was.
+    /// Records that the gateway runs the requested settings; others need a restart.
     pub(super) fn accepted(&self, catalog: &dyn Catalog) {
         let link = Flags::<LinkArgs>::of(catalog);
         let mut state = self.lock();
@@ -96,7 +95,7 @@ impl Settings {
         Ok(config)
     }
 
-    /// The state is only ever replaced, so that a panic elsewhere leaves it whole.
+    /// The state is only replaced, so a poisoned lock is harmless.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

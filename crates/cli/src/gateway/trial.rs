@@ -1,4 +1,4 @@
-//! `asymq gateway try`: two settings in turn on a running gateway, and what they do to its traffic.
+//! `asymq gateway try`: compares two settings on a running gateway.
 
 use super::args::{LinkArgs, NONE, TryArgs};
 use crate::output;
@@ -18,15 +18,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Pause between two looks for a new snapshot, of which the gateway makes one per second.
+/// Interval of polling for a new snapshot; the gateway makes one per second.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
-/// Looks without a new snapshot before the gateway counts as stuck.
+/// Polls without a new snapshot after which the gateway is considered stuck.
 const LOOKS: usize = 50;
 
-/// Runs the trial, restores the settings, and prints the result. Ctrl-C ends it with the pairs so far.
-///
-/// # Errors
-/// No gateway answers at the socket, or it refuses a setting.
+/// Runs the trial, restores the settings, and prints the result. Ctrl-C ends it early.
 pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -87,21 +84,21 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     ended.map(drop)
 }
 
-/// A trial under way.
+/// A running trial.
 struct Trial<'a> {
     control: &'a Path,
-    /// Settings before, and those that are tried.
+    /// Original and tried settings.
     arms: [Words; 2],
     names: [String; 2],
     settle: f64,
     measured: f64,
-    /// Changes that the gateway has counted.
+    /// Changes counted by the gateway.
     changes: u64,
     stop: &'a AtomicBool,
     pairs: Vec<Pair>,
 }
 
-/// Reason for the end of a trial.
+/// Reason why a trial ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum End {
@@ -123,7 +120,7 @@ struct Answer<'a> {
 }
 
 impl Trial<'_> {
-    /// Adds pairs until `wanted` of them were loaded as the busiest direction is.
+    /// Adds pairs until `wanted` of them were loaded.
     fn run(&mut self, wanted: usize, capacity: [Option<f64>; 2], seed: u64) -> anyhow::Result<End> {
         let bar = ProgressBar::new(wanted as u64);
         let mut random = SplitMix64::new(seed);
@@ -134,7 +131,7 @@ impl Trial<'_> {
                 both => both,
             };
             bar.set_position(counted as u64);
-            // No interim result: who stops at a good one has chosen it.
+            // No interim results: stopping at a good one would bias the trial.
             let more = match counted == self.pairs.len() {
                 true => String::new(),
                 false => format!(", {} more without enough load", self.pairs.len() - counted),
@@ -166,7 +163,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// The outcome of an interval, or the reason why there is none.
+    /// Measures an interval. Returns the reason if the trial ends in it.
     fn interval(&mut self, arm: usize) -> anyhow::Result<Result<Outcome, End>> {
         self.change(arm)?;
         let (mut settled, mut measured) = (0.0, 0.0);
@@ -191,7 +188,7 @@ impl Trial<'_> {
                 continue;
             }
             looks = 0;
-            // A part of the interval passed before the change; it counts as time to settle.
+            // The first snapshot includes time before the change; it counts as settling.
             if settled < self.settle {
                 settled += seen.interval;
             } else if let Some(before) = &before {
@@ -205,7 +202,7 @@ impl Trial<'_> {
     }
 }
 
-/// First word of a request whose settings replace all others.
+/// First word of a request that replaces all settings.
 pub(super) const REPLACE: &str = "replace";
 
 #[derive(Deserialize)]
@@ -214,7 +211,7 @@ struct Status {
     snapshot: Seen,
 }
 
-/// The part of a snapshot that a trial reads.
+/// The fields of a snapshot that a trial uses.
 #[derive(Deserialize)]
 struct Seen {
     time: f64,
@@ -247,7 +244,7 @@ fn status(control: &Path) -> anyhow::Result<Status> {
         .with_context(|| format!("{}: not a gateway of this version", control.display()))
 }
 
-/// The status with the next snapshot: the latest may lack a change of the second before.
+/// Status with the next snapshot; the latest may lack a recent change.
 fn fresh_status(control: &Path) -> anyhow::Result<Status> {
     let latest = status(control)?;
     for _ in 0..LOOKS {
@@ -260,10 +257,10 @@ fn fresh_status(control: &Path) -> anyhow::Result<Status> {
     bail!("{}: no new snapshot within 10s", control.display());
 }
 
-/// Sums over the seconds of an interval.
+/// Sums over an interval.
 #[derive(Default)]
 struct Sums {
-    /// Delivered up and down, in bytes.
+    /// Delivered bytes, up and down.
     delivered: [u64; 2],
     acks: u64,
     sent: u64,
@@ -278,7 +275,7 @@ impl Sums {
             .iter_mut()
             .zip([[&before.up, &seen.up], [&before.down, &seen.down]])
         {
-            // Nobody acknowledges other packets where a gateway could read it.
+            // Acknowledgements of other packets are not readable.
             *sum += now.acknowledged - before.acknowledged + now.other.bytes - before.other.bytes;
         }
         let (was, is) = (&before.up, &seen.up);
@@ -288,7 +285,7 @@ impl Sums {
         if is.other.packets > was.other.packets {
             self.waits.push(is.other.sojourn_p99_ms);
         }
-        // Those of ACKs, or of handshakes where no download sends ACKs.
+        // Round trips of ACKs, or of handshakes if no ACKs are sent up.
         let round_trips = [&is.ack, &is.other].map(|class| class.round_trip_p50_ms);
         self.round_trips
             .extend(round_trips.into_iter().find(|ms| *ms > 0.0));
@@ -305,7 +302,7 @@ impl Sums {
     }
 }
 
-/// Names of both settings: of their disciplines if they differ, or else of what differs.
+/// Names of both settings: their disciplines, or the differing settings.
 fn names(arms: &[Words; 2], typed: &Words) -> [String; 2] {
     let qdisc = |words: &Words| match words.get("qdisc").unwrap_or(DEFAULT_QDISC) {
         NONE => "no shaping".to_owned(),

@@ -1,4 +1,4 @@
-//! Long-lived TCP flows over the kernel's own TCP, all served by one thread.
+//! Long-lived flows over the kernel's TCP, served by one thread.
 
 mod quic;
 mod socket;
@@ -19,7 +19,6 @@ use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddrV4;
 use std::os::fd::AsFd as _;
 
-/// All bulk flows of a run, connected when their time comes.
 pub(crate) struct BulkFlows {
     epoll: Epoll,
     upload_listener: Socket,
@@ -38,36 +37,35 @@ struct Flow {
     server: Option<Socket>,
     received: u64,
     received_at_warmup: u64,
-    /// Instant of the reader's latest data, and its longest time without.
+    /// Time of the reader's last data.
     delivered_at: Instant,
     longest_stall: Duration,
     counts_at_warmup: TcpCounts,
 }
 
-/// Results of a flow after warm-up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowSeen {
-    /// Bytes of payload that its reader got.
+    /// Bytes of payload delivered.
     pub(crate) payload: u64,
     /// Those bytes with the headers of full segments.
     pub(crate) wire: f64,
-    /// The longest time in which it got nothing.
+    /// Longest time without delivery.
     pub(crate) longest_stall: Duration,
-    /// Counts of its sender; none if the connection has failed, or where a QUIC stack has none.
+    /// Count of the sender; `None` if the connection failed or the QUIC stack reports none.
     pub(crate) retransmissions: Option<u32>,
     pub(crate) timeouts: Option<u16>,
-    /// Packets of QUIC that its sender declared lost although they arrived.
+    /// QUIC packets declared lost that arrived.
     pub(crate) spurious: Option<u32>,
 }
 
-/// Checks that this kernel has the congestion control, and this machine the QUIC stack.
+/// Checks the kernel's congestion control and the QUIC stack.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), LabError> {
     socket::check(scenario.tcp)?;
     quic::check(scenario)
 }
 
 impl Flow {
-    /// The counters of its sender so far; none if the connection has failed.
+    /// Counters of the sender; `None` if the connection failed.
     fn counts(&self) -> Option<TcpCounts> {
         let sender = match self.direction {
             Direction::Up => &self.home,
@@ -76,7 +74,7 @@ impl Flow {
         tcp_counts(sender.as_ref()?.as_fd()).ok()
     }
 
-    /// The measures begin.
+    /// Starts the measurement.
     fn warm_up(&mut self, window: Window) {
         self.received_at_warmup = self.received;
         self.delivered_at = (window.start + self.start).max(window.warm);
@@ -84,7 +82,7 @@ impl Flow {
         self.counts_at_warmup = self.counts().unwrap_or_default();
     }
 
-    /// Its reader has got data.
+    /// Records delivery.
     fn deliver(&mut self, now: Instant) {
         let longest_stall = now.saturating_since(self.delivered_at);
         self.longest_stall = self.longest_stall.max(longest_stall);
@@ -94,7 +92,7 @@ impl Flow {
     fn seen(&self, window: Window, mss: u32) -> FlowSeen {
         let payload = self.received - self.received_at_warmup;
         let (counts, before) = (self.counts(), self.counts_at_warmup);
-        // IP and TCP headers, and the timestamps, for which the segment leaves room.
+        // Headers of IP and TCP, with timestamps if the segments carry them.
         let segment = counts.map_or(0, |counts| counts.segment);
         let segment = if segment > 0 { segment } else { mss };
         let headers = match counts {
@@ -148,7 +146,7 @@ impl Token {
 }
 
 impl BulkFlows {
-    /// Opens every socket in its namespace; nothing is sent yet.
+    /// Opens every socket in its namespace. Sends nothing yet.
     pub(crate) fn open(
         scenario: &Scenario,
         plan: &Plan,
@@ -215,8 +213,8 @@ impl BulkFlows {
         })
     }
 
-    /// Carries the flows until the window ends or the run is halted, and says what arrived: of the
-    /// uploads, then of the downloads.
+    /// Serves the flows until the window ends or the run is halted. Returns results of the uploads, then of the
+    /// downloads.
     pub(crate) fn run(mut self, window: Window, halt: &Halt) -> Result<Vec<FlowSeen>, LabError> {
         const LONGEST_WAIT: Duration = Duration::from_millis(50);
         let mut order: Vec<usize> = (0..self.flows.len()).collect();
@@ -308,7 +306,7 @@ impl BulkFlows {
             let (socket, peer) = match listener.accept() {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // The peer gave up in the meantime: nothing to serve.
+                // The peer closed early.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => return Err(error),
             };
@@ -325,7 +323,7 @@ impl BulkFlows {
     }
 }
 
-/// Writes until the socket takes no more. A socket that failed is closed: its flow has ended.
+/// Writes until the socket is full. Closes a failed socket, which ends its flow.
 fn send(socket: &mut Option<Socket>, buffer: &[u8]) {
     while let Some(open) = socket {
         match open.write(buffer) {
@@ -337,7 +335,7 @@ fn send(socket: &mut Option<Socket>, buffer: &[u8]) {
     }
 }
 
-/// Reads what has arrived in order. A socket that failed is closed: its flow has ended.
+/// Reads waiting data. Closes a failed socket, which ends its flow.
 fn receive(
     socket: &mut Option<Socket>,
     buffer: &mut [u8],
@@ -349,7 +347,7 @@ fn receive(
             Ok(read) if read > 0 => {
                 *received += read as u64;
                 if let Some(bytes) = window {
-                    // Cannot fail where it succeeded when the socket was made.
+                    // Succeeded when the socket was created.
                     let _ = clamp_window(open.as_fd(), bytes);
                 }
                 if read < buffer.len() {

@@ -1,6 +1,5 @@
-//! Long-lived QUIC flows, carried by a stack's own program at home and at the servers.
-//!
-//! `scripts/quic/stacks` has such programs; its `src/lib.rs` describes their words and answers.
+//! Long-lived QUIC flows, carried by a stack's program at home and at the servers (`scripts/quic/stacks`; its
+//! `src/lib.rs` describes arguments and reports).
 
 use super::FlowSeen;
 use crate::error::{Context as _, LabError};
@@ -18,13 +17,12 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::{env, thread, time};
 
-/// The QUIC flows of a run.
 pub(crate) struct QuicFlows(Option<Running>);
 
-/// A stack's program at both ends. Both end with their standard input.
+/// The programs at both ends, which end with their standard input.
 struct Running {
     ends: [End; 2],
-    /// Home's ports, in the order of the plan: uploads, downloads.
+    /// Ports at home: uploads, then downloads.
     ports: Vec<u16>,
 }
 
@@ -34,25 +32,25 @@ struct End {
     lines: Receiver<String>,
 }
 
-/// An end's counters of a flow.
+/// Counters of a flow at one end.
 #[derive(Deserialize)]
 struct Report {
     port: u16,
-    /// True at the end that sends the data.
+    /// True at the sender.
     sends: bool,
-    /// Bytes that the application got in order after the warm-up.
+    /// Bytes delivered in order after warm-up.
     payload: u64,
     longest_stall_ns: u64,
-    /// Probe timeouts; absent where the stack reports none.
+    /// Probe timeouts, if the stack reports them.
     timeouts: Option<u16>,
-    /// Packets declared lost after the warm-up, by number.
+    /// Numbers of packets declared lost after warm-up.
     lost: Vec<u64>,
-    /// Ranges of numbers of packets that arrived.
+    /// Ranges of numbers of received packets.
     received: Vec<[u64; 2]>,
 }
 
 impl QuicFlows {
-    /// Starts the stack's program at both ends and waits until its sockets are open; nothing is sent yet.
+    /// Starts the programs and waits until their sockets are open. Sends nothing yet.
     pub(crate) fn open(
         scenario: &Scenario,
         plan: &Plan,
@@ -79,7 +77,7 @@ impl QuicFlows {
             let child = start(side, namespace);
             child.map(End::new).during("starting a QUIC stack")
         };
-        // The servers' end must listen before home's connects.
+        // The servers must listen before home connects.
         let mut ends = [start("servers", servers)?, start("home", home)?];
         for end in &mut ends {
             let line = end.lines.recv_timeout(time::Duration::from_secs(30));
@@ -94,8 +92,8 @@ impl QuicFlows {
         })))
     }
 
-    /// Carries the flows until the window ends or the run is halted, and says what arrived: of the uploads,
-    /// then of the downloads.
+    /// Runs the flows until the window ends or the run is halted. Returns results of the uploads, then of the
+    /// downloads.
     pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<Vec<FlowSeen>, LabError> {
         let Some(mut running) = self.0 else {
             return Ok(Vec::new());
@@ -154,9 +152,9 @@ impl Drop for End {
 }
 
 impl FlowSeen {
-    /// A QUIC flow by what both ends report of it.
+    /// Combines the reports of both ends.
     fn of_quic(port: u16, reports: &[Report]) -> Result<Self, LabError> {
-        /// IPv4, UDP and QUIC headers, the tag and the stream frame's head in a full packet of 1500 bytes.
+        /// IPv4, UDP and QUIC headers, tag and stream frame header in a full packet of 1500 bytes.
         const HEADERS: f64 = 64.0;
         let find = |sends| {
             let report = reports
@@ -182,7 +180,7 @@ impl FlowSeen {
     }
 }
 
-/// Words of both ends, behind the side.
+/// Arguments of both programs after the side.
 fn words(scenario: &Scenario, flows: &Flows, plan: &Plan) -> Vec<String> {
     let tcp = flows.tcp.unwrap_or(scenario.tcp);
     let mut words = vec![
@@ -202,7 +200,7 @@ fn words(scenario: &Scenario, flows: &Flows, plan: &Plan) -> Vec<String> {
     words
 }
 
-/// Checks what can be known before anything is made.
+/// Checks the stack before resources are created.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), LabError> {
     let Some(flows) = &scenario.quic else {
         return Ok(());
@@ -237,7 +235,6 @@ fn refusal(flows: &Flows, why: &str) -> LabError {
     }
 }
 
-/// The program of a stack.
 fn program(stack: &str) -> Option<PathBuf> {
     if stack.contains('/') {
         return Path::new(stack).is_file().then(|| stack.into());
@@ -248,7 +245,7 @@ fn program(stack: &str) -> Option<PathBuf> {
     programs.find(|program| program.is_file())
 }
 
-/// Folder in which `scripts/quic/stacks` puts programs.
+/// Folder of `scripts/quic/stacks`.
 fn cache() -> PathBuf {
     let home =
         || PathBuf::from(env::var_os("HOME").unwrap_or_else(|| OsString::from("/"))).join(".cache");

@@ -1,4 +1,4 @@
-//! TCP sockets as a scenario wants them.
+//! TCP sockets of a scenario.
 
 use crate::error::{Context as _, LabError};
 use crate::sys::{clamp_window, fix_receive_buffer};
@@ -8,11 +8,10 @@ use socket2::{Domain, Socket, Type};
 use std::os::fd::AsFd as _;
 use std::{fs, io};
 
-/// Bytes not yet sent that a sender's socket takes before it refuses more: enough for a burst,
-/// little enough that a thousand flows fit into memory.
+/// Limit of unsent bytes in a socket: enough for a burst, and small enough for a thousand flows.
 const UNSENT: u32 = 256 * 1024;
 
-/// Checks that this kernel has the congestion control.
+/// Checks that the kernel has the congestion control.
 pub(crate) fn check(tcp: Tcp) -> Result<(), LabError> {
     let Some(name) = tcp.kernel_name() else {
         return Err(LabError::CongestionControl {
@@ -36,18 +35,17 @@ pub(crate) fn check(tcp: Tcp) -> Result<(), LabError> {
                 instead: Tcp::either(Tcp::real().filter(is_known)),
             })
         }
-        // Without the privilege to choose freely here, there is that privilege in the lab's own network.
+        // Without privileges here, the lab's namespaces still provide them.
         _ => Ok(()),
     }
 }
 
-/// A socket of the calling thread's namespace with the scenario's settings. What a listener has,
-/// the sockets it accepts have too.
+/// Creates a socket with the scenario's settings. Accepted sockets inherit a listener's.
 pub(super) fn tcp_socket(scenario: &Scenario) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     reset_on_close(&socket)?;
-    // None would leave the kernel's default, under another's name.
+    // An error instead of the kernel's default under another name.
     let name = scenario.tcp.kernel_name().ok_or_else(|| {
         let message = format!("Linux has no congestion control {}", scenario.tcp);
         io::Error::new(io::ErrorKind::Unsupported, message)
@@ -62,13 +60,12 @@ pub(super) fn tcp_socket(scenario: &Scenario) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Closing sends a reset and forgets the connection. Otherwise unsent data would keep it, and with
-/// it the whole namespace, in the kernel for minutes after this process has gone.
+/// Resets the connection on close. Otherwise unsent data would keep the namespace in the kernel for minutes.
 pub(super) fn reset_on_close(socket: &Socket) -> io::Result<()> {
     socket.set_linger(Some(std::time::Duration::ZERO))
 }
 
-/// The scenario's receive window in bytes of payload.
+/// Receive window in bytes of payload.
 pub(super) fn receive_window(scenario: &Scenario) -> Option<u64> {
     scenario.window.map(|window| match window {
         Limit::Packets(packets) => u64::from(packets) * u64::from(scenario.mss),

@@ -1,20 +1,17 @@
-//! Frames on the emulated path.
-
 use asymq_core::Protocol;
 use asymq_core::frame::{self, FlowKey};
 use asymq_core::units::Instant;
 use asymq_gateway::Frame;
 use std::collections::BTreeMap;
 
-/// An end of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Home,
     Servers,
 }
 
-/// A frame that carries IPv4 with TCP or UDP; `None` for anything else, which is nobody's. Its
-/// `len` is the IP length: the access link counts IP bytes.
+/// Parses a frame with IPv4 and TCP or UDP; `None` for others. Its `len` is the IP length, which the access link
+/// charges.
 pub(crate) fn read(bytes: &[u8], from: Side, key: &FlowKey) -> Option<Frame> {
     let parsed = frame::parse(bytes, key);
     if parsed.header.protocol == Protocol::Opaque {
@@ -24,7 +21,7 @@ pub(crate) fn read(bytes: &[u8], from: Side, key: &FlowKey) -> Option<Frame> {
     home_port(&frame, from).map(|_| frame)
 }
 
-/// Home's TCP or UDP port, which identifies the conversation.
+/// TCP or UDP port at home, which identifies the conversation.
 pub(crate) fn home_port(frame: &Frame, from: Side) -> Option<u16> {
     let ip = frame.bytes.get(usize::from(frame.network)..)?;
     let first = *ip.first()?;
@@ -35,7 +32,7 @@ pub(crate) fn home_port(frame: &Frame, from: Side) -> Option<u16> {
     Some(u16::from_be_bytes([*ip.get(port)?, *ip.get(port + 1)?]))
 }
 
-/// Frames on their way, each due at its own instant; equal instants keep their order.
+/// Delayed frames, each due at its own time; equal times keep their order.
 #[derive(Default)]
 pub(crate) struct DelayLine {
     frames: BTreeMap<(Instant, u64), Frame>,
@@ -43,20 +40,18 @@ pub(crate) struct DelayLine {
 }
 
 impl DelayLine {
-    /// Lets `frame` arrive `at`.
     pub(crate) fn push(&mut self, at: Instant, frame: Frame) {
         self.frames.insert((at, self.sequence), frame);
         self.sequence += 1;
     }
 
-    /// The next frame that has arrived by `now`, and when.
+    /// The next frame due by `now`, and its time.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<(Instant, Frame)> {
         let next = self.frames.first_entry()?;
         let (at, _) = *next.key();
         (at <= now).then(|| (at, next.remove()))
     }
 
-    /// Arrival of the next frame.
     pub(crate) fn next(&self) -> Option<Instant> {
         let ((at, _), _) = self.frames.first_key_value()?;
         Some(*at)

@@ -9,35 +9,33 @@ use asymq_core::{Discard, Header, Packet as _, Qdisc};
 use asymq_gateway::Frame;
 use asymq_links::ModemQueue;
 
-/// A link that sends one frame at a time, at its rate, counted in IP bytes.
+/// A link that sends one frame at a time, charged by IP length.
 ///
-/// Its owner calls [`step`](Link::step) for every [`next`](Link::next) in turn, with that instant:
-/// a thread that wakes late delivers late, but changes neither rate nor drops.
+/// Its owner calls [`step`](Link::step) with every [`next`](Link::next) time in turn. A late thread delivers late,
+/// without an effect on rate and drops.
 pub(crate) struct Link {
     line: Line,
     pub(crate) meter: LinkMeter,
 }
 
-/// The queue of a link, and what leaves it.
 enum Line {
-    /// A discipline, the frame on the link, and the instant at which its last bit leaves.
+    /// Discipline, and the frame in transmission with the time of its end.
     Queue(Box<Egress<Frame>>, Option<(Instant, Frame)>),
     Modem(Box<Modem>),
 }
 
-/// A modem whose rate and buffer the shaper does not know.
+/// A modem with a rate and a buffer that the shaper does not know.
 struct Modem {
     queue: ModemQueue,
-    /// Start of the run, which is time zero of the queue.
+    /// Time zero of the queue.
     start: Instant,
-    /// Frames that it holds, by the instants at which they have passed it.
+    /// Frames by the time at which they leave.
     inside: DelayLine,
-    /// Frames that came and left.
     meters: Meters,
 }
 
 impl Modem {
-    /// Takes a frame that arrives `at`; false if the buffer is full.
+    /// Takes a frame; returns false if the buffer is full.
     fn offer(&mut self, at: Instant, frame: Frame) -> bool {
         let now = at.saturating_since(self.start).as_nanos();
         let Some(out) = self.queue.pass(now, frame.header.len) else {
@@ -58,7 +56,6 @@ impl Modem {
 }
 
 impl Link {
-    /// An idle link.
     pub(crate) fn new(rate: Rate, qdisc: Box<dyn Qdisc<Frame> + Send>, meter: LinkMeter) -> Self {
         Self {
             line: Line::Queue(Box::new(Egress::new(qdisc, rate)), None),
@@ -66,7 +63,6 @@ impl Link {
         }
     }
 
-    /// An idle modem in a run that starts at `start`.
     pub(crate) fn modem(queue: ModemQueue, start: Instant, meter: LinkMeter) -> Self {
         let modem = Modem {
             queue,
@@ -80,7 +76,7 @@ impl Link {
         }
     }
 
-    /// Takes a frame that arrives `at`, when all that was due by then is done; false if a full modem loses it.
+    /// Takes a frame after all earlier events. Returns false if a full modem drops it.
     pub(crate) fn offer(&mut self, at: Instant, mut frame: Frame) -> bool {
         frame.header.arrival = at;
         match &mut self.line {
@@ -91,7 +87,7 @@ impl Link {
         true
     }
 
-    /// Does what is due `at`; the frame whose last bit leaves then.
+    /// Handles the event at this time. Returns the frame whose last bit leaves.
     pub(crate) fn step(&mut self, at: Instant) -> Option<Frame> {
         let left = match &mut self.line {
             Line::Modem(modem) => return modem.step(at),
@@ -101,7 +97,7 @@ impl Link {
         left.map(|(_, frame)| frame)
     }
 
-    /// Instant at which the frame in transmission has left, or a waiting one may start.
+    /// Time at which a transmission ends, or the next one may start.
     pub(crate) fn next(&self) -> Option<Instant> {
         match &self.line {
             Line::Modem(modem) => modem.inside.next(),
@@ -117,13 +113,12 @@ impl Link {
         }
     }
 
-    /// Reads the meters at one of the window's instants.
     pub(crate) fn read_meters(&mut self, at: Instant) {
         let (carried, meters) = (self.carried(), *self.meters());
         self.meter.read(at, &meters, &carried);
     }
 
-    /// Frames whose last bit has left.
+    /// Traffic whose last bit has left.
     fn carried(&self) -> PerClass<Counter> {
         let mut carried = self.meters().sent;
         if let Line::Queue(_, Some((_, frame))) = &self.line {

@@ -27,8 +27,7 @@ use crate::measure::LinkMeter;
 use crate::plan::Plan;
 use crate::window::Window;
 
-/// Both directions of link and path, followed in the order of time; a call that comes late gets
-/// the same instants.
+/// Both directions of link and path. Events are handled in order of time; a late call does not change their times.
 pub(crate) struct Path {
     pub(crate) up: Link,
     pub(crate) down: Link,
@@ -36,21 +35,21 @@ pub(crate) struct Path {
     to_servers: DelayLine,
     to_downlink: DelayLine,
     to_home: DelayLine,
-    /// Loss and delay behind the uplink and behind the downlink.
+    /// Loss and delay behind the uplink and the downlink.
     impairments: [Option<Impairment>; 2],
-    /// Frames that it lost after warm-up, likewise.
+    /// Frames lost there after warm-up.
     pub(crate) lost: [u64; 2],
     rtt_by_port: Vec<Duration>,
     window: Window,
-    /// Next instant at which the links' meters are read.
+    /// Next time at which meters are read.
     reading_at: Option<Instant>,
 }
 
 impl Path {
-    /// An idle path with the scenario's downlink discipline.
+    /// Creates an idle path.
     ///
     /// # Errors
-    /// The catalog cannot build it, or there is not enough memory.
+    /// The discipline cannot be built, or there is not enough memory.
     pub(crate) fn new(
         catalog: &dyn Build<Frame>,
         scenario: &Scenario,
@@ -63,12 +62,12 @@ impl Path {
                 source,
             }
         };
-        // The gateway has shaped the uplink's traffic: only its jitter waits here, and is not lost.
+        // Holds jitter only: the gateway has shaped the traffic.
         let jitter = DropTail::new(Limit::Packets(1000)).map_err(failed("uplink"))?;
         let downlink = catalog.qdisc(&scenario.downlink);
         let params = RegeneratorParams {
             factor: scenario.regenerate,
-            // Kernels spend 12 bytes on timestamps.
+            // TCP timestamps take 12 bytes.
             segment: scenario.mss - 12,
             spacing: scenario.regenerate_spacing,
             max_gap: scenario.down.tx_time(scenario.mss + scenario.header)
@@ -105,21 +104,19 @@ impl Path {
         })
     }
 
-    /// Takes a frame that the gateway sent at `now`.
     pub(crate) fn send_up(&mut self, now: Instant, frame: Frame) {
         self.follow(now);
         let taken = self.up.offer(now, frame);
         self.count(Direction::Up, now, !taken);
     }
 
-    /// Takes a frame that a server sent at `now`.
     pub(crate) fn send_down(&mut self, now: Instant, frame: Frame) {
         let rtt = self.rtt(&frame, Side::Servers);
         self.to_downlink
             .push(now + rtt.saturating_sub(rtt / 2), frame);
     }
 
-    /// Hands out every frame that has left by `now`, with the instant at which it was due.
+    /// Hands out every frame that left by `now`, with its due time.
     pub(crate) fn advance(&mut self, now: Instant, out: &mut impl FnMut(Side, Instant, Frame)) {
         self.follow(now);
         while let Some((due, frame)) = self.to_servers.pop(now) {
@@ -130,14 +127,14 @@ impl Path {
         }
     }
 
-    /// Does what is due by `now` at either link, in the order of time.
+    /// Handles the events of both links until `now`, in order of time.
     fn follow(&mut self, now: Instant) {
         loop {
             let (up, down) = (self.up.next(), self.down.next());
             let events = [up, down, self.to_downlink.next()];
             let next = events.into_iter().flatten().min();
             let next = next.filter(|at| *at <= now);
-            // What happens at the instant of a reading is read.
+            // Events at the time of a reading are read.
             if let Some(at) = self.reading_at.filter(|at| *at <= now)
                 && next.is_none_or(|next| next > at)
             {
@@ -169,8 +166,7 @@ impl Path {
         }
     }
 
-    /// Lets a frame travel half its round trip from the end of the uplink, and those before it that
-    /// are regenerated of it.
+    /// Sends a frame, and ACKs regenerated before it, from the uplink over half its round trip.
     fn leave_uplink(&mut self, at: Instant, frame: Frame) {
         let Some(out) = self.impair(Direction::Up, at) else {
             return;
@@ -180,7 +176,7 @@ impl Path {
             return self.travel(out, frame);
         };
         regenerator.push(out, frame, &mut Discard);
-        // When each leaves follows from what came before it.
+        // Each time depends on the frame before.
         while let Some(due) = regenerator.next_at() {
             if let Some(frame) = regenerator.pop(due) {
                 self.travel(due, frame);
@@ -189,7 +185,7 @@ impl Path {
         self.regenerator = Some(regenerator);
     }
 
-    /// End of the path for a frame that leaves a link `at`; `None` if the path loses it.
+    /// Time at which a frame leaves the link's path; `None` if it is lost.
     fn impair(&mut self, direction: Direction, at: Instant) -> Option<Instant> {
         let Some(impairment) = &mut self.impairments[direction as usize] else {
             return Some(at);
@@ -199,7 +195,6 @@ impl Path {
         out.map(Instant::from_nanos)
     }
 
-    /// Counts a frame that was lost `at`, if it was.
     fn count(&mut self, direction: Direction, at: Instant, is_lost: bool) {
         let counts = is_lost && self.window.counts(at);
         self.lost[direction as usize] += u64::from(counts);
@@ -216,7 +211,7 @@ impl Path {
         rtt.copied().unwrap_or(Duration::ZERO)
     }
 
-    /// Next instant at which a frame leaves or moves on.
+    /// Time of the next event.
     pub(crate) fn next(&self) -> Option<Instant> {
         let events = [
             self.up.next(),

@@ -1,4 +1,4 @@
-//! The thread that carries frames over the emulated path.
+//! Thread of the emulated path.
 
 use super::Path;
 use super::frame::{self, Side};
@@ -12,7 +12,6 @@ use asymq_core::units::Duration;
 use asymq_gateway::{Losses, PacketIo as _, Port, poll, precise_timers};
 use std::os::fd::AsFd as _;
 
-/// The path's two interfaces.
 pub(crate) struct Ports {
     /// Towards the gateway.
     pub(crate) access: Port,
@@ -20,12 +19,9 @@ pub(crate) struct Ports {
     pub(crate) internet: Port,
 }
 
-/// Results of the path.
 pub(crate) struct Seen {
     pub(crate) path: Path,
-    /// Lateness of frames that left.
     pub(crate) lateness: Histogram,
-    /// Frames lost at the path's interfaces.
     pub(crate) losses: Losses,
 }
 
@@ -41,7 +37,7 @@ pub(crate) fn run(
     const BATCH: usize = 64;
     precise_timers();
     sys::go_first();
-    // Nobody hostile is on this path, and its flows are known by their ports.
+    // Flows are known by their ports; the path has no attacker.
     let key = FlowKey::new([0, 0]);
     let mut lateness = Histogram::default();
     loop {

@@ -5,14 +5,13 @@ use asymq_core::units::Duration;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
-/// Readiness to wait for on a socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Interest {
     Read,
     Write,
 }
 
-/// A set of sockets to wait for, level-triggered. A closed socket leaves it by itself.
+/// A set of sockets, level-triggered. Closed sockets are removed.
 #[derive(Debug)]
 pub(crate) struct Epoll(OwnedFd);
 
@@ -20,11 +19,10 @@ impl Epoll {
     pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: no pointers.
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the descriptor is new and owned by nobody else.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Watches a socket; its events carry `token`.
     pub(crate) fn add(
         &self,
         socket: BorrowedFd<'_>,
@@ -51,7 +49,7 @@ impl Epoll {
         Ok(())
     }
 
-    /// Waits at most `timeout`, rounded up to a millisecond, and fills `tokens` with what is ready.
+    /// Waits at most `timeout`, rounded up to a millisecond. Fills `tokens` with ready sockets.
     pub(crate) fn wait(&self, timeout: Duration, tokens: &mut Vec<u64>) -> io::Result<()> {
         const MAX_EVENTS: usize = 64;
         tokens.clear();

@@ -1,5 +1,4 @@
-//! System calls that neither the standard library, `socket2` nor the gateway offers. All `unsafe`
-//! of the lab is here, behind safe functions and types.
+//! System calls that the standard library, `socket2` and the gateway do not offer. All `unsafe` of the lab is here.
 
 mod epoll;
 mod process;
@@ -13,7 +12,7 @@ pub(crate) use window::{clamp_window, fix_receive_buffer};
 
 use std::io;
 
-/// The value of a system call that returns -1 on error.
+/// Converts the result of a system call.
 fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
     if answer < 0 {
         Err(io::Error::last_os_error())

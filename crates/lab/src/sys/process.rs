@@ -3,23 +3,21 @@
 use super::check;
 use std::io;
 
-/// Lets the calling thread run before all ordinary ones, where that is permitted. A refusal costs
-/// precision, which the lab measures.
+/// Gives the calling thread real-time priority, if permitted. The lab measures lateness.
 pub(crate) fn go_first() {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: 0 is the calling thread, and the parameter is valid for the call.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest) };
 }
 
-/// Gives the calling thread, and programs that it starts, more of a busy machine than others have, where that is
-/// permitted.
+/// Raises the priority of the calling thread and of programs that it starts, if permitted.
 pub(crate) fn go_early() {
     const NICENESS: libc::c_int = -15;
     // SAFETY: no pointers; 0 is the calling thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
 }
 
-/// Moves the process into a user namespace of its own.
+/// Moves the process into a new user namespace.
 ///
 /// # Errors
 /// `InvalidInput` if the process has more than one thread.
@@ -29,8 +27,7 @@ pub(crate) fn new_user_namespace() -> io::Result<()> {
     Ok(())
 }
 
-/// Lets the process open as many descriptors as it may, since every flow needs two. A refusal shows
-/// when they run out.
+/// Raises the limit of open descriptors: every flow needs two.
 pub(crate) fn allow_many_descriptors() {
     let mut limit = libc::rlimit {
         rlim_cur: 0,

@@ -1,23 +1,21 @@
-//! The kernel's counters of a TCP connection.
+//! Counters of a TCP connection.
 
 use super::check;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
-/// The counters of `struct tcp_info` (linux/tcp.h) that a run reports.
+/// Counters of `struct tcp_info` (linux/tcp.h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TcpCounts {
     /// Bytes of payload in a full segment.
     pub(crate) segment: u32,
     /// True if segments carry timestamps.
     pub(crate) timestamps: bool,
-    /// Segments sent again.
     pub(crate) retransmissions: u32,
-    /// Retransmission timeouts; kernels before 6.7 do not say.
+    /// Retransmission timeouts, since Linux 6.7.
     pub(crate) timeouts: Option<u16>,
 }
 
-/// Reads the counters of a TCP socket.
 pub(crate) fn tcp_counts(socket: BorrowedFd<'_>) -> io::Result<TcpCounts> {
     let mut info = [0_u8; 512];
     let mut length = info.len() as libc::socklen_t;
@@ -37,7 +35,7 @@ pub(crate) fn tcp_counts(socket: BorrowedFd<'_>) -> io::Result<TcpCounts> {
 }
 
 impl TcpCounts {
-    /// The counters in a `struct tcp_info`, of which older kernels know less.
+    /// Reads a `struct tcp_info`, which is shorter on old kernels.
     fn read(info: &[u8]) -> Self {
         const OPTIONS: usize = 5;
         const TIMESTAMPS: u8 = 1;

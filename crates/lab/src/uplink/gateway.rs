@@ -1,4 +1,4 @@
-//! The gateway in the middle.
+//! The gateway as the uplink's queue.
 
 use crate::error::{Context as _, LabError};
 use crate::measure::{QueueSeen, UplinkSeen};
@@ -21,16 +21,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
 
-/// The real gateway, opened in its namespace.
+/// The gateway, opened in its namespace.
 pub(crate) struct GatewayUplink<'a> {
     gateway: Gateway,
-    /// True if it has the downlink's queue.
+    /// True if the downlink's queue is in the gateway.
     has_downlink: bool,
     namespace: &'a Netns,
 }
 
 impl<'a> GatewayUplink<'a> {
-    /// A gateway with the scenario's discipline, which counts IP bytes; before a modem at the downlink, with both.
+    /// Opens a gateway with the scenario's discipline, which charges IP bytes; with both disciplines before a modem at
+    /// the downlink.
     pub(crate) fn open(
         catalog: &'static dyn Build<Frame>,
         scenario: &Scenario,
@@ -117,7 +118,7 @@ impl<'a> GatewayUplink<'a> {
                 }
                 losses = snapshot.losses.lan + snapshot.losses.wan;
                 if clock::now() >= window.end || halt.is_set() {
-                    // Asked twice, it does not wait until its queue has left.
+                    // The second request skips draining the queue.
                     stop.request();
                     stop.request();
                     break;
@@ -138,7 +139,7 @@ impl<'a> GatewayUplink<'a> {
     }
 }
 
-/// The rate at which a direction's shaper starts.
+/// Start rate of a direction's shaper.
 fn fixed_rate(scenario: &Scenario, direction: Direction) -> Rate {
     let (rate, source) = match direction {
         Direction::Up => (scenario.up, scenario.shaper_up),
@@ -151,18 +152,17 @@ fn fixed_rate(scenario: &Scenario, direction: Direction) -> Rate {
         .unwrap_or(rate)
 }
 
-/// A panic elsewhere leaves the histogram whole.
+/// A poisoned lock is harmless here.
 fn lock(waits: &Mutex<[Histogram; 2]>) -> std::sync::MutexGuard<'_, [Histogram; 2]> {
     waits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Pure ACKs that the discipline kept beside a later one between two snapshots, as shares of those that came, by the
-/// rules that kept them; empty where it counts none.
+/// ACKs kept beside a later one between two snapshots, as shares of arrived ACKs, by rule.
 fn unfiltered(before: &DirectionSnapshot, after: &DirectionSnapshot) -> BTreeMap<String, f64> {
     let all = after.ack.arrived().saturating_sub(before.ack.arrived());
     let all = all.max(1) as f64;
     let share = |(variable, count): (&&'static str, &f64)| {
-        // Before the first snapshot nothing is counted.
+        // Before the first snapshot all counters are zero.
         let earlier = before.control.get(variable).copied().unwrap_or(0.0);
         Unfiltered::counted_by(variable)
             .map(|unfiltered| (unfiltered.name().to_owned(), (count - earlier) / all))
@@ -170,7 +170,7 @@ fn unfiltered(before: &DirectionSnapshot, after: &DirectionSnapshot) -> BTreeMap
     after.control.iter().filter_map(share).collect()
 }
 
-/// Follows a direction in the gateway's snapshots.
+/// Follows one direction in the gateway's snapshots.
 struct QueueMeter {
     window: Window,
     before: DirectionSnapshot,

@@ -1,4 +1,4 @@
-//! A qdisc of the kernel's, in a router.
+//! A kernel qdisc on a router as the uplink's queue.
 
 use super::tap::Tap;
 use super::tc;
@@ -13,17 +13,16 @@ use asymq_scenario::{Fates, Scenario};
 use std::collections::BTreeMap;
 use std::{io, thread};
 
-/// The qdisc at the router's interface towards the access link.
 pub(crate) struct KernelUplink<'a> {
     kind: String,
     namespace: &'a Netns,
-    /// Reads what comes from home.
+    /// Receives frames from home.
     port: Port,
     tap: Tap,
 }
 
 impl<'a> KernelUplink<'a> {
-    /// Puts the qdisc in place.
+    /// Adds the qdisc.
     pub(super) fn open(
         words: &str,
         scenario: &Scenario,
@@ -37,7 +36,7 @@ impl<'a> KernelUplink<'a> {
                 message,
             })?;
         }
-        // What is read during the run is there, and tc in memory.
+        // Checks early, and loads tc into memory.
         let counters = namespace.run(|| tc::counters(kind, WAN));
         counters.during("reading tc's counters")?;
         let port = namespace
@@ -93,14 +92,14 @@ impl<'a> KernelUplink<'a> {
                 dropped: count(|counters| counters.dropped),
                 filtered: count(|counters| counters.filtered),
                 marked: count(|counters| counters.marked),
-                // tc has no reasons.
+                // tc reports no reasons,
                 reasons: BTreeMap::new(),
             };
             Ok(UplinkSeen {
                 queue: QueueSeen {
                     fates,
                     sojourn_ms: tap.sojourn_ms(),
-                    // Nor does it say which ACKs a filter kept.
+                    // and no rules of ACK filters.
                     unfiltered: BTreeMap::new(),
                     backlog,
                 },

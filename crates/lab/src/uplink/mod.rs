@@ -1,4 +1,4 @@
-//! The uplink's queue: the gateway, or a qdisc of the kernel's.
+//! The uplink's queue: the gateway, or a kernel qdisc.
 
 mod gateway;
 mod kernel;
@@ -18,14 +18,13 @@ use asymq_scenario::Scenario;
 use gateway::GatewayUplink;
 use kernel::KernelUplink;
 
-/// The uplink's queue, opened in its namespace.
 pub(crate) enum Uplink<'a> {
     Gateway(Box<GatewayUplink<'a>>),
     Kernel(Box<KernelUplink<'a>>),
 }
 
 impl<'a> Uplink<'a> {
-    /// The scenario's queue, which counts IP bytes.
+    /// Opens the scenario's queue, which charges IP bytes.
     pub(crate) fn open(
         catalog: &'static dyn Build<Frame>,
         scenario: &Scenario,
@@ -39,7 +38,7 @@ impl<'a> Uplink<'a> {
         }
     }
 
-    /// Meter of its sojourn times, where it has none itself.
+    /// Meter of sojourn times, if the queue has none.
     pub(crate) fn tap(&self) -> Option<Tap> {
         match self {
             Self::Gateway(_) => None,

@@ -1,4 +1,4 @@
-//! Sojourn times of a queue that does not report them: each packet is seen before and behind it.
+//! Sojourn times of a queue that does not report them, from packets seen before and behind it.
 
 use crate::window::Window;
 use crate::{Halt, clock, sys};
@@ -13,15 +13,14 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Watches both sides of a queue.
 #[derive(Clone, Default)]
 pub(crate) struct Tap(Arc<Mutex<Seen>>);
 
 #[derive(Default)]
 struct Seen {
-    /// Arrivals of packets that have not left, by a hash that is the same on both sides.
+    /// Arrival times of waiting packets, by a hash that is equal on both sides.
     arrived: HashMap<u64, Instant>,
-    /// Packets of which the far side was read first.
+    /// Packets that were read behind the queue first.
     left: HashMap<u64, Instant>,
     sojourns: Histogram,
 }
@@ -35,7 +34,7 @@ impl Seen {
 }
 
 impl Tap {
-    /// Reads what comes to the queue, from the port before it, until the window ends.
+    /// Reads packets before the queue until the window ends.
     pub(super) fn watch(&self, port: &mut Port, window: Window, halt: &Halt) -> io::Result<()> {
         const MAX_WAIT: Duration = Duration::from_millis(50);
         const BATCH: usize = 64;
@@ -57,7 +56,7 @@ impl Tap {
         }
     }
 
-    /// A frame has come out of the queue.
+    /// A frame left the queue.
     pub(crate) fn leaves(&self, now: Instant, frame: &[u8], window: Window) {
         let Some(key) = key(frame) else { return };
         let mut seen = self.seen();
@@ -71,14 +70,13 @@ impl Tap {
         self.seen().sojourns.percentiles_ms()
     }
 
-    /// A panic elsewhere leaves what was seen whole.
+    /// A poisoned lock is harmless here.
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Hash of the parts that a router does not change: all but hop limit, marks and checksum. The sender's
-/// identification tells packets with the same content apart.
+/// Hash of the bytes that a router does not change. The IP identification distinguishes packets with equal content.
 fn key(frame: &[u8]) -> Option<u64> {
     const ETHERNET: usize = 14;
     if frame.get(12..ETHERNET)? != [8, 0] {

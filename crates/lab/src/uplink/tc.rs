@@ -1,4 +1,4 @@
-//! `tc`'s words, and its answers.
+//! Arguments and output of `tc`.
 
 use asymq_core::catalog::{Catalog as _, Standard};
 use asymq_core::overhead::Overhead;
@@ -7,22 +7,21 @@ use serde_json::Value;
 use std::io;
 use std::process::Command;
 
-/// Counters of a qdisc since it was added.
+/// Counters of a qdisc.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counters {
     pub(super) dropped: u64,
     pub(super) filtered: u64,
     pub(super) marked: u64,
-    /// Packets that wait.
+    /// Packets waiting.
     pub(super) backlog: u32,
 }
 
-/// Words that let a shaper of Ethernet bytes count IP bytes, as the link does.
+/// Lets a shaper of Ethernet bytes charge IP bytes.
 const IP_BYTES: [&str; 3] = ["stab", "overhead", "-14"];
 
-/// Commands that add the qdisc of `words` to a device. A qdisc that shapes gets the scenario's
-/// rates, buffer and overhead where it names none; any other becomes the leaf of an HTB class of the
-/// uplink's rate. Both count IP bytes, as the link does.
+/// Commands that add the qdisc of `words` to a device. A shaping qdisc gets the scenario's rates, buffer and overhead,
+/// unless given. Another one becomes the leaf of an HTB class with the uplink's rate. Both charge IP bytes.
 pub(super) fn commands(words: &str, scenario: &Scenario, device: &str) -> Vec<Vec<String>> {
     let given: Vec<&str> = words.split_whitespace().collect();
     let has = |word: &str| given.contains(&word);
@@ -41,7 +40,7 @@ pub(super) fn commands(words: &str, scenario: &Scenario, device: &str) -> Vec<Ve
                 ("buffer", limit),
                 ("overhead", "0".into()),
             ];
-            // Like docsis.
+            // For example docsis.
             let link_word = |word: &&str| word.parse::<Overhead>().is_ok();
             let is_needed = |name: &str| match name {
                 "down" => !has(name) && given.iter().any(|word| needs_down(word)),
@@ -81,8 +80,7 @@ pub(super) fn commands(words: &str, scenario: &Scenario, device: &str) -> Vec<Ve
     }
 }
 
-/// True if a word of `tc qdisc add` names a discipline or a part that computes with the downlink's rate:
-/// any other assumes none, as in the simulator.
+/// True if a word names a discipline or part that uses the downlink's rate.
 fn needs_down(word: &str) -> bool {
     let entries = Standard.entries();
     let needs = |name: &str| {
@@ -97,7 +95,7 @@ fn needs_down(word: &str) -> bool {
             .any(|(_, part)| needs(part))
 }
 
-/// Runs one of those commands in the calling thread's namespace; what tc says if it refuses.
+/// Runs a command in the calling thread's namespace; returns tc's output or error message.
 pub(super) fn run(words: &[String]) -> io::Result<Result<String, String>> {
     let output = Command::new("tc").args(words).output().map_err(|error| {
         let message = format!("{error}; install iproute2");
@@ -110,15 +108,14 @@ pub(super) fn run(words: &[String]) -> io::Result<Result<String, String>> {
     })
 }
 
-/// The counters of the device's qdisc of this kind.
+/// Counters of the device's qdisc of this kind.
 pub(super) fn counters(kind: &str, device: &str) -> io::Result<Counters> {
     let words = ["-s", "-j", "qdisc", "show", "dev", device].map(str::to_owned);
     let answer = run(&words)?.map_err(io::Error::other)?;
     counters_in(&answer, kind).ok_or_else(|| io::Error::other(format!("no {kind}: {answer}")))
 }
 
-/// The counters of the qdisc of this kind in an answer. What all qdiscs count has one name for all; marks
-/// and filtered ACKs have not.
+/// Parses the counters of the qdisc of this kind. Names of marks and filtered ACKs differ by qdisc.
 fn counters_in(answer: &str, kind: &str) -> Option<Counters> {
     let qdiscs: Vec<Value> = serde_json::from_str(answer).ok()?;
     let qdisc = qdiscs.iter().rfind(|qdisc| qdisc["kind"] == kind)?;
@@ -127,7 +124,7 @@ fn counters_in(answer: &str, kind: &str) -> Option<Counters> {
     let in_tins = |name: &str| tins.iter().map(|tin| number(tin, name)).sum::<u64>();
     let ack_drops = in_tins("ack_drops");
     Some(Counters {
-        // CAKE counts an ACK that it filters among the drops, too.
+        // CAKE counts filtered ACKs as drops too.
         dropped: number(qdisc, "drops").saturating_sub(ack_drops),
         filtered: number(qdisc, "filtered") + ack_drops,
         marked: ["marked", "ecn_mark"]
