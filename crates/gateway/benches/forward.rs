@@ -47,7 +47,7 @@ fn measure(rate: u64, len: usize, send: &str) {
                     send: send.parse().unwrap(),
                     ..HostOptions::default()
                 };
-                let mut gateway = Gateway::open_on(STANDARD, &config(), &host).unwrap();
+                let mut gateway = Gateway::open(STANDARD, &config(), &host).unwrap();
                 gateway.set_log(|_| {});
                 ready.send(gateway.stats()).unwrap();
                 let start = cpu();

@@ -57,8 +57,8 @@ enum State {
 }
 
 /// Maximum bytes discarded after the answer.
-const MAX_REST: usize = 1 << 18;
-const REST: Duration = Duration::from_millis(100);
+const MAX_DRAINED: usize = 1 << 18;
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl Clients {
     pub(crate) fn new(listener: impl Into<Socket>, limits: Limits) -> io::Result<Self> {
@@ -125,7 +125,7 @@ impl Clients {
         Ok(std::array::from_fn(|other| of_others[other]))
     }
 
-    /// Accepts clients, and serves those whose request has state. Only slow clients count against the limit.
+    /// Accepts clients, and serves those whose request has arrived. Only slow clients count against the limit.
     fn accept(&mut self, answer: Answer<'_>) {
         for _ in 0..self.limits.clients {
             let accepted = self.listener.accept().and_then(|(stream, _)| {
@@ -141,7 +141,7 @@ impl Clients {
                             | ErrorKind::Interrupted
                             | ErrorKind::ConnectionAborted
                     );
-                    self.accept_at = (!is_no_fault).then(|| Instant::now() + REST);
+                    self.accept_at = (!is_no_fault).then(|| Instant::now() + ACCEPT_PAUSE);
                     return;
                 }
             };
@@ -168,7 +168,7 @@ impl Client {
             return match self.stream.read(&mut chunk) {
                 Ok(count) => {
                     *rest += count;
-                    count > 0 && *rest < MAX_REST
+                    count > 0 && *rest < MAX_DRAINED
                 }
                 Err(error) => is_only_early(&error),
             };

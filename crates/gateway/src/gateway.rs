@@ -1,7 +1,7 @@
 //! The forwarding loop.
 
 use crate::change::{Changer, Changes};
-use crate::config::{LinkConfig, LinkError, STANDARD};
+use crate::config::{LinkConfig, LinkError};
 use crate::error::GatewayError;
 use crate::fail_open::FailOpen;
 use crate::flows::{FlowCounters, FlowRequests};
@@ -60,6 +60,22 @@ impl GatewayConfig {
     }
 }
 
+/// End of a gateway: its queue is sent, and the kernel may forward new frames.
+#[derive(Default)]
+struct Drain {
+    /// Set when a stop was requested.
+    until: Option<Instant>,
+    /// The kernel forwards.
+    handed_over: bool,
+}
+
+impl Drain {
+    fn is_over(&self, now: Instant, next: Option<Instant>) -> bool {
+        self.until
+            .is_some_and(|until| next.is_none() || now >= until)
+    }
+}
+
 /// A transparent bridge between two interfaces that queues frames in disciplines.
 pub struct Gateway {
     /// Outgoing links up and down: WAN and LAN.
@@ -74,32 +90,13 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Opens a gateway with asymq's disciplines, as [`open_with`](Self::open_with).
-    ///
-    /// # Errors
-    /// As [`open_with`](Self::open_with).
-    pub fn open(config: &GatewayConfig) -> Result<Self, GatewayError> {
-        Self::open_with(STANDARD, config)
-    }
-
-    /// Builds the disciplines of `config` and opens both interfaces in the calling thread's network namespace.
-    /// Received frames wait in the interfaces' rings until [`run`](Self::run).
+    /// Builds the disciplines of `config` and opens both interfaces in the calling thread's network namespace. Received
+    /// frames wait in the interfaces' rings until [`run`](Self::run). Restores interfaces that killed gateways left
+    /// changed, if `host` has journals.
     ///
     /// # Errors
     /// A discipline cannot be built, an interface is missing or unfit, or a privilege is missing.
-    pub fn open_with(
-        catalog: &'static dyn Build<Frame>,
-        config: &GatewayConfig,
-    ) -> Result<Self, GatewayError> {
-        Self::open_on(catalog, config, &HostOptions::default())
-    }
-
-    /// Like [`open_with`](Self::open_with), with options of the host. Restores interfaces that killed gateways left
-    /// changed.
-    ///
-    /// # Errors
-    /// As [`open_with`](Self::open_with); a missing interface only without `host.wait`.
-    pub fn open_on(
+    pub fn open(
         catalog: &'static dyn Build<Frame>,
         config: &GatewayConfig,
         host: &HostOptions,
@@ -232,11 +229,10 @@ impl Gateway {
         let clock = start_clock();
         let mut observer = Observer::new(clock());
         let mut report_at = clock() + self.report_interval;
-        let mut drain_until: Option<Instant> = None;
+        let mut drain = Drain::default();
         let mut rest_until = Instant::ZERO;
-        let mut handed_over = false;
         for link in &self.links {
-            link.remarks().iter().for_each(|line| (self.log)(line));
+            link.log_lines().iter().for_each(|line| (self.log)(line));
         }
         self.take_over();
         self.notify.ready(clock());
@@ -244,86 +240,38 @@ impl Gateway {
         loop {
             let now = clock();
             self.notify.beat(now);
-            let mut next: Option<Instant> = None;
-            for direction in Direction::ALL {
-                let out = &mut self.links[direction as usize];
-                let at = self.forwarder.transmit(now, direction, BATCH, out);
-                next = next.into_iter().chain(at).min();
-            }
-            for direction in Direction::ALL {
-                self.check(direction, Link::flush);
-            }
+            let next = self.transmit(now);
             if now >= report_at {
                 self.report(now, &mut observer);
                 report_at = now + self.report_interval;
             }
-            for direction in Direction::ALL {
-                let lines = self.links[direction as usize].retry(now);
-                self.announce(&lines);
-                if !lines.is_empty() && drain_until.is_none() {
-                    self.take_over();
-                }
-            }
-            let drained = drain_until.is_some_and(|until| next.is_none() || now >= until);
-            if drained {
+            self.reopen(now, &drain);
+            if drain.is_over(now, next) {
                 break;
             }
-
             let rest = rest_until.saturating_since(clock());
             if rest > Duration::ZERO && next.is_none_or(|next| next > now) {
                 std::thread::sleep(rest.into());
             }
-            let [wan_at, lan_at] = self.links.each_ref().map(Link::retry_at);
-            let waits = self.links.iter().any(Link::is_waiting);
-            let room_at = waits.then(|| now + REST);
-            let beat_at = self.notify.beat_at();
-            let wake = [next, lan_at, wan_at, room_at, drain_until, beat_at]
-                .into_iter()
-                .flatten()
-                .fold(report_at, Instant::min);
-            // Frames that never wait are forwarded until the process ends.
-            let takes = |direction| {
-                drain_until.is_none() || !handed_over && self.forwarder.is_direct(direction)
-            };
-            let [wan, lan] = &self.links;
-            let waits = [
-                lan.fd().filter(|_| takes(Direction::Up)),
-                wan.fd().filter(|_| takes(Direction::Down)),
-                Some(stop.0.as_fd()),
-                Some(self.changes.waker().as_fd()),
-            ];
-            let [up, down, stopped, changed] = poll(waits, Some(wake.saturating_since(clock())))
-                .map_err(GatewayError::during("waiting for frames"))?;
-            if stopped {
-                let asked = stop.0.take();
-                if asked > 1 || asked > 0 && drain_until.is_some() {
-                    break;
-                }
-                if asked > 0 {
-                    drain_until = Some(clock() + DRAIN);
-                    self.notify.stopping(clock());
-                    // Frames that the kernel did not forward.
-                    for direction in Direction::ALL {
-                        while self.take(clock(), direction) >= BATCH {}
-                    }
-                    handed_over = self.fail_open.hand_over();
-                }
+            let wake = self.wake_at(now, [next, drain.until], report_at);
+            let ready = self.wait(stop, &drain, wake.saturating_since(clock()));
+            let [up, down, stopped, changed] =
+                ready.map_err(GatewayError::during("waiting for frames"))?;
+            if stopped && self.stop(stop, &mut drain, &clock) {
+                break;
             }
             let now = clock();
             if changed {
                 self.change(now);
             }
-            let taken_up = if up { self.take(now, Direction::Up) } else { 0 };
-            let taken_down = if down {
-                self.take(now, Direction::Down)
-            } else {
-                0
-            };
-            rest_until = match taken_up.max(taken_down) < BATCH {
-                true => now + REST,
-                // More frames are waiting.
-                false => now,
-            };
+            let mut most = 0;
+            for (is_ready, direction) in [up, down].into_iter().zip(Direction::ALL) {
+                if is_ready {
+                    most = most.max(self.take(now, direction));
+                }
+            }
+            // More frames are waiting after a full batch.
+            rest_until = if most < BATCH { now + REST } else { now };
         }
         self.report(clock(), &mut observer);
         let left = Direction::ALL.map(|direction| self.forwarder.backlog(direction).packets);
@@ -332,6 +280,71 @@ impl Gateway {
             left => (self.log)(&format!("stopped with {left} packets left in the queue")),
         }
         Ok(())
+    }
+
+    /// Sends due frames. Returns the time of the next one.
+    fn transmit(&mut self, now: Instant) -> Option<Instant> {
+        let next = Direction::ALL.map(|direction| {
+            let out = &mut self.links[direction as usize];
+            self.forwarder.transmit(now, direction, BATCH, out)
+        });
+        for direction in Direction::ALL {
+            self.check(direction, Link::flush);
+        }
+        next.into_iter().flatten().min()
+    }
+
+    /// Searches for interfaces that are away.
+    fn reopen(&mut self, now: Instant, drain: &Drain) {
+        for direction in Direction::ALL {
+            let lines = self.links[direction as usize].retry(now);
+            self.announce(&lines);
+            if !lines.is_empty() && drain.until.is_none() {
+                self.take_over();
+            }
+        }
+    }
+
+    fn wake_at(&self, now: Instant, due: [Option<Instant>; 2], report_at: Instant) -> Instant {
+        let waits = self.links.iter().any(Link::is_waiting);
+        let room_at = waits.then(|| now + REST);
+        let times = due.into_iter().chain([room_at, self.notify.beat_at()]);
+        let retries = self.links.iter().map(Link::retry_at);
+        times.chain(retries).flatten().fold(report_at, Instant::min)
+    }
+
+    /// Waits for frames up and down, a stop, or a change of settings. Returns which are there.
+    fn wait(&self, stop: &Stop, drain: &Drain, timeout: Duration) -> io::Result<[bool; 4]> {
+        // Frames that never wait are forwarded until the process ends.
+        let takes = |direction| {
+            drain.until.is_none() || !drain.handed_over && self.forwarder.is_direct(direction)
+        };
+        let [wan, lan] = &self.links;
+        let fds = [
+            lan.fd().filter(|_| takes(Direction::Up)),
+            wan.fd().filter(|_| takes(Direction::Down)),
+            Some(stop.0.as_fd()),
+            Some(self.changes.waker().as_fd()),
+        ];
+        poll(fds, Some(timeout))
+    }
+
+    /// Starts to drain after the first request. Returns true after the second one.
+    fn stop(&mut self, stop: &Stop, drain: &mut Drain, clock: &impl Fn() -> Instant) -> bool {
+        let requests = stop.0.take();
+        if requests > 1 || requests > 0 && drain.until.is_some() {
+            return true;
+        }
+        if requests > 0 {
+            drain.until = Some(clock() + DRAIN);
+            self.notify.stopping(clock());
+            // Frames that the kernel did not forward.
+            for direction in Direction::ALL {
+                while self.take(clock(), direction) >= BATCH {}
+            }
+            drain.handed_over = self.fail_open.hand_over();
+        }
+        false
     }
 
     /// Takes over from the kernel's bridge, which has already forwarded the frames waiting here.

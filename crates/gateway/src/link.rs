@@ -113,7 +113,7 @@ impl Link {
     }
 
     /// Log lines about an interface that is now held, or missing.
-    pub(crate) fn remarks(&self) -> Vec<String> {
+    pub(crate) fn log_lines(&self) -> Vec<String> {
         let (flag, name) = (self.flag, self.name());
         let Some(hold) = &self.hold else {
             let obstacle = self.obstacle.iter();
@@ -211,7 +211,7 @@ impl Link {
             false => format!("{back} as {}", found.name),
         }];
         if is_new {
-            lines.extend(self.remarks());
+            lines.extend(self.log_lines());
         }
         Ok(lines)
     }

@@ -3,7 +3,9 @@
 mod common;
 
 use asymq_gateway::net::Netns;
-use asymq_gateway::{Control, Gateway, GatewayConfig, Outputs, Stop, request_change};
+use asymq_gateway::{
+    Control, Gateway, GatewayConfig, HostOptions, Outputs, STANDARD, Stop, request_change,
+};
 use common::wait::{DEADLINE, wait_for};
 use common::{Place, droptail};
 use std::os::fd::AsFd as _;
@@ -41,7 +43,7 @@ fn a_request_changes_the_gateway_and_only_what_it_accepts_comes_into_force() {
                 wan: "wan".into(),
                 link: droptail("1mbit"),
             };
-            let gateway = Gateway::open(&config).unwrap();
+            let gateway = Gateway::open(STANDARD, &config, &HostOptions::default()).unwrap();
             let outputs = Outputs {
                 control,
                 ..Outputs::default()

@@ -11,7 +11,8 @@ mod subject;
 
 use asymq_gateway::net::{Feature, set_feature};
 use asymq_gateway::{
-    Control, Gateway, GatewayConfig, Guard, LinkConfig, Notify, Outputs, Show, Stage, Stop,
+    Control, Gateway, GatewayConfig, Guard, HostOptions, LinkConfig, Notify, Outputs, Show, Stage,
+    Stop,
 };
 use common::disciplines::discipline;
 use common::droptail;
@@ -60,7 +61,7 @@ fn a_gateway() {
         wan: "wan".into(),
         link: link.clone(),
     };
-    let mut gateway = Gateway::open_with(&Panicking, &config).unwrap();
+    let mut gateway = Gateway::open(&Panicking, &config, &HostOptions::default()).unwrap();
     gateway.set_notify(Notify::from_environment().unwrap());
     let mut control = Control::default();
     if let Some(path) = value("--control") {

@@ -5,7 +5,7 @@ mod common;
 
 use asymq_core::catalog::Standard;
 use asymq_gateway::net::{Feature, Netns, Network, VethEnd, feature, set_feature};
-use asymq_gateway::{Gateway, GatewayConfig, HostOptions, PacketIo, Port, restore};
+use asymq_gateway::{Gateway, GatewayConfig, HostOptions, PacketIo, Port, STANDARD, restore};
 use common::{HOME, LAN, NET, Place, Running, WAN, droptail, transfer};
 use std::fs;
 
@@ -221,7 +221,7 @@ fn what_a_killed_gateway_left_is_given_back_by_the_next_or_by_hand() {
     let before = all();
     let open = || {
         let host = options(state.path());
-        Ok(Gateway::open_on(&Standard, &config(), &host).unwrap())
+        Ok(Gateway::open(&Standard, &config(), &host).unwrap())
     };
     // A kill leaves journals, settings and nothing else: the locks go with the process.
     let kill = || {
@@ -292,7 +292,7 @@ fn a_journal_of_another_interface_or_one_in_use_is_left_alone() {
     let state = tempfile::tempdir().unwrap();
     let open = || {
         let host = options(state.path());
-        Ok(Gateway::open_on(&Standard, &config(), &host).unwrap())
+        Ok(Gateway::open(&Standard, &config(), &host).unwrap())
     };
     let gateway = place.middle.run(open).unwrap();
     let given = place.middle.run(|| restore(state.path())).unwrap();
@@ -327,7 +327,7 @@ fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
     let refused = || {
         let error = place
             .middle
-            .run(|| Ok(Gateway::open(&config()).unwrap_err()));
+            .run(|| Ok(Gateway::open(STANDARD, &config(), &HostOptions::default()).unwrap_err()));
         let error = error.unwrap();
         assert!(error.is_bad_input(), "{error}");
         error.to_string()
@@ -391,7 +391,7 @@ fn what_can_never_be_an_interface_is_refused_instead_of_waited_for() {
             lan: name.into(),
             ..config()
         };
-        let open = || Ok(Gateway::open_on(&Standard, &config, &options(state.path())).map(drop));
+        let open = || Ok(Gateway::open(&Standard, &config, &options(state.path())).map(drop));
         let error = place.middle.run(open).unwrap().unwrap_err();
         assert!(error.is_bad_input(), "{error}");
         let error = error.to_string();
@@ -449,7 +449,7 @@ impl Waiting {
                     wait: true,
                     ..HostOptions::default()
                 };
-                let mut gateway = Gateway::open_on(&Standard, &config(), &host).unwrap();
+                let mut gateway = Gateway::open(&Standard, &config(), &host).unwrap();
                 gateway.set_log(move |line| log.lock().unwrap().push(line.into()));
                 gateway.run(&stop).unwrap();
             }

@@ -5,7 +5,10 @@
 mod common;
 
 use asymq_gateway::net::{Feature, Network, set_feature};
-use asymq_gateway::{Gateway, GatewayConfig, LinkConfig, Losses, PacketIo, Port, Sending, Stage};
+use asymq_gateway::{
+    Gateway, GatewayConfig, HostOptions, LinkConfig, Losses, PacketIo, Port, STANDARD, Sending,
+    Stage,
+};
 use common::disciplines::discipline;
 use common::wire::{Tap, numbered, port_and_number, segment, send};
 use common::{HOME, LAN, NET, Place, Running, WAN, droptail, transfer};
@@ -374,7 +377,11 @@ fn what_cannot_be_bridged_is_refused_with_the_flag_and_the_reason() {
         };
         place
             .middle
-            .run(|| Ok(Gateway::open(&config).unwrap_err().to_string()))
+            .run(|| {
+                Ok(Gateway::open(STANDARD, &config, &HostOptions::default())
+                    .unwrap_err()
+                    .to_string())
+            })
             .unwrap()
     };
     assert_eq!(

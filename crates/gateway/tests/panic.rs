@@ -7,7 +7,7 @@ mod panicking;
 use asymq_core::units::Duration;
 use asymq_gateway::net::Netns;
 use asymq_gateway::{
-    ChangeError, Control, Gateway, GatewayConfig, LinkConfig, Outputs, Stage, Stop,
+    ChangeError, Control, Gateway, GatewayConfig, HostOptions, LinkConfig, Outputs, Stage, Stop,
 };
 use common::disciplines::discipline;
 use common::wait::{DEADLINE, wait_for};
@@ -57,7 +57,7 @@ fn what_runs_beside_a_gateway_ends_when_it_panics() {
         .unwrap();
     let running = thread::spawn(move || {
         Netns::from(netns).enter().unwrap();
-        let mut gateway = Gateway::open_with(&Panicking, &config()).unwrap();
+        let mut gateway = Gateway::open(&Panicking, &config(), &HostOptions::default()).unwrap();
         gateway.set_report_interval(Duration::from_millis(20));
         let outputs = Outputs {
             control,

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         fail_open: fail_open.unwrap_or(false),
         send: send.unwrap_or_default(),
     };
-    let mut gateway = Gateway::open_on(catalogs.gateway, &config, &host)?;
+    let mut gateway = Gateway::open(catalogs.gateway, &config, &host)?;
     gateway.set_notify(Notify::from_environment().map_err(system("reading NOTIFY_SOCKET"))?);
 
     let shared = Arc::new(Settings::new(typed.clone(), words));

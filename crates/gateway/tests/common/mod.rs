@@ -10,7 +10,7 @@ use asymq_core::catalog::{Build, Config, Standard};
 use asymq_core::units::{Duration, Rate};
 use asymq_gateway::net::{Feature, Netns, Network, VethEnd, set_feature};
 use asymq_gateway::{
-    Changer, Frame, Gateway, GatewayConfig, LinkConfig, Shared, Snapshot, Stage, Stop,
+    Changer, Frame, Gateway, GatewayConfig, HostOptions, LinkConfig, Shared, Snapshot, Stage, Stop,
 };
 use disciplines::discipline;
 use std::io::{self, Read, Write};
@@ -162,7 +162,7 @@ impl Running {
             let netns = place.middle.as_fd().try_clone_to_owned().unwrap();
             move || {
                 Netns::from(netns).enter().unwrap();
-                let mut gateway = Gateway::open_with(catalog, &config).unwrap();
+                let mut gateway = Gateway::open(catalog, &config, &HostOptions::default()).unwrap();
                 gateway.set_log(move |line| {
                     eprintln!("gateway: {line}");
                     log.lock().unwrap().push(line.into());

@@ -12,8 +12,8 @@ use asymq_core::measure::Histogram;
 use asymq_core::units::Rate;
 use asymq_gateway::net::Netns;
 use asymq_gateway::{
-    ClassSnapshot, DirectionSnapshot, Frame, Gateway, GatewayConfig, GatewayError, LinkConfig,
-    Losses, Stage, Stop,
+    ClassSnapshot, DirectionSnapshot, Frame, Gateway, GatewayConfig, GatewayError, HostOptions,
+    LinkConfig, Losses, Stage, Stop,
 };
 use asymq_links::ModemQueue;
 use asymq_scenario::{Direction, Fates, Percentiles, RateSource, Scenario};
@@ -67,7 +67,7 @@ impl<'a> GatewayUplink<'a> {
             },
         };
         let opened = namespace
-            .run(|| Ok(Gateway::open_with(catalog, &config)))
+            .run(|| Ok(Gateway::open(catalog, &config, &HostOptions::default())))
             .during("opening the gateway")?;
         let gateway = opened.map_err(|error| match error {
             GatewayError::Link(error) => LabError::Link(error),
