@@ -78,9 +78,6 @@ impl fmt::Display for Stage {
 
 impl LinkConfig {
     /// Allocates the parts of both directions.
-    ///
-    /// # Errors
-    /// A discipline cannot be built, or there is not enough memory.
     pub fn build(&self, catalog: &dyn Build<Frame>) -> Result<BuiltLink, LinkError> {
         let build = |label, direction| {
             let built = self.stage(direction).build(catalog, self.rate(direction));

@@ -59,9 +59,6 @@ pub struct Control {
 
 impl Control {
     /// Listens at a Unix socket, which is removed at the end.
-    ///
-    /// # Errors
-    /// The socket cannot be created.
     pub fn listen(&mut self, path: &Path, read: ReadSettings) -> Result<(), GatewayError> {
         let socket = Socket::open(path).map_err(at(path))?;
         self.socket = Some((socket, read));
@@ -69,9 +66,6 @@ impl Control {
     }
 
     /// Calls `read` on SIGHUP.
-    ///
-    /// # Errors
-    /// The signal cannot be handled.
     pub fn on_hangup(&mut self, read: ReadFile) -> Result<(), GatewayError> {
         let waker = || {
             let waker = Waker::new()?;
@@ -194,9 +188,6 @@ fn described(handover: Handover) -> String {
 }
 
 /// Requests the settings in force and the latest snapshot of a running gateway, as JSON.
-///
-/// # Errors
-/// As [`request_change`].
 pub fn request_status(control: &Path) -> Result<String, GatewayError> {
     request_change(control, STATUS)
 }

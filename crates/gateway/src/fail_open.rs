@@ -16,9 +16,6 @@ impl FailOpen {
     }
 
     /// Stops the kernel's bridging until this process ends. Returns true if the kernel was bridging.
-    ///
-    /// # Errors
-    /// The kernel cannot bridge without a gateway.
     pub(crate) fn take_over(&mut self, [wan, lan]: &[Link; 2]) -> io::Result<bool> {
         self.hold = None;
         let (Some(lan_index), Some(wan_index)) = (lan.index(), wan.index()) else {

@@ -86,9 +86,6 @@ pub(crate) struct FlowCounters {
 
 impl FlowCounters {
     /// Allocates the table.
-    ///
-    /// # Errors
-    /// There is not enough memory.
     pub(crate) fn new(requests: FlowRequests) -> Result<Self, BuildError> {
         Ok(Self {
             requests,

@@ -49,9 +49,6 @@ pub struct GatewayConfig {
 
 impl GatewayConfig {
     /// Checks that the interfaces differ.
-    ///
-    /// # Errors
-    /// Both names are equal.
     pub fn check_interfaces(&self) -> Result<(), GatewayError> {
         if self.lan == self.wan {
             return Err(GatewayError::SameInterface(self.wan.clone()));
@@ -200,9 +197,6 @@ impl Gateway {
 
     /// Forwards until a stop is requested. Then stops receiving and sends the queue for at most two seconds, or until
     /// a second request. Run it on a thread in the network namespace of [`open`](Self::open).
-    ///
-    /// # Errors
-    /// `poll` fails.
     ///
     /// # Panics
     /// A discipline panics.

@@ -35,9 +35,6 @@ pub struct Guard {
 
 impl Guard {
     /// Starts the guard. To be called before the gateway is opened.
-    ///
-    /// # Errors
-    /// Signals cannot be handled, or no descriptors or threads are left.
     pub fn install(stop: &Stop) -> Result<Self, GatewayError> {
         let system = GatewayError::during;
         take_no_signals_for_writes();

@@ -22,9 +22,6 @@ pub struct Notify {
 
 impl Notify {
     /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`.
-    ///
-    /// # Errors
-    /// The socket's name is invalid.
     pub fn from_environment() -> io::Result<Self> {
         let Some(name) = env::var_os("NOTIFY_SOCKET") else {
             return Ok(Self::default());

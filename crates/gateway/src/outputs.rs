@@ -118,9 +118,6 @@ impl Outputs {
 
     /// Like [`run`](Self::run), for a process that does nothing else. `guard` ends a process that does not stop. Does
     /// not return after a panic.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
     pub fn run_guarded(
         self,
         gateway: Gateway,

@@ -95,9 +95,6 @@ impl PortError {
 }
 
 /// Checks a name by the kernel's rules (`dev_valid_name`).
-///
-/// # Errors
-/// The name is invalid.
 pub fn check_interface_name(name: &str) -> Result<(), PortError> {
     let banned = |byte: u8| matches!(byte, b'/' | b':' | 0 | 0x0b) || byte.is_ascii_whitespace();
     let is_name = (1..libc::IFNAMSIZ).contains(&name.len())

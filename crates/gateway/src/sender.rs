@@ -138,9 +138,6 @@ impl Sender {
     }
 
     /// Sends everything that finds room.
-    ///
-    /// # Errors
-    /// The interface is down or gone; queued frames are lost.
     pub(crate) fn flush(&mut self, losses: &mut Losses) -> io::Result<()> {
         self.send_by_xdp(losses)?;
         self.packet.send(losses)

@@ -52,25 +52,16 @@ pub struct Stop(pub(crate) Waker);
 
 impl Stop {
     /// Creates a request that is not made yet.
-    ///
-    /// # Errors
-    /// No descriptors are left.
     pub fn new() -> io::Result<Self> {
         Waker::new().map(Self)
     }
 
     /// Stops on SIGINT and SIGTERM.
-    ///
-    /// # Errors
-    /// The signals cannot be handled.
     pub fn on_signals(&self) -> io::Result<()> {
         self.0.on_signals(&[libc::SIGINT, libc::SIGTERM])
     }
 
     /// Stops on SIGHUP too.
-    ///
-    /// # Errors
-    /// The signal cannot be handled.
     pub fn on_hangup(&self) -> io::Result<()> {
         self.0.on_signals(&[libc::SIGHUP])
     }

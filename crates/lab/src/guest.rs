@@ -20,9 +20,6 @@ pub struct Guest {
 }
 
 /// Runs a scenario in a guest whose clock counts instructions, so that this machine's load does not affect results.
-///
-/// # Errors
-/// The guest does not start, or its lab fails.
 pub fn run_in_guest(guest: &Guest, scenario: &Scenario, series: bool) -> Result<Report, LabError> {
     const BOOT_SECONDS: u64 = 300;
     // Maximum real time per second of the guest's clock.

@@ -49,9 +49,6 @@ pub fn run_all(
 }
 
 /// Runs several scenarios like [`run_all`], with `options.jobs` runs at a time. Returns their reports in order.
-///
-/// # Errors
-/// As [`run_all`]. The first failure ends all runs.
 pub fn run_scenarios(
     scenarios: &[Scenario],
     options: Options<'_>,
@@ -61,9 +58,6 @@ pub fn run_scenarios(
 }
 
 /// Like [`run_scenarios`], with the disciplines of `catalog`.
-///
-/// # Errors
-/// As [`run_all`]. The first failure ends all runs.
 ///
 /// # Panics
 /// A discipline panics.

@@ -70,9 +70,6 @@ pub fn add_bypass(rules: [BypassRule<'_>; 2]) -> io::Result<bool> {
 }
 
 /// Removes the kernel's bridge of an incoming interface. Returns true if there was one.
-///
-/// # Errors
-/// A privilege is missing.
 pub fn remove_bypass(from: u32) -> io::Result<bool> {
     let request = Message::get(kind(NFT_MSG_DELTABLE)).body(&family(0));
     let request = request.text(NFTA_TABLE_NAME, &table_of(from));

@@ -54,17 +54,11 @@ const FROM_ANNOUNCEMENT: u8 = 2;
 
 impl Network {
     /// Returns the interface of this index, if it exists.
-    ///
-    /// # Errors
-    /// The kernel does not answer.
     pub fn link(&mut self, index: u32) -> io::Result<Option<LinkInfo>> {
         self.first(Message::get(libc::RTM_GETLINK).body(&interface(index, 0, 0)))
     }
 
     /// Returns the interface of this name, if it exists.
-    ///
-    /// # Errors
-    /// The kernel does not answer.
     pub fn link_named(&mut self, name: &str) -> io::Result<Option<LinkInfo>> {
         // The kernel answers ERANGE.
         if name.is_empty() || name.len() >= libc::IFNAMSIZ {
@@ -75,9 +69,6 @@ impl Network {
     }
 
     /// Returns all interfaces.
-    ///
-    /// # Errors
-    /// The kernel does not answer.
     pub fn links(&mut self) -> io::Result<Vec<LinkInfo>> {
         self.all(
             Message::dump(libc::RTM_GETLINK).body(&interface(0, 0, 0)),
@@ -86,9 +77,6 @@ impl Network {
     }
 
     /// Returns all addresses.
-    ///
-    /// # Errors
-    /// The kernel does not answer.
     pub fn addresses(&mut self) -> io::Result<Vec<Address>> {
         self.all(Message::dump(libc::RTM_GETADDR).body(&[0; 8]), address)
     }

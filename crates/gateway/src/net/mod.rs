@@ -37,9 +37,6 @@ pub struct Network(Netlink);
 
 impl Network {
     /// Opens the connection.
-    ///
-    /// # Errors
-    /// The kernel provides no netlink socket.
     pub fn open() -> io::Result<Self> {
         Netlink::open().map(Self)
     }

@@ -11,17 +11,11 @@ pub struct Netns(File);
 
 impl Netns {
     /// Returns the calling thread's namespace.
-    ///
-    /// # Errors
-    /// `/proc` is not mounted.
     pub fn current() -> io::Result<Self> {
         File::open("/proc/thread-self/ns/net").map(Self)
     }
 
     /// Creates a namespace with a loopback interface that is down. The caller stays in its own.
-    ///
-    /// # Errors
-    /// `PermissionDenied` without CAP_SYS_ADMIN.
     pub fn new() -> io::Result<Self> {
         on_a_thread(|| {
             unshare_netns()?;
@@ -30,17 +24,11 @@ impl Netns {
     }
 
     /// Moves the calling thread into it.
-    ///
-    /// # Errors
-    /// `PermissionDenied` without CAP_SYS_ADMIN.
     pub fn enter(&self) -> io::Result<()> {
         enter_netns(self.0.as_fd())
     }
 
     /// Runs `work` in it, on a new thread.
-    ///
-    /// # Errors
-    /// Those of `work` and of [`enter`](Self::enter).
     pub fn run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         on_a_thread(|| {
             self.enter()?;

@@ -20,9 +20,6 @@ pub enum Feature {
 }
 
 /// True if an offload of the interface is enabled.
-///
-/// # Errors
-/// No such interface, or it lacks the offload.
 pub fn feature(interface: &str, feature: Feature) -> io::Result<bool> {
     let (get, _, bit) = feature.commands();
     let [_, now] = ethtool(interface, [get, 0])?;
@@ -30,9 +27,6 @@ pub fn feature(interface: &str, feature: Feature) -> io::Result<bool> {
 }
 
 /// Enables or disables an offload of the interface. Returns its previous state.
-///
-/// # Errors
-/// No such interface, it cannot be changed, or CAP_NET_ADMIN is missing.
 pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<bool> {
     let (get, set, bit) = feature.commands();
     let [_, was] = ethtool(interface, [get, 0])?;

@@ -43,9 +43,6 @@ impl SendBatch {
     }
 
     /// Sends all frames and empties the batch. Counts frames that find no room.
-    ///
-    /// # Errors
-    /// The interface is down or gone; the remaining frames are lost.
     pub(crate) fn send(&mut self, losses: &mut Losses) -> io::Result<()> {
         let (mut answer, mut done) = (Ok(()), 0);
         while done < self.ends.len() {

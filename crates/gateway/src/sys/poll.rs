@@ -12,9 +12,6 @@ pub(crate) enum Interest {
 }
 
 /// Waits until one of `fds` is readable or in error, a signal arrives, or `timeout` is over. Returns which are ready.
-///
-/// # Errors
-/// One of `fds` is not open.
 pub fn poll<const N: usize>(
     fds: [Option<BorrowedFd<'_>>; N],
     timeout: Option<Duration>,

@@ -11,9 +11,6 @@ pub(crate) struct PacketSocket(Socket);
 
 impl PacketSocket {
     /// Creates a socket that receives nothing until [`bind`](Self::bind).
-    ///
-    /// # Errors
-    /// `PermissionDenied` without CAP_NET_RAW.
     pub(crate) fn new() -> io::Result<Self> {
         // Protocol 0 receives nothing.
         Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None).map(Self)

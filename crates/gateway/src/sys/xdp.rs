@@ -127,9 +127,6 @@ impl XdpSender {
     }
 
     /// Sends frames that find room, and counts those that the driver drops.
-    ///
-    /// # Errors
-    /// The interface is down or gone; queued and later frames are lost.
     pub(crate) fn send(&mut self, losses: &mut Losses) -> io::Result<()> {
         let producer = self.descriptors.producer();
         producer.store(self.written, Ordering::Release);

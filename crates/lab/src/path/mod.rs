@@ -47,9 +47,6 @@ pub(crate) struct Path {
 
 impl Path {
     /// Creates an idle path.
-    ///
-    /// # Errors
-    /// The discipline cannot be built, or there is not enough memory.
     pub(crate) fn new(
         catalog: &dyn Build<Frame>,
         scenario: &Scenario,

@@ -18,9 +18,6 @@ pub(crate) fn go_early() {
 }
 
 /// Moves the process into a new user namespace.
-///
-/// # Errors
-/// `InvalidInput` if the process has more than one thread.
 pub(crate) fn new_user_namespace() -> io::Result<()> {
     // SAFETY: no pointers; the flag affects neither memory nor descriptors.
     check(unsafe { libc::unshare(libc::CLONE_NEWUSER) })?;
