@@ -15,7 +15,7 @@ use crate::log;
 use crate::notify::Notify;
 use crate::port::PortErrorKind;
 use crate::restore::restore;
-use crate::snapshot::{Observer, PortLosses, PortSending, Shared, Snapshot};
+use crate::snapshot::{Observer, Ports, Shared, Snapshot};
 use crate::stop::{DRAIN, Stop};
 use crate::sys::{poll, precise_timers, prefer_this_thread};
 use asymq_core::Direction;
@@ -405,10 +405,10 @@ impl Gateway {
 
     fn report(&mut self, now: Instant, observer: &mut Observer) {
         let [wan, lan] = self.links.each_mut().map(Link::losses);
-        let losses = PortLosses { lan, wan };
+        let losses = Ports { lan, wan };
         let [wan, lan] = self.links.each_ref().map(Link::sending);
         let snapshot = Snapshot {
-            sending: PortSending { lan, wan },
+            sending: Ports { lan, wan },
             ..observer.observe(now, &mut self.forwarder, losses)
         };
         let flows = self.forwarder.flow_snapshot(snapshot.interval);

@@ -75,8 +75,7 @@ pub use port::{Port, PortError, check_interface_name};
 pub use restore::{Restored, restore};
 pub use sender::{SendBy, Sending};
 pub use snapshot::{
-    ClassSnapshot, DirectionSnapshot, Observer, PortLosses, PortSending, SNAPSHOT_FORMAT, Shared,
-    Snapshot,
+    ClassSnapshot, DirectionSnapshot, Observer, Ports, SNAPSHOT_FORMAT, Shared, Snapshot,
 };
 pub use stop::Stop;
 pub use sys::{poll, precise_timers};

@@ -98,26 +98,25 @@ fn lock() -> MutexGuard<'static, Log> {
 fn write() {
     yield_to_forwarding();
     let mut stderr = LineWriter::stderr();
-    let mut write = |text: &str| {
-        let written = stderr.as_mut().map(|out| out.write(&prefixed(text)));
-        matches!(written, Ok(Ok(())))
-    };
     loop {
         let idle = |log: &mut Log| log.in_table || log.lines.is_empty();
         let log = CHANGED.wait_while(lock(), idle);
         let mut log = log.unwrap_or_else(PoisonError::into_inner);
-        let line = log.lines.pop_front().unwrap_or_default();
+        let (lost, line) = (std::mem::take(&mut log.lost), log.lines.pop_front());
         log.writing = true;
         drop(log);
-        let written = write(&line);
-        let lost = match written {
-            true => std::mem::take(&mut lock().lost),
-            false => 0,
-        };
-        let reported = lost == 0 || write(&lost_lines(lost));
+        let report = (lost > 0).then(|| lost_lines(lost));
+        let text: String = report
+            .iter()
+            .chain(&line)
+            .map(|line| prefixed(line))
+            .collect();
+        let written = stderr.as_mut().map(|out| out.write(&text));
         let mut log = lock();
         log.writing = false;
-        log.lost += if reported { 0 } else { lost } + u64::from(!written);
+        if !matches!(written, Ok(Ok(()))) {
+            log.lost += lost + 1;
+        }
         drop(log);
         CHANGED.notify_all();
     }

@@ -33,9 +33,9 @@ pub struct Snapshot {
     /// Towards the LAN.
     pub down: DirectionSnapshot,
     /// Frames lost at the interfaces.
-    pub losses: PortLosses,
-    /// Method of sending frames at the interfaces.
-    pub sending: PortSending,
+    pub losses: Ports<Losses>,
+    /// Method of sending frames; `None` while an interface is away or no gateway runs.
+    pub sending: Ports<Option<Sending>>,
     /// Number of changes of the settings.
     pub changes: u64,
 }
@@ -125,22 +125,13 @@ fn by_name<S: Serializer>(reasons: &[u64; Reason::COUNT], to: S) -> Result<S::Ok
     to.collect_map(Reason::ALL.iter().map(|reason| reason.name()).zip(reasons))
 }
 
-/// Frames lost at both interfaces.
+/// A value of each interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct PortLosses {
+pub struct Ports<T> {
     /// Towards home.
-    pub lan: Losses,
+    pub lan: T,
     /// Towards the Internet.
-    pub wan: Losses,
-}
-
-/// Method of sending at both interfaces; `None` while one is away or no gateway runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct PortSending {
-    /// Towards home.
-    pub lan: Option<Sending>,
-    /// Towards the Internet.
-    pub wan: Option<Sending>,
+    pub wan: T,
 }
 
 /// Converts a forwarder's counters to snapshots.
@@ -165,7 +156,7 @@ impl Observer {
         &mut self,
         now: Instant,
         forwarder: &mut Forwarder,
-        losses: PortLosses,
+        losses: Ports<Losses>,
     ) -> Snapshot {
         let interval = now.saturating_since(self.last).as_secs_f64();
         self.last = now;
@@ -212,7 +203,7 @@ impl Observer {
             up,
             down,
             losses,
-            sending: PortSending::default(),
+            sending: Ports::default(),
             changes: forwarder.changes(),
         }
     }

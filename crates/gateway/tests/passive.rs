@@ -9,7 +9,7 @@ use asymq_core::catalog::Standard;
 use asymq_core::frame::FlowKey;
 use asymq_core::packet::flags::{ACK, SYN};
 use asymq_core::units::{Duration, Instant};
-use asymq_gateway::{Forwarder, LinkConfig, Observer, PortLosses, Snapshot, Stage};
+use asymq_gateway::{Forwarder, LinkConfig, Observer, Ports, Snapshot, Stage};
 use common::{checksums, droptail};
 use fake::FakePort;
 
@@ -98,7 +98,7 @@ impl Passing {
     }
 
     fn seen(&mut self, at: u64) -> Snapshot {
-        Observer::new(millis(0)).observe(millis(at), &mut self.forwarder, PortLosses::default())
+        Observer::new(millis(0)).observe(millis(at), &mut self.forwarder, Ports::default())
     }
 }
 

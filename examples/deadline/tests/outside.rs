@@ -7,7 +7,7 @@ use asymq_core::frame::FlowKey;
 use asymq_core::units::{Duration, Instant, Limit};
 use asymq_example_deadline::WithDeadline;
 use asymq_gateway::{
-    Forwarder, LinkConfig, Losses, Observer, PacketIo, PortLosses, Stage, exposition, table,
+    Forwarder, LinkConfig, Losses, Observer, PacketIo, Ports, Stage, exposition, table,
 };
 use asymq_laws::{fuzz, golden, obey, strategy};
 use asymq_scenario::{Direction, Report, Scenario};
@@ -140,7 +140,7 @@ fn its_drops_and_marks_are_in_the_gateways_json_metrics_and_table() {
         forwarder.take(now, Direction::Up, &udp(number % 2 == 0), &mut Nowhere);
         forwarder.transmit(now, Direction::Up, 64, &mut Nowhere);
     }
-    let snapshot = observer.observe(now, &mut forwarder, PortLosses::default());
+    let snapshot = observer.observe(now, &mut forwarder, Ports::default());
     let json = serde_json::to_value(&snapshot).unwrap();
     assert!(
         json["up"]["other"]["dropped"].as_u64().unwrap() > 0,
