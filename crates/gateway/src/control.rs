@@ -27,7 +27,7 @@ const LIMITS: Limits = Limits {
     time: Duration::from_secs(2),
 };
 /// Time limit of [`request_change`].
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Parses the settings in a request.
 pub type ReadSettings = Box<dyn Fn(&str) -> Result<LinkConfig, String> + Send>;
@@ -51,17 +51,21 @@ type Accepted = Box<dyn Fn(&LinkConfig) + Send>;
 /// Ways to change a running gateway, served by one thread.
 #[derive(Default)]
 pub struct Control {
-    socket: Option<(Socket, ReadSettings)>,
+    socket: Option<(Socket, ReadSettings, InForce)>,
     hangup: Option<(Waker, ReadFile)>,
     accepted: Option<Accepted>,
-    in_force: Option<InForce>,
 }
 
 impl Control {
-    /// Listens at a Unix socket, which is removed at the end.
-    pub fn listen(&mut self, path: &Path, read: ReadSettings) -> Result<(), GatewayError> {
+    /// Listens at a Unix socket, which is removed at the end. `in_force` gives the settings of a status request.
+    pub fn listen(
+        &mut self,
+        path: &Path,
+        read: ReadSettings,
+        in_force: InForce,
+    ) -> Result<(), GatewayError> {
         let socket = Socket::open(path).map_err(at(path))?;
-        self.socket = Some((socket, read));
+        self.socket = Some((socket, read, in_force));
         Ok(())
     }
 
@@ -75,11 +79,6 @@ impl Control {
         let waker = waker().map_err(GatewayError::during("handling SIGHUP"))?;
         self.hangup = Some((waker, read));
         Ok(())
-    }
-
-    /// Sets the source of the settings that a status request returns.
-    pub fn on_status(&mut self, in_force: InForce) {
-        self.in_force = Some(in_force);
     }
 
     /// Sets a callback for changes that the gateway has accepted.
@@ -100,7 +99,6 @@ impl Control {
             mut socket,
             hangup,
             accepted,
-            in_force,
         } = self;
         let apply = |link: LinkConfig| {
             let handover = changer.change(&link).map_err(|error| error.to_string())?;
@@ -108,11 +106,11 @@ impl Control {
             if let Some(accepted) = &accepted {
                 accepted(&link);
             }
-            Ok(described(handover))
+            let Handover { packets, dropped } = handover;
+            Ok(format!("{packets} packets moved, {dropped} dropped"))
         };
-        let status = || {
-            let settings = in_force.as_ref().map_or_else(String::new, |text| text());
-            let snapshot = stats.latest();
+        let status = |in_force: &InForce| {
+            let (settings, snapshot) = (in_force(), stats.latest());
             let status = Status { settings, snapshot };
             serde_json::to_string(&status).map_err(|error| error.to_string())
         };
@@ -120,11 +118,11 @@ impl Control {
         let hangup_waker = hangup.as_ref().map_or(quit, |(waker, _)| waker);
         loop {
             let ready = match &mut socket {
-                Some((socket, read)) => {
+                Some((socket, read, in_force)) => {
                     let mut answer = |request: &[u8], state| {
                         let text = whole_request(request, state)?;
                         Some(line(match text {
-                            Ok(text) if text.trim() == STATUS => status(),
+                            Ok(text) if text.trim() == STATUS => status(in_force),
                             text => text.and_then(&**read).and_then(apply),
                         }))
                     };
@@ -175,16 +173,11 @@ fn line(answer: Result<String, String>) -> Vec<u8> {
 
 impl std::fmt::Debug for Control {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let path = self.socket.as_ref().map(|(socket, _)| &socket.path);
+        let path = self.socket.as_ref().map(|(socket, ..)| &socket.path);
         f.debug_struct("Control")
             .field("socket", &path)
             .finish_non_exhaustive()
     }
-}
-
-fn described(handover: Handover) -> String {
-    let Handover { packets, dropped } = handover;
-    format!("{packets} packets moved, {dropped} dropped")
 }
 
 /// Requests the settings in force and the latest snapshot of a running gateway, as JSON.
@@ -197,44 +190,46 @@ pub fn request_status(control: &Path) -> Result<String, GatewayError> {
 /// # Errors
 /// No gateway answers within ten seconds, or it refuses the change.
 pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayError> {
-    let ask = || {
+    let answer = exchange(control, settings).map_err(at(control))?;
+    match answer.trim_end().split_once(": ") {
+        Some(("ok", done)) => Ok(done.into()),
+        Some(("error", error)) => Err(GatewayError::Refused(error.into())),
+        _ => Err(GatewayError::Refused(answer)),
+    }
+}
+
+fn exchange(control: &Path, request: &str) -> io::Result<String> {
+    let exchange = || {
         let mut stream = UnixStream::connect(control)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        stream.write_all(settings.as_bytes())?;
+        stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
+        stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
+        stream.write_all(request.as_bytes())?;
         stream.shutdown(Shutdown::Write)?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
-        io::Result::Ok(answer)
+        match answer.ends_with('\n') {
+            true => Ok(answer),
+            // The gateway is stopping, or has too many clients.
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     };
-    let answer = ask().map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            let text = format!("no answer within {PATIENCE:?}");
-            io::Error::new(io::ErrorKind::TimedOut, text)
+    exchange().map_err(|error: io::Error| {
+        use io::ErrorKind::{ConnectionRefused, NotFound, TimedOut, UnexpectedEof, WouldBlock};
+        match error.kind() {
+            WouldBlock | TimedOut => {
+                io::Error::new(TimedOut, format!("no answer within {REQUEST_TIMEOUT:?}"))
+            }
+            kind @ (NotFound | ConnectionRefused) => io::Error::new(
+                kind,
+                "no gateway listens there; start one with --control and this path, as the service does",
+            ),
+            UnexpectedEof => {
+                let text = "the gateway closed the connection; try again";
+                io::Error::new(UnexpectedEof, text)
+            }
+            _ => error,
         }
-        kind @ (io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => io::Error::new(
-            kind,
-            "no gateway listens there; start one with --control and this path, as the service does",
-        ),
-        _ => error,
-    });
-    let answer = answer.map_err(at(control))?;
-    if !answer.ends_with('\n') {
-        // The gateway is stopping, or has too many clients.
-        let text = "the gateway closed the connection; try again";
-        return Err(at(control)(io::Error::new(
-            io::ErrorKind::UnexpectedEof,
-            text,
-        )));
-    }
-    let answer = answer.trim_end();
-    match answer.strip_prefix("ok: ") {
-        Some(done) => Ok(done.into()),
-        None => {
-            let error = answer.strip_prefix("error: ").unwrap_or(answer);
-            Err(GatewayError::Refused(error.into()))
-        }
-    }
+    })
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> GatewayError {

@@ -229,7 +229,7 @@ impl Gateway {
             link.log_lines().iter().for_each(|line| (self.log)(line));
         }
         self.take_over();
-        self.notify.ready(clock());
+        self.notify.set_state(clock(), "READY=1");
         self.notify.status(&self.status());
         loop {
             let now = clock();
@@ -331,7 +331,7 @@ impl Gateway {
         }
         if requests > 0 {
             drain.until = Some(clock() + DRAIN);
-            self.notify.stopping(clock());
+            self.notify.set_state(clock(), "STOPPING=1");
             // Frames that the kernel did not forward.
             for direction in Direction::ALL {
                 while self.take(clock(), direction) >= BATCH {}

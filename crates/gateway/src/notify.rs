@@ -47,23 +47,16 @@ impl Notify {
         })
     }
 
-    pub(crate) fn ready(&mut self, now: Instant) {
-        self.insist(now, "READY=1");
-    }
-
-    pub(crate) fn stopping(&mut self, now: Instant) {
-        self.insist(now, "STOPPING=1");
-    }
-
-    fn insist(&mut self, now: Instant, words: &'static str) {
+    /// Sends a change of state, again later if the manager is busy.
+    pub(crate) fn set_state(&mut self, now: Instant, state: &'static str) {
         self.beat_at = Some(now);
-        self.pending = Some(words);
+        self.pending = Some(state);
         self.beat(now);
     }
 
     /// Sets the line of `systemctl status`; lost if the manager is busy.
     pub(crate) fn status(&self, status: &str) {
-        self.tell(&format!("STATUS={status}"));
+        self.send(&format!("STATUS={status}"));
     }
 
     /// Time of the next [`beat`](Self::beat).
@@ -76,23 +69,23 @@ impl Notify {
         if self.beat_at.is_none_or(|at| now < at) {
             return;
         }
-        if let Some(words) = self.pending
-            && !self.tell(words)
+        if let Some(state) = self.pending
+            && !self.send(state)
         {
             self.beat_at = Some(now + AGAIN);
             return;
         }
         self.pending = None;
         if self.interval.is_some() {
-            self.tell("WATCHDOG=1");
+            self.send("WATCHDOG=1");
         }
         self.beat_at = self.interval.map(|interval| now + interval);
     }
 
-    fn tell(&self, words: &str) -> bool {
-        let tell = |(socket, manager): &(UnixDatagram, SocketAddr)| {
-            socket.send_to_addr(words.as_bytes(), manager).is_ok()
+    fn send(&self, message: &str) -> bool {
+        let send = |(socket, manager): &(UnixDatagram, SocketAddr)| {
+            socket.send_to_addr(message.as_bytes(), manager).is_ok()
         };
-        self.manager.as_ref().is_none_or(tell)
+        self.manager.as_ref().is_none_or(send)
     }
 }

@@ -30,7 +30,9 @@ fn a_request_changes_the_gateway_and_only_what_it_accepts_comes_into_force() {
         "nonsense" => Err("up nonsense: not a rate".into()),
         rate => Ok(droptail(rate)),
     };
-    control.listen(&path, Box::new(read)).unwrap();
+    control
+        .listen(&path, Box::new(read), Box::new(String::new))
+        .unwrap();
     let accepted = in_force.clone();
     control.on_accepted(move |link| accepted.lock().unwrap().push(link.up.to_string()));
     let stop = Stop::new().unwrap();

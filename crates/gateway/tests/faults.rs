@@ -75,7 +75,9 @@ fn a_gateway() {
                 ..link.clone()
             })
         };
-        control.listen(Path::new(path), Box::new(read)).unwrap();
+        control
+            .listen(Path::new(path), Box::new(read), Box::new(String::new))
+            .unwrap();
     }
     let outputs = Outputs {
         control,

@@ -53,7 +53,11 @@ fn what_runs_beside_a_gateway_ends_when_it_panics() {
     let path = std::env::temp_dir().join(format!("asymq-panic-{}.sock", std::process::id()));
     let mut control = Control::default();
     control
-        .listen(&path, Box::new(|_| Ok(droptail("2mbit"))))
+        .listen(
+            &path,
+            Box::new(|_| Ok(droptail("2mbit"))),
+            Box::new(String::new),
+        )
         .unwrap();
     let running = thread::spawn(move || {
         Netns::from(netns).enter().unwrap();

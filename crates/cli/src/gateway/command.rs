@@ -84,9 +84,9 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     if let Some(path) = &socket {
         let of_requests = Arc::clone(&shared);
         let read = move |text: &str| of_requests.request(text, catalog);
-        control.listen(path, Box::new(read))?;
         let of_status = Arc::clone(&shared);
-        control.on_status(Box::new(move || of_status.in_force(catalog)));
+        let in_force = move || of_status.in_force(catalog);
+        control.listen(path, Box::new(read), Box::new(in_force))?;
     }
     if let Some(file) = args.config.clone() {
         let shared = Arc::clone(&shared);
