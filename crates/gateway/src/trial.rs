@@ -9,7 +9,6 @@
 //! The length of a trial must not depend on interim results, so callers must not show them.
 
 use asymq_core::decide::random::SplitMix64;
-use std::fmt;
 
 /// Minimum number of pairs for a quantity.
 pub const MIN_PAIRS: usize = 8;
@@ -104,8 +103,8 @@ pub struct Loaded {
 
 impl Loaded {
     /// Counts the loaded pairs. `capacity` is as in [`analyse`].
-    pub fn of(pairs: &[Pair], capacity: [Option<f64>; 2]) -> Self {
-        Load::of(pairs, capacity).count(pairs)
+    pub fn count(pairs: &[Pair], capacity: [Option<f64>; 2]) -> Self {
+        Load::new(pairs, capacity).count(pairs)
     }
 }
 
@@ -115,7 +114,7 @@ struct Load {
 }
 
 impl Load {
-    fn of(pairs: &[Pair], capacity: [Option<f64>; 2]) -> Self {
+    fn new(pairs: &[Pair], capacity: [Option<f64>; 2]) -> Self {
         let highest = |of: usize| {
             let outcomes = pairs.iter().flatten().map(|outcome| outcome.delivered[of]);
             outcomes.fold(1.0, f64::max)
@@ -146,7 +145,7 @@ impl Load {
 /// Compares the settings. `capacity` is that of up- and downlink in bit/s; an unknown one is replaced by the highest
 /// outcome. `seed` selects the draws.
 pub fn analyse(pairs: &[Pair], capacity: [Option<f64>; 2], seed: u64) -> Verdict {
-    let load = Load::of(pairs, capacity);
+    let load = Load::new(pairs, capacity);
     let values = |quantity: Quantity, pair: &Pair| -> Option<[f64; 2]> {
         let needs_up = quantity != Quantity::Download;
         let needs_down = matches!(quantity, Quantity::Download | Quantity::Utility);
@@ -208,7 +207,7 @@ impl Compared {
 
     fn effect(&self, limit: f64) -> Effect {
         let differences: Vec<f64> = self.values().map(|of| self.difference(of)).collect();
-        let Spread { mean, error } = Spread::of(&differences);
+        let Spread { mean, error } = Spread::new(&differences);
         let scale = |value: f64| match self.quantity {
             Quantity::Wait | Quantity::RoundTrip => value,
             _ => value.exp() - 1.0,
@@ -233,7 +232,7 @@ struct Spread {
 }
 
 impl Spread {
-    fn of(values: &[f64]) -> Self {
+    fn new(values: &[f64]) -> Self {
         let squares = values.iter().map(|value| value * value).sum();
         Self::from_sums(values.iter().sum(), squares, values.len())
     }
@@ -307,27 +306,41 @@ impl Verdict {
         }
         let (shown, open): (Vec<&Effect>, Vec<&Effect>) =
             self.effects.iter().partition(|effect| effect.is_shown());
-        let mut text = match shown.is_empty() {
-            true => format!("No difference between {one} and {other} is shown"),
-            false => {
-                let parts: Vec<String> = shown.iter().map(|of| of.to_string()).collect();
-                format!("Compared with {other}, {one} {}", parts.join("; "))
+        let shown: Vec<String> = shown.into_iter().map(Effect::words).collect();
+        let open: Vec<String> = open.into_iter().map(Effect::range).collect();
+        let (shown, open) = (shown.join("; "), open.join(", "));
+        match (shown.as_str(), open.as_str()) {
+            ("", open) => format!("No difference between {one} and {other} is shown: {open}."),
+            (shown, "") => format!("Compared with {other}, {one} {shown}."),
+            (shown, open) => {
+                format!("Compared with {other}, {one} {shown}. No difference is shown in {open}.")
             }
-        };
-        if !open.is_empty() {
-            let parts: Vec<String> = open.iter().map(|of| of.range()).collect();
-            let so_far = match shown.is_empty() {
-                true => ": ",
-                false => ". No difference is shown in ",
-            };
-            text += so_far;
-            text += &parts.join(", ");
         }
-        text + "."
     }
 }
 
 impl Effect {
+    /// The effect in words, for example `delivers 11 % more upload (7 to 15)`.
+    fn words(&self) -> String {
+        let gain = self.estimate >= 0.0;
+        let values = match gain {
+            true => [self.estimate, self.low, self.high],
+            false => [-self.estimate, -self.high, -self.low],
+        };
+        let (scale, unit) = self.scale();
+        let [by, low, high] = values.map(|value| number(value * scale));
+        let more = if gain { "more" } else { "less" };
+        let longer = if gain { "longer" } else { "shorter" };
+        let (verb, of) = match self.quantity {
+            Quantity::Upload => ("delivers", format!("{more} upload")),
+            Quantity::Download => ("delivers", format!("{more} download")),
+            Quantity::Utility => ("uses both directions", more.into()),
+            Quantity::Wait => ("makes calls wait", more.into()),
+            Quantity::RoundTrip => ("has round trips", longer.into()),
+        };
+        format!("{verb} {by} {unit} {of} ({low} to {high})")
+    }
+
     fn range(&self) -> String {
         let name = match self.quantity {
             Quantity::Upload => "upload",
@@ -336,53 +349,16 @@ impl Effect {
             Quantity::Wait => "the wait of calls",
             Quantity::RoundTrip => "round trips",
         };
-        let [low, high] = self.in_units([self.low, self.high]);
-        format!(
-            "{name} ({} to {} {})",
-            number(low),
-            number(high),
-            self.unit()
-        )
+        let (scale, unit) = self.scale();
+        let [low, high] = [self.low, self.high].map(|value| number(value * scale));
+        format!("{name} ({low} to {high} {unit})")
     }
 
-    const fn is_delay(&self) -> bool {
-        matches!(self.quantity, Quantity::Wait | Quantity::RoundTrip)
-    }
-
-    const fn unit(&self) -> &'static str {
-        match self.is_delay() {
-            true => "ms",
-            false => "%",
-        }
-    }
-
-    fn in_units(&self, values: [f64; 2]) -> [f64; 2] {
-        values.map(|value| value * if self.is_delay() { 1.0 } else { 100.0 })
-    }
-}
-
-/// For example `delivers 11 % more upload (7 to 15)`.
-impl fmt::Display for Effect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let gain = self.estimate >= 0.0;
-        let ends = match gain {
-            true => [self.low, self.high],
-            false => [-self.high, -self.low],
-        };
-        let [low, high] = self.in_units(ends).map(number);
-        let [by, _] = self.in_units([self.estimate.abs(); 2]).map(number);
-        let (more, longer) = match gain {
-            true => ("more", "longer"),
-            false => ("less", "shorter"),
-        };
+    /// Factor and unit of values in words.
+    const fn scale(&self) -> (f64, &'static str) {
         match self.quantity {
-            Quantity::Upload => write!(f, "delivers {by} % {more} upload ({low} to {high})"),
-            Quantity::Download => write!(f, "delivers {by} % {more} download ({low} to {high})"),
-            Quantity::Utility => write!(f, "uses both directions {by} % {more} ({low} to {high})"),
-            Quantity::Wait => write!(f, "makes calls wait {by} ms {more} ({low} to {high})"),
-            Quantity::RoundTrip => {
-                write!(f, "has round trips {by} ms {longer} ({low} to {high})")
-            }
+            Quantity::Wait | Quantity::RoundTrip => (1.0, "ms"),
+            _ => (100.0, "%"),
         }
     }
 }

@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// Interval of polling for a new snapshot; the gateway makes one per second.
-const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
+const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(200);
 /// Polls without a new snapshot after which the gateway is considered stuck.
-const LOOKS: usize = 50;
+const MAX_POLLS: usize = 50;
 
 /// Runs the trial, restores the settings, and prints the result. Ctrl-C ends it early.
 pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
@@ -58,7 +58,7 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
         pairs: Vec::new(),
     };
     let capacity = [&status.snapshot.up, &status.snapshot.down];
-    let capacity = capacity.map(|way| (way.capacity > 0).then_some(way.capacity as f64));
+    let capacity = capacity.map(|of| (of.capacity > 0).then_some(of.capacity as f64));
     let seed = RandomState::new().build_hasher().finish();
     let ended = trial.run(args.pairs, capacity, seed);
     // Before anything else can fail.
@@ -125,7 +125,7 @@ impl Trial<'_> {
         let bar = ProgressBar::new(wanted as u64);
         let mut random = SplitMix64::new(seed);
         loop {
-            let loaded = Loaded::of(&self.pairs, capacity);
+            let loaded = Loaded::count(&self.pairs, capacity);
             let counted = match loaded.both {
                 0 => loaded.up.max(loaded.down),
                 both => both,
@@ -167,35 +167,34 @@ impl Trial<'_> {
     fn interval(&mut self, arm: usize) -> anyhow::Result<Result<Outcome, End>> {
         self.change(arm)?;
         let (mut settled, mut measured) = (0.0, 0.0);
-        let mut before: Option<Seen> = None;
+        let mut before: Option<TrialSnapshot> = None;
         let mut sums = Sums::default();
-        let mut looks = 0;
+        let mut polls = 0;
         while measured < self.measured {
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(Err(End::Interrupted));
             }
-            thread::sleep(LOOK);
-            let seen = status(self.control)?.snapshot;
-            if seen.changes > self.changes {
+            thread::sleep(POLL_INTERVAL);
+            let now = status(self.control)?.snapshot;
+            if now.changes > self.changes {
                 return Ok(Err(End::ChangedByOthers));
             }
-            if seen.changes < self.changes || before.as_ref().is_some_and(|of| of.time == seen.time)
-            {
-                looks += 1;
-                if looks > LOOKS {
+            if now.changes < self.changes || before.as_ref().is_some_and(|of| of.time == now.time) {
+                polls += 1;
+                if polls > MAX_POLLS {
                     bail!("{}: no new snapshot within 10s", self.control.display());
                 }
                 continue;
             }
-            looks = 0;
+            polls = 0;
             // The first snapshot includes time before the change; it counts as settling.
             if settled < self.settle {
-                settled += seen.interval;
+                settled += now.interval;
             } else if let Some(before) = &before {
-                measured += seen.interval;
-                sums.add(before, &seen);
+                measured += now.interval;
+                sums.add(before, &now);
             }
-            before = Some(seen);
+            before = Some(now);
         }
         let shapes = self.arms[arm].get("qdisc") != Some(NONE);
         Ok(Ok(sums.outcome(measured, shapes)))
@@ -208,21 +207,21 @@ pub(super) const REPLACE: &str = "replace";
 #[derive(Deserialize)]
 struct Status {
     settings: String,
-    snapshot: Seen,
+    snapshot: TrialSnapshot,
 }
 
 /// The fields of a snapshot that a trial uses.
 #[derive(Deserialize)]
-struct Seen {
+struct TrialSnapshot {
     time: f64,
     interval: f64,
     changes: u64,
-    up: Way,
-    down: Way,
+    up: DirectionSnapshot,
+    down: DirectionSnapshot,
 }
 
 #[derive(Deserialize)]
-struct Way {
+struct DirectionSnapshot {
     capacity: u64,
     acknowledged: u64,
     ack: Class,
@@ -247,8 +246,8 @@ fn status(control: &Path) -> anyhow::Result<Status> {
 /// Status with the next snapshot; the latest may lack a recent change.
 fn fresh_status(control: &Path) -> anyhow::Result<Status> {
     let latest = status(control)?;
-    for _ in 0..LOOKS {
-        thread::sleep(LOOK);
+    for _ in 0..MAX_POLLS {
+        thread::sleep(POLL_INTERVAL);
         let next = status(control)?;
         if next.snapshot.time != latest.snapshot.time {
             return Ok(next);
@@ -269,17 +268,17 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, before: &Seen, seen: &Seen) {
+    fn add(&mut self, before: &TrialSnapshot, now: &TrialSnapshot) {
         for (sum, [before, now]) in self
             .delivered
             .iter_mut()
-            .zip([[&before.up, &seen.up], [&before.down, &seen.down]])
+            .zip([[&before.up, &now.up], [&before.down, &now.down]])
         {
             // Acknowledgements of other packets are not readable.
             *sum += now.acknowledged - before.acknowledged + now.other.bytes - before.other.bytes;
         }
-        let (was, is) = (&before.up, &seen.up);
-        let bytes = |way: &Way| way.ack.bytes + way.data.bytes + way.other.bytes;
+        let (was, is) = (&before.up, &now.up);
+        let bytes = |of: &DirectionSnapshot| of.ack.bytes + of.data.bytes + of.other.bytes;
         self.acks += is.ack.bytes - was.ack.bytes;
         self.sent += bytes(is) - bytes(was);
         if is.other.packets > was.other.packets {
