@@ -603,7 +603,7 @@ fn check_tells_which_way_a_host_is_and_cuts_nobody_off() {
                 "ip address add 192.0.2.2/24 dev wan",
                 "ip route add default via 192.0.2.1 dev wan",
             ],
-            "for trying: a box between router and modem has two Ethernet ports without an address, here is mgmt alone",
+            "no place for a gateway, which needs two Ethernet ports without an address; this host has only mgmt",
             "keep wan, which is the way to this host",
         ),
     ];

@@ -128,7 +128,7 @@ impl Facts {
     fn finding(&self, ports: Option<[&str; 2]>, up: Option<&str>) -> Finding {
         let up = up.unwrap_or("950kbit");
         let rate = match up {
-            "950kbit" => ", with 95 % of your upload in the place of 950kbit",
+            "950kbit" => " with 95 % of your upload rate instead of 950kbit",
             _ => "",
         };
         let free: Vec<&LinkInfo> = self
@@ -168,8 +168,8 @@ impl Facts {
                     None => format!("this box dials in: {wan} has the default route"),
                 },
                 format!(
-                    "keep its addresses, and give none of its ports to the gateway, which would cut off the home and \
-                     you; put the qdisc on the device towards the Internet: {}",
+                    "keep its addresses: a gateway on its ports would cut off this host and the home; put the qdisc on the \
+                     WAN device: {}",
                     qdisc(wan)
                 ),
             ),
@@ -179,8 +179,8 @@ impl Facts {
                     _ => [first.name.as_str(), second.name.as_str()],
                 };
                 let way_in = match way_in {
-                    Some(link) => format!("{} has one, to log in over", link.name),
-                    None => "none has one to log in over: use its console, or add a third".into(),
+                    Some(link) => format!("{} has one for login", link.name),
+                    None => "no other port has one for login: use the console, or add a port".into(),
                 };
                 (
                     HostRole::Box,
@@ -196,19 +196,19 @@ impl Facts {
             (None, ..) => (
                 HostRole::Trying,
                 format!(
-                    "for trying: a box between router and modem has two Ethernet ports without an address, here {}",
+                    "no place for a gateway, which needs two Ethernet ports without an address; this host has {}",
                     match &free[..] {
-                        [] => "is none".to_owned(),
-                        [one, ..] => format!("is {} alone", one.name),
+                        [] => "none".to_owned(),
+                        [one, ..] => format!("only {}", one.name),
                     }
                 ),
                 match way_in {
                     Some(link) => format!(
-                        "'asymq compare' changes nothing here; for a box add Ethernet ports, over USB for one, and keep \
-                         {}, which is the way to this host",
+                        "try 'asymq compare', which changes nothing; for a gateway add Ethernet ports (USB adapters \
+                         work) and keep {}, which is the way to this host",
                         link.name
                     ),
-                    None => "'asymq compare' changes nothing here".into(),
+                    None => "try 'asymq compare', which changes nothing".into(),
                 },
             ),
         };
@@ -359,7 +359,7 @@ mod tests {
         let (place, said) = role(&facts);
         assert_eq!(place, HostRole::Box, "{said}");
         assert!(said.contains("--lan eth0 --wan eth1 "), "{said}");
-        assert!(said.contains("eth2 has one, to log in over"), "{said}");
+        assert!(said.contains("eth2 has one for login"), "{said}");
         let named = facts.finding(Some(["eth1", "eth0"]), Some("20mbit")).remedy;
         assert!(
             named.contains("--lan eth1 --wan eth0 --up 20mbit "),
