@@ -180,7 +180,9 @@ impl Facts {
                 };
                 let way_in = match way_in {
                     Some(link) => format!("{} has one for login", link.name),
-                    None => "no other port has one for login: use the console, or add a port".into(),
+                    None => {
+                        "no other port has one for login: use the console, or add a port".into()
+                    }
                 };
                 (
                     HostRole::Box,

@@ -37,7 +37,7 @@ struct Probe {
 }
 
 /// Queueing delays of the probe in ms.
-pub(crate) struct ProbeSeen {
+pub(crate) struct ProbeResults {
     /// By direction.
     pub(crate) delays: [Percentiles; 2],
     /// Sum of both directions.
@@ -115,10 +115,10 @@ impl Datagrams {
         mut self,
         window: Window,
         halt: &Halt,
-    ) -> Result<Option<ProbeSeen>, LabError> {
+    ) -> Result<Option<ProbeResults>, LabError> {
         const LONGEST_WAIT: Duration = Duration::from_millis(50);
         precise_timers();
-        sys::go_first();
+        sys::set_realtime();
         let payload = vec![0; 1500];
         loop {
             let now = clock::now();
@@ -156,7 +156,7 @@ impl Datagrams {
         Ok(self
             .probe
             .filter(|probe| !probe.round_trips.is_empty())
-            .map(|probe| ProbeSeen {
+            .map(|probe| ProbeResults {
                 delays: probe.delays.each_ref().map(Histogram::percentiles_ms),
                 round_trips: probe.round_trips.percentiles_ms(),
                 late: probe.round_trips.share_above(Summary::LATE),
@@ -176,14 +176,14 @@ impl Probe {
             let mut payload = [0; (PROBE_PACKET - HEADERS) as usize];
             payload[..8].copy_from_slice(&stamp(clock::now()));
             let to = SocketAddrV4::new(SERVER, PROBE_PORT);
-            unless_full(self.client.send_to(&payload, to))?;
+            if_ready(self.client.send_to(&payload, to))?;
         }
     }
 
     /// Returns probes that reached the server, with the time now.
     fn turn(&mut self, window: Window) -> io::Result<()> {
         let mut packet = [0; PROBE_PACKET as usize];
-        while let Some((len, from)) = unless_full(self.server.recv_from(&mut packet))? {
+        while let Some((len, from)) = if_ready(self.server.recv_from(&mut packet))? {
             let now = clock::now();
             let [sent, _] = stamps(&packet);
             if window.counts(sent) {
@@ -191,14 +191,14 @@ impl Probe {
                 self.delays[0].record(up);
             }
             packet[8..16].copy_from_slice(&stamp(now));
-            unless_full(self.server.send_to(&packet[..len], from))?;
+            if_ready(self.server.send_to(&packet[..len], from))?;
         }
         Ok(())
     }
 
     fn receive(&mut self, window: Window) -> io::Result<()> {
         let mut packet = [0; PROBE_PACKET as usize];
-        while unless_full(self.client.recv(&mut packet))?.is_some() {
+        while if_ready(self.client.recv(&mut packet))?.is_some() {
             let now = clock::now();
             let [sent, returned] = stamps(&packet);
             if window.counts(sent) {
@@ -246,13 +246,13 @@ impl Burst {
             }
             self.sent += 1;
             let payload = &payload[..(size - HEADERS) as usize];
-            unless_full(self.socket.send_to(payload, self.to))?;
+            if_ready(self.socket.send_to(payload, self.to))?;
         }
     }
 }
 
 /// `None` if a datagram found no room, or none is waiting.
-fn unless_full<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+fn if_ready<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),

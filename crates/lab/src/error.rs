@@ -1,3 +1,5 @@
+//! The errors of the lab.
+
 use asymq_gateway::LinkError;
 use std::io;
 
@@ -6,23 +8,11 @@ use std::io;
 #[non_exhaustive]
 pub enum LabError {
     /// The kernel lacks the congestion control.
-    #[error("--tcp {name}: {why}; use {instead}")]
-    CongestionControl {
-        /// Its name.
-        name: String,
-        /// Cause.
-        why: &'static str,
-        /// Available values.
-        instead: String,
-    },
-    /// The QUIC stack cannot be run.
-    #[error("--quic {flows}: {message}")]
-    Quic {
-        /// As given.
-        flows: String,
-        /// Error and remedy.
-        message: String,
-    },
+    #[error("--tcp {0}")]
+    CongestionControl(String),
+    /// The QUIC stack cannot be run: the flag's value, and the cause.
+    #[error("--quic {0}: {1}")]
+    Quic(String, String),
     /// A discipline of the scenario cannot be built.
     #[error(transparent)]
     Link(#[from] LinkError),
@@ -40,24 +30,14 @@ pub enum LabError {
         /// Cause.
         source: io::Error,
     },
-    /// Packets were lost outside of the scenario's queues.
+    /// So many packets were lost outside of the scenario's queues.
     #[error(
-        "this machine could not keep up: {packets} packets were lost between the lab's interfaces; use lower rates or fewer flows"
+        "this machine could not keep up: {0} packets were lost between the lab's interfaces; use lower rates or fewer flows"
     )]
-    TooSlow {
-        /// Number of packets.
-        packets: u64,
-    },
-    /// tc refused the uplink's qdisc.
-    #[error(
-        "--tc {words}: {message}; words as for tc qdisc, like \"cake ack-filter\" or \"fq_codel\""
-    )]
-    Tc {
-        /// As given.
-        words: String,
-        /// Message of tc.
-        message: String,
-    },
+    TooSlow(u64),
+    /// tc refused the uplink's qdisc: its words, and tc's message.
+    #[error("--tc {0}: {1}; words as for tc qdisc, like \"cake ack-filter\" or \"fq_codel\"")]
+    Tc(String, String),
     /// Packets of a kernel qdisc left late in every attempt.
     #[error(
         "seed {seed}: packets left {late_ms:.1} ms late at the 99th percentile, {attempts} times: not counted; use lower rates, or run on an idle machine"
@@ -87,10 +67,7 @@ impl LabError {
     /// True if the input is wrong; false if the system failed.
     pub fn is_bad_input(&self) -> bool {
         match self {
-            Self::CongestionControl { .. }
-            | Self::Quic { .. }
-            | Self::Link(_)
-            | Self::Tc { .. } => true,
+            Self::CongestionControl(_) | Self::Quic(..) | Self::Link(_) | Self::Tc(..) => true,
             Self::Guest { is_bad_input, .. } => *is_bad_input,
             _ => false,
         }

@@ -6,7 +6,7 @@
 //! the namespaces have no name and no mount, so that the kernel itself removes them and all in them
 //! when the process ends, whatever ends it.
 //!
-//! [`run_all`] returns the same report as the simulator's; [`run_in_guest`] does, too, and runs all of it
+//! [`run_scenarios`] returns the same report as the simulator's; [`run_in_guest`] does, too, and runs all of it
 //! under another kernel.
 #![cfg(target_os = "linux")]
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -30,7 +30,7 @@ mod window;
 
 pub use error::LabError;
 pub use guest::{Guest, run_in_guest};
-pub use runs::{Options, Progress, run_all, run_scenarios, run_scenarios_in};
+pub use runs::{Options, Progress, run_scenarios};
 pub use user_namespace::enter_user_namespace;
 
 pub(crate) use halt::Halt;

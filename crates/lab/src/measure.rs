@@ -1,6 +1,6 @@
 //! Measurements of links and queues.
 
-use crate::flows::FlowSeen;
+use crate::flows::FlowResults;
 use crate::window::{INTERVAL, Window};
 use asymq_core::TrafficClass;
 use asymq_core::hold::{Meters, PerClass};
@@ -29,7 +29,7 @@ pub(crate) struct LinkMeter {
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) struct QueueSeen {
+pub(crate) struct QueueResults {
     pub(crate) fates: Fates,
     pub(crate) sojourn_ms: Percentiles,
     /// ACKs kept beside a later one, as shares of sent and filtered ACKs, by rule.
@@ -38,10 +38,10 @@ pub(crate) struct QueueSeen {
     pub(crate) backlog: Vec<u32>,
 }
 
-pub(crate) struct UplinkSeen {
-    pub(crate) queue: QueueSeen,
+pub(crate) struct UplinkResults {
+    pub(crate) queue: QueueResults,
     /// The downlink's queue, if it is in the gateway.
-    pub(crate) downlink: Option<QueueSeen>,
+    pub(crate) downlink: Option<QueueResults>,
     pub(crate) losses: Losses,
 }
 
@@ -109,13 +109,13 @@ impl LinkMeter {
 
     /// Share of the capacity that the delivered bytes of a class's flows used. Bytes that arrived out of order before
     /// the window count at most as far as the link carried others.
-    pub(crate) fn delivered(&self, flows: &[FlowSeen], class: TrafficClass) -> f64 {
+    pub(crate) fn delivered(&self, flows: &[FlowResults], class: TrafficClass) -> f64 {
         let wire: f64 = flows.iter().map(|flow| flow.wire).sum();
         wire.min(self.sent(class).bytes as f64) / self.capacity()
     }
 
-    pub(crate) fn queue(&self) -> QueueSeen {
-        QueueSeen {
+    pub(crate) fn queue(&self) -> QueueResults {
+        QueueResults {
             fates: Fates::between(&self.before.1, &self.after.1),
             sojourn_ms: self.sojourns.percentiles_ms(),
             unfiltered: BTreeMap::new(),

@@ -1,7 +1,8 @@
-use crate::datagrams::Datagrams;
+use crate::datagrams::{Datagrams, ProbeResults};
 use crate::error::{Context as _, LabError};
-use crate::flows::{BulkFlows, FlowSeen, QuicFlows};
-use crate::path::{self, Path, Ports};
+use crate::flows::{BulkFlows, FlowResults, QuicFlows};
+use crate::measure::UplinkResults;
+use crate::path::{self, Path, PathResults, Ports};
 use crate::plan::{Conversation, Plan};
 use crate::topology::{ACCESS, INTERNET, Topology};
 use crate::uplink::Uplink;
@@ -25,15 +26,45 @@ pub(crate) fn run_once(
     halt: &Halt,
     progress: &(dyn Fn(Duration) + Sync),
 ) -> Result<Run, LabError> {
-    // Time for all threads to start before the first packet.
-    const LEAD: Duration = Duration::from_millis(20);
     let drawn = scenario.drawn(seed);
     let scenario = drawn.as_ref().unwrap_or(scenario);
     let plan = Plan::new(scenario, seed);
+    let (window, results) = measure(catalog, scenario, &plan, halt, progress)?;
+    if halt.is_asked() {
+        return Err(LabError::Interrupted);
+    }
+    let losses = results.path.losses + results.uplink.losses;
+    match losses.total() {
+        0 => Ok(report(scenario, &plan, window, results, series)),
+        packets => Err(LabError::TooSlow(packets)),
+    }
+}
+
+/// Results of all parts of a run.
+struct Results {
+    path: PathResults,
+    uplink: UplinkResults,
+    /// Uploads, then downloads.
+    bulk: Vec<FlowResults>,
+    quic: Vec<FlowResults>,
+    probe: Option<ProbeResults>,
+}
+
+/// Runs all parts in parallel.
+fn measure(
+    catalog: &'static dyn Build<Frame>,
+    scenario: &Scenario,
+    plan: &Plan,
+    halt: &Halt,
+    progress: &(dyn Fn(Duration) + Sync),
+) -> Result<(Window, Results), LabError> {
+    // Time for all threads to start before the first packet.
+    const LEAD: Duration = Duration::from_millis(20);
     let topology = Topology::build(scenario.tc.is_some())?;
-    let bulk = BulkFlows::open(scenario, &plan, &topology.home, &topology.servers)?;
-    let quic = QuicFlows::open(scenario, &plan, &topology.home, &topology.servers)?;
-    let datagrams = Datagrams::open(scenario, &plan, &topology.home, &topology.servers)?;
+    let (home, servers) = (&topology.home, &topology.servers);
+    let bulk = BulkFlows::open(scenario, plan, home, servers)?;
+    let quic = QuicFlows::open(scenario, plan, home, servers)?;
+    let datagrams = Datagrams::open(scenario, plan, home, servers)?;
     let port = |name| Port::open(name).map_err(io::Error::other);
     let ports = topology
         .path
@@ -53,10 +84,9 @@ pub(crate) fn run_once(
         warm: start + scenario.warmup,
         end: start + scenario.duration,
     };
-    let emulated = Path::new(catalog, scenario, &plan, window)?;
-    let (seen, uplink, bulk, quic, probe) = thread::scope(|scope| {
-        let path =
-            scope.spawn(move || halt.guard(|| path::run(emulated, ports, tap, window, halt)));
+    let path = Path::new(catalog, scenario, plan, window)?;
+    let results = thread::scope(|scope| {
+        let path = scope.spawn(move || halt.guard(|| path::run(path, ports, tap, window, halt)));
         let uplink = scope.spawn(move || halt.guard(|| uplink.run(window, halt)));
         let bulk = scope.spawn(move || halt.guard(|| bulk.run(window, halt)));
         let quic = scope.spawn(move || halt.guard(|| quic.run(window, halt)));
@@ -65,23 +95,29 @@ pub(crate) fn run_once(
             progress(clock::now().saturating_since(window.start));
             thread::sleep(Duration::from_millis(100).into());
         }
-        Ok::<_, LabError>((
-            finished(path)?,
-            finished(uplink)?,
-            finished(bulk)?,
-            finished(quic)?,
-            finished(datagrams)?,
-        ))
+        Ok::<_, LabError>(Results {
+            path: finished(path)?,
+            uplink: finished(uplink)?,
+            bulk: finished(bulk)?,
+            quic: finished(quic)?,
+            probe: finished(datagrams)?,
+        })
     })?;
-    if halt.is_asked() {
-        return Err(LabError::Interrupted);
-    }
-    let losses = seen.losses + uplink.losses;
-    let packets = losses.total();
-    if packets > 0 {
-        return Err(LabError::TooSlow { packets });
-    }
+    Ok((window, results))
+}
 
+fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, series: bool) -> Run {
+    let Results {
+        path: PathResults {
+            path,
+            lateness,
+            losses: _,
+        },
+        uplink,
+        bulk,
+        quic,
+        probe,
+    } = results;
     let (uploads, downloads) = bulk.split_at(plan.uploads.len());
     let (quic_uploads, quic_downloads) = quic.split_at(plan.quic[0].len());
     let flows = [
@@ -91,16 +127,16 @@ pub(crate) fn run_once(
         flow_results(Direction::Down, &plan.quic[1], quic_downloads, window),
     ]
     .concat();
-    let links = [&seen.path.up.meter, &seen.path.down.meter];
+    let links = [&path.up.meter, &path.down.meter];
     let downlink = uplink.downlink.unwrap_or_else(|| links[1].queue());
     let queues = [&uplink.queue, &downlink];
     let (tcp, quic) = ([uploads, downloads], [quic_uploads, quic_downloads]);
     let report = |direction: Direction| {
-        let way = direction as usize;
-        let (link, queue) = (links[way], queues[way]);
+        let this = direction as usize;
+        let (link, queue) = (links[this], queues[this]);
         let of_flows = FlowTotals::of(&flows, direction);
-        let payload: u64 = tcp[1 - way].iter().map(|flow| flow.payload).sum();
-        let probe_ms = probe.as_ref().map(|probe| probe.delays[way]);
+        let payload: u64 = tcp[1 - this].iter().map(|flow| flow.payload).sum();
+        let probe_ms = probe.as_ref().map(|probe| probe.delays[this]);
         DirectionReport {
             // Where packets leave the link, behind the queue.
             utilization: TrafficClass::ALL
@@ -110,8 +146,8 @@ pub(crate) fn run_once(
             data: link.share(TrafficClass::Data),
             ack: link.share(TrafficClass::Ack),
             acks_per_s: link.acks() as f64 / window.seconds(),
-            delivered: link.delivered(tcp[way], TrafficClass::Data)
-                + link.delivered(quic[way], TrafficClass::Other),
+            delivered: link.delivered(tcp[this], TrafficClass::Data)
+                + link.delivered(quic[this], TrafficClass::Other),
             bytes_per_ack: DirectionReport::bytes_per_ack(payload as f64, link.acks()),
             // At the hosts.
             longest_stall_s: of_flows.longest_stall_s,
@@ -127,7 +163,7 @@ pub(crate) fn run_once(
             reasons: queue.fates.reasons.clone(),
             sojourn_ms: queue.sojourn_ms,
             // On the path.
-            lost: seen.path.lost[way] as f64,
+            lost: path.lost[this] as f64,
             // Not measured.
             access_dropped: None,
             sojourn_by_class_ms: None,
@@ -141,16 +177,16 @@ pub(crate) fn run_once(
     let late = probe.as_ref().filter(|_| has_modems);
     summary.probe_late = late.map(|probe| probe.late);
     summary.set_probe(probe.map(|probe| probe.round_trips));
-    let (all_up, data_up) = seen.path.up.meter.series();
-    let (all_down, data_down) = seen.path.down.meter.series();
+    let (all_up, data_up) = path.up.meter.series();
+    let (all_down, data_down) = path.down.meter.series();
     // Repeats the last value for an interval that the end cuts short.
     let whole = |mut backlog: Vec<u32>| {
         let last = backlog.last().copied().unwrap_or(0);
         backlog.resize(window.intervals(), last);
         backlog
     };
-    Ok(Run {
-        seed,
+    Run {
+        seed: plan.seed,
         series: series.then(|| Series {
             interval_s: INTERVAL.as_secs_f64(),
             up: all_up,
@@ -160,32 +196,32 @@ pub(crate) fn run_once(
             backlog_up: whole(uplink.queue.backlog),
             backlog_down: whole(downlink.backlog),
         }),
-        lateness_ms: Some(seen.lateness.percentiles_ms()),
+        lateness_ms: Some(lateness.percentiles_ms()),
         summary,
-    })
+    }
 }
 
 fn flow_results(
     direction: Direction,
     flows: &[Conversation],
-    seen: &[FlowSeen],
+    results: &[FlowResults],
     window: Window,
 ) -> Vec<FlowResult> {
-    let of = |(flow, seen): (&Conversation, &FlowSeen)| FlowResult {
+    let row = |(flow, of): (&Conversation, &FlowResults)| FlowResult {
         direction,
         start_s: flow.start.as_secs_f64(),
         base_rtt_ms: flow.rtt.as_secs_f64() * 1e3,
-        goodput: seen.payload as f64 * 8.0 / window.seconds(),
-        longest_stall_s: seen.longest_stall.as_secs_f64(),
+        goodput: of.payload as f64 * 8.0 / window.seconds(),
+        longest_stall_s: of.longest_stall.as_secs_f64(),
         completion_s: None,
         rtt_ms: None,
         lost: None,
-        retransmissions: seen.retransmissions.map(f64::from),
-        timeouts: seen.timeouts.map(f64::from),
-        spurious: seen.spurious.map(f64::from),
+        retransmissions: of.retransmissions.map(f64::from),
+        timeouts: of.timeouts.map(f64::from),
+        spurious: of.spurious.map(f64::from),
         sojourn_ms: None,
     };
-    flows.iter().zip(seen).map(of).collect()
+    flows.iter().zip(results).map(row).collect()
 }
 
 fn finished<T>(thread: thread::ScopedJoinHandle<'_, Result<T, LabError>>) -> Result<T, LabError> {

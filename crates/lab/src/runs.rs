@@ -6,11 +6,11 @@ use crate::run::run_once;
 use crate::{Halt, sys};
 use asymq_core::catalog::Build;
 use asymq_core::units::Duration;
-use asymq_gateway::{Frame, STANDARD};
+use asymq_gateway::Frame;
 use asymq_scenario::{Report, Run, Scenario, Tool};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::{fs, slice, thread};
+use std::{fs, thread};
 
 /// Options of a run.
 #[derive(Clone, Copy, Debug)]
@@ -32,36 +32,18 @@ pub struct Progress {
     pub total: Duration,
 }
 
-/// Runs a scenario over real TCP, as root or after [`enter_user_namespace`], and reports like the simulator. Calls
+/// Runs scenarios over real TCP, as root or after [`enter_user_namespace`], and reports like the simulator, in order. Calls
 /// `progress` about ten times a second.
 ///
 /// # Errors
-/// The scenario cannot be run here, a system call failed, or `options.stop` was set. All resources are released.
-///
-/// [`enter_user_namespace`]: crate::enter_user_namespace
-pub fn run_all(
-    scenario: &Scenario,
-    options: Options<'_>,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Report, LabError> {
-    let mut reports = run_scenarios(slice::from_ref(scenario), options, progress)?;
-    Ok(reports.remove(0))
-}
-
-/// Runs several scenarios like [`run_all`], with `options.jobs` runs at a time. Returns their reports in order.
-pub fn run_scenarios(
-    scenarios: &[Scenario],
-    options: Options<'_>,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Vec<Report>, LabError> {
-    run_scenarios_in(STANDARD, scenarios, options, progress)
-}
-
-/// Like [`run_scenarios`], with the disciplines of `catalog`.
+/// A scenario cannot be run here, a system call failed, or `options.stop` was set. The first failure ends all runs and
+/// releases all resources.
 ///
 /// # Panics
 /// A discipline panics.
-pub fn run_scenarios_in(
+///
+/// [`enter_user_namespace`]: crate::enter_user_namespace
+pub fn run_scenarios(
     catalog: &'static dyn Build<Frame>,
     scenarios: &[Scenario],
     options: Options<'_>,

@@ -11,7 +11,8 @@ mod wait;
 use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
 use asymq_core::catalog::{Catalog as _, Role, Standard};
 use asymq_core::units::Duration;
-use asymq_lab::{LabError, Options, run_all, run_scenarios, run_scenarios_in};
+use asymq_gateway::STANDARD;
+use asymq_lab::{LabError, Options, run_scenarios};
 use asymq_scenario::{Direction, Report, Run, Scenario, Tcp};
 use panicking::Panicking;
 use std::io::ErrorKind;
@@ -69,7 +70,7 @@ fn in_time(mut attempt: impl FnMut() -> Result<Vec<Report>, LabError>) -> Option
 /// The scenario's only run, in time.
 fn run(args: ScenarioArgs) -> Option<Run> {
     let one = [scenario(args)];
-    let attempt = || run_scenarios(&one, options(NonZeroUsize::MIN), &mut |_| ());
+    let attempt = || run_scenarios(STANDARD, &one, options(NonZeroUsize::MIN), &mut |_| ());
     Some(in_time(attempt)?.remove(0).runs.remove(0))
 }
 
@@ -138,7 +139,7 @@ fn a_qdisc_of_the_kernels_holds_the_uplink_and_its_waits_are_seen() {
         ..flows(1, 0)
     };
     let one = [scenario(args)];
-    let run = || run_scenarios(&one, options(NonZeroUsize::MIN), &mut |_| ());
+    let run = || run_scenarios(STANDARD, &one, options(NonZeroUsize::MIN), &mut |_| ());
     // The first thing that tc is asked for is HTB.
     if let Err(error @ (LabError::Tc { .. } | LabError::System { .. })) = run() {
         eprintln!("skipped: {error}");
@@ -164,7 +165,7 @@ fn tcs_refusal_is_the_users_error() {
         ..flows(1, 0)
     };
     let one = [scenario(args)];
-    match run_scenarios(&one, options(NonZeroUsize::MIN), &mut |_| ()) {
+    match run_scenarios(STANDARD, &one, options(NonZeroUsize::MIN), &mut |_| ()) {
         Err(error @ LabError::Tc { .. }) => assert!(error.is_bad_input(), "{error}"),
         Err(LabError::NotPermitted) => eprintln!("skipped: not permitted; run as root"),
         Err(LabError::System { source, .. }) if source.kind() == ErrorKind::NotFound => {
@@ -217,7 +218,7 @@ fn runs_at_a_time_come_back_in_order_each_with_its_seed_and_scenario() {
         let mut last = Duration::ZERO;
         let mut total = Duration::ZERO;
         let three = options(NonZeroUsize::new(3).unwrap());
-        let reports = run_scenarios(&scenarios, three, &mut |progress| {
+        let reports = run_scenarios(STANDARD, &scenarios, three, &mut |progress| {
             assert!(progress.elapsed >= last);
             (last, total) = (progress.elapsed, progress.total);
         })?;
@@ -248,11 +249,16 @@ fn a_stop_ends_it_long_before_its_time() {
             stop: &STOP,
             ..options(NonZeroUsize::MIN)
         };
-        run_all(&hour, options, &mut |progress| {
-            if progress.elapsed > Duration::from_secs(1) {
-                STOP.store(true, Ordering::Relaxed);
-            }
-        })
+        run_scenarios(
+            STANDARD,
+            std::slice::from_ref(&hour),
+            options,
+            &mut |progress| {
+                if progress.elapsed > Duration::from_secs(1) {
+                    STOP.store(true, Ordering::Relaxed);
+                }
+            },
+        )
     });
     wait_for("the end of a stopped lab", DEADLINE, || lab.is_finished());
     match lab.join().unwrap() {
@@ -281,7 +287,7 @@ fn a_discipline_that_panics_at_either_link_ends_the_lab_with_its_panic() {
         }];
         let lab = thread::spawn(move || {
             let options = options(NonZeroUsize::MIN);
-            run_scenarios_in(&Panicking, &hour, options, &mut |_| ())
+            run_scenarios(&Panicking, &hour, options, &mut |_| ())
         });
         wait_for("the end of a lab that panics", DEADLINE, || {
             lab.is_finished()
@@ -370,7 +376,7 @@ fn quic_flows_stand_behind_those_of_tcp_with_what_both_ends_tell() {
 fn a_quic_stack_that_is_absent_ends_early_or_talks_otherwise_is_an_error() {
     let error = |args: ScenarioArgs| {
         let one = [scenario(args)];
-        match run_scenarios(&one, options(NonZeroUsize::MIN), &mut |_| ()) {
+        match run_scenarios(STANDARD, &one, options(NonZeroUsize::MIN), &mut |_| ()) {
             Err(LabError::NotPermitted) => None,
             Err(error) => Some((error.is_bad_input(), error.to_string())),
             Ok(_) => panic!("it ran"),
@@ -409,7 +415,7 @@ fn flows_of_a_real_quic_stack_carry_data_both_ways() {
             ..ScenarioArgs::default()
         };
         let one = [scenario(args)];
-        let run = || run_scenarios(&one, options(NonZeroUsize::MIN), &mut |_| ());
+        let run = || run_scenarios(STANDARD, &one, options(NonZeroUsize::MIN), &mut |_| ());
         if let Err(error @ LabError::Quic { .. }) = run() {
             eprintln!("skipped: {error}");
             continue;
@@ -432,7 +438,13 @@ fn newreno_is_refused_before_anything_is_made() {
         ..scenario(flows(1, 1))
     };
     let started = &mut |_| panic!("it started");
-    let error = run_all(&scenario, options(NonZeroUsize::MIN), started).unwrap_err();
+    let error = run_scenarios(
+        STANDARD,
+        std::slice::from_ref(&scenario),
+        options(NonZeroUsize::MIN),
+        started,
+    )
+    .unwrap_err();
     assert!(error.is_bad_input());
     assert_eq!(
         error.to_string(),
@@ -457,7 +469,7 @@ fn every_discipline_carries_kernel_tcp_both_ways() {
     let mut left: Vec<Scenario> = disciplines.iter().map(|entry| of(entry.name)).collect();
     let jobs = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     for _ in 0..ATTEMPTS {
-        let reports = match run_scenarios(&left, options(jobs), &mut |_| ()) {
+        let reports = match run_scenarios(STANDARD, &left, options(jobs), &mut |_| ()) {
             Err(LabError::NotPermitted) => return eprintln!("skipped: run as root"),
             Err(LabError::TooSlow { .. }) => continue,
             reports => reports.unwrap(),

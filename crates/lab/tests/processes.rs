@@ -5,7 +5,8 @@
 mod wait;
 
 use asymq_args::{Defaults, ScenarioArgs};
-use asymq_lab::{LabError, Options, enter_user_namespace, run_all};
+use asymq_gateway::STANDARD;
+use asymq_lab::{LabError, Options, enter_user_namespace, run_scenarios};
 use asymq_scenario::Run;
 use std::io::{BufRead as _, BufReader};
 use std::num::NonZeroUsize;
@@ -104,14 +105,19 @@ fn lab(duration: &str) -> Result<Run, LabError> {
         jobs: NonZeroUsize::MIN,
     };
     let mut said = false;
-    let mut report = run_all(&scenario, options, &mut |progress| {
-        // By then queues are full and data is on its way.
-        if !said && progress.elapsed.as_secs_f64() > 1.0 {
-            println!("{RUNNING}");
-            said = true;
-        }
-    })?;
-    Ok(report.runs.remove(0))
+    let mut reports = run_scenarios(
+        STANDARD,
+        std::slice::from_ref(&scenario),
+        options,
+        &mut |progress| {
+            // By then queues are full and data is on its way.
+            if !said && progress.elapsed.as_secs_f64() > 1.0 {
+                println!("{RUNNING}");
+                said = true;
+            }
+        },
+    )?;
+    Ok(reports.remove(0).runs.remove(0))
 }
 
 fn unprivileged() -> Outcome {

@@ -33,11 +33,10 @@ pub(crate) fn run(
         jobs: lab_jobs(scenarios),
     };
     let bar = ProgressBar::new(100);
-    let reports =
-        asymq_lab::run_scenarios_in(catalogs.gateway, scenarios, options, &mut |progress| {
-            let done = progress.elapsed.as_secs_f64() / progress.total.as_secs_f64();
-            bar.set_position((done * 100.0) as u64);
-        });
+    let reports = asymq_lab::run_scenarios(catalogs.gateway, scenarios, options, &mut |progress| {
+        let done = progress.elapsed.as_secs_f64() / progress.total.as_secs_f64();
+        bar.set_position((done * 100.0) as u64);
+    });
     bar.finish_and_clear();
     let reports = reports?;
     for report in &reports {

@@ -44,7 +44,7 @@ struct Flow {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FlowSeen {
+pub(crate) struct FlowResults {
     /// Bytes of payload delivered.
     pub(crate) payload: u64,
     /// Those bytes with the headers of full segments.
@@ -89,7 +89,7 @@ impl Flow {
         self.delivered_at = now;
     }
 
-    fn seen(&self, window: Window, mss: u32) -> FlowSeen {
+    fn results(&self, window: Window, mss: u32) -> FlowResults {
         let payload = self.received - self.received_at_warmup;
         let (counts, before) = (self.counts(), self.counts_at_warmup);
         // Headers of IP and TCP, with timestamps if the segments carry them.
@@ -100,7 +100,7 @@ impl Flow {
             _ => 52,
         };
         let timeouts = counts.and_then(|counts| counts.timeouts);
-        FlowSeen {
+        FlowResults {
             payload,
             wire: payload as f64 * f64::from(segment + headers) / f64::from(segment),
             longest_stall: self
@@ -126,21 +126,21 @@ enum Token {
 }
 
 impl Token {
-    fn encode(self) -> u64 {
+    const fn encode(self) -> u64 {
         match self {
-            Self::Listener(Direction::Up) => 0,
-            Self::Listener(Direction::Down) => 1,
+            Self::Listener(direction) => direction as u64,
             Self::Home(flow) => 2 + 2 * flow as u64,
             Self::Server(flow) => 3 + 2 * flow as u64,
         }
     }
 
-    fn decode(number: u64) -> Self {
-        match number {
+    const fn decode(token: u64) -> Self {
+        let flow = token as usize / 2;
+        match token {
             0 => Self::Listener(Direction::Up),
             1 => Self::Listener(Direction::Down),
-            end if end % 2 == 0 => Self::Home((end as usize - 2) / 2),
-            end => Self::Server((end as usize - 3) / 2),
+            _ if token.is_multiple_of(2) => Self::Home(flow - 1),
+            _ => Self::Server(flow - 1),
         }
     }
 }
@@ -215,7 +215,7 @@ impl BulkFlows {
 
     /// Serves the flows until the window ends or the run is halted. Returns results of the uploads, then of the
     /// downloads.
-    pub(crate) fn run(mut self, window: Window, halt: &Halt) -> Result<Vec<FlowSeen>, LabError> {
+    pub(crate) fn run(mut self, window: Window, halt: &Halt) -> Result<Vec<FlowResults>, LabError> {
         const LONGEST_WAIT: Duration = Duration::from_millis(50);
         let mut order: Vec<usize> = (0..self.flows.len()).collect();
         order.sort_by_key(|&flow| self.flows[flow].start);
@@ -254,7 +254,7 @@ impl BulkFlows {
             }
         }
         let flows = self.flows.iter();
-        Ok(flows.map(|flow| flow.seen(window, self.mss)).collect())
+        Ok(flows.map(|flow| flow.results(window, self.mss)).collect())
     }
 
     fn connect(&mut self, index: usize) -> io::Result<()> {

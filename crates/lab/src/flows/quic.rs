@@ -1,7 +1,7 @@
 //! Long-lived QUIC flows, carried by a stack's program at home and at the servers (`scripts/quic/stacks`; its
 //! `src/lib.rs` describes arguments and reports).
 
-use super::FlowSeen;
+use super::FlowResults;
 use crate::error::{Context as _, LabError};
 use crate::plan::{HOME, Plan, QUIC_PORT, SERVER};
 use crate::window::Window;
@@ -64,7 +64,7 @@ impl QuicFlows {
         let words = words(scenario, flows, plan);
         let start = |side: &str, namespace: &Netns| {
             namespace.run(|| {
-                sys::go_early();
+                sys::raise_priority();
                 Command::new(&program)
                     .arg(side)
                     .args(&words)
@@ -94,7 +94,7 @@ impl QuicFlows {
 
     /// Runs the flows until the window ends or the run is halted. Returns results of the uploads, then of the
     /// downloads.
-    pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<Vec<FlowSeen>, LabError> {
+    pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<Vec<FlowResults>, LabError> {
         let Some(mut running) = self.0 else {
             return Ok(Vec::new());
         };
@@ -115,10 +115,10 @@ impl QuicFlows {
                 }
             }
         }
-        let seen = |port| FlowSeen::of_quic(port, &reports);
+        let results = |port| FlowResults::of_quic(port, &reports);
         match halt.is_set() {
             true => Ok(Vec::new()),
-            false => running.ports.iter().map(|port| seen(*port)).collect(),
+            false => running.ports.iter().map(|port| results(*port)).collect(),
         }
     }
 }
@@ -151,7 +151,7 @@ impl Drop for End {
     }
 }
 
-impl FlowSeen {
+impl FlowResults {
     /// Combines the reports of both ends.
     fn of_quic(port: u16, reports: &[Report]) -> Result<Self, LabError> {
         /// IPv4, UDP and QUIC headers, tag and stream frame header in a full packet of 1500 bytes.
@@ -205,14 +205,10 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), LabError> {
     let Some(flows) = &scenario.quic else {
         return Ok(());
     };
-    match flows.tcp.unwrap_or(scenario.tcp) {
-        Tcp::Cubic | Tcp::Bbr => {}
-        tcp => {
-            return Err(LabError::Quic {
-                flows: flows.to_string(),
-                message: format!("no stack has {tcp}; write tcp=cubic or tcp=bbr"),
-            });
-        }
+    let tcp = flows.tcp.unwrap_or(scenario.tcp);
+    if !matches!(tcp, Tcp::Cubic | Tcp::Bbr) {
+        let message = format!("no stack has {tcp}; write tcp=cubic or tcp=bbr");
+        return Err(LabError::Quic(flows.to_string(), message));
     }
     match program(&flows.stack) {
         Some(_) => Ok(()),
@@ -229,10 +225,7 @@ fn refusal(flows: &Flows, why: &str) -> LabError {
             cache().display(),
         ),
     };
-    LabError::Quic {
-        flows: flows.to_string(),
-        message,
-    }
+    LabError::Quic(flows.to_string(), message)
 }
 
 fn program(stack: &str) -> Option<PathBuf> {
@@ -279,15 +272,21 @@ mod tests {
         };
         let sender = report(true, 0, &[4, 7, 8, 20, 30], &[[0, 3]]);
         let reader = report(false, 1436, &[2], &[[0, 5], [8, 20]]);
-        let seen = FlowSeen::of_quic(25_000, &[reader, sender]).unwrap();
-        assert_eq!((seen.payload, seen.wire), (1436, 1500.0));
-        assert_eq!((seen.retransmissions, seen.spurious), (Some(5), Some(3)));
-        assert_eq!((seen.timeouts, seen.longest_stall.as_nanos()), (None, 7));
+        let results = FlowResults::of_quic(25_000, &[reader, sender]).unwrap();
+        assert_eq!((results.payload, results.wire), (1436, 1500.0));
+        assert_eq!(
+            (results.retransmissions, results.spurious),
+            (Some(5), Some(3))
+        );
+        assert_eq!(
+            (results.timeouts, results.longest_stall.as_nanos()),
+            (None, 7)
+        );
     }
 
     #[test]
     fn an_end_that_reports_nothing_is_an_error_that_names_the_flow() {
-        let error = FlowSeen::of_quic(25_000, &[]).unwrap_err();
+        let error = FlowResults::of_quic(25_000, &[]).unwrap_err();
         assert!(
             error.to_string().ends_with("no report of port 25000"),
             "{error}"

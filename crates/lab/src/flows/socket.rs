@@ -13,12 +13,13 @@ const UNSENT: u32 = 256 * 1024;
 
 /// Checks that the kernel has the congestion control.
 pub(crate) fn check(tcp: Tcp) -> Result<(), LabError> {
+    let refuse = |why: &str, instead: String| {
+        let message = format!("{tcp}: {why}; use {instead}");
+        Err(LabError::CongestionControl(message))
+    };
     let Some(name) = tcp.kernel_name() else {
-        return Err(LabError::CongestionControl {
-            name: tcp.to_string(),
-            why: "only the simulator has it; kernels recover by SACK under any",
-            instead: Tcp::either(Tcp::real()),
-        });
+        let why = "only the simulator has it; kernels recover by SACK under any";
+        return refuse(why, Tcp::either(Tcp::real()));
     };
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).during("opening a TCP socket")?;
     match socket.set_tcp_congestion(name.as_bytes()) {
@@ -29,11 +30,8 @@ pub(crate) fn check(tcp: Tcp) -> Result<(), LabError> {
                 let mut known = known.split_whitespace();
                 known.any(|known| Some(known) == tcp.kernel_name())
             };
-            Err(LabError::CongestionControl {
-                name: tcp.to_string(),
-                why: "this kernel lacks it",
-                instead: Tcp::either(Tcp::real().filter(is_known)),
-            })
+            let available = Tcp::either(Tcp::real().filter(is_known));
+            refuse("this kernel lacks it", available)
         }
         // Without privileges here, the lab's namespaces still provide them.
         _ => Ok(()),

@@ -12,7 +12,7 @@ mod link;
 mod thread;
 
 pub(crate) use link::Link;
-pub(crate) use thread::{Ports, run};
+pub(crate) use thread::{PathResults, Ports, run};
 
 use asymq_core::Discard;
 use asymq_core::catalog::Build;

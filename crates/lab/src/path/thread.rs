@@ -19,7 +19,7 @@ pub(crate) struct Ports {
     pub(crate) internet: Port,
 }
 
-pub(crate) struct Seen {
+pub(crate) struct PathResults {
     pub(crate) path: Path,
     pub(crate) lateness: Histogram,
     pub(crate) losses: Losses,
@@ -32,11 +32,11 @@ pub(crate) fn run(
     tap: Option<Tap>,
     window: Window,
     halt: &Halt,
-) -> Result<Seen, LabError> {
+) -> Result<PathResults, LabError> {
     const MAX_WAIT: Duration = Duration::from_millis(50);
     const BATCH: usize = 64;
     precise_timers();
-    sys::go_first();
+    sys::set_realtime();
     // Flows are known by their ports; the path has no attacker.
     let key = FlowKey::new([0, 0]);
     let mut lateness = Histogram::default();
@@ -82,7 +82,7 @@ pub(crate) fn run(
             .during("receiving from servers")?;
     }
     path.advance(window.end, &mut |_, _, _| {});
-    Ok(Seen {
+    Ok(PathResults {
         path,
         lateness,
         losses: ports.access.losses() + ports.internet.losses(),

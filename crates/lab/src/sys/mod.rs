@@ -6,7 +6,9 @@ mod tcp_info;
 mod window;
 
 pub(crate) use epoll::{Epoll, Interest};
-pub(crate) use process::{allow_many_descriptors, go_early, go_first, new_user_namespace};
+pub(crate) use process::{
+    allow_many_descriptors, new_user_namespace, raise_priority, set_realtime,
+};
 pub(crate) use tcp_info::{TcpCounts, tcp_counts};
 pub(crate) use window::{clamp_window, fix_receive_buffer};
 

@@ -4,14 +4,14 @@ use super::check;
 use std::io;
 
 /// Gives the calling thread real-time priority, if permitted. The lab measures lateness.
-pub(crate) fn go_first() {
+pub(crate) fn set_realtime() {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: 0 is the calling thread, and the parameter is valid for the call.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest) };
 }
 
 /// Raises the priority of the calling thread and of programs that it starts, if permitted.
-pub(crate) fn go_early() {
+pub(crate) fn raise_priority() {
     const NICENESS: libc::c_int = -15;
     // SAFETY: no pointers; 0 is the calling thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };

@@ -1,7 +1,7 @@
 //! The gateway as the uplink's queue.
 
 use crate::error::{Context as _, LabError};
-use crate::measure::{QueueSeen, UplinkSeen};
+use crate::measure::{QueueResults, UplinkResults};
 use crate::topology::{LAN, WAN};
 use crate::window::{INTERVAL, Window};
 use crate::{Halt, clock, sys};
@@ -84,7 +84,7 @@ impl<'a> GatewayUplink<'a> {
     }
 
     /// Runs the gateway until the window ends or the run is halted.
-    pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<UplinkSeen, LabError> {
+    pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<UplinkResults, LabError> {
         let Self {
             mut gateway,
             has_downlink,
@@ -106,12 +106,12 @@ impl<'a> GatewayUplink<'a> {
         let mut losses = Losses::default();
         thread::scope(|scope| {
             let forwarding = scope.spawn(|| {
-                sys::go_first();
+                sys::set_realtime();
                 namespace.enter()?;
                 gateway.run(&stop).map_err(io::Error::other)
             });
-            let mut seen = 0;
-            while let Some(snapshot) = snapshots.next(&mut seen) {
+            let mut count = 0;
+            while let Some(snapshot) = snapshots.next(&mut count) {
                 let directions = [&snapshot.up, &snapshot.down];
                 for (meter, direction) in meters.iter_mut().zip(directions) {
                     meter.read(direction);
@@ -131,9 +131,9 @@ impl<'a> GatewayUplink<'a> {
         .during("forwarding")?;
         let waits = lock(&waits);
         let [up, down] = meters;
-        Ok(UplinkSeen {
-            queue: up.seen(waits[0].percentiles_ms()),
-            downlink: has_downlink.then(|| down.seen(waits[1].percentiles_ms())),
+        Ok(UplinkResults {
+            queue: up.results(waits[0].percentiles_ms()),
+            downlink: has_downlink.then(|| down.results(waits[1].percentiles_ms())),
             losses,
         })
     }
@@ -188,7 +188,7 @@ impl QueueMeter {
         }
     }
 
-    fn seen(self, sojourn_ms: Percentiles) -> QueueSeen {
+    fn results(self, sojourn_ms: Percentiles) -> QueueResults {
         let count = |of: &dyn Fn(&ClassSnapshot) -> u64| {
             let sum = |snapshot: &DirectionSnapshot| -> u64 {
                 let classes = snapshot.classes();
@@ -208,7 +208,7 @@ impl QueueMeter {
                 })
                 .collect(),
         };
-        QueueSeen {
+        QueueResults {
             fates,
             sojourn_ms,
             unfiltered: unfiltered(&self.before, &self.after),

@@ -3,7 +3,7 @@
 use super::tap::Tap;
 use super::tc;
 use crate::error::{Context as _, LabError};
-use crate::measure::{QueueSeen, UplinkSeen};
+use crate::measure::{QueueResults, UplinkResults};
 use crate::topology::{LAN, WAN};
 use crate::window::Window;
 use crate::{Halt, clock};
@@ -31,10 +31,7 @@ impl<'a> KernelUplink<'a> {
         let kind = words.split_whitespace().next().unwrap_or_default();
         for command in tc::commands(words, scenario, WAN) {
             let outcome = namespace.run(|| tc::run(&command)).during("running tc")?;
-            outcome.map_err(|message| LabError::Tc {
-                words: words.to_owned(),
-                message,
-            })?;
+            outcome.map_err(|message| LabError::Tc(words.to_owned(), message))?;
         }
         // Checks early, and loads tc into memory.
         let counters = namespace.run(|| tc::counters(kind, WAN));
@@ -55,7 +52,7 @@ impl<'a> KernelUplink<'a> {
     }
 
     /// Reads the qdisc's counters until the window ends or the run is halted.
-    pub(super) fn run(self, window: Window, halt: &Halt) -> Result<UplinkSeen, LabError> {
+    pub(super) fn run(self, window: Window, halt: &Halt) -> Result<UplinkResults, LabError> {
         let Self {
             kind,
             namespace,
@@ -95,8 +92,8 @@ impl<'a> KernelUplink<'a> {
                 // tc reports no reasons,
                 reasons: BTreeMap::new(),
             };
-            Ok(UplinkSeen {
-                queue: QueueSeen {
+            Ok(UplinkResults {
+                queue: QueueResults {
                     fates,
                     sojourn_ms: tap.sojourn_ms(),
                     // and no rules of ACK filters.

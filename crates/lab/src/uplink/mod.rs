@@ -9,7 +9,7 @@ pub(crate) use tap::Tap;
 
 use crate::Halt;
 use crate::error::LabError;
-use crate::measure::UplinkSeen;
+use crate::measure::UplinkResults;
 use crate::window::Window;
 use asymq_core::catalog::Build;
 use asymq_gateway::Frame;
@@ -47,7 +47,7 @@ impl<'a> Uplink<'a> {
     }
 
     /// Runs it until the window ends or the run is halted.
-    pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<UplinkSeen, LabError> {
+    pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<UplinkResults, LabError> {
         match self {
             Self::Gateway(gateway) => gateway.run(window, halt),
             Self::Kernel(kernel) => kernel.run(window, halt),

@@ -1,4 +1,4 @@
-//! Sojourn times of a queue that does not report them, from packets seen before and behind it.
+//! Sojourn times of a queue that does not report them, from packets state before and behind it.
 
 use crate::window::Window;
 use crate::{Halt, clock, sys};
@@ -14,10 +14,10 @@ use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Clone, Default)]
-pub(crate) struct Tap(Arc<Mutex<Seen>>);
+pub(crate) struct Tap(Arc<Mutex<State>>);
 
 #[derive(Default)]
-struct Seen {
+struct State {
     /// Arrival times of waiting packets, by a hash that is equal on both sides.
     arrived: HashMap<u64, Instant>,
     /// Packets that were read behind the queue first.
@@ -25,7 +25,7 @@ struct Seen {
     sojourns: Histogram,
 }
 
-impl Seen {
+impl State {
     fn record(&mut self, left: Instant, sojourn: Duration, window: Window) {
         if window.counts(left) {
             self.sojourns.record(sojourn);
@@ -38,7 +38,7 @@ impl Tap {
     pub(super) fn watch(&self, port: &mut Port, window: Window, halt: &Halt) -> io::Result<()> {
         const MAX_WAIT: Duration = Duration::from_millis(50);
         const BATCH: usize = 64;
-        sys::go_first();
+        sys::set_realtime();
         while clock::now() < window.end && !halt.is_set() {
             poll([Some(port.as_fd()), None], Some(MAX_WAIT))?;
             let now = clock::now();
@@ -49,29 +49,29 @@ impl Tap {
 
     fn arrives(&self, now: Instant, frame: &[u8], window: Window) {
         let Some(key) = key(frame) else { return };
-        let mut seen = self.seen();
-        match seen.left.remove(&key) {
-            Some(left) => seen.record(left, Duration::ZERO, window),
-            None => drop(seen.arrived.insert(key, now)),
+        let mut state = self.lock();
+        match state.left.remove(&key) {
+            Some(left) => state.record(left, Duration::ZERO, window),
+            None => drop(state.arrived.insert(key, now)),
         }
     }
 
     /// A frame left the queue.
     pub(crate) fn leaves(&self, now: Instant, frame: &[u8], window: Window) {
         let Some(key) = key(frame) else { return };
-        let mut seen = self.seen();
-        match seen.arrived.remove(&key) {
-            Some(arrived) => seen.record(now, now.saturating_since(arrived), window),
-            None => drop(seen.left.insert(key, now)),
+        let mut state = self.lock();
+        match state.arrived.remove(&key) {
+            Some(arrived) => state.record(now, now.saturating_since(arrived), window),
+            None => drop(state.left.insert(key, now)),
         }
     }
 
     pub(super) fn sojourn_ms(&self) -> Percentiles {
-        self.seen().sojourns.percentiles_ms()
+        self.lock().sojourns.percentiles_ms()
     }
 
     /// A poisoned lock is harmless here.
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -122,6 +122,6 @@ mod tests {
         tap.arrives(ms(51), &frame(64, 3), window);
         assert!(tap.sojourn_ms().p50 < 1.0, "one of two waited for nothing");
         // One that is dropped never leaves, and counts nowhere.
-        assert_eq!(tap.seen().arrived.len(), 1);
+        assert_eq!(tap.lock().arrived.len(), 1);
     }
 }
