@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* What the C half and the Rust half of sch_asymq owe each other; ../src/abi.rs has the same. */
+/* Interface between the C half and the Rust half of sch_asymq; ../src/abi.rs declares the same. */
 #ifndef ASYMQ_H
 #define ASYMQ_H
 
+#include <linux/if_arp.h>
+#include <linux/if_ether.h>
 #include <linux/list.h>
+#include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/types.h>
 #include "wire.h"
 
-struct asymq_instance;	/* Rust's */
+struct asymq_instance;	/* defined in Rust */
 
-/* Values by the numbers of their attributes. */
+/* Values, indexed by attribute number. */
 struct asymq_numbers {
 	u64 values[ASYMQ_ATTRIBUTES];
 	u8 has[ASYMQ_ATTRIBUTES];
 };
 
-/* Bytes of a packet that are copied where they do not lie in one piece: more than all headers of a pure ACK. */
+/* Bytes copied from a packet that is not linear: more than all headers of a pure ACK. */
 #define ASYMQ_PREFIX 256
 
-/* Memory of one instance: all that Rust allocates while it is built, freed at once. */
+/* Memory of one instance: everything that Rust allocates while it builds it. Freed as a whole. */
 struct asymq_arena {
 	struct hlist_head small;
 	struct hlist_head chunks;
 	size_t bytes;
-	bool lasts;	/* what is allocated now stays */
-	size_t known;	/* bytes of all that stays; 0 if that is not known */
+	bool lasts;	/* allocations from now on live as long as the instance */
+	size_t known;	/* expected bytes of these; 0 if unknown */
 };
 
 struct asymq_bytes {
@@ -33,64 +36,65 @@ struct asymq_bytes {
 	size_t len;
 };
 
-/* The first bytes of a packet, as a frame on Ethernet. */
+/* First bytes of a packet, as an Ethernet frame. */
 struct asymq_frame {
 	struct asymq_bytes start;
-	u32 wire_len;	/* bytes of the whole frame */
-	u32 charged;	/* what the device charges for it */
-	u16 segment;	/* payload of each segment of an aggregate; 0 if it is none */
-	u16 added;	/* bytes at its start that the packet does not have */
-	bool trusted;	/* its checksum is somebody else's care */
-	bool nat;	/* its hosts are those before this machine's translation of addresses */
+	u32 wire_len;	/* length of the whole frame */
+	u32 charged;	/* length that the qdisc layer charges */
+	u16 segment;	/* payload of each segment of an aggregate; 0 for a single packet */
+	u16 added;	/* bytes at the start that are not in the packet */
+	bool trusted;	/* the checksum need not be verified */
+	bool nat;	/* hosts are the addresses before this machine's NAT */
 };
 
 struct asymq_setup {
 	u64 now;
 	u64 secret[2];
-	const struct asymq_instance *before;		/* that is changed, unless it had a fault */
-	const struct asymq_numbers *before_numbers;	/* what it was made of */
+	const struct asymq_numbers *before;	/* of an instance whose rates may change; NULL if a new one is needed */
 	const struct asymq_numbers *numbers;
-	bool ifb;	/* its device is one, through which a downlink passes */
+	bool ifb;	/* the device is an IFB, which carries a downlink */
 };
 
 struct asymq_built {
-	struct asymq_instance *instance;	/* NULL if it was refused, or if the one that is changed goes on */
+	struct asymq_instance *instance;	/* NULL if refused, or if the present one continues */
 	u64 link;		/* bit/s */
-	u64 reverse;		/* the same; 0 if it is not known */
-	const char *error;	/* why it was refused */
-	u32 attribute;		/* which is wrong; 0 for none */
+	u64 reverse;		/* bit/s; 0 if unknown */
+	const char *error;	/* reason of a refusal */
+	u32 attribute;		/* the wrong one; 0 for none */
 	u32 limit;		/* packets */
-	bool goes_on;		/* the instance that is changed, at these rates */
+	bool reuse;		/* the present instance continues, at these rates */
 	bool shaped;		/* to the link's rate */
-	bool observes;
-	bool follows;	/* it is to see what leaves the device from which its packets come */
-	bool nat;	/* hosts are those before this machine's translation of addresses */
-	bool learns;	/* its rate */
-	bool bypass;	/* a packet that finds nothing waiting may pass it */
-	bool out_of_memory;	/* is why it was refused */
+	bool observes;		/* reads the reverse path */
+	bool follows;		/* reads departures of the device from which its packets come */
+	bool nat;		/* hosts are the addresses before this machine's NAT */
+	bool learns;		/* its rate */
+	bool follows_rates;	/* its rates may change while it runs */
+	bool bypass;		/* packets may bypass it while it is idle */
+	bool out_of_memory;	/* reason of a refusal */
 };
 
-/* Rates in bit/s, 0 for a reverse one that is not known, and the attribute of the buffer. */
+/* Rates in bit/s (reverse: 0 if unknown), and the buffer attribute. */
 struct asymq_line {
 	u64 up;
 	u64 down;
 	u64 buffer;
-	bool buffer_moves;	/* is another than before */
+	bool buffer_moves;	/* the buffer attribute has changed */
 };
 
-/* Rust's entry points. None can panic: what could would not link. */
+/* Rust's entry points. None can panic: code that could does not link. The caller holds the qdisc's lock. */
+/* Without the lock: builds an instance in the open arena. */
 void asymq_build(const struct asymq_setup *setup, struct asymq_built *built);
-/* Counts on where `old` stopped; it is emptied unless it had a fault. */
+/* Continues the counters of `old`, which is emptied unless it had a fault. */
 void asymq_take_over(struct asymq_instance *instance, struct asymq_instance *old, bool whole);
-/* What a qdisc is where nothing is said, for a device whose queue holds so many packets. `numbers` is zeros. */
+/* Without the lock: default values for a device with this queue length. `numbers` is zeroed. */
 void asymq_usual(struct asymq_numbers *numbers, u32 queue_len);
-/* Whether it can go on at these rates, all else being as it was: goes_on, rates and limit of `built`. */
-void asymq_goes_on(const struct asymq_instance *instance, const struct asymq_line *line, struct asymq_built *built);
-/* Goes on at other rates in bit/s; 0 for a reverse one that is not known. */
+/* Sets reuse, rates and limit of `built` if the instance can continue at these rates. */
+void asymq_fits_rates(const struct asymq_instance *instance, const struct asymq_line *line, struct asymq_built *built);
+/* Changes the rates, in bit/s; `reverse` is 0 if unknown. */
 void asymq_move(struct asymq_instance *instance, u64 now, u64 link, u64 reverse);
-/* The rate that was learnt in bit/s, or 0. */
+/* Returns the learnt rate in bit/s, or 0. */
 u64 asymq_learnt(const struct asymq_instance *instance);
-/* Takes what waits out of the counters, after a fault; the rate that was learnt in bit/s, or 0. */
+/* After a fault: subtracts queued packets from the arrival counters. Returns the learnt rate in bit/s, or 0. */
 u64 asymq_settle(struct asymq_instance *instance);
 void asymq_enqueue(struct asymq_instance *instance, void *host, u64 now, u64 arrival,
 		   struct sk_buff *skb, const struct asymq_frame *frame);
@@ -111,39 +115,63 @@ void asymq_host_test_free(struct sk_buff *skb);
 void __noreturn asymq_something_can_panic(const char *file, size_t len, u32 line);
 #endif
 
-/* What Rust calls. */
+/* C functions that Rust calls. */
 void *asymq_host_alloc(size_t size);
 void asymq_host_free(void *place, size_t size);
-/* The description is read: what is allocated from now on stays. */
+/* The request has been parsed: allocations from now on live as long as the instance. */
 void asymq_host_lasts(void);
 void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered);
 const struct asymq_frame *asymq_host_frame(struct sk_buff *skb);
 bool asymq_host_mark(struct sk_buff *skb);
 bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends);
 void asymq_host_number(void *to, u32 id, u64 value);
-/* A list of such; NULL if there is no room. */
+/* Opens a list of numbers; NULL if there is no room. */
 void *asymq_host_nest(void *to, u32 id);
 void asymq_host_nest_end(void *to, void *nest);
+
+/* Test build: counts allocations that are not freed. */
+#ifdef ASYMQ_TEST
+extern atomic_t asymq_alive;
+#define asymq_lives(difference) atomic_add(difference, &asymq_alive)
+#else
+#define asymq_lives(difference) do { } while (0)
+#endif
 
 /* host.c */
 extern struct mutex asymq_building;
 void asymq_arena_init(struct asymq_arena *arena);
 void asymq_arena_free(struct asymq_arena *arena);
-/* All of one into another that is empty. */
+/* Moves everything into an empty arena. */
 void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from);
-/* Whatever is allocated by this task until asymq_arena_close() is the arena's, of an instance whose description has this hash. */
+/* Allocations until asymq_arena_close() go to this arena. `key` is the hash of the instance's options. */
 void asymq_arena_open(struct asymq_arena *arena, u32 key);
 void asymq_arena_close(void);
-/* Whether it has no more pages than it needs; if not, one that is built alike now has. */
+/* True if the arena has no spare page. If it has, the next arena for the same key will not. */
 bool asymq_arena_is_tight(const struct asymq_arena *arena, u32 key);
 
-/* Whether a packet's checksum is right, or will be. */
+/* True if a packet's checksum is right, or will be filled in. */
 static inline bool asymq_is_trusted(const struct sk_buff *skb)
 {
 	return skb->ip_summed == CHECKSUM_PARTIAL || skb->ip_summed == CHECKSUM_UNNECESSARY;
 }
 
-/* A packet's first bytes; in `scratch` unless they lie in one piece. `charged` is the caller's. */
+/*
+ * True if a packet begins with an Ethernet header. The device's type alone does not decide: an IFB has Ethernet's, but a packet
+ * that tun, ppp or raw-IP wwan redirect to it begins with its network header.
+ */
+static inline bool asymq_has_ethernet(const struct sk_buff *skb)
+{
+	/* Without a network header the offset is negative. */
+	return skb->dev && skb->dev->type == ARPHRD_ETHER && (unsigned int)skb_network_offset(skb) >= ETH_HLEN;
+}
+
+/* Length of the link header that was pulled from a packet at ingress. */
+static inline unsigned int asymq_pulled_header(const struct sk_buff *skb)
+{
+	return skb_mac_header_was_set(skb) ? skb_mac_header_len(skb) : 0;
+}
+
+/* Fills `frame`, except `charged`; the bytes are in `scratch` unless the packet has them in one piece. */
 void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity,
 		 struct asymq_frame *frame);
 

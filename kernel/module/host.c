@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* What Rust calls: memory while an instance is built, packets as frames. */
+/* Functions that Rust calls: memory while an instance is built, packets as frames. */
 
-#include <linux/if_arp.h>
-#include <linux/if_ether.h>
 #include <linux/if_vlan.h>
 #include <linux/kernel.h>
 #include <linux/log2.h>
@@ -17,30 +15,29 @@
 #include <net/sch_generic.h>
 #include "sched.h"
 
-/* The most that one instance may have: any owner of a user namespace can make one. */
+/* Upper bound for one instance: any user can create one in a user namespace. */
 #define ASYMQ_MAX_BYTES (64UL << 20)
 
-/* One at a time is built, by a task that may sleep. */
+/* One instance is built at a time, by a task that may sleep. */
 DEFINE_MUTEX(asymq_building);
 static struct asymq_arena *asymq_arena;
 
 #ifdef ASYMQ_TEST
 static int fail_alloc;
 module_param(fail_alloc, int, 0644);
-MODULE_PARM_DESC(fail_alloc, "which allocation fails next; 0 for none");
+MODULE_PARM_DESC(fail_alloc, "number of the allocation that fails, counted from 1; 0 for none");
 static unsigned int allocations;
 module_param(allocations, uint, 0644);
 MODULE_PARM_DESC(allocations, "allocations so far");
-static atomic_t alive = ATOMIC_INIT(0);
+atomic_t asymq_alive = ATOMIC_INIT(0);
 static int alive_get(char *text, const struct kernel_param *param)
 {
-	return sysfs_emit(text, "%d\n", atomic_read(&alive));
+	return sysfs_emit(text, "%d\n", atomic_read(&asymq_alive));
 }
 
 static const struct kernel_param_ops alive_ops = { .get = alive_get };
 module_param_cb(alive, &alive_ops, NULL, 0444);
 MODULE_PARM_DESC(alive, "allocations that are not freed");
-#define asymq_lives(difference) atomic_add(difference, &alive)
 static atomic_long_t taken = ATOMIC_LONG_INIT(0);
 static int taken_get(char *text, const struct kernel_param *param)
 {
@@ -49,10 +46,9 @@ static int taken_get(char *text, const struct kernel_param *param)
 
 static const struct kernel_param_ops taken_ops = { .get = taken_get };
 module_param_cb(taken, &taken_ops, NULL, 0444);
-MODULE_PARM_DESC(taken, "bytes of the kernel's memory that all instances take");
+MODULE_PARM_DESC(taken, "bytes of memory of all instances");
 #define asymq_weighs(difference) atomic_long_add(difference, &taken)
 #else
-#define asymq_lives(difference) do { } while (0)
 #define asymq_weighs(difference) do { } while (0)
 #endif
 
@@ -63,16 +59,16 @@ static bool asymq_in_packet_path(void)
 }
 
 /*
- * What an instance keeps lies in one chunk of whole pages, one behind the other: powers of two would waste a third of the memory.
- * Its size is known from another that was built of the same values; of one that is not known the first chunks are of what
- * comes. What is gone before, the description of the instance, has places of its own.
+ * An instance's lasting allocations are in one chunk of whole pages: powers of two would waste a third of the memory. The size of
+ * the chunk is known from an earlier instance with the same options. Without one, the first chunks have the size of the first
+ * allocations. Temporary allocations, the parsed options, are separate.
  */
 struct asymq_known {
-	u32 key;	/* hash of what was described */
-	size_t bytes;	/* that were kept */
+	u32 key;	/* hash of the options */
+	size_t bytes;	/* of lasting allocations */
 };
 
-/* Where the size is kept of what has this key. */
+/* Entry for a key; a later key may replace it. */
 static struct asymq_known *asymq_known_at(u32 key)
 {
 	static struct asymq_known known[16];
@@ -80,21 +76,21 @@ static struct asymq_known *asymq_known_at(u32 key)
 	return &known[key % ARRAY_SIZE(known)];
 }
 
-/* In front of a place of its own. */
+/* Header of a separate allocation. */
 struct asymq_small {
 	struct hlist_node list;
 } __aligned(16);
 
-/* In front of the places of a chunk. */
+/* Header of a chunk. */
 struct asymq_chunk {
 	struct hlist_node list;
 	size_t size;
 	size_t used;
-	unsigned int live;	/* places */
+	unsigned int live;	/* allocations */
 } __aligned(16);
 
 #ifdef ASYMQ_TEST
-/* What something takes of the kernel's memory. */
+/* Bytes that an allocation takes of the kernel's memory. */
 static size_t asymq_taken(const void *place, size_t size)
 {
 	return is_vmalloc_addr(place) ? PAGE_ALIGN(size) : ksize(place);
@@ -247,13 +243,13 @@ void *asymq_host_alloc(size_t size)
 	return place;
 }
 
-/* Of a chunk, the last place is used again at once, and the others when all are free. */
+/* Memory of a chunk is reused at once if it is the last allocation, and otherwise when the chunk is empty. */
 void asymq_host_free(void *place, size_t size)
 {
 	struct asymq_small *small = (struct asymq_small *)place - 1;
 	struct asymq_chunk *chunk;
 
-	/* Nothing is freed where packets pass: the arena has it until its end. */
+	/* Nothing is freed in the packet path: it stays in the arena. */
 	if (asymq_in_packet_path() || !asymq_arena)
 		return;
 	asymq_arena->bytes -= size;
@@ -278,53 +274,36 @@ void asymq_host_free(void *place, size_t size)
 }
 
 /*
- * Rust reads Ethernet. A tag that the device will insert stands in the frame, and a device without
- * Ethernet headers, or a packet that has come in and lost its own, gets one of zeros. What lies in
- * one piece is shown where it lies.
+ * Rust reads Ethernet frames. A packet without an Ethernet header gets one with addresses of zeros. A tag that the device will
+ * insert is left out: nothing reads it. Linear packets are not copied.
  */
 void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity,
 		 struct asymq_frame *frame)
 {
-	bool ethernet = !ingress && skb->dev && skb->dev->type == ARPHRD_ETHER;
-	unsigned int header = 0, from = 0, copy;
-	__be16 *type = (__be16 *)(scratch + 2 * ETH_ALEN);
+	bool ethernet = !ingress && asymq_has_ethernet(skb);
+	unsigned int from = ethernet ? 0 : max(skb_network_offset(skb), 0);
+	unsigned int header = ethernet ? 0 : ETH_HLEN, copy;
+	/* Link header that is charged for: before the packet at ingress. */
+	unsigned int link = ingress ? asymq_pulled_header(skb) : from;
 
 	frame->start.place = scratch;
 	frame->start.len = 0;
 	frame->wire_len = skb->len;
-	frame->added = 0;
+	frame->added = header > link ? header - link : 0;
 	frame->segment = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : 0;
 	frame->trusted = asymq_is_trusted(skb);
-	if (ethernet && !skb_vlan_tag_present(skb)) {
-		if (skb_headlen(skb) >= min_t(unsigned int, skb->len, capacity)) {
-			frame->start.place = skb->data;
-			frame->start.len = min_t(unsigned int, skb_headlen(skb), capacity);
-			return;
-		}
-	} else {
-		if (ethernet) {
-			from = 2 * ETH_ALEN;
-			if (skb_copy_bits(skb, 0, scratch, from))
-				return;
-		} else {
-			from = max(skb_network_offset(skb), 0);
-			memset(scratch, 0, 2 * ETH_ALEN);
-		}
-		if (skb_vlan_tag_present(skb)) {
-			*type++ = skb->vlan_proto;
-			*type++ = htons(skb_vlan_tag_get(skb));
-		}
-		if (!ethernet)
-			*type++ = skb->protocol;
-		header = (u8 *)type - scratch;
-		if (from > skb->len)
-			return;
-		frame->wire_len = skb->len - from + header;
-		frame->added = ingress || header < from ? 0 : header - from;
-	}
-	copy = min_t(unsigned int, skb->len - from, capacity - header);
-	if (skb_copy_bits(skb, from, scratch + header, copy))
+	if (from > skb->len)
 		return;
+	frame->wire_len += header - from;
+	copy = min_t(unsigned int, skb->len - from, capacity - header);
+	if (ethernet && skb_headlen(skb) >= copy) {
+		frame->start.place = skb->data;
+	} else {
+		memset(scratch, 0, 2 * ETH_ALEN);
+		memcpy(scratch + 2 * ETH_ALEN, &skb->protocol, sizeof(skb->protocol));
+		if (skb_copy_bits(skb, from, scratch + header, copy))
+			return;
+	}
 	frame->start.len = header + copy;
 }
 
@@ -352,24 +331,25 @@ const struct asymq_frame *asymq_host_frame(struct sk_buff *skb)
 {
 	const struct asymq_sched *q = asymq_cb(skb)->owner;
 
-	/* Most are asked for when they arrive. */
+	/* Most calls are for the packet that arrives. */
 	return likely(q && q->arriving == skb) ? &q->frame : asymq_frame_anew(q, skb);
 }
 
+/* With a VLAN tag in the packet its network header is the tag, which INET_ECN_set_ce() would write to. */
 bool asymq_host_mark(struct sk_buff *skb)
 {
-	return INET_ECN_set_ce(skb);
+	return !eth_type_vlan(skb->protocol) && INET_ECN_set_ce(skb);
 }
 
 #ifdef ASYMQ_TEST
-/* Golden traces and the like may panic: they are in no delivered module. */
+/* The self-test may panic: it is not in the delivered module. */
 void __noreturn asymq_something_can_panic(const char *file, size_t len, u32 line)
 {
 	pr_err("asymq: a panic at %.*s:%u\n", (int)min_t(size_t, len, 200), file, line);
 	BUG();
 }
 
-/* A packet of these bytes on an Ethernet device; what is beyond `split` lies in pages of its own. */
+/* Returns a packet of these bytes on an Ethernet device; bytes from `split` on are in pages. */
 struct sk_buff *asymq_host_test_packet(const u8 *bytes, size_t len, size_t split)
 {
 	static struct net_device *device;
@@ -378,7 +358,7 @@ struct sk_buff *asymq_host_test_packet(const u8 *bytes, size_t len, size_t split
 	int err;
 
 	if (!device) {
-		/* Nothing but its type is ever read. */
+		/* Only the type is read. */
 		device = kzalloc(sizeof(*device), GFP_KERNEL);
 		if (!device)
 			return NULL;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * The reverse path: one ingress hook for a device, whatever the number of qdiscs on it that measure the other direction,
- * and what a downlink's qdisc at an IFB needs of the uplink.
+ * The reverse path: one ingress hook for each device, for all its qdiscs that read the other direction; and the departures that
+ * a downlink's qdisc at an IFB needs.
  *
- * A single one sees all that comes in. Of several, each sees the reverse of the flows that it queues: what is enqueued
- * says whose its flow is, in a table of fixed size in which the oldest of four gives way, and which forgets a flow that
- * is silent for a minute.
+ * A single observer gets every packet that arrives. Of several, each gets the reverse packets of the flows that it queues. A
+ * table of fixed size maps flows to qdiscs: enqueue() fills it, the oldest of four entries is replaced, and an entry expires
+ * after a minute without a packet.
  *
- * Changes are under RTNL. The hook and the packets that are enqueued run in sections of RCU: a qdisc that leaves waits
- * for them.
+ * Observers are added and removed under RTNL. The hook and enqueue() read them under RCU: a qdisc that is removed waits for a
+ * grace period.
  */
 
 #include <linux/delay.h>
@@ -26,15 +26,24 @@
 #include "sched.h"
 
 /*
- * An IFB takes what comes in to a device before any hook of that device sees it. So the asymq at an IFB shows it to those
- * who observe that device; and the asymq of that device shows its departures to the one at the IFB, which needs them to
- * learn the downlink's rate.
+ * The redirect to an IFB takes arriving packets before the device's hooks run. So the asymq at the IFB passes them to the
+ * observers of that device. The device's asymq passes its departures to the one at the IFB, which learns the downlink's rate
+ * from them.
  */
 
 LIST_HEAD(asymq_followers);
 static LIST_HEAD(asymq_bypassed);
 
-/* A follower has to be shown each departure, and the qdisc at an IFB shows each packet. */
+#ifdef ASYMQ_TEST
+static unsigned int linger;
+module_param(linger, uint, 0644);
+MODULE_PARM_DESC(linger, "microseconds to wait before a packet is passed to an observer or follower");
+#define asymq_linger() do { if (linger) udelay(linger); } while (0)
+#else
+#define asymq_linger() do { } while (0)
+#endif
+
+/* No bypass while a follower needs every departure, and none at an IFB, whose packets go to observers. */
 static void asymq_set_bypass(struct asymq_sched *q)
 {
 	bool bypass = !list_empty(&q->bypassed) && list_empty(&asymq_followers) && !q->ifb;
@@ -72,7 +81,7 @@ void asymq_follow(struct asymq_sched *q)
 	ASSERT_RTNL();
 	if (q->follows)
 		return;
-	q->follows = true;
+	WRITE_ONCE(q->follows, true);
 	list_add_rcu(&q->followers, &asymq_followers);
 	asymq_set_all_bypasses();
 }
@@ -82,10 +91,10 @@ void asymq_unfollow(struct asymq_sched *q)
 	ASSERT_RTNL();
 	if (!q->follows)
 		return;
-	q->follows = false;
+	WRITE_ONCE(q->follows, false);
 	list_del_rcu(&q->followers);
 	asymq_set_all_bypasses();
-	/* Who shows it a packet may still use it. */
+	/* Packets that are in asymq_show_followers() may still use it. */
 	synchronize_net();
 }
 
@@ -95,8 +104,10 @@ void asymq_show_followers(const struct net_device *dev, struct sk_buff *skb)
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(q, &asymq_followers, followers)
-		if (READ_ONCE(q->line) == dev->ifindex && net_eq(dev_net(dev), dev_net(qdisc_dev(q->sch))))
+		if (READ_ONCE(q->line) == dev->ifindex && net_eq(dev_net(dev), dev_net(qdisc_dev(q->sch)))) {
+			asymq_linger();
 			asymq_show_departure(q, skb);
+		}
 	rcu_read_unlock();
 }
 
@@ -107,22 +118,14 @@ void asymq_show_followers(const struct net_device *dev, struct sk_buff *skb)
 #define ASYMQ_SILENT (60 * HZ)
 
 struct asymq_ingress_counts {
-	u64 packets;
-	u64 unknown;	/* of no known flow */
+	u64_stats_t packets;
+	u64_stats_t unknown;	/* of no known flow */
+	struct u64_stats_sync syncp;
 };
 
 static LIST_HEAD(asymq_devices);
 
-#ifdef ASYMQ_TEST
-static unsigned int linger;
-module_param(linger, uint, 0644);
-MODULE_PARM_DESC(linger, "microseconds that the ingress hook waits before it uses a qdisc");
-#define asymq_linger() do { if (linger) udelay(linger); } while (0)
-#else
-#define asymq_linger() do { } while (0)
-#endif
-
-/* The same in both directions of a flow; 0 for what is not IP. */
+/* Hash of a flow, equal in both directions; 0 if there is none. */
 static u32 asymq_flow_hash(struct sk_buff *skb, u32 key)
 {
 	int at = skb_network_offset(skb);
@@ -136,7 +139,7 @@ static u32 asymq_flow_hash(struct sk_buff *skb, u32 key)
 		vlan = skb_header_pointer(skb, at, sizeof(space), &space);
 		if (!vlan)
 			return 0;
-		/* Egress has the network header behind the tag, ingress before it. */
+		/* The IP header follows a single tag in the packet. */
 		if (vlan->h_vlan_encapsulated_proto == htons(ETH_P_IP) ||
 		    vlan->h_vlan_encapsulated_proto == htons(ETH_P_IPV6)) {
 			protocol = vlan->h_vlan_encapsulated_proto;
@@ -184,7 +187,6 @@ static struct asymq_flow *asymq_set(const struct asymq_device *device, u32 hash)
 	return device->flows + (hash % ASYMQ_SETS) * ASYMQ_WAYS;
 }
 
-/* A packet that is enqueued says whose its flow is. */
 void asymq_learn_flow(struct asymq_sched *q, struct asymq_device *device, struct sk_buff *skb)
 {
 	u32 hash = asymq_flow_hash(skb, device->key);
@@ -207,7 +209,7 @@ void asymq_learn_flow(struct asymq_sched *q, struct asymq_device *device, struct
 			place = &set[way];
 		}
 	}
-	/* Two CPUs may write one place: then it is the last one's, and a packet is shown to either. */
+	/* Two CPUs may write the same entry: the last one owns it. */
 	WRITE_ONCE(place->q, q);
 	WRITE_ONCE(place->seen, now);
 	WRITE_ONCE(place->hash, hash);
@@ -232,23 +234,25 @@ static struct asymq_sched *asymq_owner_of(const struct asymq_device *device, str
 	return NULL;
 }
 
-static void asymq_comes_in(struct asymq_device *device, struct sk_buff *skb, bool ingress)
+static void asymq_receive(struct asymq_device *device, struct sk_buff *skb, bool ingress)
 {
 	struct asymq_ingress_counts *counts = this_cpu_ptr(device->counts);
 	struct asymq_sched *q = asymq_owner_of(device, skb);
 
-	counts->packets++;
+	u64_stats_update_begin(&counts->syncp);
+	u64_stats_inc(&counts->packets);
+	if (!q)
+		u64_stats_inc(&counts->unknown);
+	u64_stats_update_end(&counts->syncp);
 	if (q) {
 		asymq_linger();
 		asymq_show_reverse(q, skb, ingress);
-	} else {
-		counts->unknown++;
 	}
 }
 
 static unsigned int asymq_ingress(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
-	asymq_comes_in(priv, skb, true);
+	asymq_receive(priv, skb, true);
 	return NF_ACCEPT;
 }
 
@@ -259,7 +263,7 @@ void asymq_redirected(struct sk_buff *skb)
 	rcu_read_lock();
 	list_for_each_entry_rcu(device, &asymq_devices, list)
 		if (device->dev->ifindex == skb->skb_iif && net_eq(dev_net(device->dev), dev_net(skb->dev)))
-			asymq_comes_in(device, skb, false);
+			asymq_receive(device, skb, false);
 	rcu_read_unlock();
 }
 
@@ -271,8 +275,9 @@ void asymq_unhook(struct asymq_sched *q)
 	if (!device)
 		return;
 	ASSERT_RTNL();
-	/* Whose packet is noted now still has the device; nobody's is afterwards. */
+	/* After this no packet of this qdisc enters the flow table. */
 	spin_lock_bh(&q->lock);
+	asymq_must_hold(q);
 	WRITE_ONCE(q->device, NULL);
 	spin_unlock_bh(&q->lock);
 	list_del(&q->observers);
@@ -289,7 +294,7 @@ void asymq_unhook(struct asymq_sched *q)
 		nf_unregister_net_hook(dev_net(device->dev), &device->hook);
 		list_del_rcu(&device->list);
 	}
-	/* Who is in the hook may still use the state. */
+	/* Packets that are in the hook may still use the qdisc and the device. */
 	synchronize_net();
 	if (device->count)
 		return;
@@ -301,7 +306,7 @@ void asymq_unhook(struct asymq_sched *q)
 static struct asymq_device *asymq_new_device(struct net_device *dev)
 {
 	struct asymq_device *device = kzalloc(sizeof(*device), GFP_KERNEL_ACCOUNT);
-	int err = -ENOMEM;
+	int err = -ENOMEM, cpu;
 
 	if (!device)
 		return ERR_PTR(err);
@@ -317,8 +322,11 @@ static struct asymq_device *asymq_new_device(struct net_device *dev)
 		.hooknum = NF_NETDEV_INGRESS,
 		.priority = INT_MIN,
 	};
-	if (device->counts)
+	if (device->counts) {
+		for_each_possible_cpu(cpu)
+			u64_stats_init(&per_cpu_ptr(device->counts, cpu)->syncp);
 		err = nf_register_net_hook(dev_net(dev), &device->hook);
+	}
 	if (err) {
 		free_percpu(device->counts);
 		kfree(device);
@@ -366,8 +374,17 @@ void asymq_ingress_counts(const struct asymq_sched *q, u64 *packets, u64 *unknow
 	if (!device)
 		return;
 	for_each_possible_cpu(cpu) {
-		*packets += per_cpu_ptr(device->counts, cpu)->packets;
-		*unknown += per_cpu_ptr(device->counts, cpu)->unknown;
+		const struct asymq_ingress_counts *counts = per_cpu_ptr(device->counts, cpu);
+		u64 arrived, of_no_flow;
+		unsigned int start;
+
+		do {
+			start = u64_stats_fetch_begin(&counts->syncp);
+			arrived = u64_stats_read(&counts->packets);
+			of_no_flow = u64_stats_read(&counts->unknown);
+		} while (u64_stats_fetch_retry(&counts->syncp, start));
+		*packets += arrived;
+		*unknown += of_no_flow;
 	}
 }
 #else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* Packets on their way through a qdisc, and the reverse path. */
+/* Packets through a qdisc, and packets of the reverse path. */
 
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -13,17 +13,17 @@
 #endif
 #include "sched.h"
 
-/* As the shaper of Rust's: lost time that is made up. */
+/* Lost time that the shaper makes up, as Rust's does. */
 #define ASYMQ_MAX_LATE (5 * NSEC_PER_MSEC)
 
 /*
- * The source and destination of an IPv4 packet before this machine translated them, by the kernel's connection
- * tracking. A tunnel's packet is left alone: Rust has looked into it.
+ * Gets the source and destination of an IPv4 packet before this machine's NAT, from connection tracking. False for packets of
+ * tunnels, whose inner headers Rust has parsed. Takes no reference.
  */
 bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends)
 {
 #if IS_ENABLED(CONFIG_NF_CONNTRACK)
-	/* What comes in is not tracked yet: it is looked up, and what answers is the other direction. */
+	/* A packet from ingress is not tracked yet: it is looked up, and the tuple found is the other direction's. */
 	bool reversed = !skb_nfct(skb);
 	struct nf_conntrack_tuple tuple;
 
@@ -40,38 +40,40 @@ bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends)
 }
 
 /*
- * Rust is not asked again before the next change. Its memory stays until then, with its counters, which count no
- * waiting packet any more: the list has them.
+ * Disables the instance until the next change. Its memory stays until then, with its counters, which no longer include the
+ * queued packets.
  */
 void asymq_fault(struct asymq_sched *q)
 {
 	u64 learnt = asymq_settle(q->before);
 
-	q->instance = NULL;
-	q->strange = false;
+	WRITE_ONCE(q->instance, NULL);
+	q->foreign = false;
+	q->next_offer = NULL;
+	q->unoffered = 0;
 	q->faults++;
 	q->free_at = q->rate ? ktime_get_ns() : 0;
 	if (learnt)
 		q->rate = learnt;
 }
 
-/* Faults if Rust has named a packet that is not in this list. */
+/* Raises a fault if Rust named a packet that is not in this list. */
 static inline void asymq_judge(struct asymq_sched *q)
 {
-	if (likely(!q->strange))
+	if (likely(!q->foreign))
 		return;
 	pr_err_ratelimited("asymq: fault: a packet of another queue\n");
 	asymq_fault(q);
 }
 
-/* Rust knows of no packet, but the list has some. */
+/* Raises a fault: Rust has no packet, but the list has some. */
 static void asymq_lost(struct asymq_sched *q)
 {
-	pr_err_ratelimited("asymq: fault: %u packets are lost from sight\n", skb_queue_len(&q->waiting));
+	pr_err_ratelimited("asymq: fault: %u packets lost\n", skb_queue_len(&q->waiting));
 	asymq_fault(q);
 }
 
-/* The list and the counters that tc shows. */
+/* The list, and tc's counters. */
 
 static void asymq_put_in(struct asymq_sched *q, struct sk_buff *skb)
 {
@@ -84,8 +86,8 @@ static void asymq_put_in(struct asymq_sched *q, struct sk_buff *skb)
 /* False if the packet is not in this list. */
 static bool asymq_take_out(struct asymq_sched *q, struct sk_buff *skb)
 {
-	if (asymq_cb(skb)->owner != q) {
-		q->strange = true;
+	if (asymq_cb(skb)->owner != q || skb == q->next_offer) {
+		q->foreign = true;
 		return false;
 	}
 	asymq_cb(skb)->owner = NULL;
@@ -110,9 +112,9 @@ void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered)
 	if (skb == q->arriving) {
 		q->arriving_gone = true;
 		q->arriving_filtered = filtered;
-	} else {
-		asymq_count(&q->untold, skb);
 	}
+	if (skb != q->arriving || q->offers_again)
+		asymq_count(&q->unreported, skb);
 	if (filtered) {
 		asymq_count(&q->filtered, skb);
 	} else {
@@ -130,57 +132,58 @@ void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered)
 }
 
 /*
- * Tells the parents what went in an operation beside the packet that they know of; without the lock, in theirs. They are
- * told of an empty queue, too.
+ * Subtracts the packets that an operation dropped from the parents' counters, except the packet that it handled. Also if the queue
+ * is empty then. Without q->lock, in the tree's.
  */
-static inline void asymq_tell_parents(struct asymq_sched *q)
+void asymq_report_to_parents(struct asymq_sched *q)
 {
-	struct asymq_count untold = q->untold;
+	struct asymq_count unreported = q->unreported;
 
-	if (likely(!untold.packets))
+	if (likely(!unreported.packets))
 		return;
-	q->untold = (struct asymq_count) {};
-	qdisc_tree_reduce_backlog(q->sch, untold.packets, untold.bytes);
+	q->unreported = (struct asymq_count) {};
+	qdisc_tree_reduce_backlog(q->sch, unreported.packets, unreported.bytes);
 }
 
 /*
- * The same after an arrival, of which they learn by what is returned. They count it afterwards: if it alone waits, the
- * ancestors would be empty in between, and be forgotten by theirs for good. So it takes the place of one that went.
+ * The same after an arrival. The parents count that after enqueue() returns: if it is the only packet left, the queue would be
+ * empty for them in between, and they would deactivate it for good. So the arrival replaces one of the dropped packets.
  */
-static inline int asymq_tell_of_arrival(struct asymq_sched *q, int ret, unsigned int len)
+static inline int asymq_report_arrival(struct asymq_sched *q, int ret, unsigned int len)
 {
-	if (unlikely(q->untold.packets) && ret == NET_XMIT_SUCCESS && q->sch->q.qlen == 1) {
-		struct asymq_count untold = q->untold;
+	if (unlikely(q->unreported.packets) && ret == NET_XMIT_SUCCESS && q->sch->q.qlen == 1) {
+		struct asymq_count unreported = q->unreported;
 
-		q->untold = (struct asymq_count) {};
-		qdisc_tree_reduce_backlog(q->sch, untold.packets - 1, (int)untold.bytes - (int)len);
+		q->unreported = (struct asymq_count) {};
+		qdisc_tree_reduce_backlog(q->sch, unreported.packets - 1, (int)unreported.bytes - (int)len);
 		return NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
 	}
-	asymq_tell_parents(q);
+	asymq_report_to_parents(q);
 	return ret;
 }
 
-/* What must be true after every operation. */
+/* Checks what holds after every operation. */
 #ifdef ASYMQ_TEST
 void asymq_examine(struct asymq_sched *q)
 {
-	unsigned int strange = 0;
+	unsigned int unowned = 0;
 	u64 bytes = 0, packets = 0;
 	struct sk_buff *skb;
 
 	skb_queue_walk(&q->waiting, skb) {
 		packets++;
 		bytes += qdisc_pkt_len(skb);
-		strange += asymq_cb(skb)->owner != q;
+		unowned += asymq_cb(skb)->owner != q;
 	}
 	asymq_must_hold_tree(q);
 	asymq_add_requeued(q->sch, &packets, &bytes);
-	WARN_ONCE(strange, "asymq: %u packets have no owner", strange);
+	WARN_ONCE(unowned, "asymq: %u packets without an owner", unowned);
 	WARN_ONCE(packets != q->sch->q.qlen || bytes != q->sch->qstats.backlog,
-		  "asymq: %llu packets of %llu bytes wait, %u of %u are counted", packets, bytes, q->sch->q.qlen,
+		  "asymq: %llu packets of %llu bytes queued, %u of %u counted", packets, bytes, q->sch->q.qlen,
 		  q->sch->qstats.backlog);
-	WARN_ONCE(q->instance && asymq_waiting(q->instance) != skb_queue_len(&q->waiting),
-		  "asymq: %u packets wait, Rust counts %u", skb_queue_len(&q->waiting), asymq_waiting(q->instance));
+	WARN_ONCE(q->instance && asymq_waiting(q->instance) + q->unoffered != skb_queue_len(&q->waiting),
+		  "asymq: %u packets queued, Rust counts %u, %u not offered", skb_queue_len(&q->waiting),
+		  asymq_waiting(q->instance), q->unoffered);
 }
 #endif
 
@@ -213,7 +216,7 @@ static noinline struct sk_buff *asymq_fifo_dequeue(struct asymq_sched *q, u64 no
 #ifdef ASYMQ_TEST
 enum asymq_misguidance asymq_misguidance;
 
-/* A packet of nobody's; the one before is freed. */
+/* Returns a packet of no queue; frees the previous one. */
 static struct sk_buff *asymq_foreign(void)
 {
 	static struct sk_buff *foreign;
@@ -223,7 +226,7 @@ static struct sk_buff *asymq_foreign(void)
 	return foreign;
 }
 
-/* Filters an arrival, as a discipline may, or has Rust drop a packet of nobody's, if that is asked for. */
+/* Injected errors: an arrival is filtered, or Rust drops a packet of no queue. */
 static bool asymq_filters(struct asymq_sched *q, struct sk_buff *skb)
 {
 	enum asymq_misguidance how = asymq_misguidance;
@@ -248,12 +251,10 @@ static bool asymq_filters(struct asymq_sched *q, struct sk_buff *skb)
 }
 #endif
 
-/* Offers one packet, which joins the list first. */
+/* Offers a packet of the list to Rust. */
 static __always_inline void asymq_offer_at(struct asymq_sched *q, u64 now, struct sk_buff *skb, u64 arrival)
 {
 	q->arriving = skb;
-	q->arriving_gone = false;
-	asymq_put_in(q, skb);
 	if (likely(q->instance) && !asymq_filters(q, skb)) {
 		if (!asymq_frame_in_place(skb, &q->frame))
 			asymq_frame(skb, false, q->scratch, sizeof(q->scratch), &q->frame);
@@ -268,12 +269,21 @@ static __always_inline void asymq_offer_at(struct asymq_sched *q, u64 now, struc
 	q->arriving = NULL;
 }
 
-void asymq_offer(struct asymq_sched *q, u64 now, struct sk_buff *skb)
+void asymq_offer_again(struct asymq_sched *q, u64 now, unsigned int most)
 {
-	asymq_offer_at(q, now, skb, asymq_cb(skb)->arrival);
+	q->offers_again = true;
+	while (q->next_offer && most--) {
+		struct sk_buff *skb = q->next_offer;
+
+		q->next_offer = skb_queue_is_last(&q->waiting, skb) ? NULL : skb_queue_next(&q->waiting, skb);
+		q->unoffered--;
+		q->arriving_gone = false;
+		asymq_offer_at(q, now, skb, asymq_cb(skb)->arrival);
+	}
+	q->offers_again = false;
 }
 
-/* Takes one packet; the caller tells the parents. */
+/* Takes one packet; the caller reports to the parents. */
 static __always_inline int asymq_take(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
@@ -281,15 +291,22 @@ static __always_inline int asymq_take(struct sk_buff *skb, struct Qdisc *sch, st
 	bool gone, filtered;
 
 	asymq_cb(skb)->arrival = now;
-	if (unlikely(q->ifb))
+	if (unlikely(q->ifb) && asymq_from_ingress(skb))
 		asymq_redirected(skb);
 	spin_lock(&q->lock);
 	q->to_free = to_free;
 	asymq_count(&q->arrived, skb);
 	asymq_learn(q, skb);
-	if (unlikely(q->follows))
+	if (unlikely(READ_ONCE(q->follows)) && asymq_from_ingress(skb))
 		WRITE_ONCE(q->line, skb->skb_iif);
-	asymq_offer_at(q, now, skb, now);
+	if (unlikely(q->next_offer))
+		asymq_offer_again(q, now, ASYMQ_OFFERS);
+	q->arriving_gone = false;
+	asymq_put_in(q, skb);
+	if (likely(!q->next_offer))
+		asymq_offer_at(q, now, skb, now);
+	else
+		q->unoffered++;
 	q->to_free = NULL;
 	gone = q->arriving_gone;
 	filtered = q->arriving_filtered;
@@ -297,7 +314,7 @@ static __always_inline int asymq_take(struct sk_buff *skb, struct Qdisc *sch, st
 	spin_unlock(&q->lock);
 	if (!gone)
 		return NET_XMIT_SUCCESS;
-	/* A filtered packet is no loss to its sender, and nothing that a parent should count. */
+	/* A filtered packet is not a loss to its sender, and the parents must not count it. */
 	return filtered ? NET_XMIT_SUCCESS | __NET_XMIT_STOLEN : NET_XMIT_DROP;
 }
 
@@ -311,7 +328,7 @@ static void asymq_refuse(struct asymq_sched *q, struct sk_buff *skb)
 	spin_unlock(&q->lock);
 }
 
-/* What the hardware would segment is segmented here, as sch_tbf does. */
+/* Segments an aggregate and takes each segment, as sch_tbf does. */
 static noinline int asymq_segment(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	netdev_features_t features = netif_skb_features(skb);
@@ -336,14 +353,14 @@ static noinline int asymq_segment(struct sk_buff *skb, struct Qdisc *sch, struct
 		ret = asymq_take(segs, sch, to_free);
 		accepted |= ret == NET_XMIT_SUCCESS;
 	}
-	/* Nobody lets a parent serve an empty queue, though a segment was taken and then dropped for the next. */
+	/* If a segment was taken and then dropped for the next one, the queue may be empty: the parents must not serve it. */
 	if (accepted && sch->q.qlen) {
 		consume_skb(skb);
 		if (packets && sch->q.qlen == 1) {
-			/* As in asymq_tell_of_arrival(). */
+			/* As in asymq_report_arrival(). */
 			ret = NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
 		} else {
-			/* They count one packet. */
+			/* The parents count one packet. */
 			packets++;
 			bytes += whole;
 			ret = NET_XMIT_SUCCESS;
@@ -353,7 +370,7 @@ static noinline int asymq_segment(struct sk_buff *skb, struct Qdisc *sch, struct
 		if (accepted)
 			ret = NET_XMIT_DROP;
 	}
-	q->untold = (struct asymq_count) {};
+	q->unreported = (struct asymq_count) {};
 	qdisc_tree_reduce_backlog(sch, packets - (int)sch->q.qlen, bytes - (int)sch->qstats.backlog);
 	return ret;
 }
@@ -363,14 +380,13 @@ int asymq_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 	unsigned int len = qdisc_pkt_len(skb);
 	int ret;
 
-	asymq_must_have_told((struct asymq_sched *)qdisc_priv(sch));
+	asymq_must_have_reported((struct asymq_sched *)qdisc_priv(sch));
 	if (unlikely(skb_is_gso(skb)))
 		return asymq_segment(skb, sch, to_free);
 	ret = asymq_take(skb, sch, to_free);
-	return asymq_tell_of_arrival(qdisc_priv(sch), ret, len);
+	return asymq_report_arrival(qdisc_priv(sch), ret, len);
 }
 
-/* Frees what went while nobody took it for freeing; outside the lock. */
 void asymq_free_gone(struct sk_buff *gone)
 {
 	while (gone) {
@@ -383,7 +399,7 @@ void asymq_free_gone(struct sk_buff *gone)
 }
 
 #ifdef ASYMQ_TEST
-/* Has Rust forget all that waits, name a packet of nobody's, or drop all, so that a dequeue ends with nothing. */
+/* Injected errors: Rust forgets all packets, names a packet of no queue, or drops all, so that dequeue returns nothing. */
 static void asymq_misguide(struct asymq_sched *q, struct sk_buff **skb)
 {
 	enum asymq_misguidance how = asymq_misguidance;
@@ -399,9 +415,11 @@ static void asymq_misguide(struct asymq_sched *q, struct sk_buff **skb)
 		struct asymq_instance *instance = q->instance;
 		struct sk_buff *others;
 
-		/* Counted as what C drops without Rust, which forgets it. */
+		/* Rust forgets the packets; C counts them as drops of its own. */
 		asymq_reset(instance);
 		q->instance = NULL;
+		q->next_offer = NULL;
+		q->unoffered = 0;
 		if (how == ASYMQ_DROPS_OTHERS)
 			*skb = skb_peek_tail(&q->waiting);
 		while ((others = skb_peek(&q->waiting)) != *skb)
@@ -423,19 +441,23 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 	struct sk_buff *skb = NULL, *gone;
 	u64 now, next = U64_MAX;
 
-	/* The kernel asks until nothing is left; a rate that is learnt moves then, too. */
+	/* The kernel calls until nothing is returned. A learnt rate is updated in calls of an empty queue, too. */
 	if (skb_queue_empty(&q->waiting) && !q->learns)
 		return NULL;
 	now = ktime_get_ns();
-	asymq_must_have_told(q);
+	asymq_must_have_reported(q);
 	spin_lock(&q->lock);
 	asymq_misguide(q, &skb);
+	if (unlikely(q->next_offer))
+		asymq_offer_again(q, now, ASYMQ_OFFERS);
 	if (likely(q->instance) && !skb) {
 		asymq_must_hold(q);
 		skb = asymq_dequeue(q->instance, q, now);
 		if (!skb) {
 			next = asymq_next(q->instance);
-			if (next == U64_MAX && !skb_queue_empty(&q->waiting))
+			if (q->next_offer)
+				next = min(next, now);
+			else if (next == U64_MAX && !skb_queue_empty(&q->waiting))
 				asymq_lost(q);
 		}
 	}
@@ -462,9 +484,9 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 		q->gone = NULL;
 	spin_unlock(&q->lock);
 	if (unlikely(gone)) {
-		/* The packet that leaves is still theirs: one that peeks keeps it here, and may not take this for empty. */
+		/* The parents still count the packet that is returned. A parent that peeks must not find the queue empty. */
 		sch->q.qlen += !!skb;
-		asymq_tell_parents(q);
+		asymq_report_to_parents(q);
 		sch->q.qlen -= !!skb;
 		asymq_free_gone(gone);
 	}
@@ -480,11 +502,14 @@ void asymq_qdisc_reset(struct Qdisc *sch)
 
 	qdisc_watchdog_cancel(&q->watchdog);
 	spin_lock_bh(&q->lock);
+	asymq_must_hold(q);
 	if (q->instance)
 		asymq_reset(q->instance);
 	skb_queue_walk(&q->waiting, skb)
 		asymq_count(&q->flushed, skb);
 	__skb_queue_purge(&q->waiting);
+	q->next_offer = NULL;
+	q->unoffered = 0;
 	sch->q.qlen = 0;
 	sch->qstats.backlog = 0;
 	spin_unlock_bh(&q->lock);
@@ -502,7 +527,7 @@ void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb, bool ingress
 	if (q->instance && q->observes) {
 		asymq_frame(skb, ingress, q->scratch, sizeof(q->scratch), &frame);
 		frame.nat = false;
-		frame.charged = skb->len + (ingress && skb_mac_header_was_set(skb) ? skb_mac_header_len(skb) : 0);
+		frame.charged = skb->len + (ingress ? asymq_pulled_header(skb) : 0);
 		asymq_must_hold(q);
 		asymq_observe(q->instance, ktime_get_ns(), &frame);
 	}

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * sch_asymq: the disciplines of asymq as a qdisc. Rust decides which packet leaves, waits or goes; C has
- * packets (packets.c), memory (host.c), locks and netlink (here).
+ * sch_asymq: the disciplines of asymq as a qdisc. The Rust half decides which packet to send, keep or drop. The C half has the
+ * packets (packets.c), the memory (host.c), the locks and netlink (here).
  *
- * Every packet that waits is in q->waiting, in the order of arrival, whatever Rust knows of it. So a
- * change builds a new instance and offers it all that waits; and after a fault of Rust's the same list
- * is a FIFO at the shaped rate, until a change.
+ * Every queued packet is in q->waiting, in order of arrival. A change builds a new instance and offers it these packets. After a
+ * fault of the Rust half the same list is a FIFO at the shaped rate, until the next change.
  *
  * Locks, from the outside in: RTNL for changes and dumps; the tree's lock for qlen, backlog and the packets that a parent
  * holds (gso_skb); the qdisc's own lock for the instance and its counters, so that the ingress hook needs no other wherever
@@ -46,30 +45,30 @@ static int inject_set(const char *text, const struct kernel_param *param)
 
 static const struct kernel_param_ops inject_ops = { .set = inject_set };
 module_param_cb(inject, &inject_ops, NULL, 0200);
-MODULE_PARM_DESC(inject, "what Rust does wrong once: forgets, foreign, drops-foreign; or drops, all that wait, or filters, an arrival");
+MODULE_PARM_DESC(inject, "error to inject once: forgets, foreign, drops-foreign, drops, drops-others or filters");
 
 static bool selftest = true;
 module_param(selftest, bool, 0444);
 MODULE_PARM_DESC(selftest, "run the golden traces when loaded");
 static char *spoil = "";
 module_param(spoil, charp, 0444);
-MODULE_PARM_DESC(spoil, "the discipline of whose recorded trace one byte is changed");
+MODULE_PARM_DESC(spoil, "discipline whose recorded trace gets one wrong byte");
 #endif
 
 /* Changes. */
 
-/* A new instance in a new arena, or that the one that is there goes on. */
-static int asymq_make(struct asymq_sched *q, const struct asymq_asked *asked, u32 key, struct asymq_arena *arena,
-		      struct asymq_built *built, struct netlink_ext_ack *extack)
+/* Builds an instance in an empty arena; or, with `reuse`, finds that the present one can continue at other rates. */
+static int asymq_make(struct asymq_sched *q, const struct asymq_request *request, bool reuse, u32 key,
+		      struct asymq_arena *arena, struct asymq_built *built, struct netlink_ext_ack *extack)
 {
 	struct asymq_setup setup = {
 		.now = ktime_get_ns(),
 		.ifb = q->ifb,
-		.before = q->instance,
-		.before_numbers = q->said ? &asked->before : NULL,
-		.numbers = &asked->numbers,
+		.before = reuse ? &request->before : NULL,
+		.numbers = &request->numbers,
 	};
 
+	memset(built, 0, sizeof(*built));
 	get_random_bytes(setup.secret, sizeof(setup.secret));
 	mutex_lock(&asymq_building);
 	asymq_arena_open(arena, key);
@@ -101,11 +100,11 @@ static void asymq_set_rates(struct asymq_sched *q, const struct asymq_built *bui
 }
 
 /*
- * The instance goes on at other rates, where it can. Those of `line` are asked for, unless they are known. `said` takes the
- * place of the attributes, or, with `line`, is copied over them: a dump reads both under the lock.
+ * Changes the rates of the instance if it can continue: to those of `line`, with `attributes` as the new options, or to those of
+ * `built`, with `opts`. A dump reads the options under the lock. Returns -EAGAIN after a fault: then a new instance is needed.
  */
-static int asymq_go_on(struct Qdisc *sch, const struct asymq_line *line, const void *attributes, struct asymq_said **said,
-		       struct asymq_built *built)
+static int asymq_update_rates(struct Qdisc *sch, const struct asymq_line *line, const void *attributes,
+			      struct asymq_opts **opts, struct asymq_built *built)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
 	int err = 0;
@@ -114,18 +113,17 @@ static int asymq_go_on(struct Qdisc *sch, const struct asymq_line *line, const v
 	sch_tree_lock(sch);
 	spin_lock(&q->lock);
 	now = ktime_get_ns();
-	/* A packet may have found a fault since: then the next change builds. */
 	if (q->instance) {
 		if (line)
-			asymq_goes_on(q->instance, line, built);
-		if (built->goes_on) {
+			asymq_fits_rates(q->instance, line, built);
+		if (built->reuse) {
 			asymq_must_hold(q);
 			asymq_move(q->instance, now, built->link, built->reverse);
 			asymq_set_rates(q, built);
 			if (line)
-				memcpy(q->said->attributes, attributes, q->said->len);
+				memcpy(q->opts->attributes, attributes, q->opts->len);
 			else
-				swap(q->said, *said);
+				swap(q->opts, *opts);
 		}
 	} else {
 		err = -EAGAIN;
@@ -138,49 +136,97 @@ static int asymq_go_on(struct Qdisc *sch, const struct asymq_line *line, const v
 	return err;
 }
 
-/* Whether no more is asked for than other rates, at which the instance goes on: what most changes are. */
+/* Handles the most frequent change, of rates alone. False if it is another one. */
 static bool asymq_change_rates(struct Qdisc *sch, const struct nlattr *options)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
 	struct asymq_built built = { .shaped = q->rate };
 	struct asymq_line line = {};
-	const void *said;
+	const void *attributes;
 
-	if (!options || !q->said || !q->instance)
+	if (!options || !q->opts)
 		return false;
-	said = asymq_read_line(q->said, options, &line);
-	if (!said || asymq_go_on(sch, &line, said, NULL, &built) || !built.goes_on)
-		return false;
-	q->changed_at = jiffies;
-	return true;
+	attributes = asymq_read_line(q->opts, options, &line);
+	return attributes && !asymq_update_rates(sch, &line, attributes, NULL, &built) && built.reuse;
+}
+
+/* Replaces the instance, and offers the new one the queued packets. */
+static void asymq_replace(struct Qdisc *sch, const struct asymq_built *built, struct asymq_opts **opts,
+			  struct asymq_arena *arena)
+{
+	struct asymq_sched *q = qdisc_priv(sch);
+	struct asymq_arena old_arena;
+	struct sk_buff *gone;
+	u64 now;
+
+	asymq_arena_init(&old_arena);
+	sch_tree_lock(sch);
+	spin_lock(&q->lock);
+	asymq_must_hold(q);
+	now = ktime_get_ns();
+	/* C's counters continue even after a fault in here. */
+	if (q->before)
+		asymq_take_over(built->instance, q->before, q->instance);
+	asymq_arena_move(&old_arena, &q->arena);
+	asymq_arena_move(&q->arena, arena);
+	WRITE_ONCE(q->instance, built->instance);
+	q->before = built->instance;
+	swap(q->opts, *opts);
+	asymq_set_rates(q, built);
+	q->observes = built->observes;
+	q->learns = built->learns;
+	q->follows_rates = built->follows_rates;
+	q->nat = built->nat;
+	q->faults = 0;
+	q->free_at = now;
+
+	/* In order of arrival, without packets that a parent has peeked at. Of a long list the rest follows with later packets. */
+	q->next_offer = skb_peek(&q->waiting);
+	q->unoffered = skb_queue_len(&q->waiting);
+	asymq_offer_again(q, now, ASYMQ_OFFERS_AT_CHANGE);
+	gone = q->gone;
+	q->gone = NULL;
+	asymq_examine(q);
+	spin_unlock(&q->lock);
+	asymq_report_to_parents(q);
+	if (sch->q.qlen)
+		qdisc_watchdog_schedule_ns(&q->watchdog, now + 1);
+	sch_tree_unlock(sch);
+	asymq_free_gone(gone);
+	asymq_arena_free(&old_arena);
 }
 
 static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
 	struct asymq_built *built = NULL;
-	struct asymq_arena arena, old_arena;
-	struct asymq_said *said = NULL;
-	struct asymq_asked *asked;
-	struct sk_buff_head waiting;
-	struct sk_buff *skb, *gone;
-	unsigned int packets, bytes;
-	u64 now;
+	struct asymq_opts *opts = NULL;
+	struct asymq_request *request;
+	struct asymq_arena arena;
+	u32 key = 0;
 	int err;
 
-	if (asymq_change_rates(sch, options))
+	/* A change by tc is followed by its notification. */
+	if (asymq_change_rates(sch, options)) {
+		q->changed = true;
 		return 0;
+	}
 	asymq_arena_init(&arena);
-	asymq_arena_init(&old_arena);
-	asked = asymq_read_asked(q, options, extack);
-	if (IS_ERR(asked))
-		return PTR_ERR(asked);
-	said = asymq_said_of(asked);
-	built = kzalloc(sizeof(*built), GFP_KERNEL);
-	err = built && said ? asymq_make(q, asked, jhash(said->attributes, said->len, q->ifb), &arena, built, extack) : -ENOMEM;
-	if (!err && built->goes_on) {
-		err = asymq_go_on(sch, NULL, NULL, &said, built);
-		goto out;
+	request = asymq_parse_request(q, options, extack);
+	if (IS_ERR(request))
+		return PTR_ERR(request);
+	opts = asymq_opts_new(request);
+	built = kmalloc(sizeof(*built), GFP_KERNEL);
+	err = built && opts ? 0 : -ENOMEM;
+	if (!err) {
+		key = jhash(opts->attributes, opts->len, q->ifb);
+		err = asymq_make(q, request, READ_ONCE(q->instance) && q->follows_rates, key, &arena, built, extack);
+	}
+	if (!err && built->reuse) {
+		err = asymq_update_rates(sch, NULL, NULL, &opts, built);
+		if (err != -EAGAIN)
+			goto out;
+		err = asymq_make(q, request, false, key, &arena, built, extack);
 	}
 	if (!err && built->observes) {
 		err = asymq_hook(q);
@@ -190,46 +236,7 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	if (err)
 		goto out;
 
-	sch_tree_lock(sch);
-	spin_lock(&q->lock);
-	now = ktime_get_ns();
-	/* Not even a fault in here takes the counters of C. */
-	if (q->before)
-		asymq_take_over(built->instance, q->before, q->instance);
-	asymq_arena_move(&old_arena, &q->arena);
-	asymq_arena_move(&q->arena, &arena);
-	q->instance = built->instance;
-	q->before = built->instance;
-	swap(q->said, said);
-	asymq_set_rates(q, built);
-	q->observes = built->observes;
-	q->learns = built->learns;
-	q->nat = built->nat;
-	q->faults = 0;
-	q->free_at = now;
-
-	/* All that waits is offered to the new instance, in the order of arrival; not what a parent has peeked at. */
-	packets = sch->q.qlen;
-	bytes = sch->qstats.backlog;
-	__skb_queue_head_init(&waiting);
-	skb_queue_splice_init(&q->waiting, &waiting);
-	while ((skb = __skb_dequeue(&waiting))) {
-		sch->q.qlen--;
-		qdisc_qstats_backlog_dec(sch, skb);
-		asymq_offer(q, now, skb);
-	}
-	gone = q->gone;
-	q->gone = NULL;
-	/* They are told of all of it below. */
-	q->untold = (struct asymq_count) {};
-	asymq_examine(q);
-	spin_unlock(&q->lock);
-	if (packets != sch->q.qlen)
-		qdisc_tree_reduce_backlog(sch, packets - sch->q.qlen, bytes - sch->qstats.backlog);
-	if (sch->q.qlen)
-		qdisc_watchdog_schedule_ns(&q->watchdog, now + 1);
-	sch_tree_unlock(sch);
-	asymq_free_gone(gone);
+	asymq_replace(sch, built, &opts, &arena);
 	asymq_allow_bypass(q, built->bypass);
 	if (built->follows)
 		asymq_follow(q);
@@ -237,17 +244,16 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 		asymq_unfollow(q);
 out:
 	if (!err)
-		q->changed_at = jiffies;
+		q->changed = !!options;
 	if (!q->observes)
 		asymq_unhook(q);
 	kfree(built);
-	kfree(said);
+	asymq_opts_free(opts);
 	asymq_arena_free(&arena);
-	asymq_arena_free(&old_arena);
 	return err;
 }
 
-/* Whether it is an IFB: what comes in to another device passes it. */
+/* True for an IFB, which carries packets that arrived at another device. */
 static bool asymq_is_ifb(const struct net_device *dev)
 {
 	return dev->rtnl_link_ops && !strcmp(dev->rtnl_link_ops->kind, "ifb");
@@ -267,7 +273,7 @@ static int asymq_init(struct Qdisc *sch, struct nlattr *options, struct netlink_
 	return asymq_change(sch, options, extack);
 }
 
-/* Also after an init that failed. */
+/* Also called after a failed init. */
 static void asymq_destroy(struct Qdisc *sch)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
@@ -277,11 +283,11 @@ static void asymq_destroy(struct Qdisc *sch)
 	list_del_init(&q->bypassed);
 	qdisc_watchdog_cancel(&q->watchdog);
 	asymq_arena_free(&q->arena);
-	kfree(q->said);
+	asymq_opts_free(q->opts);
 	asymq_examine_end(q);
 }
 
-/* What is shown. */
+/* Dumps. */
 
 void asymq_host_number(void *to, u32 id, u64 value)
 {
@@ -315,11 +321,11 @@ static int asymq_dump(struct Qdisc *sch, struct sk_buff *skb)
 	struct nlattr *options;
 	u64 learnt;
 
-	/* Room is taken without an allocation. A learnt rate goes into the message alone: what was asked for stays as it is. */
+	/* Reserving room does not allocate. A learnt rate is written into the message only; the options keep the initial rate. */
 	spin_lock_bh(&q->lock);
-	options = nla_reserve(skb, TCA_OPTIONS, q->said->len);
+	options = nla_reserve(skb, TCA_OPTIONS, q->opts->len);
 	if (options) {
-		memcpy(nla_data(options), q->said->attributes, q->said->len);
+		memcpy(nla_data(options), q->opts->attributes, q->opts->len);
 		asymq_must_hold(q);
 		learnt = asymq_learnt(q->before);
 		if (learnt)
@@ -329,13 +335,13 @@ static int asymq_dump(struct Qdisc *sch, struct sk_buff *skb)
 	return options ? 0 : -EMSGSIZE;
 }
 
-static void asymq_show_count(struct sk_buff *to, u32 id, struct asymq_count count)
+static void asymq_dump_count(struct sk_buff *to, u32 id, struct asymq_count count)
 {
 	asymq_host_number(to, id, count.packets);
 	asymq_host_number(to, id + 1, count.bytes);
 }
 
-/* What the kernel has sent past the idle qdisc, which it counts as sent by it: an aggregate as its segments. */
+/* Packets that the kernel sent past the idle qdisc. It counts them as sent by the qdisc, an aggregate as its segments. */
 static struct asymq_count asymq_bypassed(const struct asymq_sched *q)
 {
 	struct asymq_count sent;
@@ -364,8 +370,8 @@ static struct asymq_count asymq_sum(struct asymq_count one, struct asymq_count o
 	return one;
 }
 
-/* What tc's own counters lack for their sum. In the tree's lock, too: a parent that peeks changes the list in it. */
-static void asymq_show_counts(struct asymq_sched *q, struct sk_buff *to)
+/* Counters that make tc's add up. In the tree's lock, too: a parent that peeks changes gso_skb under it. */
+static void asymq_dump_counts(struct asymq_sched *q, struct sk_buff *to)
 {
 	void *nest = asymq_host_nest(to, ASYMQ_STATS_QUEUE);
 	struct asymq_count peeked = {}, bypassed = asymq_bypassed(q);
@@ -374,15 +380,15 @@ static void asymq_show_counts(struct asymq_sched *q, struct sk_buff *to)
 	asymq_must_hold(q);
 	asymq_must_hold_tree(q);
 	asymq_add_requeued(q->sch, &peeked.packets, &peeked.bytes);
-	asymq_show_count(to, ASYMQ_QUEUE_ARRIVED_PACKETS, asymq_sum(q->arrived, bypassed));
-	asymq_show_count(to, ASYMQ_QUEUE_DROPPED_PACKETS, q->dropped);
-	asymq_show_count(to, ASYMQ_QUEUE_FILTERED_PACKETS, q->filtered);
-	asymq_show_count(to, ASYMQ_QUEUE_FLUSHED_PACKETS, q->flushed);
-	asymq_show_count(to, ASYMQ_QUEUE_PEEKED_PACKETS, peeked);
-	asymq_show_count(to, ASYMQ_QUEUE_FALLBACK_SENT_PACKETS, q->fallback_sent);
-	asymq_show_count(to, ASYMQ_QUEUE_FALLBACK_DROPPED_PACKETS, q->fallback_dropped);
-	asymq_show_count(to, ASYMQ_QUEUE_REVERSE_PACKETS, q->reverse);
-	asymq_show_count(to, ASYMQ_QUEUE_BYPASSED_PACKETS, bypassed);
+	asymq_dump_count(to, ASYMQ_QUEUE_ARRIVED_PACKETS, asymq_sum(q->arrived, bypassed));
+	asymq_dump_count(to, ASYMQ_QUEUE_DROPPED_PACKETS, q->dropped);
+	asymq_dump_count(to, ASYMQ_QUEUE_FILTERED_PACKETS, q->filtered);
+	asymq_dump_count(to, ASYMQ_QUEUE_FLUSHED_PACKETS, q->flushed);
+	asymq_dump_count(to, ASYMQ_QUEUE_PEEKED_PACKETS, peeked);
+	asymq_dump_count(to, ASYMQ_QUEUE_FALLBACK_SENT_PACKETS, q->fallback_sent);
+	asymq_dump_count(to, ASYMQ_QUEUE_FALLBACK_DROPPED_PACKETS, q->fallback_dropped);
+	asymq_dump_count(to, ASYMQ_QUEUE_REVERSE_PACKETS, q->reverse);
+	asymq_dump_count(to, ASYMQ_QUEUE_BYPASSED_PACKETS, bypassed);
 	asymq_host_nest_end(to, nest);
 	if (!q->device)
 		return;
@@ -394,14 +400,16 @@ static void asymq_show_counts(struct asymq_sched *q, struct sk_buff *to)
 }
 
 /*
- * Whether it is the notification of a change, which follows that at once, and nobody listens. Since 6.9 the kernel itself makes
- * none then.
+ * True for the notification of a change, the first dump after it, if nobody listens: it goes without statistics then. Since 6.9
+ * the kernel itself makes none.
  */
 static bool asymq_is_unheard(struct asymq_sched *q, const struct sk_buff *to)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
-	return q->changed_at && time_before_eq(jiffies, q->changed_at + 1) &&
-	       !(nlmsg_hdr(to)->nlmsg_flags & NLM_F_MULTI) &&
+	bool changed = q->changed;
+
+	q->changed = false;
+	return changed && !(nlmsg_hdr(to)->nlmsg_flags & NLM_F_MULTI) &&
 	       !netlink_has_listeners(dev_net(qdisc_dev(q->sch))->rtnl, RTNLGRP_TC);
 #else
 	return false;
@@ -422,7 +430,7 @@ static int asymq_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
 	sch_tree_lock(sch);
 	spin_lock(&q->lock);
 	asymq_show(q->before, ktime_get_ns(), dump->skb);
-	asymq_show_counts(q, dump->skb);
+	asymq_dump_counts(q, dump->skb);
 	if (q->faults)
 		nla_put_u32(dump->skb, ASYMQ_STATS_FAILED, q->faults);
 	spin_unlock(&q->lock);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* One qdisc, as packets.c and qdisc.c share it. */
+/* State of one qdisc, and the functions that the C files share. */
 #ifndef ASYMQ_SCHED_H
 #define ASYMQ_SCHED_H
 
-#include <linux/if_arp.h>
-#include <linux/if_vlan.h>
 #include <linux/netfilter.h>
+#include <linux/u64_stats_sync.h>
 #include <net/pkt_sched.h>
 #include "asymq.h"
 
@@ -14,28 +13,28 @@ struct asymq_count {
 	u64 bytes;
 };
 
-/* What is in force, and what of it a user gave, as the attributes of TCA_OPTIONS, in the order in which tc sends them. */
-struct asymq_said {
+/* Options in force, and those that the user gave: the attributes of TCA_OPTIONS, in the order in which tc sends them. */
+struct asymq_opts {
 	u16 len;
 	u8 attributes[] __aligned(NLA_ALIGNTO);
 };
 
-/* The same as numbers, of a change, and what was in force before. */
-struct asymq_asked {
+/* Options of a change as numbers, and those in force before. */
+struct asymq_request {
 	struct asymq_numbers numbers;
 	struct asymq_numbers given;
 	struct asymq_numbers before;
 };
 
 #ifdef CONFIG_NETFILTER_INGRESS
-/* A flow that somebody queues. */
+/* Owner of a flow. */
 struct asymq_flow {
-	u32 hash;	/* 0 for none */
-	u32 seen;	/* jiffies */
+	u32 hash;	/* 0: unused */
+	u32 seen;	/* jiffies of the last packet */
 	struct asymq_sched *q;
 };
 
-/* The observers of one device, of observer.c. */
+/* Observers of one device; observer.c. */
 struct asymq_device {
 	struct list_head list;
 	struct list_head observers;
@@ -43,16 +42,16 @@ struct asymq_device {
 	u32 key;
 	struct net_device *dev;
 	struct nf_hook_ops hook;
-	struct asymq_sched *only;	/* NULL if there are several */
+	struct asymq_sched *only;	/* the single observer; NULL if there are several */
 	struct asymq_flow *flows;	/* NULL until there are several */
 	struct asymq_ingress_counts __percpu *counts;
 };
 #endif
 
-/* In the packet's own area. */
+/* Private data of a queued packet. */
 struct asymq_cb {
 	u64 arrival;
-	struct asymq_sched *owner;	/* the qdisc in whose list it is; NULL for none */
+	struct asymq_sched *owner;	/* qdisc that queues the packet; NULL for none */
 };
 
 static inline struct asymq_cb *asymq_cb(struct sk_buff *skb)
@@ -64,10 +63,12 @@ static inline struct asymq_cb *asymq_cb(struct sk_buff *skb)
 struct asymq_sched {
 	spinlock_t lock;
 	struct asymq_instance *instance;	/* NULL after a fault */
-	struct asymq_instance *before;		/* the same even then */
-	struct asymq_said *said;		/* what it was made of */
+	struct asymq_instance *before;		/* the same, kept after a fault */
+	struct asymq_opts *opts;		/* of the instance */
 	struct asymq_arena arena;
-	struct sk_buff_head waiting;
+	struct sk_buff_head waiting;		/* queued packets, in order of arrival */
+	struct sk_buff *next_offer;		/* first of them that Rust has not been offered since a change; NULL for none */
+	unsigned int unoffered;			/* number of these */
 	struct qdisc_watchdog watchdog;
 	struct Qdisc *sch;
 
@@ -75,47 +76,49 @@ struct asymq_sched {
 	u32 limit;	/* packets, of the FIFO after a fault */
 	u64 free_at;	/* of that FIFO */
 	u32 faults;	/* since the last change */
-	bool observes;
-	unsigned long changed_at;	/* jiffies; 0 before the first change */
-	bool learns;	/* its rate */
-	bool nat;	/* hosts are those before this machine's translation of addresses */
+	bool observes;		/* reads the reverse path */
+	bool changed;		/* a change whose notification has not been dumped yet */
+	bool learns;		/* its rate */
+	bool follows_rates;	/* its rates may change while it runs */
+	bool nat;		/* hosts are the addresses before this machine's NAT */
 
-	/* During one call of Rust's. */
-	struct sk_buff *arriving;
-	struct asymq_frame frame;	/* its */
-	struct sk_buff **to_free;
-	struct sk_buff *gone;
+	/* During one call to Rust. */
+	struct sk_buff *arriving;	/* the packet that is offered */
+	struct asymq_frame frame;	/* its frame */
+	struct sk_buff **to_free;	/* of enqueue(); NULL elsewhere */
+	struct sk_buff *gone;		/* packets to free outside the lock, if to_free is NULL */
 	bool arriving_gone;
 	bool arriving_filtered;
-	bool strange;	/* Rust has named a packet that is not in the list */
-	struct asymq_count untold;	/* what went beside it, of which the parents do not know yet */
+	bool offers_again;		/* the packet that is offered arrived before a change: the parents count it */
+	bool foreign;			/* Rust named a packet that is not in the list */
+	struct asymq_count unreported;	/* packets that left the list and that the parents still count */
 
-	/* Since the qdisc was made; what was sent, tc counts. Always arrived = sent + dropped + filtered + flushed + waiting. */
+	/* Since the qdisc was created. Always arrived = sent (by tc's counter) + dropped + filtered + flushed + waiting. */
 	struct asymq_count arrived;
 	struct asymq_count dequeued;
 	struct asymq_count dropped;
 	struct asymq_count filtered;
 	struct asymq_count flushed;	/* by a reset */
-	/* Of these, without Rust: the FIFO after a fault, and aggregates that cannot be segmented. */
+	/* Part of these, without Rust: the FIFO after a fault, and aggregates that cannot be segmented. */
 	struct asymq_count fallback_sent;
 	struct asymq_count fallback_dropped;
 
-	/* observer.c; NULL if it sees no reverse path. */
-	struct asymq_device *device;
+	/* observer.c. */
+	struct asymq_device *device;	/* NULL if it does not read the reverse path */
 	struct list_head observers;
-	struct asymq_count reverse;	/* what it was shown */
-	bool ifb;			/* its packets come in to another device */
-	bool follows;			/* it is in the list of observer.c */
-	int line;			/* index of the device from which its packets come */
+	struct asymq_count reverse;	/* packets of the reverse path */
+	bool ifb;			/* the device is an IFB: packets arrived at another device */
+	bool follows;			/* it is in asymq_followers */
+	int line;			/* index of the device at which its packets arrived */
 	struct list_head followers;
-	struct list_head bypassed;	/* in that list, unless it is empty: packets may pass it while it is idle */
+	struct list_head bypassed;	/* in that list: packets may bypass it while it is idle */
 #ifdef ASYMQ_TEST
 	bool ended;
 #endif
 	u8 scratch[ASYMQ_PREFIX] __aligned(8);
 };
 
-/* Packets that a parent peeked at, or that a driver gave back: they count in qlen, but are not in our list. In the tree's lock. */
+/* Adds packets that a parent peeked at or a driver returned: they count in qlen but are not in our list. In the tree's lock. */
 static inline void asymq_add_requeued(struct Qdisc *sch, u64 *packets, u64 *bytes)
 {
 	struct sk_buff *skb;
@@ -130,30 +133,30 @@ static inline void asymq_add_requeued(struct Qdisc *sch, u64 *packets, u64 *byte
 	}
 }
 
-/* What must be true, in the test build. */
+/* Assertions of the test build. */
 #ifdef ASYMQ_TEST
-#define asymq_must_live(q) WARN_ONCE((q)->ended, "asymq: a packet is shown to a qdisc that is no more")
+#define asymq_must_live(q) WARN_ONCE((q)->ended, "asymq: packet for a destroyed qdisc")
 #define asymq_must_hold(q) \
-	WARN_ONCE(!spin_is_locked(&(q)->lock) || !softirq_count(), "asymq: state is used without the lock, or with softirqs enabled")
+	WARN_ONCE(!spin_is_locked(&(q)->lock) || !softirq_count(), "asymq: state used without the lock, or with softirqs enabled")
 #define asymq_must_hold_tree(q) \
 	WARN_ONCE(!spin_is_locked(qdisc_lock(rcu_dereference_raw((q)->sch->dev_queue->qdisc_sleeping))) || !softirq_count(), \
-		  "asymq: the tree is used without its lock, or with softirqs enabled")
-#define asymq_must_have_told(q) WARN_ONCE((q)->untold.packets, "asymq: the parents do not know what went")
+		  "asymq: tree used without its lock, or with softirqs enabled")
+#define asymq_must_have_reported(q) WARN_ONCE((q)->unreported.packets, "asymq: parents not told of dropped packets")
 #else
 #define asymq_must_live(q) do { } while (0)
 #define asymq_must_hold(q) do { } while (0)
 #define asymq_must_hold_tree(q) do { } while (0)
-#define asymq_must_have_told(q) do { } while (0)
+#define asymq_must_have_reported(q) do { } while (0)
 #endif
 
-/* packets.c. The caller has the lock, unless it says otherwise. */
+/* packets.c. The caller holds q->lock, unless a comment says otherwise. */
 
-/* Rust is not asked again before the next change. */
+/* Disables the instance until the next change. */
 void asymq_fault(struct asymq_sched *q);
-/* Looks whether the list, the counters and Rust agree, in the test build. */
+/* Test build: checks that the list, the counters and Rust agree. */
 #ifdef ASYMQ_TEST
 void asymq_examine(struct asymq_sched *q);
-/* What goes wrong in the next dequeue, or, with the last two, at the next arrival. */
+/* Error to inject at the next dequeue, or, for the last two, at the next arrival. */
 enum asymq_misguidance { ASYMQ_WELL, ASYMQ_FORGETS, ASYMQ_NAMES_FOREIGN, ASYMQ_DROPS_ALL, ASYMQ_DROPS_OTHERS,
 			ASYMQ_DROPS_FOREIGN, ASYMQ_FILTERS };
 extern enum asymq_misguidance asymq_misguidance;
@@ -165,17 +168,16 @@ static inline void asymq_examine(struct asymq_sched *q)
 static inline void asymq_examine_end(struct asymq_sched *q)
 {
 #ifdef ASYMQ_TEST
-	WARN_ONCE(hrtimer_active(&q->watchdog.timer), "asymq: a timer outlives its qdisc");
+	WARN_ONCE(hrtimer_active(&q->watchdog.timer), "asymq: timer active in a destroyed qdisc");
 	q->ended = true;
 #endif
 }
-/* The same as asymq_frame() of a packet that is linear and not tagged, on Ethernet; false of any other. */
+/* Fast path of asymq_frame() for a linear packet with an Ethernet header; false for any other. */
 static inline bool asymq_frame_in_place(const struct sk_buff *skb, struct asymq_frame *frame)
 {
 	unsigned int at_hand = skb_headlen(skb);
 
-	if (skb->dev->type != ARPHRD_ETHER || skb_vlan_tag_present(skb) ||
-	    at_hand < min_t(unsigned int, skb->len, ASYMQ_PREFIX))
+	if (!asymq_has_ethernet(skb) || at_hand < min_t(unsigned int, skb->len, ASYMQ_PREFIX))
 		return false;
 	frame->start.place = skb->data;
 	frame->start.len = min_t(unsigned int, at_hand, ASYMQ_PREFIX);
@@ -185,38 +187,47 @@ static inline bool asymq_frame_in_place(const struct sk_buff *skb, struct asymq_
 	frame->trusted = asymq_is_trusted(skb);
 	return true;
 }
-/* Offers a packet, which joins those that wait. */
-void asymq_offer(struct asymq_sched *q, u64 now, struct sk_buff *skb);
-/* Without the lock: frees what left while nobody took it. */
+
+/* Most packets that are offered again at once: a change and each later operation hold the lock no longer than that takes. */
+#define ASYMQ_OFFERS_AT_CHANGE 1024
+#define ASYMQ_OFFERS 32
+/* Offers the oldest packets that arrived before a change, at most so many. */
+void asymq_offer_again(struct asymq_sched *q, u64 now, unsigned int most);
+/* Without the lock, in the tree's: subtracts dropped packets from the parents' counters. */
+void asymq_report_to_parents(struct asymq_sched *q);
+/* Without the lock: frees a list of dropped packets. */
 void asymq_free_gone(struct sk_buff *gone);
-/* Without the lock: a packet of the reverse path; with its link header in front unless it is at `ingress`. */
+/* Without the lock: handles a packet of the reverse path; `ingress`: its link header has been pulled. */
 void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb, bool ingress);
-/* Without the lock: a packet that leaves the device from which this qdisc's packets come. */
+/* Without the lock: handles a departure of the device at which this qdisc's packets arrived. */
 void asymq_show_departure(struct asymq_sched *q, struct sk_buff *skb);
 /* Without the lock: the qdisc's operations. */
 int asymq_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free);
 struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch);
 void asymq_qdisc_reset(struct Qdisc *sch);
 
-/* values.c, under RTNL. What is meant: all that was said before and is not said anew, unless that is another discipline, whose
- * values are all there. The answer stays until the next call. */
-struct asymq_asked *asymq_read_asked(struct asymq_sched *q, struct nlattr *options, struct netlink_ext_ack *extack);
-/* As attributes; NULL if there is no memory. */
-struct asymq_said *asymq_said_of(const struct asymq_asked *asked);
-/* Another value of an attribute that is there. */
+/*
+ * values.c, under RTNL. Returns the options of a change: those in force, replaced by the message's, unless that names a
+ * discipline and so is complete. Valid until the next call.
+ */
+struct asymq_request *asymq_parse_request(struct asymq_sched *q, struct nlattr *options, struct netlink_ext_ack *extack);
+/* As attributes; NULL without memory. */
+struct asymq_opts *asymq_opts_new(const struct asymq_request *request);
+void asymq_opts_free(struct asymq_opts *opts);
+/* Replaces the value of an attribute that is there. */
 void asymq_set_u64(struct nlattr *options, int id, u64 value);
-/* Whether nothing but rates and the buffer differ, which are read then: all attributes, as many bytes as were said. */
-const void *asymq_read_line(const struct asymq_said *said, const struct nlattr *options, struct asymq_line *line);
+/* If nothing but rates and the buffer differ, reads these and returns all attributes, opts->len bytes; else NULL. */
+const void *asymq_read_line(const struct asymq_opts *opts, const struct nlattr *options, struct asymq_line *line);
 
-/* observer.c. Under RTNL: from now on it sees the reverse path, or no longer. */
+/* observer.c. Under RTNL: starts or stops reading the reverse path. */
 int asymq_hook(struct asymq_sched *q);
 void asymq_unhook(struct asymq_sched *q);
-/* Under RTNL: from now on it is shown what leaves the device from which its packets come, or no longer. */
+/* Under RTNL: starts or stops reading departures of the device at which the packets arrived. */
 void asymq_follow(struct asymq_sched *q);
 void asymq_unfollow(struct asymq_sched *q);
-/* Under RTNL: whether the kernel may send a packet that finds nothing waiting without this qdisc. */
+/* Under RTNL: sets whether the kernel may send a packet past this qdisc while it is idle. */
 void asymq_allow_bypass(struct asymq_sched *q, bool allow);
-/* Without the lock: shows a packet that leaves to those who follow its device. */
+/* Without the lock: passes a departure to the followers of its device. */
 extern struct list_head asymq_followers;
 void asymq_show_followers(const struct net_device *dev, struct sk_buff *skb);
 static inline void asymq_departs(const struct net_device *dev, struct sk_buff *skb)
@@ -224,9 +235,18 @@ static inline void asymq_departs(const struct net_device *dev, struct sk_buff *s
 	if (unlikely(!list_empty(&asymq_followers)))
 		asymq_show_followers(dev, skb);
 }
-/* Without the lock: shows a packet that came in to a device and passes an IFB to the observers of that device. */
+/* True if a packet at an IFB was redirected from the ingress of its device, not from the egress. */
+static inline bool asymq_from_ingress(const struct sk_buff *skb)
+{
+#ifdef CONFIG_NET_REDIRECT
+	return skb->from_ingress;
+#else
+	return false;
+#endif
+}
+/* Without the lock: passes a packet that arrived at a device and is at an IFB to the observers of that device. */
 void asymq_redirected(struct sk_buff *skb);
-/* With the lock: a packet that is enqueued. */
+/* With the lock: records the owner of a packet's flow. */
 void asymq_learn_flow(struct asymq_sched *q, struct asymq_device *device, struct sk_buff *skb);
 static inline void asymq_learn(struct asymq_sched *q, struct sk_buff *skb)
 {
@@ -237,7 +257,7 @@ static inline void asymq_learn(struct asymq_sched *q, struct sk_buff *skb)
 		asymq_learn_flow(q, device, skb);
 #endif
 }
-/* Packets that came in to the device, and those of them whose flow nobody queues. */
+/* Counts packets that arrived at the device, and those of unknown flows. */
 void asymq_ingress_counts(const struct asymq_sched *q, u64 *packets, u64 *unknown);
 
 #endif

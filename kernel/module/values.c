@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* What a qdisc is made of, as the attributes of TCA_OPTIONS. All is called under RTNL. */
+/* Options of a qdisc: the attributes of TCA_OPTIONS. All functions are called under RTNL. */
 
 #include <linux/module.h>
 #include <linux/rtnetlink.h>
@@ -10,9 +10,9 @@
 static unsigned long long defaults[2 * ASYMQ_ATTRIBUTES];
 static int defaults_count;
 module_param_array(defaults, ullong, &defaults_count, 0444);
-MODULE_PARM_DESC(defaults, "what a qdisc is where nothing is said: the numbers that `tc qdisc add ... asymq WORDS numbers` prints");
+MODULE_PARM_DESC(defaults, "default options: the numbers that `tc qdisc add ... asymq WORDS numbers` prints");
 
-/* Not const, since kernels before 6.6 point to it so. */
+/* Not const: kernels before 6.6 have a plain pointer to it. */
 #define ASYMQ_RANGE(width, id, least, most) \
 	static struct netlink_range_validation id##_range = { .min = least, .max = most };
 ASYMQ_UNSIGNED(ASYMQ_RANGE)
@@ -40,7 +40,7 @@ static void asymq_set(struct asymq_numbers *numbers, unsigned int id, u64 value)
 	numbers->has[id] = 1;
 }
 
-/* Of valid attributes; what is nested in them is left out. */
+/* Reads validated attributes, without nested ones. */
 static void asymq_read(const struct nlattr *attr, int len, struct asymq_numbers *numbers)
 {
 	int rest;
@@ -77,7 +77,7 @@ static void *asymq_put(void *to, unsigned int type, const void *value, unsigned 
 	return to + nla_total_size(len);
 }
 
-/* Each as wide as its attribute; the end of all. */
+/* Writes each number in the width of its attribute; returns the end. */
 static void *asymq_put_numbers(void *to, const struct asymq_numbers *numbers)
 {
 	unsigned int id;
@@ -105,37 +105,46 @@ static void *asymq_put_numbers(void *to, const struct asymq_numbers *numbers)
 	return to;
 }
 
-/* At most, of all attributes twice. */
-#define ASYMQ_SAID_BYTES (2 * ASYMQ_ATTRIBUTES * (NLA_HDRLEN + sizeof(u64)))
+/* Upper bound: all attributes twice. */
+#define ASYMQ_OPTS_BYTES (2 * ASYMQ_ATTRIBUTES * (NLA_HDRLEN + sizeof(u64)))
 
-/* What is being read, and the attributes that are being made: one at a time, under RTNL. */
-static struct asymq_asked asymq_asked;
-static u8 asymq_attributes[ASYMQ_SAID_BYTES] __aligned(NLA_ALIGNTO);
+/* The options being parsed, and the attributes being written: one set at a time, under RTNL. */
+static struct asymq_request asymq_request;
+static u8 asymq_attributes[ASYMQ_OPTS_BYTES] __aligned(NLA_ALIGNTO);
 
-struct asymq_said *asymq_said_of(const struct asymq_asked *asked)
+struct asymq_opts *asymq_opts_new(const struct asymq_request *request)
 {
 	u32 version = ASYMQ_VERSION;
-	struct asymq_said *said;
+	struct asymq_opts *opts;
 	struct nlattr *given;
 	void *to;
 
 	ASSERT_RTNL();
 	to = asymq_put(asymq_attributes, TCA_ASYMQ_VERSION, &version, sizeof(version));
-	to = asymq_put_numbers(to, &asked->numbers);
+	to = asymq_put_numbers(to, &request->numbers);
 	given = to;
-	to = asymq_put_numbers(asymq_put(to, TCA_ASYMQ_GIVEN | NLA_F_NESTED, NULL, 0), &asked->given);
+	to = asymq_put_numbers(asymq_put(to, TCA_ASYMQ_GIVEN | NLA_F_NESTED, NULL, 0), &request->given);
 	given->nla_len = to - (void *)given;
-	said = kmalloc(struct_size(said, attributes, to - (void *)asymq_attributes), GFP_KERNEL_ACCOUNT);
-	if (!said)
+	opts = kmalloc(struct_size(opts, attributes, to - (void *)asymq_attributes), GFP_KERNEL_ACCOUNT);
+	if (!opts)
 		return NULL;
-	said->len = to - (void *)asymq_attributes;
-	memcpy(said->attributes, asymq_attributes, said->len);
-	return said;
+	asymq_lives(1);
+	opts->len = to - (void *)asymq_attributes;
+	memcpy(opts->attributes, asymq_attributes, opts->len);
+	return opts;
 }
 
-static struct nlattr *asymq_first(struct asymq_said *said)
+void asymq_opts_free(struct asymq_opts *opts)
 {
-	return (struct nlattr *)said->attributes;
+	if (!opts)
+		return;
+	asymq_lives(-1);
+	kfree(opts);
+}
+
+static struct nlattr *asymq_first(struct asymq_opts *opts)
+{
+	return (struct nlattr *)opts->attributes;
 }
 
 void asymq_set_u64(struct nlattr *options, int id, u64 value)
@@ -146,27 +155,37 @@ void asymq_set_u64(struct nlattr *options, int id, u64 value)
 		memcpy(nla_data(attr), &value, sizeof(value));
 }
 
+/* True if a rate or buffer is in the range of its policy: the short path of a change does not run the policy. */
+static bool asymq_is_in_range(const struct nlattr *attr)
+{
+	const struct netlink_range_validation *range = asymq_given_policy[nla_type(attr)].range;
+	u64 value;
+
+	memcpy(&value, nla_data(attr), sizeof(value));
+	return value >= range->min && value <= range->max;
+}
+
 static bool asymq_is_of_line(unsigned int type)
 {
 	return type == TCA_ASYMQ_UP || type == TCA_ASYMQ_DOWN || type == TCA_ASYMQ_BUFFER;
 }
 
-/* Message with VERSION and rates alone: the attributes that it leaves, with these. */
-static bool asymq_patch_line(const struct asymq_said *said, const struct nlattr *options)
+/* Handles a message of VERSION and rates: copies the options in force, with these rates. */
+static bool asymq_patch_line(const struct asymq_opts *opts, const struct nlattr *options)
 {
 	struct nlattr *all = (struct nlattr *)asymq_attributes, *given, *top, *inner;
 	const struct nlattr *attr;
 	bool version = false;
 	int rest;
 
-	memcpy(asymq_attributes, said->attributes, said->len);
-	given = nla_find(all, said->len, TCA_ASYMQ_GIVEN);
+	memcpy(asymq_attributes, opts->attributes, opts->len);
+	given = nla_find(all, opts->len, TCA_ASYMQ_GIVEN);
 	nla_for_each_nested(attr, options, rest) {
 		if (attr->nla_type == TCA_ASYMQ_VERSION && nla_len(attr) == sizeof(u32)) {
 			version = nla_get_u32(attr) == ASYMQ_VERSION;
 			continue;
 		}
-		top = nla_find(all, said->len, attr->nla_type);
+		top = nla_find(all, opts->len, attr->nla_type);
 		inner = given ? nla_find(nla_data(given), nla_len(given), attr->nla_type) : NULL;
 		if (!asymq_is_of_line(attr->nla_type) || nla_len(attr) != sizeof(u64) || !top || !inner)
 			return false;
@@ -176,7 +195,7 @@ static bool asymq_patch_line(const struct asymq_said *said, const struct nlattr 
 	return version && !rest;
 }
 
-/* Of words, as attributes are. The kernel's memcmp() of so few bytes costs a change 5 us more. */
+/* Compares attributes, whole 32-bit words. The kernel's memcmp() of so few bytes costs a change 5 us more. */
 static bool asymq_differs(const void *a, const void *b, unsigned int len)
 {
 	const u32 *then = a, *now = b;
@@ -188,29 +207,31 @@ static bool asymq_differs(const void *a, const void *b, unsigned int len)
 }
 
 /*
- * Attributes of the same types in the same order are valid where their values are: what differs in no more than rates and buffer
- * needs no other look, and most changes are so.
+ * Most changes are of rates alone. A message with the same attributes in the same order is valid if their values are, so that
+ * nothing but rates and buffer need be checked.
  */
-const void *asymq_read_line(const struct asymq_said *said, const struct nlattr *options, struct asymq_line *line)
+const void *asymq_read_line(const struct asymq_opts *opts, const struct nlattr *options, struct asymq_line *line)
 {
-	const u8 *then = said->attributes, *now = nla_data(options), *value;
+	const u8 *then = opts->attributes, *now = nla_data(options), *value;
 	unsigned int at, step, type;
 	bool nested = false;
 
 	ASSERT_RTNL();
-	if (nla_len(options) != said->len) {
-		if (nla_len(options) > 4 * (int)nla_total_size(sizeof(u64)) || !asymq_patch_line(said, options))
+	if (nla_len(options) != opts->len) {
+		if (nla_len(options) > 4 * (int)nla_total_size(sizeof(u64)) || !asymq_patch_line(opts, options))
 			return NULL;
 		now = asymq_attributes;
 	}
-	for (at = 0; at < said->len; at += step) {
+	for (at = 0; at < opts->len; at += step) {
 		const struct nlattr *attr = (const struct nlattr *)(then + at);
 
 		type = nla_type(attr);
-		/* Of a nest the header alone: what is in it comes next. */
+		/* Of a nest, the header: its attributes follow. */
 		step = type == TCA_ASYMQ_GIVEN ? NLA_HDRLEN : NLA_ALIGN(attr->nla_len);
 		nested |= type == TCA_ASYMQ_GIVEN;
 		if (asymq_differs(then + at, now + at, asymq_is_of_line(type) ? NLA_HDRLEN : step))
+			return NULL;
+		if (asymq_is_of_line(type) && !asymq_is_in_range((const struct nlattr *)(now + at)))
 			return NULL;
 		value = now + at + NLA_HDRLEN;
 		if (nested)
@@ -233,27 +254,28 @@ static void asymq_read_learnt(struct asymq_sched *q)
 	u64 learnt;
 
 	spin_lock_bh(&q->lock);
+	asymq_must_hold(q);
 	learnt = asymq_learnt(q->before);
 	spin_unlock_bh(&q->lock);
 	if (learnt)
-		asymq_set(&asymq_asked.before, TCA_ASYMQ_UP, learnt);
+		asymq_set(&asymq_request.before, TCA_ASYMQ_UP, learnt);
 }
 
-/* What the module's parameter says, or else SAD. */
+/* Reads the module's parameter, or else SAD's defaults. */
 static void asymq_read_defaults(const struct asymq_sched *q)
 {
 	int i;
 
 	for (i = 0; i + 1 < defaults_count; i += 2)
 		if (defaults[i] < ASYMQ_ATTRIBUTES)
-			asymq_set(&asymq_asked.numbers, defaults[i], defaults[i + 1]);
+			asymq_set(&asymq_request.numbers, defaults[i], defaults[i + 1]);
 	if (defaults_count)
-		asymq_asked.given = asymq_asked.numbers;
+		asymq_request.given = asymq_request.numbers;
 	else
-		asymq_usual(&asymq_asked.numbers, qdisc_dev(q->sch)->tx_queue_len);
+		asymq_usual(&asymq_request.numbers, qdisc_dev(q->sch)->tx_queue_len);
 }
 
-struct asymq_asked *asymq_read_asked(struct asymq_sched *q, struct nlattr *options, struct netlink_ext_ack *extack)
+struct asymq_request *asymq_parse_request(struct asymq_sched *q, struct nlattr *options, struct netlink_ext_ack *extack)
 {
 	struct nlattr *version = NULL, *given = NULL;
 	int err;
@@ -266,31 +288,31 @@ struct asymq_asked *asymq_read_asked(struct asymq_sched *q, struct nlattr *optio
 		version = nla_find_nested(options, TCA_ASYMQ_VERSION);
 		given = nla_find_nested(options, TCA_ASYMQ_GIVEN);
 		if (nla_len(options) && (!version || nla_get_u32(version) != ASYMQ_VERSION)) {
-			NL_SET_ERR_MSG(extack, "asymq: tc's plugin is not of the module's version; install both of one release");
+			NL_SET_ERR_MSG(extack, "asymq: tc's plugin and the module have different versions; install both of one release");
 			return ERR_PTR(-EINVAL);
 		}
 	}
-	memset(&asymq_asked, 0, sizeof(asymq_asked));
-	if (q->said) {
-		asymq_read(asymq_first(q->said), q->said->len, &asymq_asked.before);
+	memset(&asymq_request, 0, sizeof(asymq_request));
+	if (q->opts) {
+		asymq_read(asymq_first(q->opts), q->opts->len, &asymq_request.before);
 		asymq_read_learnt(q);
 	}
-	if (q->said && !(version && nla_find_nested(options, TCA_ASYMQ_QDISC))) {
-		asymq_asked.numbers = asymq_asked.before;
-		asymq_read_nested(nla_find(asymq_first(q->said), q->said->len, TCA_ASYMQ_GIVEN), &asymq_asked.given);
-		/* A rate that is given is not learnt. */
+	if (q->opts && !(version && nla_find_nested(options, TCA_ASYMQ_QDISC))) {
+		asymq_request.numbers = asymq_request.before;
+		asymq_read_nested(nla_find(asymq_first(q->opts), q->opts->len, TCA_ASYMQ_GIVEN), &asymq_request.given);
+		/* A given rate is not learnt. */
 		if (version && nla_find_nested(options, TCA_ASYMQ_UP) && !nla_find_nested(options, TCA_ASYMQ_UP_MIN)) {
-			asymq_asked.numbers.has[TCA_ASYMQ_UP_MIN] = asymq_asked.numbers.has[TCA_ASYMQ_UP_MAX] = 0;
-			asymq_asked.given.has[TCA_ASYMQ_UP_MIN] = asymq_asked.given.has[TCA_ASYMQ_UP_MAX] = 0;
+			asymq_request.numbers.has[TCA_ASYMQ_UP_MIN] = asymq_request.numbers.has[TCA_ASYMQ_UP_MAX] = 0;
+			asymq_request.given.has[TCA_ASYMQ_UP_MIN] = asymq_request.given.has[TCA_ASYMQ_UP_MAX] = 0;
 		}
 	} else if (!version) {
 		asymq_read_defaults(q);
 	}
 	if (!version)
-		return &asymq_asked;
-	asymq_read_nested(options, &asymq_asked.numbers);
+		return &asymq_request;
+	asymq_read_nested(options, &asymq_request.numbers);
 	if (given)
-		memset(&asymq_asked.given, 0, sizeof(asymq_asked.given));
-	asymq_read_nested(given ?: options, &asymq_asked.given);
-	return &asymq_asked;
+		memset(&asymq_request.given, 0, sizeof(asymq_request.given));
+	asymq_read_nested(given ?: options, &asymq_request.given);
+	return &asymq_request;
 }

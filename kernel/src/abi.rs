@@ -1,6 +1,6 @@
-//! What the C half calls; `module/asymq.h` declares the same.
+//! Functions that the C half calls; `module/asymq.h` declares the same.
 //!
-//! All memory of an instance is in an arena of C's, which is freed whole: nothing here is ever dropped for that.
+//! All memory of an instance is in an arena of C's, which is freed as a whole: nothing here is dropped to free memory.
 
 use crate::frame::Frame;
 use crate::host::{Handle, Host, Listener, lasts};
@@ -13,47 +13,48 @@ use asymq_core::units::{Instant, Limit, Rate};
 use asymq_wire::{Numbers, id, line, rates};
 use core::ffi::{c_char, c_void};
 
-/// What is asked for.
+/// Request for an instance.
 #[repr(C)]
 pub(crate) struct Setup {
     now: u64,
     secret: [u64; 2],
-    /// The instance that is changed, if it is whole: had no fault; null for a new one.
-    before: *const Instance,
-    /// What that was made of.
-    before_numbers: *const Numbers,
+    /// Options of an instance whose rates may change; null if a new one is needed.
+    before: *const Numbers,
     numbers: *const Numbers,
-    /// Whether the device is an IFB, through which a downlink passes.
+    /// The device is an IFB, which carries a downlink.
     ifb: bool,
 }
 
-/// What was made of it.
+/// Result of building an instance.
 #[repr(C)]
 pub(crate) struct Built {
-    /// Null if it was refused, or if the instance that is changed goes on.
+    /// Null if refused, or if the present instance continues.
     instance: *mut Instance,
-    /// The link's rate and the other direction's in bit/s, the latter 0 if it is not known.
+    /// Rates of the link and of the other direction in bit/s; the latter is 0 if unknown.
     link: u64,
     reverse: u64,
-    /// Why it was refused, with a zero at its end, and which attribute is wrong.
+    /// Reason of a refusal, zero-terminated, and the wrong attribute.
     error: *const c_char,
     attribute: u32,
-    /// Packets that may wait.
+    /// Maximum number of queued packets.
     limit: u32,
-    /// Whether the instance that is changed goes on at these rates.
-    goes_on: bool,
-    /// Whether it is to shape to the link's rate.
+    /// The present instance continues, at these rates.
+    reuse: bool,
+    /// It shapes to the link's rate.
     shaped: bool,
+    /// It reads the reverse path.
     observes: bool,
-    /// Whether it is to see what leaves the device from which its packets come.
+    /// It reads departures of the device at which its packets arrived.
     follows: bool,
-    /// Whether hosts are those before this machine's translation of addresses.
+    /// Hosts are the addresses before this machine's NAT.
     nat: bool,
-    /// Whether it learns its rate.
+    /// It learns its rate.
     learns: bool,
-    /// Whether a packet that finds nothing waiting may pass it.
+    /// Its rates may change while it runs.
+    follows_rates: bool,
+    /// Packets may bypass it while it is idle.
     bypass: bool,
-    /// Whether memory is what it lacks, instead of sense.
+    /// It was refused for lack of memory.
     out_of_memory: bool,
 }
 
@@ -75,7 +76,7 @@ impl Built {
     }
 }
 
-/// Builds an instance, or says that the one before goes on at other rates. `built` is zeros.
+/// Builds an instance, or finds that the present one can continue at other rates. `built` is zeroed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
     if let Err(refusal) = build(setup, built) {
@@ -84,19 +85,16 @@ unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
 }
 
 fn build(setup: &Setup, built: &mut Built) -> Result<(), Refusal> {
-    // SAFETY: each is null or what it says, and nobody else changes it.
-    let (before, numbers) = unsafe {
-        let before = setup.before.as_ref().zip(setup.before_numbers.as_ref());
-        (before, &*setup.numbers)
-    };
-    if let Some((before, then)) = before
-        && before.goes_on(then, numbers)
+    // SAFETY: `before` is null or valid, `numbers` is valid, and nothing changes them during this call.
+    let (before, numbers) = unsafe { (setup.before.as_ref(), &*setup.numbers) };
+    if let Some(before) = before
+        && numbers.get(id::UP_MIN).is_none()
+        && before.differ_in_rates_alone(numbers)
     {
         let (link, reverse, limit) = rates(numbers)?;
         built.set_rates(link, reverse, limit);
-        built.goes_on = true;
+        built.reuse = true;
         built.shaped = numbers.flag(id::SHAPED);
-        built.observes = before.observes();
         return Ok(());
     }
     let direction = if setup.ifb {
@@ -114,39 +112,40 @@ fn build(setup: &Setup, built: &mut Built) -> Result<(), Refusal> {
     built.observes = instance.observes();
     built.follows = instance.learns() == Some(Direction::Down);
     built.learns = instance.learns().is_some();
+    built.follows_rates = instance.follows_rates();
     built.bypass = !description.shaped && instance.allows_bypass();
     built.instance = Box::into_raw(instance);
     Ok(())
 }
 
-/// Rates in bit/s, 0 for a reverse one that is not known, and the attribute of the buffer.
+/// Rates in bit/s (down: 0 if unknown), and the buffer attribute.
 #[repr(C)]
 pub(crate) struct Line {
     up: u64,
     down: u64,
     buffer: u64,
-    /// Whether it is another than before.
+    /// The buffer attribute has changed.
     buffer_moves: bool,
 }
 
-/// Says whether an instance can go on at these rates, all else being as it was. `built` is zeros.
+/// Sets `reuse` and the rates of `built` if the instance can continue at these rates. `built` is zeroed.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn asymq_goes_on(instance: &Instance, asked: &Line, built: &mut Built) {
-    if instance.follows(asked.buffer_moves)
-        && let Some((link, reverse, limit)) = line(asked.up, asked.down, asked.buffer)
+unsafe extern "C" fn asymq_fits_rates(instance: &Instance, wanted: &Line, built: &mut Built) {
+    if instance.follows(wanted.buffer_moves)
+        && let Some((link, reverse, limit)) = line(wanted.up, wanted.down, wanted.buffer)
     {
         built.set_rates(link, reverse, limit);
-        built.goes_on = true;
+        built.reuse = true;
     }
 }
 
-/// What a qdisc is where nothing is said, for a device whose queue holds so many packets. `numbers` is zeros.
+/// Default options for a device with this queue length. `numbers` is zeroed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_usual(numbers: &mut Numbers, queue_len: u32) {
     numbers.set_usual(queue_len.clamp(50, 10_000));
 }
 
-/// Counts on where `old` stopped, which is emptied if it is whole: had no fault.
+/// Continues the counters of `old`, which is emptied if it is whole: had no fault.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_take_over(instance: &mut Instance, old: &mut Instance, whole: bool) {
     if whole {
@@ -157,7 +156,7 @@ unsafe extern "C" fn asymq_take_over(instance: &mut Instance, old: &mut Instance
     instance.take_over(old);
 }
 
-/// Goes on at other rates in bit/s, that of the reverse direction being 0 if it is not known.
+/// Changes the rates, in bit/s; `reverse` is 0 if unknown.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_move(instance: &mut Instance, now: u64, link: u64, reverse: u64) {
     if let Some(link) = Rate::from_bits_per_sec(link) {
@@ -166,26 +165,26 @@ unsafe extern "C" fn asymq_move(instance: &mut Instance, now: u64, link: u64, re
     }
 }
 
-/// The rate that was learnt in bit/s, or 0.
+/// Returns the learnt rate in bit/s, or 0.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_learnt(instance: &Instance) -> u64 {
     instance.learnt().map_or(0, Rate::bits_per_sec)
 }
 
-/// Takes what waits out of the counters, after a fault; the rate that was learnt in bit/s, or 0.
+/// After a fault: subtracts queued packets from the arrival counters. Returns the learnt rate in bit/s, or 0.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_settle(instance: &mut Instance) -> u64 {
     instance.settle();
     instance.learnt().map_or(0, Rate::bits_per_sec)
 }
 
-/// Packets that wait.
+/// Returns the number of queued packets.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_waiting(instance: &Instance) -> u32 {
     instance.waiting()
 }
 
-/// Takes a packet, which arrived at the qdisc at `arrival`.
+/// Enqueues a packet, which arrived at the qdisc at `arrival`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_enqueue(
     instance: &mut Instance,
@@ -199,38 +198,38 @@ unsafe extern "C" fn asymq_enqueue(
     instance.enqueue(Host(host), now, arrival, packet, frame);
 }
 
-/// The packet to send now, or null.
+/// Returns the packet to send now, or null.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_dequeue(instance: &mut Instance, host: *mut c_void, now: u64) -> Handle {
     let packet = instance.dequeue(Host(host), Instant::from_nanos(now));
     packet.unwrap_or(core::ptr::null_mut())
 }
 
-/// When to ask again; `u64::MAX` if nothing waits.
+/// Returns the time of the next dequeue; `u64::MAX` if the queue is empty.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_next(instance: &Instance) -> u64 {
     instance.next().map_or(u64::MAX, Instant::as_nanos)
 }
 
-/// Shows a packet of the reverse path.
+/// Handles a packet of the reverse path.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_observe(instance: &mut Instance, now: u64, frame: &Frame) {
     instance.observe(Instant::from_nanos(now), frame);
 }
 
-/// Shows a packet that leaves the device from which this qdisc's packets come.
+/// Handles a departure of the device at which this qdisc's packets arrived.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_depart(instance: &mut Instance, now: u64, frame: &Frame) {
     instance.departs(Instant::from_nanos(now), frame);
 }
 
-/// Forgets all packets.
+/// Forgets all packets, which C frees.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_reset(instance: &mut Instance) {
     instance.empty();
 }
 
-/// Tells counters and variables.
+/// Writes counters and variables to a netlink message.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_show(instance: &Instance, now: u64, to: *mut c_void) {
     instance.show(Instant::from_nanos(now), Listener(to));

@@ -16,7 +16,6 @@ use asymq_core::units::{Instant, Rate};
 use asymq_core::{Direction, Fate, Header, Packet as _, Reason, Sink, TrafficClass};
 use asymq_rates::RateLaw;
 use asymq_wire::statistics::{self, class};
-use asymq_wire::{Numbers, id};
 
 /// Segments of an aggregate that are counted one by one; none has more but of the shortest segments.
 const MAX_SEGMENTS: u32 = 512;
@@ -84,18 +83,14 @@ impl Instance {
         })
     }
 
-    /// Whether the qdisc that is meant is this one, made of `then`, at other rates, and the discipline follows those:
-    /// then nothing is to be built.
-    pub(crate) fn goes_on(&self, then: &Numbers, now: &Numbers) -> bool {
-        let is_learnt = self.learning.is_some() || now.get(id::UP_MIN).is_some();
-        !is_learnt && self.egress.qdisc().follows_rates() && then.differ_in_rates_alone(now)
+    /// True if its rates may change while it runs.
+    pub(crate) fn follows_rates(&self) -> bool {
+        self.learning.is_none() && self.egress.qdisc().follows_rates()
     }
 
-    /// Whether it goes on at other rates, and with another buffer if that `moves`.
+    /// True if it can continue at other rates, and, if `buffer_moves`, with another buffer.
     pub(crate) fn follows(&self, buffer_moves: bool) -> bool {
-        self.learning.is_none()
-            && (self.separate || !buffer_moves)
-            && self.egress.qdisc().follows_rates()
+        self.follows_rates() && (self.separate || !buffer_moves)
     }
 
     pub(crate) fn move_rates(&mut self, now: Instant, link: Rate, reverse: Option<Rate>) {

@@ -99,11 +99,11 @@ class Tree:
             self.sent += 1
             self.post(bytes(10) + data)
 
-    def send_aggregate(self, segments=3):
-        """A TCP segment that is to become several."""
+    def send_aggregate(self, segments=3, protocol=6):
+        """A TCP segment that is to become several; of an unknown protocol it cannot."""
         data = frame(1)
         payload = bytes(1000 * segments)
-        data = data[:16] + struct.pack("!H", 40 + len(payload)) + data[18:54] + payload
+        data = data[:16] + struct.pack("!H", 40 + len(payload)) + data[18:23] + bytes([protocol]) + data[24:54] + payload
         # struct virtio_net_hdr: checksum needed, TCPv4, of headers of 54 bytes.
         self.post(struct.pack("=BBHHHH", 1, 1, 54, 1000, 34, 16) + data)
 
@@ -262,8 +262,16 @@ def walk(parent, name, following, inject):
         tree.send_aggregate()
         tree.send_aggregate()
         tree.see("with an aggregate")
+        tree.send_aggregate(protocol=253)
+        tree.see("with an aggregate that cannot be segmented")
         tree.asymq([f"qdisc {name}"])
         tree.idle("drained")
+        if name == "droptail":
+            tree.asymq(["buffer 1p"])
+            tree.send_aggregate()
+            tree.see("with one packet of a lone aggregate")
+            tree.asymq(["buffer 16p"])
+            tree.idle("drained of it")
         if parent == "hfsc":
             return  # in 6.1 it strands what comes after a reset, whatever the leaf
         tree.send(12)

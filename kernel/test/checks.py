@@ -20,89 +20,16 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import accounting  # noqa: E402
 import cost  # noqa: E402
+import defects  # noqa: E402, F401: registers its checks
+import links  # noqa: E402
 import netlink  # noqa: E402
 import races  # noqa: E402
 import traffic  # noqa: E402
+from guest import (  # noqa: E402
+    CHECKS, FOLDER, KMEMLEAK, QUICK, RESULTS, ROOT, Wrong, asymq, check, expect, load, log, module, parameter, plain, reported,
+    set_parameter, shown, timed,
+)
 from traffic import HOME, SERVER, flows, run, udp  # noqa: E402
-
-FOLDER, ROOT = sys.argv[1:3]
-PARAMETERS = "/sys/module/sch_asymq/parameters/"
-# Beyond this a shaper's timers are the guest's, not the qdisc's.
-LATE = float(os.environ.get("ASYMQ_LATE", "4"))
-QUICK = os.environ.get("ASYMQ_QUICK")
-CHECKS, RESULTS = [], []
-# What the kernel's log has where something is wrong. The first three are what most of a kernel's own checks say.
-REPORTS = "WARNING", "BUG", "Oops", "KASAN", "lockdep", "circular", "ODEBUG", "UBSAN", "INFO: task", "rcu_sched"
-KMEMLEAK = "/sys/kernel/debug/kmemleak"
-
-
-def check(function):
-    CHECKS.append(function)
-    return function
-
-
-class Wrong(Exception):
-    pass
-
-
-def expect(condition, text):
-    if not condition:
-        raise Wrong(text)
-
-
-def module(name, *parameters):
-    run(f"modprobe -d {ROOT} {name} {' '.join(parameters)}")
-
-
-def load(test=True, *parameters):
-    run("tc -n home qdisc del dev h0 root; tc -n path qdisc del dev m0 root; rmmod sch_asymq", check=False)
-    name = "sch_asymq_test.ko" if test else "sch_asymq.ko"
-    return run(f"insmod {FOLDER}/{name} {' '.join(parameters)}", check=False)
-
-
-def log():
-    return run("dmesg").stdout
-
-
-def reported():
-    return [line for line in log().splitlines() if any(sign in line for sign in REPORTS)]
-
-
-def set_parameter(name, value):
-    with open(PARAMETERS + name, "w") as file:
-        file.write(str(value))
-
-
-def parameter(name):
-    with open(PARAMETERS + name) as file:
-        return int(file.read())
-
-
-def asymq(options, space="home", device="h0"):
-    run(f"tc -n {space} qdisc replace dev {device} root asymq {options}")
-
-
-def shown(space="home", device="h0"):
-    """The asymq of a device as `tc -s -j` shows it."""
-    qdiscs = json.loads(run(f"tc -n {space} -s -j qdisc show dev {device}").stdout)
-    return next(qdisc for qdisc in qdiscs if qdisc["kind"] == "asymq")
-
-
-def plain():
-    """No uplink queue, and a downlink of 10 Mbit/s with 50 packets."""
-    run("tc -n home qdisc del dev h0 root", check=False)
-    run("tc -n path qdisc del dev m0 root", check=False)
-    asymq("droptail up 10mbit buffer 50p", "path", "m0")
-
-
-def timed(measure, attempts=3):
-    """What `measure` says, its last value being the lateness."""
-    for _ in range(attempts):
-        *answer, late = measure()
-        if late <= LATE:
-            return answer, late
-    raise Wrong(f"late: a sleeper of 20 ms wakes {late:.1f} ms late at p99: not counted")
-
 
 @functools.cache
 def selftest():
@@ -331,31 +258,48 @@ def change_costs(messages):
 
 @check
 def observer_leaves():
-    """A qdisc goes while the hook has it in its hands, on another CPU."""
+    """A qdisc is removed while a packet on another CPU is about to be passed to it: by the ingress hook, by an IFB of the device, and
+    as a follower of the device's departures."""
     load(True, "selftest=0")
     # As a leaf: where a root goes, the kernel waits for all of the device's packets anyway.
     observers(1)
+    words = netlink.words("aq up 1mbit down 10mbit unshaped")
+    text = [f"hook {removed('v0', words, 0x10001, 0x20000, 'v1')}"]
+    run(f"modprobe -d {ROOT} -a ifb cls_matchall act_mirred")
+    run("ip link add ifb0 type ifb; ip link set ifb0 up; tc qdisc add dev v0 ingress;"
+        "tc filter add dev v0 ingress matchall action mirred egress redirect dev ifb0; tc qdisc add dev ifb0 root asymq droptail")
+    text.append(f"IFB {removed('v0', words, 0x10001, 0x20000, 'v1')}")
+    # Of the follower, below a parent for the same reason. It learns its line from a packet that arrives.
+    run("tc qdisc del dev ifb0 root; tc qdisc add dev ifb0 root handle 1: prio")
+    words = netlink.words("cake up auto")
+    with contextlib.closing(traffic.End(None, flood, "v1", 20)):
+        text.append(f"follower {removed('ifb0', words, 0x10001, 0x20000, 'v0')}")
+    run("ip link del v0; ip link del ifb0")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return ", ".join(text) + " times"
+
+
+def removed(device, words, parent, handle, source, seconds=6):
+    """Removes and adds a qdisc beside packets that leave `source`; answers with how often."""
+    messages, count, end = netlink.Netlink(), 0, time.monotonic() + seconds
+    expect(messages.qdisc(device, words, parent=parent, handle=handle) == 0, "not added")
     set_parameter("linger", 3000)
-    sender = traffic.End(None, flood, "v1", 9)
-    count, end = 0, time.monotonic() + 8
-    messages = netlink.Netlink()
+    sender = traffic.End(None, flood, source, seconds + 2)
     while time.monotonic() < end:
-        expect(messages.qdisc("v0", None, delete=True, parent=0x10001, handle=0x20000) == 0, "not deleted")
-        options = netlink.words("aq up 1mbit down 10mbit unshaped")
-        expect(messages.qdisc("v0", options, parent=0x10001, handle=0x20000) == 0, "not added")
-        time.sleep(0.01)
+        time.sleep(0.02)
+        expect(messages.qdisc(device, None, delete=True, parent=parent, handle=handle) == 0, "not deleted")
+        expect(messages.qdisc(device, words, parent=parent, handle=handle) == 0, "not added")
         count += 1
     sender.kill()
     set_parameter("linger", 0)
-    run("ip link del v0")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
-    return f"{count} times"
+    return count
 
 
 def flood(_say, device, seconds):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        send_frames(device, [cost.frame(1)] * 16)
+        # At v0, of the class whose leaf is asymq.
+        send_frames(device, [cost.frame(1)] * 16, 0x10001 if device == "v0" else 0)
 
 
 @check
@@ -894,7 +838,7 @@ def bypass():
     leaf, an IFB, a discipline that has a state, or a device whose departures somebody learns from."""
     load(True, "selftest=0")
     run(f"modprobe -d {ROOT} ifb; ip link add b0 numtxqueues 1 numrxqueues 1 type dummy; ip link add b1 type ifb;"
-        "ip link set b0 up; ip link set b1 up; ip addr add 10.7.8.1/24 dev b0; ip addr add 10.7.9.1/24 dev b1")
+        "sysctl -qw net.ipv6.conf.b0.disable_ipv6=1 net.ipv6.conf.b1.disable_ipv6=1; ip link set b0 up; ip link set b1 up; ip addr add 10.7.8.1/24 dev b0; ip addr add 10.7.9.1/24 dev b1")
     messages = netlink.Netlink()
 
     def passed(device="b0", count=32):
@@ -933,6 +877,18 @@ def bypass():
     run("ip link del b0; ip link del b1")
     expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
     return "DropTail without a shaper; none in six other cases"
+
+
+@check
+def link_headers():
+    """Classes and flows at devices with Ethernet, VLAN tags, PPPoE, PPP, and without a link header, and at an IFB behind
+    their ingress."""
+    load(True, "selftest=0")
+    run(f"modprobe -d {ROOT} -a tun 8021q ifb cls_matchall act_mirred; modprobe -d {ROOT} pppoe")
+    wrong = [text for name in links.KINDS for text in links.walk(name)]
+    expect(not wrong, "; ".join(wrong))
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"{len(links.KINDS)} kinds of links, at the device and at an IFB"
 
 
 @check

@@ -111,6 +111,13 @@ class Netlink:
             if kind == ERROR and sequence == self.sequence:
                 return -struct.unpack_from("=i", answer, 16)[0]
 
+    def get(self, device, parent=ROOT, handle=0):
+        """Statistics of one qdisc, by attribute, as a request for it alone is answered."""
+        ECHO = 8  # without it kernels before 6.8 answer to all others alone
+        self.request(GET, ECHO, struct.pack("=BxxxiIII", 0, socket.if_nametoindex(device), handle, parent, 0))
+        told = dict(attributes(self.socket.recv(65536)[36:]))
+        return dict(attributes(told[STATISTICS]))
+
     def show(self):
         """Has the kernel tell of all qdiscs of the namespace, with statistics; answers with the bytes of that."""
         self.request(GET, DUMP, struct.pack("=BxxxiIII", 0, 0, 0, 0, 0))

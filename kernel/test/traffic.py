@@ -113,6 +113,9 @@ class End:
     def wait(self):
         os.waitpid(self.process, 0)
 
+    def close(self):
+        self.kill()
+
     def kill(self):
         os.kill(self.process, signal.SIGKILL)
         self.wait()

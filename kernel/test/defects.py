@@ -1,0 +1,423 @@
+"""Checks of one kind of defect each: locks, lifetimes, leaks, the short path of a change."""
+
+import ctypes
+import errno
+import os
+import socket
+import struct
+import time
+
+import accounting
+import cost
+import links
+import netlink
+from guest import ROOT, check, expect, load, parameter, set_parameter
+from traffic import run
+
+VERSION = netlink.attribute(netlink.VERSION, struct.pack("=I", 1))
+SHAPED, NAT = 8, 9
+TRACING = "/sys/kernel/tracing/"
+
+
+def rate(kind, bits, pattern="=Q"):
+    return netlink.attribute(kind, struct.pack(pattern, bits))
+
+
+def dummy(name, queue_len=1000):
+    """A device without traffic of its own."""
+    run(f"ip link del {name}", check=False)
+    run(f"ip link add {name} numtxqueues 1 numrxqueues 1 txqueuelen {queue_len} type dummy;"
+        f"sysctl -qw net.ipv6.conf.{name}.disable_ipv6=1; ip link set {name} up")
+
+
+def sender(device):
+    out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    SO_SNDBUFFORCE = 32
+    out.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 28)
+    out.bind((device, 0x0800))
+    return out
+
+
+def asymq_of(messages, device):
+    return next(qdisc for qdisc in messages.qdiscs(device) if qdisc["kind"] == "asymq")
+
+
+@check
+def short_change():
+    """The short path of a change checks what the policy does: ranges, widths, the version. Rates beyond 32 bits arrive whole,
+    queued packets leave at the new rate without another packet, and a request right after a change has statistics."""
+    load(True, "selftest=0")
+    dummy("d0")
+    messages = netlink.Netlink()
+    # In memory before time matters.
+    whole = netlink.words("droptail up 1mbit down 10mbit buffer 100p")
+    expect(messages.qdisc("d0", whole, handle=1 << 16) == 0, "not added")
+
+    def change(what, options, *allowed):
+        answer = messages.qdisc("d0", options, handle=1 << 16)
+        expect(answer in allowed, f"{what}: {errno.errorcode.get(answer, answer)}")
+
+    refused = errno.ERANGE, errno.EINVAL
+    up = rate(netlink.UP, 1000000)
+    for what, options in (
+        ("DOWN=0", VERSION + rate(netlink.DOWN, 0)),
+        ("UP=7999", VERSION + rate(netlink.UP, 7999)),
+        ("BUFFER=0", VERSION + rate(7, 0)),
+        ("DOWN=0 among all attributes", whole.replace(rate(netlink.DOWN, 10000000), rate(netlink.DOWN, 0))),
+        ("UP as u32", VERSION + rate(netlink.UP, 1000000, "=I")),
+        ("UP as u8", VERSION + rate(netlink.UP, 100, "=B")),
+        ("another version", netlink.attribute(netlink.VERSION, struct.pack("=I", 2)) + up),
+        ("no version", up),
+        ("a version as u8", netlink.attribute(netlink.VERSION, b"\1") + up),
+        ("rest", VERSION + up + b"\3\0"),
+    ):
+        # Some bytes behind the last attribute are no error to the kernel.
+        change(what, options, *refused, *([0] if what == "rest" else []))
+    change("NAT alone", VERSION + netlink.attribute(NAT, b"\1"), 0)
+    change("NAT back", VERSION + netlink.attribute(NAT, b"\0"), 0)
+
+    out = sender("d0")
+    for what, slow, fast in (
+        ("rates alone", VERSION + rate(netlink.UP, 8000), VERSION + rate(netlink.UP, 10000000)),
+        ("more than 32 bits", VERSION + rate(netlink.UP, 8000), VERSION + rate(netlink.UP, (1 << 32) + 8000)),
+        ("more than 32 bits of all attributes", VERSION + rate(netlink.UP, 8000),
+         whole.replace(rate(netlink.UP, 1000000), rate(netlink.UP, (1 << 32) + 8000))),
+        ("another instance", VERSION + rate(netlink.UP, 8000), netlink.words("sad up 10mbit")),
+        ("another instance beyond 32 bits", netlink.words("droptail up 8kbit"), netlink.words("sad up 4294975296bit")),
+    ):
+        change(what, slow, 0)
+        for number in range(20):
+            out.send(cost.frame(2 * number + 1))
+        before = asymq_of(messages, "d0")
+        expect(before["qlen"] >= 18, f"{what}: {before['qlen']} of 20 packets wait")
+        change(what, fast, 0)
+        # Statistics at once; counters continue.
+        expect(netlink.OWN in messages.get("d0"), f"{what}: a request after a change has no statistics")
+        time.sleep(0.2)
+        after = asymq_of(messages, "d0")
+        expect(after["qlen"] == 0, f"{what}: {after['qlen']} packets wait after the change")
+        lost = [name for name, value in before["values"].items() if accounting.is_counter(name) and after["values"][name] < value]
+        expect(not lost and after["packets"] == before["packets"] + before["qlen"], f"{what}: counters lost: {lost}, {after['packets']}")
+    # After a fault the FIFO has the rate of the last change.
+    change("for a fault", netlink.words("droptail up 8kbit buffer 100p"), 0)
+    change("beyond 32 bits", VERSION + rate(netlink.UP, (1 << 32) + 8000), 0)
+    set_parameter("inject", "drops-foreign")
+    for number in range(20):
+        out.send(cost.frame(2 * number + 1))
+    time.sleep(0.2)
+    after = asymq_of(messages, "d0")
+    expect(after["qlen"] == 0 and "failed" in after["values"], f"a fault beyond 32 bits: {after['qlen']} packets wait")
+    run("ip link del d0")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return "ranges, widths and versions are checked, 64 bits arrive, packets leave, statistics are there"
+
+
+@check
+def long_backlog():
+    """A change of a long queue holds the locks for a short time, keeps all packets and their order."""
+    load(True, "selftest=0")
+    dummy("d0")
+    messages, count = netlink.Netlink(), 12000
+    options = [netlink.words(f"droptail up 8kbit buffer {places}p") for places in (20000, 20001)]
+    expect(messages.qdisc("d0", options[0], handle=1 << 16) == 0, "not added")
+    out = sender("d0")
+
+    def send(first, last):
+        for number in range(first, last):
+            # The number is the identification of the IP header.
+            data = cost.frame(0)
+            out.send(data[:18] + struct.pack("!H", number) + data[20:24] + bytes(2) + data[26:])
+
+    expect(messages.qdisc("d0", options[1], handle=1 << 16) == 0, "not changed")
+    empty = messages.took / 1e6
+    send(0, count)
+    expect(messages.qdisc("d0", options[0], handle=1 << 16) == 0, "not changed")
+    full = messages.took / 1e6
+    waits = asymq_of(messages, "d0")["qlen"]
+    send(count, count + 100)
+    # Again, while a part has not been offered yet.
+    expect(messages.qdisc("d0", options[1], handle=1 << 16) == 0, "not changed twice")
+    sniffer = links.Sniffer("d0")
+    fast = netlink.words("droptail up 1gbit buffer 20001p")
+    expect(messages.qdisc("d0", fast, handle=1 << 16) == 0, "not made fast")
+    seen, end = [], time.monotonic() + 20
+    while asymq_of(messages, "d0")["qlen"]:
+        seen += sniffer.identifications()
+        expect(time.monotonic() < end, "stranded")
+        time.sleep(0.002)
+    seen += sniffer.identifications()
+    qdisc = asymq_of(messages, "d0")
+    wrong = accounting.sums(qdisc)
+    text = f"a change of {waits} packets takes {full:.1f} ms, of none {empty:.1f}"
+    expect(not wrong, f"{text}; {wrong}")
+    expect(waits > count * 0.9 and qdisc["packets"] == count + 100, f"{text}; {qdisc['packets']} of {count + 100} were sent")
+    expect(seen == sorted(seen) and len(seen) > count // 2, f"{text}; {len(seen)} were seen, out of order")
+    expect(full - empty < 15, text)
+    out.close()
+    run("ip link del d0")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"{text}; {len(seen)} packets in order"
+
+
+@check
+def size_table():
+    """Lengths that a size table (`stab`) gives are charged, in tc's counters and in those of the classes."""
+    load(True, "selftest=0")
+    dummy("d0")
+    run("tc qdisc add dev d0 root stab overhead 100 linklayer ethernet asymq droptail up 10mbit")
+    out = sender("d0")
+    for _ in range(10):
+        out.send(cost.frame(0))
+    time.sleep(0.2)
+    qdisc = asymq_of(netlink.Netlink(), "d0")
+    sizes = qdisc["bytes"], qdisc["values"]["ack.sent.bytes"]
+    run("ip link del d0")
+    expect(sizes == (1540, 1540), f"10 packets of 54 and 100 bytes: {sizes}")
+    return "10 packets of 54 bytes are charged 1540"
+
+
+@check
+def observers_change():
+    """As qdiscs of a device come and go, each flow has the right observer, and the last one sees all. The module is in use
+    until the last qdisc goes; then no hook is left."""
+    load(True, "selftest=0")
+    run("ip link del v0; ip link add v0 numtxqueues 1 numrxqueues 1 type veth peer name v1;"
+        "sysctl -qw net.ipv6.conf.v0.disable_ipv6=1 net.ipv6.conf.v1.disable_ipv6=1; ip link set v0 up; ip link set v1 up",
+        check=False)
+    run("tc qdisc add dev v0 root handle 1: htb")
+    words = netlink.words("aq up 1mbit down 10mbit unshaped")
+    messages = netlink.Netlink()
+    for leaf in 1, 2, 3:
+        run(f"tc class add dev v0 parent 1: classid 1:{leaf} htb rate 1mbit")
+        expect(messages.qdisc("v0", words, parent=0x10000 + leaf, handle=(leaf + 1) << 16) == 0, "not added")
+    ups = [cost.frame(2 * flow + 1) for flow in range(3)]
+    downs = [data[:26] + data[30:34] + data[26:30] + data[36:38] + data[34:36] + data[38:] for data in ups]
+    outs = {}
+    for leaf in 1, 2, 3:
+        outs[leaf] = sender("v0")
+        outs[leaf].setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, 0x10000 + leaf)
+        outs[leaf].send(ups[leaf - 1])
+    back = sender("v1")
+
+    def seen(*flows):
+        for flow in flows:
+            back.send(downs[flow - 1])
+        time.sleep(0.1)
+        found = [qdisc for qdisc in messages.qdiscs("v0") if qdisc["kind"] == "asymq"]
+        return {qdisc["parent"] & 0xFFFF: qdisc["values"]["queue.reverse.packets"] for qdisc in found}
+
+    first = seen(1, 2, 3, 3)
+    expect(first == {1: 1, 2: 1, 3: 2}, f"three leaves: {first}")
+    expect(messages.qdisc("v0", None, delete=True, parent=0x10001, handle=2 << 16) == 0, "not deleted")
+    second = seen(1, 1, 2, 3)
+    expect(second == {2: 2, 3: 3}, f"after the first has gone: {second}")
+    expect(messages.qdisc("v0", None, delete=True, parent=0x10002, handle=3 << 16) == 0, "not deleted")
+    third = seen(1, 2, 3)
+    expect(third == {3: 6}, f"the last one alone: {third}")
+    # Again one of several.
+    expect(messages.qdisc("v0", words, parent=0x10001, handle=2 << 16) == 0, "not added again")
+    outs[1].send(ups[0])
+    fourth = seen(1, 2, 3)
+    expect(fourth == {1: 1, 3: 7}, f"one of two again: {fourth}")
+    expect(run("rmmod sch_asymq", check=False).returncode, "the module was removed while in use")
+    # In a device that is down nothing calls the hook meanwhile.
+    run("tc qdisc del dev v0 root")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    run("rmmod sch_asymq")
+    for data in downs * 20:
+        back.send(data)
+    time.sleep(0.1)
+    run("ip link del v0")
+    return "three leaves, two, one, two; no hook is left without them"
+
+
+@check
+def egress_redirect():
+    """What an egress filter redirects to an IFB is not the reverse path; what an ingress filter redirects is."""
+    load(True, "selftest=0")
+    run(f"modprobe -d {ROOT} -a ifb cls_matchall act_mirred")
+    run("ip link del v0; ip link del i0; ip link add v0 type veth peer name v1; ip link add i0 type ifb; ip link set i0 up;"
+        "sysctl -qw net.ipv6.conf.v0.disable_ipv6=1 net.ipv6.conf.v1.disable_ipv6=1 net.ipv6.conf.i0.disable_ipv6=1;"
+        "ip link set v0 up; ip link set v1 up; tc qdisc add dev v0 clsact", check=False)
+    for way in "ingress", "egress":
+        run(f"tc filter add dev v0 {way} matchall action mirred egress redirect dev i0")
+    run("tc qdisc add dev v0 root asymq aq up 100mbit down 100mbit; tc qdisc add dev i0 root asymq droptail up 100mbit")
+    messages, seen = netlink.Netlink(), []
+    for device in "v0", "v1":
+        before = asymq_of(messages, "v0")["values"]["queue.reverse.packets"]
+        out = sender(device)
+        for _ in range(50):
+            out.send(cost.frame(1))
+        time.sleep(0.1)
+        seen.append(asymq_of(messages, "v0")["values"]["queue.reverse.packets"] - before)
+    passed = asymq_of(messages, "i0")["packets"]
+    run("ip link del v0; ip link del i0")
+    expect(seen == [0, 50] and passed >= 100, f"reverse path: {seen} of 50 sent and 50 received; {passed} passed the IFB")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return "0 of 50 that leave, 50 of 50 that arrive"
+
+
+def objects():
+    """Objects of each slab cache in use, and the bytes of per-CPU and vmalloc memory."""
+    found = {}
+    for name in os.listdir("/sys/kernel/slab"):
+        if name.startswith(":") or os.path.islink(f"/sys/kernel/slab/{name}") and not name.startswith(("kmalloc", "skbuff")):
+            continue
+        with open(f"/sys/kernel/slab/{name}/reclaim_account") as file:
+            if file.read().strip() == "1":
+                continue
+        with open(f"/sys/kernel/slab/{name}/shrink", "w") as file:
+            file.write("1")
+        with open(f"/sys/kernel/slab/{name}/objects") as file:
+            found[name] = int(file.read().split()[0])
+    with open("/proc/meminfo") as file:
+        lines = dict(line.split(":") for line in file)
+    for name in "Percpu", "VmallocUsed":
+        found[name] = int(lines[name].split()[0]) * 1024
+    return found
+
+
+@check
+def nothing_left():
+    """Many qdiscs come and go, with observers, several on a device, followers, changes and dumps: no slab cache, per-CPU memory
+    or vmalloc memory grows with their number."""
+    load(True, "selftest=0")
+    rounds = 400
+    dummy("d0")
+    run("ip link del i0; ip link add i0 type ifb; ip link set i0 up", check=False)
+    messages = netlink.Netlink()
+    run("tc qdisc add dev d0 root handle 1: prio")
+    aq, sad, auto = netlink.words("aq up 1mbit down 10mbit"), netlink.words("sad up 1mbit"), netlink.words("cake up auto")
+    alone = VERSION + rate(netlink.UP, 2000000)
+    bad = VERSION + rate(netlink.UP, 1)
+
+    def turn():
+        errors = []
+        for child in 1, 2:
+            errors.append(messages.qdisc("d0", aq, parent=0x10000 + child, handle=(child + 1) << 16))
+        errors += [messages.qdisc("d0", alone, parent=0x10001, handle=2 << 16), messages.qdisc("d0", sad, parent=0x10002, handle=3 << 16),
+                   messages.qdisc("i0", auto)]
+        expect(messages.qdisc("d0", bad, parent=0x10001, handle=2 << 16), "a wrong rate is taken")
+        messages.show()
+        for child in 1, 2:
+            errors.append(messages.qdisc("d0", None, delete=True, parent=0x10000 + child, handle=(child + 1) << 16))
+        errors.append(messages.qdisc("i0", None, delete=True))
+        expect(not any(errors), f"{errors}")
+
+    for _ in range(30):
+        turn()
+    time.sleep(1)
+    before = objects()
+    for _ in range(rounds):
+        turn()
+    time.sleep(1)
+    after = objects()
+    run("ip link del d0; ip link del i0")
+    # A leak of one object a round; of per-CPU memory, of 16 bytes on each CPU, two a round.
+    grown = {name: after[name] - before[name] for name in after if name in before
+             and after[name] - before[name] > (rounds * 8 if name in ("Percpu", "VmallocUsed") else rounds // 2)}
+    expect(not grown, f"{rounds} rounds: {grown} more")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"{rounds} rounds leave nothing in {len(after)} caches"
+
+
+@check
+def drops_are_traced():
+    """Each dropped packet is one to the kernel's tracepoint, which drop_monitor reads: at enqueue, at dequeue, at a change, at a
+    reset, an aggregate. A filtered packet is one, too."""
+    load(True, "selftest=0")
+    run(f"mount -t tracefs none {TRACING}", check=False)
+    dummy("d0")
+    messages, out = netlink.Netlink(), sender("d0")
+    PACKET_VNET_HDR = 15
+    whole = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    whole.setsockopt(263, PACKET_VNET_HDR, 1)
+    whole.bind(("d0", 0x0800))
+
+    def words(text):
+        expect(messages.qdisc("d0", netlink.words(text), handle=1 << 16) == 0, text)
+
+    def traced(what, operate):
+        """Drops by our counters, and by the trace of packets of this device's protocol."""
+        before = asymq_of(messages, "d0")["values"]
+        for file, text in (("trace", ""), ("events/skb/kfree_skb/filter", "protocol == 2048"), ("events/skb/kfree_skb/enable", "1")):
+            with open(TRACING + file, "w") as control:
+                control.write(text)
+        operate()
+        with open(TRACING + "events/skb/kfree_skb/enable", "w") as control:
+            control.write("0")
+        after = asymq_of(messages, "d0")["values"]
+        with open(TRACING + "trace") as file:
+            seen = sum("kfree_skb:" in line for line in file)
+        gone = sum(after[f"queue.{fate}.packets"] - before[f"queue.{fate}.packets"] for fate in accounting.FATES)
+        expect(gone > 0 and seen == gone, f"{what}: {gone} packets gone, {seen} traced")
+        return seen
+
+    def send(count):
+        for number in range(count):
+            try:
+                out.send(cost.frame(2 * number + 1))
+            except OSError:
+                pass
+
+    def aggregate(protocol=253):
+        data = cost.frame(1)
+        data = data[:16] + struct.pack("!H", 3040) + data[18:23] + bytes([protocol]) + data[24:54] + bytes(3000)
+        try:
+            whole.send(struct.pack("=BBHHHH", 1, 1, 54, 1000, 34, 16) + data)
+        except OSError as error:
+            expect(error.errno == errno.ENOBUFS, f"an aggregate: {error}")
+
+    counts = []
+    words("droptail up 8kbit buffer 8p")
+    counts.append(traced("at enqueue", lambda: send(20)))
+    counts.append(traced("at a change", lambda: words("droptail up 8kbit buffer 2p")))
+    counts.append(traced("at a reset", lambda: messages.link("d0", False)))
+    messages.link("d0", True)
+    # The error of a device that was down is told once.
+    whole.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    words("droptail up 1mbit buffer 50p")
+    send(20)
+
+    def at_dequeue():
+        set_parameter("inject", "drops")
+        time.sleep(0.1)
+
+    counts.append(traced("at dequeue", at_dequeue))
+    counts.append(traced("an aggregate that cannot be segmented", aggregate))
+    set_parameter("inject", "filters")
+    counts.append(traced("filtered", lambda: send(1)))
+    run("ip link del d0")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"{counts} packets, each traced"
+
+
+@check
+def connections_are_released():
+    """Lookups of connections, at the egress of a router with NAT and at an IFB, keep none: its namespace exits."""
+    load(True, "selftest=0")
+    run(f"modprobe -d {ROOT} -a nft_chain_nat nft_masq ifb cls_matchall act_mirred")
+    run("ip netns add router; ip link add n1 type veth peer name n0 netns router; ip link set n1 up; ip addr add 10.6.1.2/24 dev n1;"
+        "ip -n router link set n0 up; ip -n router addr add 10.6.1.1/24 dev n0;"
+        "ip netns exec router nft 'add table ip box; add chain ip box post { type nat hook postrouting priority 100; };"
+        " add rule ip box post oifname n0 masquerade'")
+    run("ip -n router link add ifb7 type ifb; ip -n router link set ifb7 up; tc -n router qdisc add dev n0 ingress;"
+        "tc -n router filter add dev n0 ingress matchall action mirred egress redirect dev ifb7;"
+        "tc -n router qdisc add dev ifb7 root asymq cake up 10mbit nat; tc -n router qdisc add dev n0 root asymq cake up 10mbit nat")
+    done = run("ip netns exec router ping -c 20 -i 0.01 -q 10.6.1.2", check=False)
+    if "100% packet loss" in done.stdout or done.returncode:
+        # Without ping: datagrams, and answers that nobody expects.
+        run(f"ip netns exec router {__import__('sys').executable} -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+            "for _ in range(20): s.sendto(b'x', ('10.6.1.2', 9))\"")
+    time.sleep(0.2)
+    counts = []
+    for device in "n0", "ifb7":
+        shown = run(f"tc -n router -s qdisc show dev {device}").stdout
+        counts.append(int(shown.split("Sent ")[1].split()[2]))
+    run("ip netns del router")
+    end = time.monotonic() + 30
+    while os.path.exists("/sys/class/net/n1"):
+        expect(time.monotonic() < end, "the namespace does not exit: connections are held")
+        time.sleep(0.1)
+    expect(min(counts) > 5, f"{counts} packets")
+    return f"{counts} packets looked up; the namespace exits"

@@ -1,0 +1,86 @@
+"""What the checks share: the module, its parameters, the kernel's log, and the list of checks."""
+
+import json
+import os
+import sys
+import time
+
+from traffic import run
+
+FOLDER, ROOT = sys.argv[1:3]
+PARAMETERS = "/sys/module/sch_asymq/parameters/"
+# Beyond this a shaper's timers are the guest's, not the qdisc's.
+LATE = float(os.environ.get("ASYMQ_LATE", "4"))
+QUICK = os.environ.get("ASYMQ_QUICK")
+CHECKS, RESULTS = [], []
+# What the kernel's log has where something is wrong. The first three are what most of a kernel's own checks say.
+REPORTS = "WARNING", "BUG", "Oops", "KASAN", "lockdep", "circular", "ODEBUG", "UBSAN", "INFO: task", "rcu_sched"
+KMEMLEAK = "/sys/kernel/debug/kmemleak"
+
+
+def check(function):
+    CHECKS.append(function)
+    return function
+
+
+class Wrong(Exception):
+    pass
+
+
+def expect(condition, text):
+    if not condition:
+        raise Wrong(text)
+
+
+def module(name, *parameters):
+    run(f"modprobe -d {ROOT} {name} {' '.join(parameters)}")
+
+
+def load(test=True, *parameters):
+    run("tc -n home qdisc del dev h0 root; tc -n path qdisc del dev m0 root; rmmod sch_asymq", check=False)
+    name = "sch_asymq_test.ko" if test else "sch_asymq.ko"
+    return run(f"insmod {FOLDER}/{name} {' '.join(parameters)}", check=False)
+
+
+def log():
+    return run("dmesg").stdout
+
+
+def reported():
+    return [line for line in log().splitlines() if any(sign in line for sign in REPORTS)]
+
+
+def set_parameter(name, value):
+    with open(PARAMETERS + name, "w") as file:
+        file.write(str(value))
+
+
+def parameter(name):
+    with open(PARAMETERS + name) as file:
+        return int(file.read())
+
+
+def asymq(options, space="home", device="h0"):
+    run(f"tc -n {space} qdisc replace dev {device} root asymq {options}")
+
+
+def shown(space="home", device="h0"):
+    """The asymq of a device as `tc -s -j` shows it."""
+    qdiscs = json.loads(run(f"tc -n {space} -s -j qdisc show dev {device}").stdout)
+    return next(qdisc for qdisc in qdiscs if qdisc["kind"] == "asymq")
+
+
+def plain():
+    """No uplink queue, and a downlink of 10 Mbit/s with 50 packets."""
+    run("tc -n home qdisc del dev h0 root", check=False)
+    run("tc -n path qdisc del dev m0 root", check=False)
+    asymq("droptail up 10mbit buffer 50p", "path", "m0")
+
+
+def timed(measure, attempts=3):
+    """What `measure` says, its last value being the lateness."""
+    for _ in range(attempts):
+        *answer, late = measure()
+        if late <= LATE:
+            return answer, late
+    raise Wrong(f"late: a sleeper of 20 ms wakes {late:.1f} ms late at p99: not counted")
