@@ -80,14 +80,10 @@ pub struct Summary {
     /// The flows that last for the run or are listed: uploads, downloads, listed ones, uploads and downloads of QUIC.
     pub flows: Vec<FlowResult>,
     /// Queueing delay of the probe, both directions together, in ms.
-    #[serde(alias = "sparse_ms", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_ms: Option<Percentiles>,
     /// The grade of its 99th percentile.
-    #[serde(
-        default,
-        alias = "sparse_grade",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_grade: Option<Grade>,
     /// Share of the probe's packets that are lost on either way: a later one arrived (simulator).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,14 +126,10 @@ pub struct DirectionReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<f64>,
     /// Probe: queueing delay in this direction, in ms.
-    #[serde(alias = "sparse_ms", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_ms: Option<Percentiles>,
     /// Probe: the grade of its 99th percentile.
-    #[serde(
-        default,
-        alias = "sparse_grade",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_grade: Option<Grade>,
     /// Probe: the share of its packets in this direction that is lost, as a later one arrived (simulator).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -635,22 +627,6 @@ mod tests {
     fn bytes_per_ack_are_zero_without_acks() {
         assert_eq!(DirectionReport::bytes_per_ack(146_000.0, 50), 2920.0);
         assert_eq!(DirectionReport::bytes_per_ack(0.0, 0), 0.0);
-    }
-
-    #[test]
-    fn a_summary_of_format_2_reads_with_its_delays() {
-        let delays = Percentiles {
-            p50: 1.0,
-            p95: 2.0,
-            p99: 3.0,
-        };
-        let mut run = Run::default();
-        run.summary.set_probe(Some(delays));
-        run.summary.up.probe_ms = Some(delays);
-        let text = serde_json::to_string(&run).unwrap();
-        let old = text.replace("\"probe_", "\"sparse_");
-        assert_ne!(old, text);
-        assert_eq!(serde_json::from_str::<Run>(&old).unwrap(), run);
     }
 
     #[test]
