@@ -178,11 +178,11 @@ fn both_sides_of_a_comparison_are_shown_where_it_holds() {
     let page = page(outcome("aq/uplink", CLAIMS), false);
     let words = words(&page);
     assert!(
-        words.contains("AQ 0.902 ± 0.009 > DropTail 0.502 ± 0.009"),
+        words.contains("AQ, download: 0.902 ± 0.009 > 0.502 ± 0.009 at 1mbit"),
         "{words}"
     );
     assert!(
-        words.contains("0.902 ± 0.009 not = 2.000 ± 0.010 accepted"),
+        words.contains("AQ, download: 0.902 ± 0.009 not = 2.000 (± 0.010)"),
         "{words}"
     );
     assert!(

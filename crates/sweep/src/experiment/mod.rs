@@ -176,18 +176,8 @@ pub struct Panel {
     pub y_label: String,
     /// The range of its vertical axis; fitted to the values if absent.
     pub y_range: Option<(f64, f64)>,
-    /// Published values over time, by series.
-    pub paper: BTreeMap<usize, Published>,
-}
-
-/// Published values of a recording.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
-pub enum Published {
-    /// A level that it keeps.
-    Level(f64),
-    /// Values at moments in seconds.
-    Moments(Vec<(f64, f64)>),
+    /// Published levels over time, by series.
+    pub paper: BTreeMap<usize, f64>,
 }
 
 /// The values of a panel.
@@ -216,8 +206,6 @@ pub struct Claim {
     pub because: Option<String>,
     /// The evidence for the reason, which is given only where the runs bear all conditions out.
     pub shown_by: Vec<Evidence>,
-    /// The tolerances that were changed, with their former values and the reason.
-    pub changed: Option<String>,
 }
 
 /// Evidence for the reason of a verdict.

@@ -2,12 +2,11 @@
 
 use super::columns::Columns;
 use super::contents::shown_for;
+use super::markdown::compared;
 use super::verdict::{badge, reason};
 use crate::experiment::Role;
-use crate::expression::{Answer, Expression, Relation};
-use crate::numbers::{number, with_interval};
+use crate::expression::Answer;
 use crate::outcome::Outcome;
-use crate::statistics::Estimate;
 use crate::verdict::{Check, Deciding, Finding, Verdict};
 use horrorshow::{RenderOnce, owned_html};
 
@@ -15,7 +14,6 @@ use horrorshow::{RenderOnce, owned_html};
 pub(super) fn claim(
     outcome: &Outcome,
     finding: &Finding<'_>,
-    extent: Extent,
     columns: &Columns,
 ) -> impl RenderOnce {
     let reason = match finding.verdict {
@@ -23,26 +21,13 @@ pub(super) fn claim(
         _ => reason(finding, columns),
     };
     let second = columns.second(finding);
-    let changed = match extent {
-        Extent::Whole => finding.claim.changed.as_ref(),
-        Extent::Deciding => None,
-    };
-    let shown: Vec<&Check<'_>> = match extent {
-        Extent::Whole => finding.checks.iter().collect(),
-        Extent::Deciding => deciding(finding),
-    };
     owned_html! {
         li(class=format_args!("claim {}", shown_for(finding.verdict))) {
             div(class="says") {
-                @ if extent == Extent::Deciding {
-                    a(class="place", href=format_args!("#{}", outcome.experiment.name)) : outcome.experiment.place();
-                    : " ";
-                }
                 : &finding.claim.says;
                 @ if !reason.is_empty() { span(class="because") : reason; }
-                @ if let Some(changed) = changed { span(class="because") : format_args!("Changed: {changed}"); }
             }
-            div(class="checks") { @ for check in shown { : condition(outcome, check, extent); } }
+            div(class="checks") { @ for check in &finding.checks { : condition(outcome, check); } }
             div(class="badge") {
                 : badge(finding.verdict);
                 @ if let Some(second) = second {
@@ -53,26 +38,7 @@ pub(super) fn claim(
     }
 }
 
-/// The conditions of a claim to show.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
-    /// All, as they are written in the file.
-    Whole,
-    /// Those that decided.
-    Deciding,
-}
-
-/// Up to three conditions that do not hold, else the first two.
-fn deciding<'a>(finding: &'a Finding<'a>) -> Vec<&'a Check<'a>> {
-    let fails = |check: &&Check<'_>| check.answer != Answer::Yes;
-    let failing: Vec<&Check<'_>> = finding.checks.iter().filter(fails).take(3).collect();
-    match failing.is_empty() {
-        true => finding.checks.iter().take(2).collect(),
-        false => failing,
-    }
-}
-
-fn condition(outcome: &Outcome, check: &Check<'_>, extent: Extent) -> impl RenderOnce {
+fn condition(outcome: &Outcome, check: &Check<'_>) -> impl RenderOnce {
     let (sign, class) = match check.answer {
         Answer::Yes => ("✓", "holds"),
         Answer::No => ("✗", "fails"),
@@ -80,56 +46,12 @@ fn condition(outcome: &Outcome, check: &Check<'_>, extent: Extent) -> impl Rende
     };
     owned_html! {
         div(class="check") {
-            @ if extent == Extent::Whole {
-                div { code : check.condition.to_string(); @ if let Some(note) = note(check.role) { span(class="faint") : note; } }
-            }
+            div { code : check.condition.to_string(); @ if let Some(note) = note(check.role) { span(class="faint") : note; } }
             @ if let Some(deciding) = &check.deciding { : strip(class, deciding); }
             div(class="numbers") {
                 span(class=class) : sign; : " ";
-                @ if let Some(deciding) = &check.deciding {
-                    : numbers(outcome, check, deciding);
-                } else {
-                    : "no value";
-                }
+                : compared(outcome, check).unwrap_or_else(|| "no value".to_owned());
             }
-        }
-    }
-}
-
-/// `AQ 0.965 ± 0.027 > DropTail 0.841 ± 0.010 at 10mbit`.
-fn numbers(outcome: &Outcome, check: &Check<'_>, deciding: &Deciding) -> impl RenderOnce {
-    let (found, expected) = (deciding.found, deciding.expected);
-    let condition = check.condition;
-    let left = name(outcome, &condition.subject);
-    let right = condition.object.as_ref().and_then(|o| name(outcome, o));
-    let not = not(check.answer);
-    let relation = match condition.relation {
-        Relation::Above => "> ",
-        Relation::Below => "< ",
-        Relation::Equal => "= ",
-        Relation::Rising => "rising",
-        Relation::Falling => "falling",
-    };
-    let wanted = owned_html! { span(class="wanted") : format_args!("{not}{relation}"); };
-    let within = number(condition.within());
-    let accepted = match condition.relation {
-        Relation::Equal => format!(" ± {within} accepted"),
-        Relation::Above | Relation::Below if condition.within() > 0.0 => {
-            format!(" ({within} short of it accepted)")
-        }
-        _ => String::new(),
-    };
-    let difference = Some(deciding.difference).filter(|_| expected.half_width > 0.0);
-    owned_html! {
-        @ if condition.relation.is_trend() {
-            : value(left, expected); : " to "; : value(None, found); : " "; : wanted;
-        } else {
-            : value(left, found); : " "; : wanted; : value(right, expected);
-            @ if !accepted.is_empty() { span(class="faint") : accepted; }
-        }
-        @ if let Some(at) = &deciding.at { span(class="faint") : format_args!(" at {at}"); }
-        @ if let Some(difference) = difference {
-            span(class="faint") : format_args!(", difference {}", with_interval(difference));
         }
     }
 }
@@ -141,28 +63,6 @@ const fn note(role: Role) -> Option<&'static str> {
         Role::Shape => Some(" (shape)"),
         Role::Precondition => Some(" (only if)"),
     }
-}
-
-/// The words before a relation.
-pub(super) const fn not(answer: Answer) -> &'static str {
-    match answer {
-        Answer::Yes => "",
-        Answer::No => "not ",
-        Answer::Open => "not surely ",
-    }
-}
-
-fn value(name: Option<&str>, estimate: Estimate) -> impl RenderOnce {
-    owned_html! {
-        @ if let Some(name) = name { : name; : " "; }
-        span(class="value") : with_interval(estimate);
-    }
-}
-
-/// The title of the series, if an expression is a measure of one.
-fn name<'a>(outcome: &'a Outcome, expression: &Expression) -> Option<&'a str> {
-    let named = outcome.experiment.resolve(expression.as_name()?).ok()?;
-    Some(&outcome.experiment.series[named.series].title)
 }
 
 /// Both sides on one axis: the accepted range as a band, the left side as a dot and the right side as

@@ -1,7 +1,7 @@
 //! A figure as the paper draws it: simulated curves with the published values.
 
 use super::panel::{Curve, Panel};
-use crate::experiment::{self, Chart, Experiment, Over, PanelOf, Place, Published};
+use crate::experiment::{self, Chart, Experiment, Over, PanelOf, Place};
 use crate::expression::Expression;
 use crate::numbers::{number, short};
 use crate::outcome::Outcome;
@@ -218,18 +218,11 @@ impl<'a> Figure<'a> {
             filled: self.by_series(),
             points: Vec::new(),
             marks: Vec::new(),
-            level: None,
+            level: panel.paper.get(&series).copied(),
         };
         match &panel.of {
             PanelOf::Measure(measure) => self.over_sweep(&mut curve, series, *measure),
             PanelOf::Recording(expression) => curve.points = self.over_time(series, expression),
-        }
-        match panel.paper.get(&series) {
-            Some(Published::Level(value)) => curve.level = Some(*value),
-            Some(Published::Moments(moments)) => {
-                curve.marks.extend(moments);
-            }
-            None => {}
         }
         curve
     }

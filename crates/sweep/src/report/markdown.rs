@@ -8,7 +8,6 @@ use crate::experiment::{Experiment, Measure};
 use crate::expression::{Answer, Condition, Relation};
 use crate::numbers::{number, with_interval};
 use crate::outcome::Outcome;
-use crate::report::check::not;
 use crate::verdict::{Check, Finding, Verdict};
 use std::fmt::Write as _;
 
@@ -167,34 +166,37 @@ fn found(outcome: &Outcome, finding: &Finding<'_>) -> String {
     let check = such(Answer::No)
         .or(such(Answer::Open))
         .or(such(Answer::Yes));
-    let sides = |check: &Check<'_>| {
-        let deciding = check.deciding.as_ref()?;
-        let (found, expected) = (
-            with_interval(deciding.found),
-            with_interval(deciding.expected),
-        );
-        let (not, within) = (not(check.answer), check.condition.within());
-        let compared = |relation, sign| match within > 0.0 {
-            true => format!(
-                "{found} {not}{relation} {expected} ({sign} {})",
-                number(within)
-            ),
-            false => format!("{found} {not}{relation} {expected}"),
-        };
-        let sides = match check.condition.relation {
-            Relation::Above => compared(">", '−'),
-            Relation::Below => compared("<", '+'),
-            Relation::Equal => compared("=", '±'),
-            Relation::Rising => format!("{expected} to {found}: {not}rising"),
-            Relation::Falling => format!("{expected} to {found}: {not}falling"),
-        };
-        let subject = subject(&outcome.experiment, check.condition);
-        Some(match &deciding.at {
-            Some(at) => format!("{subject}: {sides} at {at}"),
-            None => format!("{subject}: {sides}"),
-        })
+    check
+        .and_then(|check| compared(outcome, check))
+        .unwrap_or_default()
+        .replace('|', "\\|")
+}
+
+/// `AQ, download: 0.965 ± 0.027 > 0.841 ± 0.010 at 10mbit`; `None` if the condition has no value.
+pub(super) fn compared(outcome: &Outcome, check: &Check<'_>) -> Option<String> {
+    let deciding = check.deciding.as_ref()?;
+    let found = with_interval(deciding.found);
+    let expected = with_interval(deciding.expected);
+    let not = match check.answer {
+        Answer::Yes => "",
+        Answer::No => "not ",
+        Answer::Open => "not surely ",
     };
-    check.and_then(sides).unwrap_or_default()
+    let within = check.condition.within();
+    let within = |sign| match within > 0.0 {
+        true => format!(" ({sign} {})", number(within)),
+        false => String::new(),
+    };
+    let sides = match check.condition.relation {
+        Relation::Above => format!("{found} {not}> {expected}{}", within('−')),
+        Relation::Below => format!("{found} {not}< {expected}{}", within('+')),
+        Relation::Equal => format!("{found} {not}= {expected}{}", within('±')),
+        Relation::Rising => format!("{expected} to {found}: {not}rising"),
+        Relation::Falling => format!("{expected} to {found}: {not}falling"),
+    };
+    let at = deciding.at.as_ref().map(|at| format!(" at {at}"));
+    let subject = subject(&outcome.experiment, check.condition);
+    Some(format!("{subject}: {sides}{}", at.unwrap_or_default()))
 }
 
 /// The left side of a condition: series and measure with its unit, or the expression as it is written.
@@ -207,7 +209,7 @@ fn subject(experiment: &Experiment, condition: &Condition) -> String {
                 &experiment.series[named.series].title,
                 experiment.measures[named.measure].label(),
             );
-            format!("{series}, {measure}").replace('|', "\\|")
+            format!("{series}, {measure}")
         }
         None => {
             let text = condition.to_string();

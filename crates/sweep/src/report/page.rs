@@ -1,7 +1,5 @@
 //! The report as HTML.
 
-use super::Group;
-use super::check::{Extent, claim};
 use super::columns::Columns;
 use super::contents::{Found, contents, filter, filter_rules, groups, of_paper};
 use super::section::section;
@@ -76,7 +74,6 @@ pub fn page(outcomes: &[Outcome], origin: &Origin, files: &[String]) -> anyhow::
                     : data(files);
                     @ if !own {
                         : contents(&findings, &groups);
-                        : overview(&findings, &groups, columns);
                     }
                     @ for section in sections { : section; }
                 }
@@ -139,25 +136,6 @@ fn data(files: &[String]) -> impl RenderOnce {
                 @ for (index, file) in files.iter().enumerate() {
                     @ if index > 0 { : ", "; }
                     a(href=file) : file;
-                }
-            }
-        }
-    }
-}
-
-/// Every claim with the values that decided about it.
-fn overview(findings: &[Found<'_>], groups: &[Group], columns: &Columns) -> impl RenderOnce {
-    owned_html! {
-        section(aria-label="All claims") {
-            h2(id="claims") : "All claims";
-            @ for (paper, name, _) in groups {
-                div(class="group") {
-                    h3 { : name; : " "; a(class="up", href="#contents") : "Contents"; }
-                    ul(class="claims") {
-                        @ for (outcome, findings) in of_paper(findings, paper) {
-                            @ for finding in findings { : claim(outcome, finding, Extent::Deciding, columns); }
-                        }
-                    }
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! The section of an experiment: quotation, figures, numbers, claims and settings.
 
-use super::check::{Extent, claim};
+use super::check::claim;
 use super::columns::Columns;
 use super::{figure, table};
 use crate::outcome::{Outcome, Runs};
@@ -48,7 +48,7 @@ pub(super) fn section(
             }
             @ if !findings.is_empty() {
                 ul(class="claims") {
-                    @ for finding in findings { : claim(outcome, finding, Extent::Whole, columns); }
+                    @ for finding in findings { : claim(outcome, finding, columns); }
                 }
             }
             @ if !assumptions.is_empty() {

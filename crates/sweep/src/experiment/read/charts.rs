@@ -2,7 +2,7 @@
 
 use super::file::{ChartEntry, File, PanelEntry, PerPanel};
 use super::reader::{Read, Reader};
-use crate::experiment::{Chart, Experiment, Panel, PanelOf, Published};
+use crate::experiment::{Chart, Experiment, Panel, PanelOf};
 use crate::store::Recording;
 use std::collections::BTreeMap;
 use toml::Spanned;
@@ -59,12 +59,12 @@ impl Reader<'_> {
             let levels = experiment.series.iter().enumerate();
             paper.extend(levels.filter_map(|(index, series)| {
                 let level = series.cells[0].paper[measure]?;
-                Some((index, Published::Level(level)))
+                Some((index, level))
             }));
         }
         for (id, published) in &entry.paper {
             let series = self.look_up(id, |id| experiment.index_of_series(id))?;
-            paper.insert(series, published.clone());
+            paper.insert(series, *published);
         }
         Ok(Panel {
             title: entry.title.clone(),

@@ -62,7 +62,6 @@ impl Reader<'_> {
             only_if: conditions(&entry.only_if)?,
             because: entry.because.as_ref().map(|text| text.get_ref().clone()),
             shown_by: entry.shown_by.iter().map(evidence).collect::<Read<_>>()?,
-            changed: entry.changed.clone(),
         };
         if claim.holds.is_empty() && claim.shape.is_empty() {
             let message = "no conditions; write holds = [\"series:measure = 1 within 0.1\"]";

@@ -1,6 +1,6 @@
 //! An experiment file as TOML has it, before anything is checked.
 
-use crate::experiment::{Over, Published};
+use crate::experiment::Over;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Spanned;
@@ -129,7 +129,7 @@ pub(super) struct PanelEntry {
     #[serde(default)]
     pub(super) measure: Option<Spanned<String>>,
     #[serde(default)]
-    pub(super) paper: BTreeMap<Spanned<String>, Published>,
+    pub(super) paper: BTreeMap<Spanned<String>, f64>,
 }
 
 #[derive(Deserialize)]
@@ -147,6 +147,4 @@ pub(super) struct ClaimEntry {
     pub(super) because: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) shown_by: Vec<Spanned<String>>,
-    #[serde(default)]
-    pub(super) changed: Option<String>,
 }
