@@ -1,4 +1,5 @@
-//! The dashboard and the alerts in `packaging/` ask for metrics and labels that the gateway serves.
+//! The dashboard and the alerts in `packaging/` use metrics and labels that the gateway serves, and
+//! `docs/reference/metrics.md` lists them: `ASYMQ_DOCS=write cargo test -p asymq-gateway --test packaging`.
 
 use asymq_gateway::{Snapshot, exposition};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,15 +13,24 @@ const RULES: &str = "prometheus/asymq.rules.yml";
 /// Labels with their values, by metric.
 type Served = BTreeMap<String, BTreeSet<(String, String)>>;
 
-fn served() -> Served {
+fn page() -> String {
     let mut snapshot = Snapshot::default();
     snapshot.up.control.insert("data_share", 0.5);
-    snapshot.up.control.insert("unfiltered_marks", 7.0);
+    for name in [
+        "unfiltered_losses",
+        "unfiltered_marks",
+        "unfiltered_stretch",
+        "unfiltered_options",
+        "unfiltered_other",
+    ] {
+        snapshot.up.control.insert(name, 7.0);
+    }
+    exposition(&snapshot)
+}
+
+fn served() -> Served {
     let mut served = Served::new();
-    for line in exposition(&snapshot)
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-    {
+    for line in page().lines().filter(|line| !line.starts_with('#')) {
         let name = line.split(['{', ' ']).next().unwrap();
         let labels = line.split(['{', '}']).nth(1).filter(|_| line.contains('{'));
         served
@@ -83,6 +93,51 @@ fn the_dashboard_shows_every_metric() {
         let bytes = name == "asymq_backlog_bytes";
         assert!(bytes || text.contains(name.as_str()), "{name}");
     }
+}
+
+/// The reference page of all metrics, with the help texts of the exposition.
+fn reference() -> String {
+    let (page, served) = (page(), served());
+    let mut text = String::from(
+        "# Metrics\n\n\
+         `asymq gateway --metrics ADDR:PORT` serves these at `/metrics`, in Prometheus' text format and in base units. This \
+         page is generated from the code.\n\n\
+         | name | type | labels | meaning |\n| --- | --- | --- | --- |\n",
+    );
+    for head in page.split("# HELP ").skip(1) {
+        let (name, rest) = head.split_once(' ').unwrap();
+        let (help, rest) = rest.split_once('\n').unwrap();
+        let kind = rest.lines().next().unwrap().rsplit(' ').next().unwrap();
+        let mut labels = BTreeMap::<&str, Vec<&str>>::new();
+        for (label, value) in served.get(name).into_iter().flatten() {
+            labels.entry(label).or_default().push(value);
+        }
+        let labels = labels.iter().map(|(label, values)| match *label {
+            "name" => "`name`: the variable".into(),
+            label => format!("`{label}`: {}", values.join(", ")),
+        });
+        let labels: Vec<String> = labels.collect();
+        text += &format!("| `{name}` | {kind} | {} | {help} |\n", labels.join("; "));
+    }
+    text += "\n`packaging/grafana/asymq.json` is a Grafana dashboard of all of them, \
+             `packaging/prometheus/asymq.rules.yml` has alerts.\n";
+    text
+}
+
+#[test]
+fn the_reference_page_lists_every_metric() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/metrics.md"
+    );
+    if std::env::var("ASYMQ_DOCS").is_ok_and(|value| value == "write") {
+        fs::write(path, reference()).unwrap();
+    }
+    let page = fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        page == reference(),
+        "ASYMQ_DOCS=write writes docs/reference/metrics.md"
+    );
 }
 
 #[test]

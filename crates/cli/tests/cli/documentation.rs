@@ -3,6 +3,7 @@
 use crate::answer;
 use asymq_core::catalog::Standard;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -107,6 +108,99 @@ fn every_command_of_readme_and_docs_has_words_and_flags_that_exist() {
     }
     assert!(count > 60, "{count}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A flag, its value and its help as a row of a table.
+fn row(arg: &clap::Arg) -> String {
+    let short = arg.get_short().map(|short| format!("-{short}"));
+    let long = arg.get_long().map(|long| format!("--{long}"));
+    let names: Vec<String> = [short, long].into_iter().flatten().collect();
+    let takes_value = arg.get_action().takes_values();
+    let values = arg.get_value_names().unwrap_or_default().join(" ");
+    let name = match names.join(", ") {
+        name if name.is_empty() => values,
+        name if takes_value => format!("{name} {values}"),
+        name => name,
+    };
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let defaults = arg.get_default_values().iter();
+    let defaults: Vec<_> = defaults.map(|value| value.to_string_lossy()).collect();
+    let default = match defaults.is_empty() || !takes_value {
+        true => String::new(),
+        false => format!(" [default: {}]", defaults.join(" ")),
+    };
+    let [name, help] =
+        [name, help + &default].map(|cell| cell.replace('\n', " ").replace('|', "\\|"));
+    format!("| `{name}` | {help} |\n")
+}
+
+/// Adds the flags of a command and of its subcommands; `listed` has the rows of earlier commands.
+fn add_flags(
+    command: &clap::Command,
+    path: &str,
+    listed: &mut BTreeMap<String, String>,
+    page: &mut String,
+) {
+    let (mut groups, mut shared) = (Vec::<(&str, String)>::new(), BTreeSet::new());
+    for arg in command.get_arguments() {
+        if arg.is_hide_set() || arg.get_id().as_str().starts_with("help") {
+            continue;
+        }
+        let row = row(arg);
+        if let Some(owner) = listed.get(&row) {
+            shared.insert(format!("`{owner}`"));
+        } else {
+            let heading = arg.get_help_heading().unwrap_or("Options");
+            match groups.iter_mut().find(|(name, _)| *name == heading) {
+                Some((_, rows)) => *rows += &row,
+                None => groups.push((heading, row.clone())),
+            }
+            listed.insert(row, path.to_owned());
+        }
+    }
+    let about = command
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    *page += &format!("\n## `{path}`\n\n{about}.\n");
+    if !shared.is_empty() {
+        let shared: Vec<String> = shared.into_iter().collect();
+        *page += &format!("\nIt shares flags with {}.\n", shared.join(", "));
+    }
+    for (heading, rows) in groups {
+        *page += &format!("\n| {heading} | meaning |\n| --- | --- |\n{rows}");
+    }
+    for command in command.get_subcommands() {
+        add_flags(
+            command,
+            &format!("{path} {}", command.get_name()),
+            listed,
+            page,
+        );
+    }
+}
+
+#[test]
+fn the_reference_page_lists_every_flag() {
+    let mut page = String::from(
+        "# Flags\n\nGenerated from the code: `ASYMQ_DOCS=write cargo test -p asymq --test cli documentation` writes \
+         this page. A flag is listed under the first command that has it. Files take the same names without the dashes.\n",
+    );
+    add_flags(
+        &asymq_cli::command(&Standard),
+        "asymq",
+        &mut BTreeMap::new(),
+        &mut page,
+    );
+    let path = root().join("docs/reference/flags.md");
+    if std::env::var("ASYMQ_DOCS").is_ok_and(|value| value == "write") {
+        fs::write(&path, &page).unwrap();
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == page,
+        "ASYMQ_DOCS=write writes docs/reference/flags.md"
+    );
 }
 
 #[test]
