@@ -100,7 +100,7 @@ fn reference() -> String {
     let (page, served) = (page(), served());
     let mut text = String::from(
         "# Metrics\n\n\
-         `asymq gateway --metrics ADDR:PORT` serves these at `/metrics`, in Prometheus' text format and in base units. This \
+         `asymq gateway --metrics 127.0.0.1:9800` serves these at `/metrics`, in Prometheus' text format and in base units. This \
          page is generated from the code.\n\n\
          | name | type | labels | meaning |\n| --- | --- | --- | --- |\n",
     );

@@ -34,7 +34,7 @@ pub(crate) struct GatewayArgs {
 pub(crate) enum GatewayCommand {
     /// Change a running gateway without losing a packet. Other settings stay.
     #[command(
-        after_help = "Example: asymq gateway set --control /run/asymq.sock --qdisc wrr --data-share 0.7"
+        after_help = "Example: asymq gateway set --control /run/asymq/control --qdisc wrr --data-share 0.7"
     )]
     Set(Box<SetArgs>),
     /// Compare other settings on a running gateway: a randomised trial on live traffic.
