@@ -1,6 +1,6 @@
 //! Serves many clients of a socket on one thread, with limits on their number, time and request size.
 
-use crate::sys::{Interest, wait_ready, whole};
+use crate::sys::{Interest, to_core, wait_ready};
 use socket2::Socket;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -103,7 +103,7 @@ impl Clients {
         let wake = deadlines.chain(self.accept_at).min();
         let ready = wait_ready(
             &fds,
-            wake.map(|at| whole(at.saturating_duration_since(now))),
+            wake.map(|at| to_core(at.saturating_duration_since(now))),
         )?;
 
         let (of_others, of_clients) = ready.split_at(N);

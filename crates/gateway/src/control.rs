@@ -10,7 +10,7 @@ use crate::error::GatewayError;
 use crate::log;
 use crate::snapshot::{Shared, Snapshot};
 use crate::stop::Waker;
-use crate::sys::{poll, yield_to_forwarding};
+use crate::sys::{lower_priority, poll};
 use asymq_core::hold::Handover;
 use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
@@ -94,7 +94,7 @@ impl Control {
         quit: &Waker,
         changed: &dyn Fn(&LinkConfig),
     ) {
-        yield_to_forwarding();
+        lower_priority();
         let Self {
             mut socket,
             hangup,

@@ -17,7 +17,7 @@ use crate::port::PortErrorKind;
 use crate::restore::restore;
 use crate::snapshot::{Observer, Ports, Shared, Snapshot};
 use crate::stop::{DRAIN, Stop};
-use crate::sys::{poll, precise_timers, prefer_this_thread};
+use crate::sys::{poll, precise_timers, raise_priority};
 use asymq_core::Direction;
 use asymq_core::Header;
 use asymq_core::catalog::Build;
@@ -32,9 +32,9 @@ use std::path::Path;
 /// Frames that one direction receives or sends before the other's turn.
 const BATCH: usize = 64;
 /// Default interval of snapshots.
-const REPORT: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum time between wake-ups: a wake-up costs as much as several frames.
-const REST: Duration = Duration::from_micros(100);
+const MIN_WAKE_INTERVAL: Duration = Duration::from_micros(100);
 
 /// Configuration of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl Gateway {
             forwarder: Forwarder::new(link, key),
             changes: Changes::new(catalog).map_err(GatewayError::during("making a pipe"))?,
             shared: Shared::default(),
-            report_interval: REPORT,
+            report_interval: REPORT_INTERVAL,
             log: Box::new(log::line),
             notify: Notify::default(),
         })
@@ -202,7 +202,7 @@ impl Gateway {
     /// A discipline panics.
     pub fn run(&mut self, stop: &Stop) -> Result<(), GatewayError> {
         precise_timers();
-        prefer_this_thread();
+        raise_priority();
         let answer = panic::catch_unwind(AssertUnwindSafe(|| self.forward(stop)));
         self.changes.close();
         self.shared.end();
@@ -265,7 +265,11 @@ impl Gateway {
                 }
             }
             // More frames are waiting after a full batch.
-            rest_until = if most < BATCH { now + REST } else { now };
+            rest_until = if most < BATCH {
+                now + MIN_WAKE_INTERVAL
+            } else {
+                now
+            };
         }
         self.report(clock(), &mut observer);
         let left = Direction::ALL.map(|direction| self.forwarder.backlog(direction).packets);
@@ -301,7 +305,7 @@ impl Gateway {
 
     fn wake_at(&self, now: Instant, due: [Option<Instant>; 2], report_at: Instant) -> Instant {
         let waits = self.links.iter().any(Link::is_waiting);
-        let room_at = waits.then(|| now + REST);
+        let room_at = waits.then(|| now + MIN_WAKE_INTERVAL);
         let times = due.into_iter().chain([room_at, self.notify.beat_at()]);
         let retries = self.links.iter().map(Link::retry_at);
         times.chain(retries).flatten().fold(report_at, Instant::min)

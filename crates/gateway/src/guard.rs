@@ -6,7 +6,7 @@ use crate::error::GatewayError;
 use crate::log;
 use crate::net::{Feature, set_feature};
 use crate::stop::{DRAIN, Stop, Waker};
-use crate::sys::{end_process_in, poll, take_no_signals_for_writes, whole};
+use crate::sys::{abort_after, ignore_write_signals, poll, to_core};
 use std::os::fd::AsFd;
 use std::panic;
 use std::process;
@@ -37,7 +37,7 @@ impl Guard {
     /// Starts the guard. To be called before the gateway is opened.
     pub fn install(stop: &Stop) -> Result<Self, GatewayError> {
         let system = GatewayError::during;
-        take_no_signals_for_writes();
+        ignore_write_signals();
         let waker = || Waker::new().map_err(system("making a pipe"));
         let (asked, broken, ended) = (waker()?, waker()?, waker()?);
         asked
@@ -56,7 +56,7 @@ impl Guard {
         panic::set_hook(Box::new(move |info| {
             broken.wake();
             flag.store(true, Ordering::Relaxed);
-            log::last_words(&format!("internal error, gateway ends: {info}"));
+            log::write_now(&format!("internal error, gateway ends: {info}"));
             // The second request skips draining the queue.
             stop.request();
             stop.request();
@@ -95,7 +95,7 @@ fn watch([asked, broken, ended]: &[Waker; 3], disabled_offloads: &Mutex<Disabled
             break;
         }
         let fds = [asked, broken, ended].map(|waker| Some(waker.as_fd()));
-        let Ok([asks, breaks, ends]) = poll(fds, left.map(whole)) else {
+        let Ok([is_asked, is_broken, is_ended]) = poll(fds, left.map(to_core)) else {
             // Out of memory: forwarding may continue.
             thread::sleep(AT_ONCE);
             continue;
@@ -104,19 +104,19 @@ fn watch([asked, broken, ended]: &[Waker; 3], disabled_offloads: &Mutex<Disabled
             let at = Instant::now() + time;
             deadline = Some(deadline.map_or(at, |already| already.min(at)));
         };
-        if asks {
+        if is_asked {
             requests += asked.take();
             within(match requests {
                 1 => Duration::from(DRAIN) + GRACE,
                 _ => AT_ONCE,
             });
         }
-        if breaks {
+        if is_broken {
             broken.take();
             panicked = true;
             within(AT_ONCE);
         }
-        if ends {
+        if is_ended {
             ended.take();
             // The time limit so far was kept.
             if !panicked {
@@ -125,8 +125,8 @@ fn watch([asked, broken, ended]: &[Waker; 3], disabled_offloads: &Mutex<Disabled
         }
     }
     // A stuck kernel may block the calls below.
-    end_process_in(1);
-    log::last_words("did not stop in time; aborted");
+    abort_after(1);
+    log::write_now("did not stop in time; aborted");
     for (interface, offload) in lock(disabled_offloads).iter() {
         // The interface may be gone.
         let _ = set_feature(interface, *offload, true);

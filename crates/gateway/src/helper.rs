@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Time limit for helpers when the gateway ends.
-const PATIENCE: Duration = Duration::from_millis(500);
+const END_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Helper threads of one gateway, asked to quit when dropped.
 pub(crate) struct Helpers {
@@ -53,7 +53,7 @@ impl Helpers {
     /// Returns the threads that ended in time.
     fn quit(&mut self) -> Vec<JoinHandle<()>> {
         self.quit.wake();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + END_TIMEOUT;
         let threads = std::mem::take(&mut self.threads);
         while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
             thread::sleep(Duration::from_millis(1));

@@ -149,14 +149,14 @@ impl InterfaceHold {
     }
 
     /// True if every setting was changed back: the index belongs to another interface now.
-    pub(crate) fn is_undone(&self, link: &LinkInfo) -> bool {
-        let is_undone =
+    pub(crate) fn is_other_interface(&self, link: &LinkInfo) -> bool {
+        let is_other_interface =
             |setting: Setting| setting.read(link).is_ok_and(|now| now != setting.held());
         let mut silent = self
             .changed()
             .filter(|setting| *setting != Setting::Up)
             .peekable();
-        silent.peek().is_some() && silent.all(is_undone)
+        silent.peek().is_some() && silent.all(is_other_interface)
     }
 
     /// Drops a hold whose interface is gone, without restoring.

@@ -183,7 +183,7 @@ impl Link {
         };
         let is_other = |link: &LinkInfo| {
             let hold = self.hold.as_ref();
-            hold.is_some_and(|hold| hold.is_undone(link))
+            hold.is_some_and(|hold| hold.is_other_interface(link))
         };
         let (found, is_new) = match held {
             Some(link) if !is_other(&link) => (link, false),

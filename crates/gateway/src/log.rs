@@ -1,6 +1,6 @@
 //! Log lines for standard error or for the live table. A blocked reader loses lines and delays nothing.
 
-use crate::sys::yield_to_forwarding;
+use crate::sys::lower_priority;
 use crate::writer::LineWriter;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
@@ -69,7 +69,7 @@ pub(crate) fn flush(patience: Duration) {
 }
 
 /// Writes a line from the calling thread, if standard error does not block.
-pub(crate) fn last_words(text: &str) {
+pub(crate) fn write_now(text: &str) {
     if let Ok(mut stderr) = LineWriter::stderr()
         && stderr.is_ready()
     {
@@ -96,7 +96,7 @@ fn lock() -> MutexGuard<'static, Log> {
 }
 
 fn write() {
-    yield_to_forwarding();
+    lower_priority();
     let mut stderr = LineWriter::stderr();
     loop {
         let idle = |log: &mut Log| log.in_table || log.lines.is_empty();

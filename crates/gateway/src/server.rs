@@ -6,7 +6,7 @@ use crate::exposition::exposition;
 use crate::http::{MAX_HEAD, Page, respond};
 use crate::snapshot::Shared;
 use crate::stop::Waker;
-use crate::sys::yield_to_forwarding;
+use crate::sys::lower_priority;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
 use std::time::Duration;
@@ -41,7 +41,7 @@ impl Server {
         private: bool,
         mut page: impl FnMut(&str) -> Option<Page>,
     ) {
-        yield_to_forwarding();
+        lower_priority();
         let mut answer =
             |request: &[u8], arrived| respond(request, arrived, known, private, &mut page);
         while let Ok([false]) = self.clients.turn([quit.as_fd()], &mut answer) {}

@@ -177,7 +177,7 @@ impl Observer {
             let capacity = forwarder.config().capacity(direction);
             let [ack, data_class, other_class] = TrafficClass::ALL.map(|class| ClassSnapshot {
                 rate: rate(recent[this][class as usize].bytes),
-                ..of_class(forwarder, direction, class)
+                ..class_snapshot(forwarder, direction, class)
             });
             DirectionSnapshot {
                 capacity: capacity.map_or(0, Rate::bits_per_sec),
@@ -210,7 +210,11 @@ impl Observer {
 }
 
 /// Counters of a class, and its sojourn times since the last call.
-fn of_class(forwarder: &mut Forwarder, direction: Direction, class: TrafficClass) -> ClassSnapshot {
+fn class_snapshot(
+    forwarder: &mut Forwarder,
+    direction: Direction,
+    class: TrafficClass,
+) -> ClassSnapshot {
     let sojourn = forwarder.state(direction).take_sojourns(class);
     let round_trip = match direction {
         Direction::Up => forwarder.passive().take_round_trips(class),

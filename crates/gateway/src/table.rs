@@ -27,7 +27,7 @@ pub fn table(title: &str, snapshot: &Snapshot) -> String {
     for (name, direction) in directions {
         for (class, of) in direction.classes() {
             // ACKs and data of the uplink always have a line.
-            if holds(of) || name == "up" && class != TrafficClass::Other {
+            if is_active(of) || name == "up" && class != TrafficClass::Other {
                 line(&format!("{name} {}", class.name()), queue(of));
             }
         }
@@ -36,25 +36,25 @@ pub fn table(title: &str, snapshot: &Snapshot) -> String {
     for (name, direction) in directions {
         for counts in [losses_of_queue(direction), regeneration(direction)] {
             if !counts.is_empty() {
-                text += &folded(&format!("{name}:"), counts.split_inclusive(", "));
+                text += &wrap(&format!("{name}:"), counts.split_inclusive(", "));
             }
         }
     }
     for (name, direction) in directions {
         let control = direction.control.iter();
         let control: Vec<String> = control
-            .map(|(name, value)| format!("{name} {}", significant(*value)))
+            .map(|(name, value)| format!("{name} {}", round(*value)))
             .collect();
         if !control.is_empty() {
             let control = control.iter().map(|pair| format!("{pair}  "));
-            text += &folded(&format!("{name}:"), control);
+            text += &wrap(&format!("{name}:"), control);
         }
     }
     for (port, losses) in [("lan", snapshot.losses.lan), ("wan", snapshot.losses.wan)] {
-        let lost = listed(losses.by_name());
+        let lost = join_counts(losses.by_name());
         if !lost.is_empty() {
             let lost = lost.replace('_', " ");
-            text += &folded(&format!("lost at {port}:"), lost.split_inclusive(", "));
+            text += &wrap(&format!("lost at {port}:"), lost.split_inclusive(", "));
         }
     }
     let sending = snapshot.sending;
@@ -68,7 +68,7 @@ pub fn table(title: &str, snapshot: &Snapshot) -> String {
 }
 
 /// Wraps `parts` after `head` at 80 characters: terminals that wrap themselves would scroll.
-fn folded(head: &str, parts: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+fn wrap(head: &str, parts: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let (mut text, mut line) = (String::new(), format!("{head} "));
     for part in parts {
         let part = part.as_ref();
@@ -82,7 +82,7 @@ fn folded(head: &str, parts: impl IntoIterator<Item = impl AsRef<str>>) -> Strin
 }
 
 /// True if the queue of a class has something to show.
-fn holds(class: &ClassSnapshot) -> bool {
+fn is_active(class: &ClassSnapshot) -> bool {
     let counts = u64::from(class.backlog_packets) + class.dropped + class.filtered + class.marked;
     counts > 0 || class.sojourn_p99_ms > 0.0
 }
@@ -105,8 +105,8 @@ fn queue(class: &ClassSnapshot) -> [String; 5] {
     [
         Limit::Packets(class.backlog_packets).to_string(),
         scaled(class.backlog_bytes as f64, ["B", "kB", "MB"]),
-        format!("{} ms", significant(class.sojourn_p50_ms)),
-        format!("{} ms", significant(class.sojourn_p99_ms)),
+        format!("{} ms", round(class.sojourn_p50_ms)),
+        format!("{} ms", round(class.sojourn_p99_ms)),
         class.dropped.to_string(),
     ]
 }
@@ -121,7 +121,7 @@ fn losses_of_queue(direction: &DirectionSnapshot) -> String {
         (reason.name(), counts.sum())
     });
     let marked = classes.iter().map(|(_, class)| class.marked).sum();
-    listed(reasons.chain([("marked", marked)]))
+    join_counts(reasons.chain([("marked", marked)]))
 }
 
 fn regeneration(direction: &DirectionSnapshot) -> String {
@@ -131,12 +131,12 @@ fn regeneration(direction: &DirectionSnapshot) -> String {
     format!(
         "{} regenerated, {} B of data per ACK",
         direction.regenerated,
-        significant(direction.data_bytes_per_ack)
+        round(direction.data_bytes_per_ack)
     )
 }
 
 /// Joins the counts that are not zero.
-fn listed(counts: impl IntoIterator<Item = (&'static str, u64)>) -> String {
+fn join_counts(counts: impl IntoIterator<Item = (&'static str, u64)>) -> String {
     let counts = counts.into_iter().filter(|(_, count)| *count > 0);
     let counts: Vec<String> = counts
         .map(|(name, count)| format!("{count} {name}"))
@@ -154,11 +154,11 @@ fn scaled(value: f64, units: [&str; 3]) -> String {
         v if v < 1e6 => (v / 1e3, units[1]),
         v => (v / 1e6, units[2]),
     };
-    format!("{} {unit}", significant(value))
+    format!("{} {unit}", round(value))
 }
 
-/// Rounds to three significant digits.
-fn significant(value: f64) -> String {
+/// Rounds to three round digits.
+fn round(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),
         v if v < 10.0 && v.fract() != 0.0 => format!("{value:.2}"),

@@ -10,8 +10,8 @@ pub(crate) mod xdp;
 pub(crate) use batch::SendBatch;
 pub(crate) use interface::{enter_netns, ethtool, unshare_netns};
 pub(crate) use poll::{
-    Interest, end_process_in, prefer_this_thread, take_no_signals_for_writes, wait_ready, whole,
-    yield_to_forwarding,
+    Interest, abort_after, ignore_write_signals, lower_priority, raise_priority, to_core,
+    wait_ready,
 };
 pub use poll::{poll, precise_timers};
 pub(crate) use ring::{Received, RxRing};

@@ -61,7 +61,7 @@ fn wait(waits: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()>
     }
 }
 
-pub(crate) fn whole(span: std::time::Duration) -> Duration {
+pub(crate) fn to_core(span: std::time::Duration) -> Duration {
     Duration::from_nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
 }
 
@@ -72,12 +72,12 @@ pub fn precise_timers() {
 }
 
 /// Raises the calling thread's priority.
-pub(crate) fn prefer_this_thread() {
+pub(crate) fn raise_priority() {
     set_niceness(-20);
 }
 
 /// Lowers the calling thread's priority below the forwarding loop's.
-pub(crate) fn yield_to_forwarding() {
+pub(crate) fn lower_priority() {
     set_niceness(5);
 }
 
@@ -87,7 +87,7 @@ fn set_niceness(niceness: libc::c_int) {
 }
 
 /// Ends the process after some seconds (SIGALRM).
-pub(crate) fn end_process_in(seconds: u32) {
+pub(crate) fn abort_after(seconds: u32) {
     // SAFETY: no pointers; the default action of SIGALRM ends the process, and nothing here handles it.
     unsafe {
         libc::signal(libc::SIGALRM, libc::SIG_DFL);
@@ -97,7 +97,7 @@ pub(crate) fn end_process_in(seconds: u32) {
 
 /// Ignores signals of failing writes, which then return errors: SIGXFSZ at the file size limit, SIGTTOU of a
 /// background job (`stty tostop`).
-pub(crate) fn take_no_signals_for_writes() {
+pub(crate) fn ignore_write_signals() {
     for signal in [libc::SIGXFSZ, libc::SIGTTOU] {
         // SAFETY: no pointers; to ignore a signal runs nothing.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
