@@ -24,7 +24,7 @@ pub(crate) struct RxRing {
 pub(crate) struct Received<'a> {
     /// `virtio_net_hdr` and frame, as far as they fit into the slot.
     pub(crate) bytes: &'a mut [u8],
-    /// Longer than a slot; the to_core frame is in the socket's queue.
+    /// Longer than a slot; the whole frame is in the socket's queue.
     pub(crate) queued: bool,
     /// Longer than a slot, and lost.
     pub(crate) truncated: bool,

@@ -5,7 +5,7 @@ use socket2::{Domain, SockAddr, SockAddrStorage, Socket, Type};
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-/// A non-blocking raw socket for to_core frames of one interface.
+/// A non-blocking raw socket for whole frames of one interface.
 #[derive(Debug)]
 pub(crate) struct PacketSocket(Socket);
 
