@@ -23,14 +23,14 @@ async function ask() {
     $('error').hidden = true;
     setTimeout(ask, 1000);
   } catch (error) {
-    $('error').textContent = `No answer (${error.message}); asking again every ${RETRY / 1000} s.`;
+    $('error').textContent = `No answer (${error.message}); next attempt in ${RETRY / 1000} s.`;
     $('error').hidden = false;
     setTimeout(ask, RETRY);
   }
 }
 
 function take(answer) {
-  // Another gateway, which counts from the start.
+  // Another gateway counts from zero.
   if (answer.id !== past.id) {
     if (past.next > 0 && past.id !== null) { past = { rows: [], next: 0, id: answer.id }; return; }
     past.id = answer.id;
@@ -63,7 +63,7 @@ function draw() {
   showTables();
 }
 
-// Samples as the playground's curves take them, of the last seconds at the right end.
+// Samples in the form of the playground's curves, right-aligned.
 function samples(rows, seconds, of) {
   const empty = new Array(8).fill(0);
   return [...Array(Math.max(0, seconds - rows.length)).fill(empty), ...rows.map(of)];
@@ -133,15 +133,15 @@ function showTables() {
 
 const WHY = {
   start: 'nothing was measured yet',
-  queue: 'a queue waits in the line behind the shaper',
-  search: 'the queue in the line is gone, and packets wait: it tries more',
-  idle: 'nothing waits: nothing is learnt',
-  blind: 'no packet came that could be read',
+  queue: 'a queue built up in the line behind the shaper',
+  search: 'no queue in the line while packets wait: a higher rate is tried',
+  idle: 'no packets wait, so that nothing is learnt',
+  blind: 'no readable packet arrived',
   path: 'the path became longer, without a queue',
-  delivered: 'so much was delivered: it stays above',
+  delivered: 'it stays above the delivered rate',
 };
 
-// The latest moves of a learnt rate by 2 % or more, and changes of settings.
+// Latest changes of a learnt rate by at least 2 %, and changes of settings.
 function showMoves() {
   const moves = [];
   const from = {};
@@ -167,7 +167,7 @@ function showMoves() {
     return line;
   });
   if (fixed.length) lines.push(Object.assign(document.createElement('li'), { textContent: `fixed by the settings: ${fixed.join(', ')}` }));
-  if (!lines.length) lines.push(Object.assign(document.createElement('li'), { textContent: 'it did not' }));
+  if (!lines.length) lines.push(Object.assign(document.createElement('li'), { textContent: 'no change' }));
   $('moves').replaceChildren(...lines);
 }
 
@@ -175,7 +175,7 @@ function showMoves() {
 
 const PROTOCOLS = { 1: 'ICMP', 6: 'TCP', 17: 'UDP', 47: 'GRE', 50: 'ESP', 58: 'ICMPv6', 132: 'SCTP' };
 const open = new Set();
-// While a button is pressed it stays where it is.
+// The table is not redrawn while a button is pressed.
 let pressed = false;
 for (const [down, up] of [['pointerdown', 'pointerup'], ['keydown', 'keyup']]) {
   $('hosts').addEventListener(down, () => { pressed = true; });
@@ -202,7 +202,7 @@ function showHosts(table) {
     if (open.has(name)) lines.push(...flowLines(host, cells));
   }
   if (table.others) lines.push(row([`other hosts, ${table.others.flows} flows`, ...cells(table.others)]));
-  $('hosts').replaceChildren(...(lines.length ? lines : [row(['nothing passed', '', '', '', ''])]));
+  $('hosts').replaceChildren(...(lines.length ? lines : [row(['no traffic', '', '', '', ''])]));
   if (focused) [...document.querySelectorAll('#hosts button')].find((button) => button.dataset.host === focused)?.focus({ preventScroll: true });
 }
 
@@ -223,7 +223,7 @@ $('span').onchange = () => latest && draw();
 $('pause').onclick = () => {
   paused = !paused;
   $('pause').setAttribute('aria-pressed', String(paused));
-  $('pause').textContent = paused ? 'Go on' : 'Pause';
+  $('pause').textContent = paused ? 'Continue' : 'Pause';
   if (!paused && latest) draw();
 };
 addEventListener('resize', () => latest && draw());
