@@ -282,7 +282,7 @@ fn kernel_can_bridge(place: &Place) -> bool {
 }
 
 #[test]
-fn what_a_killed_gateway_changed_is_given_back_by_the_next_one_or_by_restore() {
+fn a_killed_gateways_changes_are_restored_by_the_next_one_or_by_restore() {
     let Some(place) = Place::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().to_str().unwrap();

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_ipv4_teaches_no_address() {
+    fn only_plain_ipv4_teaches_an_address() {
         let mut probe = RateProbe::new(1);
         let mut pppoe = of_home();
         pppoe[16..18].copy_from_slice(&[0x00, 0x21]);

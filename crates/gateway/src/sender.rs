@@ -180,7 +180,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn where_af_xdp_does_not_go_af_packet_does_and_says_why() {
+    fn af_packet_replaces_a_failing_af_xdp_with_the_reason() {
         let Some(Pair { here, .. }) = &Pair::new() else {
             return;
         };

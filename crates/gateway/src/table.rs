@@ -229,7 +229,7 @@ lost at wan: 7 too long
     }
 
     #[test]
-    fn what_a_discipline_tells_fits_80_columns() {
+    fn control_variables_fit_80_columns() {
         let mut snapshot = Snapshot::default();
         let names = ["ack_bytes", "ack_limit", "bulk_target", "downlink_used"];
         let more = [

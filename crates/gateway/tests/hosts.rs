@@ -210,7 +210,7 @@ fn a_stopped_gateway_gives_every_setting_back() {
 }
 
 #[test]
-fn what_a_killed_gateway_left_is_given_back_by_the_next_or_by_hand() {
+fn changes_of_a_killed_gateway_are_restored_by_the_next_or_by_restore() {
     let Some(place) = Place::new() else { return };
     let state = tempfile::tempdir().unwrap();
     place
@@ -383,7 +383,7 @@ fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
 }
 
 #[test]
-fn what_can_never_be_an_interface_is_refused_instead_of_waited_for() {
+fn an_invalid_interface_name_is_refused_without_waiting() {
     let Some(place) = Place::new() else { return };
     let state = tempfile::tempdir().unwrap();
     for name in ["", "..", "../lan", "eth0 ", "lan:1", "sixteen-bytes-00"] {
@@ -401,7 +401,7 @@ fn what_can_never_be_an_interface_is_refused_instead_of_waited_for() {
 }
 
 #[test]
-fn what_is_no_file_in_the_folder_of_journals_keeps_nobody_waiting() {
+fn a_pipe_in_the_folder_of_journals_does_not_block() {
     let Some(place) = Place::new() else { return };
     let state = tempfile::tempdir().unwrap();
     let path = state.path().join("pipe.json");

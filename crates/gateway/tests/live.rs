@@ -110,7 +110,7 @@ fn between_any_two_disciplines_nothing_is_lost_and_the_order_of_a_flow_stays() {
 }
 
 #[test]
-fn what_no_longer_fits_is_dropped_and_counted_and_counters_never_go_back() {
+fn a_smaller_limit_drops_and_counts_and_counters_never_decrease() {
     let mut forwarder = forwarder(&link("droptail", "1mbit", 100));
     let (mut wan, mut lan) = (FakePort::default(), FakePort::default());
     for number in 0..150 {

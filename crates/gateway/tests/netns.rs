@@ -110,7 +110,7 @@ fn ip(args: &[&str]) -> io::Result<()> {
 }
 
 #[test]
-fn what_enters_a_slow_uplink_is_sent_or_dropped_or_waits_and_each_flow_stays_in_order() {
+fn frames_of_a_slow_uplink_are_sent_dropped_or_waiting_and_flows_stay_in_order() {
     const FLOWS: u16 = 3;
     const EACH: u32 = 50;
     let Some(place) = Place::new() else { return };
@@ -269,7 +269,7 @@ fn how_frames_leave_is_chosen_logged_and_shown() {
 }
 
 #[test]
-fn what_came_before_the_interface_went_down_is_received_whole() {
+fn frames_before_the_interface_went_down_are_received_whole() {
     let Some(place) = Place::new() else { return };
     let mut port = place.middle.run(|| Ok(Port::open("lan").unwrap())).unwrap();
     // Longer than the port's slots: they wait in its socket's queue.
@@ -367,7 +367,7 @@ fn a_signal_stops_it_and_a_stopped_gateway_gives_offloads_back() {
 }
 
 #[test]
-fn what_cannot_be_bridged_is_refused_with_the_flag_and_the_reason() {
+fn unfit_interfaces_are_refused_with_flag_and_reason() {
     let Some(place) = Place::new() else { return };
     let refused = |lan: &str, wan: &str| {
         let config = GatewayConfig {

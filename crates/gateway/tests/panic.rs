@@ -47,7 +47,7 @@ fn whoever_waits_for_a_gateway_that_panics_is_told_that_it_has_stopped() {
 }
 
 #[test]
-fn what_runs_beside_a_gateway_ends_when_it_panics() {
+fn helpers_end_when_a_gateway_panics() {
     let Some(place) = Place::new() else { return };
     let netns = place.middle.as_fd().try_clone_to_owned().unwrap();
     let path = std::env::temp_dir().join(format!("asymq-panic-{}.sock", std::process::id()));

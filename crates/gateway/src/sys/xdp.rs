@@ -403,7 +403,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_finds_no_carrier_is_counted_once_and_never_comes_later() {
+    fn frames_without_carrier_are_counted_once_and_never_sent_later() {
         let Some(mut pair) = Pair::new() else { return };
         let mut sender = pair.sender().unwrap();
         let mut losses = Losses::default();
@@ -423,7 +423,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_finds_the_interface_down_is_an_error_and_counted_once() {
+    fn frames_for_a_down_interface_are_an_error_and_counted_once() {
         let Some(pair) = Pair::new() else { return };
         let mut sender = pair.sender().unwrap();
         let mut losses = Losses::default();
@@ -435,7 +435,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_waits_in_order_for_the_next_call() {
+    fn frames_without_room_wait_in_order_for_the_next_call() {
         let Some(mut pair) = Pair::new() else { return };
         // Frames stay with the socket while a qdisc below holds them.
         for command in [

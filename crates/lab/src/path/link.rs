@@ -246,7 +246,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_on_the_link_is_not_carried_yet() {
+    fn a_frame_on_the_link_is_not_carried_yet() {
         let mut link = link("droptail", 50);
         link.offer(ms(1), frame(1500));
         assert_eq!(link.carried().total().packets, 0);

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shapes_gets_the_scenarios_rates_where_it_names_none() {
+    fn a_shaper_gets_the_scenarios_rates_unless_it_names_its_own() {
         for (words, expected) in [
             (
                 "asymq aq",
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_shape_is_the_leaf_of_a_class_that_does() {
+    fn a_qdisc_that_does_not_shape_is_the_leaf_of_a_shaping_class() {
         for words in ["fq_codel limit 100", "asymq aq unshaped"] {
             let commands = text_of(words);
             assert!(commands[0].contains("stab overhead -14 htb default 10"));

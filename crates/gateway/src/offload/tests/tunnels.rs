@@ -394,7 +394,7 @@ fn a_parser_of_others_finds_all_lengths_and_checksums_right_and_the_data_whole()
 }
 
 #[test]
-fn what_is_not_understood_is_refused_rather_than_corrupted() {
+fn unsupported_headers_are_refused_and_not_corrupted() {
     const NUMBERED: Part = Bytes(&[0x10, 0, 8, 0, 0, 0, 0, 1]);
     let refused: [(&str, &[Part]); 4] = [
         ("numbered GRE", &[MACS, TO_V4, V4(47), NUMBERED, V4(6)]),
