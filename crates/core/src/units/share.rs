@@ -81,6 +81,7 @@ impl core::str::FromStr for Share {
     }
 }
 
+#[cfg(feature = "control")]
 impl fmt::Display for Share {
     /// The shortest decimal that is read as this share; ten digits distinguish all steps.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
