@@ -4,14 +4,19 @@
 
 extern crate alloc;
 
+mod answered;
 mod attribution;
+mod base;
 mod delivered;
+mod departures;
 mod law;
 mod observed;
 mod path_delays;
 mod reason;
 mod round_trips;
+mod server_clock;
 
+pub use answered::Answered;
 pub use asymq_core::units::RateRange;
 pub use law::RateLaw;
 pub use observed::{Observed, TimedSegment};
@@ -23,6 +28,9 @@ use asymq_core::{Direction, Duration, Header, Instant, Rate};
 use attribution::{Attribution, Laws};
 use law::Source;
 use path_delays::PathDelays;
+
+/// One ms in ns.
+const MS: u64 = 1_000_000;
 
 /// Schedule of probes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -92,10 +100,16 @@ impl Learner {
         self.delays.leaves(at, header, observed);
     }
 
-    /// Takes a packet that arrives at the downlink's shaper at `at`.
+    /// Takes a packet that arrives at the downlink's shaper at `at`. Returns the packet from home that it answers, if that is
+    /// known.
     #[inline]
-    pub fn comes(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
-        self.delays.comes(at, header, observed);
+    pub fn comes(
+        &mut self,
+        at: Instant,
+        header: &Header,
+        observed: Option<&Observed>,
+    ) -> Option<Answered> {
+        self.delays.comes(at, header, observed)
     }
 
     /// Moves the rates at `now`; `backlogged` are the shapers where packets wait.

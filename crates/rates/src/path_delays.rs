@@ -1,48 +1,37 @@
-//! Queueing delays of a line beyond both shapers, read off the TCP timestamps that pass (`docs/router/rates.md`).
+//! Queueing delays of a line beyond both shapers, from TCP timestamps (`docs/router/rates.md`).
 
+use crate::MS;
+use crate::answered::Answered;
+use crate::base::Base;
+use crate::departures::{AckTiming, Departures, Echoed};
 use crate::observed::{Observed, TimedSegment};
 use crate::round_trips::RoundTrips;
+use crate::server_clock::ServerClock;
 use alloc::boxed::Box;
-use asymq_core::ack::before;
-use asymq_core::hold::{BuildError, FlowTable, slots};
+use asymq_core::hold::{BuildError, FlowTable, Slot, slots};
 use asymq_core::{Direction, Duration, Flow, Header, Instant, Rate};
 
-/// Flows that are remembered.
+/// Flows that are kept.
 const FLOWS: u32 = 256;
-/// Departures that wait for their echo, per flow.
-const DEPARTURES: usize = 64;
-/// Minimum time between two of them: with `DEPARTURES` of them, half a second.
-const SPACING: u64 = 8 * MS;
-/// Ticks of a server's clock that are known, in ns.
-const TICKS: [i64; 4] = [1_000, 1_000_000, 4_000_000, 10_000_000];
-/// Time of a flow from which on its server's tick is known, and until which it is checked again.
-const TICK_KNOWN: i64 = 100 * MS as i64;
-const TICK_SURE: i64 = 10_000 * MS as i64;
-/// Rise of a minimum: more than two clocks drift apart, which may both be wrong by 50 ppm.
-const RISE_PER_SECOND: i64 = MS as i64 / 10;
-/// Time for which a receiver holds an ACK back that waits for a second packet, and time without a prompt answer after which
-/// its ACKs are assumed to be such.
+/// Time of a receiver's ACK timer, and time without a prompt answer from which its ACKs may wait for that.
 const ACK_TIMER: u64 = 40 * MS;
-/// Time within which a second packet follows for which an ACK surely waits, if it waits at all.
-const ACK_SURELY_WAITS: u64 = 30 * MS;
 const ACKS_BY_TIMER: u64 = 200 * MS;
-/// Age from which on a delay of other flows says nothing of a new one.
+/// Age up to which other flows' queues apply to a new flow.
 const COMMON_AGE: u64 = 60 * MS;
-const MS: u64 = 1_000_000;
 
-/// The best sample of a direction in an interval: the packet that waited least.
+/// The best sample of a direction in an interval: the packet with the shortest queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DelaySample {
-    /// Time that it waited in the line beyond the propagation.
-    pub queue: Duration,
-    /// Time at which it entered the line, so far as the delay tells.
-    pub entered: Instant,
+    /// Time in the line beyond the propagation.
+    pub(crate) queue: Duration,
+    /// Estimated time at which the packet entered the line.
+    pub(crate) entered: Instant,
     /// Bytes that entered or left the line up to it, as the shaper counts them.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl DelaySample {
-    /// Time at which it left the line, less the propagation.
+    /// Time at which the packet left the line, less the propagation.
     pub(crate) fn left(&self) -> Instant {
         self.entered + self.queue
     }
@@ -52,73 +41,44 @@ impl DelaySample {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LineSignals {
     /// The best sample, if there was one.
-    pub best: Option<DelaySample>,
+    pub(crate) best: Option<DelaySample>,
     /// Number of samples.
-    pub samples: u32,
-    /// Bytes from the start on that the uplink's shaper sent, or that came to the downlink's.
-    pub bytes: u64,
+    pub(crate) samples: u32,
+    /// Bytes since the start that the uplink's shaper sent, or that arrived at the downlink's.
+    pub(crate) bytes: u64,
 }
 
-/// A table of flows, and what passed since the last look.
+/// Passive measurement of the path: delays by timestamps, and round trips where there are none.
 #[derive(Clone, Debug)]
 pub(crate) struct PathDelays {
-    flows: FlowTable<Readable>,
-    /// Departures by the flow's slot: too large to be made on a kernel's stack.
+    flows: FlowTable<Timed>,
+    /// Departures by the flow's slot: too large for a kernel's stack.
     departures: Box<[Departures]>,
     trips: RoundTrips,
     signals: [LineSignals; 2],
-    /// The latest delay of each direction, and its time.
+    /// The latest queue of each direction, and its time.
     common: [(i64, u64); 2],
-    /// Time of the latest answer of any flow that no timer held back.
+    /// Time of the latest prompt answer of any flow.
     prompt: u64,
-    /// Whether an ACK of any flow has waited for a second packet.
+    /// True if an ACK of any flow has waited for a second packet.
     acks_wait: bool,
-    /// A longer path of both directions, that the minima do not know yet.
+    /// Growth of each direction's path that the minima do not include yet.
     shift: [i64; 2],
-    /// ns that the line takes for a byte: a packet's own transmission is no queue.
+    /// Transmission time of a byte in ns: that of a packet is not queueing.
     per_byte: [u64; 2],
 }
 
-/// A minimum that rises slowly.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Base {
-    value: i64,
-    at: u64,
-}
-
-impl Base {
-    pub(crate) const fn new(value: i64, at: u64) -> Self {
-        Self { value, at }
-    }
-
-    /// The minimum so far.
-    pub(crate) const fn least(&self) -> i64 {
-        self.value
-    }
-
-    /// All values are greater by `delay` from now on.
-    pub(crate) const fn lengthen(&mut self, delay: i64) {
-        self.value = self.value.saturating_add(delay);
-    }
-
-    /// The excess of `value` at `at` over the minimum.
-    pub(crate) fn excess(&mut self, value: i64, at: u64) -> i64 {
-        // Ticks of 2^26 ns, 67 ms: no division.
-        let passed = at.saturating_sub(self.at) >> 26;
-        if passed > 0 {
-            let risen = (passed as i64).saturating_mul(RISE_PER_SECOND / 15);
-            self.value = self.value.saturating_add(risen);
-            self.at = at;
-        }
-        self.value = self.value.min(value);
-        value.saturating_sub(self.value)
-    }
-}
-
-/// A flow whose packets carry timestamps.
+/// A flow of packets with timestamps.
 #[derive(Clone, Debug)]
-struct Readable {
+struct Timed {
     used: u64,
+    /// `None` until the server answers.
+    far: Option<FarEnd>,
+}
+
+/// Measurements against a flow's server.
+#[derive(Clone, Debug)]
+struct FarEnd {
     clock: ServerClock,
     bases: [Option<Base>; 2],
     shifts: [i64; 2],
@@ -127,9 +87,9 @@ struct Readable {
     excess: (i64, u64),
 }
 
-impl Readable {
-    /// Excess at `at` of a one-way delay over its minimum, no more than `bound`. At first `assumed` of it is a queue; `shift`
-    /// is what the path is longer by since the start.
+impl FarEnd {
+    /// Excess of a one-way delay at `at` over its minimum, at most `bound`. At first `assumed` of it is a queue; `shift` is
+    /// the growth of the path since the start.
     #[inline]
     fn queue(
         &mut self,
@@ -145,211 +105,6 @@ impl Readable {
             base.lengthen(moved);
         }
         base.excess(delay, at).min(bound).max(0) as u64
-    }
-}
-
-/// Departures that wait for their echo, oldest first.
-#[derive(Clone, Debug)]
-struct Departures {
-    ring: [Departure; DEPARTURES],
-    first: usize,
-    count: usize,
-    latest: Option<(u32, u64)>,
-    /// Highest sequence number that has left.
-    highest: Option<u32>,
-}
-
-/// The first packet with a stamp, and the new data after it.
-///
-/// A receiver that delays ACKs echoes the stamp of the first packet and answers the second, which may have waited for the
-/// turns of other flows.
-#[derive(Clone, Copy, Debug)]
-struct Departure {
-    stamp: u32,
-    at: u64,
-    bytes: u64,
-    /// Sequence number of the later packet.
-    second: u32,
-    /// ns and bytes that it left later; 0 ns while there is none.
-    later: u32,
-    more: u32,
-}
-
-/// A packet that has an answer.
-#[derive(Clone, Copy, Debug)]
-struct Answered {
-    left: u64,
-    bytes: u64,
-    by: Answer,
-}
-
-/// What an answer waited for at the other end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    /// A second packet, from whose departure on it is measured.
-    OfSecond,
-    /// Nothing: the second packet left so soon that the answer had waited for it otherwise.
-    AtOnce,
-    /// Perhaps the receiver's timer.
-    MaybeLate,
-}
-
-impl Departure {
-    const NONE: Self = Self {
-        stamp: 0,
-        at: 0,
-        bytes: 0,
-        second: 0,
-        later: 0,
-        more: 0,
-    };
-
-    /// The packet that an ACK up to `ack` answers.
-    fn answered_by(&self, ack: u32) -> Answered {
-        let by = match self.later {
-            0 => Answer::MaybeLate,
-            _ if before(self.second, ack) => Answer::OfSecond,
-            later if u64::from(later) < ACK_SURELY_WAITS => Answer::AtOnce,
-            _ => Answer::MaybeLate,
-        };
-        let (later, more) = match by {
-            Answer::OfSecond => (self.later, self.more),
-            _ => (0, 0),
-        };
-        Answered {
-            left: self.at.saturating_add(later.into()),
-            bytes: self.bytes.wrapping_add(more.into()),
-            by,
-        }
-    }
-}
-
-/// A server's clock: its stamps and ours.
-#[derive(Clone, Copy, Debug)]
-struct ServerClock {
-    started: u64,
-    /// The latest stamp, and ticks from the first to it.
-    stamp: u32,
-    ticks: i64,
-    /// ns; 0 while it is unknown.
-    tick: i64,
-    /// Age at which the tick is read again.
-    check_at: i64,
-}
-
-impl Departures {
-    const NONE: Self = Self {
-        ring: [Departure::NONE; DEPARTURES],
-        first: 0,
-        count: 0,
-        latest: None,
-        highest: None,
-    };
-
-    /// Begins anew.
-    fn forget(&mut self) {
-        (self.first, self.count) = (0, 0);
-        (self.latest, self.highest) = (None, None);
-    }
-
-    /// A segment leaves: the first with its stamp is kept, if the ring has room, and the new data after the latest kept.
-    fn push(&mut self, segment: &TimedSegment, at: u64, bytes: u64) {
-        let &TimedSegment {
-            stamp, sequence, ..
-        } = segment;
-        // A later packet that is sent again may have arrived long ago: an ACK of it tells no time.
-        let is_new = self.highest.is_none_or(|highest| before(highest, sequence));
-        if is_new {
-            self.highest = Some(sequence);
-        }
-        if is_new
-            && self.count > 0
-            && let Some(before) = self
-                .ring
-                .get_mut((self.first + self.count - 1) % DEPARTURES)
-            && before.later == 0
-        {
-            before.second = sequence;
-            before.later = at.saturating_sub(before.at).try_into().unwrap_or(u32::MAX);
-            before.more = bytes.wrapping_sub(before.bytes) as u32;
-        }
-        if self
-            .latest
-            .is_some_and(|(latest, then)| !before(latest, stamp) || at < then + SPACING)
-            || self.count == DEPARTURES
-        {
-            return;
-        }
-        let place = (self.first + self.count) % DEPARTURES;
-        if let Some(slot) = self.ring.get_mut(place) {
-            *slot = Departure {
-                stamp,
-                at,
-                bytes,
-                ..Departure::NONE
-            };
-            self.count += 1;
-            self.latest = Some((stamp, at));
-        }
-    }
-
-    /// The departure that `segment` has the first echo of, or the later one that it answers.
-    fn take(&mut self, segment: &TimedSegment) -> Option<Answered> {
-        while self.count > 0 {
-            let departure = *self.ring.get(self.first)?;
-            if before(segment.echo, departure.stamp) {
-                return None;
-            }
-            self.first = (self.first + 1) % DEPARTURES;
-            self.count -= 1;
-            if departure.stamp == segment.echo {
-                return Some(departure.answered_by(segment.ack));
-            }
-        }
-        None
-    }
-}
-
-impl ServerClock {
-    const fn new(stamp: u32, at: u64) -> Self {
-        Self {
-            started: at,
-            stamp,
-            ticks: 0,
-            tick: 0,
-            check_at: TICK_KNOWN,
-        }
-    }
-
-    /// Time of `stamp` by the server's clock, from our time of its first stamp on; the clock's tick
-    /// changes the meaning of all times, and is new if the second is true.
-    fn read(&mut self, stamp: u32, at: u64) -> (Option<i64>, bool) {
-        let ahead = i64::from(stamp.wrapping_sub(self.stamp) as i32);
-        let ticks = self.ticks.saturating_add(ahead);
-        if ahead > 0 {
-            (self.stamp, self.ticks) = (stamp, ticks);
-        }
-        let age = at.saturating_sub(self.started) as i64;
-        let mut is_new = false;
-        if age >= self.check_at && ticks > 0 {
-            let measured = age / ticks;
-            // Between two ticks lies their geometric mean; a queue that grows makes a tick look longer.
-            let tick = match measured {
-                400..2_200 => TICKS[0],
-                400_000..2_200_000 => TICKS[1],
-                2_200_000..6_300_000 => TICKS[2],
-                6_300_000..20_000_000 => TICKS[3],
-                _ => 0,
-            };
-            is_new = tick != self.tick;
-            self.tick = tick;
-            self.check_at = match age < TICK_SURE {
-                true => age.saturating_mul(2),
-                false => i64::MAX,
-            };
-        }
-        let time = (self.tick > 0).then(|| ticks.saturating_mul(self.tick));
-        (time, is_new)
     }
 }
 
@@ -373,124 +128,162 @@ impl PathDelays {
         })
     }
 
-    /// The uplink's shaper has sent a packet, whose last bit leaves at `at`.
+    /// Counts a packet of `direction`. Returns the bytes so far, and its own transmission time in the line.
+    #[inline]
+    fn count(&mut self, direction: Direction, header: &Header) -> (u64, u64) {
+        let signals = &mut self.signals[direction as usize];
+        signals.bytes = signals.bytes.wrapping_add(u64::from(header.len));
+        let own = u64::from(header.len).saturating_mul(self.per_byte[direction as usize]);
+        (signals.bytes, own)
+    }
+
+    /// Slot of a flow, made at `at` if it has none.
+    #[inline]
+    fn slot(&mut self, conversation: Flow, at: u64) -> Option<Slot> {
+        if let Some(slot) = self.flows.find(conversation) {
+            return Some(slot);
+        }
+        let new = || Timed {
+            used: at,
+            far: None,
+        };
+        let used = |flow: &Timed| Some(flow.used);
+        let slot = self.flows.find_or_insert(conversation, used, new)?;
+        self.departures.get_mut(slot.index())?.clear();
+        Some(slot)
+    }
+
+    /// Takes a packet that the uplink's shaper sends, and whose last bit leaves at `at`.
     #[inline]
     pub(crate) fn leaves(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
-        let signals = &mut self.signals[Direction::Up as usize];
-        signals.bytes = signals.bytes.wrapping_add(u64::from(header.len));
-        let bytes = signals.bytes;
-        let segment = match observed {
-            Some(Observed::Stamps(segment)) => segment,
-            Some(other) => {
-                let own =
-                    u64::from(header.len).saturating_mul(self.per_byte[Direction::Up as usize]);
-                let left = at.as_nanos().saturating_add(own);
-                return self.trips.leaves(left, header, bytes, other);
-            }
-            None => return,
-        };
-        let conversation = Flow(header.flow.0 & !1);
-        if let Some(slot) = self.flows.find(conversation)
-            && let Some(departures) = self.departures.get_mut(slot.index())
-        {
-            let own = u64::from(header.len).saturating_mul(self.per_byte[Direction::Up as usize]);
-            let left = at.as_nanos().saturating_add(own);
-            departures.push(segment, left, bytes);
-        }
-    }
-
-    /// A packet has come from the line to the downlink's shaper.
-    #[inline]
-    pub(crate) fn comes(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
-        let signals = &mut self.signals[Direction::Down as usize];
-        signals.bytes = signals.bytes.wrapping_add(u64::from(header.len));
-        let bytes = signals.bytes;
-        let Some(observed) = observed else { return };
-        let own = u64::from(header.len).saturating_mul(self.per_byte[Direction::Down as usize]);
-        let begun = at.as_nanos().saturating_sub(own);
+        let (bytes, own) = self.count(Direction::Up, header);
+        let left = at.as_nanos().saturating_add(own);
         match observed {
-            Observed::Stamps(segment) => {
-                let conversation = Flow(header.flow.0 & !1);
-                self.read(begun, conversation, segment, header.payload == 0);
+            Some(Observed::Stamps(segment)) => {
+                let slot = self.slot(Flow(header.flow.0 & !1), at.as_nanos());
+                let departures = slot.and_then(|slot| self.departures.get_mut(slot.index()));
+                if let Some(departures) = departures {
+                    departures.push(segment, header, left, bytes);
+                }
             }
-            other => {
-                self.trips.comes(begun, header, bytes, other);
-            }
+            Some(other) => self.trips.leaves(left, header, bytes, other),
+            None => {}
         }
     }
 
-    fn read(&mut self, at: u64, conversation: Flow, segment: &TimedSegment, is_ack: bool) {
-        let stamp = segment.stamp;
-        let shifts = self.shift;
-        let new = || Readable {
-            used: at,
-            clock: ServerClock::new(stamp, at),
-            bases: [None; 2],
-            shifts,
-            round_trip: None,
-            excess: (0, 0),
-        };
-        let known = self.flows.find(conversation);
-        let used = |flow: &Readable| Some(flow.used);
-        let slot = known.or_else(|| self.flows.find_or_insert(conversation, used, new));
-        let Some(slot) = slot else { return };
-        let departures = self.departures.get_mut(slot.index());
-        let (Some(flow), Some(departures)) = (self.flows.get_mut(slot), departures) else {
-            return;
-        };
-        if known.is_none() {
-            departures.forget();
+    /// Takes a packet that arrives from the line at the downlink's shaper. Returns the packet that it answers, if that is
+    /// known.
+    #[inline]
+    pub(crate) fn comes(
+        &mut self,
+        at: Instant,
+        header: &Header,
+        observed: Option<&Observed>,
+    ) -> Option<Answered> {
+        let (bytes, own) = self.count(Direction::Down, header);
+        let begun = at.as_nanos().saturating_sub(own);
+        match observed? {
+            Observed::Stamps(segment) => self.read(
+                begun,
+                Flow(header.flow.0 & !1),
+                segment,
+                header.payload == 0,
+            ),
+            other => Some(self.trips.comes(begun, header, bytes, other)?.answered),
         }
+    }
+
+    fn read(
+        &mut self,
+        at: u64,
+        conversation: Flow,
+        segment: &TimedSegment,
+        is_ack: bool,
+    ) -> Option<Answered> {
+        let slot = self.slot(conversation, at)?;
+        let departures = self.departures.get_mut(slot.index())?;
+        let flow = self.flows.get_mut(slot)?;
         flow.used = at;
-        let departed = departures.take(segment);
-        let (time, is_new) = flow.clock.read(stamp, at);
+        let echoed = departures.take(segment);
+        let answered = echoed.map(|echoed| echoed.answered);
+        let Some(far) = &mut flow.far else {
+            // The first answer may be that of a handshake, which is slower.
+            departures.clear();
+            flow.far = Some(FarEnd {
+                clock: ServerClock::new(segment.stamp, at),
+                bases: [None; 2],
+                shifts: self.shift,
+                round_trip: None,
+                excess: (0, 0),
+            });
+            return answered;
+        };
+        let (time, is_new) = far.clock.read(segment.stamp, at);
         if is_new {
-            flow.bases = [None; 2];
+            far.bases = [None; 2];
         }
         let mut timer = Some(0);
-        if let Some(answered) = departed {
-            self.acks_wait |= answered.by == Answer::OfSecond;
-            if is_ack && self.acks_wait && answered.by == Answer::MaybeLate {
-                // While prompt answers come, one that a timer may have held back tells nothing.
+        if let Some(echoed) = echoed {
+            self.acks_wait |= echoed.by == AckTiming::Second;
+            if is_ack && self.acks_wait && echoed.by == AckTiming::MaybeTimer {
+                // Ignored if it may include the receiver's timer and a prompt answer came recently.
                 let alone = at.saturating_sub(self.prompt) > ACKS_BY_TIMER;
                 timer = alone.then_some(ACK_TIMER);
             } else {
                 self.prompt = at;
             }
-            let trip = at.saturating_sub(answered.left) as i64;
-            let base = flow.round_trip.get_or_insert(Base::new(trip, at));
-            flow.excess = (base.excess(trip, at), at);
+            let trip = at.saturating_sub(echoed.left) as i64;
+            let base = far.round_trip.get_or_insert(Base::new(trip, at));
+            far.excess = (base.excess(trip, at), at);
         }
-        // A flow whose round trips are unknown may say anything of its clock.
-        let (Some(time), Some(_)) = (time, flow.round_trip) else {
+        // Without a round trip, nothing bounds a forged clock.
+        if let (Some(time), Some(_)) = (time, far.round_trip) {
+            self.measure(at, slot, time, echoed, timer);
+        }
+        answered
+    }
+
+    /// Samples both directions' delays, by the server's `time`. `timer` is the wait for the receiver's timer that an ACK may
+    /// include; `None` if it is no sample.
+    #[inline]
+    fn measure(
+        &mut self,
+        at: u64,
+        slot: Slot,
+        time: i64,
+        echoed: Option<Echoed>,
+        timer: Option<u64>,
+    ) {
+        let flow = self.flows.get_mut(slot);
+        let Some(far) = flow.and_then(|flow| flow.far.as_mut()) else {
             return;
         };
-        let (excess, measured) = flow.excess;
+        let (excess, measured) = far.excess;
         let bound = excess.saturating_add(at.saturating_sub(measured) as i64);
-        let server = time.saturating_add(flow.clock.started as i64);
+        let server = time.saturating_add(far.clock.started as i64);
         let down = (at as i64).saturating_sub(server);
         let delays = [
-            departed.map(|answered| server.saturating_sub(answered.left as i64)),
+            echoed.map(|echoed| server.saturating_sub(echoed.left as i64)),
             Some(down),
         ];
         let queues = Direction::ALL.map(|direction| {
             let way = direction as usize;
             let (common, seen) = self.common[way];
-            // What waits for other flows waits for the first packets of this one too.
+            // The queue of other flows delays this one's first packets too.
             let assumed = match at.saturating_sub(seen) < COMMON_AGE {
                 true => common.min(bound),
                 false => 0,
             };
-            delays[way].map(|delay| flow.queue(way, (at, delay), (assumed, self.shift[way]), bound))
+            delays[way].map(|delay| far.queue(way, (at, delay), (assumed, self.shift[way]), bound))
         });
         if let Some(queue) = queues[Direction::Down as usize] {
             let bytes = self.signals[Direction::Down as usize].bytes;
             self.sample(Direction::Down, at, queue, at.saturating_sub(queue), bytes);
         }
         let up = queues[Direction::Up as usize];
-        if let (Some(queue), Some(answered), Some(timer)) = (up, departed, timer) {
+        if let (Some(queue), Some(echoed), Some(timer)) = (up, echoed, timer) {
             let queue = queue.saturating_sub(timer);
-            self.sample(Direction::Up, at, queue, answered.left, answered.bytes);
+            self.sample(Direction::Up, at, queue, echoed.left, echoed.bytes);
         }
     }
 
@@ -509,7 +302,7 @@ impl PathDelays {
         }
     }
 
-    /// What was measured since the last call.
+    /// Returns the measurements since the last call.
     pub(crate) fn take(&mut self, direction: Direction) -> LineSignals {
         let signals = &mut self.signals[direction as usize];
         let taken = *signals;
@@ -520,31 +313,32 @@ impl PathDelays {
         taken
     }
 
-    /// A probe of this number leaves, past the shaper's queue.
+    /// Takes a probe of this number, which bypasses the shaper's queue.
     pub(crate) fn probe_leaves(&mut self, at: Instant, number: u16) {
         let bytes = self.signals[Direction::Up as usize].bytes;
         let (header, observed) = RoundTrips::probe(number);
         self.trips.leaves(at.as_nanos(), &header, bytes, &observed);
     }
 
-    /// The answer to a probe comes; whether it is a sample.
+    /// Takes the answer to a probe. Returns true if it is a sample.
     pub(crate) fn probe_returns(&mut self, at: Instant, number: u16) -> bool {
         let bytes = self.signals[Direction::Down as usize].bytes;
         let (header, observed) = RoundTrips::probe(number);
-        self.trips.comes(at.as_nanos(), &header, bytes, &observed)
+        let trip = self.trips.comes(at.as_nanos(), &header, bytes, &observed);
+        trip.is_some_and(|trip| trip.is_sample)
     }
 
-    /// Round trips, where no timestamps tell the two ways apart.
+    /// Round trips of packets without timestamps.
     pub(crate) const fn trips(&mut self) -> &mut RoundTrips {
         &mut self.trips
     }
 
-    /// Takes the rate of the line in a direction.
+    /// Sets the rate of the line in a direction.
     pub(crate) fn set_rate(&mut self, direction: Direction, rate: Rate) {
         self.per_byte[direction as usize] = 8_000_000_000 / rate.bits_per_sec().max(1);
     }
 
-    /// A direction's path became longer by `delay`: that is no queue.
+    /// Adds `delay` to the minima of a direction, whose path became longer.
     pub(crate) fn lengthen(&mut self, direction: Direction, delay: Duration) {
         let shift = &mut self.shift[direction as usize];
         *shift = shift.saturating_add(delay.as_nanos() as i64);
@@ -788,26 +582,6 @@ mod tests {
             Some(&Observed::Stamps(segment(2610, 2550, 1001))),
         );
         assert_eq!(bench.delays.take(Direction::Up).best, None);
-    }
-
-    #[test]
-    fn data_that_is_sent_again_after_a_first_packet_is_not_what_an_ack_answers() {
-        let mut departures = Departures::NONE;
-        let segment = |stamp, sequence| TimedSegment {
-            stamp,
-            sequence,
-            ..TimedSegment::default()
-        };
-        departures.push(&segment(1, 9000), MS, 1500);
-        departures.push(&segment(20, 3000), 20 * MS, 3000);
-        departures.push(&segment(90, 6000), 90 * MS, 6000);
-        let ack = TimedSegment {
-            echo: 20,
-            ack: 10_000,
-            ..TimedSegment::default()
-        };
-        let answered = departures.take(&ack).unwrap();
-        assert_eq!((answered.left, answered.by), (20 * MS, Answer::MaybeLate));
     }
 
     #[test]

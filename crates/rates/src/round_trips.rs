@@ -1,47 +1,49 @@
-//! Round trips beyond both shapers, where no timestamps tell the two ways apart (`docs/router/rates.md`).
+//! Round trips beyond both shapers, where no timestamps show each direction's delay (`docs/router/rates.md`).
 //!
-//! A packet leaves the uplink's shaper, and its answer comes to the downlink's: what waits at home is in neither. Data is
-//! answered by an ACK, a handshake or a question by its answer, and a turn of QUIC's spin bit by the server's.
+//! A packet leaves the uplink's shaper, and its answer arrives at the downlink's, so that queues at home are in neither. An
+//! ACK answers data, a handshake or DNS its request, and a server's turn of QUIC's spin bit the client's.
 
+use crate::MS;
+use crate::answered::{Answered, Origin};
+use crate::base::Base;
 use crate::observed::Observed;
-use crate::path_delays::{Base, DelaySample};
+use crate::path_delays::DelaySample;
 use asymq_core::ack::before;
 use asymq_core::hold::{BuildError, FlowTable};
 use asymq_core::{Direction, Duration, Flow, Header, Instant};
 
-/// Flows and servers that are remembered.
+/// Flows and servers that are kept.
 const FLOWS: u32 = 256;
 const SERVERS: u32 = 256;
-/// Packets of a flow whose answers are awaited at once, and the least time between them.
-const AWAITED: usize = 8;
+/// Packets of a flow that wait for an answer at once, and the minimum time between two of them.
+const WAITING: usize = 8;
 const SPACING: u64 = 30 * MS;
-/// Answers of a flow of TCP before it counts: a page's are fewer.
+/// Answers of a TCP flow before its round trips are samples: a page has fewer.
 const SHORT: u8 = 16;
-/// An answer that comes later counts for nothing.
-const PATIENCE: u64 = 5_000 * MS;
-/// Age from which on a queue that other flows showed says nothing of a new one.
+/// Maximum round trip.
+const MAX_TRIP: u64 = 5_000 * MS;
+/// Age up to which another flow's queue applies to a new flow.
 const COMMON_AGE: u64 = 250 * MS;
-/// Time for which the answer of one server is compared with that of the next.
+/// Maximum time between two answers of servers that are compared.
 const PAIR_AGE: u64 = 3_000 * MS;
-/// Turns of a spin bit that make it believed, what one out of turn costs, and the most that count.
-const BELIEVED: u8 = 6;
+/// Turns of a spin bit from which it counts, the cost of one out of turn, and the maximum.
+const ENOUGH_TURNS: u8 = 6;
 const OUT_OF_TURN: u8 = 8;
 const MAX_TURNS: u8 = 16;
-/// A turn in less than this part of the least round trip is out of turn: packets were reordered.
+/// A turn in less than this part of the minimum round trip is out of turn: packets were reordered.
 const TOO_SHORT: i64 = 4;
-/// Flows and server of probes: no hash of addresses, but by chance.
+/// Flows and server of probes. A hash of addresses is equal only by chance.
 const PROBES: u64 = 0x5eed_0000_7072_6f00;
-const MS: u64 = 1_000_000;
 
-/// A round trip whose packet waited least of an interval's.
+/// The round trip with the shortest queues of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trip {
-    /// Excess over the least round trip: both queues of the line.
-    pub queue: Duration,
+    /// Excess over the minimum round trip: both queues of the line.
+    pub(crate) queue: Duration,
     /// Departure and arrival.
-    pub times: [Instant; 2],
+    pub(crate) times: [Instant; 2],
     /// Bytes up until the departure, and down until the arrival.
-    pub bytes: [u64; 2],
+    pub(crate) bytes: [u64; 2],
 }
 
 impl Trip {
@@ -61,7 +63,15 @@ impl Trip {
     }
 }
 
-/// Flows and servers, and the best trip since the last look.
+/// A round trip that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) answered: Answered,
+    /// True if it is a sample of the queue.
+    pub(crate) is_sample: bool,
+}
+
+/// Flows, servers, and the best trip since the last call of [`take`](Self::take).
 #[derive(Clone, Debug)]
 pub(crate) struct RoundTrips {
     flows: FlowTable<Asking>,
@@ -72,11 +82,11 @@ pub(crate) struct RoundTrips {
     common: (i64, u64),
     /// That of the latest answer of a server.
     before: (i64, u64),
-    /// A longer path, that the minima do not know yet.
+    /// Growth of the path that the minima do not include yet.
     shift: i64,
 }
 
-/// A server's least time from question to answer.
+/// A server's minimum time from request to answer.
 #[derive(Clone, Debug)]
 struct Server {
     used: u64,
@@ -91,16 +101,16 @@ struct Asking {
     waits: Waiting,
     base: Option<Base>,
     shift: i64,
-    /// Departure of the latest data that is awaited.
+    /// Departure of the latest data that waits for an answer.
     asked: u64,
     /// Highest sequence number that has left.
     highest: Option<u32>,
-    /// The spin bit up and down, and how far it is believed.
+    /// The spin bit up and down, and turns in a row, less those out of turn; of TCP, answers.
     spins: [Option<bool>; 2],
     turns: u8,
 }
 
-/// A packet whose answer is awaited.
+/// A packet that waits for an answer.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     number: u32,
@@ -108,12 +118,13 @@ struct Question {
     bytes: u64,
     /// A server that answers at once; 0 if the flow's own minimum counts.
     server: u64,
+    origin: Origin,
 }
 
-/// Packets of a flow whose answers are awaited, oldest first.
+/// Packets of a flow that wait for an answer, oldest first.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    ring: [Question; AWAITED],
+    ring: [Question; WAITING],
     first: usize,
     count: usize,
 }
@@ -125,13 +136,14 @@ impl Waiting {
             at: 0,
             bytes: 0,
             server: 0,
-        }; AWAITED],
+            origin: Origin::NONE,
+        }; WAITING],
         first: 0,
         count: 0,
     };
 
     fn front(&self) -> Option<Question> {
-        let first = self.ring.get(self.first % AWAITED).copied();
+        let first = self.ring.get(self.first % WAITING).copied();
         first.filter(|_| self.count > 0)
     }
 
@@ -140,19 +152,19 @@ impl Waiting {
     }
 
     fn pop(&mut self) {
-        self.first = (self.first + 1) % AWAITED;
+        self.first = (self.first + 1) % WAITING;
         self.count = self.count.saturating_sub(1);
     }
 
-    /// All before it are not awaited any more.
-    fn only(&mut self, question: Question) {
+    /// Replaces all packets.
+    fn replace(&mut self, question: Question) {
         self.clear();
         self.push(question);
     }
 
     fn push(&mut self, question: Question) {
-        if let Some(slot) = self.ring.get_mut((self.first + self.count) % AWAITED)
-            && self.count < AWAITED
+        if let Some(slot) = self.ring.get_mut((self.first + self.count) % WAITING)
+            && self.count < WAITING
         {
             *slot = question;
             self.count += 1;
@@ -175,22 +187,23 @@ impl Asking {
     }
 
     fn out_of_turn(&mut self) {
-        // The least trip of a bit that was never believed may be drawn at random.
-        if self.turns < BELIEVED {
+        // A bit that never counted may be random, and so its minimum.
+        if self.turns < ENOUGH_TURNS {
             self.base = None;
         }
         self.turns = self.turns.saturating_sub(OUT_OF_TURN);
     }
 
-    /// A packet leaves home at `at`, up to which so many bytes did.
+    /// Takes a packet that leaves home at `at`, up to which so many bytes did.
     #[inline]
-    fn asks(&mut self, at: u64, bytes: u64, observed: &Observed) {
+    fn leaves(&mut self, at: u64, bytes: u64, header: &Header, observed: &Observed) {
         self.used = at;
         let question = |number, server| Question {
             number,
             at,
             bytes,
             server,
+            origin: Origin::new(header, at),
         };
         match *observed {
             Observed::Numbers {
@@ -199,7 +212,7 @@ impl Asking {
                 ..
             } => {
                 if self.highest.is_some_and(|highest| !before(highest, end)) {
-                    // Sent again: which of the two an ACK answers it does not say, and what left later waits for it.
+                    // A retransmission: its ACK may answer either, and later packets wait for it.
                     self.waits.clear();
                     return;
                 }
@@ -214,22 +227,22 @@ impl Asking {
                     if self.waits.count > 0 {
                         self.out_of_turn();
                     }
-                    self.waits.only(question(u32::from(spin), 0));
+                    self.waits.replace(question(u32::from(spin), 0));
                 }
                 self.spins[0] = Some(spin);
             }
             Observed::Question { id, server } => match self.waits.front() {
-                // Sent again.
+                // A retransmission.
                 Some(before) if before.number == id => self.waits.clear(),
-                _ => self.waits.only(question(id, server)),
+                _ => self.waits.replace(question(id, server)),
             },
             _ => {}
         }
     }
 
-    /// The packet that `observed`, which comes at `at`, answers.
+    /// The packet that `observed`, which arrives at `at`, answers.
     #[inline]
-    fn answers(&mut self, at: u64, observed: &Observed) -> Option<Question> {
+    fn answered_by(&mut self, at: u64, observed: &Observed) -> Option<Question> {
         let mut answered = None;
         match *observed {
             Observed::Numbers { ack: Some(ack), .. } => {
@@ -243,18 +256,18 @@ impl Asking {
             Observed::Question { id, .. } => {
                 answered = self.waits.front().filter(|one| one.number == id);
             }
-            Observed::Spin(spin) => answered = self.turns_back(at, spin),
+            Observed::Spin(spin) => answered = self.spins_back(at, spin),
             _ => {}
         }
         if answered.is_some() && !matches!(observed, Observed::Numbers { .. }) {
             self.waits.clear();
         }
-        answered.filter(|one| at.saturating_sub(one.at) <= PATIENCE)
+        answered.filter(|one| at.saturating_sub(one.at) <= MAX_TRIP)
     }
 
-    /// A spin bit comes back. Both ends in turn is how a client and a server spin; bits that are drawn at random, and packets
-    /// that overtake, are out of turn.
-    fn turns_back(&mut self, at: u64, spin: bool) -> Option<Question> {
+    /// Takes a server's spin bit. A client and a server turn it alternately; random bits and reordered packets are out of
+    /// turn.
+    fn spins_back(&mut self, at: u64, spin: bool) -> Option<Question> {
         let is_turn = self.spins[1].is_some_and(|before| before != spin);
         self.spins[1] = Some(spin);
         if !is_turn {
@@ -272,7 +285,7 @@ impl Asking {
         turned
     }
 
-    /// Excess of a trip at `at` over the flow's least, if that is known.
+    /// Excess of a trip at `at` over the flow's minimum, if that is known.
     fn excess(&mut self, at: u64, trip: i64, assumed: Option<i64>, shift: i64) -> Option<i64> {
         let is_known = self.base.is_some() || assumed.is_some();
         let value = trip.saturating_sub(assumed.unwrap_or(0)).max(0);
@@ -302,7 +315,7 @@ impl RoundTrips {
         })
     }
 
-    /// A packet's last bit is out of the line's modem at `at` at the earliest, up to which so many bytes left.
+    /// Takes a packet whose last bit leaves the modem at `at` at the earliest, up to which so many bytes left.
     #[inline]
     pub(crate) fn leaves(&mut self, at: u64, header: &Header, bytes: u64, observed: &Observed) {
         if matches!(observed, Observed::Numbers { end: None, .. }) {
@@ -315,13 +328,13 @@ impl RoundTrips {
             || Asking::new(at, shift),
         );
         if let Some(flow) = slot.and_then(|slot| self.flows.get_mut(slot)) {
-            flow.asks(at, bytes, observed);
+            flow.leaves(at, bytes, header, observed);
         }
     }
 
     /// A probe as a question.
     pub(crate) fn probe(number: u16) -> (Header, Observed) {
-        // Each number is a flow, so that a late answer is known.
+        // Consecutive numbers are different flows, so that a late answer is recognized.
         let header = Header {
             flow: Flow(PROBES | u64::from(number & 7) << 1),
             ..Header::default()
@@ -333,7 +346,8 @@ impl RoundTrips {
         (header, observed)
     }
 
-    /// A packet comes from the line, begun at `at`, up to which so many bytes came; whether it is a sample.
+    /// Takes a packet from the line whose first bit arrived at `at`, up to which so many bytes came. Returns the trip that it
+    /// ends.
     #[inline]
     pub(crate) fn comes(
         &mut self,
@@ -341,42 +355,42 @@ impl RoundTrips {
         header: &Header,
         bytes: u64,
         observed: &Observed,
-    ) -> bool {
-        let slot = self.flows.find(Flow(header.flow.0 & !1));
-        if let Some(flow) = slot.and_then(|slot| self.flows.get_mut(slot))
-            && let Some(question) = flow.answers(at, observed)
-        {
-            let (common, seen) = self.common;
-            let assumed = (at.saturating_sub(seen) < COMMON_AGE).then_some(common);
-            let trip = at.saturating_sub(question.at) as i64;
-            let queue = match question.server {
-                0 => {
-                    let is_believed = match observed {
-                        Observed::Spin(_) => flow.turns >= BELIEVED,
-                        _ => {
-                            flow.turns = flow.turns.saturating_add(1);
-                            flow.turns > SHORT
-                        }
-                    };
-                    let excess = flow.excess(at, trip, assumed, self.shift);
-                    excess.filter(|_| is_believed)
-                }
-                // Handshakes and DNS come in bursts of pages, which no law follows: pages would wait.
-                server => self
-                    .of_server(at, trip, server)
-                    .filter(|_| server == PROBES),
-            };
-            if let Some(queue) = queue {
-                self.sample(at, queue, &question, bytes);
-                return true;
+    ) -> Option<Ended> {
+        let slot = self.flows.find(Flow(header.flow.0 & !1))?;
+        let flow = self.flows.get_mut(slot)?;
+        let question = flow.answered_by(at, observed)?;
+        let (common, seen) = self.common;
+        let assumed = (at.saturating_sub(seen) < COMMON_AGE).then_some(common);
+        let trip = at.saturating_sub(question.at) as i64;
+        let queue = match question.server {
+            0 => {
+                let counts = match observed {
+                    Observed::Spin(_) => flow.turns >= ENOUGH_TURNS,
+                    _ => {
+                        flow.turns = flow.turns.saturating_add(1);
+                        flow.turns > SHORT
+                    }
+                };
+                let excess = flow.excess(at, trip, assumed, self.shift);
+                excess.filter(|_| counts)
             }
+            // Handshakes and DNS come in bursts of pages. A law that followed them would delay pages.
+            server => self
+                .server_excess(at, trip, server)
+                .filter(|_| server == PROBES),
+        };
+        if let Some(queue) = queue {
+            self.sample(at, queue, &question, bytes);
         }
-        false
+        Some(Ended {
+            answered: question.origin.answered(question.at),
+            is_sample: queue.is_some(),
+        })
     }
 
-    /// Excess of a server's answer over its least, and no more than that of the answer before: one may have been slow.
+    /// Excess of a server's answer over its minimum, at most that of the answer before: a server may be slow once.
     #[inline(never)]
-    fn of_server(&mut self, at: u64, trip: i64, server: u64) -> Option<i64> {
+    fn server_excess(&mut self, at: u64, trip: i64, server: u64) -> Option<i64> {
         let key = Flow(server);
         let known = self.servers.find(key);
         let shift = self.shift;
@@ -414,14 +428,14 @@ impl RoundTrips {
         }
     }
 
-    /// The best trip since the last call, and the number of trips.
+    /// Returns the best trip and the number of samples since the last call.
     pub(crate) fn take(&mut self) -> (Option<Trip>, u32) {
         let taken = (self.best.take(), self.samples);
         self.samples = 0;
         taken
     }
 
-    /// The path became longer by `delay`: that is no queue.
+    /// Adds `delay` to the minima: the path became longer.
     pub(crate) fn lengthen(&mut self, delay: Duration) {
         self.shift = self.shift.saturating_add(delay.as_nanos() as i64);
     }

@@ -1,0 +1,46 @@
+//! Packets from home that passing packets answer.
+
+use asymq_core::{Header, Instant, TrafficClass};
+
+/// A packet from home that a passing packet answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// Its arrival at the uplink's shaper.
+    pub arrival: Instant,
+    /// Its class.
+    pub class: TrafficClass,
+}
+
+/// Origin of a packet from home, for its answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    /// Time at the uplink's shaper in ns, at most 4 s.
+    waited: u32,
+    class: TrafficClass,
+}
+
+impl Origin {
+    pub(crate) const NONE: Self = Self {
+        waited: 0,
+        class: TrafficClass::Other,
+    };
+
+    /// Origin of a packet that left at `left`.
+    #[inline]
+    pub(crate) fn new(header: &Header, left: u64) -> Self {
+        let waited = left.saturating_sub(header.arrival.as_nanos());
+        Self {
+            waited: waited.try_into().unwrap_or(u32::MAX),
+            class: header.traffic_class(),
+        }
+    }
+
+    /// The packet that left at `left`.
+    #[inline]
+    pub(crate) fn answered(self, left: u64) -> Answered {
+        Answered {
+            arrival: Instant::from_nanos(left.saturating_sub(self.waited.into())),
+            class: self.class,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Departures of a flow's packets, until TCP timestamps echo them.
+
+use crate::MS;
+use crate::answered::{Answered, Origin};
+use crate::observed::TimedSegment;
+use asymq_core::Header;
+use asymq_core::ack::before;
+
+/// Departures that wait for their echo at once.
+const DEPARTURES: usize = 64;
+/// Minimum time between two of them: with `DEPARTURES` of them, half a second.
+const SPACING: u64 = 8 * MS;
+/// Time within which a second packet follows that certainly ends a receiver's wait.
+const SECOND_WITHIN: u64 = 30 * MS;
+
+/// Departures that wait for their echo, oldest first.
+#[derive(Clone, Debug)]
+pub(crate) struct Departures {
+    ring: [Departure; DEPARTURES],
+    first: usize,
+    count: usize,
+    latest: Option<(u32, u64)>,
+    /// Highest sequence number that has left.
+    highest: Option<u32>,
+}
+
+/// The first packet with a timestamp, and the new data after it.
+///
+/// A receiver that delays ACKs echoes the timestamp of the first packet when the second arrives, which may have waited for
+/// the turns of other flows.
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    stamp: u32,
+    at: u64,
+    bytes: u64,
+    /// Sequence number of the second packet.
+    second: u32,
+    /// ns and bytes between the departures of both; 0 ns before the second.
+    later: u32,
+    more: u32,
+    origin: Origin,
+}
+
+/// A packet that was answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Echoed {
+    /// Departure of the packet that ended the receiver's wait, and bytes that left until then.
+    pub(crate) left: u64,
+    pub(crate) bytes: u64,
+    pub(crate) by: AckTiming,
+    /// The packet whose timestamp was echoed.
+    pub(crate) answered: Answered,
+}
+
+/// What an ACK waited for at the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AckTiming {
+    /// A second packet, from whose departure it is measured.
+    Second,
+    /// Nothing.
+    Prompt,
+    /// Perhaps the receiver's timer.
+    MaybeTimer,
+}
+
+impl Departure {
+    const NONE: Self = Self {
+        stamp: 0,
+        at: 0,
+        bytes: 0,
+        second: 0,
+        later: 0,
+        more: 0,
+        origin: Origin::NONE,
+    };
+
+    /// The packet that an ACK up to `ack` answers.
+    fn answered_by(&self, ack: u32) -> Echoed {
+        let by = match self.later {
+            0 => AckTiming::MaybeTimer,
+            _ if before(self.second, ack) => AckTiming::Second,
+            later if u64::from(later) < SECOND_WITHIN => AckTiming::Prompt,
+            _ => AckTiming::MaybeTimer,
+        };
+        let (later, more) = match by {
+            AckTiming::Second => (self.later, self.more),
+            _ => (0, 0),
+        };
+        Echoed {
+            left: self.at.saturating_add(later.into()),
+            bytes: self.bytes.wrapping_add(more.into()),
+            by,
+            answered: self.origin.answered(self.at),
+        }
+    }
+}
+
+impl Departures {
+    pub(crate) const NONE: Self = Self {
+        ring: [Departure::NONE; DEPARTURES],
+        first: 0,
+        count: 0,
+        latest: None,
+        highest: None,
+    };
+
+    /// Removes all departures.
+    pub(crate) fn clear(&mut self) {
+        (self.first, self.count) = (0, 0);
+        (self.latest, self.highest) = (None, None);
+    }
+
+    /// Adds a segment that leaves at `at`, up to which so many bytes left. The first with its timestamp is kept if the ring
+    /// has room, and the new data after the latest kept.
+    pub(crate) fn push(&mut self, segment: &TimedSegment, header: &Header, at: u64, bytes: u64) {
+        let &TimedSegment {
+            stamp, sequence, ..
+        } = segment;
+        // A retransmission may have arrived long ago: an ACK of it shows no time.
+        let is_new = self.highest.is_none_or(|highest| before(highest, sequence));
+        if is_new {
+            self.highest = Some(sequence);
+        }
+        if is_new
+            && self.count > 0
+            && let Some(last) = self
+                .ring
+                .get_mut((self.first + self.count - 1) % DEPARTURES)
+            && last.later == 0
+        {
+            last.second = sequence;
+            last.later = at.saturating_sub(last.at).try_into().unwrap_or(u32::MAX);
+            last.more = bytes.wrapping_sub(last.bytes) as u32;
+        }
+        let is_close = |(latest, then)| !before(latest, stamp) || at < then + SPACING;
+        if self.latest.is_some_and(is_close) || self.count == DEPARTURES {
+            return;
+        }
+        if let Some(slot) = self.ring.get_mut((self.first + self.count) % DEPARTURES) {
+            *slot = Departure {
+                stamp,
+                at,
+                bytes,
+                origin: Origin::new(header, at),
+                ..Departure::NONE
+            };
+            self.count += 1;
+            self.latest = Some((stamp, at));
+        }
+    }
+
+    /// Removes the departure that `segment` is the first echo of.
+    pub(crate) fn take(&mut self, segment: &TimedSegment) -> Option<Echoed> {
+        while self.count > 0 {
+            let departure = *self.ring.get(self.first)?;
+            if before(segment.echo, departure.stamp) {
+                return None;
+            }
+            self.first = (self.first + 1) % DEPARTURES;
+            self.count -= 1;
+            if departure.stamp == segment.echo {
+                return Some(departure.answered_by(segment.ack));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retransmission_after_a_first_packet_is_not_its_second() {
+        let mut departures = Departures::NONE;
+        let mut push = |ms: u64, sequence| {
+            let segment = TimedSegment {
+                stamp: ms as u32,
+                sequence,
+                ..TimedSegment::default()
+            };
+            departures.push(&segment, &Header::default(), ms * MS, 75 * ms);
+        };
+        push(1, 9000);
+        push(20, 3000);
+        push(90, 6000);
+        let ack = TimedSegment {
+            echo: 20,
+            ack: 10_000,
+            ..TimedSegment::default()
+        };
+        let echoed = departures.take(&ack).unwrap();
+        assert_eq!((echoed.left, echoed.by), (20 * MS, AckTiming::MaybeTimer));
+    }
+}

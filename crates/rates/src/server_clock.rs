@@ -1,0 +1,65 @@
+//! Clock of a server, read from its TCP timestamps.
+
+use crate::MS;
+
+/// Known ticks of servers' clocks, in ns.
+const TICKS: [i64; 4] = [1_000, 1_000_000, 4_000_000, 10_000_000];
+/// Age of a flow at which its server's tick is measured first, and after which it is measured no more.
+const FIRST_CHECK: i64 = 100 * MS as i64;
+const LAST_CHECK: i64 = 10_000 * MS as i64;
+
+/// A server's clock: its timestamps against local time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ServerClock {
+    /// Local time of the first timestamp.
+    pub(crate) started: u64,
+    /// The latest timestamp, and ticks from the first to it.
+    stamp: u32,
+    ticks: i64,
+    /// Tick in ns; 0 while it is unknown.
+    tick: i64,
+    /// Age at which the tick is measured again.
+    check_at: i64,
+}
+
+impl ServerClock {
+    pub(crate) const fn new(stamp: u32, at: u64) -> Self {
+        Self {
+            started: at,
+            stamp,
+            ticks: 0,
+            tick: 0,
+            check_at: FIRST_CHECK,
+        }
+    }
+
+    /// Time of `stamp` since the first timestamp by the server's clock, if its tick is known. The flag is true if the tick
+    /// changed, which makes all earlier times invalid.
+    pub(crate) fn read(&mut self, stamp: u32, at: u64) -> (Option<i64>, bool) {
+        let ahead = i64::from(stamp.wrapping_sub(self.stamp) as i32);
+        let ticks = self.ticks.saturating_add(ahead);
+        if ahead > 0 {
+            (self.stamp, self.ticks) = (stamp, ticks);
+        }
+        let age = at.saturating_sub(self.started) as i64;
+        let mut is_new = false;
+        if age >= self.check_at && ticks > 0 {
+            // The bound between two ticks is their geometric mean; a growing queue makes a tick look longer.
+            let tick = match age / ticks {
+                400..2_200 => TICKS[0],
+                400_000..2_200_000 => TICKS[1],
+                2_200_000..6_300_000 => TICKS[2],
+                6_300_000..20_000_000 => TICKS[3],
+                _ => 0,
+            };
+            is_new = tick != self.tick;
+            self.tick = tick;
+            self.check_at = match age < LAST_CHECK {
+                true => age.saturating_mul(2),
+                false => i64::MAX,
+            };
+        }
+        let time = (self.tick > 0).then(|| ticks.saturating_mul(self.tick));
+        (time, is_new)
+    }
+}
