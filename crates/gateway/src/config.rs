@@ -91,21 +91,21 @@ impl LinkConfig {
                 build("uplink", Direction::Up)?,
                 build("downlink", Direction::Down)?,
             ],
-            learner: self
-                .auto
-                .iter()
-                .any(Option::is_some)
-                .then(|| {
-                    let rates = Direction::ALL.map(|direction| self.rate(direction));
-                    let learner = Learner::new(self.auto, rates);
-                    learner.map(Box::new).map_err(|source| LinkError {
-                        direction: "rates",
-                        source,
-                    })
-                })
-                .transpose()?,
+            learner: {
+                let rates = Direction::ALL.map(|direction| self.rate(direction));
+                let learner = Learner::new(self.auto, rates);
+                learner.map(Box::new).map_err(|source| LinkError {
+                    direction: "rates",
+                    source,
+                })?
+            },
             config: self.clone(),
         })
+    }
+
+    /// True if a rate is learnt.
+    pub(crate) fn learns(&self) -> bool {
+        self.auto.iter().any(Option::is_some)
     }
 
     pub(crate) const fn stage(&self, direction: Direction) -> &Stage {
@@ -151,7 +151,7 @@ impl fmt::Display for LinkConfig {
 pub struct BuiltLink {
     pub(crate) config: LinkConfig,
     pub(crate) stages: [BuiltStage; 2],
-    pub(crate) learner: Option<Box<Learner>>,
+    pub(crate) learner: Box<Learner>,
 }
 
 impl fmt::Debug for BuiltLink {

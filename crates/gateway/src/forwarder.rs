@@ -5,7 +5,7 @@ use crate::direction::DirectionState;
 use crate::flows::{FlowCounters, FlowSnapshot};
 use crate::frame::Frame;
 use crate::io::PacketIo;
-use crate::passive::Passive;
+use crate::passive::{self, Passive};
 use crate::rate_probe::RateProbe;
 use asymq_core::Direction;
 use asymq_core::frame::{self, FlowKey, Parsed};
@@ -24,7 +24,8 @@ pub struct Forwarder {
     watch: Option<Watch>,
     flows: Option<FlowCounters>,
     passive: Passive,
-    learner: Option<Box<Learner>>,
+    /// Tracks round trips, also where no rate is learnt.
+    learner: Box<Learner>,
     /// Time of the learner's next step.
     learns_at: Instant,
     rate_probe: RateProbe,
@@ -84,28 +85,33 @@ impl Forwarder {
         {
             return;
         }
-        let header = Header {
+        let mut header = Header {
             arrival: now,
             len,
             ..parsed.header
         };
         let offsets = (parsed.network, parsed.transport);
-        let observed = self.read(direction, &header, bytes, offsets);
-        if let Some(observed) = &observed {
-            self.passive.came(now, direction, &header, observed);
-        }
-        if let (Direction::Down, Some(learner)) = (direction, &mut self.learner) {
-            learner.comes(now, &header, observed.as_ref());
+        self.passive.acknowledge(direction, &header);
+        if direction == Direction::Down {
+            let observed = self.read(direction, &header, bytes, offsets);
+            let answered = self.learner.comes(now, &header, observed.as_ref());
+            header.note = passive::note(&header, answered);
         }
         let state = &mut self.directions[direction as usize];
         if state.is_direct() {
             state.pass(&header);
-            let frame = (bytes, parsed.network);
-            self.sent(now, direction, &header, observed.as_ref(), frame);
+            self.sent(now, direction, &header, bytes, offsets);
             out.send(bytes);
             return;
         }
-        state.push(now, Frame::new(now, &parsed, len, bytes.into()));
+        let (network, transport) = offsets;
+        let frame = Frame {
+            header,
+            network,
+            transport,
+            bytes: bytes.into(),
+        };
+        state.push(now, frame);
     }
 
     /// Sends up to `max` due frames through `out`. Returns the time of the next frame; `None` if no frame waits.
@@ -117,7 +123,7 @@ impl Forwarder {
         max: usize,
         out: &mut impl PacketIo,
     ) -> Option<Instant> {
-        if self.learner.is_some() && now >= self.learns_at {
+        if self.config.learns() && now >= self.learns_at {
             self.learn(now);
         }
         if let (Direction::Up, Some(host)) = (direction, self.config.rate_probe) {
@@ -133,7 +139,7 @@ impl Forwarder {
         self.directions[direction as usize].next()
     }
 
-    /// Reads the numbers that the trackers of round trips need.
+    /// Reads the numbers that the learner needs.
     #[inline]
     fn read(
         &self,
@@ -142,42 +148,41 @@ impl Forwarder {
         bytes: &[u8],
         offsets: (u16, u16),
     ) -> Option<Observed> {
-        let is_used = self.learner.is_some() || matches!(header.protocol, Protocol::Tcp);
+        let is_used = self.config.learns() || matches!(header.protocol, Protocol::Tcp);
         is_used.then(|| Observed::read(direction, header, bytes, offsets))?
     }
 
     #[inline]
     fn frame_sent(&mut self, now: Instant, direction: Direction, frame: &Frame) {
         let offsets = (frame.network, frame.transport);
-        let observed = self.read(direction, &frame.header, &frame.bytes, offsets);
-        let bytes = (&*frame.bytes, frame.network);
-        self.sent(now, direction, &frame.header, observed.as_ref(), bytes);
+        self.sent(now, direction, &frame.header, &frame.bytes, offsets);
     }
 
-    /// Counts a sent packet and shows it to the other direction. `frame` is its bytes and the offset of its IP header.
+    /// Counts a sent packet and shows it to the other direction.
     #[inline]
     fn sent(
         &mut self,
         now: Instant,
         direction: Direction,
         header: &Header,
-        observed: Option<&Observed>,
-        frame: (&[u8], u16),
+        bytes: &[u8],
+        offsets: (u16, u16),
     ) {
-        if let (Direction::Down, Some(observed)) = (direction, observed) {
-            self.passive.leaves_down(now, header, observed);
+        match direction {
+            Direction::Up => {
+                let observed = self.read(direction, header, bytes, offsets);
+                self.learner.leaves(now, header, observed.as_ref());
+            }
+            Direction::Down => self.passive.record(now, header),
         }
-        if let (Direction::Up, Some(learner)) = (direction, &mut self.learner) {
-            learner.leaves(now, header, observed);
-        }
-        let reverse = &mut self.directions[1 - direction as usize];
+        let reverse = &mut self.directions[direction.reverse() as usize];
         reverse.observe(now, header);
         if let Some(watch) = &mut self.watch {
             watch(direction, header, now.saturating_since(header.arrival));
         }
         if let Some(flows) = &mut self.flows {
             let sojourn = now.saturating_since(header.arrival);
-            flows.sent(direction, header, sojourn, frame);
+            flows.sent(direction, header, sojourn, (bytes, offsets.0));
         }
     }
 
@@ -196,13 +201,11 @@ impl Forwarder {
 
     /// Sends a probe past the discipline, if one is due.
     fn probe(&mut self, now: Instant, host: Ipv4Addr, out: &mut impl PacketIo) {
-        let Some(learner) = &mut self.learner else {
-            return;
-        };
-        if learner.probe_is_due(now)
+        if self.config.learns()
+            && self.learner.probe_is_due(now)
             && let Some(request) = self.rate_probe.request(host)
         {
-            learner.probe_leaves(now, request.number);
+            self.learner.probe_leaves(now, request.number);
             out.send(request.frame());
         }
     }
@@ -215,7 +218,7 @@ impl Forwarder {
         bytes: &[u8],
         network: u16,
     ) -> bool {
-        let (Some(host), Some(learner)) = (self.config.rate_probe, &mut self.learner) else {
+        let Some(host) = self.config.rate_probe.filter(|_| self.config.learns()) else {
             return false;
         };
         match direction {
@@ -226,7 +229,7 @@ impl Forwarder {
             Direction::Down => {
                 let number = self.rate_probe.answered(host, bytes, network);
                 number
-                    .inspect(|number| learner.probe_returns(now, *number))
+                    .inspect(|number| self.learner.probe_returns(now, *number))
                     .is_some()
             }
         }
@@ -235,16 +238,14 @@ impl Forwarder {
     /// Updates the learnt rates.
     #[cold]
     fn learn(&mut self, now: Instant) {
-        let Some(learner) = &mut self.learner else {
-            return;
-        };
         self.learns_at = now + Learner::INTERVAL;
         let waits = |state: &DirectionState| state.backlog().packets > 0;
-        learner.step(now, self.directions.each_ref().map(waits));
-        let learnt = |direction| learner.law(direction).map(RateLaw::rate);
+        self.learner
+            .step(now, self.directions.each_ref().map(waits));
+        let learnt = |direction| self.learner.law(direction).map(RateLaw::rate);
         for direction in Direction::ALL {
             if let Some(rate) = learnt(direction) {
-                let reverse = Direction::ALL[1 - direction as usize];
+                let reverse = direction.reverse();
                 let reverse = learnt(reverse).or(self.config.capacity(reverse));
                 self.directions[direction as usize].set_rate(now, rate, reverse);
             }
@@ -322,8 +323,7 @@ impl Forwarder {
     /// Control variables of a direction.
     pub fn probes(&self, direction: Direction) -> Vec<(&'static str, f64)> {
         let mut probes = self.directions[direction as usize].probes();
-        let learner = self.learner.as_ref();
-        if let Some(law) = learner.and_then(|learner| learner.law(direction)) {
+        if let Some(law) = self.learner.law(direction) {
             probes.extend([
                 ("auto_rate", law.rate().bits_per_sec() as f64),
                 ("auto_capacity", law.capacity().bits_per_sec() as f64),

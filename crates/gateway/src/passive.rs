@@ -1,34 +1,26 @@
-//! Facts about the path, from passing TCP segments: round-trip times, and bytes that receivers
-//! acknowledged. No probe is sent.
+//! Statistics of passing TCP segments: round-trip times, and bytes that receivers acknowledged. No probe is sent.
 
-use asymq_core::decide::random::mix;
 use asymq_core::measure::{Histogram, Percentiles};
 use asymq_core::packet::flags;
 use asymq_core::units::{Duration, Instant};
-use asymq_core::{Direction, Header, TrafficClass};
-use asymq_rates::Observed;
+use asymq_core::{Direction, Header, Protocol, TrafficClass};
+use asymq_rates::Answered;
 
-/// Segments that are awaited, and flows, at once. Beyond, samples are fewer, not wrong.
-const SLOTS: usize = 4096;
-/// An echo that comes later is an idle sender's, and is not counted.
-const PATIENCE: Duration = Duration::from_secs(4);
+/// Flows at once. More share places, which loses samples.
+const FLOWS: usize = 4096;
+/// Maximum round trip; a later answer is that of an idle sender.
+const MAX_ROUND_TRIP: Duration = Duration::from_secs(4);
+/// Bits of a note for the class; the rest is a time in units of 4 ns.
+const CLASS_BITS: u32 = 2;
+const UNIT_NS: u64 = 4;
 
-/// Round-trip times from the arrival of a segment from home to the departure of its echo towards home,
-/// and acknowledged bytes. Both of the gateway's queues are within the round trip.
+/// Round-trip times from the arrival of a segment from home to the departure of its answer, and acknowledged bytes. A round
+/// trip includes both of the gateway's queues.
 pub(crate) struct Passive {
-    awaited: Box<[Awaited]>,
     flows: Box<[Acknowledged]>,
     /// TCP payload sent up and down that receivers acknowledged.
     bytes: [u64; 2],
     round_trips: [Histogram; TrafficClass::COUNT],
-}
-
-/// A segment whose echo is awaited; free where the key is 0.
-#[derive(Clone, Copy)]
-struct Awaited {
-    key: u64,
-    since: Instant,
-    class: TrafficClass,
 }
 
 /// The highest acknowledgement number of a flow.
@@ -38,46 +30,27 @@ struct Acknowledged {
     number: u32,
 }
 
-/// Key of the number that the echo of a segment will carry: its timestamp, or the end of its bytes.
+/// Note for the header of a segment that has just arrived from the line: the time since the arrival of the segment that it
+/// answers, and that one's class. 0 if there is none.
 #[inline]
-fn awaited_key(header: &Header, observed: &Observed) -> Option<u64> {
-    match *observed {
-        Observed::Stamps(segment) => Some(key(header, segment.stamp, true)),
-        Observed::Numbers { end, .. } => end.map(|end| key(header, end, false)),
-        _ => None,
-    }
-}
-
-/// Key of the number that a segment echoes.
-#[inline]
-fn echoed_key(header: &Header, observed: &Observed) -> Option<u64> {
-    match *observed {
-        Observed::Stamps(segment) => {
-            let acknowledges = header.flags & flags::ACK != 0;
-            acknowledges.then(|| key(header, segment.echo, true))
+pub(crate) fn note(header: &Header, answered: Option<Answered>) -> u32 {
+    let Some(answered) = answered.filter(|_| header.protocol == Protocol::Tcp) else {
+        return 0;
+    };
+    let passed = header.arrival.saturating_since(answered.arrival);
+    match passed <= MAX_ROUND_TRIP {
+        true => {
+            let units = (passed.as_nanos() / UNIT_NS) as u32;
+            units << CLASS_BITS | (answered.class as u32 + 1)
         }
-        Observed::Numbers { ack, .. } => ack.map(|ack| key(header, ack, false)),
-        _ => None,
+        false => 0,
     }
-}
-
-#[inline]
-fn key(header: &Header, number: u32, is_stamp: bool) -> u64 {
-    // Both directions of a flow differ in the lowest bit.
-    let flow = header.flow.0 | 1;
-    mix(flow ^ mix(u64::from(number) << 1 | u64::from(is_stamp))).max(1)
 }
 
 impl Default for Passive {
     fn default() -> Self {
-        const FREE: Awaited = Awaited {
-            key: 0,
-            since: Instant::ZERO,
-            class: TrafficClass::Other,
-        };
         Self {
-            awaited: vec![FREE; SLOTS].into(),
-            flows: vec![Acknowledged::default(); SLOTS].into(),
+            flows: vec![Acknowledged::default(); FLOWS].into(),
             bytes: [0; 2],
             round_trips: Default::default(),
         }
@@ -85,57 +58,30 @@ impl Default for Passive {
 }
 
 impl Passive {
-    /// Takes notice of a packet that came.
+    /// Records the round trip in the note of a segment that leaves towards home.
     #[inline]
-    pub(crate) fn came(
-        &mut self,
-        now: Instant,
-        direction: Direction,
-        header: &Header,
-        observed: &Observed,
-    ) {
-        if header.flags & (flags::ACK | flags::SYN) == flags::ACK {
-            self.acknowledge(direction, header);
-        }
-        if let (Direction::Up, Some(key)) = (direction, awaited_key(header, observed)) {
-            let slot = &mut self.awaited[key as usize % SLOTS];
-            // The first of equal stamps counts. Younger ones give way, so that long round trips are not
-            // counted less often than short ones.
-            if slot.key == 0 || now.saturating_since(slot.since) > PATIENCE {
-                *slot = Awaited {
-                    key,
-                    since: now,
-                    class: header.traffic_class(),
-                };
-            }
+    pub(crate) fn record(&mut self, now: Instant, header: &Header) {
+        let class = header.note & ((1 << CLASS_BITS) - 1);
+        let before = u64::from(header.note >> CLASS_BITS) * UNIT_NS;
+        let round_trip = Duration::from_nanos(before) + now.saturating_since(header.arrival);
+        if class > 0 && round_trip <= MAX_ROUND_TRIP {
+            self.round_trips[class as usize - 1].record(round_trip);
         }
     }
 
-    /// Takes notice of a packet that leaves towards home.
+    /// Counts the bytes that a segment acknowledges.
     #[inline]
-    pub(crate) fn leaves_down(&mut self, now: Instant, header: &Header, observed: &Observed) {
-        let Some(key) = echoed_key(header, observed) else {
-            return;
-        };
-        let slot = &mut self.awaited[key as usize % SLOTS];
-        if slot.key == key {
-            slot.key = 0;
-            let round_trip = now.saturating_since(slot.since);
-            if round_trip <= PATIENCE {
-                self.round_trips[slot.class as usize].record(round_trip);
-            }
-        }
-    }
-
-    #[inline]
-    fn acknowledge(&mut self, direction: Direction, header: &Header) {
-        /// A larger step is no step, but another connection or an old segment.
+    pub(crate) fn acknowledge(&mut self, direction: Direction, header: &Header) {
+        /// A larger step is another connection's, or an old segment's.
         const LARGEST_STEP: u32 = 1 << 30;
+        if header.flags & (flags::ACK | flags::SYN | flags::RST) != flags::ACK {
+            return;
+        }
         let flow = header.flow.0;
-        let slot = &mut self.flows[flow as usize % SLOTS];
+        let slot = &mut self.flows[flow as usize % FLOWS];
         let step = header.ack.wrapping_sub(slot.number);
         if slot.flow == flow && step < LARGEST_STEP {
-            self.bytes[1 - direction as usize] += u64::from(step);
+            self.bytes[direction.reverse() as usize] += u64::from(step);
         } else if slot.flow == flow && step > u32::MAX - LARGEST_STEP {
             return;
         }
@@ -150,8 +96,7 @@ impl Passive {
         self.bytes[direction as usize]
     }
 
-    /// Round-trip times of a class of packets from home since this was last called; zeros if there
-    /// were none.
+    /// Round-trip times of a class of packets from home since the last call; zeros if there were none.
     pub(crate) fn take_round_trips(&mut self, class: TrafficClass) -> Percentiles {
         let histogram = &mut self.round_trips[class as usize];
         let percentiles = histogram.percentiles_ms();

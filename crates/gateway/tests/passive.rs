@@ -145,7 +145,8 @@ fn the_time_in_the_gateways_own_queue_is_part_of_a_round_trip() {
     passing.up(10, [1, 1], ACK, 1196, Some([1, 7]));
     passing.up(10, [1197, 1], ACK, 1196, Some([2, 7]));
     let Passing { forwarder, wan, .. } = &mut passing;
-    for at in [10, 20] {
+    // The second leaves when the first is out.
+    for at in [10, 21] {
         forwarder.transmit(millis(at), Direction::Up, 64, wan);
     }
     passing.down(55, [1, 2393], ACK, 0, Some([9, 2]));
