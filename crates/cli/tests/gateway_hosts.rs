@@ -526,7 +526,7 @@ fn check_names_every_fault_with_a_remedy() {
         "wrong: --lan lan: has the address 192.0.2.1/24, which may be the way to this host; on a router use ",
         "wrong: --up 20gbit: lan runs at 10gbit, so that the queue builds up in its driver; ",
         "wrong: --up 20gbit: wan runs at 10gbit, ",
-        "wrong: --lan, --wan: the MTU of lan is 1500, that of wan 1400: longer frames are lost; ",
+        "wrong: --lan, --wan: the MTUs differ, so that longer frames are lost: lan 1500, wan 1400; ",
         "wrong: --overhead: ATM cells are counted, but not the bytes around a packet; give docsis for ",
     ] {
         assert!(
@@ -560,7 +560,7 @@ fn check_tells_which_way_a_host_is_and_cuts_nobody_off() {
                 "ip address add 10.9.9.9/24 dev mgmt",
                 "ip route add default via 10.9.9.1 dev mgmt",
             ],
-            "a box between router and modem: lan and wan have no address, mgmt has one, to log in over",
+            "a box between router and modem: lan and wan have no address, mgmt has one for login",
             "sudo asymq gateway --lan lan --wan wan --up 950kbit --watch",
         ),
         (
@@ -855,7 +855,7 @@ fn install_leaves_a_program_of_others_alone_and_replaces_its_own() {
     fs::write(&program, "of the owner's").unwrap();
     let (said, code) = install();
     assert_eq!(code, Some(1));
-    assert!(said.contains("usr/local/bin/asymq: is not from 'asymq gateway install', and stays"));
+    assert!(said.contains("usr/local/bin/asymq: not written by 'asymq gateway install'"));
     assert_eq!(tree(folder.path()), ["usr/local/bin/asymq"]);
     assert_eq!(fs::read_to_string(&program).unwrap(), "of the owner's");
 
@@ -881,7 +881,7 @@ fn install_leaves_settings_of_others_alone() {
     assert_eq!(
         text(&output.stderr),
         format!(
-            "{}: is not from 'asymq gateway install', and stays; move it away first",
+            "{}: not written by 'asymq gateway install'; move it away first",
             settings.display()
         )
     );
@@ -969,7 +969,7 @@ fn uninstall_names_what_it_leaves_of_others() {
         .unwrap();
     assert_eq!(output.status.code(), Some(0));
     let expected =
-        theirs.map(|path| format!("left {root}/{path}: it is not from 'asymq gateway install'"));
+        theirs.map(|path| format!("left {root}/{path}: not written by 'asymq gateway install'"));
     assert_eq!(text(&output.stdout), expected.join("\n"));
     assert_eq!(tree(folder.path()), theirs);
 }

@@ -31,28 +31,22 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(crate) fn note(
-        subject: &str,
-        problem: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Self {
-        Self {
-            wrong: false,
-            ..Self::wrong(subject, problem, remedy)
-        }
-    }
-
-    pub(crate) fn wrong(
-        subject: &str,
-        problem: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Self {
+    /// A fact worth knowing.
+    pub fn note(subject: &str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             subject: subject.into(),
             problem: problem.into(),
             remedy: remedy.into(),
-            wrong: true,
+            wrong: false,
             role: None,
+        }
+    }
+
+    /// A fault.
+    pub fn wrong(subject: &str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            wrong: true,
+            ..Self::note(subject, problem, remedy)
         }
     }
 }

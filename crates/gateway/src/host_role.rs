@@ -214,15 +214,14 @@ impl Facts {
                 },
             ),
         };
+        let problem = match &self.pi {
+            Some(pi) => format!("{problem} ({pi})"),
+            None => problem,
+        };
+        let remedy = format!("{remedy} (docs/router/which-way.md)");
         Finding {
-            subject: "host role".into(),
-            problem: match &self.pi {
-                Some(pi) => format!("{problem} ({pi})"),
-                None => problem,
-            },
-            remedy: format!("{remedy} (docs/router/which-way.md)"),
-            wrong: false,
             role: Some(role),
+            ..Finding::note("host role", problem, remedy)
         }
     }
 }

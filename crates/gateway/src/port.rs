@@ -23,8 +23,6 @@ const MAX_SUPERPACKET: usize = (1 << 19) + 64;
 #[derive(Debug)]
 pub struct Port {
     name: String,
-    index: u32,
-    mtu: u32,
     socket: PacketSocket,
     ring: RxRing,
     sender: Sender,
@@ -229,8 +227,6 @@ impl Port {
         })?;
         Ok(Self {
             name: name.into(),
-            index,
-            mtu: link.mtu,
             socket,
             ring,
             sender,
@@ -246,18 +242,8 @@ impl Port {
         &self.name
     }
 
-    /// Index of the interface.
-    pub fn index(&self) -> u32 {
-        self.index
-    }
-
     pub(crate) const fn sender(&self) -> &Sender {
         &self.sender
-    }
-
-    /// MTU of the interface when it was opened.
-    pub fn mtu(&self) -> u32 {
-        self.mtu
     }
 }
 

@@ -71,15 +71,11 @@ fn findings(settings: &HostArgs) -> Vec<Finding> {
         && lan != wan
     {
         let [lan_name, wan_name] = sides.map(|(_, name)| name);
-        findings.push(Finding {
-            subject: "--lan, --wan".into(),
-            problem: format!(
-                "the MTU of {lan_name} is {lan}, that of {wan_name} {wan}: longer frames are lost"
-            ),
-            remedy: format!("set both to one value: 'ip link set {lan_name} mtu {wan}'"),
-            wrong: true,
-            role: None,
-        });
+        findings.push(Finding::wrong(
+            "--lan, --wan",
+            format!("the MTUs differ, so that longer frames are lost: {lan_name} {lan}, {wan_name} {wan}"),
+            format!("set both to one value: 'ip link set {lan_name} mtu {wan}'"),
+        ));
     }
     findings.extend(overhead(settings));
     findings
@@ -87,12 +83,12 @@ fn findings(settings: &HostArgs) -> Vec<Finding> {
 
 fn faster_than_link(flag: &str, rate: Rate, name: &str) -> Option<Finding> {
     let link = link_speed(name)?;
-    (rate > link).then(|| Finding {
-        subject: format!("{flag} {rate}"),
-        problem: format!("{name} runs at {link}, so that the queue builds up in its driver"),
-        remedy: "give 95 % of what the line measures, or look for a bad cable or port".into(),
-        wrong: true,
-        role: None,
+    (rate > link).then(|| {
+        Finding::wrong(
+            &format!("{flag} {rate}"),
+            format!("{name} runs at {link}, so that the queue builds up in its driver"),
+            "give 95 % of the measured rate, or check cable and port",
+        )
     })
 }
 
@@ -102,21 +98,16 @@ fn overhead(settings: &HostArgs) -> Option<Finding> {
     if !link.overhead.is_empty() {
         return None;
     }
-    let (problem, wrong) = match (link.atm, link.ptm) {
-        (Some(true), _) => (
-            "ATM cells are counted, but not the bytes around a packet",
-            true,
-        ),
-        (_, Some(true)) => ("PTM is counted, but not the bytes around a packet", true),
-        _ => ("what the line adds to a packet is not counted", false),
+    let remedy =
+        "give docsis for cable, pppoe-ptm for VDSL2, pppoe-vcmux for ADSL, ethernet for fibre";
+    let code = match (link.atm, link.ptm) {
+        (Some(true), _) => "ATM cells are",
+        (_, Some(true)) => "PTM is",
+        _ => {
+            let problem = "the bytes that the line adds to a packet are not counted";
+            return Some(Finding::note("--overhead", problem, remedy));
+        }
     };
-    Some(Finding {
-        subject: "--overhead".into(),
-        problem: problem.into(),
-        remedy:
-            "give docsis for cable, pppoe-ptm for VDSL2, pppoe-vcmux for ADSL, ethernet for fibre"
-                .into(),
-        wrong,
-        role: None,
-    })
+    let problem = format!("{code} counted, but not the bytes around a packet");
+    Some(Finding::wrong("--overhead", problem, remedy))
 }

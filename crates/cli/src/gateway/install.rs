@@ -225,7 +225,7 @@ impl<'a> Target<'a> {
 
     fn foreign(&self, path: &str) -> anyhow::Error {
         anyhow!(
-            "{}: is not from 'asymq gateway install', and stays; move it away first",
+            "{}: not written by 'asymq gateway install'; move it away first",
             self.path(path).display()
         )
     }
@@ -235,17 +235,31 @@ impl<'a> Target<'a> {
         fs::read_to_string(self.path(path)).unwrap_or_default()
     }
 
+    /// Does `work` on a file and prints that, or prints it alone in a dry run.
+    fn act(
+        &self,
+        [would, did]: [&str; 2],
+        path: &Path,
+        work: impl FnOnce() -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        let verb = match self.dry {
+            true => would,
+            false => {
+                work().with_context(|| path.display().to_string())?;
+                did
+            }
+        };
+        output::print(&format!("{verb} {}\n", path.display()))
+    }
+
     /// Renames a file with other content, which its owner may have edited.
     fn keep_old(&self, path: &str, text: &str) -> anyhow::Result<()> {
         let path = self.path(path);
         match fs::read_to_string(&path) {
             Ok(old) if old != text => {
                 let aside = path.with_extension("toml.old");
-                if !self.dry {
-                    fs::rename(&path, &aside).with_context(|| path.display().to_string())?;
-                }
-                let would = if self.dry { "would keep" } else { "kept" };
-                output::print(&format!("{would} the old one as {}\n", aside.display()))
+                let verbs = ["would keep the old one as", "kept the old one as"];
+                self.act(verbs, &aside, || fs::rename(&path, &aside))
             }
             _ => Ok(()),
         }
@@ -256,30 +270,23 @@ impl<'a> Target<'a> {
         if self.dry {
             return output::print(&format!("would write {}:\n{text}\n", path.display()));
         }
-        let write = || {
+        self.act(["", "wrote"], &path, || {
             make_folder_of(&path)?;
             fs::write(&path, text)
-        };
-        write().with_context(|| path.display().to_string())?;
-        output::print(&format!("wrote {}\n", path.display()))
+        })
     }
 
     fn copy(&self, from: &Path, to: &Path) -> anyhow::Result<()> {
         let to = self.path(to);
-        if self.dry {
-            let line = format!("would copy {} to {}\n", from.display(), to.display());
-            return output::print(&line);
-        }
-        let copy = || {
+        let would = format!("would copy {} to", from.display());
+        self.act([&would, "wrote"], &to, || {
             make_folder_of(&to)?;
             // A running program cannot be overwritten, but its name can be replaced.
             let new = to.with_extension("new");
             fs::copy(from, &new)?;
             fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
             fs::rename(new, &to)
-        };
-        copy().with_context(|| to.display().to_string())?;
-        output::print(&format!("wrote {}\n", to.display()))
+        })
     }
 
     /// Removes a file written by `install`. Prints and leaves others.
@@ -294,21 +301,16 @@ impl<'a> Target<'a> {
     fn stays(&self, path: &str) -> anyhow::Result<()> {
         let path = self.path(path);
         output::print(&format!(
-            "left {}: it is not from 'asymq gateway install'\n",
+            "left {}: not written by 'asymq gateway install'\n",
             path.display()
         ))
     }
 
     fn remove_file(&self, path: &str) -> anyhow::Result<()> {
         let path = self.path(path);
-        let done = match self.dry {
-            true => "would remove",
-            false => {
-                fs::remove_file(&path).with_context(|| path.display().to_string())?;
-                "removed"
-            }
-        };
-        output::print(&format!("{done} {}\n", path.display()))
+        self.act(["would remove", "removed"], &path, || {
+            fs::remove_file(&path)
+        })
     }
 
     /// Runs a program or prints it. Skips a missing program with a message.
@@ -322,7 +324,7 @@ impl<'a> Target<'a> {
         }
         // As sd_booted(3).
         if command[0] == "systemctl" && !Path::new("/run/systemd/system").exists() {
-            return output::print(&format!("not run, for systemd does not run here: {line}\n"));
+            return output::print(&format!("not run, since systemd is not running: {line}\n"));
         }
         match Command::new(command[0]).args(&command[1..]).status() {
             Ok(status) if status.success() => output::print(&format!("ran {line}\n")),
@@ -331,7 +333,7 @@ impl<'a> Target<'a> {
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                output::print(&format!("not run, for it is not here: {line}\n"))
+                output::print(&format!("not run, since it is not installed: {line}\n"))
             }
             Err(error) => Err(error).context(line),
         }
@@ -342,7 +344,7 @@ impl<'a> Target<'a> {
         let failed = self.failed.borrow();
         match failed.is_empty() {
             true => Ok(()),
-            false => bail!("{}; all else is done", failed.join("; ")),
+            false => bail!("{}; everything else is done", failed.join("; ")),
         }
     }
 }
