@@ -929,33 +929,6 @@ fn settings_that_are_no_file_of_settings_are_refused_unread() {
 }
 
 #[test]
-fn every_flag_of_the_gateway_is_in_its_page() {
-    let output = gateway("--help-all").output().unwrap();
-    let page = fs::read_to_string("../../docs/router/gateway.md").unwrap();
-    let help = text(&output.stdout);
-    // The disciplines' parameters have a page of their own.
-    let (before, discipline) = help.split_once("\nDiscipline:\n").unwrap();
-    let (_, after) = discipline
-        .split_once("\n\n")
-        .map_or(("", ""), |parts| parts);
-    let after = after.split("\n\n").skip_while(|part| part.starts_with(' '));
-    let lines = before.lines().chain(after.flat_map(str::lines));
-    let flags = lines.filter_map(|line| {
-        let flag = line.trim_start().strip_prefix("--")?;
-        flag.split([' ', '[', '=']).next()
-    });
-    let flags: Vec<&str> = flags.filter(|flag| !flag.starts_with("help")).collect();
-    assert!(
-        flags.contains(&"metrics") && flags.contains(&"mss"),
-        "{flags:?}"
-    );
-    let missing = flags
-        .iter()
-        .filter(|flag| !page.contains(&format!("`--{flag}")));
-    assert_eq!(missing.collect::<Vec<_>>(), Vec::<&&str>::new());
-}
-
-#[test]
 fn uninstall_names_what_it_leaves_of_others() {
     let folder = tempfile::tempdir().unwrap();
     let theirs = ["etc/systemd/system/asymq.service", "usr/local/bin/asymq"];
