@@ -1,26 +1,26 @@
-//! The bytes of a packet that C shows.
+//! First bytes of a packet.
 
 use core::slice;
 
-/// The first bytes of a packet, as a frame on Ethernet.
+/// First bytes of a packet, as an Ethernet frame.
 #[repr(C)]
 pub(crate) struct Frame {
     start: Bytes,
-    /// How many bytes the frame has, those not at hand included.
+    /// Length of the whole frame.
     pub(crate) wire_len: u32,
-    /// What the device charges for it.
+    /// Length that the qdisc layer charges.
     pub(crate) charged: u32,
-    /// Payload of each segment of an aggregate; 0 if it is none.
+    /// Payload of each segment of an aggregate; 0 for a single packet.
     pub(crate) segment: u16,
-    /// Bytes at its start that the packet does not have.
+    /// Bytes at the start that are not in the packet.
     pub(crate) added: u16,
-    /// Whether its checksum is somebody else's care.
+    /// The checksum need not be verified.
     pub(crate) trusted: bool,
-    /// Whether its hosts are those before this machine's translation of addresses.
+    /// Hosts are the addresses before this machine's NAT.
     pub(crate) nat: bool,
 }
 
-/// Bytes of C's.
+/// A slice in C.
 #[repr(C)]
 pub(crate) struct Bytes {
     pub(crate) place: *const u8,
@@ -28,10 +28,10 @@ pub(crate) struct Bytes {
 }
 
 impl Frame {
-    /// What is at hand.
+    /// Returns the bytes at hand.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: C sets both, `place` never to null, for as long as it keeps the lock or the scratch memory.
+        // SAFETY: C sets both; `place` is not null, and valid while C holds the lock.
         unsafe { slice::from_raw_parts(self.start.place, self.start.len) }
     }
 }

@@ -1,4 +1,4 @@
-//! What the C half does for this one.
+//! Functions of the C half.
 
 use crate::frame::Frame;
 use core::alloc::{GlobalAlloc, Layout};
@@ -7,15 +7,15 @@ use core::hint::unreachable_unchecked;
 use core::net::Ipv4Addr;
 use core::panic::PanicInfo;
 
-/// How C knows one of its packets.
+/// Address of an `sk_buff`.
 pub(crate) type Handle = *mut c_void;
 
 unsafe extern "C" {
-    /// Memory of the instance that is being built; null if there is none, or nothing is being built.
+    /// Allocates memory of the instance that is being built; null without memory, or if none is being built.
     safe fn asymq_host_alloc(size: usize) -> *mut u8;
     fn asymq_host_free(place: *mut u8, size: usize);
     safe fn asymq_host_lasts();
-    /// Nobody has it but the tests' build: a panic that is left in anything fails the module's link.
+    /// Defined in the test build only: code that can panic does not link in the delivered module.
     fn asymq_something_can_panic(file: *const u8, len: usize, line: u32);
     fn asymq_host_gone(host: *mut c_void, packet: Handle, filtered: bool);
     fn asymq_host_frame(packet: Handle) -> *const Frame;
@@ -26,15 +26,14 @@ unsafe extern "C" {
     fn asymq_host_nest_end(to: *mut c_void, nest: *mut c_void);
 }
 
-/// What is allocated from here on stays as long as the instance that is being built.
+/// From now on allocations live as long as the instance that is being built.
 pub(crate) fn lasts() {
     asymq_host_lasts();
 }
 
 struct Memory;
 
-// SAFETY: the kernel's allocator aligns to 16 bytes behind C's header, and nothing here wants more:
-// `alloc` refuses it.
+// SAFETY: C aligns to 16 bytes, and `alloc` refuses larger alignments.
 unsafe impl GlobalAlloc for Memory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() > 16 {
@@ -52,7 +51,7 @@ unsafe impl GlobalAlloc for Memory {
 #[global_allocator]
 static MEMORY: Memory = Memory;
 
-/// Is in no delivered object.
+/// Not in the delivered object.
 #[panic_handler]
 fn panicked(info: &PanicInfo<'_>) -> ! {
     let (file, line) = match info.location() {
@@ -62,59 +61,58 @@ fn panicked(info: &PanicInfo<'_>) -> ! {
     // SAFETY: C reads `len` bytes, and does not return.
     unsafe {
         asymq_something_can_panic(file.as_ptr(), file.len(), line);
-        // The compiler puts a trap there, which objtool takes for an end.
+        // The compiler emits a trap here, which tells objtool that the function ends.
         unreachable_unchecked()
     }
 }
 
-/// The C side of one qdisc, in a call that C made.
+/// The C half of one qdisc, during a call from C.
 #[derive(Clone, Copy)]
 pub(crate) struct Host(pub(crate) *mut c_void);
 
 impl Host {
-    /// C frees a packet that is not sent.
+    /// Returns a packet that is not sent, for C to free.
     pub(crate) fn gone(self, packet: Handle, filtered: bool) {
-        // SAFETY: `packet` is one that C gave us and that we gave nobody since.
+        // SAFETY: C passed `packet` to this instance, which has not returned it.
         unsafe { asymq_host_gone(self.0, packet, filtered) }
     }
 }
 
-/// The first bytes of a packet, as a frame on Ethernet; one at a time.
+/// Calls `read` with the first bytes of a packet, as an Ethernet frame.
 pub(crate) fn with_frame<T>(packet: Handle, read: impl FnOnce(&Frame) -> T) -> T {
-    // SAFETY: `packet` is one of C's; the frame, and the packet or the memory of this CPU that it points into, stay as
-    // they are until the next call.
+    // SAFETY: `packet` is queued, and its frame is valid until the next call.
     read(unsafe { &*asymq_host_frame(packet) })
 }
 
 /// Marks a packet as having experienced congestion, if its sender understands that.
 pub(crate) fn mark(packet: Handle) -> bool {
-    // SAFETY: a packet of C's.
+    // SAFETY: the packet is queued.
     unsafe { asymq_host_mark(packet) }
 }
 
-/// Source and destination of an IPv4 packet before this machine translated them; `None` where
-/// the kernel tracks no such connection.
+/// Returns source and destination of an IPv4 packet before this machine's NAT; `None` if the kernel does not track the
+/// connection.
 pub(crate) fn before_nat(packet: Handle) -> Option<[Ipv4Addr; 2]> {
     let mut ends = [[0; 4]; 2];
-    // SAFETY: a packet of C's, and room for two addresses.
+    // SAFETY: the packet is queued, and `ends` holds two addresses.
     let known = unsafe { asymq_host_before_nat(packet, &mut ends) };
     known.then(|| ends.map(Ipv4Addr::from))
 }
 
-/// Who is told numbers: a netlink message being written.
+/// A netlink message that is being written.
 #[derive(Clone, Copy)]
 pub(crate) struct Listener(pub(crate) *mut c_void);
 
 impl Listener {
-    /// A statistic by its number in the list that is open.
+    /// Writes a statistic by its number in the open list.
     pub(crate) fn number(self, id: u16, value: u64) {
-        // SAFETY: C copies what it is told.
+        // SAFETY: `to` is the message of this call.
         unsafe { asymq_host_number(self.0, id.into(), value) }
     }
 
-    /// A list of statistics.
+    /// Writes a list of statistics.
     pub(crate) fn list(self, id: u16, tell: impl FnOnce()) {
-        // SAFETY: C gets back what it gave.
+        // SAFETY: `nest` is what C returned.
         unsafe {
             let nest = asymq_host_nest(self.0, id.into());
             tell();

@@ -1,4 +1,4 @@
-//! One qdisc: a discipline at its egress, and what `tc -s` shows of it.
+//! One qdisc: a discipline and its egress, and the statistics of `tc -s`.
 
 use crate::frame::Frame;
 use crate::host::{Handle, Host, Listener, with_frame};
@@ -17,21 +17,21 @@ use asymq_core::{Direction, Fate, Header, Packet as _, Reason, Sink, TrafficClas
 use asymq_rates::RateLaw;
 use asymq_wire::statistics::{self, class};
 
-/// Segments of an aggregate that are counted one by one; none has more but of the shortest segments.
+/// Maximum number of segments of an aggregate that are counted one by one.
 const MAX_SEGMENTS: u32 = 512;
 
 pub(crate) struct Instance {
     egress: Egress<Skb>,
     key: FlowKey,
     windows: Windows,
-    /// `None` if the link is charged what the device is.
+    /// `None` if the link is charged what the qdisc layer charges.
     overhead: Option<Overhead>,
     learning: Option<Learning>,
-    /// Whether the buffer bounds nothing but a FIFO after a fault.
+    /// The buffer bounds only the FIFO after a fault.
     separate: bool,
 }
 
-/// What is dropped goes back to C.
+/// Returns dropped packets to C.
 struct Freed(Host);
 
 impl Sink<Skb> for Freed {
@@ -60,7 +60,7 @@ impl Instance {
         Self::of(now, description, qdisc, learning, key)
     }
 
-    /// In a frame of its own, from which nothing deep is called.
+    /// A separate function, so that its stack frame is not below deep calls.
     #[inline(never)]
     fn of(
         now: Instant,
@@ -97,13 +97,13 @@ impl Instance {
         self.egress.set_rate(now, link, reverse);
     }
 
-    /// Counts on where another instance stopped, in which nothing waits.
+    /// Continues the counters of another instance, which is empty.
     pub(crate) fn take_over(&mut self, other: &Self) {
         self.windows.go_on_from(&other.windows);
         self.egress.count_from(*other.egress.meters());
     }
 
-    /// Takes what waits out of the counters, as if it had never come.
+    /// Subtracts queued packets from the arrival counters.
     pub(crate) fn settle(&mut self) {
         let mut meters = *self.egress.meters();
         let backlog = meters.backlog();
@@ -115,7 +115,7 @@ impl Instance {
         self.egress.count_from(meters);
     }
 
-    /// Packets that wait.
+    /// Returns the number of queued packets.
     pub(crate) fn waiting(&self) -> u32 {
         self.egress.backlog().packets
     }
@@ -124,22 +124,22 @@ impl Instance {
         self.egress.observes_reverse() || self.learns() == Some(Direction::Up)
     }
 
-    /// Whether a packet that finds nothing waiting may be sent without it, if nothing shapes.
+    /// True if packets may bypass it while it is idle, without a shaper.
     pub(crate) fn allows_bypass(&self) -> bool {
         self.learning.is_none() && self.egress.qdisc().allows_bypass()
     }
 
-    /// DirectionReport whose rate it learns.
+    /// Returns the direction whose rate it learns.
     pub(crate) fn learns(&self) -> Option<Direction> {
         self.learning.as_ref().map(Learning::direction)
     }
 
-    /// The rate as learnt so far.
+    /// Returns the learnt rate.
     pub(crate) fn learnt(&self) -> Option<Rate> {
         self.learning.as_ref()?.law().map(RateLaw::rate)
     }
 
-    /// Moves the rate, if it is learnt and the time has come.
+    /// Updates a learnt rate if it is due.
     #[inline]
     fn learn(&mut self, now: Instant) {
         let Some(learning) = &mut self.learning else {
@@ -151,7 +151,7 @@ impl Instance {
         }
     }
 
-    /// What the frame says, with offsets in it; those in the packet are less by what was added.
+    /// Parses a frame. Offsets are in the frame; those in the packet are smaller by `added`.
     fn parse(&self, frame: &Frame) -> Parsed {
         parse_prefix(frame.bytes(), frame.wire_len as usize, &self.key)
     }
@@ -173,8 +173,8 @@ impl Instance {
             .enqueue_known(now, (class, len), packet, &mut Freed(host));
     }
 
-    /// The facts of a packet that arrives, and its class. Who has it in hand and borrows it must copy it to pass it on,
-    /// whose instructions count here: so it is done with once it is returned.
+    /// Reads the facts of an arrival, and its class. A separate function: a packet that is borrowed before it is moved is
+    /// copied once more.
     #[inline(always)]
     fn read(
         &mut self,
@@ -229,13 +229,13 @@ impl Instance {
         Some(handle)
     }
 
-    /// When to call [`dequeue`](Self::dequeue).
+    /// Returns when to call [`dequeue`](Self::dequeue).
     #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
         self.egress.next()
     }
 
-    /// Shows the discipline a packet of the reverse path, or an aggregate of several.
+    /// Handles a packet of the reverse path, or an aggregate.
     pub(crate) fn observe(&mut self, now: Instant, frame: &Frame) {
         let overhead = self.overhead.unwrap_or_default();
         let mut whole = self.parse(frame);
@@ -272,7 +272,7 @@ impl Instance {
         }
     }
 
-    /// Takes note of a packet that leaves the device from which this one's packets come.
+    /// Handles a departure of the device at which this qdisc's packets arrived.
     pub(crate) fn departs(&mut self, now: Instant, frame: &Frame) {
         let parsed = self.parse(frame);
         if let Some(learning) = &mut self.learning {
@@ -281,12 +281,12 @@ impl Instance {
         }
     }
 
-    /// Forgets all that waits: C frees it.
+    /// Forgets all packets, which C frees.
     pub(crate) fn empty(&mut self) {
         while self.egress.drain().is_some() {}
     }
 
-    /// Counters, recent rates and sojourn times, and the discipline's variables.
+    /// Writes counters, recent rates and sojourn times, and the discipline's variables.
     pub(crate) fn show(&self, now: Instant, to: Listener) {
         let meters: &Meters = self.egress.meters();
         to.list(statistics::OF_TOTAL, || {

@@ -1,4 +1,4 @@
-//! A rate that is learnt: of the uplink at its own device, or of the downlink at an IFB.
+//! A learnt rate: the uplink's at its own device, or the downlink's at an IFB.
 
 use crate::frame::Frame;
 use alloc::boxed::Box;
@@ -7,7 +7,7 @@ use asymq_core::units::{Instant, Rate, RateRange};
 use asymq_core::{Direction, Header};
 use asymq_rates::{Learner, Observed, RateLaw};
 
-/// The learner of one direction, and what moves it.
+/// Learner of one direction's rate.
 pub(crate) struct Learning {
     learner: Box<Learner>,
     direction: Direction,
@@ -16,7 +16,7 @@ pub(crate) struct Learning {
 }
 
 impl Learning {
-    /// A learner within `range`, from `rate` on.
+    /// Returns a learner within `range` that starts at `rate`.
     #[inline(never)]
     pub(crate) fn new(
         range: RateRange,
@@ -32,17 +32,17 @@ impl Learning {
         })
     }
 
-    /// DirectionReport whose rate is learnt.
+    /// Returns the direction whose rate is learnt.
     pub(crate) const fn direction(&self) -> Direction {
         self.direction
     }
 
-    /// The law of the rate, for what is shown.
+    /// Returns the law of the rate, for statistics.
     pub(crate) fn law(&self) -> Option<&RateLaw> {
         self.learner.law(self.direction)
     }
 
-    /// A packet leaves home.
+    /// Handles a packet of the uplink.
     #[inline(never)]
     pub(crate) fn leaves(
         &mut self,
@@ -55,7 +55,7 @@ impl Learning {
         self.learner.leaves(now, header, observed.as_ref());
     }
 
-    /// A packet has come from the line.
+    /// Handles a packet of the downlink.
     #[inline(never)]
     pub(crate) fn comes(
         &mut self,
@@ -68,7 +68,7 @@ impl Learning {
         self.learner.comes(now, header, observed.as_ref());
     }
 
-    /// The rate from `now` on, if it is time for one; `backlogged` if packets wait.
+    /// Returns a new rate if one is due; `backlogged` if packets are queued.
     #[inline]
     pub(crate) fn step(&mut self, now: Instant, backlogged: bool) -> Option<Rate> {
         if now < self.at {

@@ -1,16 +1,15 @@
-//! The disciplines of asymq inside Linux: what `sch_asymq`'s C half calls, and what it is called for.
+//! The disciplines of asymq inside Linux: the Rust half of `sch_asymq`.
 //!
-//! C owns packets, locks, timers and netlink; this half decides. A packet is a [`skb::Skb`], its facts
-//! and the address of C's `sk_buff`; C keeps each in a list of its own as well, so that it can go on
-//! whatever happens here.
+//! C owns packets, locks, timers and netlink; this half decides. A packet is a [`skb::Skb`]: its facts and the address
+//! of C's `sk_buff`. C also keeps each packet in a list of its own, so that it can continue after a fault in this half.
 //!
 //! - [`abi`]: the entry points and the structures of `module/asymq.h`.
-//! - [`frame`]: the bytes of a packet.
-//! - [`host`]: what C does for us: memory, bytes of packets, and what becomes of them.
-//! - [`request`]: from the numbers that `tc` sent to a discipline.
+//! - [`frame`]: first bytes of a packet.
+//! - [`host`]: functions of the C half: memory, packets, messages.
+//! - [`request`]: parses the numbers that `tc` sends.
 //! - [`instance`]: one qdisc.
-//! - [`learning`]: a rate that nobody configures.
-//! - [`window`]: sojourn times and rates of the last seconds.
+//! - [`learning`]: a learnt rate.
+//! - [`window`]: recent sojourn times and rates.
 #![no_std]
 
 extern crate alloc;

@@ -1,4 +1,4 @@
-//! From the numbers that `tc` sent to the description of a qdisc.
+//! Parses the numbers that `tc` sends into the description of a qdisc.
 
 use asymq_core::Direction;
 use asymq_core::catalog::Config;
@@ -8,38 +8,36 @@ use asymq_core::units::RateRange;
 use asymq_wire::{Numbers, WireError, config, id};
 use core::ffi::CStr;
 
-/// A qdisc, complete.
+/// Complete description of a qdisc.
 pub(crate) struct Description {
     pub(crate) config: Config,
     pub(crate) overhead: Overhead,
-    /// Whether it shapes to the link's rate; otherwise whoever asks for packets does.
+    /// It shapes to the link's rate. Otherwise its parent does.
     pub(crate) shaped: bool,
-    /// Whether hosts are those before this machine's translation of addresses.
+    /// Hosts are the addresses before this machine's NAT.
     pub(crate) nat: bool,
-    /// Whether ACKs and data have a limit each, so that the buffer bounds nothing but a FIFO after a fault.
+    /// ACKs and data have limits of their own: the buffer bounds only the FIFO after a fault.
     pub(crate) separate: bool,
-    /// The range of its rate and the direction in which it is learnt, if it is.
+    /// Range and direction of a learnt rate.
     pub(crate) auto: Option<(RateRange, Direction)>,
 }
 
-/// Why nothing is built.
+/// Reason of a refusal.
 #[derive(Clone, Copy)]
 pub(crate) enum Refusal {
-    /// What is wrong, and the attribute that it is about; 0 for none.
+    /// Error text, and the wrong attribute; 0 for none.
     Wrong(&'static CStr, u16),
     OutOfMemory,
 }
 
-const MISSING: &CStr = c"asymq: an attribute of the discipline is missing";
+const MISSING: &CStr = c"asymq: attribute of the discipline required";
 
 impl From<WireError> for Refusal {
     fn from(error: WireError) -> Self {
         match error {
             WireError::Missing(id) => Self::Wrong(MISSING, id),
-            WireError::Invalid(id) => Self::Wrong(c"asymq: an attribute is out of range", id),
-            WireError::Foreign(id) => {
-                Self::Wrong(c"asymq: an attribute is of no part of the discipline", id)
-            }
+            WireError::Invalid(id) => Self::Wrong(c"asymq: attribute out of range", id),
+            WireError::Foreign(id) => Self::Wrong(c"asymq: attribute of another discipline", id),
             WireError::OutOfMemory => Self::OutOfMemory,
         }
     }
@@ -49,13 +47,13 @@ impl From<BuildError> for Refusal {
     fn from(error: BuildError) -> Self {
         match error {
             BuildError::OutOfMemory => Self::OutOfMemory,
-            BuildError::LimitTooLarge(_) => Self::Wrong(c"asymq: a limit is too large", 0),
+            BuildError::LimitTooLarge(_) => Self::Wrong(c"asymq: limit too large", 0),
             BuildError::Description(_) => Self::Wrong(MISSING, 0),
         }
     }
 }
 
-/// The qdisc that is meant, of packets in one direction.
+/// Parses the description of a qdisc for packets of one direction.
 #[inline(never)]
 pub(crate) fn describe(numbers: &Numbers, direction: Direction) -> Result<Description, Refusal> {
     let auto = numbers.learnt_range()?;

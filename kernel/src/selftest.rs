@@ -1,4 +1,4 @@
-//! For the test build: golden traces, and frames in the kernel's own buffers.
+//! Test build: golden traces, and frames in the kernel's buffers.
 
 use crate::host::{self, Handle};
 use crate::skb::Skb;
@@ -11,11 +11,11 @@ use asymq_laws::frames::{Arrival, Held, arrivals, number, same_verdicts};
 use asymq_laws::{capture, golden};
 use core::ffi::{CStr, c_char};
 
-/// Reads the byte behind what it has allocated, in C's arena.
+/// Reads the byte behind its allocation, for KASAN to find.
 #[unsafe(no_mangle)]
 extern "C" fn asymq_misread() {
     let bytes = alloc::vec![0u8; 24];
-    // SAFETY: none; it is there to be found. The allocator's smallest place that holds it is longer.
+    // SAFETY: none: the error is on purpose. The allocation behind it is longer.
     unsafe {
         core::hint::black_box(&bytes)
             .as_ptr()
@@ -24,7 +24,7 @@ extern "C" fn asymq_misread() {
     };
 }
 
-/// The recorded traces, by file: `build` lists the folder.
+/// Recorded traces, by file; `build.rs` lists the folder.
 const GOLDEN: &[(&str, &str)] = include!(env!("ASYMQ_GOLDEN_LIST"));
 
 unsafe extern "C" {
@@ -35,7 +35,7 @@ unsafe extern "C" {
 }
 
 impl Held for Skb {
-    /// Its headers may lie in two pieces; the kernel marks what has its IP header in one.
+    /// Headers may be in two pieces; the kernel marks a packet only if its IP header is in one.
     fn hold(arrival: &Arrival, parsed: &Parsed) -> Self {
         let bytes = &arrival.bytes;
         let split = match arrival.conversation % 3 {
@@ -55,24 +55,23 @@ impl Held for Skb {
     fn frame(&self) -> Option<Vec<u8>> {
         let mut bytes =
             alloc::vec![0; host::with_frame(self.handle, |frame| frame.wire_len as usize)];
-        // SAFETY: C writes so many bytes.
+        // SAFETY: C writes that many bytes.
         unsafe { asymq_host_test_copy(self.handle, bytes.as_mut_ptr(), bytes.len()) };
         Some(bytes)
     }
 
     fn release(self) {
-        // SAFETY: it came from C, and nobody has it any more.
+        // SAFETY: it came from C, and is not used any more.
         unsafe { asymq_host_test_free(self.handle) }
     }
 }
 
-/// Runs the golden trace of every discipline; tells of each whether it is as recorded (1) or not (0).
-/// One byte of what is recorded of `spoil` is changed before. If that is nobody, the frames that every driver shares
-/// pass each discipline in the kernel's buffers: `frames.NAME` tells whether they leave as frames do that are held
-/// whole, and `capture.NAME` the same of a capture of real TCP.
+/// Runs the golden trace of every discipline, and reports whether it is as recorded. The recorded trace of `spoil` gets a
+/// wrong byte first. If `spoil` is empty, the frames that all drivers share pass each discipline in the kernel's buffers:
+/// `frames.NAME` reports whether they leave as whole frames do, and `capture.NAME` the same for a capture of real TCP.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_selftest(spoil: *const c_char) {
-    // SAFETY: a parameter of the module, which ends with a zero.
+    // SAFETY: a parameter of the module, zero-terminated.
     let spoil = unsafe { CStr::from_ptr(spoil) }
         .to_str()
         .unwrap_or_default();
@@ -97,13 +96,13 @@ unsafe extern "C" fn asymq_selftest(spoil: *const c_char) {
     }
 }
 
-/// Tells C a result.
+/// Reports a result to C.
 fn tell(name: &str, same: bool) {
     // SAFETY: C copies the name.
     unsafe { asymq_host_test_result(name.as_ptr(), name.len(), same) }
 }
 
-/// Tells of every discipline whether these frames leave as others do.
+/// Reports for every discipline whether these frames leave as whole ones do.
 fn compare(what: &str, arrivals: Result<Vec<Arrival>, &str>) {
     for entry in Standard.of_role(Role::Qdisc) {
         let same = arrivals.as_ref().map_err(|error| String::from(*error));

@@ -1,4 +1,4 @@
-//! A packet of the kernel's.
+//! A packet of the kernel.
 
 use crate::frame::Frame;
 use crate::host::{self, Handle};
@@ -11,14 +11,14 @@ use asymq_core::overhead::Overhead;
 use asymq_core::units::Instant;
 use asymq_core::{Ecn, Header, Network, Packet};
 
-/// The facts of an `sk_buff`, and where C has it.
+/// Header facts of an `sk_buff`, and its address.
 pub(crate) struct Skb {
     header: Header,
     pub(crate) handle: Handle,
 }
 
 impl Skb {
-    /// A packet whose facts are not known yet.
+    /// Returns a packet without facts.
     #[inline]
     pub(crate) fn blank(handle: Handle, arrival: Instant) -> Self {
         let header = Header {
@@ -28,8 +28,8 @@ impl Skb {
         Self { header, handle }
     }
 
-    /// Takes its facts from its frame; its length is what the link is charged, which is what the device is where there
-    /// is no `overhead`. In line, so that each fact is written once, where it stays.
+    /// Reads the facts from the frame. The length is what the link is charged: without `overhead`, the qdisc layer's.
+    /// Inlined, so that each fact is written once, in place.
     #[inline(always)]
     pub(crate) fn read(&mut self, frame: &Frame, key: &FlowKey, overhead: Option<&Overhead>) {
         let header = &mut self.header;
@@ -44,7 +44,7 @@ impl Skb {
         };
     }
 
-    /// A packet whose facts are known; its headers begin at these offsets.
+    /// Returns a packet with these facts, whose headers begin at these offsets.
     #[cfg(feature = "selftest")]
     pub(crate) fn new(header: Header, handle: Handle, network: u16, transport: u16) -> Self {
         let note = note(&Offsets {
@@ -56,13 +56,13 @@ impl Skb {
         Self { header, handle }
     }
 
-    /// The offset of the IP header in its frame; where it would begin if it is not IP.
+    /// Returns the offset of the network header in the frame.
     #[inline]
     pub(crate) const fn network_at(&self) -> u16 {
         (self.header.note >> 16) as u16 & !PLAIN
     }
 
-    /// The offset of the TCP header in its frame; 0 unless TCP.
+    /// Returns the offset of the TCP header in the frame; 0 unless TCP.
     #[inline]
     pub(crate) const fn transport_at(&self) -> u16 {
         self.header.note as u16
@@ -80,7 +80,7 @@ impl Skb {
     }
 }
 
-/// Set beside the offset of a network header, which is less.
+/// Flag beside the offset of a network header, which is smaller.
 const PLAIN: u16 = 1 << 15;
 
 #[inline]
@@ -92,7 +92,7 @@ const fn note(offsets: &Offsets) -> u32 {
     (network as u32) << 16 | offsets.transport as u32
 }
 
-// SAFETY: who uses an instance holds its lock, on whatever CPU.
+// SAFETY: an instance is used under its lock, on any CPU.
 unsafe impl Send for Skb {}
 
 impl Packet for Skb {

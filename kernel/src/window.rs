@@ -1,4 +1,4 @@
-//! Sojourn times and rates of the last ten to twenty seconds, in fixed memory.
+//! Sojourn times and rates of the last 10 to 20 seconds, in fixed memory.
 
 use alloc::boxed::Box;
 use asymq_core::TrafficClass;
@@ -6,16 +6,16 @@ use asymq_core::hold::{BuildError, PerClass, slots};
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant};
 
-/// How long a window lasts; what is shown is the last whole one and the present one.
+/// Length of a window; statistics cover the last whole one and the present one.
 const LENGTH: Duration = Duration::from_millis(10_000);
 
-/// Steps for each doubling of a time: a percentile is right to an eighth.
+/// Buckets for each doubling of a time: a percentile is exact to one eighth.
 const STEPS: u64 = 8;
-/// Times are told apart in units of 4.1 us, up to two minutes.
+/// Resolution of times, as a power of two: 4.1 us, up to two minutes.
 const UNIT: u32 = 12;
 const BUCKETS: usize = 8 * 23;
 
-/// How many packets of each class waited how long. Not in place: an instance that is built is on a stack, which is small.
+/// Packets of each class by sojourn time. Boxed: an instance is built on the stack, which is small.
 struct Histograms(Box<[u32]>);
 
 impl Histograms {
@@ -38,7 +38,7 @@ impl Histograms {
         ((u64::from(doublings) + 1) * STEPS + step) as usize
     }
 
-    /// The longest time that counts in a bucket.
+    /// Returns the longest time of a bucket.
     fn longest(bucket: usize) -> Duration {
         let (doublings, step) = (bucket as u64 / STEPS, bucket as u64 % STEPS);
         let units = match doublings {
@@ -51,7 +51,7 @@ impl Histograms {
     fn record(&mut self, class: usize, time: Duration) {
         let bucket = Self::bucket(time).min(BUCKETS - 1);
         if let Some(count) = self.0.get_mut(class * BUCKETS + bucket) {
-            // No window has so many.
+            // A window has fewer packets than this counter.
             *count = count.wrapping_add(1);
         }
     }
@@ -75,11 +75,11 @@ impl Window {
     }
 }
 
-/// What is shown of one class.
+/// Recent statistics of one class.
 pub(crate) struct Recent {
-    /// Bit/s sent.
+    /// Sending rate in bit/s.
     pub(crate) rate: u64,
-    /// Sojourn times that half, 95 % and 99 % of the packets stay within, and the longest.
+    /// Sojourn times: median, 95th and 99th percentile, maximum.
     pub(crate) percentiles: [Duration; 4],
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Recent {
 pub(crate) struct Windows {
     last: Window,
     present: Window,
-    /// When the present one becomes the last.
+    /// Time at which the present one becomes the last.
     turns: Instant,
 }
 
@@ -100,7 +100,7 @@ impl Windows {
         })
     }
 
-    /// Goes on where others stopped: copied, since the arena that these are in is freed.
+    /// Continues other windows. Copies them, because their arena is freed.
     pub(crate) fn go_on_from(&mut self, others: &Self) {
         self.turns = others.turns;
         for (own, other) in [
@@ -116,7 +116,7 @@ impl Windows {
         }
     }
 
-    /// A packet of this class and length is sent; `sent` counts all, with it.
+    /// Records a packet that is sent; `sent` includes it.
     #[inline]
     pub(crate) fn sends(
         &mut self,
@@ -149,8 +149,7 @@ impl Windows {
         self.present.longest = [Duration::ZERO; TrafficClass::COUNT];
     }
 
-    /// What is shown of a class of which `sent` counts all. Nothing but zeros if nothing was sent for
-    /// two windows.
+    /// Returns the statistics of a class, of which `sent` counts all packets. Zeros if nothing was sent for two windows.
     pub(crate) fn recent(&self, now: Instant, class: TrafficClass, sent: Counter) -> Recent {
         let silent = now.saturating_since(self.present.since).as_nanos() >= 2 * LENGTH.as_nanos();
         let since = if silent { &self.present } else { &self.last };

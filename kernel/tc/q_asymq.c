@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * tc's plugin for asymq. Here it asks the kernel and prints; its Rust half (words.h) has the catalog, reads words, says
- * what is wrong with them and makes numbers of them.
+ * tc's plugin for asymq. This half talks to the kernel and prints. The Rust half (words.h) has the catalog, parses words and
+ * reports errors.
  */
 
 #include <linux/if_link.h>
@@ -24,17 +24,17 @@ static void explain(void)
 		"                 [ nat | nonat ] [ overhead N | KEYWORD... ] [ mpu N ] [ NAME VALUE ]...\n"
 		"DISCIPLINE, NAME and VALUE as for `asymq gateway`: aq, sad, droptail, ...; data-share 0.8, ...\n"
 		"KEYWORD as for cake: docsis, ethernet, ether-vlan, pppoe-ptm, pppoe-vcmux, atm, ptm, noatm, ...\n"
-		"VALUE `default` takes back what was given. `numbers` at the end prints what the module's\n"
-		"parameter `defaults` takes, and changes nothing. tc-asymq(8) has more.\n");
+		"VALUE `default` resets an option. `numbers` at the end prints the options for the module's\n"
+		"parameter `defaults`, and changes nothing. See tc-asymq(8).\n");
 }
 
-/* What a request to the kernel is answered with. */
+/* Answer of the kernel. */
 struct answer {
 	char bytes[32768];
 	size_t len;
 };
 
-/* One message to rtnetlink, and the one that comes back before the acknowledgement; false if none does. */
+/* Sends a request to rtnetlink and stores the message before its acknowledgement; false if there is none. */
 static bool ask(int type, const void *body, size_t len, struct answer *answer)
 {
 	static int rtnetlink = -1;
@@ -46,7 +46,7 @@ static bool ask(int type, const void *body, size_t len, struct answer *answer)
 		.header = {
 			.nlmsg_len = NLMSG_LENGTH(len),
 			.nlmsg_type = type,
-			/* Without ECHO kernels before 6.8 tell everybody else alone. */
+			/* Without ECHO kernels before 6.8 answer to all other sockets alone. */
 			.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO,
 			.nlmsg_seq = ++sequence,
 		},
@@ -77,7 +77,7 @@ static bool ask(int type, const void *body, size_t len, struct answer *answer)
 	}
 }
 
-/* The attribute of a kind; NULL if there is none. */
+/* Returns the first attribute of a type, or NULL. */
 static const struct rtattr *find(const struct rtattr *attr, int len, int type)
 {
 	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
@@ -97,7 +97,7 @@ static bool is_text(const struct rtattr *attr, const char *text)
 	return attr && RTA_PAYLOAD(attr) > strlen(text) && !strcmp(RTA_DATA(attr), text);
 }
 
-/* The device: what its queue holds, and whether it is an IFB. */
+/* Gets the device's txqueuelen, and whether it is an IFB. */
 static void ask_device(int index, struct asymq_request *request)
 {
 	struct ifinfomsg body = { .ifi_family = AF_UNSPEC, .ifi_index = index };
@@ -115,7 +115,7 @@ static void ask_device(int index, struct asymq_request *request)
 		request->ifb = is_text(find(RTA_DATA(attr), RTA_PAYLOAD(attr), IFLA_INFO_KIND), "ifb");
 }
 
-/* What was said of the qdisc that is changed, if it is one of ours. */
+/* Gets the options of the present qdisc, if it is asymq. */
 static void ask_before(const struct tcmsg *place, struct asymq_request *request)
 {
 	static struct answer answer;
@@ -152,7 +152,7 @@ static int parse(struct qdisc_util *self, int argc, char **argv, struct nlmsghdr
 	place.tcm_ifindex = device && *device ? if_nametoindex(device) : 0;
 	if (place.tcm_ifindex)
 		ask_device(place.tcm_ifindex, &request);
-	/* What is added anew keeps nothing of what was there. */
+	/* `add` keeps no options of a previous qdisc. */
 	if (place.tcm_ifindex && !request.numbers && !(message->nlmsg_flags & NLM_F_EXCL))
 		ask_before(&place, &request);
 	len = asymq_read(&request, text, sizeof(text));
@@ -165,7 +165,7 @@ static int parse(struct qdisc_util *self, int argc, char **argv, struct nlmsghdr
 	return addattr_l(message, MAX_MESSAGE, TCA_OPTIONS | NLA_F_NESTED, text, len);
 }
 
-/* Switches, in words that tc takes again. */
+/* Switches, as words that tc accepts. */
 static const char *word_of(const char *name, const char *value)
 {
 	bool on = *value == 't';
@@ -195,11 +195,11 @@ static int print_options(struct qdisc_util *self, FILE *out, struct rtattr *opti
 	(void)self;
 	(void)out;
 	if (options && asymq_show(RTA_DATA(options), RTA_PAYLOAD(options), print_option, NULL))
-		fprintf(stderr, "asymq: the module is not of this plugin's version; install both of one release\n");
+		fprintf(stderr, "asymq: tc's plugin and the module have different versions; install both of one release\n");
 	return 0;
 }
 
-/* A number in its unit, for people. */
+/* Prints a number in its unit, as text. */
 static void print_for_people(const char *name, int unit_of, uint64_t value)
 {
 	static const char *const times[] = { "ns", "us", "ms", "s" };
@@ -230,7 +230,7 @@ static void print_for_people(const char *name, int unit_of, uint64_t value)
 	print_color_string(PRINT_FP, COLOR_NONE, NULL, " %s", text);
 }
 
-/* In base units: seconds, bit/s, fractions. */
+/* Prints a number in base units, as JSON: seconds, bit/s, fractions. */
 static void print_for_programs(const char *name, int unit_of, uint64_t value)
 {
 	double number;
@@ -256,11 +256,11 @@ static void print_for_programs(const char *name, int unit_of, uint64_t value)
 
 #define MAX_LEVELS 4
 
-/* Levels that are open. */
+/* Open levels. */
 static char levels[MAX_LEVELS][32];
 static int depth;
 
-/* Closes levels that the name is not in, opens those that it is in; answers with its last part. */
+/* Closes and opens levels for a dotted name; returns its last part. */
 static const char *enter(char *name)
 {
 	char *parts[MAX_LEVELS + 1], *part = name;
@@ -302,7 +302,7 @@ static void print_statistic(void *to, const char *told, int unit, uint64_t value
 	else {
 		enter(name);
 		print_color_string(PRINT_FP, COLOR_NONE, NULL, "%s",
-				   " FAILED: a FIFO until `tc qdisc change`; the kernel's log says more");
+				   " FAILED: a FIFO until `tc qdisc change`; see the kernel's log");
 	}
 }
 
@@ -310,7 +310,7 @@ static int print_statistics(struct qdisc_util *self, FILE *out, struct rtattr *s
 {
 	(void)self;
 	(void)out;
-	/* print_options() has said what is wrong. */
+	/* print_options() reports another version. */
 	if (statistics)
 		asymq_tell(RTA_DATA(statistics), RTA_PAYLOAD(statistics), print_statistic, NULL);
 	for (; depth > 0; depth--)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* What the Rust half of tc's plugin does, src/lib.rs. */
+/* Functions of the Rust half of tc's plugin, src/lib.rs. */
 #ifndef ASYMQ_WORDS_H
 #define ASYMQ_WORDS_H
 
@@ -8,23 +8,23 @@
 #include <stdint.h>
 
 struct asymq_request {
-	const char *const *words;	/* of tc, behind the qdisc's name */
+	const char *const *words;	/* tc's, after the qdisc's name */
 	size_t count;
-	const void *before;		/* TCA_OPTIONS of the qdisc that is changed; NULL if there is none */
+	const void *before;		/* TCA_OPTIONS of the present qdisc; NULL if there is none */
 	size_t before_len;
-	uint32_t queue_len;		/* packets that the device's queue holds */
-	bool ifb;			/* the device is one */
-	bool numbers;			/* write text for the module's parameter instead of attributes */
+	uint32_t queue_len;		/* the device's txqueuelen */
+	bool ifb;			/* the device is an IFB */
+	bool numbers;			/* write text for the module's parameter `defaults` instead of attributes */
 };
 
-/* Writes the payload of TCA_OPTIONS and answers with its length; with -1 and what is wrong, as text, instead. */
+/* Writes the payload of TCA_OPTIONS and returns its length; on an error writes its text and returns -1. */
 long asymq_read(const struct asymq_request *request, char *to, size_t room);
 
-/* Says names and values that TCA_OPTIONS stands for, in their order; answers with -1 where it is of another version. */
+/* Calls `say` for each name and value of TCA_OPTIONS, in order; returns -1 if the version differs. */
 int asymq_show(const void *options, size_t len,
 	       void (*say)(void *to, const char *name, const char *value), void *to);
 
-/* The unit of a statistic. */
+/* Unit of a statistic. */
 enum asymq_unit {
 	ASYMQ_COUNT,
 	ASYMQ_SHARE,	/* steps of 2^-30 */
@@ -33,7 +33,7 @@ enum asymq_unit {
 	ASYMQ_RATE,	/* bit/s */
 };
 
-/* Says names, units and values of TCA_STATS_APP; dots in names are levels. Answers with -1 where it is of another version. */
+/* Calls `say` for each name, unit and value of TCA_STATS_APP; dots in names separate levels. Returns -1 if the version differs. */
 int asymq_tell(const void *statistics, size_t len,
 	       void (*say)(void *to, const char *name, int unit, uint64_t value), void *to);
 

@@ -221,7 +221,7 @@ def live_change():
     costs = change_costs(messages)
     for wrong in "up", "up 1mbit down":
         answer = run(f"tc qdisc change dev l1 root asymq {wrong}", check=False)
-        expect(answer.returncode and "no value" in answer.stderr, f"{wrong}: {answer.stderr}")
+        expect(answer.returncode and "value required" in answer.stderr, f"{wrong}: {answer.stderr}")
     run("ip link del l0; ip link del l1")
     expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
     return f"400 changes, {sent} of {begin[2]} packets sent meanwhile; {rates} allocations, {words} to build; {costs}"

@@ -1,4 +1,4 @@
-//! Words of `tc` to netlink's numbers and back, for `q_asymq.c`; `words.h` declares the same.
+//! Converts `tc`'s words to netlink's numbers and back, for `q_asymq.c`; `words.h` declares the same.
 #![no_std]
 
 extern crate alloc;
@@ -25,10 +25,10 @@ unsafe extern "C" {
 
 struct Memory;
 
-/// What malloc aligns to: 16 bytes where a pointer has 8, 8 where it has 4.
+/// Alignment of malloc: 16 bytes with pointers of 8, 8 with pointers of 4.
 const ALIGNED: usize = 2 * size_of::<usize>();
 
-// SAFETY: `alloc` refuses what malloc does not align to.
+// SAFETY: `alloc` refuses larger alignments than malloc's.
 unsafe impl GlobalAlloc for Memory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() > ALIGNED {
@@ -52,17 +52,17 @@ fn panicked(_: &core::panic::PanicInfo<'_>) -> ! {
     abort()
 }
 
-/// The compiled library names it, and nothing unwinds.
+/// Referenced by the compiled library; nothing unwinds.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 
-/// The same.
+/// Referenced likewise.
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_Resume() -> ! {
     abort()
 }
 
-/// What is asked for.
+/// Request of the C half.
 #[repr(C)]
 struct Request {
     words: *const *const c_char,
@@ -75,22 +75,22 @@ struct Request {
 }
 
 const OTHER_VERSION: &str =
-    "the module is not of this plugin's version; install both of one release";
+    "tc's plugin and the module have different versions; install both of one release";
 
 fn read(request: &Request) -> Result<Vec<u8>, String> {
     let mut line = Vec::with_capacity(request.count);
     for place in 0..request.count {
-        // SAFETY: C has so many words, each with a zero at its end.
+        // SAFETY: C passes `count` words, each zero-terminated.
         let word = unsafe { CStr::from_ptr(*request.words.add(place)) };
         line.push(
             word.to_str()
-                .map_err(|_| "a parameter is no text".to_string())?,
+                .map_err(|_| "invalid UTF-8 in a parameter".to_string())?,
         );
     }
-    let said = words(&line)?;
+    let options = words(&line)?;
     let (mut before, mut learnt) = (Params::new(), None);
     if !request.before.is_null() {
-        // SAFETY: C has so many bytes.
+        // SAFETY: C passes that many bytes.
         let bytes = unsafe { slice::from_raw_parts(request.before, request.before_len) };
         let (numbers, was_given) = decode(bytes).map_err(|_| OTHER_VERSION.to_string())?;
         before = given(&was_given);
@@ -107,7 +107,7 @@ fn read(request: &Request) -> Result<Vec<u8>, String> {
         },
         learnt,
     };
-    let given = merge(before, said);
+    let given = merge(before, options);
     let numbers = describe(&given, &device)?;
     let given = numbers_of(&given)?;
     if request.numbers {
@@ -116,13 +116,13 @@ fn read(request: &Request) -> Result<Vec<u8>, String> {
     Ok(encode(&numbers, &given))
 }
 
-/// Numbers and values, as the module's parameter takes them.
+/// Numbers and values, in the format of the module's parameter `defaults`.
 fn listed(numbers: &Numbers) -> String {
     let pairs = numbers.iter().map(|(id, value)| format!("{id},{value}"));
     pairs.collect::<Vec<_>>().join(",")
 }
 
-/// As much as there is room for, and a zero.
+/// Copies as many bytes as fit, and a zero.
 fn put(bytes: &[u8], to: &mut [u8]) {
     if let Some((last, room)) = to.split_last_mut() {
         *last = 0;
@@ -136,7 +136,7 @@ fn put(bytes: &[u8], to: &mut [u8]) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_read(request: &Request, to: *mut u8, room: usize) -> c_long {
-    // SAFETY: C has so much room.
+    // SAFETY: C passes `room` writable bytes.
     let to = unsafe { slice::from_raw_parts_mut(to, room) };
     match read(request) {
         Ok(bytes) if bytes.len() < room => {
@@ -144,7 +144,7 @@ unsafe extern "C" fn asymq_read(request: &Request, to: *mut u8, room: usize) -> 
             bytes.len() as c_long
         }
         Ok(_) => {
-            put(b"too long", to);
+            put(b"too many options", to);
             -1
         }
         Err(error) => {
@@ -163,7 +163,7 @@ unsafe extern "C" fn asymq_show(
     say: Say,
     to: *mut c_void,
 ) -> c_int {
-    // SAFETY: C has so many bytes.
+    // SAFETY: C passes that many bytes.
     let bytes = unsafe { slice::from_raw_parts(options, len) };
     let Ok((numbers, _)) = decode(bytes) else {
         return -1;
@@ -180,7 +180,7 @@ type Tell = extern "C" fn(*mut c_void, *const c_char, c_int, u64);
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_tell(bytes: *const u8, len: usize, say: Tell, to: *mut c_void) -> c_int {
-    // SAFETY: C has so many bytes.
+    // SAFETY: C passes that many bytes.
     let bytes = unsafe { slice::from_raw_parts(bytes, len) };
     let told = decode_statistics(bytes, |name, unit, value| {
         if let Ok(name) = CString::new(name) {

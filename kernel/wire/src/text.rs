@@ -57,6 +57,20 @@ fn switch(word: &str) -> Option<(&'static str, bool)> {
     Some((on, word != *off))
 }
 
+/// Error of a command whose words are not all pairs, by its last word.
+fn no_value(word: &str) -> String {
+    let value = match word {
+        _ if names(Role::Qdisc).contains(&word) => {
+            return format!("{word}: write the discipline first, like `{word} up 1mbit`");
+        }
+        name::UP | name::DOWN => "1mbit",
+        name::BUFFER | "limit" => "100p",
+        name::QDISC => "aq",
+        _ => "VALUE",
+    };
+    format!("{word}: value required; write `{word} {value}`")
+}
+
 /// Names and values of a command of `tc`: `aq up 1mbit docsis` says `qdisc aq`, `up 1mbit` and `overhead docsis`.
 ///
 /// # Errors
@@ -91,9 +105,7 @@ pub fn words<'a>(words: &[&'a str]) -> Result<Vec<(&'a str, String)>, String> {
         } else if discipline_first
             && [name::UP, name::DOWN, name::BUFFER, "limit", name::QDISC].contains(&word)
         {
-            return Err(format!(
-                "{word} is no discipline: a value is missing; write it like up 1mbit"
-            ));
+            return Err(no_value(words.last().unwrap_or(&word)));
         } else if discipline_first {
             found.push((name::QDISC, word.into()));
             discipline_first = false;
@@ -105,7 +117,7 @@ pub fn words<'a>(words: &[&'a str]) -> Result<Vec<(&'a str, String)>, String> {
                 _ => found.push((word, value.into())),
             }
         } else {
-            return Err(format!("{word}: no value; write it like data-share 0.8"));
+            return Err(no_value(word));
         }
     }
     if !link.is_empty() {
@@ -159,8 +171,8 @@ fn auto(given: &Params) -> Result<Option<RateRange>, String> {
     range.map_err(|error| wrong(name::UP, text, error))
 }
 
-fn missing(name: &str, example: &str, who: &str) -> String {
-    format!("{name}: missing for {who}; write it like {name} {example}")
+fn missing(name: &str, example: &str, user: &str) -> String {
+    format!("{name}: required with `{user}`; write `{name} {example}`")
 }
 
 /// The declarations of every part, of which several may have one name.
@@ -328,7 +340,7 @@ pub fn describe(given: &Params, device: &Device) -> Result<Numbers, String> {
     };
     let qdisc = given.get(name::QDISC).unwrap_or(usual);
     if shaped && up.is_none() {
-        return Err(missing(name::UP, "1mbit", "to shape to it"));
+        return Err(missing(name::UP, "1mbit", "shaped"));
     }
     let link = match up {
         Some(rate) => rate,

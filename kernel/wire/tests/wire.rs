@@ -495,17 +495,15 @@ fn usual(packets: u32) -> Numbers {
 #[test]
 fn errors_say_what_to_write() {
     for (command, error) in [
-        (
-            "up",
-            "up is no discipline: a value is missing; write it like up 1mbit",
-        ),
+        ("up", "up: value required; write `up 1mbit`"),
         (
             "sad up 1mbit down",
-            "down: no value; write it like data-share 0.8",
+            "down: value required; write `down 1mbit`",
         ),
+        ("up 1mbit down", "down: value required; write `down 1mbit`"),
         (
-            "up 1mbit down",
-            "up is no discipline: a value is missing; write it like up 1mbit",
+            "up 1mbit sad",
+            "sad: write the discipline first, like `sad up 1mbit`",
         ),
         (
             "aq up 1mbit down 10mbit data-share 1.5",
@@ -529,14 +527,8 @@ fn errors_say_what_to_write() {
             "aq upp 1mbit",
             "upp 1mbit: unknown parameter; did you mean `up`?",
         ),
-        (
-            "aq down 10mbit",
-            "up: missing for aq; write it like up 1mbit",
-        ),
-        (
-            "sad shaped",
-            "up: missing for to shape to it; write it like up 1mbit",
-        ),
+        ("aq down 10mbit", "up: required with `aq`; write `up 1mbit`"),
+        ("sad shaped", "up: required with `shaped`; write `up 1mbit`"),
     ] {
         let found = resolved(command).map(|_| ()).unwrap_err();
         assert_eq!(found, error, "{command}");
