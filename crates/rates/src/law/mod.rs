@@ -139,6 +139,7 @@ impl RateLaw {
 
     /// Moves the rate by an interval's signals at `now`; `backlogged` if packets wait at the shaper. Returns the delay that
     /// turned out to be no queue of this direction, if any.
+    #[inline(never)]
     pub(crate) fn step(
         &mut self,
         now: Instant,
