@@ -6,32 +6,17 @@
 //!
 //! `ASYMQ_HISTORIES` sets the number of histories, `ASYMQ_SEED` their seed, `ASYMQ_FIRST` the first of them, by
 //! default 0; a failure names the history. The long run:
-//! `cargo test --release -p asymq-core --test ack_knowledge -- --ignored --nocapture`.
+//! `cargo test --release -p asymq-core --test all ack_knowledge:: -- --ignored --nocapture`.
 
-#[path = "common/acks.rs"]
-#[expect(dead_code, reason = "shared with tests that need the rest")]
-mod acks;
-#[path = "common/marks.rs"]
-mod marks;
-#[path = "common/mutate.rs"]
-#[expect(dead_code, reason = "shared with tests that need the rest")]
-mod mutate;
-#[path = "common/numbered.rs"]
-mod numbered;
-#[path = "common/receiver.rs"]
-mod receiver;
-#[path = "common/sender.rs"]
-mod sender;
-
-use acks::{FLOW_RULES, RULES, Said};
+use crate::acks::{FLOW_RULES, RULES, Said};
+use crate::mutate::Dice;
+use crate::numbered::Frame;
+use crate::receiver::Receiver;
+use crate::sender::Sender;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Role, Standard, resolve};
 use asymq_core::frame::{FlowKey, parse};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
-use mutate::Dice;
-use numbered::Frame;
-use receiver::Receiver;
-use sender::Sender;
 
 const FLOWS: usize = 3;
 /// Bytes that one survivor may stand for: so few that histories of a few ACKs reach it, and so many that

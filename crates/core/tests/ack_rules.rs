@@ -1,18 +1,12 @@
 //! The ACK rules of `docs/notes/ack-rules.md`, a row or more for each: real frames that arrive, and which of
 //! them leave under AF and SAD. `ack_knowledge.rs` holds the same rules against generated histories.
 
-#[path = "common/acks.rs"]
-#[expect(dead_code, reason = "shared with tests that need the rest")]
-mod acks;
-#[path = "common/numbered.rs"]
-mod numbered;
-
-use acks::{ACK, AE, CWR, ECE, Extra, FLOW_RULES, PSH, Path, RULES, Said, URG};
+use crate::acks::{ACK, AE, CWR, ECE, Extra, FLOW_RULES, PSH, Path, RULES, Said, URG};
+use crate::numbered::Frame;
 use asymq_core::catalog::{Catalog, Params, Place, Standard, resolve};
 use asymq_core::frame::{FlowKey, ack_info, parse};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
-use numbered::Frame;
 
 struct OnlyFiltered;
 

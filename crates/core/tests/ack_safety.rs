@@ -1,10 +1,8 @@
 //! What must survive when ACKs are filtered, whatever the rules of `ack_rules.rs` say: what is no pure
 //! ACK, and every encapsulation, built by somebody else's code.
 
-#[path = "common/frames.rs"]
-#[expect(dead_code, reason = "shared with tests that need the rest")]
-mod frames;
-
+use crate::frames;
+use crate::frames::{ethernet, ipv4, ipv6, packet, pppoe, tagged};
 use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{Catalog, Config, Params, Place, Standard, resolve};
 use asymq_core::frame::{FlowKey, Parsed, ack_info, parse, rewrite_ack};
@@ -13,7 +11,6 @@ use asymq_core::units::{Duration, Instant, Limit};
 use asymq_core::{Header, Packet};
 use etherparse::TcpOptionElement::{Noop, Timestamp};
 use etherparse::{IpHeaders, TcpHeader};
-use frames::{ethernet, ipv4, ipv6, packet, pppoe, tagged};
 
 struct Frame {
     bytes: Vec<u8>,

@@ -1,8 +1,6 @@
 //! The work for one packet does not depend on the number of flows: looks at headers are counted.
 
-#[path = "common/traffic.rs"]
-mod traffic;
-
+use crate::traffic;
 use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{Catalog, Params, Place, Role, Standard, resolve};
 use asymq_core::qdisc::Discard;

@@ -1,13 +1,9 @@
 //! CE marks on real frames.
 
-#[path = "common/frames.rs"]
-#[expect(dead_code, reason = "shared with tests that need the rest")]
-mod frames;
-
+use crate::frames::{ack, ethernet, ipv4, ipv4_with_options, ipv6, packet, pppoe, tagged};
 use asymq_core::Ecn;
 use asymq_core::frame::{FlowKey, mark_ce, parse};
 use etherparse::{IpHeaders, Ipv4Header};
-use frames::{ack, ethernet, ipv4, ipv4_with_options, ipv6, packet, pppoe, tagged};
 
 fn ecn(frame: &[u8]) -> Ecn {
     parse(frame, &FlowKey::new([1, 2])).header.ecn

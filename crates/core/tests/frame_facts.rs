@@ -1,12 +1,9 @@
 //! The parser against frames that somebody else's code built.
 
-#[path = "common/frames.rs"]
-mod frames;
-
+use crate::frames::*;
 use asymq_core::frame::{FlowKey, Parsed, ack_info, ack_info_of_trusted, parse, parse_prefix};
 use asymq_core::packet::{Protocol, flags};
 use etherparse::{IpHeaders, IpNumber, Ipv6FragmentHeader, TcpHeader};
-use frames::*;
 
 const KEY: [u64; 2] = [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210];
 

@@ -1,6 +1,6 @@
 //! Golden traces of every discipline of the catalog. They say that nothing changed, not that it is
 //! right; a change is reviewed as a diff after
-//! `ASYMQ_GOLDEN=write cargo test -p asymq-core --test golden`.
+//! `ASYMQ_GOLDEN=write cargo test -p asymq-core --test all golden::`.
 
 use asymq_core::catalog::{Catalog, Config, Group, Params, Role, Standard, resolve};
 use asymq_laws::golden;

@@ -3,13 +3,9 @@
 //! `ASYMQ_FUZZ_FRAMES` sets their number, `ASYMQ_FUZZ_SEED` where they begin; each frame depends on
 //! the seed and its number only, and a failure names both.
 
-#[path = "common/facts.rs"]
-mod facts;
-#[path = "common/frames.rs"]
-mod frames;
-#[path = "common/mutate.rs"]
-mod mutate;
-
+use crate::facts;
+use crate::frames;
+use crate::mutate::{Dice, hostile};
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Role, Standard, resolve};
 use asymq_core::frame::{FlowKey, Parsed, parse};
 use asymq_core::overhead::Overhead;
@@ -17,7 +13,6 @@ use asymq_core::packet::Protocol;
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
-use mutate::{Dice, hostile};
 
 type Frame = asymq_core::frame::Frame<Vec<u8>>;
 

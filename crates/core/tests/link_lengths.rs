@@ -1,12 +1,8 @@
 //! Lengths that a link header announces bound the packet in it.
 
-#[path = "common/frames.rs"]
-#[expect(dead_code, reason = "shared with tests that need the rest")]
-mod frames;
-
+use crate::frames::{ack, ipv4, ipv6, packet, pppoe, tagged};
 use asymq_core::frame::{FlowKey, Parsed, parse};
 use asymq_core::packet::Protocol;
-use frames::{ack, ipv4, ipv6, packet, pppoe, tagged};
 
 fn facts(frame: &[u8]) -> Parsed {
     parse(frame, &FlowKey::new([1, 2]))

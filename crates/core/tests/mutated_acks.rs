@@ -2,22 +2,14 @@
 //! damage, so that what is behind the checksums is reached too.
 //!
 //! `ASYMQ_FUZZ_FRAMES` sets their number, `ASYMQ_SEED` where they begin. The long run:
-//! `cargo test --release -p asymq-core --test mutated_acks -- --ignored --nocapture`.
+//! `cargo test --release -p asymq-core --test all mutated_acks:: -- --ignored --nocapture`.
 
-#[path = "common/acks.rs"]
-#[expect(dead_code, reason = "shared with tests that need the rest")]
-mod acks;
-#[path = "common/facts.rs"]
-mod facts;
-#[path = "common/frames.rs"]
-mod frames;
-#[path = "common/mutate.rs"]
-mod mutate;
-
-use acks::{AE, ECE, Extra, Path, Said};
+use crate::acks::{AE, ECE, Extra, Path, Said};
+use crate::facts;
+use crate::frames;
+use crate::mutate::{Dice, hostile};
 use asymq_core::frame::{FlowKey, ack_info, parse, rewrite_ack};
 use asymq_core::packet::Protocol;
-use mutate::{Dice, hostile};
 
 /// Frames of every kind, and ACKs of every kind.
 fn seeds() -> Vec<Vec<u8>> {

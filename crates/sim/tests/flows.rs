@@ -1,11 +1,8 @@
 //! TCP flows listed one by one.
 
-#[path = "common/flags.rs"]
-mod flags;
-
+use crate::flags::scenario;
 use asymq_scenario::{FlowResult, Summary};
 use asymq_sim::RunOptions;
-use flags::scenario;
 
 fn run(flags: &str, seed: u64) -> Summary {
     let scenario = scenario(&format!("--qdisc droptail {flags}"));

@@ -1,12 +1,9 @@
 //! Short transfers and on/off flows, links in a chain, and regenerated ACKs.
 
-#[path = "common/flags.rs"]
-mod flags;
-
+use crate::flags::scenario;
 use asymq_core::catalog::{Catalog, Role, Standard};
 use asymq_scenario::Run;
 use asymq_sim::RunOptions;
-use flags::scenario;
 
 fn run(flags: &str, seed: u64) -> Run {
     asymq_sim::STANDARD

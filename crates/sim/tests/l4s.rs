@@ -1,11 +1,8 @@
 //! Senders with AccECN and L4S behind asymq, as `docs/notes/senders.md` has them.
 
-#[path = "common/flags.rs"]
-mod flags;
-
+use crate::flags::scenario;
 use asymq_scenario::{Run, Summary};
 use asymq_sim::RunOptions;
-use flags::scenario;
 
 fn run(flags: &str) -> Run {
     let run = asymq_sim::STANDARD.run(&scenario(flags), 1, RunOptions::default());

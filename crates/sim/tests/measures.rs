@@ -1,11 +1,8 @@
 //! A run's report of its flows, against values that arithmetic gives.
 
-#[path = "common/flags.rs"]
-mod flags;
-
+use crate::flags::scenario;
 use asymq_scenario::{Grade, Scenario, Summary};
 use asymq_sim::{RunOptions, STANDARD};
-use flags::scenario;
 
 fn summary(flags: &str) -> Summary {
     with(flags, |_| ())

@@ -1,12 +1,9 @@
 //! Modems that hide a line's rate, and the oracles that know it.
 
-#[path = "common/flags.rs"]
-mod flags;
-
+use crate::flags::scenario;
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_scenario::Run;
 use asymq_sim::{RunOptions, STANDARD};
-use flags::scenario;
 
 const HOME: &str = "--modem-up=10mbit --modem-down=50mbit --rtt=20ms..100ms --tcp=cubic --timestamps \
                     --qdisc=asymq --qdisc-down=cake --buffer=1000p --buffer-down=1000p \

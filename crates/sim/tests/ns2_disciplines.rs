@@ -20,14 +20,11 @@
 //! Of 12, 16, 20, 25 and 30 ms all from 20 on give its lone flows (002.N), and 25 ms most of the rest:
 //! `--made-up 25ms`. The experiments' classes make up one packet of their own.
 //!
-//! A few minutes for all: `cargo test --release -p asymq-sim --test ns2_disciplines -- --ignored
+//! A few minutes for all: `cargo test --release -p asymq-sim --test all ns2_disciplines:: -- --ignored
 //! --nocapture`, with `ASYMQ_NS2=vaq` for the settings that contain it. The quick ones run always.
 
-#[path = "common/flags.rs"]
-mod flags;
-
+use crate::flags::scenario;
 use asymq_sim::STANDARD;
-use flags::scenario;
 
 const POINTS: &str = include_str!("ns2/points.tsv");
 

@@ -1,12 +1,9 @@
 //! Paths that lose, delay and reorder packets, and large segments.
 
-#[path = "common/flags.rs"]
-mod flags;
-
+use crate::flags::scenario;
 use asymq_core::Duration;
 use asymq_scenario::{Scenario, Summary};
 use asymq_sim::RunOptions;
-use flags::scenario;
 
 fn run(scenario: &Scenario) -> Summary {
     asymq_sim::STANDARD

@@ -1,11 +1,8 @@
 //! Links whose rate changes.
 
-#[path = "common/flags.rs"]
-mod flags;
-
+use crate::flags::scenario;
 use asymq_scenario::{RateTrace, Run, Scenario};
 use asymq_sim::RunOptions;
-use flags::scenario;
 
 fn run(scenario: &Scenario) -> Run {
     let options = RunOptions {

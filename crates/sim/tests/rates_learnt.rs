@@ -1,12 +1,9 @@
 //! Rates of shapers that learn them, on lines whose rates change and under what disturbs the measurements.
 
-#[path = "common/flags.rs"]
-mod flags;
-
+use crate::flags::scenario;
 use asymq_core::decide::random::SplitMix64;
 use asymq_scenario::Summary;
 use asymq_sim::{RunOptions, STANDARD};
-use flags::scenario;
 
 const HOME: &str = "--rtt=20ms..100ms --tcp=cubic --timestamps --clock-drift=50 \
                     --qdisc=asymq --qdisc-down=cake --buffer=1000p --buffer-down=1000p --probe=20ms \

@@ -5,12 +5,9 @@
 //! BBRv3's faults were found and mended at 10 Mbit/s, 100 ms and 20 packets; no other control saw these
 //! settings before. The tolerances were chosen with both sides' figures at hand.
 
-#[path = "common/flags.rs"]
-mod flags;
-
+use crate::flags::scenario;
 use asymq_scenario::{DirectionReport, Summary, Tcp};
 use asymq_sim::RunOptions;
-use flags::scenario;
 
 fn summary(flags: &str) -> Summary {
     let run = asymq_sim::STANDARD.run(&scenario(flags), 1, RunOptions::default());

@@ -1,12 +1,9 @@
 //! Qdiscs that filter or rewrite ACKs, in both directions, under simulated TCP.
 
-#[path = "common/flags.rs"]
-mod flags;
-
+use crate::flags::scenario;
 use asymq_core::catalog::{Catalog as _, Role, Standard};
 use asymq_scenario::Run;
 use asymq_sim::RunOptions;
-use flags::scenario;
 
 fn run(flags: &str) -> Run {
     asymq_sim::STANDARD

@@ -1,0 +1,59 @@
+//! Tests of the public interface.
+//!
+//! One program, because each is linked with the whole crate; those with an allocator of their own are separate.
+
+#[path = "common/acks.rs"]
+mod acks;
+#[path = "common/facts.rs"]
+mod facts;
+#[path = "common/frames.rs"]
+mod frames;
+#[path = "common/marks.rs"]
+mod marks;
+#[path = "common/mutate.rs"]
+mod mutate;
+#[path = "common/numbered.rs"]
+mod numbered;
+#[path = "common/receiver.rs"]
+mod receiver;
+#[path = "common/sender.rs"]
+mod sender;
+#[path = "common/traffic.rs"]
+mod traffic;
+
+mod ack_knowledge;
+mod ack_rules;
+mod ack_safety;
+mod aq;
+mod asymq;
+mod bounded_work;
+mod documentation;
+mod ecn_marks;
+mod egress;
+mod frame_facts;
+mod golden;
+mod hostile_frames;
+mod laws;
+mod link_lengths;
+mod linux_qdiscs;
+mod mutated_acks;
+mod neighbours;
+mod opaque_acks;
+mod overhead;
+mod probes;
+mod scalable;
+mod units;
+
+#[test]
+fn every_file_of_tests_is_compiled() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(name) = name.strip_suffix(".rs") else {
+            continue;
+        };
+        let is_here = include_str!("all.rs").contains(&format!("\nmod {name};"));
+        let is_separate = ["all", "allocations", "memory"].contains(&name);
+        assert!(is_here || is_separate, "tests/{name}.rs is in no program");
+    }
+}
