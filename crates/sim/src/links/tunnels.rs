@@ -18,7 +18,7 @@ pub(crate) struct Tunnels {
 
 impl Tunnels {
     /// A packet comes to the link.
-    pub(crate) fn enters<O>(
+    pub(crate) fn enters<O: Options>(
         &mut self,
         direction: Direction,
         tunnel: Tunnel,

@@ -7,6 +7,10 @@ use std::fmt::Debug;
 
 /// TCP options in a segment.
 pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
+    /// True if a run with these options may have listed flows, tunnels, floods or modems. Without them, no packet
+    /// pays for their tests.
+    const EXTRAS: bool;
+
     /// The options as they are on the wire, if there are any.
     #[inline]
     fn on_wire(&self) -> Option<&TcpOptions> {
@@ -25,7 +29,9 @@ pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
     }
 }
 
-impl Options for () {}
+impl Options for () {
+    const EXTRAS: bool = false;
+}
 
 /// Timestamps (RFC 7323), SACK blocks (RFC 2018) and ECN's fields (RFC 3168).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,6 +129,8 @@ impl TcpOptions {
 }
 
 impl Options for TcpOptions {
+    const EXTRAS: bool = true;
+
     fn on_wire(&self) -> Option<&TcpOptions> {
         Some(self)
     }

@@ -169,11 +169,12 @@ impl<O: Options> Packet for SimPacket<O> {
     }
 }
 
-impl<O> SimPacket<O> {
+impl<O: Options> SimPacket<O> {
     /// The conversation it belongs to.
     #[inline]
     pub(crate) fn conversation(&self) -> usize {
         match self.header.flow.0 >> 62 {
+            _ if !O::EXTRAS => (self.header.flow.0 as u32 >> 1) as usize,
             0 => (self.header.flow.0 as u32 >> 1) as usize,
             1 => self.header.ack as usize,
             _ => self.segment.word as usize >> 3 & FLOOD_INDEX,
@@ -189,7 +190,7 @@ impl<O> SimPacket<O> {
     /// The tunnel that it is in.
     #[inline]
     pub(crate) fn tunnel(&self) -> Option<Tunnel> {
-        if self.header.flow.0 >> 62 != 1 {
+        if !O::EXTRAS || self.header.flow.0 >> 62 != 1 {
             return None;
         }
         Tunnel::ALL
@@ -450,7 +451,7 @@ impl Layout {
             ack: common.ack.wrapping_add(acked),
             ..common
         };
-        if self.flood > 0 {
+        if O::EXTRAS && self.flood > 0 {
             let flow = mix(segment.number()) % self.flood;
             header.flow = Flow(mix(flow ^ common.flow.0) & !1 | bit | FLOOD_FLOW);
         }

@@ -107,7 +107,10 @@ impl<'a> Simulator<'a> {
         let model = &models.common;
         let has_options =
             scenario.sack || scenario.timestamps || scenario.tcp_ecn || model.measures_deliveries;
-        if model.is_reno && !has_options && scenario.flow.is_empty() {
+        let has_extras = !scenario.flow.is_empty()
+            || scenario.udp.iter().any(|burst| burst.flood.is_some())
+            || scenario.modem_up.or(scenario.modem_down).is_some();
+        if model.is_reno && !has_options && !has_extras {
             return stepping::<Plain>(self.plain, scenario, models, seed, options);
         }
         stepping::<Full>(self.full, scenario, models, seed, options)

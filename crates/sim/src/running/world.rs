@@ -13,7 +13,7 @@
 use super::route::{DOWN, Route, UP, hand_over, way};
 use crate::links::{Beyond, Dumbbell, Hop, Line, Link, Regeneration, Step, Tunnels};
 use crate::measurement::Capture;
-use crate::packets::{Kind, SimPacket};
+use crate::packets::{Kind, Options, SimPacket};
 use crate::running::{EventSet, NEVER};
 use crate::traffic::{
     self, AccessLosses, Agent, Conversation, Delivered, Events, Models, Side, Transfers,
@@ -54,6 +54,7 @@ impl<'a, V: Variant> World<'a, V> {
         let models = models.into();
         let dumbbell = Dumbbell::new(scenario);
         let line = Line::new(scenario, seed, dumbbell.bottleneck)?;
+        debug_assert!(line.is_none() || V::Options::EXTRAS, "a line for plain TCP");
         let link = |direction| {
             let (config, rate) = match direction {
                 UP => (&scenario.uplink, scenario.up),
@@ -257,7 +258,9 @@ impl<'a, V: Variant> World<'a, V> {
     fn clock(&self, direction: usize) -> u64 {
         let arrival = self.events.arrivals[direction].first().at();
         let mut first = self.links[direction].next().min(arrival);
-        if let Some(line) = &self.line {
+        if V::Options::EXTRAS
+            && let Some(line) = &self.line
+        {
             first = first.min(line.next(direction));
         }
         match &self.beyond {
@@ -279,7 +282,8 @@ impl<'a, V: Variant> World<'a, V> {
                 && beyond.next(DIRECTION) <= departure.min(arrival.at()).min(horizon)
             {
                 self.step_beyond::<DIRECTION>();
-            } else if let Some(line) = &mut self.line
+            } else if V::Options::EXTRAS
+                && let Some(line) = &mut self.line
                 && line.next(DIRECTION) <= departure.min(arrival.at()).min(horizon)
             {
                 let at = line.next(DIRECTION);
@@ -312,7 +316,8 @@ impl<'a, V: Variant> World<'a, V> {
         if let Some(tunnel) = packet.tunnel() {
             self.tunnels.enters(way::<DIRECTION>(), tunnel, &mut packet);
         }
-        if let (Some(line), Direction::Down) = (&mut self.line, way::<DIRECTION>())
+        if V::Options::EXTRAS
+            && let (Some(line), Direction::Down) = (&mut self.line, way::<DIRECTION>())
             && line.takes(now, &packet)
         {
             return;
@@ -349,7 +354,8 @@ impl<'a, V: Variant> World<'a, V> {
             (down, up)
         };
         link.dequeue(now, |at, packet| {
-            if let Some(sojourns) = &mut conversations[packet.conversation()].sojourns
+            if V::Options::EXTRAS
+                && let Some(sojourns) = &mut conversations[packet.conversation()].sojourns
                 && packet.segment.kind() == Kind::Data
             {
                 let now = Instant::from_nanos(now);
@@ -359,10 +365,12 @@ impl<'a, V: Variant> World<'a, V> {
                 capture.packet(now, packet, &conversations[packet.conversation()].layout);
             }
             let at = match (way::<DIRECTION>(), line) {
-                (Direction::Up, Some(line)) => match line.leaves_home(at, packet) {
-                    Some(at) => at,
-                    None => return,
-                },
+                (Direction::Up, Some(line)) if V::Options::EXTRAS => {
+                    match line.leaves_home(at, packet) {
+                        Some(at) => at,
+                        None => return,
+                    }
+                }
                 _ => at,
             };
             match beyond {

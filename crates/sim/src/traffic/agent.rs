@@ -163,7 +163,9 @@ impl<V: Variant> Agent<V> {
         out: &mut impl Outbox<V::Options>,
     ) -> u64 {
         match self {
-            Self::Tcp(flow) if flow.spins.is_some() => flow.spin(now, side, segment, out),
+            Self::Tcp(flow) if V::Options::EXTRAS && flow.spins.is_some() => {
+                flow.spin(now, side, segment, out)
+            }
             Self::Tcp(flow) => flow.on_segment(now, side, segment, out),
             _ => self.on_datagram(now, side, segment, out),
         }
@@ -259,7 +261,9 @@ impl<V: Variant> TcpFlow<V> {
         out: &mut impl Outbox<V::Options>,
     ) -> u64 {
         if side != sender_of(self.direction) {
-            if let Some(acks) = self.acks_per_rtt {
+            if V::Options::EXTRAS
+                && let Some(acks) = self.acks_per_rtt
+            {
                 self.receiver
                     .wait_up_to(self.sender.smoothed_rtt() / u64::from(acks));
             }
