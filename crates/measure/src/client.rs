@@ -1,19 +1,18 @@
 //! The client: an idle line, three loads, an idle line again.
 
+use crate::control::Control;
 use crate::error::{Doing as _, MeasureError};
-use crate::flows::{CONNECT, Flow, connect};
+use crate::flows::{CONNECT, Flows};
 use crate::iperf3;
-use crate::load::{Carried, Count, Counts};
+use crate::limit::Limit;
+use crate::load::{Carried, CarriedDirection, Counts, Record};
 use crate::prober::{Baseline, Prober, Sample, Window};
 use crate::report::{Advice, Link, Load, LoadDirection, LoadSeries, Measured};
-use crate::wire::{Answer, Counted, MAX_LINE, Opening, PORT, Probe, Token};
+use crate::wire::{MAX_FLOWS, Opening, PORT, Probe};
 use asymq_core::Direction;
-use asymq_scenario::{Goodput, Grade, Tool};
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs as _};
+use asymq_scenario::{Goodput, Grade, Tool, quoted};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Options of a measurement.
@@ -54,6 +53,8 @@ const DRAIN: Duration = Duration::from_secs(6);
 const TICK: Duration = Duration::from_millis(100);
 /// Time that flows go on after the window, so that the last count is not beyond it.
 const TAIL: Duration = Duration::from_millis(500);
+/// Time for the results of an iperf3 server, which wait in the queue that the load has filled.
+pub(crate) const RESULTS: Duration = Duration::from_secs(30);
 
 /// Measures a line.
 ///
@@ -63,7 +64,21 @@ pub fn measure(
     options: &Options<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Measured, MeasureError> {
-    let mut client = Client::connect(options)?;
+    let measured = measure_all(options, progress);
+    // A stop shows as an error of whatever waited.
+    measured.map_err(|error| match options.stop.load(Relaxed) {
+        true => MeasureError::Interrupted,
+        false => error,
+    })
+}
+
+fn measure_all(
+    options: &Options<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Measured, MeasureError> {
+    let load = options.warmup + options.duration + TAIL + 2 * CONNECT + 2 * DRAIN + RESULTS;
+    let limit = Limit::new(options.stop, 2 * CONNECT + 2 * IDLE + 3 * load);
+    let mut client = Client::connect(options, limit)?;
     let idle = client.idle(0.0, progress)?;
     let mut loads = Vec::new();
     for (index, (name, up, down)) in LOADS.into_iter().enumerate() {
@@ -95,32 +110,31 @@ struct Stage {
 
 struct Client<'a> {
     options: &'a Options<'a>,
+    limit: Limit<'a>,
     server: SocketAddr,
     control: Option<Control>,
     prober: Option<Prober>,
     clock: Instant,
-}
-
-/// The control connection of a session, and the counts that it brings.
-struct Control {
-    token: Token,
-    stream: TcpStream,
-    counts: Arc<Mutex<Vec<(f64, Counted)>>>,
-    reader: Option<JoinHandle<()>>,
+    /// Bytes that each upload has sent in earlier loads.
+    sent: [u64; MAX_FLOWS],
 }
 
 impl<'a> Client<'a> {
-    fn connect(options: &'a Options<'a>) -> Result<Self, MeasureError> {
-        let server = resolve(&options.host, options.iperf3)?;
+    fn connect(options: &'a Options<'a>, limit: Limit<'a>) -> Result<Self, MeasureError> {
+        let port = if options.iperf3 { iperf3::PORT } else { PORT };
+        let server = limit.part(CONNECT).resolve(&options.host, port);
+        let server = server.doing(|| format!("{}: looking it up", quoted(&options.host)))?;
         let mut client = Self {
             options,
+            limit,
             server,
             control: None,
             prober: None,
             clock: Instant::now(),
+            sent: [0; MAX_FLOWS],
         };
         if !options.iperf3 {
-            let control = Control::open(server, client.clock)?;
+            let control = Control::open(server, client.clock, limit)?;
             client.prober = Some(Prober::start(server, control.token, client.clock)?);
             client.control = Some(control);
         }
@@ -139,11 +153,10 @@ impl<'a> Client<'a> {
     }
 
     fn wait(&self, time: Duration) -> Result<(), MeasureError> {
-        thread::sleep(time);
-        match self.options.stop.load(Relaxed) {
-            true => Err(MeasureError::Interrupted),
-            false => Ok(()),
-        }
+        self.control.as_ref().map_or(Ok(()), Control::check)?;
+        self.limit
+            .wait(time)
+            .doing(|| format!("measuring with {}", self.server))
     }
 
     fn latest_rtt_ms(&self) -> Option<f64> {
@@ -199,11 +212,10 @@ impl<'a> Client<'a> {
         down: bool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Carried, MeasureError> {
-        let (warmup, duration) = (self.options.warmup, self.options.duration);
-        let total = (warmup + duration + TAIL).as_secs_f64();
-        let started = self.now();
+        let began = self.now();
+        let total = self.options.warmup + self.options.duration + TAIL;
         let mut report = |client: &Self, up: f64, down: f64| {
-            let part = ((client.now() - started) / total).min(1.0);
+            let part = ((client.now() - began) / total.as_secs_f64()).min(1.0);
             progress(Progress {
                 stage: stage.name,
                 done: 0.05 + 0.3 * (stage.index + part),
@@ -212,107 +224,124 @@ impl<'a> Client<'a> {
                 rtt_ms: client.latest_rtt_ms(),
             });
         };
-        let window = Window {
-            from: started + warmup.as_secs_f64(),
-            to: started + (warmup + duration).as_secs_f64(),
-        };
         let Some(control) = &self.control else {
             let test = iperf3::Test {
                 flows: self.options.flows,
                 up,
                 down,
-                warmup,
-                duration,
+                warmup: self.options.warmup,
+                duration: self.options.duration,
             };
             let mut tick = |up: f64, down: f64| {
                 report(self, up, down);
                 self.wait(TICK)
             };
-            let carried = test.run(self.server, self.clock, &mut tick)?;
-            return Ok(Carried {
-                started,
-                window,
-                ..carried
-            });
+            return test.run(self.server, self.clock, self.limit, &mut tick);
         };
-        let open = |wanted: bool, direction| {
-            let numbers = 0..if wanted { self.options.flows } else { 0 };
-            let flow = |number| Flow::open(self.server, direction, control.token, number);
-            let flows: std::io::Result<Vec<Flow>> = numbers.map(flow).collect();
-            flows.doing(|| format!("opening a flow to {}", self.server))
+        let number = |wanted| if wanted { self.options.flows } else { 0 };
+        let limit = self.limit.part(CONNECT);
+        let first = |direction, flow| {
+            let session = control.token;
+            let opening = Opening::Flow {
+                direction,
+                session,
+                flow,
+            };
+            opening.to_string()
         };
-        let (uploads, downloads) = (open(up, Direction::Up)?, open(down, Direction::Down)?);
-        let mut received = Counts::default();
-        while self.now() < window.to + TAIL.as_secs_f64() {
+        let flows = limit
+            .connect(self.server, number(up) + number(down))
+            .and_then(|streams| Flows::start(streams, number(down), first, limit));
+        let flows = flows.doing(|| format!("opening flows to {}", self.server))?;
+        let mut record = Record::default();
+        let mut tick = || {
             self.wait(TICK)?;
-            received.0.push(Count {
-                at: self.now(),
-                bytes: downloads.iter().map(Flow::moved).collect(),
-            });
-            report(self, control.counts(started).latest(), received.latest());
-            if uploads.iter().chain(&downloads).all(Flow::has_ended) {
-                return Err(MeasureError::Protocol {
-                    server: self.options.host.clone(),
-                    message:
-                        "the server ended all flows; its limits may be too low (asymq measure \
-                              serve --time, --bytes)"
-                            .into(),
-                });
-            }
+            record.take(&flows, self.now());
+            let uploads = control.counts(began).latest();
+            report(
+                self,
+                uploads,
+                record.moved[Direction::Down as usize].latest(),
+            );
+            flows.check(&self.options.host)
+        };
+        // The window opens when all flows carry data.
+        let latest = self.now() + CONNECT.as_secs_f64();
+        while flows.silent() > 0 && self.now() < latest {
+            tick()?;
         }
-        let mut flows = uploads.iter().chain(&downloads);
-        let ip_bytes = flows.next().map_or(1.0, Flow::ip_bytes_per_payload);
-        drop((uploads, downloads));
+        let silent = flows.silent();
+        let from = self.now() + self.options.warmup.as_secs_f64();
+        let window = Window {
+            from,
+            to: from + self.options.duration.as_secs_f64(),
+        };
+        while self.now() < window.to + TAIL.as_secs_f64() {
+            tick()?;
+        }
+        let ip_bytes = flows.ip_bytes();
+        let sent = flows.moved(Direction::Up, 0.0).bytes;
+        drop(flows);
+        for (total, sent) in self.sent.iter_mut().zip(sent) {
+            *total += sent;
+        }
         // Counts wait in the queues that the load has left.
         self.drain()?;
-        let counted = control.counts(started);
+        let [arrived_up, arrived_down] = &record.arrived;
+        let (counted, received) = (self.counts(began)?, &record.moved[Direction::Down as usize]);
+        let carried = |wanted: bool, in_order: &Counts, arrived: &Counts| {
+            wanted.then(|| CarriedDirection::new(began, window, in_order, arrived))
+        };
         Ok(Carried {
-            started,
+            started: began,
             window,
-            up: if up {
-                counted.rates(window)
-            } else {
-                Vec::new()
-            },
-            down: received.rates(window),
-            series_up: if up {
-                counted.series(started)
-            } else {
-                Vec::new()
-            },
-            series_down: if down {
-                received.series(started)
-            } else {
-                Vec::new()
-            },
+            up: carried(up, &counted, arrived_up),
+            down: carried(down, received, arrived_down),
+            silent,
             ip_bytes,
         })
+    }
+
+    /// The server's counts, which cannot be more than the client sent.
+    fn counts(&self, since: f64) -> Result<Counts, MeasureError> {
+        let Some(control) = &self.control else {
+            return Ok(Counts::default());
+        };
+        let mut pairs = control.latest().into_iter().zip(self.sent);
+        match pairs.all(|(counted, sent)| counted <= sent) {
+            true => Ok(control.counts(since)),
+            false => Err(MeasureError::protocol(
+                &self.options.host,
+                "the server counts more bytes than were sent",
+            )),
+        }
     }
 
     fn result(&self, idle: Window, after: Window, loads: &[Carried]) -> Measured {
         let samples = self.samples();
         let baseline = Baseline::of(&samples, idle, Some(after));
         let delays = |window| baseline.and_then(|baseline| baseline.delays(&samples, window));
-        let goodput = |direction: Direction, load: &Carried| -> f64 {
-            let rates = match direction {
-                Direction::Up => &load.up,
-                Direction::Down => &load.down,
-            };
-            // Not `sum`, which is -0 where there are none.
-            rates.iter().fold(0.0, |total, rate| total + rate)
-        };
-        // Full segments, and the probes beside them.
-        let on_the_link = |direction, load: &Carried| {
-            let probes = delays(load.window).map_or(0, |delays| delays.answered);
-            let probes = (8 * Probe::IP_LEN * probes) as f64 / (load.window.to - load.window.from);
-            goodput(direction, load) * load.ip_bytes + probes
-        };
         let [up, down, both] = loads else {
             unreachable!("there are three loads")
         };
+        // Full segments, and the probes beside them.
+        let capacity = |direction, load: &Carried| {
+            let (rate, range) = load.direction(direction)?.arrived?;
+            let probes = delays(load.window).map_or(0, |delays| delays.answered);
+            let probes = (8 * Probe::IP_LEN * probes) as f64 / (load.window.to - load.window.from);
+            let on_the_link = |rate: f64| rate * load.ip_bytes + probes;
+            let range = [range.low, range.high].map(on_the_link).into();
+            Some((on_the_link(rate), range))
+        };
+        let [(up_rate, up_range), (down_rate, down_range)] = [
+            capacity(Direction::Up, up).unzip(),
+            capacity(Direction::Down, down).unzip(),
+        ];
         let link = Link {
-            up: on_the_link(Direction::Up, up),
-            down: on_the_link(Direction::Down, down),
+            up: up_rate,
+            down: down_rate,
+            up_range,
+            down_range,
         };
         let measured = |load: &Carried| {
             let delays = delays(load.window);
@@ -320,9 +349,15 @@ impl<'a> Client<'a> {
                 let probe_ms = delays
                     .as_ref()
                     .map(|seen| seen.by_direction_ms[direction as usize]);
-                let capacity = link.direction(direction).max(1.0);
+                let delivered = match load.direction(direction) {
+                    None => Some(0.0),
+                    Some(carried) => carried.goodput.as_ref().and_then(|rates| {
+                        let capacity = link.direction(direction).filter(|rate| *rate > 0.0)?;
+                        Some((rates.iter().sum::<f64>() * load.ip_bytes / capacity).min(1.0))
+                    }),
+                };
                 LoadDirection {
-                    delivered: (goodput(direction, load) * load.ip_bytes / capacity).min(1.0),
+                    delivered,
                     probe_ms,
                     probe_grade: probe_ms.map(Grade::of),
                 }
@@ -334,19 +369,31 @@ impl<'a> Client<'a> {
             };
             let probe = baseline.map(|baseline| baseline.series(&samples, whole));
             let probe_ms = delays.as_ref().map(|seen| seen.added_ms);
+            let goodput = |direction| {
+                let carried = load.direction(direction);
+                carried.and_then(|carried| carried.goodput.clone())
+            };
+            let series = |direction| {
+                let carried = load.direction(direction);
+                carried.map_or_else(Vec::new, |carried| carried.series.clone())
+            };
             Load {
                 duration_s: self.options.duration.as_secs_f64(),
-                goodput_utility: up.delivered + down.delivered,
+                goodput_utility: up.delivered.zip(down.delivered).map(|(up, down)| up + down),
                 up,
                 down,
-                goodput: Goodput::new(load.up.clone(), load.down.clone()),
+                goodput: Goodput::new(
+                    goodput(Direction::Up).unwrap_or_default(),
+                    goodput(Direction::Down).unwrap_or_default(),
+                ),
+                silent_flows: load.silent,
                 probe_ms,
                 probe_grade: probe_ms.map(Grade::of),
                 rpm: delays.as_ref().map(|seen| seen.rpm),
                 probe_lost: delays.as_ref().map(|seen| seen.lost),
                 series: LoadSeries {
-                    up: load.series_up.clone(),
-                    down: load.series_down.clone(),
+                    up: series(Direction::Up),
+                    down: series(Direction::Down),
                     probe: probe.unwrap_or_default(),
                 },
             }
@@ -370,105 +417,4 @@ impl<'a> Client<'a> {
         result.advice = Advice::of(&result);
         result
     }
-}
-
-impl Control {
-    fn open(server: SocketAddr, clock: Instant) -> Result<Self, MeasureError> {
-        let other = |message: &str| MeasureError::Protocol {
-            server: server.to_string(),
-            message: message.into(),
-        };
-        let stream = connect(server, Opening::Start.to_string().as_bytes())
-            .doing(|| format!("connecting to {server} (asymq measure serve, there)"))?;
-        let waiting = || {
-            stream
-                .set_read_timeout(Some(CONNECT))
-                .and(stream.try_clone())
-        };
-        let input = waiting().doing(|| format!("reading from {server}"))?;
-        let mut input = BufReader::new(input);
-        let line = read_line(&mut input).ok_or_else(|| {
-            other("no asymq measure server answers there; is it iperf3's? (--iperf3)")
-        })?;
-        let answer = serde_json::from_str(&line)
-            .map_err(|_| other("the answer is not an asymq measure server's"))?;
-        let session = match answer {
-            Answer::Welcome { session, .. } => session,
-            Answer::Refused(message) => {
-                return Err(MeasureError::Refused {
-                    server: server.to_string(),
-                    message: message.chars().filter(|c| !c.is_control()).collect(),
-                });
-            }
-        };
-        let token = Token::read(&session).ok_or_else(|| {
-            other("the answer names no session; use the same version at both ends")
-        })?;
-        stream
-            .set_read_timeout(None)
-            .doing(|| format!("reading from {server}"))?;
-        let counts: Arc<Mutex<Vec<(f64, Counted)>>> = Arc::default();
-        let shared = Arc::clone(&counts);
-        let reader = thread::spawn(move || {
-            while let Some(counted) =
-                read_line(&mut input).and_then(|line| serde_json::from_str::<Counted>(&line).ok())
-            {
-                let now = clock.elapsed().as_secs_f64();
-                let mut counts = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                counts.push((now, counted));
-            }
-        });
-        Ok(Self {
-            token,
-            stream,
-            counts,
-            reader: Some(reader),
-        })
-    }
-
-    /// The server's counts since `start`, at the client's time: the fastest count defines the
-    /// difference of the clocks.
-    fn counts(&self, start: f64) -> Counts {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let server = |counted: &Counted| counted.us as f64 / 1e6;
-        let apart = counts.iter().map(|(at, counted)| at - server(counted));
-        let apart = apart.reduce(f64::min).unwrap_or(0.0);
-        let at_client = |(_, counted): &(f64, Counted)| Count {
-            at: server(counted) + apart,
-            bytes: counted.up.clone(),
-        };
-        let since = |count: &Count| count.at >= start;
-        Counts(counts.iter().map(at_client).filter(since).collect())
-    }
-}
-
-impl Drop for Control {
-    fn drop(&mut self) {
-        let _ = self.stream.shutdown(Shutdown::Both);
-        if let Some(reader) = self.reader.take() {
-            let _ = reader.join();
-        }
-    }
-}
-
-/// A line of bounded length without its end; `None` at the end of the input, or where it is too long.
-fn read_line(input: &mut BufReader<TcpStream>) -> Option<String> {
-    let mut line = String::new();
-    let mut bounded = input.take(MAX_LINE as u64);
-    bounded.read_line(&mut line).ok()?;
-    line.pop().is_some_and(|end| end == '\n').then_some(line)
-}
-
-fn resolve(host: &str, is_iperf3: bool) -> Result<SocketAddr, MeasureError> {
-    let port = if is_iperf3 { iperf3::PORT } else { PORT };
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let found = match host.to_socket_addrs() {
-        Ok(found) => Ok(found),
-        Err(_) => (bare, port).to_socket_addrs(),
-    };
-    let address = found.doing(|| format!("{host}: looking it up"))?.next();
-    address.ok_or_else(|| MeasureError::Protocol {
-        server: host.into(),
-        message: "no such host".into(),
-    })
 }

@@ -35,6 +35,15 @@ pub enum MeasureError {
     Interrupted,
 }
 
+impl MeasureError {
+    pub(crate) fn protocol(server: &str, message: &str) -> Self {
+        Self::Protocol {
+            server: server.into(),
+            message: message.into(),
+        }
+    }
+}
+
 /// Adds the activity to an error of the system.
 pub(crate) trait Doing<T> {
     fn doing(self, what: impl FnOnce() -> String) -> Result<T, MeasureError>;

@@ -1,10 +1,14 @@
 //! Flows of the client, and the block of bytes that both ends send.
 
-use crate::wire::{Opening, Token};
+use crate::error::MeasureError;
+use crate::limit::{Limit, Limited};
+use crate::load::Count;
+use crate::tcp_info::Counter;
 use asymq_core::Direction;
 use socket2::SockRef;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
@@ -13,7 +17,7 @@ use std::time::Duration;
 /// Bytes of a read or a write.
 pub(crate) const BLOCK: usize = 64 * 1024;
 
-/// Time for a connection to be made.
+/// Time for a connection to be made, and for a flow to carry its first byte.
 pub(crate) const CONNECT: Duration = Duration::from_secs(10);
 
 /// Bytes that a link cannot compress.
@@ -34,28 +38,18 @@ pub(crate) fn block() -> Box<[u8]> {
 pub(crate) struct Flow {
     stream: TcpStream,
     moved: Arc<AtomicU64>,
+    /// Bytes that crossed the line, by the kernel; absent where it does not count them.
+    arrived: Option<Counter>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Flow {
-    /// Opens a flow of a session of this project's server.
-    pub(crate) fn open(
-        server: SocketAddr,
-        direction: Direction,
-        session: Token,
-        flow: usize,
-    ) -> io::Result<Self> {
-        let opening = Opening::Flow {
-            direction,
-            session,
-            flow,
-        };
-        Self::start(connect(server, opening.to_string().as_bytes())?, direction)
-    }
-
     /// Sends or receives on a connection that is ready for it.
     pub(crate) fn start(stream: TcpStream, direction: Direction) -> io::Result<Self> {
         let moved = Arc::new(AtomicU64::new(0));
+        stream.set_read_timeout(None)?;
+        stream.set_write_timeout(None)?;
+        let arrived = Counter::new(stream.as_fd(), direction);
         let (mut carrier, count) = (stream.try_clone()?, Arc::clone(&moved));
         let thread = thread::spawn(move || {
             let mut bytes = block();
@@ -73,6 +67,7 @@ impl Flow {
         Ok(Self {
             stream,
             moved,
+            arrived,
             thread: Some(thread),
         })
     }
@@ -83,13 +78,13 @@ impl Flow {
     }
 
     /// True once it has ended by itself.
-    pub(crate) fn has_ended(&self) -> bool {
+    fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Bytes of a full segment as an IP packet for each byte of its payload. Timestamps are taken for
-    /// granted, as in Linux, macOS and Android.
-    pub(crate) fn ip_bytes_per_payload(&self) -> f64 {
+    /// Bytes of a full segment as an IP packet for each byte of its payload, with TCP's timestamps, as Linux, macOS
+    /// and Android send them.
+    fn ip_bytes_per_payload(&self) -> f64 {
         const TCP_WITH_TIMESTAMPS: f64 = 32.0;
         let is_v4 = self
             .stream
@@ -102,14 +97,6 @@ impl Flow {
     }
 }
 
-/// Connects and sends the first bytes. Closing the connection discards what is unsent.
-pub(crate) fn connect(server: SocketAddr, first: &[u8]) -> io::Result<TcpStream> {
-    let mut stream = TcpStream::connect_timeout(&server, CONNECT)?;
-    SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
-    stream.write_all(first)?;
-    Ok(stream)
-}
-
 impl Drop for Flow {
     fn drop(&mut self) {
         // An error means that the other end was faster.
@@ -117,5 +104,94 @@ impl Drop for Flow {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// The flows of a load.
+#[derive(Debug, Default)]
+pub(crate) struct Flows {
+    pub(crate) up: Vec<Flow>,
+    pub(crate) down: Vec<Flow>,
+}
+
+impl Flows {
+    /// Starts downloads and uploads on open connections. `first` gives the first bytes of each by its number; all are
+    /// sent before an upload begins, since later ones would wait behind its data.
+    pub(crate) fn start(
+        mut streams: Vec<TcpStream>,
+        downloads: usize,
+        first: impl Fn(Direction, usize) -> String,
+        limit: Limit<'_>,
+    ) -> io::Result<Self> {
+        let uploads = streams.split_off(downloads);
+        for (direction, streams) in [(Direction::Down, &streams), (Direction::Up, &uploads)] {
+            for (number, stream) in streams.iter().enumerate() {
+                Limited(stream, limit).write_all(first(direction, number).as_bytes())?;
+            }
+        }
+        let start = |direction| move |stream| Flow::start(stream, direction);
+        let down: io::Result<_> = streams.into_iter().map(start(Direction::Down)).collect();
+        let up: io::Result<_> = uploads.into_iter().map(start(Direction::Up)).collect();
+        Ok(Self {
+            up: up?,
+            down: down?,
+        })
+    }
+
+    pub(crate) fn direction(&self, direction: Direction) -> &[Flow] {
+        match direction {
+            Direction::Up => &self.up,
+            Direction::Down => &self.down,
+        }
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Flow> {
+        self.up.iter().chain(&self.down)
+    }
+
+    /// # Errors
+    /// A flow ended before the load.
+    pub(crate) fn check(&self, server: &str) -> Result<(), MeasureError> {
+        match self.all().any(Flow::has_ended) {
+            false => Ok(()),
+            true => Err(MeasureError::protocol(
+                server,
+                "the server ended a flow early; its limits may be too low (asymq measure serve --time, --bytes)",
+            )),
+        }
+    }
+
+    /// Bytes of a direction that crossed the line so far, data that waits for a lost segment included. `None` where a
+    /// kernel does not count them.
+    pub(crate) fn arrived(&self, direction: Direction, at: f64) -> Option<Count> {
+        let flows = self.direction(direction).iter();
+        let bytes: Option<Vec<u64>> = flows
+            .map(|flow| flow.arrived.as_ref().map(Counter::bytes))
+            .collect();
+        bytes.map(|bytes| Count { at, bytes })
+    }
+
+    /// Bytes that the sockets of a direction took or gave so far.
+    pub(crate) fn moved(&self, direction: Direction, at: f64) -> Count {
+        let flows = self.direction(direction).iter();
+        Count {
+            at,
+            bytes: flows.map(Flow::moved).collect(),
+        }
+    }
+
+    /// Number of flows that carried nothing so far.
+    pub(crate) fn silent(&self) -> usize {
+        let of = |direction| {
+            let arrived = self.arrived(direction, 0.0);
+            let counts = arrived.unwrap_or_else(|| self.moved(direction, 0.0));
+            counts.bytes.into_iter().filter(|bytes| *bytes == 0).count()
+        };
+        of(Direction::Up) + of(Direction::Down)
+    }
+
+    /// Bytes of IP packets for each byte of payload.
+    pub(crate) fn ip_bytes(&self) -> f64 {
+        self.all().next().map_or(1.0, Flow::ip_bytes_per_payload)
     }
 }

@@ -1,15 +1,17 @@
 //! Rates by an `iperf3 -s`, in its own protocol: a cookie opens each connection, single bytes name the
 //! states of the control connection, and parameters and results are JSON behind a length of four bytes.
 
+use crate::client::RESULTS;
 use crate::error::{Doing as _, MeasureError};
-use crate::flows::{CONNECT, Flow, connect};
-use crate::load::{Carried, Count, Counts};
+use crate::flows::{CONNECT, Flows};
+use crate::limit::{Limit, Limited};
+use crate::load::{Carried, CarriedDirection, Record};
 use crate::prober::Window;
 use asymq_core::Direction;
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// Port of an iperf3 server.
@@ -30,7 +32,7 @@ const SERVER_ERROR: u8 = 254;
 /// Bytes of a cookie: 36 characters and a zero.
 const COOKIE: usize = 37;
 /// Maximum bytes of the server's results.
-const MAX_RESULTS: u32 = 1 << 20;
+const MAX_RESULTS: u32 = 1 << 16;
 
 /// A test.
 #[derive(Clone, Copy, Debug)]
@@ -48,76 +50,91 @@ impl Test {
         &self,
         server: SocketAddr,
         clock: Instant,
+        limit: Limit<'_>,
         tick: &mut dyn FnMut(f64, f64) -> Result<(), MeasureError>,
     ) -> Result<Carried, MeasureError> {
         let failed = |error: io::Error| match error.kind() {
-            ErrorKind::InvalidData => MeasureError::Protocol {
-                server: server.to_string(),
-                message: error.to_string(),
-            },
+            ErrorKind::InvalidData => {
+                MeasureError::protocol(&server.to_string(), &error.to_string())
+            }
+            ErrorKind::TimedOut => MeasureError::protocol(
+                &server.to_string(),
+                "no answer of iperf3; does another server listen at this port?",
+            ),
             _ => MeasureError::System {
                 doing: format!("talking to iperf3 at {server}"),
                 source: error,
             },
         };
+        let now = || clock.elapsed().as_secs_f64();
         let cookie = cookie().map_err(failed)?;
-        let mut control = connect(server, &cookie)
+        let opening = limit.part(CONNECT);
+        let connected = opening.connect(server, 1).map(|mut streams| streams.pop());
+        let control = connected
+            .and_then(|stream| stream.ok_or_else(|| ErrorKind::NotConnected.into()))
             .doing(|| format!("connecting to {server} (iperf3 -s, there)"))?;
-        let flows = self
-            .prepare(&mut control, &cookie, server)
-            .map_err(failed)?;
-        let started = clock.elapsed().as_secs_f64();
-        let window = Window {
-            from: started + self.warmup.as_secs_f64(),
-            to: started + (self.warmup + self.duration).as_secs_f64(),
+        let prepared = self.prepare(&mut Limited(&control, opening), &cookie, server, opening);
+        let flows = prepared.map_err(failed)?;
+        let began = now();
+        let mut record = Record::default();
+        let mut step = || {
+            let [up, down] = record.moved.each_ref().map(|counts| counts.latest());
+            tick(up, down)?;
+            record.take(&flows, now());
+            flows.check("iperf3")
         };
-        let of = |direction| flows.iter().filter(move |(of, _)| *of == direction);
-        let bytes = |direction| of(direction).map(|(_, flow)| flow.moved()).collect();
-        let [mut sent, mut received] = [Counts::default(), Counts::default()];
-        while clock.elapsed().as_secs_f64() < window.to {
-            tick(sent.latest(), received.latest())?;
-            let at = clock.elapsed().as_secs_f64();
-            let count = |direction| Count {
-                at,
-                bytes: bytes(direction),
-            };
-            sent.0.push(count(Direction::Up));
-            received.0.push(count(Direction::Down));
-            if flows.iter().any(|(_, flow)| flow.has_ended()) {
-                return Err(failed(invalid("iperf3 ended a flow before its time")));
-            }
+        while flows.silent() > 0 && now() < began + CONNECT.as_secs_f64() {
+            step()?;
         }
-        let ip_bytes = flows
-            .first()
-            .map_or(1.0, |(_, flow)| flow.ip_bytes_per_payload());
-        let results = finish(&mut control, &flows).map_err(failed)?;
+        let from = now() + self.warmup.as_secs_f64();
+        let window = Window {
+            from,
+            to: from + self.duration.as_secs_f64(),
+        };
+        while now() < window.to {
+            step()?;
+        }
+        let (silent, ip_bytes) = (flows.silent(), flows.ip_bytes());
+        let results =
+            finish(&mut Limited(&control, limit.part(RESULTS)), &flows).map_err(failed)?;
+        let sent = flows.moved(Direction::Up, 0.0).bytes;
         drop(flows);
+        let of = |direction: Direction| {
+            let index = direction as usize;
+            let (moved, arrived) = (&record.moved[index], &record.arrived[index]);
+            CarriedDirection::new(began, window, moved, arrived)
+        };
+        let up = match self.up {
+            false => None,
+            true => Some(CarriedDirection {
+                goodput: Some(self.uploads(&results, &sent).map_err(failed)?),
+                ..of(Direction::Up)
+            }),
+        };
         Ok(Carried {
-            up: self.uploads(&results).map_err(failed)?,
-            down: received.rates(window),
-            series_down: if self.down {
-                received.series(started)
-            } else {
-                Vec::new()
-            },
+            started: began,
+            window,
+            up,
+            down: self.down.then(|| of(Direction::Down)),
+            silent,
             ip_bytes,
-            ..Carried::default()
         })
     }
 
     /// Agrees on the test, and opens its flows.
     fn prepare(
         &self,
-        control: &mut TcpStream,
+        control: &mut Limited<'_>,
         cookie: &[u8],
         server: SocketAddr,
-    ) -> io::Result<Vec<(Direction, Flow)>> {
-        control.set_read_timeout(Some(CONNECT))?;
+        limit: Limit<'_>,
+    ) -> io::Result<Flows> {
+        control.write_all(cookie)?;
         expect(control, PARAM_EXCHANGE)?;
         let mut parameters = json!({
             "tcp": true,
             "omit": self.warmup.as_secs(),
-            "time": (self.warmup + self.duration).as_secs() + 1,
+            "time": (self.warmup + self.duration + CONNECT).as_secs(),
             "num": 0,
             "blockcount": 0,
             "parallel": self.flows,
@@ -133,46 +150,50 @@ impl Test {
         }
         write_json(control, &parameters)?;
         expect(control, CREATE_STREAMS)?;
-        let mut flows = Vec::new();
-        for (direction, wanted) in [(Direction::Up, self.up), (Direction::Down, self.down)] {
+        let mut uploads = Vec::new();
+        let mut downloads = Vec::new();
+        // iperf3 takes uploads first, one after the other.
+        for (streams, wanted) in [(&mut uploads, self.up), (&mut downloads, self.down)] {
             for _ in 0..if wanted { self.flows } else { 0 } {
-                flows.push((direction, connect(server, cookie)?));
+                for stream in limit.connect(server, 1)? {
+                    Limited(&stream, limit).write_all(cookie)?;
+                    streams.push(stream);
+                }
             }
         }
         expect(control, TEST_START)?;
         expect(control, TEST_RUNNING)?;
-        let start = |(direction, stream)| Ok((direction, Flow::start(stream, direction)?));
-        flows.into_iter().map(start).collect()
+        let number = downloads.len();
+        downloads.append(&mut uploads);
+        Flows::start(downloads, number, |_, _| String::new(), limit)
     }
 
-    /// Bit/s of the uploads, as the server counted them after the warm-up.
-    fn uploads(&self, results: &Value) -> io::Result<Vec<f64>> {
-        if !self.up {
-            return Ok(Vec::new());
-        }
+    /// Bit/s of the uploads, as the server counted them after the warm-up: at most what was sent, in a possible time.
+    fn uploads(&self, results: &Value, sent: &[u64]) -> io::Result<Vec<f64>> {
         let streams = results["streams"].as_array();
         let streams = streams.ok_or_else(|| invalid("iperf3's results name no streams"))?;
-        let rate = |stream: &Value| {
+        let rate = |(stream, sent): (&Value, &u64)| {
             let time = stream["end_time"].as_f64()? - stream["start_time"].as_f64()?;
-            let rate = 8.0 * stream["bytes"].as_f64()? / time;
-            rate.is_finite().then_some(rate)
+            let bytes = stream["bytes"].as_f64()?;
+            let least = 0.5 * self.duration.as_secs_f64();
+            let is_possible = (0.0..=*sent as f64).contains(&bytes) && time > least && time < 1e3;
+            is_possible.then_some(8.0 * bytes / time)
         };
-        let uploads = streams.iter().take(self.flows).map(rate);
-        let uploads: Option<Vec<f64>> = uploads.collect();
-        uploads.ok_or_else(|| invalid("iperf3's results lack bytes or times"))
+        let uploads: Option<Vec<f64>> = streams.iter().zip(sent).map(rate).collect();
+        let uploads = uploads.filter(|uploads| uploads.len() == sent.len());
+        uploads
+            .ok_or_else(|| invalid("iperf3's results lack bytes or times, or have impossible ones"))
     }
 }
 
 /// Ends the test and exchanges results.
-fn finish(control: &mut TcpStream, flows: &[(Direction, Flow)]) -> io::Result<Value> {
+fn finish(control: &mut Limited<'_>, flows: &Flows) -> io::Result<Value> {
     control.write_all(&[TEST_END])?;
-    // The answer waits in the queue that the load has filled.
-    control.set_read_timeout(Some(Duration::from_secs(30)))?;
     expect(control, EXCHANGE_RESULTS)?;
     let streams: Vec<Value> = flows
-        .iter()
+        .all()
         .enumerate()
-        .map(|(index, (_, flow))| {
+        .map(|(index, flow)| {
             // iperf3 numbers its streams 1, 3, 4, ...
             let id = if index == 0 { 1 } else { index + 2 };
             json!({
@@ -192,7 +213,7 @@ fn finish(control: &mut TcpStream, flows: &[(Direction, Flow)]) -> io::Result<Va
     Ok(results)
 }
 
-fn expect(control: &mut TcpStream, state: u8) -> io::Result<()> {
+fn expect(control: &mut impl Read, state: u8) -> io::Result<()> {
     let mut read = [0];
     control.read_exact(&mut read)?;
     match read[0] {
@@ -205,14 +226,14 @@ fn expect(control: &mut TcpStream, state: u8) -> io::Result<()> {
     }
 }
 
-fn write_json(control: &mut TcpStream, value: &Value) -> io::Result<()> {
+fn write_json(control: &mut impl Write, value: &Value) -> io::Result<()> {
     let text = value.to_string();
     let mut message = (text.len() as u32).to_be_bytes().to_vec();
     message.extend(text.as_bytes());
     control.write_all(&message)
 }
 
-fn read_json(control: &mut impl io::Read) -> io::Result<Value> {
+fn read_json(control: &mut impl Read) -> io::Result<Value> {
     let mut length = [0; 4];
     control.read_exact(&mut length)?;
     let length = u32::from_be_bytes(length);
@@ -253,15 +274,24 @@ mod tests {
     };
 
     #[test]
-    fn uploads_are_what_the_server_received() {
-        let results = json!({"streams": [{"bytes": 1000, "start_time": 0, "end_time": 2}]});
-        assert_eq!(TEST.uploads(&results).unwrap(), [4000.0]);
+    fn uploads_are_what_the_server_received_and_numbers_are_possible() {
+        let stream = |bytes: Value, start: f64, end: f64| json!({"streams": [{"bytes": bytes, "start_time": start, "end_time": end}]});
+        let sent = [2000];
+        let rates = TEST.uploads(&stream(1000.into(), 0.0, 2.0), &sent);
+        assert_eq!(rates.unwrap(), [4000.0]);
         for wrong in [
             json!({}),
+            json!({"streams": []}),
             json!({"streams": [{"bytes": 1000}]}),
-            json!({"streams": [{"bytes": 0, "start_time": 1, "end_time": 1}]}),
+            stream(0.into(), 1.0, 1.0),
+            stream(1000.into(), 0.0, 1e-9),
+            stream((-1).into(), 0.0, 2.0),
+            stream((-1e300).into(), 0.0, 2.0),
+            stream(1e300.into(), 0.0, 2.0),
+            stream(2001.into(), 0.0, 2.0),
+            stream("1000".into(), 0.0, 2.0),
         ] {
-            assert!(TEST.uploads(&wrong).is_err(), "{wrong}");
+            assert!(TEST.uploads(&wrong, &sent).is_err(), "{wrong}");
         }
     }
 
@@ -269,7 +299,7 @@ mod tests {
         #[test]
         fn hostile_results_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             if let Ok(results) = read_json(&mut &bytes[..]) {
-                let _ = TEST.uploads(&results);
+                let _ = TEST.uploads(&results, &[1]);
             }
         }
     }

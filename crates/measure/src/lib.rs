@@ -6,9 +6,11 @@
 #![deny(unsafe_code)]
 
 mod client;
+mod control;
 mod error;
 mod flows;
 mod iperf3;
+mod limit;
 mod load;
 mod place;
 mod prober;
@@ -17,10 +19,12 @@ mod report;
 mod responsiveness;
 mod server;
 mod session;
+mod tcp_info;
 mod wire;
 
 pub use client::{Options, Progress, measure};
 pub use error::MeasureError;
+pub use load::Range;
 pub use report::{Advice, Link, Load, LoadDirection, Measured};
 #[cfg(feature = "https")]
 pub use responsiveness::{

@@ -1,8 +1,11 @@
-//! Loads: what flows carried, counted where it was received.
+//! Loads: bytes of flows over time.
 
+use crate::flows::Flows;
 use crate::prober::Window;
+use asymq_core::Direction;
+use serde::{Deserialize, Serialize};
 
-/// Bytes received so far, by flow.
+/// Bytes so far, by flow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Count {
     /// Seconds by the client's clock.
@@ -10,43 +13,92 @@ pub(crate) struct Count {
     pub(crate) bytes: Vec<u64>,
 }
 
-/// The counts of one direction in the order of their time.
+/// Counts of one direction in the order of their time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counts(pub(crate) Vec<Count>);
 
+/// A value with a range that covers it in 19 of 20 cases.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Range {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Range {
+    /// True if the ends are over 2 % from the middle.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.high - self.low > 0.04 * f64::midpoint(self.low, self.high)
+    }
+}
+
+impl From<[f64; 2]> for Range {
+    fn from([low, high]: [f64; 2]) -> Self {
+        Self { low, high }
+    }
+}
+
 impl Counts {
-    /// Bit/s of each flow in a window; empty without counts in it.
+    /// Bit/s of each flow in a window; `None` unless both of its ends have counts of all flows.
     ///
     /// TCP delivers in bursts after a loss, so both ends are means: over a second, or a third of a
     /// shorter window.
-    pub(crate) fn rates(&self, window: Window) -> Vec<f64> {
+    pub(crate) fn rates(&self, window: Window) -> Option<Vec<f64>> {
         let end = ((window.to - window.from) / 3.0).min(1.0);
-        let mean = |from: f64, to: f64| {
-            let of = self
-                .0
+        let (from, before) = self.mean(window.from, window.from + end)?;
+        let (to, after) = self.mean(window.to - end, window.to)?;
+        let pairs = before.iter().zip(&after);
+        let rate = |(before, after): (&f64, &f64)| 8.0 * (after - before) / (to - from);
+        (before.len() == after.len() && to > from).then(|| pairs.map(rate).collect())
+    }
+
+    /// Mean time and mean bytes of each flow.
+    fn mean(&self, from: f64, to: f64) -> Option<(f64, Vec<f64>)> {
+        let within = |count: &&Count| (from..=to).contains(&count.at);
+        let counts: Vec<&Count> = self.0.iter().filter(within).collect();
+        let flows = counts.last()?.bytes.len();
+        let number = counts.len() as f64;
+        let bytes = |flow: usize| {
+            let bytes = counts
                 .iter()
-                .filter(|count| (from..=to).contains(&count.at));
-            let of: Vec<&Count> = of.collect();
-            let flows = of.iter().map(|count| count.bytes.len()).max()?;
-            let number = of.len() as f64;
-            let bytes = |flow: usize| {
-                let bytes = of.iter().filter_map(|count| count.bytes.get(flow));
-                bytes.map(|bytes| *bytes as f64).sum::<f64>() / number
-            };
-            let at = of.iter().map(|count| count.at).sum::<f64>() / number;
-            Some((at, (0..flows).map(bytes).collect::<Vec<f64>>()))
+                .map(|count| Some(*count.bytes.get(flow)? as f64));
+            Some(bytes.sum::<Option<f64>>()? / number)
         };
-        let (first, last) = (
-            mean(window.from, window.from + end),
-            mean(window.to - end, window.to),
-        );
-        let (Some((from, before)), Some((to, after))) = (first, last) else {
-            return Vec::new();
+        let at = counts.iter().map(|count| count.at).sum::<f64>() / number;
+        Some((at, (0..flows).map(bytes).collect::<Option<_>>()?))
+    }
+
+    /// Range of the rate of all flows in bit/s, from the rates of its parts of a second; 0.5 % wide at least.
+    pub(crate) fn range(&self, window: Window) -> Option<Range> {
+        // Two-sided quantiles of Student's distribution for 19 of 20 cases, by degrees of freedom from 2 on.
+        const STUDENT: [f64; 9] = [4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23];
+        let total = |count: &Count| count.bytes.iter().sum::<u64>() as f64;
+        let seconds = window.to - window.from;
+        let parts = (seconds.floor() as usize).clamp(3, 11);
+        let step = seconds / parts as f64;
+        let at = |time: f64| {
+            let later = self.0.iter().position(|count| count.at >= time)?.max(1);
+            let (before, after) = (&self.0[later - 1], self.0.get(later)?);
+            if time < before.at {
+                return None;
+            }
+            let part = (time - before.at) / (after.at - before.at);
+            Some(total(before) + part * (total(after) - total(before)))
         };
-        let rate = |(flow, bytes): (usize, f64)| {
-            8.0 * (bytes - before.get(flow).unwrap_or(&0.0)) / (to - from)
+        let rate = |index: usize| {
+            let from = window.from + step * index as f64;
+            Some(8.0 * (at(from + step)? - at(from)?) / step)
         };
-        after.into_iter().enumerate().map(rate).collect()
+        let rates: Vec<f64> = (0..parts).map(rate).collect::<Option<_>>()?;
+        let mean = rates.iter().sum::<f64>() / parts as f64;
+        let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+        let error = (squares / (parts * (parts - 1)) as f64).sqrt();
+        let half = (STUDENT[parts - 3] * error).max(0.005 * mean);
+        Some(Range {
+            low: (mean - half).max(0.0),
+            high: mean + half,
+        })
     }
 
     /// Time since `start` and bit/s of all flows, for the intervals between counts.
@@ -70,30 +122,90 @@ impl Counts {
             from: last.at - 0.5,
             to: last.at,
         };
-        self.rates(recent).iter().sum()
+        self.rates(recent).map_or(0.0, |rates| rates.iter().sum())
+    }
+}
+
+/// Record of the counts of a load.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    /// Bytes that crossed the line, by direction; empty where a kernel does not count them.
+    pub(crate) arrived: [Counts; 2],
+    /// Bytes that the client's sockets took or gave, by direction.
+    pub(crate) moved: [Counts; 2],
+}
+
+impl Record {
+    /// Takes the present counts of the flows.
+    pub(crate) fn take(&mut self, flows: &Flows, at: f64) {
+        for direction in [Direction::Up, Direction::Down] {
+            let index = direction as usize;
+            self.arrived[index].0.extend(flows.arrived(direction, at));
+            self.moved[index].0.push(flows.moved(direction, at));
+        }
+    }
+}
+
+/// A load of one direction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CarriedDirection {
+    /// Bit/s of payload of each flow, in order; `None` if unknown.
+    pub(crate) goodput: Option<Vec<f64>>,
+    /// Bit/s of payload that crossed the line, and its range; `None` if unknown.
+    pub(crate) arrived: Option<(f64, Range)>,
+    pub(crate) series: Vec<(f64, f64)>,
+}
+
+impl CarriedDirection {
+    /// A direction by its counts in order and on arrival.
+    pub(crate) fn new(started: f64, window: Window, in_order: &Counts, arrived: &Counts) -> Self {
+        let arrived = if arrived.0.is_empty() {
+            in_order
+        } else {
+            arrived
+        };
+        let rate = || Some(arrived.rates(window)?.iter().sum());
+        Self {
+            goodput: in_order.rates(window),
+            arrived: rate().zip(arrived.range(window)),
+            series: in_order.series(started),
+        }
     }
 }
 
 /// Bytes that the flows of a load carried.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Carried {
-    /// From its start.
+    /// Its start.
     pub(crate) started: f64,
     /// The part after the warm-up.
     pub(crate) window: Window,
-    /// Bit/s of payload of each upload.
-    pub(crate) up: Vec<f64>,
-    /// Bit/s of payload of each download.
-    pub(crate) down: Vec<f64>,
-    pub(crate) series_up: Vec<(f64, f64)>,
-    pub(crate) series_down: Vec<(f64, f64)>,
+    /// Uploads; `None` without any.
+    pub(crate) up: Option<CarriedDirection>,
+    /// Downloads; `None` without any.
+    pub(crate) down: Option<CarriedDirection>,
+    /// Flows that carried nothing before the warm-up.
+    pub(crate) silent: usize,
     /// Bytes of IP packets for each byte of payload.
     pub(crate) ip_bytes: f64,
+}
+
+impl Carried {
+    pub(crate) const fn direction(&self, direction: Direction) -> Option<&CarriedDirection> {
+        match direction {
+            Direction::Up => self.up.as_ref(),
+            Direction::Down => self.down.as_ref(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const fn window(from: f64, to: f64) -> Window {
+        Window { from, to }
+    }
 
     #[test]
     fn a_burst_at_the_end_of_a_window_changes_its_rate_by_little() {
@@ -111,21 +223,48 @@ mod tests {
             }
         };
         let counts = Counts((0..=1200).map(count).collect());
-        let rates = counts.rates(Window {
-            from: 5.0,
-            to: 9.999,
-        });
+        let rates = counts.rates(window(5.0, 9.999)).unwrap();
         assert_eq!(rates[0], 0.0);
         assert!((rates[1] / 8e6 - 1.0).abs() < 0.001, "{rates:?}");
-        assert!(
-            counts
-                .rates(Window {
-                    from: 20.0,
-                    to: 30.0
-                })
-                .is_empty()
-        );
+        assert_eq!(counts.rates(window(20.0, 30.0)), None);
         assert!((counts.latest() / 8e6 - 1.0).abs() < 0.001);
         assert!((counts.series(2.0)[0].0 + 1.99).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_window_without_counts_at_one_end_has_no_rate() {
+        let count = |second: u32| Count {
+            at: second.into(),
+            bytes: vec![u64::from(second) * 1000],
+        };
+        let counts = Counts((4..=8).map(count).collect());
+        assert_eq!(counts.rates(window(1.0, 8.0)), None);
+        assert_eq!(counts.rates(window(5.0, 12.0)), None);
+        assert_eq!(counts.range(window(1.0, 8.0)), None);
+        assert_eq!(counts.rates(window(5.0, 8.0)), Some(vec![8000.0]));
+        // A flow without a count at the start has no rate, rather than one of all its bytes.
+        let mut grows = counts;
+        grows.0.last_mut().unwrap().bytes.push(1_000_000);
+        assert_eq!(grows.rates(window(5.0, 8.0)), None);
+    }
+
+    #[test]
+    fn a_range_covers_a_rate_that_varies_and_is_narrow_for_a_steady_one() {
+        let counts = |rates: [u64; 10]| {
+            let mut bytes = 0;
+            let count = |second: usize| {
+                bytes += if second == 0 { 0 } else { rates[second - 1] };
+                Count {
+                    at: second as f64,
+                    bytes: vec![bytes],
+                }
+            };
+            Counts((0..=10).map(count).collect())
+        };
+        let steady = counts([1000; 10]).range(window(0.0, 10.0)).unwrap();
+        assert!((steady.low - 7960.0).abs() < 1.0 && (steady.high - 8040.0).abs() < 1.0);
+        let varied = counts([500, 1500, 500, 1500, 500, 1500, 500, 1500, 500, 1500]);
+        let range = varied.range(window(0.0, 10.0)).unwrap();
+        assert!(range.low < 5500.0 && range.high > 10_500.0, "{range:?}");
     }
 }

@@ -159,7 +159,10 @@ fn receive(
         let sample = usize::try_from(probe.number)
             .ok()
             .and_then(|number| samples.get_mut(number));
-        if let Some(sample) = sample {
+        // A server that held the probe for longer than it was away cannot be believed.
+        if let Some(sample) = sample
+            && (0.0..=now - sample.sent).contains(&(left - arrived))
+        {
             sample.took = sample.took.or(Some([arrived - sample.sent, now - left]));
         }
     }
@@ -235,7 +238,8 @@ impl Baseline {
         let took = sample.took?;
         let of = |direction: usize| {
             let idle = self.took[direction] + self.drift[direction] * (sample.sent - self.at);
-            (took[direction] - idle).max(0.0)
+            // A direction takes no more than both.
+            (took[direction] - idle).clamp(0.0, (took[0] + took[1]).max(0.0))
         };
         Some([of(0), of(1)])
     }

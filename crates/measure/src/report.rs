@@ -1,5 +1,6 @@
 //! The result of a measurement. Names are those of the simulator's and the lab's results.
 
+use crate::load::Range;
 use asymq_core::Direction;
 use asymq_scenario::{Goodput, Grade, Percentiles, Tool};
 use serde::{Deserialize, Serialize};
@@ -33,18 +34,22 @@ pub struct Measured {
     pub advice: Advice,
 }
 
-/// Capacities in bit/s of IP packets.
+/// Capacities in bit/s of IP packets, `null` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Link {
     /// Uplink.
-    pub up: f64,
+    pub up: Option<f64>,
     /// Downlink.
-    pub down: f64,
+    pub down: Option<f64>,
+    /// Range of the uplink.
+    pub up_range: Option<Range>,
+    /// Range of the downlink.
+    pub down_range: Option<Range>,
 }
 
 impl Link {
     /// The capacity of a direction.
-    pub const fn direction(&self, direction: Direction) -> f64 {
+    pub const fn direction(&self, direction: Direction) -> Option<f64> {
         match direction {
             Direction::Up => self.up,
             Direction::Down => self.down,
@@ -61,10 +66,12 @@ pub struct Load {
     pub up: LoadDirection,
     /// The downlink.
     pub down: LoadDirection,
-    /// Payload delivered in order as a share of the link, sum of both directions.
-    pub goodput_utility: f64,
-    /// Per-flow goodput in bit/s.
+    /// Payload delivered in order as a share of the link, sum of both directions; `null` if unknown.
+    pub goodput_utility: Option<f64>,
+    /// Per-flow goodput in bit/s; empty if unknown.
     pub goodput: Goodput,
+    /// Flows that carried nothing before the warm-up.
+    pub silent_flows: usize,
     /// Queueing delay of the probe, both directions together, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_ms: Option<Percentiles>,
@@ -85,8 +92,9 @@ pub struct Load {
 /// One direction under a load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadDirection {
-    /// Payload delivered in order, with the headers of full segments, as a fraction of the capacity.
-    pub delivered: f64,
+    /// Payload delivered in order, with the headers of full segments, as a fraction of the capacity; 0 without load, `null`
+    /// if unknown.
+    pub delivered: Option<f64>,
     /// Queueing delay of the probe in this direction, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_ms: Option<Percentiles>,
@@ -132,18 +140,31 @@ impl Measured {
 impl Advice {
     /// The gateway's flags for a line, and what is unsure of it.
     pub(crate) fn of(measured: &Measured) -> Self {
-        let up = measured.link.up;
-        let command = (up > 0.0).then(|| format!("asymq gateway --up {}", tidy(0.95 * up)));
+        let link = &measured.link;
+        let up = link.up.filter(|up| *up > 0.0);
+        let command = up.map(|up| format!("asymq gateway --up {}", tidy(0.95 * up)));
         let mut unsure = Vec::new();
         for (load, direction, points) in [
             (&measured.up, "upload", Direction::Up),
             (&measured.down, "download", Direction::Down),
         ] {
             let Some(load) = load else { continue };
-            let (series, delays) = match points {
-                Direction::Up => (&load.series.up, &load.up.probe_ms),
-                Direction::Down => (&load.series.down, &load.down.probe_ms),
+            let (series, delays, range) = match points {
+                Direction::Up => (&load.series.up, &load.up.probe_ms, link.up_range),
+                Direction::Down => (&load.series.down, &load.down.probe_ms, link.down_range),
             };
+            if link.direction(points).is_none() {
+                unsure.push(format!(
+                    "The rate of the {direction} is unknown: too few counts came; use a longer --duration."
+                ));
+            }
+            unsure.extend(range.filter(Range::is_wide).map(|range| {
+                format!(
+                    "The capacity of the {direction} is only known to be {} to {}: use a longer --duration.",
+                    tidy(range.low),
+                    tidy(range.high)
+                )
+            }));
             unsure.extend(varies(series, load.duration_s).map(|(low, high)| {
                 format!(
                     "The {direction} varied between {} and {} from second to second: measure at other \
@@ -159,6 +180,12 @@ impl Advice {
                 ));
             }
         }
+        for (name, load) in measured.loads().filter(|(_, load)| load.silent_flows > 0) {
+            unsure.push(format!(
+                "{name}: {} flows carried no data in 10 s, so the others had more; use fewer --flows.",
+                load.silent_flows
+            ));
+        }
         if measured.idle_ms.is_none() {
             unsure.push("No probe was answered, so there is no delay, grade or RPM.".into());
         }
@@ -170,11 +197,14 @@ impl Advice {
             );
         }
         let waits = |load: &Load| load.down.probe_ms.is_some_and(|delays| delays.p99 > 30.0);
-        if measured.down.as_ref().is_some_and(waits) {
+        if let Some(down) = link
+            .down
+            .filter(|_| measured.down.as_ref().is_some_and(waits))
+        {
             unsure.push(format!(
                 "Over 30 ms wait in the downlink's queue. The gateway shapes it too with --down {} \
                  --qdisc-down asymq: compare both.",
-                tidy(0.95 * measured.link.down)
+                tidy(0.95 * down)
             ));
         }
         if command.is_some() {

@@ -4,7 +4,7 @@
 mod common;
 
 use asymq_gateway::net::{Netns, Network, VethEnd};
-use asymq_measure::{Limits, MeasureError, Measured, Options, Server, measure};
+use asymq_measure::{Limits, MeasureError, Measured, Options, Range, Server, measure};
 use common::Running;
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
@@ -120,8 +120,8 @@ impl Line {
 }
 
 /// True if a value is within a share of the truth.
-fn is_near(value: f64, truth: f64, share: f64) -> bool {
-    (value / truth - 1.0).abs() < share
+fn is_near(value: Option<f64>, truth: f64, share: f64) -> bool {
+    value.is_some_and(|value| (value / truth - 1.0).abs() < share)
 }
 
 #[test]
@@ -154,6 +154,79 @@ fn rates_are_those_of_the_line_and_a_delay_is_that_of_its_full_queue() {
     assert!(measured.idle_ms.unwrap().p50 < 5.0);
     let flags = measured.advice.command.unwrap();
     assert!(flags.starts_with("asymq gateway --up 9"), "{flags}");
+}
+
+/// True if a capacity is within 2 % of the truth, or its range contains it.
+fn is_covered(rate: Option<f64>, range: Option<Range>, truth: f64) -> bool {
+    let in_range = range.is_some_and(|range| (range.low..=range.high).contains(&truth));
+    is_near(rate, truth, 0.02) || in_range
+}
+
+/// Measures a line whose buffers hold `queue_ms` in both directions, and checks what an owner reads first.
+fn check_long_buffers(line: &Line, [up, down, queue_ms]: [u64; 3], iperf3: bool) {
+    let measured = match iperf3 {
+        false => line.measure(false).unwrap(),
+        true => measure_when_ready(line),
+    };
+    let [up_truth, down_truth] = [up, down].map(|rate| 1e3 * rate as f64 * IP_SHARE);
+    let link = measured.link;
+    let both = measured.both.as_ref().unwrap();
+    let error = |rate: Option<f64>, truth: f64| rate.map(|rate| 100.0 * (rate / truth - 1.0));
+    println!(
+        "{up}/{down} kbit/s, {queue_ms} ms, iperf3 {iperf3}: errors {:.1?} {:.1?} %, {:?} {:?}, both {:?} {:?}, silent {}, load {}",
+        error(link.up, up_truth),
+        error(link.down, down_truth),
+        link.up_range
+            .map(|of| (of.low / up_truth, of.high / up_truth)),
+        link.down_range
+            .map(|of| (of.low / down_truth, of.high / down_truth)),
+        both.up.delivered,
+        both.down.delivered,
+        both.silent_flows,
+        fs::read_to_string("/proc/loadavg").unwrap().trim()
+    );
+    assert!(is_covered(link.up, link.up_range, up_truth), "{link:?}");
+    assert!(
+        is_covered(link.down, link.down_range, down_truth),
+        "{link:?}"
+    );
+    assert!(both.down.delivered > Some(0.0), "{both:?}");
+    assert!(!both.series.down.is_empty() && !both.goodput.down.is_empty());
+}
+
+#[test]
+fn capacity_is_that_of_the_line_with_a_second_of_buffer() {
+    let numbers = [1000, 10_000, 1000];
+    let Some(line) = Line::or_skip(numbers[0], numbers[1], numbers[2]) else {
+        return;
+    };
+    let bind = |stop| Server::bind(None, Limits::default(), stop);
+    let _server = line.serve(bind, Server::address, Server::run);
+    check_long_buffers(&line, numbers, false);
+}
+
+#[test]
+fn capacity_is_that_of_the_line_with_long_buffers() {
+    if std::env::var_os("ASYMQ_LONG").is_none() {
+        eprintln!("skipped: ASYMQ_LONG=1 runs it");
+        return;
+    }
+    for numbers in [
+        [512, 8000, 2000],
+        [256, 1000, 3000],
+        [1000, 20_000, 1000],
+        [20_000, 200_000, 50],
+    ] {
+        let Some(line) = Line::or_skip(numbers[0], numbers[1], numbers[2]) else {
+            return;
+        };
+        let bind = |stop| Server::bind(None, Limits::default(), stop);
+        let _server = line.serve(bind, Server::address, Server::run);
+        check_long_buffers(&line, numbers, false);
+        if let Some(_iperf3) = serve(&line, "iperf3", "-s") {
+            check_long_buffers(&line, numbers, true);
+        }
+    }
 }
 
 /// A process until it is dropped.
@@ -331,7 +404,7 @@ mod https {
             tested.up.rate_confidence
         );
         assert!(
-            is_near(rate, truth, 0.03),
+            is_near(Some(rate), truth, 0.03),
             "{rate} of {truth}: {:?}",
             tested.up
         );

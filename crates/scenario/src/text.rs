@@ -3,6 +3,38 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// Maximum characters of a quoted word.
+const QUOTED: usize = 200;
+
+/// Text of others as it is safe to show: control and invisible characters escaped, and cut to 200 characters.
+///
+/// # Examples
+/// ```
+/// assert_eq!(asymq_scenario::quoted("\u{1b}]0;t\u{7}"), r"\u{1b}]0;t\u{7}");
+/// ```
+pub fn quoted(text: &str) -> String {
+    let mut shown = String::new();
+    for (index, letter) in text.chars().enumerate() {
+        if index == QUOTED {
+            shown.push('…');
+            break;
+        }
+        match letter {
+            _ if letter.is_control() || is_invisible(letter) => {
+                shown.extend(letter.escape_unicode())
+            }
+            _ => shown.push(letter),
+        }
+    }
+    shown
+}
+
+/// True for separators of lines, marks of direction, and characters of no width.
+fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
 /// A part of a text as a quantity.
 ///
 /// # Errors
@@ -33,3 +65,18 @@ macro_rules! serde_as_string {
     };
 }
 pub(crate) use serde_as_string;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_text_moves_no_cursor_and_is_short() {
+        assert_eq!(quoted("plain äöü 字"), "plain äöü 字");
+        assert_eq!(quoted("a\u{1b}[2J\n\u{9b}b"), r"a\u{1b}[2J\u{a}\u{9b}b");
+        assert_eq!(quoted("\u{202e}txt\u{200b}"), r"\u{202e}txt\u{200b}");
+        let cut = quoted(&"x".repeat(1000));
+        assert_eq!(cut.chars().count(), 201);
+        assert!(cut.ends_with('…'));
+    }
+}

@@ -10,6 +10,8 @@ const TRIMMED: usize = 20;
 const TOLERANCE: f64 = 0.05;
 /// Maximum pairs of probes per second (MPS).
 const MOST_PAIRS: f64 = 100.0;
+/// Deviation of the rates themselves, as a share of their mean, up to which the mean deserves confidence.
+const MAX_SPREAD: f64 = 0.1;
 /// Share of the capacity that probes may take (PTC).
 const PROBES_SHARE: f64 = 0.05;
 /// Bits of a foreign probe and a self probe, as the draft estimates them.
@@ -153,21 +155,26 @@ impl Confidence {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stage {
     values: Vec<f64>,
-    is_stable: bool,
+    /// True from the first stable interval on.
+    was_stable: bool,
 }
 
 impl Stage {
     /// Takes the value of an interval; true from the interval on in which it is stable.
     pub(super) fn push(&mut self, value: f64) -> bool {
         self.values.push(value);
-        if let Some(last) = self.values.last_chunk::<AVERAGED>() {
-            self.is_stable |= deviation(last) < TOLERANCE * value;
-        }
-        self.is_stable
+        self.was_stable |= self.is_stable();
+        self.was_stable
+    }
+
+    /// True if the latest values are stable.
+    fn is_stable(&self) -> bool {
+        let last = self.values.last_chunk::<AVERAGED>();
+        last.is_some_and(|last| deviation(last) < TOLERANCE * last[AVERAGED - 1])
     }
 
     pub(super) fn confidence(&self) -> Confidence {
-        match self.is_stable {
+        match self.is_stable() {
             true => Confidence::High,
             false if self.values.len() >= AVERAGED => Confidence::Medium,
             false => Confidence::Low,
@@ -179,10 +186,22 @@ impl Stage {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Goodput {
     rates: Vec<f64>,
-    pub(super) stage: Stage,
+    stage: Stage,
 }
 
 impl Goodput {
+    /// Trust in the average, by the latest averages and the rates in the last of them.
+    pub(super) fn confidence(&self) -> Confidence {
+        let last = self.rates.last_chunk::<AVERAGED>();
+        let is_steady = last.is_some_and(|last| deviation(last) <= MAX_SPREAD * self.average());
+        let most = if is_steady {
+            Confidence::High
+        } else {
+            Confidence::Medium
+        };
+        self.stage.confidence().min(most)
+    }
+
     /// Takes the rate of an interval; true from the interval on in which the averages are stable.
     pub(super) fn push(&mut self, rate: f64) -> bool {
         self.rates.push(rate);
@@ -280,8 +299,20 @@ mod tests {
         assert!((rising.average() - 100.0).abs() < 1e-9);
         // 77.5, 100, 100, 100 deviate by 10 %, and then by 0.
         assert!(!rising.push(100.0) && !rising.push(100.0) && rising.push(100.0));
-        // What was stable once stays so.
+        // The search for the rate has ended, but the confidence is that of the latest intervals.
+        assert_eq!(rising.confidence(), Confidence::High);
         assert!(rising.push(1.0));
+        assert_eq!(rising.confidence(), Confidence::Medium);
+    }
+
+    #[test]
+    fn an_average_of_rates_that_differ_has_no_high_confidence() {
+        // Averages of 33.3, 33.4, 33.1 and 33.3 are stable.
+        let mut varied = Goodput::default();
+        for rate in [33.3; 4].into_iter().chain([15.7, 33.6, 37.3, 46.8]) {
+            varied.push(rate);
+        }
+        assert_eq!(varied.confidence(), Confidence::Medium, "{varied:?}");
     }
 
     #[test]

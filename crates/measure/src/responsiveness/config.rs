@@ -1,5 +1,6 @@
 //! The configuration at `/.well-known/nq`: JSON that names the URLs of the test.
 
+use asymq_scenario::quoted;
 use http::Uri;
 use http::uri::Authority;
 use serde::{Deserialize, Serialize};
@@ -48,8 +49,10 @@ impl Endpoints {
     /// # Errors
     /// The mistake, in a few words.
     pub(super) fn read(json: &[u8]) -> Result<Self, String> {
-        let config: Config = serde_json::from_slice(json)
-            .map_err(|error| format!("the configuration is no JSON of this test ({error})"))?;
+        let config: Config = serde_json::from_slice(json).map_err(|error| {
+            let error = quoted(&error.to_string());
+            format!("the configuration is no JSON of this test ({error})")
+        })?;
         if config.version != 1 {
             return Err(format!(
                 "the configuration has version {}; 1 is known",

@@ -1,6 +1,7 @@
 //! HTTP/2 over TLS over TCP, with as little unsent data as the draft asks for.
 
-use super::acknowledged::Acknowledged;
+use crate::tcp_info::Counter;
+use asymq_core::Direction;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use h2::{RecvStream, SendStream};
@@ -9,7 +10,7 @@ use socket2::SockRef;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
@@ -46,6 +47,8 @@ const RECORD: usize = 16 * 1024;
 const FRAME_HEAD: u64 = 9;
 /// Interval at which the rate of sending is taken.
 const RATE_EVERY: Duration = Duration::from_millis(50);
+/// Longest head of an answer in bytes.
+const MAX_HEAD: u32 = 16 * 1024;
 /// The content of loads.
 static ZEROS: [u8; FRAME] = [0; FRAME];
 
@@ -217,6 +220,25 @@ pub(super) async fn discard(
     Ok(())
 }
 
+/// Result of the first of two futures to end.
+pub(super) enum First<A, B> {
+    Left(A),
+    Right(B),
+}
+
+/// Runs two futures until one ends; the left one is polled first.
+pub(super) async fn first<A, B>(
+    left: impl Future<Output = A>,
+    right: impl Future<Output = B>,
+) -> First<A, B> {
+    let (mut left, mut right) = (pin!(left), pin!(right));
+    std::future::poll_fn(|context| match left.as_mut().poll(context) {
+        Poll::Ready(ended) => Poll::Ready(First::Left(ended)),
+        Poll::Pending => right.as_mut().poll(context).map(First::Right),
+    })
+    .await
+}
+
 /// A task that ends with its owner.
 #[derive(Debug)]
 pub(super) struct Task(pub(super) JoinHandle<()>);
@@ -239,8 +261,8 @@ pub(super) struct Target {
 pub(super) struct Connection {
     pub(super) requests: SendRequest<Bytes>,
     pub(super) moved: Arc<Moved>,
-    /// Bytes acknowledged after the handshakes.
-    pub(super) acknowledged: Option<Acknowledged>,
+    /// Bytes that crossed the line after the handshakes, by direction.
+    pub(super) arrived: [Option<Counter>; 2],
     pub(super) tcp: f64,
     pub(super) tls: f64,
     _driver: Task,
@@ -284,12 +306,14 @@ impl Target {
             return Err(io::Error::other("the server has no HTTP/2"));
         }
         let moved = Arc::<Moved>::default();
-        let acknowledged = Acknowledged::of(stream.get_ref().0.as_fd());
+        let arrived = [Direction::Up, Direction::Down]
+            .map(|direction| Counter::new(stream.get_ref().0.as_fd(), direction));
         let stream = Paced::new(stream, Arc::clone(&moved));
         let handshake = h2::client::Builder::new()
             .initial_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
             .max_send_buffer_size(SEND_BUFFER)
+            .max_header_list_size(MAX_HEAD)
             .enable_push(false)
             .handshake(stream);
         let (requests, connection) = handshake.await.map_err(io::Error::other)?;
@@ -300,7 +324,7 @@ impl Target {
         Ok(Connection {
             requests,
             moved,
-            acknowledged,
+            arrived,
             tcp,
             tls,
             _driver: Task(driver),

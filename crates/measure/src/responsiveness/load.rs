@@ -1,24 +1,26 @@
 //! A load that grows until it is stable, and the probes beside it and on it.
 
-use super::acknowledged::Acknowledged;
 use super::calculation::{
     AVERAGED, Confidence, Foreign, Goodput, Own, Probes, Stage, pairs_per_second,
 };
-use super::connection::{Connection, Moved, Task, discard, get, request, send_load};
+use super::connection::{Connection, First, Moved, Task, discard, first, get, request, send_load};
 use super::report::{Rates, Rating, TestedLoad, TestedSeries};
-use super::site::{Site, TICK, TestOptions, wait};
+use super::site::{Site, TICK, TestOptions};
 use crate::error::MeasureError;
 use crate::flows::CONNECT;
+use crate::tcp_info::Counter;
 use asymq_core::Direction;
 use asymq_core::decide::random::SplitMix64;
+use asymq_scenario::quoted;
 use bytes::Bytes;
 use h2::client::SendRequest;
-use std::io;
+use std::io::{self, ErrorKind};
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Probes under way at a time.
 const UNDER_WAY: usize = 64;
@@ -72,15 +74,15 @@ impl Foreigner {
 struct Open {
     requests: SendRequest<Bytes>,
     moved: Arc<Moved>,
-    acknowledged: Option<Acknowledged>,
+    arrived: Option<Counter>,
 }
 
-impl From<&mut Connection> for Open {
-    fn from(connection: &mut Connection) -> Self {
+impl Open {
+    fn new(connection: &mut Connection, direction: Direction) -> Self {
         Self {
             requests: connection.requests.clone(),
             moved: Arc::clone(&connection.moved),
-            acknowledged: connection.acknowledged.take(),
+            arrived: connection.arrived[direction as usize].take(),
         }
     }
 }
@@ -112,25 +114,34 @@ impl Carrier {
     }
 
     async fn upload(&self, site: &Site) -> io::Result<()> {
-        let mut connection = timeout(CONNECT, site.target.connect()).await??;
+        let mut connection = site.connect().await?;
         let uri = &site.endpoints.upload;
         let (response, mut stream) = request(&connection.requests, uri, true)
             .await
             .map_err(io::Error::other)?;
-        let _ = self.open.set(Open::from(&mut connection));
-        let ended = send_load(&mut stream, &connection.moved).await;
+        let _ = self.open.set(Open::new(&mut connection, Direction::Up));
+        let mut response = pin!(response);
         // An early answer explains more than the reset that follows it.
-        match timeout(TICK, response).await {
-            Ok(Ok(response)) => Err(io::Error::other(format!(
-                "the server ended an upload with {}",
-                response.status()
-            ))),
-            _ => ended.map_err(io::Error::other),
-        }
+        let answered = match first(&mut response, send_load(&mut stream, &connection.moved)).await {
+            First::Left(answer) => answer,
+            First::Right(ended) => match timeout(TICK, response).await {
+                Ok(answer) => answer,
+                Err(_) => {
+                    return Err(ended
+                        .err()
+                        .map_or(ErrorKind::BrokenPipe.into(), io::Error::other));
+                }
+            },
+        };
+        let response = answered.map_err(io::Error::other)?;
+        Err(io::Error::other(format!(
+            "the server ended an upload with {}",
+            response.status()
+        )))
     }
 
     async fn download(&self, site: &Site) -> io::Result<()> {
-        let mut connection = timeout(CONNECT, site.target.connect()).await??;
+        let mut connection = site.connect().await?;
         // An object of 8 GB may be too small for a fast line.
         loop {
             let (response, _) = request(&connection.requests, &site.endpoints.large, false)
@@ -143,7 +154,7 @@ impl Carrier {
                     response.status()
                 )));
             }
-            let _ = self.open.set(Open::from(&mut connection));
+            let _ = self.open.set(Open::new(&mut connection, Direction::Down));
             let count = |length: usize| {
                 self.received.fetch_add(length as u64, Relaxed);
             };
@@ -153,22 +164,23 @@ impl Carrier {
         }
     }
 
-    /// Bytes of bodies that their receiver has; of uploads those that the socket has taken, where the kernel
-    /// does not tell.
+    /// Bytes of bodies that crossed the line; where the kernel does not count them, those that the socket took or gave.
     fn bytes(&self, direction: Direction) -> u64 {
-        match (direction, self.open.get()) {
-            (Direction::Down, _) => self.received.load(Relaxed),
-            (Direction::Up, None) => 0,
-            (Direction::Up, Some(open)) => match &open.acknowledged {
-                Some(acknowledged) => open.moved.body_of(acknowledged.bytes()),
-                None => open.moved.sent(),
-            },
+        let received = self.received.load(Relaxed);
+        let Some(open) = self.open.get() else {
+            return 0;
+        };
+        match (direction, &open.arrived) {
+            (Direction::Down, Some(arrived)) => arrived.body_bytes(received),
+            (Direction::Down, None) => received,
+            (Direction::Up, Some(acknowledged)) => open.moved.body_of(acknowledged.bytes()),
+            (Direction::Up, None) => open.moved.sent(),
         }
     }
 
     fn is_told(&self) -> bool {
         let open = self.open.get();
-        open.is_none_or(|open| open.acknowledged.is_some())
+        open.is_none_or(|open| open.arrived.is_some())
     }
 }
 
@@ -295,7 +307,7 @@ impl<'a> Load<'a> {
         loop {
             let end = last + interval.as_secs_f64();
             while self.now() < end {
-                wait(self.options, TICK.min(interval)).await?;
+                sleep(TICK.min(interval)).await;
                 self.check()?;
                 let latest = self.shared.probes(|probes| probes.own.last().copied());
                 let done = self.now() / longest.as_secs_f64();
@@ -346,10 +358,10 @@ impl<'a> Load<'a> {
         let mut carriers = self.directions.iter().flat_map(|of| &of.carriers);
         match carriers.find_map(|(carrier, _)| carrier.failure.get()) {
             None => Ok(()),
-            Some(message) => Err(MeasureError::Protocol {
-                server: self.site.name(),
-                message: format!("a connection that carried load ended ({message})"),
-            }),
+            Some(message) => Err(MeasureError::protocol(
+                &self.site.name(),
+                &format!("a connection that carried load ended ({})", quoted(message)),
+            )),
         }
     }
 
@@ -402,10 +414,7 @@ impl<'a> Load<'a> {
                 Direction::Down => series.down = of,
             }
         }
-        let confidences = self
-            .directions
-            .iter()
-            .map(|of| of.goodput.stage.confidence());
+        let confidences = self.directions.iter().map(|of| of.goodput.confidence());
         let mut uploads = self
             .directions
             .iter()

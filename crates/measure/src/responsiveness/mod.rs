@@ -3,7 +3,6 @@
 //! Downloads and uploads over HTTP/2 and TLS are added until their rate is stable. Probes then measure
 //! round trips on the same connections and on new ones, until these are stable too.
 
-mod acknowledged;
 mod calculation;
 mod config;
 mod connection;
@@ -21,16 +20,16 @@ use crate::client::Progress;
 use crate::error::{Doing as _, MeasureError};
 use crate::flows::CONNECT;
 use asymq_core::Direction;
-use asymq_scenario::Tool;
+use asymq_scenario::{Tool, quoted};
 use config::{Endpoints, WELL_KNOWN};
-use connection::{Connection, Target, get};
+use connection::{Connection, First, Target, first, get};
 use http::Uri;
 use load::{Foreigner, Load};
-use site::{Site, TICK, wait};
-use std::net::ToSocketAddrs as _;
+use site::{Site, TICK};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Longest configuration in bytes.
 const MAX_CONFIG: usize = 16 * 1024;
@@ -56,9 +55,24 @@ pub fn test_responsiveness(
         .enable_time()
         .build()
         .doing(|| "starting threads".into())?;
-    let tested = runtime.block_on(run(options, progress));
+    let load = options.longest + options.interval + DRAIN + 2 * CONNECT;
+    let whole = async { timeout(4 * CONNECT + 3 * load, run(options, progress)).await };
+    let tested = runtime.block_on(first(stopped(options), whole));
     runtime.shutdown_background();
-    tested
+    match tested {
+        First::Left(()) => Err(MeasureError::Interrupted),
+        First::Right(Ok(tested)) => tested,
+        First::Right(Err(late)) => {
+            Err(late.into()).doing(|| format!("testing with {}", quoted(&options.url)))
+        }
+    }
+}
+
+/// Ends when the caller stops.
+async fn stopped(options: &TestOptions<'_>) {
+    while !options.stop.load(Relaxed) {
+        sleep(TICK).await;
+    }
 }
 
 async fn run(
@@ -67,7 +81,7 @@ async fn run(
 ) -> Result<Tested, MeasureError> {
     let (url, site) = discover(&options.url).await?;
     let site = Arc::new(site);
-    let idle = idle(options, &site, progress).await?;
+    let idle = idle(&site, progress).await?;
     let mut loads = Vec::new();
     let all: [(&'static str, &[Direction]); 3] = [
         ("up", &[Direction::Up]),
@@ -86,7 +100,7 @@ async fn run(
             });
         };
         loads.push(load.run(&mut report).await?);
-        drain(options, &site, idle.as_ref()).await?;
+        drain(&site, idle.as_ref()).await;
     }
     let mut loads = loads.into_iter();
     let mut next = || loads.next().unwrap_or_default();
@@ -112,10 +126,7 @@ async fn run(
 
 /// Reads the configuration, and finds an address that answers.
 async fn discover(url: &str) -> Result<(Uri, Site), MeasureError> {
-    let wrong = |message: &str| MeasureError::Protocol {
-        server: url.into(),
-        message: message.into(),
-    };
+    let wrong = |message: &str| MeasureError::protocol(&quoted(url), message);
     let mut uri: Uri = url
         .parse()
         .map_err(|_| wrong("no URL; write https://HOST:4043"))?;
@@ -152,15 +163,11 @@ async fn discover(url: &str) -> Result<(Uri, Site), MeasureError> {
 async fn reach(uri: &Uri, host: &str) -> Result<(Target, Connection), MeasureError> {
     let port = uri.port_u16().unwrap_or(443);
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let found = (bare, port).to_socket_addrs();
+    let found = tokio::net::lookup_host((bare, port)).await;
     let mut failed = None;
-    for address in found.doing(|| format!("{host}: looking it up"))? {
-        let target = Target::new(address, uri.host().unwrap_or_default()).map_err(|message| {
-            MeasureError::Protocol {
-                server: host.into(),
-                message,
-            }
-        })?;
+    for address in found.doing(|| format!("{}: looking it up", quoted(host)))? {
+        let target = Target::new(address, uri.host().unwrap_or_default())
+            .map_err(|message| MeasureError::protocol(host, &message))?;
         let connected = timeout(CONNECT, target.connect()).await;
         match connected.map_err(std::io::Error::from).flatten() {
             Ok(connection) => return Ok((target, connection)),
@@ -172,22 +179,18 @@ async fn reach(uri: &Uri, host: &str) -> Result<(Target, Connection), MeasureErr
             }
         }
     }
-    Err(failed.unwrap_or_else(|| MeasureError::Protocol {
-        server: host.into(),
-        message: "no such host".into(),
-    }))
+    Err(failed.unwrap_or_else(|| MeasureError::protocol(host, "no such host")))
 }
 
 /// Foreign probes over the idle line, one after the other.
 async fn idle(
-    options: &TestOptions<'_>,
     site: &Arc<Site>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<ForeignTimes>, MeasureError> {
     let foreigner = Foreigner::new(site, Instant::now());
     let mut probes = calculation::Probes::default();
     for index in 0..IDLE_PROBES {
-        wait(options, TICK / 2).await?;
+        sleep(TICK / 2).await;
         let probe = foreigner.probe().await;
         let probe = probe.doing(|| format!("asking {}", site.name()))?;
         progress(Progress {
@@ -203,22 +206,17 @@ async fn idle(
 }
 
 /// Waits until a probe is about as fast as on the idle line.
-async fn drain(
-    options: &TestOptions<'_>,
-    site: &Arc<Site>,
-    idle: Option<&ForeignTimes>,
-) -> Result<(), MeasureError> {
+async fn drain(site: &Arc<Site>, idle: Option<&ForeignTimes>) {
     const SLOWER: f64 = 5.0;
     let started = Instant::now();
     let foreigner = Foreigner::new(site, started);
-    wait(options, REST).await?;
+    sleep(REST).await;
     while started.elapsed() < DRAIN {
         let probe = foreigner.probe().await;
         let tcp_ms = probe.map_or(f64::INFINITY, |probe| 1e3 * probe.tcp);
         if idle.is_none_or(|idle| tcp_ms < idle.tcp_ms + SLOWER) {
             break;
         }
-        wait(options, TICK).await?;
+        sleep(TICK).await;
     }
-    Ok(())
 }

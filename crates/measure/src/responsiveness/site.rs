@@ -1,10 +1,12 @@
 //! A test's options, and the server that it is run with.
 
 use super::config::Endpoints;
-use super::connection::Target;
-use crate::error::MeasureError;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use super::connection::{Connection, Target};
+use crate::flows::CONNECT;
+use std::io;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// Interval at which loads and queues are looked at.
 pub(super) const TICK: Duration = Duration::from_millis(100);
@@ -40,11 +42,17 @@ impl Site {
     }
 }
 
-/// Waits, unless the caller stops.
-pub(super) async fn wait(options: &TestOptions<'_>, time: Duration) -> Result<(), MeasureError> {
-    tokio::time::sleep(time).await;
-    match options.stop.load(Relaxed) {
-        true => Err(MeasureError::Interrupted),
-        false => Ok(()),
+impl Site {
+    /// Opens a connection for a load. One that fails is tried again, as its packets may be lost in the queue that the load
+    /// fills.
+    pub(super) async fn connect(&self) -> io::Result<Connection> {
+        const TRIES: usize = 5;
+        for _ in 1..TRIES {
+            if let Ok(Ok(connection)) = timeout(CONNECT, self.target.connect()).await {
+                return Ok(connection);
+            }
+            tokio::time::sleep(TICK).await;
+        }
+        timeout(CONNECT, self.target.connect()).await?
     }
 }

@@ -1,5 +1,6 @@
 //! The picture of a measured line: rates and queueing delay over time, a row per load.
 
+use super::words::known;
 use crate::output;
 use anyhow::anyhow;
 use asymq_charts::{
@@ -61,8 +62,8 @@ fn draw(root: &Area<'_>, measured: &Measured) -> Drawn {
     )?;
     let line = format!(
         "{} up, {} down, {}",
-        output::rate(measured.link.up),
-        output::rate(measured.link.down),
+        known(measured.link.up.map(output::rate)),
+        known(measured.link.down.map(output::rate)),
         measured.server
     );
     write(root, (COLUMNS[0], 58), &line, LabelStyle::new(13, &MUTED))?;

@@ -2,7 +2,7 @@
 
 use crate::output::{self, rate, wrapped};
 use crate::table::Table;
-use asymq_measure::{Load, Measured, Progress};
+use asymq_measure::{Load, LoadDirection, Measured, Progress, Range};
 
 /// The stage, its rates and its latest round trip.
 pub(crate) fn progress(progress: &Progress) -> String {
@@ -42,18 +42,20 @@ pub(crate) fn result(measured: &Measured) -> String {
             milliseconds(idle.p99)
         );
     }
+    let link = &measured.link;
     text += &format!(
         "Capacity {} up, {} down (IP packets).\n\n{table}\n",
-        rate(measured.link.up),
-        rate(measured.link.down)
+        capacity(link.up, link.up_range),
+        capacity(link.down, link.down_range)
     );
     if let Some(both) = &measured.both {
+        let percent = |share: Option<f64>| known(share.map(|share| format!("{:.0} %", 100.0 * share)));
         text += &wrapped(
             &format!(
-                "Goodput utility with both at once: {:.2} of 2 (upload {:.0} %, download {:.0} %).",
-                both.goodput_utility,
-                100.0 * both.up.delivered,
-                100.0 * both.down.delivered
+                "Goodput utility with both at once: {} of 2 (upload {}, download {}).",
+                known(both.goodput_utility.map(|utility| format!("{utility:.2}"))),
+                percent(both.up.delivered),
+                percent(both.down.delivered)
             ),
             80,
         );
@@ -71,15 +73,16 @@ pub(crate) fn result(measured: &Measured) -> String {
 }
 
 fn row(name: &str, load: &Load) -> [String; 7] {
-    let total = |flows: &[f64]| match flows {
-        [] => String::new(),
-        flows => rate(flows.iter().sum()),
+    let total = |flows: &[f64], direction: &LoadDirection| match (flows, direction.delivered) {
+        ([], Some(_)) => String::new(),
+        ([], None) => known(None),
+        (flows, _) => rate(flows.iter().sum()),
     };
     let delay = |of: Option<f64>| of.map(milliseconds).unwrap_or_default();
     [
         name.into(),
-        total(&load.goodput.up),
-        total(&load.goodput.down),
+        total(&load.goodput.up, &load.up),
+        total(&load.goodput.down, &load.down),
         delay(load.probe_ms.map(|delays| delays.p50)),
         delay(load.probe_ms.map(|delays| delays.p99)),
         load.probe_grade
@@ -87,6 +90,17 @@ fn row(name: &str, load: &Load) -> [String; 7] {
             .unwrap_or_default(),
         load.rpm.map(|rpm| format!("{rpm:.0}")).unwrap_or_default(),
     ]
+}
+
+/// A value, or the word for one that was not measured.
+pub(super) fn known(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "unknown".into())
+}
+
+/// `987 kbit/s (975 to 999)`.
+fn capacity(value: Option<f64>, range: Option<Range>) -> String {
+    let range = range.map(|range| format!(" ({} to {})", rate(range.low), rate(range.high)));
+    known(value.map(|value| rate(value) + &range.unwrap_or_default()))
 }
 
 fn milliseconds(milliseconds: f64) -> String {

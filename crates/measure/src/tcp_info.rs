@@ -1,0 +1,170 @@
+//! Bytes of a TCP connection that crossed the line, as the kernel counts them. This module holds all `unsafe` of the
+//! crate, as neither the standard library nor `socket2` offers the call.
+
+use asymq_core::Direction;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+/// Counts bytes of one direction from a time on: uploads as the other end acknowledges them, also selectively, downloads
+/// as segments come.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    socket: OwnedFd,
+    direction: Direction,
+    before: u64,
+}
+
+impl Counter {
+    /// Counts from now on; `None` where the kernel does not count.
+    pub(crate) fn new(socket: BorrowedFd<'_>, direction: Direction) -> Option<Self> {
+        let before = bytes(socket, direction)?;
+        let socket = socket.try_clone_to_owned().ok()?;
+        Some(Self {
+            socket,
+            direction,
+            before,
+        })
+    }
+
+    /// Bytes of TCP's payload so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        bytes(self.socket.as_fd(), self.direction).map_or(0, |now| now.saturating_sub(self.before))
+    }
+
+    /// Bytes of a body that came so far, by its share in the bytes that were delivered in order.
+    #[cfg(feature = "https")]
+    pub(crate) fn body_bytes(&self, delivered: u64) -> u64 {
+        const BYTES_RECEIVED: usize = 128;
+        let in_order = || long(&tcp_info(self.socket.as_fd())?, BYTES_RECEIVED);
+        let share = in_order().map_or(0.0, |bytes| delivered as f64 / bytes.max(1) as f64);
+        (self.bytes() as f64 * share) as u64
+    }
+}
+
+/// Bytes of a direction so far.
+fn bytes(socket: BorrowedFd<'_>, direction: Direction) -> Option<u64> {
+    let info = tcp_info(socket)?;
+    match direction {
+        Direction::Up => acknowledged(&info),
+        Direction::Down => received(&info),
+    }
+}
+
+/// The kernel's `struct tcp_info` of a socket.
+#[cfg(any(target_os = "android", target_os = "linux"))]
+#[expect(unsafe_code, reason = "`TCP_INFO` is a system call")]
+fn tcp_info(socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
+    use std::os::fd::AsRawFd as _;
+    let mut info = vec![0_u8; 256];
+    let mut length = info.len() as libc::socklen_t;
+    // SAFETY: buffer and length are valid for the call, which writes no more than `length` bytes.
+    let answer = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    info.truncate(length as usize);
+    (answer == 0).then_some(info)
+}
+
+/// Other systems do not count these bytes, or not in a way that was tried.
+#[cfg(not(any(target_os = "android", target_os = "linux")))]
+fn tcp_info(_socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
+    None
+}
+
+/// A `u32` of a `struct tcp_info` (linux/tcp.h); `None` where an older kernel lacks it.
+fn word(info: &[u8], at: usize) -> Option<u64> {
+    let bytes = info.get(at..at + 4)?;
+    Some(u64::from(u32::from_ne_bytes(bytes.try_into().ok()?)))
+}
+
+/// A `u64` of it.
+fn long(info: &[u8], at: usize) -> Option<u64> {
+    let bytes = info.get(at..at + 8)?;
+    Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+}
+
+/// Bytes that the other end acknowledged. Segments beyond a loss, and those that came twice, count with the mean size of
+/// a segment: without them the count would rise in jumps of whole windows.
+fn acknowledged(info: &[u8]) -> Option<u64> {
+    const SACKED: usize = 28;
+    const BYTES_ACKED: usize = 120;
+    const DATA_SEGS_OUT: usize = 156;
+    const BYTES_SENT: usize = 200;
+    const DSACK_DUPS: usize = 216;
+    let acknowledged = long(info, BYTES_ACKED)?;
+    let beyond = || {
+        let segments = word(info, SACKED)? + word(info, DSACK_DUPS)?;
+        segments
+            .saturating_mul(long(info, BYTES_SENT)?)
+            .checked_div(word(info, DATA_SEGS_OUT)?)
+    };
+    // Linux 4.19 and later.
+    Some(acknowledged + beyond().unwrap_or(0))
+}
+
+/// Bytes of the segments that came, in order or not: Linux 4.6 and later.
+fn received(info: &[u8]) -> Option<u64> {
+    const RCV_MSS: usize = 20;
+    const DATA_SEGS_IN: usize = 152;
+    Some(word(info, DATA_SEGS_IN)? * word(info, RCV_MSS)?)
+}
+
+#[cfg(all(test, any(target_os = "android", target_os = "linux")))]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn what_the_socket_holds_is_not_counted_and_what_arrived_is() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        client.write_all(&[7; 1000]).unwrap();
+        server.read_exact(&mut [0; 1000]).unwrap();
+        let counter = Counter::new(client.as_fd(), Direction::Up).unwrap();
+        client.write_all(&[7; 5000]).unwrap();
+        server.read_exact(&mut [0; 5000]).unwrap();
+        assert_eq!(counter.bytes(), 5000);
+        // Nobody reads: what the receiver's window does not take waits here.
+        client.set_nonblocking(true).unwrap();
+        let mut written = 5000;
+        while let Ok(length) = client.write(&[7; 1 << 16]) {
+            written += length as u64;
+        }
+        let acknowledged = counter.bytes();
+        assert!(
+            (5001..written).contains(&acknowledged),
+            "{acknowledged} of {written}"
+        );
+        drop((client, counter));
+        let mut rest = Vec::new();
+        server.read_to_end(&mut rest).unwrap();
+        assert_eq!(rest.len() as u64, written - 5000);
+    }
+
+    #[test]
+    fn counts_are_where_the_kernel_puts_them_and_absent_where_it_has_none() {
+        let mut info = [0; 232];
+        info[120..128].copy_from_slice(&123_456_u64.to_ne_bytes());
+        // Three segments beyond a loss; 1000 segments had a million bytes.
+        info[28..32].copy_from_slice(&3_u32.to_ne_bytes());
+        info[156..160].copy_from_slice(&1000_u32.to_ne_bytes());
+        info[200..208].copy_from_slice(&1_000_000_u64.to_ne_bytes());
+        assert_eq!(acknowledged(&info), Some(126_456));
+        // A segment that came twice.
+        info[216..220].copy_from_slice(&1_u32.to_ne_bytes());
+        assert_eq!(acknowledged(&info), Some(127_456));
+        assert_eq!(acknowledged(&info[..192]), Some(123_456));
+        assert_eq!(acknowledged(&info[..104]), None);
+        info[20..24].copy_from_slice(&1448_u32.to_ne_bytes());
+        info[152..156].copy_from_slice(&10_u32.to_ne_bytes());
+        assert_eq!(received(&info), Some(14_480));
+        assert_eq!(received(&info[..104]), None);
+    }
+}
