@@ -49,7 +49,8 @@ pub(crate) fn result(measured: &Measured) -> String {
         capacity(link.down, link.down_range)
     );
     if let Some(both) = &measured.both {
-        let percent = |share: Option<f64>| known(share.map(|share| format!("{:.0} %", 100.0 * share)));
+        let percent =
+            |share: Option<f64>| known(share.map(|share| format!("{:.0} %", 100.0 * share)));
         text += &wrapped(
             &format!(
                 "Goodput utility with both at once: {} of 2 (upload {}, download {}).",
