@@ -1,6 +1,7 @@
 //! A wrong argument, reported in one line.
 
 use asymq_core::catalog::ConfigError;
+use asymq_scenario::quoted;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error;
 use std::fmt;
@@ -20,10 +21,11 @@ pub struct BadArgument {
 impl fmt::Display for BadArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subject = [Some(self.argument.as_str()), self.value.as_deref()];
-        let subject: Vec<&str> = subject
+        let subject: Vec<String> = subject
             .into_iter()
             .flatten()
             .filter(|part| !part.is_empty())
+            .map(quoted)
             .collect();
         if !subject.is_empty() {
             write!(f, "{}: ", subject.join(" "))?;

@@ -1,6 +1,7 @@
 //! A scenario as a TOML file: the flags, without their dashes, as keys.
 
 use crate::BadArgument;
+use asymq_scenario::quoted;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -94,7 +95,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String, ScenarioError> {
 pub(crate) fn in_file(name: &str, bad: &BadArgument) -> String {
     let message = bad.message.replace("argument", "key").replace("--", "");
     match &bad.value {
-        Some(value) => format!("{name} = {value}: {message}"),
+        Some(value) => format!("{name} = {}: {message}", quoted(value)),
         None => format!("{name}: {message}"),
     }
 }

@@ -164,7 +164,7 @@ fn run(catalogs: Catalogs, words: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(()) => 0,
         Err(error) => {
             // The exit code says it to whoever has closed standard error.
-            let _ = writeln!(io::stderr(), "{}", in_one_line(&error));
+            let _ = writeln!(io::stderr(), "{}", shown(&in_one_line(&error)));
             exit_code(&error)
         }
     }
@@ -197,6 +197,11 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
+/// An error with the words of others in it escaped, and of bounded length.
+fn shown(error: &str) -> String {
+    asymq_scenario::escaped(error, 4000)
+}
+
 /// The error and its causes, each said once: some errors speak for their cause.
 fn in_one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
@@ -222,7 +227,8 @@ fn refuse(error: &clap::Error) -> u8 {
             let _ = error.print();
         }
         _ => {
-            let _ = writeln!(io::stderr(), "{}", BadArgument::from(error));
+            let error = BadArgument::from(error).to_string();
+            let _ = writeln!(io::stderr(), "{}", shown(&error));
         }
     }
     if error.use_stderr() { BAD_INPUT } else { 0 }

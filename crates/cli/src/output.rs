@@ -1,6 +1,7 @@
 //! Standard output and files.
 
 use anyhow::Context;
+use asymq_scenario::escaped;
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
 #[cfg(feature = "research")]
@@ -10,8 +11,14 @@ use std::path::Path;
 #[cfg(feature = "research")]
 pub(crate) const WIDTH: usize = 80;
 
-/// Prints `text` at once. A reader that has gone (`| head`) is no error.
+/// Prints `text` at once, control characters but line feeds escaped: names in it may be of others.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let lines = text.split('\n').map(|line| escaped(line, usize::MAX));
+    write(&lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// Writes to standard output. A reader that has gone (`| head`) is no error.
+fn write(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout
         .write_all(text.as_bytes())
@@ -26,7 +33,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 
 /// Prints `value` as indented JSON.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    print(&(serde_json::to_string_pretty(value)? + "\n"))
+    write(&(serde_json::to_string_pretty(value)? + "\n"))
 }
 
 /// The words of `text` in lines of at most `width` characters.

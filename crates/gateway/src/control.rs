@@ -19,7 +19,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const LIMITS: Limits = Limits {
     clients: 16,
@@ -28,6 +28,8 @@ const LIMITS: Limits = Limits {
 };
 /// Time limit of [`request_change`].
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum bytes of an answer.
+const MAX_ANSWER: usize = 1 << 22;
 
 /// Parses the settings in a request.
 pub type ReadSettings = Box<dyn Fn(&str) -> Result<LinkConfig, String> + Send>;
@@ -197,6 +199,23 @@ pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayE
         _ => Err(GatewayError::Refused(answer)),
     }
 }
+/// Reads an answer of bounded length to its end, in [`REQUEST_TIMEOUT`] for the whole.
+fn read_answer(stream: &mut UnixStream) -> io::Result<String> {
+    let end = Instant::now() + REQUEST_TIMEOUT;
+    let (mut answer, mut part) = (Vec::new(), [0; 4096]);
+    while answer.len() <= MAX_ANSWER {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut part)? {
+            0 => return String::from_utf8(answer).map_err(io::Error::other),
+            length => answer.extend_from_slice(&part[..length]),
+        }
+    }
+    Err(io::Error::other("the answer is too long for a gateway's"))
+}
 
 fn exchange(control: &Path, request: &str) -> io::Result<String> {
     let exchange = || {
@@ -205,8 +224,7 @@ fn exchange(control: &Path, request: &str) -> io::Result<String> {
         stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
         stream.write_all(request.as_bytes())?;
         stream.shutdown(Shutdown::Write)?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
+        let answer = read_answer(&mut stream)?;
         match answer.ends_with('\n') {
             true => Ok(answer),
             // The gateway is stopping, or has too many clients.
@@ -282,6 +300,31 @@ mod tests {
     fn an_answer_is_one_line_whatever_the_request_was() {
         let error = "request:1: \n\x1b[31m: unknown key".to_owned();
         assert_eq!(line(Err(error)), b"error: request:1:   [31m: unknown key\n");
+    }
+
+    #[test]
+    fn an_answer_has_a_time_and_a_length() {
+        let (mut near, mut far) = UnixStream::pair().unwrap();
+        let flood = thread::spawn(move || while far.write_all(&[b'x'; 4096]).is_ok() {});
+        let error = read_answer(&mut near).unwrap_err().to_string();
+        assert!(error.contains("too long"), "{error}");
+        drop(near);
+        flood.join().unwrap();
+        let (mut near, mut far) = UnixStream::pair().unwrap();
+        let trickle = thread::spawn(move || {
+            while far.write_all(b"x").is_ok() {
+                thread::sleep(Duration::from_millis(500));
+            }
+        });
+        let started = Instant::now();
+        assert!(read_answer(&mut near).is_err());
+        assert!(
+            started.elapsed() < 2 * REQUEST_TIMEOUT,
+            "{:?}",
+            started.elapsed()
+        );
+        drop(near);
+        trickle.join().unwrap();
     }
 
     /// A client's result of such an answer.

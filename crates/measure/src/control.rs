@@ -80,12 +80,12 @@ impl Control {
         let stream =
             connected.doing(|| format!("connecting to {server} (asymq measure serve, there)"))?;
         // Byte by byte: the counts behind it are for another reader.
-        let mut line = Vec::new();
-        for byte in Limited(&stream, limit).bytes().take(MAX_LINE) {
-            let byte = byte.doing(|| format!("waiting for the greeting of {server}"))?;
-            line.push(byte);
-            if byte == b'\n' {
-                break;
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        while line.len() < MAX_LINE && line.last() != Some(&b'\n') {
+            let read = Limited(&stream, limit).read(&mut byte);
+            match read.doing(|| format!("waiting for the greeting of {server}"))? {
+                0 => break,
+                _ => line.extend(byte),
             }
         }
         if line.last() != Some(&b'\n') {

@@ -3,25 +3,24 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Maximum characters of a quoted word.
-const QUOTED: usize = 200;
-
-/// Text of others as it is safe to show: control and invisible characters escaped, and cut to 200 characters.
+/// A word of others as it is safe to show: control and invisible characters escaped, cut to 200 characters.
 ///
 /// # Examples
 /// ```
 /// assert_eq!(asymq_scenario::quoted("\u{1b}]0;t\u{7}"), r"\u{1b}]0;t\u{7}");
 /// ```
 pub fn quoted(text: &str) -> String {
+    escaped(text, 200)
+}
+
+/// Text with words of others as it is safe to show: like [`quoted`], of up to `most` characters.
+pub fn escaped(text: &str, most: usize) -> String {
     let mut shown = String::new();
     for (index, letter) in text.chars().enumerate() {
-        if index == QUOTED {
-            shown.push('…');
-            break;
-        }
         match letter {
+            _ if index == most => return shown + "…",
             _ if letter.is_control() || is_invisible(letter) => {
-                shown.extend(letter.escape_unicode())
+                shown.extend(letter.escape_unicode());
             }
             _ => shown.push(letter),
         }

@@ -229,6 +229,38 @@ fn an_unknown_discipline_is_answered_with_those_there_are() {
 }
 
 #[test]
+fn words_of_others_reach_the_terminal_without_control_characters_and_cut() {
+    let directory = tempfile::tempdir().unwrap();
+    let long = "x".repeat(10_000);
+    let import =
+        format!("config queue\n option interface '\u{9b}2J'\n option x '\u{202e}{long}'\n");
+    for (name, text, line) in [
+        (
+            "a.toml",
+            "up = \"\\u001b]0;t\\u0007\"\n".to_owned(),
+            "sim a.toml",
+        ),
+        ("b.toml", format!("up = \"{long}\"\n"), "sim b.toml"),
+        ("c.toml", "\"\\u001b[2J\" = 1\n".to_owned(), "sim c.toml"),
+        (
+            "d.toml",
+            "trace-up = \"\\u001b[2J\"\n".to_owned(),
+            "sim d.toml",
+        ),
+        ("sqm", import, "import sqm"),
+    ] {
+        fs::write(directory.path().join(name), text).unwrap();
+        let output = asymq(directory.path(), line);
+        for text in [output.stdout, output.stderr] {
+            let text = String::from_utf8(text).unwrap();
+            let is_plain = |c: char| c == '\n' || !(c.is_control() || c == '\u{202e}');
+            assert!(text.chars().all(is_plain), "{line}: {text:?}");
+            assert!(text.len() < 5000, "{line}: {} bytes", text.len());
+        }
+    }
+}
+
+#[test]
 fn an_unwritable_picture_is_a_failure_not_bad_input() {
     let directory = tempfile::tempdir().unwrap();
     let line = "compare --only aq --runs 1 --duration 6s --chart absent/chart.svg";

@@ -1,5 +1,7 @@
 //! Settings files of others, read into sections of options.
 
+use asymq_scenario::quoted;
+
 /// The program that a section is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
@@ -21,7 +23,7 @@ impl Section {
     fn new(dialect: Dialect, name: &str) -> Self {
         Self {
             dialect,
-            name: name.into(),
+            name: quoted(name),
             options: Vec::new(),
         }
     }
@@ -42,8 +44,7 @@ impl Section {
     }
 
     fn push(&mut self, key: &str, value: &str) {
-        let plain = |text: &str| text.chars().filter(|c| !c.is_control()).collect();
-        self.options.push((plain(key), plain(value)));
+        self.options.push((quoted(key), quoted(value)));
     }
 }
 
