@@ -71,7 +71,7 @@ pub fn add_bypass(rules: [BypassRule<'_>; 2]) -> io::Result<bool> {
 
 /// Removes the kernel's bridge of an incoming interface. Returns true if there was one.
 pub fn remove_bypass(from: u32) -> io::Result<bool> {
-    let request = Message::get(kind(NFT_MSG_DELTABLE)).body(&family(0));
+    let request = Message::get(kind(libc::NFT_MSG_DELTABLE)).body(&family(0));
     let request = request.text(NFTA_TABLE_NAME, &table_of(from));
     match Netlink::open_netfilter()?.batch([request]) {
         Ok(()) => Ok(true),
@@ -83,8 +83,7 @@ pub fn remove_bypass(from: u32) -> io::Result<bool> {
 
 /// True if the kernel bridges an incoming interface while nothing blocks it.
 pub fn has_bypass(from: u32) -> bool {
-    const NFT_MSG_GETTABLE: u16 = 1;
-    let request = Message::get(kind(NFT_MSG_GETTABLE)).body(&family(0));
+    let request = Message::get(kind(libc::NFT_MSG_GETTABLE)).body(&family(0));
     let request = request.text(NFTA_TABLE_NAME, &table_of(from));
     let socket = Netlink::open_netfilter();
     socket.is_ok_and(|mut socket| socket.request(request).is_ok())
@@ -107,10 +106,6 @@ fn table_of(from: u32) -> String {
 }
 
 // linux/netfilter/nf_tables.h
-const NFT_MSG_NEWTABLE: u16 = 0;
-const NFT_MSG_DELTABLE: u16 = 2;
-const NFT_MSG_NEWCHAIN: u16 = 3;
-const NFT_MSG_NEWRULE: u16 = 6;
 const NFTA_TABLE_NAME: u16 = 1;
 const NFTA_TABLE_FLAGS: u16 = 2;
 const NFTA_CHAIN_TABLE: u16 = 1;
@@ -131,13 +126,11 @@ const NFTA_IMMEDIATE_DREG: u16 = 1;
 const NFTA_IMMEDIATE_DATA: u16 = 2;
 const NFTA_DATA_VALUE: u16 = 1;
 const NFTA_FWD_SREG_DEV: u16 = 1;
-const NFT_REG_1: u32 = 1;
-const NF_NETDEV_INGRESS: u32 = 0;
 
 const CHAIN: &str = "ingress";
 
-fn kind(of: u16) -> u16 {
-    (libc::NFNL_SUBSYS_NFTABLES as u16) << 8 | of
+fn kind(of: libc::c_int) -> u16 {
+    (libc::NFNL_SUBSYS_NFTABLES << 8 | of) as u16
 }
 
 /// `nfgenmsg`: family, version, resource.
@@ -147,18 +140,18 @@ fn family(resource: u16) -> [u8; 4] {
 }
 
 fn new_table(name: &str, flags: u32) -> Message {
-    let request = Message::create(kind(NFT_MSG_NEWTABLE)).body(&family(0));
+    let request = Message::create(kind(libc::NFT_MSG_NEWTABLE)).body(&family(0));
     let request = request.text(NFTA_TABLE_NAME, name);
     request.attribute(NFTA_TABLE_FLAGS, &flags.to_be_bytes())
 }
 
 fn chain(table: &str, interface: &str, priority: i32, policy: u32) -> Message {
-    let request = Message::create(kind(NFT_MSG_NEWCHAIN)).body(&family(0));
+    let request = Message::create(kind(libc::NFT_MSG_NEWCHAIN)).body(&family(0));
     request
         .text(NFTA_CHAIN_TABLE, table)
         .text(NFTA_CHAIN_NAME, CHAIN)
         .nest(NFTA_CHAIN_HOOK, |hook| {
-            hook.attribute(NFTA_HOOK_HOOKNUM, &NF_NETDEV_INGRESS.to_be_bytes())
+            hook.attribute(NFTA_HOOK_HOOKNUM, &libc::NF_NETDEV_INGRESS.to_be_bytes())
                 .attribute(NFTA_HOOK_PRIORITY, &priority.to_be_bytes())
                 .text(NFTA_HOOK_DEV, interface)
         })
@@ -167,13 +160,13 @@ fn chain(table: &str, interface: &str, priority: i32, policy: u32) -> Message {
 }
 
 fn forward(table: &str, to: u32) -> Message {
-    let register = NFT_REG_1.to_be_bytes();
+    let register = libc::NFT_REG_1.to_be_bytes();
     let expression = |list: Message, name: &str, data: &dyn Fn(Message) -> Message| {
         list.nest(NFTA_LIST_ELEM, |of| {
             of.text(NFTA_EXPR_NAME, name).nest(NFTA_EXPR_DATA, data)
         })
     };
-    let request = Message::create(kind(NFT_MSG_NEWRULE)).body(&family(0));
+    let request = Message::create(kind(libc::NFT_MSG_NEWRULE)).body(&family(0));
     request
         .text(NFTA_RULE_TABLE, table)
         .text(NFTA_RULE_CHAIN, CHAIN)
