@@ -9,14 +9,14 @@ use asymq_core::Reason;
 use asymq_core::ack::Unfiltered;
 use asymq_core::catalog::{Build, Config};
 use asymq_core::measure::Histogram;
-use asymq_core::units::Rate;
+use asymq_core::units::{Instant, Rate};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{
     ClassSnapshot, DirectionSnapshot, Frame, Gateway, GatewayConfig, GatewayError, HostOptions,
-    LinkConfig, Losses, Stage, Stop,
+    LinkConfig, Snapshot, Stage, Stop,
 };
 use asymq_links::ModemQueue;
-use asymq_scenario::{Direction, Fates, Percentiles, RateSource, Scenario};
+use asymq_scenario::{Direction, Fates, RateSource, Scenario};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
@@ -101,9 +101,8 @@ impl<'a> GatewayUplink<'a> {
         gateway.set_report_interval(INTERVAL);
         gateway.set_log(|_| ());
         let stop = Stop::new().during("making a pipe")?;
-        let snapshots = gateway.stats();
-        let mut meters = [QueueMeter::new(window), QueueMeter::new(window)];
-        let mut losses = Losses::default();
+        let stats = gateway.stats();
+        let mut snapshots = Vec::new();
         thread::scope(|scope| {
             let forwarding = scope.spawn(|| {
                 sys::set_realtime();
@@ -111,12 +110,8 @@ impl<'a> GatewayUplink<'a> {
                 gateway.run(&stop).map_err(io::Error::other)
             });
             let mut count = 0;
-            while let Some(snapshot) = snapshots.next(&mut count) {
-                let directions = [&snapshot.up, &snapshot.down];
-                for (meter, direction) in meters.iter_mut().zip(directions) {
-                    meter.read(direction);
-                }
-                losses = snapshot.losses.lan + snapshot.losses.wan;
+            while let Some(snapshot) = stats.next(&mut count) {
+                snapshots.push((clock::now(), snapshot));
                 if clock::now() >= window.end || halt.is_set() {
                     // The second request skips draining the queue.
                     stop.request();
@@ -129,12 +124,16 @@ impl<'a> GatewayUplink<'a> {
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
         .during("forwarding")?;
-        let waits = lock(&waits);
-        let [up, down] = meters;
+        let [up, down] = &*lock(&waits);
+        let last = snapshots.last();
+        let losses = last
+            .map(|(_, snapshot)| snapshot.losses)
+            .unwrap_or_default();
+        let downlink = || queue_results(&snapshots, |snapshot| &snapshot.down, window, down);
         Ok(UplinkResults {
-            queue: up.results(waits[0].percentiles_ms()),
-            downlink: has_downlink.then(|| down.results(waits[1].percentiles_ms())),
-            losses,
+            queue: queue_results(&snapshots, |snapshot| &snapshot.up, window, up),
+            downlink: has_downlink.then(downlink),
+            losses: losses.lan + losses.wan,
         })
     }
 }
@@ -170,62 +169,38 @@ fn unfiltered(before: &DirectionSnapshot, after: &DirectionSnapshot) -> BTreeMap
     after.control.iter().filter_map(share).collect()
 }
 
-/// Follows one direction in the gateway's snapshots.
-struct QueueMeter {
+/// Results of one direction from all snapshots and their times.
+fn queue_results(
+    snapshots: &[(Instant, Arc<Snapshot>)],
+    direction: fn(&Snapshot) -> &DirectionSnapshot,
     window: Window,
-    before: DirectionSnapshot,
-    after: DirectionSnapshot,
-    backlog: Vec<u32>,
-}
-
-impl QueueMeter {
-    fn new(window: Window) -> Self {
-        Self {
-            window,
-            before: DirectionSnapshot::default(),
-            after: DirectionSnapshot::default(),
-            backlog: Vec::new(),
-        }
-    }
-
-    fn results(self, sojourn_ms: Percentiles) -> QueueResults {
-        let count = |of: &dyn Fn(&ClassSnapshot) -> u64| {
-            let sum = |snapshot: &DirectionSnapshot| -> u64 {
-                let classes = snapshot.classes();
-                classes.iter().map(|(_, class)| of(class)).sum()
-            };
-            (sum(&self.after) - sum(&self.before)) as f64
-        };
-        let reasons = Reason::ALL.iter();
-        let fates = Fates {
+    waits: &Histogram,
+) -> QueueResults {
+    let none = Snapshot::default();
+    let warm = snapshots.iter().rfind(|(at, _)| *at <= window.warm);
+    let [before, after] = [warm, snapshots.last()]
+        .map(|found| direction(found.map_or(&none, |(_, snapshot)| snapshot)));
+    let count = |of: &dyn Fn(&ClassSnapshot) -> u64| {
+        let sum = |(_, class): &(_, &ClassSnapshot)| of(class);
+        let sums = [before, after].map(|now| now.classes().iter().map(sum).sum::<u64>());
+        (sums[1] - sums[0]) as f64
+    };
+    let reasons = Reason::ALL.iter().map(|reason| {
+        let packets = count(&|class| class.reasons[*reason as usize]);
+        (reason.name().into(), packets)
+    });
+    let running = snapshots.iter().filter(|(at, _)| *at > window.start);
+    let backlog = running.map(|(_, snapshot)| direction(snapshot).backlog_packets());
+    QueueResults {
+        fates: Fates {
             dropped: count(&|class| class.dropped),
             filtered: count(&|class| class.filtered),
             marked: count(&|class| class.marked),
-            reasons: reasons
-                .map(|reason| {
-                    let packets = count(&|class| class.reasons[*reason as usize]);
-                    (reason.name().into(), packets)
-                })
-                .collect(),
-        };
-        QueueResults {
-            fates,
-            sojourn_ms,
-            unfiltered: unfiltered(&self.before, &self.after),
-            backlog: self.backlog,
-        }
-    }
-
-    fn read(&mut self, direction: &DirectionSnapshot) {
-        let now = clock::now();
-        if now <= self.window.warm {
-            self.before = direction.clone();
-        }
-        self.after = direction.clone();
-        let intervals = self.window.intervals();
-        if now > self.window.start && self.backlog.len() < intervals {
-            self.backlog.push(direction.backlog_packets());
-        }
+            reasons: reasons.collect(),
+        },
+        sojourn_ms: waits.percentiles_ms(),
+        unfiltered: unfiltered(before, after),
+        backlog: backlog.take(window.intervals()).collect(),
     }
 }
 
