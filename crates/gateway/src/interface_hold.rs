@@ -21,9 +21,9 @@ pub(crate) struct InterfaceHold {
 }
 
 impl InterfaceHold {
-    fn of(link: &LinkInfo, lock: Option<Lock>) -> io::Result<Self> {
+    fn new(link: &LinkInfo, lock: Option<Lock>) -> io::Result<Self> {
         Ok(Self {
-            identity: Identity::of(link)?,
+            identity: Identity::new(link)?,
             changes: Vec::new(),
             journal: None,
             bypass: false,
@@ -34,7 +34,7 @@ impl InterfaceHold {
 
     /// Disables the interface's offloads.
     pub(crate) fn offloads(network: &mut Network, link: &LinkInfo) -> io::Result<Self> {
-        let mut hold = Self::of(link, None)?;
+        let mut hold = Self::new(link, None)?;
         hold.change(network, link, &OFFLOADS);
         Ok(hold)
     }
@@ -50,7 +50,7 @@ impl InterfaceHold {
         state: Option<&Path>,
         bypass: bool,
     ) -> io::Result<Self> {
-        let mut hold = Self::of(link, Some(Lock::take(link.index)?))?;
+        let mut hold = Self::new(link, Some(Lock::take(link.index)?))?;
         hold.journal = state.map(|folder| Journal::at(folder, &hold.identity));
         hold.bypass = bypass;
         let journal = hold.journal.as_ref();
@@ -66,7 +66,7 @@ impl InterfaceHold {
 
     /// The changes that a killed gateway left, from its journal.
     pub(crate) fn from_journal(link: &LinkInfo, journal: Journal) -> io::Result<Self> {
-        let mut hold = Self::of(link, Some(Lock::take(link.index)?))?;
+        let mut hold = Self::new(link, Some(Lock::take(link.index)?))?;
         hold.changes = journal.read(&hold.identity);
         hold.journal = Some(journal);
         Ok(hold)

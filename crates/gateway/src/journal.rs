@@ -24,7 +24,7 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// Identifies an interface of the calling thread's network namespace.
-    pub(crate) fn of(link: &LinkInfo) -> io::Result<Self> {
+    pub(crate) fn new(link: &LinkInfo) -> io::Result<Self> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
         Ok(Self {
             boot: boot.trim().into(),

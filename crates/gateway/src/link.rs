@@ -47,7 +47,7 @@ impl Link {
         name: &str,
         host: &HostOptions,
     ) -> Result<Self, PortError> {
-        let system = |action| PortError::of_system(name, action);
+        let system = |action| PortError::system(name, action);
         // A missing privilege is reported before a missing interface.
         drop(PacketSocket::new().map_err(system("open a packet socket"))?);
         let mut link = Self {
@@ -159,7 +159,7 @@ impl Link {
             return Vec::new();
         }
         self.retry_at = now + RETRY;
-        match self.look() {
+        match self.reopen() {
             Ok(lines) => lines,
             Err(error) if error.is(PortErrorKind::Absent) => Vec::new(),
             Err(error) => {
@@ -173,13 +173,13 @@ impl Link {
         }
     }
 
-    fn look(&mut self) -> Result<Vec<String>, PortError> {
+    fn reopen(&mut self) -> Result<Vec<String>, PortError> {
         let held = match self.index() {
             None => None,
             Some(index) => self
                 .network
                 .link(index)
-                .map_err(PortError::of_system(&self.name, "look it up"))?,
+                .map_err(PortError::system(&self.name, "look it up"))?,
         };
         let is_other = |link: &LinkInfo| {
             let hold = self.hold.as_ref();
@@ -232,7 +232,7 @@ impl Link {
                 PortErrorKind::Held,
                 "another gateway holds it; stop that one first, or choose another interface",
             ),
-            _ => PortError::of_system(&self.name, "hold it")(error),
+            _ => PortError::system(&self.name, "hold it")(error),
         })?);
         Ok(found)
     }

@@ -64,7 +64,7 @@ impl PortError {
         }
     }
 
-    pub(crate) fn of_system(name: &str, action: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn system(name: &str, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source: io::Error| {
             let text = match source.kind() {
                 io::ErrorKind::PermissionDenied => {
@@ -113,7 +113,7 @@ pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortEr
     check_interface_name(name)?;
     let found = network
         .link_named(name)
-        .map_err(PortError::of_system(name, "look it up"))?;
+        .map_err(PortError::system(name, "look it up"))?;
     let Some(link) = found else {
         let there = network.links().unwrap_or_default().into_iter();
         let there: Vec<String> = there.map(|link| link.name).collect();
@@ -145,7 +145,7 @@ pub(crate) fn is_wifi(name: &str) -> bool {
 /// they go when IPv6 is disabled.
 pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(), PortError> {
     let name = &link.name;
-    let ask = |action| PortError::of_system(name, action);
+    let ask = |action| PortError::system(name, action);
     if let Some(index) = link.master {
         let master = network.link(index).map_err(ask("look up its master"))?;
         let master = master.unwrap_or_default();
@@ -188,7 +188,7 @@ impl Port {
     /// # Errors
     /// No such Ethernet interface, or a privilege is missing.
     pub fn open(name: &str) -> Result<Self, PortError> {
-        let system = |action| PortError::of_system(name, action);
+        let system = |action| PortError::system(name, action);
         let mut network = Network::open().map_err(system("list interfaces"))?;
         let link = find(&mut network, name)?;
         let mut port = Self::open_link(&link, SendBy::Only(Sending::AfPacket))?;
@@ -200,7 +200,7 @@ impl Port {
     /// Opens an Ethernet interface; the caller manages its offloads.
     pub(crate) fn open_link(link: &LinkInfo, by: SendBy) -> Result<Self, PortError> {
         let (name, index) = (link.name.as_str(), link.index);
-        let system = |action| PortError::of_system(name, action);
+        let system = |action| PortError::system(name, action);
         let socket = PacketSocket::new().map_err(system("open a packet socket"))?;
         let set = |option, value| socket.set(option, value);
         // All options are set before `bind` starts reception.
@@ -223,7 +223,7 @@ impl Port {
                 PortErrorKind::Unfit,
                 format!("cannot send by AF_XDP ({error}); write --send auto"),
             ),
-            _ => PortError::of_system(name, "open a socket to send")(error),
+            _ => PortError::system(name, "open a socket to send")(error),
         })?;
         Ok(Self {
             name: name.into(),

@@ -55,7 +55,8 @@ pub fn restore(folder: &Path) -> io::Result<Vec<Restored>> {
         };
         let journal = Journal(path);
         let link = network.link(entry.identity.index)?;
-        let Some(link) = link.filter(|link| Identity::of(link).ok() == Some(entry.identity)) else {
+        let Some(link) = link.filter(|link| Identity::new(link).ok() == Some(entry.identity))
+        else {
             journal.remove();
             continue;
         };

@@ -15,14 +15,14 @@ pub(crate) struct LineWriter {
 
 impl LineWriter {
     pub(crate) fn stdout() -> io::Result<Self> {
-        Self::of(&io::stdout())
+        Self::new(&io::stdout())
     }
 
     pub(crate) fn stderr() -> io::Result<Self> {
-        Self::of(&io::stderr())
+        Self::new(&io::stderr())
     }
 
-    fn of(stream: &impl AsFd) -> io::Result<Self> {
+    fn new(stream: &impl AsFd) -> io::Result<Self> {
         Ok(Self {
             file: stream.as_fd().try_clone_to_owned()?.into(),
             torn: false,

@@ -115,7 +115,7 @@ impl QuicFlows {
                 }
             }
         }
-        let results = |port| FlowResults::of_quic(port, &reports);
+        let results = |port| FlowResults::from_reports(port, &reports);
         match halt.is_set() {
             true => Ok(Vec::new()),
             false => running.ports.iter().map(|port| results(*port)).collect(),
@@ -153,7 +153,7 @@ impl Drop for End {
 
 impl FlowResults {
     /// Combines the reports of both ends.
-    fn of_quic(port: u16, reports: &[Report]) -> Result<Self, LabError> {
+    fn from_reports(port: u16, reports: &[Report]) -> Result<Self, LabError> {
         /// IPv4, UDP and QUIC headers, tag and stream frame header in a full packet of 1500 bytes.
         const HEADERS: f64 = 64.0;
         let find = |sends| {
@@ -272,7 +272,7 @@ mod tests {
         };
         let sender = report(true, 0, &[4, 7, 8, 20, 30], &[[0, 3]]);
         let reader = report(false, 1436, &[2], &[[0, 5], [8, 20]]);
-        let results = FlowResults::of_quic(25_000, &[reader, sender]).unwrap();
+        let results = FlowResults::from_reports(25_000, &[reader, sender]).unwrap();
         assert_eq!((results.payload, results.wire), (1436, 1500.0));
         assert_eq!(
             (results.retransmissions, results.spurious),
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn an_end_that_reports_nothing_is_an_error_that_names_the_flow() {
-        let error = FlowResults::of_quic(25_000, &[]).unwrap_err();
+        let error = FlowResults::from_reports(25_000, &[]).unwrap_err();
         assert!(
             error.to_string().ends_with("no report of port 25000"),
             "{error}"
