@@ -36,6 +36,10 @@ impl Section {
             .map_or("", |(_, value)| value)
     }
 
+    fn has_rate(&self) -> bool {
+        !self.get("bandwidth").is_empty() || !self.get("rate").is_empty()
+    }
+
     /// True for what tc shows of a downlink: a qdisc at an IFB, or CAKE's word for one.
     pub(super) fn is_download(&self) -> bool {
         let mut options = self.options.iter();
@@ -48,19 +52,41 @@ impl Section {
     }
 }
 
-/// The sections of a file, by its form: UCI has `config`, tc has `qdisc`, and the rest is a shell's assignments.
-pub(super) fn sections(text: &str) -> Vec<Section> {
+/// The sections of a file with this name, by its form: UCI has `config`, `uci show` has `PACKAGE.SECTION=TYPE`, tc has
+/// `qdisc`, and the rest is a shell's assignments.
+pub(super) fn sections(text: &str, name: &str) -> Vec<Section> {
+    let text = text.trim_start_matches('\u{feff}');
     let has = |word: &str| {
         let mut lines = text.lines();
         lines.any(|line| line.split_whitespace().next() == Some(word))
     };
-    let sections = match (has("config"), has("qdisc")) {
+    let typed = text.lines().any(|line| typed_qdisc(line).is_some());
+    let shown = uci_shown(text);
+    let sections = match (has("config"), typed || has("qdisc")) {
+        _ if !shown.is_empty() => uci(&shown),
         (true, _) => uci(text),
         (_, true) => tc(text),
-        _ => assignments(text),
+        _ => vec![assignments(text, name)],
     };
     let filled = |section: &Section| !section.options.is_empty();
     sections.into_iter().filter(filled).collect()
+}
+
+/// The lines of `uci show` as those of a file: `sqm.eth1=queue`, `sqm.eth1.upload='10000'`.
+fn uci_shown(text: &str) -> String {
+    let mut lines = String::new();
+    for line in text.lines() {
+        let Some((path, value)) = line.trim().split_once('=') else {
+            continue;
+        };
+        let mut parts = path.splitn(3, '.');
+        lines += &match (parts.next(), parts.next(), parts.next()) {
+            (Some(_), Some(section), None) => format!("config {value} '{section}'\n"),
+            (Some(_), Some(_), Some(key)) => format!("option {key} {value}\n"),
+            _ => continue,
+        };
+    }
+    lines
 }
 
 /// OpenWrt's UCI: `config TYPE 'NAME'`, then `option KEY 'VALUE'`. qosmate has one link in several sections.
@@ -77,6 +103,10 @@ fn uci(text: &str) -> Vec<Section> {
                 let name = format!("sqm {}", name.unwrap_or(kind));
                 sections.push(Section::new(Dialect::Sqm, &name));
             }
+            // cake-autorate has an instance in each section.
+            (Some("config"), Some(_), _) if !is_qosmate => {
+                sections.push(Section::new(Dialect::Autorate, "cake-autorate"));
+            }
             (Some("option" | "list"), Some(key), Some(value)) => {
                 if let Some(section) = sections.last_mut() {
                     section.push(&key, &value);
@@ -88,9 +118,47 @@ fn uci(text: &str) -> Vec<Section> {
     sections
 }
 
+/// SQM's names in a shell, as in Debian's `/etc/sqm/eth0.iface.conf`, that differ from those of UCI by more than case.
+const SQM_IN_SHELL: [(&str, &str); 9] = [
+    ("UPLINK", "upload"),
+    ("DOWNLINK", "download"),
+    ("IFACE", "interface"),
+    ("LLAM", "linklayer_adaptation_mechanism"),
+    ("STAB_MTU", "tcMTU"),
+    ("STAB_TSIZE", "tcTSIZE"),
+    ("STAB_MPU", "tcMPU"),
+    ("IECN", "ingress_ecn"),
+    ("EECN", "egress_ecn"),
+];
+
+/// A shell's assignments: SQM's, or cake-autorate's.
+fn assignments(text: &str, name: &str) -> Section {
+    let pairs = pairs(text);
+    if !pairs
+        .iter()
+        .any(|(key, _)| matches!(key.as_str(), "UPLINK" | "DOWNLINK"))
+    {
+        let mut section = Section::new(Dialect::Autorate, "cake-autorate");
+        pairs
+            .iter()
+            .for_each(|(key, value)| section.push(key, value));
+        return section;
+    }
+    let mut section = Section::new(Dialect::Sqm, "sqm");
+    if let Some(interface) = name.strip_suffix(".iface.conf") {
+        section.push("interface", interface);
+    }
+    for (key, value) in &pairs {
+        let known = SQM_IN_SHELL.iter().find(|(name, _)| name == key);
+        let key = known.map_or_else(|| key.to_lowercase(), |(_, uci)| (*uci).to_owned());
+        section.push(&key, value);
+    }
+    section
+}
+
 /// A shell's `key=value`, arrays in parentheses over several lines among them.
-fn assignments(text: &str) -> Vec<Section> {
-    let mut section = Section::new(Dialect::Autorate, "cake-autorate");
+fn pairs(text: &str) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
     let mut array = false;
     for line in text.lines() {
         if array {
@@ -109,37 +177,63 @@ fn assignments(text: &str) -> Vec<Section> {
         }
         if value.starts_with('(') {
             array = !value.contains(')');
-            section.push(key, "(...)");
+            pairs.push((key.into(), "(...)".into()));
         } else {
             let value = shell_words(value).into_iter().next();
-            section.push(key, &value.unwrap_or_default());
+            pairs.push((key.into(), value.unwrap_or_default()));
         }
     }
-    vec![section]
+    pairs
 }
 
 /// Qdiscs that the kernel adds by itself.
 const NOT_CHOSEN: [&str; 6] = ["noqueue", "mq", "pfifo_fast", "ingress", "clsact", "noop"];
 
-/// `qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit ...`: words, of which some take a value.
+/// The words after `tc qdisc add` or its like in a command line: `sudo tc qdisc replace dev eth0 root cake ...`.
+fn typed_qdisc(line: &str) -> Option<Vec<&str>> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let at = words.windows(3).position(|part| {
+        part[0].rsplit('/').next() == Some("tc")
+            && part[1] == "qdisc"
+            && matches!(part[2], "add" | "replace" | "change")
+    })?;
+    Some(words[at + 3..].to_vec())
+}
+
+/// `qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit ...`, or the command line that makes it: words, of which
+/// some take a value. A port has one section: that with a rate, if any has one.
 fn tc(text: &str) -> Vec<Section> {
-    let lines = text.lines().map(str::trim);
-    let lines = lines.filter(|line| line.starts_with("qdisc "));
-    let mut sections = Vec::new();
-    for line in lines {
-        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
-        let [kind, _handle, rest @ ..] = &words[..] else {
-            continue;
+    const KINDS: [&str; 4] = ["cake", "cake_mq", "fq_codel", "tbf"];
+    let mut sections: Vec<Section> = Vec::new();
+    for line in text.lines() {
+        let shown: Vec<&str> = line.split_whitespace().collect();
+        let typed = typed_qdisc(line);
+        let (kind, words) = match (&typed, &shown[..]) {
+            (Some(words), _) => match words.iter().position(|word| KINDS.contains(word)) {
+                Some(at) => (words[at], [&words[..at], &words[at + 1..]].concat()),
+                None => continue,
+            },
+            (None, ["qdisc", kind, _handle, rest @ ..]) => (*kind, rest.to_vec()),
+            _ => continue,
         };
-        if NOT_CHOSEN.contains(kind) {
+        if NOT_CHOSEN.contains(&kind) {
             continue;
         }
         let mut section = Section::new(Dialect::Tc, &format!("tc qdisc {kind}"));
         section.push("qdisc", kind);
-        for (key, value) in tc_words(rest) {
+        for (key, value) in tc_words(&words) {
             section.push(key, value);
         }
-        sections.push(section);
+        // The children of cake_mq are alike.
+        let port = |known: &Section| known.get("dev") == section.get("dev");
+        match sections.iter_mut().find(|known| port(known)) {
+            Some(known) if !known.has_rate() && section.has_rate() => *known = section,
+            Some(_) => {}
+            None => sections.push(section),
+        }
+    }
+    if sections.iter().any(Section::has_rate) {
+        sections.retain(Section::has_rate);
     }
     sections
 }
@@ -174,7 +268,11 @@ pub(super) fn tc_words<'a>(words: &[&'a str]) -> Vec<(&'a str, &'a str)> {
     let mut pairs = Vec::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        let value = match WITH_VALUE.contains(word) {
+        // CAKE's `flows` has no value, and that of fq_codel has a number.
+        let is_number = |next: &&str| next.starts_with(|letter: char| letter.is_ascii_digit());
+        let has_value = WITH_VALUE.contains(word)
+            && (*word != "flows" || words.as_slice().first().is_some_and(is_number));
+        let value = match has_value {
             true => words.next().copied().unwrap_or_default(),
             false => "",
         };

@@ -7,7 +7,7 @@ use crate::output;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use file::{Dialect, Section};
-use rules::{Fate, fates};
+use rules::{Fate, fates, link_flags, link_rank};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(after_help = "Example: tc qdisc show dev eth0 | asymq import -")]
 pub(crate) struct ImportArgs {
-    /// /etc/config/sqm, /etc/config/qosmate, cake-autorate's config.primary.sh, or the output of
-    /// `tc qdisc show`; - reads standard input.
+    /// /etc/config/sqm, /etc/sqm/IF.iface.conf, /etc/config/qosmate, cake-autorate's settings, the output of
+    /// `uci show` or `tc qdisc show`, or a command line of tc; - reads standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
@@ -26,7 +26,8 @@ pub(crate) struct ImportArgs {
 /// Runs the command.
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     let text = read(&args.file)?;
-    let sections = file::sections(&text);
+    let name = args.file.file_name().unwrap_or_default();
+    let sections = file::sections(&text, &name.to_string_lossy());
     if sections.is_empty() {
         bail!(
             "{}: no settings of SQM, qosmate, cake-autorate or tc in it",
@@ -69,14 +70,26 @@ fn in_words(sections: &[&Section]) -> String {
     let mut flags: Vec<String> = Vec::new();
     let mut left: Vec<(String, Vec<String>)> = Vec::new();
     let mut kept: Vec<(String, String)> = Vec::new();
+    let [mut link, mut link_down] = [Vec::new(), Vec::new()];
     let options = |section: &&'_ Section| {
         let options = section.options.iter();
         let fates = options.flat_map(|(key, value)| fates(section, key, value));
-        fates.collect::<Vec<_>>()
+        let with_section = |(option, fate): (String, Fate)| match fate {
+            Fate::Link(words) if section.is_download() => (option, Fate::LinkDown(words)),
+            fate => (option, fate),
+        };
+        let mut fates: Vec<_> = fates.map(with_section).collect();
+        fates.sort_by_key(|(option, fate)| match fate {
+            Fate::Link(_) | Fate::LinkDown(_) => link_rank(section.dialect, option),
+            _ => 0,
+        });
+        fates
     };
     for (option, fate) in sections.iter().flat_map(options) {
         let option = option.trim_end().to_owned();
         match fate {
+            Fate::Link(words) => link.push((option, words)),
+            Fate::LinkDown(words) => link_down.push((option, words)),
             Fate::Flag(flag) => {
                 let pair = (option, flag.clone());
                 if !kept.contains(&pair) {
@@ -94,6 +107,30 @@ fn in_words(sections: &[&Section]) -> String {
             },
         }
     }
+    let mut leave = |option: String, reason: &str| match left.iter_mut().find(|of| of.0 == reason) {
+        Some((_, options)) => options.push(option),
+        None => left.push((reason.into(), vec![option])),
+    };
+    let (link, ignored) = match link.is_empty() {
+        true => (link_down, Vec::new()),
+        false => (link, link_down),
+    };
+    for (option, _) in ignored {
+        leave(
+            option,
+            "the uplink's words for the link layer apply to both directions",
+        );
+    }
+    let words: Vec<&str> = link.iter().map(|(_, words)| words.as_str()).collect();
+    let link_flags = link_flags(&words.join(" "));
+    for (option, _) in link {
+        match &link_flags {
+            Ok(flags) if flags.is_empty() => leave(option, "the default"),
+            Ok(flags) => kept.push((option, flags.join(" "))),
+            Err(error) => leave(option, error),
+        }
+    }
+    flags.extend(link_flags.unwrap_or_default());
     flags.sort_by_key(|flag| ORDER.iter().position(|name| flag.starts_with(name)));
     let mut names: Vec<&str> = sections
         .iter()
@@ -101,6 +138,9 @@ fn in_words(sections: &[&Section]) -> String {
         .collect();
     names.dedup();
     let name = names.join(" and ");
+    if !flags.iter().any(|flag| flag.starts_with("--wan")) {
+        flags.insert(0, "--wan WAN".into());
+    }
     let mut text = format!("# {name}\nasymq gateway --lan LAN");
     for flag in &flags {
         let _ = write!(text, " {flag}");
@@ -142,7 +182,7 @@ mod tests {
 
     /// The only section's command line, and all that is said of it.
     fn imported(text: &str) -> (String, String) {
-        let sections = file::sections(text);
+        let sections = file::sections(text, "");
         assert_eq!(sections.len(), 1, "{sections:?}");
         let text = in_words(&[&sections[0]]);
         let command = text.lines().nth(1).unwrap().to_owned();
@@ -241,7 +281,7 @@ ping_extra_args=\"\"
             "asymq gateway --lan LAN --wan eth0 --up 10mbit --overhead 18 --mpu 64"
         );
         assert!(!text.contains("unknown"), "{text}");
-        let ifb = file::sections(&cake.replace("eth0", "ifb4eth0"));
+        let ifb = file::sections(&cake.replace("eth0", "ifb4eth0"), "");
         assert!(in_words(&[&ifb[0]]).contains("--down 10mbit --qdisc-down cake --overhead 18"));
         let tbf = "qdisc tbf 8001: dev eth0 root refcnt 2 rate 10Mbit burst 5Kb lat 50ms";
         let (command, text) = imported(tbf);
@@ -249,12 +289,12 @@ ping_extra_args=\"\"
         assert!(!text.contains("unknown"), "{text}");
         let codel = "qdisc fq_codel 0: dev eth1 root refcnt 2 limit 10240p flows 1024 quantum 1514 \
                      target 5ms interval 100ms memory_limit 32Mb ecn drop_batch 64";
-        let text = described(&file::sections(codel));
+        let text = described(&file::sections(codel, ""));
         assert!(
             text.contains("--up RATE") && !text.contains("unknown"),
             "{text}"
         );
-        assert!(file::sections("qdisc noqueue 0: dev lo root refcnt 2").is_empty());
+        assert!(file::sections("qdisc noqueue 0: dev lo root refcnt 2", "").is_empty());
     }
 
     #[test]
@@ -264,7 +304,7 @@ qdisc cake 8011: dev eth1 root refcnt 2 bandwidth 10Mbit nat ack-filter rtt 100m
 qdisc ingress ffff: dev eth1 parent ffff:fff1 ----------------
 qdisc cake 8012: dev ifb4eth1 root refcnt 2 bandwidth 85Mbit nat ingress rtt 100ms overhead 44
 ";
-        let text = described(&file::sections(shown));
+        let text = described(&file::sections(shown, ""));
         assert_eq!(
             text.lines().nth(1).unwrap(),
             "asymq gateway --lan LAN --wan eth1 --up 10mbit --down 85mbit --qdisc-down cake --overhead 18"
@@ -276,14 +316,128 @@ qdisc cake 8012: dev ifb4eth1 root refcnt 2 bandwidth 85Mbit nat ingress rtt 100
             &shown
                 .replace("ifb4eth1", "eth2")
                 .replace("ingress rtt", "rtt"),
+            "",
         ));
         assert_eq!(two.matches("asymq gateway").count(), 2, "{two}");
+    }
+
+    fn commands(text: &str, name: &str) -> Vec<String> {
+        let text = described(&file::sections(text, name));
+        let lines = text.lines().filter(|line| line.starts_with("asymq"));
+        lines
+            .map(|line| line.replace("asymq gateway --lan LAN ", ""))
+            .collect()
+    }
+
+    #[test]
+    fn link_layer_words_add_up_as_in_tc_cake() {
+        let cake = |words: &str| {
+            let line = format!("qdisc cake 1: dev eth0 root bandwidth 1Mbit {words}");
+            commands(&line, "")
+                .remove(0)
+                .replace("--wan eth0 --up 1mbit", "")
+        };
+        for (words, flags) in [
+            ("pppoe-ptm ether-vlan", " --overhead 34 --ptm"),
+            ("ethernet ether-vlan", " --overhead 42 --mpu 84"),
+            ("pppoe-llcsnap overhead 40", " --overhead 40 --atm"),
+            ("docsis overhead 22", " --overhead 22 --mpu 64"),
+            ("flows atm overhead 10", " --overhead 10 --atm"),
+            ("raw overhead 0", ""),
+            ("raw overhead 4", " --overhead raw 4"),
+            ("noatm overhead 18 mpu 64", " --overhead 18 --mpu 64"),
+            ("docsis", " --overhead docsis"),
+        ] {
+            assert_eq!(cake(words), flags, "{words}");
+        }
+    }
+
+    #[test]
+    fn words_of_the_downlink_do_not_override_and_later_ones_of_the_uplink_do() {
+        let sqm = |options: &str| {
+            let text = format!(
+                "config queue\n option interface eth1\n option upload 1000\n option qdisc cake\n{options}"
+            );
+            commands(&text, "")
+                .remove(0)
+                .replace("--wan eth1 --up 1mbit", "")
+        };
+        let link = "option linklayer ethernet\noption overhead 44\n";
+        let down = format!("{link}option iqdisc_opts 'overhead 22 mpu 64'\n");
+        assert_eq!(sqm(&down), " --overhead 44");
+        // SQM appends these last, wherever they stand in the file.
+        let up = format!("option eqdisc_opts 'overhead 22 mpu 64'\n{link}");
+        assert_eq!(sqm(&up), " --overhead 22 --mpu 64");
+        let stab = format!("{link}option linklayer_adaptation_mechanism tc_stab\n");
+        assert_eq!(sqm(&stab), " --overhead 58");
+        let simple = link.to_owned() + "option iqdisc_opts ''\n";
+        let fq_codel = format!(
+            "config queue\n option interface eth1\n option upload 1000\n option qdisc fq_codel\n{simple}"
+        );
+        assert_eq!(
+            commands(&fq_codel, "")[0],
+            "--wan eth1 --up 1mbit --overhead 58"
+        );
+        let vlan = "config settings 'settings'\n option WAN 'eth1'\n option UPRATE '1000'\n
+            option ETHER_VLAN_KEYWORD '1'\n option COMMON_LINK_PRESETS 'cake-ethernet'";
+        assert_eq!(
+            commands(vlan, "")[0],
+            "--wan eth1 --up 1mbit --overhead 42 --mpu 84"
+        );
+    }
+
+    #[test]
+    fn settings_come_in_many_forms() {
+        let up = "--wan eth1 --up 795kbit --down 7.88mbit --qdisc-down cake";
+        let shell = "# kbps\nUPLINK=795\nDOWNLINK=7880\nSCRIPT=piece_of_cake.qos\n";
+        assert_eq!(commands(shell, "eth1.iface.conf"), [up]);
+        assert_eq!(commands(shell, "-"), [up.replace("eth1", "WAN")]);
+        let shown = "sqm.eth1=queue\nsqm.eth1.interface='eth1'\nsqm.eth1.download='7880'\nsqm.eth1.upload='795'\n";
+        assert_eq!(commands(shown, ""), [up]);
+        let marked = format!(
+            "\u{feff}{}",
+            shown.replace("sqm.eth1=queue", "sqm.@queue[0]=queue")
+        );
+        assert_eq!(commands(&marked, ""), [up]);
+        for typed in [
+            "tc qdisc add dev eth1 root cake bandwidth 795kbit docsis",
+            "sudo /sbin/tc qdisc replace dev eth1 handle 1: root cake bandwidth 795kbit docsis nat",
+        ] {
+            assert_eq!(
+                commands(typed, ""),
+                ["--wan eth1 --up 795kbit --overhead docsis"]
+            );
+        }
+        let autorate = "config network 'primary'\n option ul_if 'wan'\n option min_ul_rate '5000'\n option max_ul_rate '30000'\n";
+        assert_eq!(
+            commands(autorate, ""),
+            ["--wan wan --up auto:5mbit..30mbit"]
+        );
+        let ppp = shown.replace("interface='eth1'", "interface='pppoe-wan'");
+        assert_eq!(commands(&ppp, ""), [up.replace("eth1", "WAN")]);
+    }
+
+    #[test]
+    fn a_whole_router_that_tc_shows_is_one_command() {
+        let shown = "qdisc noqueue 0: dev lo root refcnt 2
+qdisc fq_codel 0: dev eth0 root refcnt 2 limit 10240p flows 1024 quantum 1514
+qdisc cake 1: dev eth0.2 root refcnt 2 bandwidth 10Mbit nat
+qdisc ingress ffff: dev eth0.2 parent ffff:fff1
+qdisc cake 2: dev ifb4eth0.2 root refcnt 2 bandwidth 85Mbit ingress
+";
+        let one = ["--wan eth0.2 --up 10mbit --down 85mbit --qdisc-down cake"];
+        assert_eq!(commands(shown, ""), one);
+        let mq = "qdisc cake_mq 8001: dev eth0 root bandwidth 10Mbit
+qdisc cake 0: dev eth0 parent 8001:1 bandwidth 10Mbit
+qdisc cake 0: dev eth0 parent 8001:2 bandwidth 10Mbit
+";
+        assert_eq!(commands(mq, ""), ["--wan eth0 --up 10mbit"]);
     }
 
     #[test]
     fn hostile_settings_are_shown_without_control_characters_and_become_no_flag() {
         let text = "config queue\n option interface '\u{1b}[2J; reboot'\n option upload '-1'";
-        let text = described(&file::sections(text));
+        let text = described(&file::sections(text, ""));
         assert!(
             !text.contains('\u{1b}') && text.contains("no name of an interface"),
             "{text}"
@@ -299,7 +453,7 @@ qdisc cake 8012: dev ifb4eth1 root refcnt 2 bandwidth 85Mbit nat ingress rtt 100
             "='",
             "\u{0}",
         ] {
-            let _ = file::sections(text);
+            let _ = file::sections(text, "");
         }
     }
 }

@@ -11,9 +11,13 @@ pub(super) enum Fate {
     Flag(String),
     /// The reason why it is none.
     LeftOut(String),
+    /// Words of tc-cake for the link layer.
+    Link(String),
+    /// The same of the downlink.
+    LinkDown(String),
 }
 
-use Fate::{Flag, LeftOut};
+use Fate::{Flag, LeftOut, Link, LinkDown};
 
 const QUEUES: &str = "asymq has its own queues; --qdisc cake or fq_codel keeps the old ones";
 const CODEL: &str = "asymq learns its targets; --qdisc cake with --cake-rtt, or fq_codel with --target and --interval, keeps them";
@@ -43,7 +47,11 @@ pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<(String, F
     if OF_QDISC.contains(&key) && !value.is_empty() {
         let words: Vec<&str> = value.split_whitespace().collect();
         let pairs = tc_words(&words).into_iter();
-        let fate = |(word, value)| (format!("{key} {word} {value}"), of_qdisc(word, value));
+        let is_down = key == "iqdisc_opts" || key.ends_with("_INGRESS");
+        let fate = |(word, value)| match of_qdisc(word, value) {
+            Link(words) if is_down => (format!("{key} {word} {value}"), LinkDown(words)),
+            fate => (format!("{key} {word} {value}"), fate),
+        };
         return pairs.map(fate).collect();
     }
     let fate = match section.dialect {
@@ -102,25 +110,88 @@ fn interface(flag: &str, value: &str) -> Fate {
     }
 }
 
+/// A number that the gateway accepts after this word of tc-cake.
+fn number(word: &str, value: &str) -> Fate {
+    let Ok(value) = value.parse::<i64>() else {
+        return left("no whole number");
+    };
+    let words = format!("{word} {value}");
+    match words.parse::<Overhead>() {
+        Ok(_) => Link(words),
+        Err(error) => LeftOut(error.to_string()),
+    }
+}
+
 fn overhead(value: &str) -> Fate {
-    number("overhead", value).map_or_else(LeftOut, |words| Flag(format!("--overhead {words}")))
+    number("overhead", value)
 }
 
 fn mpu(value: &str) -> Fate {
     match value {
         "0" => left("0 is no minimum"),
-        _ => number("mpu", value).map_or_else(LeftOut, |words| Flag(format!("--mpu {words}"))),
+        _ => number("mpu", value),
     }
 }
 
-/// A number that the gateway accepts after this word.
-fn number(word: &str, value: &str) -> Result<String, String> {
-    let value = value
-        .parse::<i64>()
-        .map_err(|_| "no whole number".to_owned())?;
-    match format!("{word} {value}").parse::<Overhead>() {
-        Ok(_) => Ok(value.to_string()),
-        Err(error) => Err(error.to_string()),
+/// The flags for words of tc-cake, in their order.
+///
+/// # Errors
+/// Their sum is out of range.
+pub(super) fn link_flags(words: &str) -> Result<Vec<String>, String> {
+    let overhead: Overhead = words.parse().map_err(|error| format!("{error}"))?;
+    let mut parts = words.split(' ');
+    if let (Some(word), None) = (parts.next(), parts.next())
+        && !["", "atm", "ptm", "noatm", "raw"].contains(&word)
+    {
+        return Ok(vec![format!("--overhead {word}")]);
+    }
+    let (bytes, mpu, framing, basis) = overhead.numbers();
+    let flags = [
+        match (basis, bytes) {
+            (1, _) => Some(format!("--overhead {bytes}")),
+            (2, 1.. | ..=-1) => Some(format!("--overhead raw {bytes}")),
+            _ => None,
+        },
+        (mpu > 0).then(|| format!("--mpu {mpu}")),
+        (framing == 1).then(|| "--atm".into()),
+        (framing == 2).then(|| "--ptm".into()),
+    ];
+    Ok(flags.into_iter().flatten().collect())
+}
+
+/// The place of an option's link words in the command that the program gives to tc: later words override earlier ones.
+pub(super) fn link_rank(dialect: Dialect, option: &str) -> usize {
+    const ORDER: [&str; 9] = [
+        "COMMON_LINK_PRESETS",
+        "ETHER_VLAN_KEYWORD",
+        "linklayer",
+        "LINK_COMPENSATION",
+        "LINKTYPE",
+        "overhead",
+        "OVERHEAD",
+        "tcMPU",
+        "MPU",
+    ];
+    let key = option.split(' ').next();
+    match dialect {
+        Dialect::Tc => 0,
+        _ => ORDER
+            .iter()
+            .position(|known| Some(*known) == key)
+            .unwrap_or(ORDER.len()),
+    }
+}
+
+/// An overhead of SQM: its `tc_stab` adds it to the frame, whose Ethernet header has 14 bytes.
+fn sqm_overhead(section: &Section, value: &str) -> Fate {
+    const ETHERNET: i64 = 14;
+    let is_stab = match section.get("linklayer_adaptation_mechanism") {
+        "" | "default" => !matches!(section.get("qdisc"), "" | "cake"),
+        mechanism => mechanism == "tc_stab",
+    };
+    match value.parse::<i64>() {
+        Ok(bytes) if is_stab => overhead(&bytes.saturating_add(ETHERNET).to_string()),
+        _ => overhead(value),
     }
 }
 
@@ -132,13 +203,13 @@ fn sqm(section: &Section, key: &str, value: &str) -> Fate {
         "enabled" if value == "1" => left(ITS_OWN),
         "enabled" => left("this link's SQM is off"),
         "linklayer" => match value {
-            "atm" | "adsl" => Flag("--atm".into()),
+            "atm" | "adsl" => Link("atm".into()),
             _ => left("not ATM: --overhead says all"),
         },
         "overhead" | "tcMPU" if section.get("linklayer") == "none" => {
             left("SQM ignores it with linklayer none")
         }
-        "overhead" => overhead(value),
+        "overhead" => sqm_overhead(section, value),
         "tcMPU" => mpu(value),
         "qdisc" | "script" | "qdisc_advanced" | "qdisc_really_really_advanced" => left(QUEUES),
         "ingress_ecn" | "egress_ecn" => left(ECN),
@@ -175,10 +246,15 @@ fn qosmate(section: &Section, key: &str, value: &str) -> Fate {
         // Of older versions, for all but CAKE.
         "OH" if section.get("ROOT_QDISC") != "cake" => overhead(value),
         "OH" => left("qosmate ignores it with ROOT_QDISC cake"),
-        "LINKTYPE" if matches!(value, "atm" | "adsl") => Flag("--atm".into()),
+        "LINKTYPE" if matches!(value, "atm" | "adsl") => Link("atm".into()),
         "LINKTYPE" => left("not ATM: --overhead says all"),
         "MPU" => mpu(value),
-        "COMMON_LINK_PRESETS" | "ETHER_VLAN_KEYWORD" | "LINK_COMPENSATION" => link_words(value),
+        "ETHER_VLAN_KEYWORD" => match value.parse::<usize>() {
+            Ok(0) => left("nothing to add"),
+            Ok(tags @ 1..=2) => Link(["ether-vlan"; 2][..tags].join(" ")),
+            _ => link_words(value),
+        },
+        "COMMON_LINK_PRESETS" | "LINK_COMPENSATION" => link_words(value),
         "ROOT_QDISC" | "gameqdisc" | "nongameqdisc" => left(QUEUES),
         "WASHDSCPUP" | "WASHDSCPDOWN" | "PRIORITY_QUEUE_INGRESS" | "PRIORITY_QUEUE_EGRESS" => {
             left(DSCP)
@@ -198,9 +274,11 @@ fn qosmate(section: &Section, key: &str, value: &str) -> Fate {
 
 /// The range of a rate that cake-autorate adjusts; its defaults are those of its `config.primary.sh`.
 fn range(section: &Section, flag: &str, way: &str, max: &str) -> Fate {
-    let bound = |name: &str, default| match section.get(&format!("{name}_{way}_shaper_rate_kbps")) {
-        "" => default,
-        value => value.to_owned(),
+    let bound = |name: &str, default| {
+        let names = ["shaper_rate_kbps", "rate"].map(|end| format!("{name}_{way}_{end}"));
+        let given = names.iter().map(|name| section.get(name));
+        let value = given.into_iter().find(|value| !value.is_empty());
+        value.map_or(default, str::to_owned)
     };
     let bounds = [
         bound("min", "5000".to_owned()),
@@ -222,7 +300,9 @@ fn autorate(section: &Section, key: &str, value: &str) -> Fate {
         "dl_if" => left("the gateway shapes the downlink where it leaves towards --lan"),
         "base_ul_shaper_rate_kbps" if is_fixed("ul") => kbit("--up", value),
         "base_dl_shaper_rate_kbps" if is_fixed("dl") => kbit("--down", value),
-        "min_ul_shaper_rate_kbps" | "max_ul_shaper_rate_kbps" if !is_fixed("ul") => {
+        "min_ul_shaper_rate_kbps" | "max_ul_shaper_rate_kbps" | "min_ul_rate" | "max_ul_rate"
+            if !is_fixed("ul") =>
+        {
             range(section, "--up", "ul", "35000")
         }
         "upload_only" if value == "0" => left(ITS_OWN),
@@ -230,7 +310,9 @@ fn autorate(section: &Section, key: &str, value: &str) -> Fate {
         _ if section.get("upload_only") == "1" && key.contains("_dl_") => {
             left("upload_only leaves the downlink alone")
         }
-        "min_dl_shaper_rate_kbps" | "max_dl_shaper_rate_kbps" if !is_fixed("dl") => {
+        "min_dl_shaper_rate_kbps" | "max_dl_shaper_rate_kbps" | "min_dl_rate" | "max_dl_rate"
+            if !is_fixed("dl") =>
+        {
             range(section, "--down", "dl", "80000")
         }
         _ if starts(&["output_", "log_", "debug", "startup_", "if_up_", "monitor_"]) => {
@@ -302,13 +384,10 @@ fn of_qdisc(key: &str, value: &str) -> Fate {
 
 /// tc-cake's words for what a link adds to a packet.
 fn link_words(value: &str) -> Fate {
-    match value {
-        "atm" => Flag("--atm".into()),
-        "ptm" => Flag("--ptm".into()),
-        "none" | "noatm" => left("nothing to add"),
-        word if !word.is_empty() && word.parse::<Overhead>().is_ok() => {
-            Flag(format!("--overhead {word}"))
-        }
+    let words = value.strip_prefix("cake-").unwrap_or(value);
+    match words.parse::<Overhead>() {
+        _ if words == "none" => left("nothing to add"),
+        Ok(_) if !words.is_empty() => Link(words.into()),
         _ => unknown(),
     }
 }
@@ -329,7 +408,6 @@ fn word(key: &str) -> Fate {
         "split-gso" | "no-split-gso" => left("the gateway takes whole frames, offloads undone"),
         "autorate-ingress" => left(LEARNT),
         "unlimited" => left("the gateway needs a rate; asymq measure finds it"),
-        "raw" | "noatm" => left("the default"),
         "ingress" => left("asymq shapes what it sends, so that what it drops takes no capacity"),
         key => link_words(key),
     }
