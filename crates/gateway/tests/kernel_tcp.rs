@@ -175,7 +175,12 @@ const AMPLE: &str = "0.5";
 
 #[test]
 fn thinning_makes_the_kernel_refuse_no_more_and_wait_for_no_more_timeouts() {
-    for kind in [Kind::Plain, Kind::Mptcp, Kind::AccEcn] {
+    let mut kinds = vec![Kind::Plain, Kind::AccEcn];
+    if std::env::var_os("ASYMQ_LONG").is_some() {
+        // `kernel_senders` has MPTCP's ACKs in the short run.
+        kinds.push(Kind::Mptcp);
+    }
+    for kind in kinds {
         // What a busy machine does once it does not do each time.
         let fared_well = (0..TRIES).any(|_| {
             let Some(queued) = run(kind, SCARCE, "fifo") else {

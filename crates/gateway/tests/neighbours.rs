@@ -255,7 +255,12 @@ fn fares_well(neighbour: &Neighbour) -> bool {
 
 #[test]
 fn a_flood_of_one_host_leaves_another_its_call_and_its_download() {
-    for flood in [Flood::Syns, Flood::Acks, Flood::Datagrams] {
+    let mut floods = vec![Flood::Syns, Flood::Datagrams];
+    if std::env::var_os("ASYMQ_LONG").is_some() {
+        // Core's test of neighbours floods with ACKs in the short run.
+        floods.push(Flood::Acks);
+    }
+    for flood in floods {
         let mut seen = Vec::new();
         let well = (0..ATTEMPTS).any(|_| {
             let Some(neighbour) = beside(flood, "asymq") else {
