@@ -49,6 +49,7 @@ static void asymq_set_bypass(struct asymq_sched *q)
 	bool bypass = !list_empty(&q->bypassed) && list_empty(&asymq_followers) && !q->ifb;
 
 	sch_tree_lock(q->sch);
+	asymq_must_hold_tree(q);
 	if (bypass)
 		q->sch->flags |= TCQ_F_CAN_BYPASS;
 	else

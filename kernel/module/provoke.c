@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Errors on purpose, one for each kind that a kernel for debugging reports: where it reports none of them, its silence
- * says nothing. Only in the test build. `echo KIND > /sys/module/sch_asymq/parameters/provoke`.
+ * Test build: errors on purpose, one for each kind that a debug kernel reports. If it does not report them, its silence proves
+ * nothing. `echo KIND > /sys/module/sch_asymq/parameters/provoke`.
  */
 
 #include <linux/module.h>
@@ -13,7 +13,7 @@
 static DEFINE_SPINLOCK(first);
 static DEFINE_SPINLOCK(second);
 
-/* Two locks in either order. */
+/* Takes two locks in either order. */
 static void asymq_provoke_order(void)
 {
 	spin_lock(&first);
@@ -26,7 +26,7 @@ static void asymq_provoke_order(void)
 	spin_unlock(&second);
 }
 
-/* What may sleep, under a lock. */
+/* Calls a function that may sleep, under a lock. */
 static void asymq_provoke_sleep(void)
 {
 	spin_lock_bh(&first);
@@ -44,7 +44,7 @@ static void asymq_provoke_freed(void)
 		READ_ONCE(*place);
 }
 
-/* Many, since what is left of the last one's address on a stack counts as a reference. */
+/* Leaks many objects: an address that is left on the stack counts as a reference. */
 static void asymq_provoke_leak(void)
 {
 	void *place;
@@ -56,7 +56,7 @@ static void asymq_provoke_leak(void)
 	}
 }
 
-/* Rust's, as what packets do. */
+/* Has Rust read beyond its memory. */
 static void asymq_provoke_rust(void)
 {
 	struct asymq_arena arena;
@@ -89,4 +89,4 @@ static int asymq_provoke(const char *kind, const struct kernel_param *param)
 
 static const struct kernel_param_ops asymq_provoke_ops = { .set = asymq_provoke };
 module_param_cb(provoke, &asymq_provoke_ops, NULL, 0200);
-MODULE_PARM_DESC(provoke, "an error on purpose: order, sleep, freed, leak or rust");
+MODULE_PARM_DESC(provoke, "error to make on purpose: order, sleep, freed, leak or rust");

@@ -37,7 +37,13 @@ def module(name, *parameters):
 
 
 def load(test=True, *parameters):
+    """Loads the module anew, once no qdisc of the one before is left."""
+    end = time.monotonic() + 10
     run("tc -n home qdisc del dev h0 root; tc -n path qdisc del dev m0 root; rmmod sch_asymq", check=False)
+    while os.path.exists("/sys/module/sch_asymq"):
+        expect(time.monotonic() < end, "the module stays in use")
+        time.sleep(0.1)
+        run("rmmod sch_asymq", check=False)
     name = "sch_asymq_test.ko" if test else "sch_asymq.ko"
     return run(f"insmod {FOLDER}/{name} {' '.join(parameters)}", check=False)
 
