@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether filtered ACKs falsify AccECN's feedback on this kernel: `accecn.py measure ASYMQ FOLDER CELL...` in a guest, and
+"""Checks that filtered ACKs do not falsify AccECN's feedback on this kernel: `accecn.py measure ASYMQ FOLDER CELL...` in a guest, and
 `accecn.py judge FOLDER CELL...` of what guests printed to FOLDER/guest-*.
 
 Bulk downloads of the kernel's TCP, servers - path - gw - client, with tcp_ecn=3 at both ends. `path` sets CE on a share of the
@@ -33,7 +33,7 @@ PACE = 4_000_000
 # Most bytes of a flow that wait for the reader until the end.
 HELD = 32_000_000
 USUAL = {
-    # Of 10 000 packets of data, those that `path` marks, and those that it drops before.
+    # Out of 10,000 data packets, the number that `path` marks, and the number that it drops first.
     "marks": 100,
     "loss": 0,
     # The sysctl tcp_ecn_option at both ends: 0 none, 1 where it is needed, 2 in every ACK with room for it.
@@ -189,7 +189,7 @@ def waits(connection):
 
 
 def each(connections, end):
-    """What `end` answers of each connection, by the port of the sender."""
+    """Returns the answers of `end` for each connection, by the sender's port."""
     answers = {}
 
     def one(connection, port):
@@ -223,7 +223,7 @@ def receive(say, size, each_packet):
             if not got:
                 raise RuntimeError("a flow ends early")
             left -= got
-        # What was sent twice arrives, too.
+        # Retransmissions arrive, too.
         time.sleep(2)
         return tcp_info(connection)
 
@@ -258,7 +258,7 @@ def send(say, size, control):
 
 
 class Uplink:
-    """What stands between `lan` and `wan` of `gw`: the gateway, or a bridge with the qdisc."""
+    """Sets up `gw` between `lan` and `wan`: the gateway, or a bridge with the qdisc."""
 
     def __init__(self, discipline, command, folder):
         self.gateway = None
@@ -330,10 +330,10 @@ def measure(cell, command, folder):
 
 
 def wrong(result):
-    """What is not as it has to be, in words."""
+    """Returns descriptions of all that is wrong."""
     discipline, values = parse(result["cell"])
     exact = result["delivered_ce"] == result["received_ce"]
-    # What the kernel merges by itself has the same options, and without that of AccECN no bytes to tell marks by.
+    # ACKs that the kernel merges have the same options; without AccECN's there are no byte counters to find marks by.
     if not result["accecn"]:
         yield "AccECN was not negotiated"
     if result["arrived"] != result["marks"]:

@@ -148,7 +148,7 @@ class Tree:
         return ours
 
     def told_of_drops(self, step, qdiscs):
-        """Of a FIFO, whose drops are all of arrivals: each is told to its sender, by an error."""
+        """Checks a FIFO, which drops arrivals only: the sender gets an error for each."""
         if qdiscs[0]["values"]["queue.dropped.packets"] != self.refused and self.is_fifo:
             raise Broken(f"{step}: {qdiscs[0]['values']['queue.dropped.packets']} drops, {self.refused} told to its sender")
 
@@ -205,7 +205,7 @@ def is_counter(name):
 
 
 def sums(qdisc):
-    """What is wrong in the sums of one asymq."""
+    """Returns what is wrong in the sums of one asymq."""
     values, wrong = qdisc["values"], []
 
     def same(what, left, right):

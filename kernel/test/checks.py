@@ -33,7 +33,7 @@ from traffic import HOME, SERVER, flows, run, udp  # noqa: E402
 
 @functools.cache
 def selftest():
-    """What the test build says of each trace when it is loaded, without the first two words."""
+    """Returns the results of the self-test that runs when the test build is loaded."""
     run("dmesg -C")
     done = load(True)
     expect(done.returncode == 0, done.stderr)
@@ -114,7 +114,7 @@ def send_frames(device, frames, priority=0):
 
 @check
 def own_reverse_only():
-    """Of several qdiscs on a device each sees the reverse of its own flows; one alone sees all."""
+    """Each of several qdiscs on a device reads the reverse packets of its own flows; a single one reads all."""
     load(True, "selftest=0")
     observers(3)
     # Four flows up: two of the first leaf, one of the second, one of nobody.
@@ -189,7 +189,7 @@ def live_change():
     run("tc qdisc add dev l0 root handle 1: asymq droptail up 64kbit buffer 50p")
     run("tc qdisc add dev l1 root handle 1: asymq up 64kbit down 10mbit")
     messages = netlink.Netlink()
-    # What is read from a file while packets wait lets the clock leap: it is in memory then.
+    # Reading a file while packets are queued would let the clock leap: read it before.
     run("tc -s -j qdisc show dev l0 root; tc qdisc change dev l1 root asymq up 64kbit down 10mbit")
     netlink.words("droptail up 64kbit")
     send_frames("l0", [cost.frame(1)] * 50)
@@ -228,7 +228,7 @@ def live_change():
 
 
 def change_costs(messages):
-    """What a change of rates costs, of asymq by tc's message and by a rate alone, and of others; who listens is told all."""
+    """Measures a change of rates: of asymq by tc's message and by a rate alone, and of others. Listeners get statistics."""
     run("ip link add l2 type dummy; ip link add l3 type dummy; tc qdisc add dev l2 root handle 1: fq_codel;"
         "tc qdisc add dev l3 root handle 1: cake bandwidth 1mbit")
     words = [netlink.words(f"up {rate}mbit", f"down {10 * rate}mbit", "bulk-limit 100ms") for rate in (2, 3)]
@@ -271,7 +271,7 @@ def observer_leaves():
     run("ip link add ifb0 type ifb; ip link set ifb0 up; tc qdisc add dev v0 ingress;"
         "tc filter add dev v0 ingress matchall action mirred egress redirect dev ifb0; tc qdisc add dev ifb0 root asymq droptail")
     text.append(f"IFB {removed('v0', words, 0x10001, 0x20000, 'v1')}")
-    # Of the follower, below a parent for the same reason. It learns its line from a packet that arrives.
+    # The follower, below a parent for the same reason. It learns its device from a packet that arrives there.
     run("tc qdisc del dev ifb0 root; tc qdisc add dev ifb0 root handle 1: prio")
     words = netlink.words("cake up auto")
     with contextlib.closing(traffic.End(None, flood, "v1", 20)):
@@ -325,7 +325,7 @@ def every_discipline():
     return f"{len(names)} disciplines, each took over the backlog of the one before"
 
 
-# What sqm-scripts' simple.qos runs where QDISC is asymq, the options are EQDISC_OPTS, and the rest is as it is shipped;
+# Commands of sqm-scripts' simple.qos with QDISC asymq, EQDISC_OPTS as options, and defaults for the rest;
 # and what LibreQoS writes for a circuit where `sqm` is those words.
 SQM = """qdisc add dev s0 root handle 1: htb default 12
 class add dev s0 parent 1: classid 1:1 htb quantum 1500 rate 2302kbit ceil 2302kbit
@@ -432,7 +432,7 @@ def hostile_netlink():
 
 @check
 def memory():
-    """What an instance takes of the kernel's memory follows the line."""
+    """The memory of an instance depends on the line."""
     load(True, "selftest=0")
     run("ip link add e1 type dummy", check=False)
     messages, texts = netlink.Netlink(), []
@@ -697,7 +697,7 @@ def learnt_rates():
             rates.append([shown("home", device)["control"]["auto_rate"] / 1e6 for device in ("h0", "ifb0")])
             bytes_up = json.loads(run("tc -n path -s -j qdisc show dev m1").stdout)[0]["backlog"]
             bytes_down = json.loads(run("tc -n path -s -j qdisc show dev m0").stdout)[0]["backlog"]
-            # Of the uplink's, what travels for 25 ms is no queue.
+            # Packets that travel for 25 ms are not part of the uplink's queue.
             waits.append([max(bytes_up * 8 / 4e3 - 25, 0), bytes_down * 8 / 12e3])
 
     def half(values, index):
@@ -789,7 +789,7 @@ def siblings():
     messages = netlink.Netlink()
 
     def send(frames, priority):
-        """What is refused is refused."""
+        """Sends frames; a refused one is ignored."""
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, priority)
             sender.bind(("s0", 0x0800))
@@ -844,7 +844,7 @@ def bypass():
     messages = netlink.Netlink()
 
     def passed(device="b0", count=32):
-        """What has passed since the qdisc was made, once as many packets more have come."""
+        """Sends `count` packets; returns the number that has bypassed the qdisc since it was created."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             for _ in range(count):
                 sender.sendto(bytes(500), ("10.7.8.2" if device == "b0" else "10.7.9.2", 9))
@@ -956,7 +956,7 @@ def soak():
 
 
 def scan():
-    """What nobody refers to any more, by the kernel's own search; it believes no object younger than five seconds."""
+    """Returns unreferenced objects, found by the kernel's scan, which ignores those younger than five seconds."""
     for _ in range(2):
         time.sleep(6)
         with open(KMEMLEAK, "w") as file:
@@ -967,7 +967,7 @@ def scan():
 
 @check
 def leaks():
-    """Of a kernel with kmemleak, after what ran before in this guest."""
+    """With kmemleak: no leak of the checks that ran before in this guest."""
     found = scan()
     expect("unreferenced" not in found, found)
     return "nothing that nobody refers to"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a packet costs under each qdisc: `cost.py measure FOLDER KERNEL-ROOT` in a guest whose clock counts
+"""Measures the cost of a packet under each qdisc: `cost.py measure FOLDER KERNEL-ROOT` in a guest whose clock counts
 instructions prints a line; `cost.py judge FILE...` takes the lines of several boots, prints medians and answers
 with 1 if one is beyond its bar.
 
@@ -35,7 +35,7 @@ ACKS = {
     "cake ack-filter": "cake bandwidth 1mbit ack-filter", "asymq aq": "asymq aq up 1mbit down 10mbit",
     "asymq sad": "asymq sad up 1mbit", "asymq": "asymq up 1mbit down 10mbit",
 }
-# What is compared with what, and how much more it may cost.
+# Upper bounds: a qdisc's cost relative to another's.
 BARS = [
     ("alone", "asymq aq", "cake", 0.31),
     ("leaf", "asymq aq", "cake", 0.28),
@@ -119,7 +119,7 @@ class Load:
         size = ctypes.sizeof(Message)
         begin = time.monotonic_ns()
         while at < count:
-            # What the qdisc drops is sent, too, with ENOBUFS.
+            # A packet that the qdisc drops counts as sent, with ENOBUFS.
             place = ctypes.addressof(self.messages) + at * size
             sent = LIBC.sendmmsg(sender.fileno(), ctypes.c_void_p(place), min(BATCH, count - at), 0)
             at += max(sent, 1)
@@ -135,7 +135,7 @@ def measure(folder, root):
     loads = ("alone", ALONE, alone), ("leaf", LEAF, alone), ("acks", ACKS, lambda _: load.send("p0"))
     for name, kinds, cost in loads:
         times = {kind: [] for kind in kinds}
-        # Of two, the lesser: what comes in between only adds instructions.
+        # The smaller of two: interruptions only add instructions.
         for _ in range(2):
             for kind, qdisc in kinds.items():
                 run("tc qdisc del dev p0 root", check=False)

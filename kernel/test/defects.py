@@ -232,7 +232,7 @@ def observers_change():
 
 @check
 def egress_redirect():
-    """What an egress filter redirects to an IFB is not the reverse path; what an ingress filter redirects is."""
+    """An egress redirect to an IFB is not the reverse path; an ingress redirect is."""
     load(True, "selftest=0")
     run(f"modprobe -d {ROOT} -a ifb cls_matchall act_mirred")
     run("ip link del v0; ip link del i0; ip link add v0 type veth peer name v1; ip link add i0 type ifb; ip link set i0 up;"

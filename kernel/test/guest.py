@@ -1,4 +1,4 @@
-"""What the checks share: the module, its parameters, the kernel's log, and the list of checks."""
+"""Functions for all checks: the module, its parameters, the kernel's log, the list of checks."""
 
 import json
 import os
@@ -13,7 +13,7 @@ PARAMETERS = "/sys/module/sch_asymq/parameters/"
 LATE = float(os.environ.get("ASYMQ_LATE", "4"))
 QUICK = os.environ.get("ASYMQ_QUICK")
 CHECKS, RESULTS = [], []
-# What the kernel's log has where something is wrong. The first three are what most of a kernel's own checks say.
+# Signs of an error in the kernel's log. Most kernels use only the first three.
 REPORTS = "WARNING", "BUG", "Oops", "KASAN", "lockdep", "circular", "ODEBUG", "UBSAN", "INFO: task", "rcu_sched"
 KMEMLEAK = "/sys/kernel/debug/kmemleak"
 
@@ -84,7 +84,7 @@ def plain():
 
 
 def timed(measure, attempts=3):
-    """What `measure` says, its last value being the lateness."""
+    """Returns the values of `measure`, of which the last one is the lateness."""
     for _ in range(attempts):
         *answer, late = measure()
         if late <= LATE:

@@ -50,7 +50,7 @@ def plugin():
 
 
 def words(*texts, numbers=False):
-    """What tc sends for these words, at a device whose queue holds 1000 packets."""
+    """Returns the attributes that tc sends for these words, for a device with a txqueuelen of 1000."""
     line = " ".join(texts).encode().split()
     request = Request((ctypes.c_char_p * len(line))(*line), len(line), None, 0, 1000, False, numbers)
     room = ctypes.create_string_buffer(4096)

@@ -344,7 +344,7 @@ def fetch(say, source, count, seconds):
 
 
 def receive_groups(say, ports, seconds):
-    """What comes to each port, after the first second."""
+    """Reports the rate that arrives at each port, after the first second."""
     sockets = []
     for port in ports:
         receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
