@@ -1,7 +1,7 @@
 //! The catalog with the disciplines that Python registered.
 
 use crate::discipline::{PyQdisc, leak};
-use asymq_args::ScenarioArgs;
+use asymq_args::{Given, ScenarioArgs};
 use asymq_core::catalog::{
     BoxedQdisc, Build, Catalog, Config, Entry, Kind, Parameter, Role, Standard, Typed,
     known_parameters,
@@ -87,7 +87,7 @@ pub(crate) fn register(
             "name {name:?}: taken by a discipline of asymq; use another"
         )));
     }
-    let flags = ScenarioArgs::augment_args(Command::new("scenario"));
+    let flags = Given::<ScenarioArgs>::augment_args(Command::new("scenario"));
     let known = known_parameters(&WithPython);
     let mut own = Vec::new();
     for (key, value) in parameters {

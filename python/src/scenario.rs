@@ -251,7 +251,7 @@ fn replay(json: &str, changes: &Words) -> PyResult<Scenario> {
 
 /// The flags of a scenario, those of Python's disciplines among them.
 fn flags() -> Flags<ScenarioArgs> {
-    Flags::of(&WithPython)
+    Flags::new(&WithPython)
 }
 
 fn parse(words: Vec<String>) -> PyResult<Words> {

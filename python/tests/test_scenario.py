@@ -114,7 +114,7 @@ def test_errors_of_a_file_name_its_line(command: Any, tmp_path: Any) -> None:
         asymq.Scenario(file)
     assert said.stderr == f"{error.value}\n"
     assert f"{file}:2: " in said.stderr
-    with pytest.raises(asymq.ScenarioError, match="--qdisc 3: unknown; use droptail"):
+    with pytest.raises(asymq.ScenarioError, match="--qdisc 3: unknown; --help lists all"):
         asymq.Scenario(qdisc=3)
     with pytest.raises(asymq.ScenarioError, match="cannot be read"):
         asymq.Scenario(tmp_path / "none.toml")

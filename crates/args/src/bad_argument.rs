@@ -1,11 +1,13 @@
 //! A wrong argument, reported in one line.
 
 use asymq_core::catalog::ConfigError;
+use asymq_core::units::suggestion;
 use asymq_scenario::quoted;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error;
 use std::fmt;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
+use std::str::ParseBoolError;
 
 /// An invalid argument, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,9 +62,11 @@ impl From<&clap::Error> for BadArgument {
             },
             ErrorKind::InvalidValue if value.as_deref() == Some("") => "no value given".to_owned(),
             ErrorKind::InvalidValue => {
+                let known = list(error, ContextKind::ValidValue);
+                let known = known.iter().map(String::as_str);
                 format!(
-                    "unknown; use {}",
-                    either(&list(error, ContextKind::ValidValue))
+                    "unknown{}",
+                    suggestion(value.as_deref().unwrap_or_default(), known)
                 )
             }
             ErrorKind::UnknownArgument => {
@@ -92,18 +96,8 @@ impl From<&clap::Error> for BadArgument {
     }
 }
 
-/// `droptail or aq`, `a, b or c`.
-pub(crate) fn either<T: AsRef<str>>(choices: &[T]) -> String {
-    let choices: Vec<&str> = choices.iter().map(AsRef::as_ref).collect();
-    match choices.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        Some((last, _)) => (*last).to_owned(),
-        None => String::new(),
-    }
-}
-
 /// The error of a value's parser; the standard library's say what, but not what to write instead.
-fn explain(cause: &(dyn Error + 'static)) -> String {
+pub(crate) fn explain(cause: &(dyn Error + 'static)) -> String {
     if let Some(cause) = cause.downcast_ref::<ParseIntError>() {
         return match cause.kind() {
             IntErrorKind::PosOverflow => "too large".to_owned(),
@@ -112,6 +106,9 @@ fn explain(cause: &(dyn Error + 'static)) -> String {
     }
     if cause.is::<ParseFloatError>() {
         return "not a number; write it like 2".to_owned();
+    }
+    if cause.is::<ParseBoolError>() {
+        return "unknown; use true or false".to_owned();
     }
     let text = cause.to_string();
     // clap's: `1001 is not in 0..=1000`.
@@ -123,8 +120,8 @@ fn explain(cause: &(dyn Error + 'static)) -> String {
 
 fn unknown(what: &str, suggestion: Option<String>) -> String {
     match suggestion {
-        Some(suggestion) => format!("{what}; did you mean {suggestion}?"),
-        None => format!("{what}; --help lists what there is"),
+        Some(suggestion) => format!("{what}; did you mean `{suggestion}`?"),
+        None => format!("{what}; --help lists all"),
     }
 }
 
@@ -151,17 +148,18 @@ fn first_line(error: &clap::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::ScenarioArgs;
-    use clap::{Args, Command};
 
     #[test]
     fn a_flag_with_an_optional_value_is_named_without_its_placeholder() {
-        let parser = ScenarioArgs::augment_args(Command::new("test").no_binary_name(true));
-        let error = parser.try_get_matches_from(["--sack=maybe"]).unwrap_err();
+        let error = |word: &str| ScenarioArgs::from_words([word.to_owned()]).unwrap_err();
         assert_eq!(
-            BadArgument::from(&error).to_string(),
+            error("--sack=maybe").to_string(),
             "--sack maybe: unknown; use true or false"
+        );
+        assert_eq!(
+            error("--qdisc=fqcodel").to_string(),
+            "--qdisc fqcodel: unknown; did you mean `fq_codel` or `codel`?"
         );
     }
 }

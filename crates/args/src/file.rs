@@ -93,7 +93,9 @@ pub(crate) fn text_of(path: &Path) -> Result<String, ScenarioError> {
 
 /// `up = 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit`.
 pub(crate) fn in_file(name: &str, bad: &BadArgument) -> String {
-    let message = bad.message.replace("argument", "key").replace("--", "");
+    let message = bad.message.replace("argument", "key");
+    let message = message.replace("--help", "-help").replace("--", "");
+    let message = message.replace("-help", "--help");
     match &bad.value {
         Some(value) => format!("{name} = {}: {message}", quoted(value)),
         None => format!("{name}: {message}"),
@@ -147,11 +149,11 @@ mod tests {
     use asymq_scenario::Tcp;
 
     fn parse(text: &str) -> Result<Words, ScenarioError> {
-        Flags::<ScenarioArgs>::of(&Standard).text(Path::new("s.toml"), text)
+        Flags::<ScenarioArgs>::new(&Standard).text(Path::new("s.toml"), text)
     }
 
     fn scenario(text: &str) -> asymq_scenario::Scenario {
-        let flags = Flags::<ScenarioArgs>::of(&Standard);
+        let flags = Flags::<ScenarioArgs>::new(&Standard);
         let args = flags.read(&parse(text).unwrap()).unwrap();
         args.resolve(&Defaults::paper()).unwrap()
     }
@@ -210,11 +212,11 @@ mod tests {
             ),
             (
                 "# a comment\n\nflow-up = 3",
-                "s.toml:3: flow-up: unknown key; did you mean flows-up?",
+                "s.toml:3: flow-up: unknown key; did you mean `flows-up` or `flow`?",
             ),
             (
                 "zebra = \"red\"",
-                "s.toml:1: zebra: unknown key; help lists what there is",
+                "s.toml:1: zebra: unknown key; --help lists all",
             ),
             (
                 "up = \"1mbit\"\ntcp = \"Red\"",

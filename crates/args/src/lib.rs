@@ -12,6 +12,7 @@ mod line_rate;
 mod qdisc;
 mod replay;
 mod scenario;
+mod settings;
 mod simulated;
 mod words;
 
@@ -21,5 +22,6 @@ pub use file::{KeyError, ScenarioError};
 pub use line_rate::LineRate;
 pub use qdisc::{QdiscParams, with_disciplines};
 pub use scenario::{ScenarioArgs, ScenarioFlags};
+pub use settings::{Field, Settings, flag, is_key, one_of, optional, read, within};
 pub use simulated::SimulatedArgs;
 pub use words::{Flags, Given, Words};

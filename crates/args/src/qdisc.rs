@@ -1,9 +1,10 @@
 //! The parameters of disciplines as typed, and their flags.
 
-use crate::bad_argument::either;
+use crate::settings::{Settings, optional};
 use asymq_core::catalog::{Catalog, Entry, Kind, Parameter, Params, Role, known_parameters};
+use asymq_core::units::suggestion;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Arg, ArgGroup, ArgMatches, Args, Command, FromArgMatches, Id};
+use clap::{Arg, ArgGroup, ArgMatches, Command, Id};
 
 /// The parameters of disciplines, all optional; each is ignored by disciplines that lack it. Their flags
 /// are the catalog's, which [`with_disciplines`] adds to a command.
@@ -41,97 +42,85 @@ impl QdiscParams {
     }
 }
 
-impl FromArgMatches for QdiscParams {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut params = Self::default();
-        params.update_from_arg_matches(matches)?;
-        Ok(params)
+impl Settings for QdiscParams {
+    fn args() -> Vec<Arg> {
+        Vec::new()
     }
 
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        for name in names(matches) {
-            if let Some(value) = matches.get_one::<String>(name) {
-                self.0.set(name, value);
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Args for QdiscParams {
-    fn augment_args(command: Command) -> Command {
-        command
+    fn set(&mut self, _: &str, _: &str) -> Option<Result<(), String>> {
+        None
     }
 
-    fn augment_args_for_update(command: Command) -> Command {
-        command
+    fn params(&mut self) -> Option<&mut Params> {
+        Some(&mut self.0)
     }
 }
 
 /// The command, and its subcommands, with the names and parameters of a catalog's disciplines wherever
 /// one can be chosen.
 pub fn with_disciplines(command: Command, catalog: &dyn Catalog) -> Command {
-    Listing {
-        entries: catalog.entries(),
-        parameters: known_parameters(catalog),
-    }
-    .add_to(command)
+    Listing::new(catalog).add_to(command)
 }
 
-/// The parts of flags.
-#[derive(Clone)]
-struct Listing {
+/// What flags of disciplines are made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Listing {
     entries: Vec<&'static Entry>,
     parameters: Vec<Parameter>,
 }
 
 impl Listing {
-    fn add_to(&self, command: Command) -> Command {
+    pub(crate) fn new(catalog: &dyn Catalog) -> Self {
+        Self {
+            entries: catalog.entries(),
+            parameters: known_parameters(catalog),
+        }
+    }
+
+    pub(crate) fn add_to(&self, command: Command) -> Command {
         let chooses = command.get_arguments().any(|arg| arg.get_id() == "qdisc");
         let command = command.mut_subcommands(|command| self.add_to(command));
         if !chooses {
             return command;
         }
-        let own = self.clone();
         let name = |arg: Arg| {
             let first = arg.get_possible_values();
             arg.value_parser(self.choice(Role::Qdisc, first))
         };
+        let flags = self.parameters.iter().map(|parameter| self.flag(parameter));
+        let names = self.parameters.iter().map(|parameter| parameter.name);
         command
             .mut_arg("qdisc", name)
             .mut_arg("qdisc_down", name)
-            .mut_arg("param_down", |arg| {
-                arg.value_parser(move |text: &str| own.downlink_parameter(text))
-            })
-            .args(
-                self.parameters
-                    .iter()
-                    .map(|parameter| self.flag(*parameter)),
-            )
-            .group(
-                ArgGroup::new(GROUP)
-                    .args(self.parameters.iter().map(|parameter| parameter.name))
-                    .multiple(true),
-            )
+            .args(flags)
+            .group(ArgGroup::new(GROUP).args(names).multiple(true))
     }
 
-    fn flag(&self, parameter: Parameter) -> Arg {
+    fn flag(&self, parameter: &Parameter) -> Arg {
         let arg = Arg::new(parameter.name)
             .long(parameter.name)
             .value_name(parameter.kind.value_name())
             .help_heading("Discipline")
-            .help(self.help(&parameter));
-        let arg = match parameter.kind {
-            Kind::Flag => arg.num_args(0..=1).default_missing_value("true"),
+            .help(self.help(parameter));
+        match (parameter.kind, Role::of_part(parameter.name)) {
+            (_, Some(role)) => arg.value_parser(self.choice(role, Vec::new())),
+            (Kind::Flag, _) => optional(arg, "true"),
             _ => arg,
-        };
-        match role(&parameter) {
-            Some(role) => arg.value_parser(self.choice(role, Vec::new())),
-            None => arg.value_parser(move |text: &str| {
-                let value = parameter.read(text);
-                value.map(|value| value.to_string())
-            }),
         }
+    }
+
+    /// Reads a parameter's value into its canonical text; `None` if there is no such parameter.
+    pub(crate) fn read(&self, name: &str, text: &str) -> Option<Result<String, String>> {
+        let mut known = self.parameters.iter();
+        let parameter = known.find(|parameter| parameter.name == name)?;
+        if let Some(role) = Role::of_part(name) {
+            let mut names = self.of_role(role).map(|entry| entry.name);
+            if !names.any(|name| name == text) {
+                let suggestion = suggestion(text, self.of_role(role).map(|entry| entry.name));
+                return Some(Err(format!("unknown{suggestion}")));
+            }
+        }
+        Some(parameter.read(text).map(|value| value.to_string()))
     }
 
     fn of_role(&self, role: Role) -> impl Iterator<Item = &'static Entry> {
@@ -148,19 +137,13 @@ impl Listing {
     }
 
     /// Reads `data-share=0.3`: a parameter of the downlink's discipline.
-    fn downlink_parameter(&self, text: &str) -> Result<String, String> {
+    pub(crate) fn downlink_parameter(&self, text: &str) -> Result<String, String> {
         const FORM: &str = "write it like data-share=0.3";
         let (name, value) = text.split_once('=').ok_or(FORM)?;
-        let mut known = self.parameters.iter();
-        let parameter = known.find(|parameter| parameter.name == name);
-        let parameter = parameter.ok_or(format!("unknown parameter '{name}'; {FORM}"))?;
-        if let Some(role) = role(parameter) {
-            let names: Vec<&str> = self.of_role(role).map(|entry| entry.name).collect();
-            if !names.contains(&value) {
-                return Err(format!("unknown; use {name}= with {}", either(&names)));
-            }
-        }
-        let value = parameter.read(value)?;
+        let value = self.read(name, value).unwrap_or_else(|| {
+            let names = self.parameters.iter().map(|parameter| parameter.name);
+            Err(format!("unknown parameter{}", suggestion(name, names)))
+        })?;
         Ok(format!("{name}={value}"))
     }
 
@@ -205,12 +188,6 @@ impl Listing {
     }
 }
 
-/// The role that a parameter chooses the part of.
-fn role(parameter: &Parameter) -> Option<Role> {
-    let mut roles = Role::PARTS.into_iter();
-    roles.find(|role| role.key() == parameter.name)
-}
-
 /// True if a part is another with something added, as `asymq+thin-opaque` is of `asymq`.
 fn is_variant(part: &str, of: &str) -> bool {
     part.strip_prefix(of)
@@ -220,11 +197,12 @@ fn is_variant(part: &str, of: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ScenarioArgs;
+    use crate::{Given, ScenarioArgs};
     use asymq_core::catalog::Standard;
+    use clap::Args as _;
 
     fn help_of(flag: &str) -> String {
-        let command = ScenarioArgs::augment_args(Command::new("test"));
+        let command = Given::<ScenarioArgs>::augment_args(Command::new("test"));
         let command = with_disciplines(command, &Standard);
         let mut flags = command.get_arguments();
         let flag = flags.find(|arg| arg.get_long() == Some(flag)).unwrap();
@@ -295,7 +273,7 @@ mod tests {
         assert_eq!(read("gamma=9.0"), Ok(vec!["gamma=9".to_owned()]));
         assert_eq!(
             read("ack-queue=nope").unwrap_err(),
-            "unknown; use ack-queue= with fifo, af, sad or slots"
+            "unknown; use fifo, af, sad or slots"
         );
         assert!(read("gama=9").is_err());
         assert!(read("gamma").is_err());

@@ -4,6 +4,7 @@ use crate::bad_argument::BadArgument;
 use crate::defaults::Defaults;
 use crate::file::{ScenarioError, in_file};
 use crate::scenario::check;
+use crate::settings;
 use crate::words::{Flags, Words};
 use asymq_core::catalog::{Catalog, known_parameters};
 use asymq_core::units::Duration;
@@ -12,17 +13,18 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
 
-/// Settings that may change when a result runs again.
-#[derive(Clone, Debug, Default, clap::Args)]
-struct Again {
-    #[arg(long)]
-    seed: Option<u64>,
-    #[arg(long)]
-    runs: Option<u32>,
-    #[arg(long)]
-    duration: Option<Duration>,
-    #[arg(long)]
-    warmup: Option<Duration>,
+settings! {
+    /// Settings that may change when a result runs again.
+    struct Again: "" {
+        /// Seed.
+        seed: Option<u64> = "N";
+        /// Number of runs.
+        runs: Option<u32> = "N";
+        /// Length of a run.
+        duration: Option<Duration> = "TIME";
+        /// Warm-up.
+        warmup: Option<Duration> = "TIME";
+    }
 }
 
 impl Words {
@@ -59,7 +61,7 @@ impl Words {
             None => serde_json::from_str(text),
         }
         .map_err(bad)?;
-        let known = Flags::<Again>::of(catalog);
+        let known = Flags::<Again>::new(catalog);
         if let Some(other) = self.keys().find(|key| !known.has(key)) {
             return Err(ScenarioError::Value(fixed(other, catalog)));
         }
@@ -122,7 +124,7 @@ mod tests {
             file: Some(file.path().to_owned()),
             ..ScenarioFlags::default()
         };
-        flags.given.words = Flags::<ScenarioArgs>::of(&Standard).given(words).unwrap();
+        flags.given.words = Flags::<ScenarioArgs>::new(&Standard).given(words).unwrap();
         let scenario = flags.resolve(&Standard, &Defaults::paper());
         scenario.map_err(|error| error.to_string())
     }

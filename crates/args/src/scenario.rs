@@ -5,6 +5,8 @@ use crate::defaults::Defaults;
 use crate::file::{ScenarioError, text_of};
 use crate::line_rate::LineRate;
 use crate::qdisc::QdiscParams;
+use crate::settings;
+use crate::settings::{optional, within};
 use crate::simulated::{self, SimulatedArgs};
 use crate::words::{Flags, Given, Words};
 use asymq_core::Direction;
@@ -16,92 +18,65 @@ use asymq_scenario::{
     AckPolicy, Netem, QuicFlows, RateSource, RateTrace, RttRange, Scenario, Tcp, UdpBurst,
 };
 use clap::Args;
-use clap::builder::RangedI64ValueParser;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-/// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
-#[derive(Clone, Debug, Default, PartialEq, Args)]
-#[command(next_help_heading = "Scenario")]
-pub struct ScenarioArgs {
-    /// Uplink capacity; auto or auto:1mbit..20mbit: learnt before --modem-up [default: 1mbit].
-    #[arg(long, value_name = "RATE")]
-    pub up: Option<LineRate>,
-    /// Downlink capacity; auto or auto:1mbit..20mbit: learnt behind --modem-down [default: 10mbit].
-    #[arg(long, value_name = "RATE")]
-    pub down: Option<LineRate>,
-    /// Downlink rate that the uplink's discipline assumes [default: --down if it computes with it, else none].
-    #[arg(long, value_name = "RATE", value_parser = link_rate)]
-    pub assumed_down: Option<Rate>,
-    /// Long-lived uploads, 0 to 1000 [default: 5, or 0 beside --flow or --quic].
-    #[arg(long, value_name = "N", value_parser = whole(0..=1000))]
-    pub flows_up: Option<u32>,
-    /// Long-lived downloads, 0 to 1000 [default: 10, or 0 beside --flow or --quic].
-    #[arg(long, value_name = "N", value_parser = whole(0..=1000))]
-    pub flows_down: Option<u32>,
-    /// Propagation round-trip time, one or a range [default: 20ms..300ms].
-    #[arg(long, value_name = "TIME[..TIME]")]
-    pub rtt: Option<RttRange>,
-    /// Uplink buffer, in packets or bytes [default: 50p].
-    #[arg(long, value_name = "LIMIT")]
-    pub buffer: Option<Limit>,
-    /// Downlink buffer [default: 50p].
-    #[arg(long, value_name = "LIMIT")]
-    pub buffer_down: Option<Limit>,
-    /// Discipline at the uplink [default: asymq].
-    #[arg(long, value_name = "NAME")]
-    pub qdisc: Option<String>,
-    /// Its parameters.
-    #[command(flatten)]
-    pub qdisc_params: QdiscParams,
-    /// A qdisc of the kernel's at the uplink in place of --qdisc, like "cake ack-filter"; what it does not say of rates and overhead is the scenario's (lab).
-    #[arg(long, value_name = "QDISC")]
-    pub tc: Option<String>,
-    /// Discipline at the downlink [default: droptail].
-    #[arg(long, value_name = "NAME")]
-    pub qdisc_down: Option<String>,
-    /// A parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's, but for its parts].
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub param_down: Vec<String>,
-    /// Congestion control.
-    #[arg(long, value_name = "NAME", help = tcp_help())]
-    pub tcp: Option<Tcp>,
-    /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10: stack or path of its program, flows a direction, congestion control [--tcp], packets for an ACK [the stack's]; scripts/quic/stacks builds quinn, tquic and aioquic (lab).
-    #[arg(long, value_name = "FLOWS")]
-    pub quic: Option<QuicFlows>,
-    /// TCP segment payload, 88b to 65495b (lab: 1460b); real ones spend 12 on timestamps [default: 1460b].
-    #[arg(long, value_name = "SIZE")]
-    pub mss: Option<Bytes>,
-    /// Delayed ACKs with this timeout; 0 acknowledges every packet [default: 0, simulator only].
-    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "100ms")]
-    pub delayed_ack: Option<Duration>,
-    /// Acknowledge every N packets, or after the time of --delayed-ack (simulator) [default: 1].
-    #[arg(long, value_name = "N", value_parser = whole(1..=64))]
-    pub ack_every: Option<u32>,
-    /// Receive window in packets or bytes [default: unlimited].
-    #[arg(long, value_name = "LIMIT")]
-    pub window: Option<Limit>,
-    /// Constant-rate UDP, like up:500kbit, down:3mbit:200b@60s..80s, or over some links of a chain only up:1mbit/2..3; with :udp, :syns, :acks or :40 behind the packet size, a flood of a second host at home, each packet of a new flow or of one of 40 (simulator); repeatable.
-    #[arg(long, value_name = "FLOW")]
-    pub udp: Vec<UdpBurst>,
-    /// Send a probe, a small UDP echo, this often and report its queueing delay; 0 sends none.
-    #[arg(long, value_name = "TIME")]
-    pub probe: Option<Duration>,
-    /// Length of a run [default: 60s].
-    #[arg(long, value_name = "TIME")]
-    pub duration: Option<Duration>,
-    /// Time from the start that means leave out [default: 5s].
-    #[arg(long, value_name = "TIME")]
-    pub warmup: Option<Duration>,
-    /// Seed of the first run [default: 1].
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-    /// Number of runs with consecutive seeds, 1 to 10000 [default: 5 simulated, 1 real].
-    #[arg(long, value_name = "N", value_parser = whole(1..=10_000))]
-    pub runs: Option<u32>,
-    /// Flags of the simulator alone.
-    #[command(flatten)]
-    pub simulated: SimulatedArgs,
+settings! {
+    /// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
+    #[derive(PartialEq)]
+    pub struct ScenarioArgs: "Scenario" {
+        /// Uplink capacity; auto or auto:1mbit..20mbit: learnt before --modem-up [default: 1mbit].
+        pub up: Option<LineRate> = "RATE";
+        /// Downlink capacity; auto or auto:1mbit..20mbit: learnt behind --modem-down [default: 10mbit].
+        pub down: Option<LineRate> = "RATE";
+        /// Downlink rate that the uplink's discipline assumes [default: --down if it computes with it, else none].
+        pub assumed_down: Option<Rate> = "RATE", read link_rate;
+        /// Long-lived uploads, 0 to 1000 [default: 5, or 0 beside --flow or --quic].
+        pub flows_up: Option<u32> = "N", read within(0..=1000);
+        /// Long-lived downloads, 0 to 1000 [default: 10, or 0 beside --flow or --quic].
+        pub flows_down: Option<u32> = "N", read within(0..=1000);
+        /// Propagation round-trip time, one or a range [default: 20ms..300ms].
+        pub rtt: Option<RttRange> = "TIME[..TIME]";
+        /// Uplink buffer, in packets or bytes [default: 50p].
+        pub buffer: Option<Limit> = "LIMIT";
+        /// Downlink buffer [default: 50p].
+        pub buffer_down: Option<Limit> = "LIMIT";
+        /// Discipline at the uplink [default: asymq].
+        pub qdisc: Option<String> = "NAME";
+        /// Its parameters.
+        pub qdisc_params: QdiscParams;
+        /// A qdisc of the kernel's at the uplink in place of --qdisc, like "cake ack-filter"; what it does not say of rates and overhead is the scenario's (lab).
+        pub tc: Option<String> = "QDISC";
+        /// Discipline at the downlink [default: droptail].
+        pub qdisc_down: Option<String> = "NAME";
+        /// A parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's, but for its parts].
+        pub param_down: Vec<String> = "NAME=VALUE";
+        /// Congestion control.
+        pub tcp: Option<Tcp> = "NAME", arg |arg| arg.help(tcp_help());
+        /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10: stack or path of its program, flows a direction, congestion control [--tcp], packets for an ACK [the stack's]; scripts/quic/stacks builds quinn, tquic and aioquic (lab).
+        pub quic: Option<QuicFlows> = "FLOWS";
+        /// TCP segment payload, 88b to 65495b (lab: 1460b); real ones spend 12 on timestamps [default: 1460b].
+        pub mss: Option<Bytes> = "SIZE";
+        /// Delayed ACKs with this timeout; 0 acknowledges every packet [default: 0, simulator only].
+        pub delayed_ack: Option<Duration> = "TIME", arg |arg| optional(arg, "100ms");
+        /// Acknowledge every N packets, or after the time of --delayed-ack (simulator) [default: 1].
+        pub ack_every: Option<u32> = "N", read within(1..=64);
+        /// Receive window in packets or bytes [default: unlimited].
+        pub window: Option<Limit> = "LIMIT";
+        /// Constant-rate UDP, like up:500kbit, down:3mbit:200b@60s..80s, or over some links of a chain only up:1mbit/2..3; with :udp, :syns, :acks or :40 behind the packet size, a flood of a second host at home, each packet of a new flow or of one of 40 (simulator); repeatable.
+        pub udp: Vec<UdpBurst> = "FLOW";
+        /// Send a probe, a small UDP echo, this often and report its queueing delay; 0 sends none.
+        pub probe: Option<Duration> = "TIME";
+        /// Length of a run [default: 60s].
+        pub duration: Option<Duration> = "TIME";
+        /// Time from the start that means leave out [default: 5s].
+        pub warmup: Option<Duration> = "TIME";
+        /// Seed of the first run [default: 1].
+        pub seed: Option<u64> = "N";
+        /// Number of runs with consecutive seeds, 1 to 10000 [default: 5 simulated, 1 real].
+        pub runs: Option<u32> = "N", read within(1..=10_000);
+        /// Flags of the simulator alone.
+        pub simulated: SimulatedArgs;
+    }
 }
 
 fn tcp_help() -> String {
@@ -116,10 +91,6 @@ fn tcp_help() -> String {
         Defaults::paper().tcp,
         Defaults::lab().tcp,
     )
-}
-
-fn whole(range: RangeInclusive<i64>) -> RangedI64ValueParser<u32> {
-    RangedI64ValueParser::new().range(range)
 }
 
 /// Flags of a scenario on a command line, with the file whose words they override.
@@ -145,7 +116,7 @@ impl ScenarioFlags {
         catalog: &dyn Catalog,
         defaults: &Defaults,
     ) -> Result<Scenario, ScenarioError> {
-        let (flags, typed) = (Flags::of(catalog), self.given.words);
+        let (flags, typed) = (Flags::new(catalog), self.given.words);
         let Some(path) = self.file else {
             return typed.scenario(&flags, catalog, defaults);
         };
@@ -199,7 +170,7 @@ impl ScenarioArgs {
     /// # Errors
     /// The first word that is invalid.
     pub fn from_words(words: impl IntoIterator<Item = String>) -> Result<Self, BadArgument> {
-        Flags::of(&Standard).parse(words)
+        Flags::new(&Standard).parse(words)
     }
 
     /// Fills what is absent from `defaults`, and checks the whole.
@@ -532,7 +503,7 @@ mod tests {
 
     #[test]
     fn the_lab_says_why_it_refuses_a_flag() {
-        let mut command = SimulatedArgs::augment_args(clap::Command::new("test"));
+        let mut command = Given::<SimulatedArgs>::augment_args(clap::Command::new("test"));
         let real = [
             "regenerate",
             "start-within",
@@ -556,12 +527,12 @@ mod tests {
                 "{flag}: can the lab follow it?"
             );
         }
-        command = ScenarioArgs::augment_args(clap::Command::new("test"));
+        command = Given::<ScenarioArgs>::augment_args(clap::Command::new("test"));
         for flag in unreal {
             let mut known = command.get_arguments();
             assert!(known.any(|arg| arg.get_long() == Some(flag)), "{flag}");
         }
-        let flags = Flags::of(&Standard);
+        let flags = Flags::new(&Standard);
         let words = flags.given(["--links=2".to_owned()]).unwrap();
         let scenario = words.scenario(&flags, &Standard, &Defaults::lab());
         let error = scenario.unwrap_err().to_string();

@@ -3,10 +3,13 @@
 
 use crate::bad_argument::BadArgument;
 use crate::file::{KeyError, ScenarioError, as_text, in_file, in_order, items_of};
-use crate::qdisc::{self, with_disciplines};
+use crate::qdisc::{self, Listing};
+use crate::settings::Settings;
 use asymq_core::catalog::Catalog;
+use asymq_core::units::suggestion;
+use clap::builder::PossibleValue;
 use clap::parser::ValueSource;
-use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use std::marker::PhantomData;
 use std::path::Path;
 use toml::Spanned;
@@ -147,17 +150,17 @@ impl<A> Default for Given<A> {
     }
 }
 
-impl<A: Args> Args for Given<A> {
+impl<A: Settings> Args for Given<A> {
     fn augment_args(command: Command) -> Command {
-        A::augment_args(command)
+        command.args(A::args())
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        A::augment_args_for_update(command)
+        command.args(A::args())
     }
 }
 
-impl<A: Args> FromArgMatches for Given<A> {
+impl<A: Settings> FromArgMatches for Given<A> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut given = Self::default();
         given.update_from_arg_matches(matches)?;
@@ -165,11 +168,11 @@ impl<A: Args> FromArgMatches for Given<A> {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        let command = A::augment_args(Command::new("flags"));
-        let own = command.get_arguments();
+        let own = A::args();
+        let own = own.iter();
         let own = own.filter_map(|arg| Some((arg.get_id().as_str(), arg.get_long()?)));
-        let of_disciplines = qdisc::names(matches).into_iter().map(|name| (name, name));
-        for (id, key) in own.chain(of_disciplines) {
+        let parameters = qdisc::names(matches).into_iter().map(|name| (name, name));
+        for (id, key) in own.chain(parameters) {
             if matches.value_source(id) != Some(ValueSource::CommandLine) {
                 continue;
             }
@@ -182,29 +185,36 @@ impl<A: Args> FromArgMatches for Given<A> {
     }
 }
 
-/// The parser of the flags of `A`, with those of a catalog's disciplines among them.
+/// The settings of `A` with the parameters of a catalog's disciplines, to be read from words.
 #[derive(Debug)]
 pub struct Flags<A> {
     command: Command,
+    disciplines: Listing,
     of: PhantomData<fn() -> A>,
 }
 
-impl<A: Args> Flags<A> {
-    /// The flags of `A` and of the catalog's disciplines.
-    pub fn of(catalog: &dyn Catalog) -> Self {
+impl<A: Settings> Flags<A> {
+    /// The settings of `A` and of the catalog's disciplines.
+    pub fn new(catalog: &dyn Catalog) -> Self {
         let command = Command::new("asymq")
             .no_binary_name(true)
             .disable_help_flag(true);
+        let disciplines = Listing::new(catalog);
         Self {
-            command: with_disciplines(A::augment_args(command), catalog),
+            command: disciplines.add_to(Given::<A>::augment_args(command)),
+            disciplines,
             of: PhantomData,
         }
     }
 
+    fn flag(&self, key: &str) -> Option<&Arg> {
+        let mut flags = self.command.get_arguments();
+        flags.find(|flag| flag.get_long() == Some(key))
+    }
+
     /// True if there is a flag of this name.
     pub fn has(&self, key: &str) -> bool {
-        let mut flags = self.command.get_arguments();
-        flags.any(|flag| flag.get_long() == Some(key))
+        self.flag(key).is_some()
     }
 
     /// Reads words.
@@ -212,7 +222,51 @@ impl<A: Args> Flags<A> {
     /// # Errors
     /// The first word that is invalid.
     pub fn read(&self, words: &Words) -> Result<A, BadArgument> {
-        self.parse(words.to_flags())
+        self.read_each(words).map_err(|(_, bad)| bad)
+    }
+
+    /// Reads words; an error is that of the word at its place.
+    fn read_each(&self, words: &Words) -> Result<A, (usize, BadArgument)> {
+        let mut args = A::default();
+        for (place, Word { key, text, .. }) in words.0.iter().enumerate() {
+            let bad = |value: Option<&str>, message| BadArgument {
+                argument: format!("--{key}"),
+                value: value.map(str::to_owned),
+                message,
+            };
+            let Some(flag) = self.flag(key) else {
+                let keys = self.command.get_arguments().filter_map(Arg::get_long);
+                let suggestion = suggestion(key, keys);
+                return Err((place, bad(None, format!("unknown argument{suggestion}"))));
+            };
+            let others = self.command.get_arg_conflicts_with(flag);
+            let mut others = others.into_iter().filter_map(Arg::get_long);
+            if let Some(other) = others.find(|other| words.get(other).is_some()) {
+                let message = format!("cannot be used with --{other}");
+                return Err((place, bad(None, message)));
+            }
+            let read = self.put(&mut args, flag, key, text);
+            read.map_err(|message| (place, bad(Some(text), message)))?;
+        }
+        Ok(args)
+    }
+
+    /// Reads one value into its field.
+    fn put(&self, args: &mut A, flag: &Arg, key: &str, text: &str) -> Result<(), String> {
+        if let (Some(read), Some(params)) = (self.disciplines.read(key, text), args.params()) {
+            params.set(key, read?);
+            return Ok(());
+        }
+        let names = flag.get_possible_values();
+        let mut names = names.iter().map(PossibleValue::get_name).peekable();
+        if names.peek().is_some() && !names.clone().any(|name| name == text) {
+            return Err(format!("unknown{}", suggestion(text, names)));
+        }
+        let text = match key {
+            "param-down" => &self.disciplines.downlink_parameter(text)?,
+            _ => text,
+        };
+        args.set(key, text).unwrap_or(Ok(()))
     }
 
     /// Reads flags as typed.
@@ -220,7 +274,7 @@ impl<A: Args> Flags<A> {
     /// # Errors
     /// The first flag that is invalid.
     pub fn parse(&self, typed: impl IntoIterator<Item = String>) -> Result<A, BadArgument> {
-        self.matched(typed)
+        self.read(&self.split(typed)?)
     }
 
     /// Takes flags as typed for words, all of which are valid.
@@ -228,16 +282,17 @@ impl<A: Args> Flags<A> {
     /// # Errors
     /// The first flag that is invalid.
     pub fn given(&self, typed: impl IntoIterator<Item = String>) -> Result<Words, BadArgument> {
-        self.matched::<Given<A>>(typed).map(|given| given.words)
+        let words = self.split(typed)?;
+        self.read(&words).map(|_| words)
     }
 
-    fn matched<T: FromArgMatches>(
-        &self,
-        typed: impl IntoIterator<Item = String>,
-    ) -> Result<T, BadArgument> {
+    /// Splits flags as typed into keys and values.
+    fn split(&self, typed: impl IntoIterator<Item = String>) -> Result<Words, BadArgument> {
         let matches = self.command.clone().try_get_matches_from(typed);
-        let read = matches.and_then(|matches| T::from_arg_matches(&matches));
-        read.map_err(|error| BadArgument::from(&error))
+        let given = matches.and_then(|matches| Given::<A>::from_arg_matches(&matches));
+        given
+            .map(|given| given.words)
+            .map_err(|error| BadArgument::from(&error))
     }
 
     /// The words of entries of a table, all of which are valid.
@@ -257,23 +312,24 @@ impl<A: Args> Flags<A> {
                 words.push(key, text, Some(offset));
             }
         }
-        let Err(mut bad) = self.read(&words) else {
-            return Ok(words);
-        };
-        let name = bad.argument.trim_start_matches('-').to_owned();
-        if words.all(&name).count() > 1 && self.is_single(&name) {
-            bad.value = None;
-            bad.message = "a list is not allowed here; write one value".into();
+        let several = |key: &str| words.all(key).count() > 1 && self.is_single(key);
+        if let Some(Word { key, at, .. }) = words.0.iter().find(|word| several(&word.key)) {
+            return Err(KeyError {
+                offset: at.unwrap_or(0),
+                message: format!("{key}: a list is not allowed here; write one value"),
+            });
         }
-        Err(KeyError {
-            offset: words.offset(&bad).unwrap_or(0),
-            message: in_file(&name, &bad),
-        })
+        match self.read_each(&words) {
+            Ok(_) => Ok(words),
+            Err((place, bad)) => Err(KeyError {
+                offset: words.0[place].at.unwrap_or(0),
+                message: in_file(&words.0[place].key, &bad),
+            }),
+        }
     }
 
     fn is_single(&self, key: &str) -> bool {
-        let mut flags = self.command.get_arguments();
-        let flag = flags.find(|flag| flag.get_long() == Some(key));
+        let flag = self.flag(key);
         flag.is_some_and(|flag| !matches!(flag.get_action(), ArgAction::Append))
     }
 
@@ -320,9 +376,9 @@ impl<A: Args> Flags<A> {
     /// that cannot stand beside it, too.
     pub fn merge(&self, over: &Words, under: &Words) -> Words {
         let conflict = |one: &str, other: &str| {
-            let mut flags = self.command.get_arguments();
-            let one = flags.find(|flag| flag.get_long() == Some(one));
-            let others = one.map(|one| self.command.get_arg_conflicts_with(one));
+            let others = self
+                .flag(one)
+                .map(|one| self.command.get_arg_conflicts_with(one));
             let mut others = others.into_iter().flatten();
             others.any(|arg| arg.get_long() == Some(other))
         };
@@ -344,7 +400,7 @@ mod tests {
     use asymq_core::catalog::Standard;
 
     fn flags() -> Flags<ScenarioArgs> {
-        Flags::of(&Standard)
+        Flags::new(&Standard)
     }
 
     fn words(line: &str) -> Result<ScenarioArgs, BadArgument> {
@@ -410,6 +466,6 @@ mod tests {
             said("--up=1mbitt"),
             "--up 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit"
         );
-        assert!(said("--upp=1mbit").starts_with("--upp: unknown argument; did you mean --up?"));
+        assert!(said("--upp=1mbit").starts_with("--upp: unknown argument; did you mean `--up`?"));
     }
 }

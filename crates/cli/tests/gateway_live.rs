@@ -262,11 +262,11 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
         ),
         (
             "qdisc = \"sadd\"\n",
-            "{file}:6: qdisc = sadd: unknown; use none, droptail, red, acc",
+            "{file}:6: qdisc = sadd: unknown; did you mean `sad`",
         ),
         (
             "\ndata-shar = 0.3\n",
-            "{file}:7: data-shar: unknown key; did you mean data-share?; settings unchanged",
+            "{file}:7: data-shar: unknown key; did you mean `data-share`?; settings unchanged",
         ),
         (
             "overhead = \"docsys\"\n",

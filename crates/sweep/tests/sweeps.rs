@@ -366,12 +366,12 @@ fn a_wrong_line_is_named_with_what_to_write_instead() {
         (
             "\"2mbit\"]",
             "{ name = \"a\", upp = \"2mbit\" }]",
-            "small.toml:14: upp: unknown key; did you mean up?",
+            "small.toml:14: upp: unknown key; did you mean `up`",
         ),
         (
             "set.qdisc = \"aq\"",
             "set.qdsic = \"aq\"",
-            "small.toml:23: qdsic: unknown key; did you mean qdisc?",
+            "small.toml:23: qdsic: unknown key; did you mean `qdisc`?",
         ),
         (
             "{ \"1mbit\" = 0.26 }",

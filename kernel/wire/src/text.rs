@@ -9,10 +9,10 @@ use asymq_core::Direction;
 use asymq_core::catalog::{
     COMMON, Catalog as _, Config, DEFAULT_QDISC, LIMITS, Parameter, Params, Place, RATELESS_QDISC,
     Role, Standard, default_buffer, known_parameters, link_rate, nearest_link_rate, resolve,
-    suggestion, surroundings,
+    surroundings,
 };
 use asymq_core::overhead::Overhead;
-use asymq_core::units::{Limit, Rate, RateRange};
+use asymq_core::units::{Limit, Rate, RateRange, suggestion};
 
 /// Names that are the qdisc's own; all others are the catalog's.
 mod name {

@@ -1,6 +1,9 @@
 //! Flags of the gateway.
 
-use asymq_args::{BadArgument, Flags, Given, LineRate, QdiscParams, ScenarioError, Words};
+use asymq_args::{
+    BadArgument, Flags, Given, LineRate, QdiscParams, ScenarioError, Words, one_of, settings,
+    within,
+};
 use asymq_core::Direction;
 use asymq_core::catalog::{
     Catalog, DEFAULT_QDISC, Params, Place, default_buffer, resolve, surroundings,
@@ -116,7 +119,7 @@ impl PlannedArgs {
         &self,
         catalog: &dyn Catalog,
     ) -> Result<(SettingsArgs, Words), ScenarioError> {
-        let flags = Flags::of(catalog);
+        let flags = Flags::new(catalog);
         let words = merged(&flags, &self.given.words, self.config.as_deref())?;
         let settings = flags.read(&words).map_err(ScenarioError::Value)?;
         Ok((settings, words))
@@ -178,52 +181,39 @@ pub(crate) struct RestoreArgs {
     pub(crate) state: PathBuf,
 }
 
-/// Flags that a service may set.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct HostArgs {
-    /// Interface towards home.
-    #[arg(long, value_name = "IF")]
-    pub(crate) lan: Option<String>,
-    /// Interface towards the Internet.
-    #[arg(long, value_name = "IF")]
-    pub(crate) wan: Option<String>,
-    #[command(flatten)]
-    pub(crate) link: LinkArgs,
-    /// Folder for journals of changed interfaces [default: /run/asymq/state].
-    #[arg(long, value_name = "DIR", help_heading = "Host")]
-    pub(crate) state: Option<PathBuf>,
-    /// Let the kernel bridge both interfaces while no gateway runs: stopped, killed or updated [default: false; with
-    /// install: true].
-    #[arg(long, help_heading = "Host",
-          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
-    pub(crate) fail_open: Option<bool>,
-    /// Method of sending frames: auto, af-xdp or af-packet; auto uses AF_XDP if possible [default: auto].
-    #[arg(long, value_name = "WAY", help_heading = "Host")]
-    pub(crate) send: Option<SendBy>,
-    /// Accept changes from `asymq gateway set` at this Unix socket.
-    #[arg(long, value_name = "PATH", help_heading = "Output")]
-    pub(crate) control: Option<PathBuf>,
-    /// Serve Prometheus metrics at http://ADDR:PORT/metrics.
-    #[arg(long, value_name = "ADDR:PORT", help_heading = "Output")]
-    pub(crate) metrics: Option<SocketAddr>,
-    /// Serve a read-only page for browsers at http://ADDR:PORT/.
-    #[arg(long, value_name = "ADDR:PORT", help_heading = "Output")]
-    pub(crate) page: Option<SocketAddr>,
+settings! {
+    /// Flags that a service may set.
+    pub(crate) struct HostArgs: "" {
+        /// Interface towards home.
+        pub(crate) lan: Option<String> = "IF";
+        /// Interface towards the Internet.
+        pub(crate) wan: Option<String> = "IF";
+        pub(crate) link: LinkArgs;
+        /// Folder for journals of changed interfaces [default: /run/asymq/state].
+        pub(crate) state: Option<PathBuf> = "DIR", arg |arg| arg.help_heading("Host");
+        /// Let the kernel bridge both interfaces while no gateway runs: stopped, killed or updated [default: false; with
+        /// install: true].
+        pub(crate) fail_open: Option<bool> = "true|false", arg |arg| arg.help_heading("Host");
+        /// Method of sending frames: auto, af-xdp or af-packet; auto uses AF_XDP if possible [default: auto].
+        pub(crate) send: Option<SendBy> = "WAY", arg |arg| arg.help_heading("Host");
+        /// Accept changes from `asymq gateway set` at this Unix socket.
+        pub(crate) control: Option<PathBuf> = "PATH", arg |arg| arg.help_heading("Output");
+        /// Serve Prometheus metrics at http://ADDR:PORT/metrics.
+        pub(crate) metrics: Option<SocketAddr> = "ADDR:PORT", arg |arg| arg.help_heading("Output");
+        /// Serve a read-only page for browsers at http://ADDR:PORT/.
+        pub(crate) page: Option<SocketAddr> = "ADDR:PORT", arg |arg| arg.help_heading("Output");
+    }
 }
 
-/// All settings of a settings file.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct SettingsArgs {
-    #[command(flatten)]
-    pub(crate) host: HostArgs,
-    /// Show a live table.
-    #[arg(long, conflicts_with = "json", help_heading = "Output",
-          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
-    pub(crate) watch: Option<bool>,
-    /// Print a line of JSON every second.
-    #[arg(long, help_heading = "Output",
-          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
-    pub(crate) json: Option<bool>,
+settings! {
+    /// All settings of a settings file.
+    pub(crate) struct SettingsArgs: "" {
+        pub(crate) host: HostArgs;
+        /// Show a live table.
+        pub(crate) watch: Option<bool> = "true|false", arg |arg| arg.conflicts_with("json").help_heading("Output");
+        /// Print a line of JSON every second.
+        pub(crate) json: Option<bool> = "true|false", arg |arg| arg.help_heading("Output");
+    }
 }
 
 /// Side of the slow link at which a gateway stands.
@@ -236,70 +226,49 @@ pub(crate) enum Role {
     Headend,
 }
 
-/// Settings that may change while a gateway runs.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct LinkArgs {
-    /// Uplink rate to shape to: 95 % of the measured rate; auto or auto:1mbit..20mbit learns it from passing TCP
-    /// [default: auto].
-    #[arg(long, value_name = "RATE")]
-    pub(crate) up: Option<LineRate>,
-    /// Downlink rate, for disciplines that use it or shape to it; auto learns it and shapes to it.
-    #[arg(long, value_name = "RATE")]
-    pub(crate) down: Option<LineRate>,
-    /// IPv4 host for echo requests, at most 20 a second, while no passing packet shows the line's delays [default:
-    /// none].
-    #[arg(long, value_name = "HOST")]
-    pub(crate) rate_probe: Option<Ipv4Addr>,
-    /// Side of the slow link at which this gateway stands [default: home].
-    #[arg(long, value_name = "SIDE")]
-    pub(crate) role: Option<Role>,
-    /// Discipline at the uplink [default: asymq].
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(
-        [PossibleValue::new(NONE).help("Frames pass at once")]))]
-    pub(crate) qdisc: Option<String>,
-    /// Uplink buffer in packets or bytes [default: 50p, or 100 ms of full packets if that is more, but at most 5000p
-    /// or 20 ms].
-    #[arg(long, value_name = "LIMIT")]
-    pub(crate) buffer: Option<Limit>,
-    /// Discipline at the downlink, which is then shaped too [default: none].
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(
-        [PossibleValue::new(NONE).help("Frames pass at once")]))]
-    pub(crate) qdisc_down: Option<String>,
-    /// Downlink buffer [default: as for the uplink].
-    #[arg(long, value_name = "LIMIT")]
-    pub(crate) buffer_down: Option<Limit>,
-    #[command(flatten)]
-    pub(crate) qdisc_params: QdiscParams,
-    /// Parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's, except for
-    /// parts].
-    #[arg(long, value_name = "NAME=VALUE", help_heading = "Discipline")]
-    pub(crate) param_down: Vec<String>,
-    /// Number of ACKs that a headend regenerates for each filtered one; 0 for none [default: 1].
-    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32).range(0..=64), help_heading = "Headend")]
-    pub(crate) regenerate: Option<u32>,
-    /// Spacing of regenerated ACKs: at-once, paced (over the time since the previous ACK), smoothed (over the smoothed
-    /// time between ACKs) [default: paced].
-    #[arg(long, value_name = "SPACING", help_heading = "Headend")]
-    pub(crate) regenerate_spacing: Option<Spacing>,
-    /// Payload of a full segment; a filtered ACK stood for one segment [default: 1460b].
-    #[arg(long, value_name = "SIZE", help_heading = "Headend")]
-    pub(crate) mss: Option<Bytes>,
-    /// Bytes that the link adds to a packet: a number, or tc-cake's words (docsis, ethernet, pppoe-ptm, pppoe-vcmux
-    /// ether-vlan, ...) [default: the Ethernet frame].
-    #[arg(long, value_name = "N|WORD", num_args = 1.., allow_negative_numbers = true,
-          value_parser = overhead_words, help_heading = "Link layer")]
-    pub(crate) overhead: Vec<String>,
-    /// Minimum bytes that the link charges for a packet.
-    #[arg(long, value_name = "N", help_heading = "Link layer")]
-    pub(crate) mpu: Option<u32>,
-    /// The link carries ATM cells (ADSL).
-    #[arg(long, conflicts_with = "ptm", help_heading = "Link layer",
-          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
-    pub(crate) atm: Option<bool>,
-    /// The link uses PTM's 64b/65b code (VDSL2).
-    #[arg(long, help_heading = "Link layer",
-          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
-    pub(crate) ptm: Option<bool>,
+settings! {
+    /// Settings that may change while a gateway runs.
+    pub(crate) struct LinkArgs: "" {
+        /// Uplink rate to shape to: 95 % of the measured rate; auto or auto:1mbit..20mbit learns it from passing TCP
+        /// [default: auto].
+        pub(crate) up: Option<LineRate> = "RATE";
+        /// Downlink rate, for disciplines that use it or shape to it; auto learns it and shapes to it.
+        pub(crate) down: Option<LineRate> = "RATE";
+        /// IPv4 host for echo requests, at most 20 a second, while no passing packet shows the line's delays [default:
+        /// none].
+        pub(crate) rate_probe: Option<Ipv4Addr> = "HOST";
+        /// Side of the slow link at which this gateway stands [default: home].
+        pub(crate) role: Option<Role> = "SIDE", read one_of;
+        /// Discipline at the uplink [default: asymq].
+        pub(crate) qdisc: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
+        /// Uplink buffer in packets or bytes [default: 50p, or 100 ms of full packets if that is more, but at most 5000p
+        /// or 20 ms].
+        pub(crate) buffer: Option<Limit> = "LIMIT";
+        /// Discipline at the downlink, which is then shaped too [default: none].
+        pub(crate) qdisc_down: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
+        /// Downlink buffer [default: as for the uplink].
+        pub(crate) buffer_down: Option<Limit> = "LIMIT";
+        pub(crate) qdisc_params: QdiscParams;
+        /// Parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's, except for
+        /// parts].
+        pub(crate) param_down: Vec<String> = "NAME=VALUE", arg |arg| arg.help_heading("Discipline");
+        /// Number of ACKs that a headend regenerates for each filtered one; 0 for none [default: 1].
+        pub(crate) regenerate: Option<u32> = "R", read within(0..=64), arg |arg| arg.help_heading("Headend");
+        /// Spacing of regenerated ACKs: at-once, paced (over the time since the previous ACK), smoothed (over the smoothed
+        /// time between ACKs) [default: paced].
+        pub(crate) regenerate_spacing: Option<Spacing> = "SPACING", arg |arg| arg.help_heading("Headend");
+        /// Payload of a full segment; a filtered ACK stood for one segment [default: 1460b].
+        pub(crate) mss: Option<Bytes> = "SIZE", arg |arg| arg.help_heading("Headend");
+        /// Bytes that the link adds to a packet: a number, or tc-cake's words (docsis, ethernet, pppoe-ptm, pppoe-vcmux
+        /// ether-vlan, ...) [default: the Ethernet frame].
+        pub(crate) overhead: Vec<String> = "N|WORD", read overhead_words, arg |arg| arg.num_args(1..).allow_negative_numbers(true).help_heading("Link layer");
+        /// Minimum bytes that the link charges for a packet.
+        pub(crate) mpu: Option<u32> = "N", arg |arg| arg.help_heading("Link layer");
+        /// The link carries ATM cells (ADSL).
+        pub(crate) atm: Option<bool> = "true|false", arg |arg| arg.conflicts_with("ptm").help_heading("Link layer");
+        /// The link uses PTM's 64b/65b code (VDSL2).
+        pub(crate) ptm: Option<bool> = "true|false", arg |arg| arg.help_heading("Link layer");
+    }
 }
 
 /// Default discipline of a downlink with a learnt rate.
@@ -449,6 +418,11 @@ fn link_overhead(
     words.join(" ").parse()
 }
 
+/// The choice of no discipline.
+fn nothing() -> PossibleValuesParser {
+    PossibleValuesParser::new([PossibleValue::new(NONE).help("Frames pass at once")])
+}
+
 /// Value of `--qdisc` and `--qdisc-down` for frames that are sent at once.
 pub(super) const NONE: &str = "none";
 
@@ -472,8 +446,10 @@ fn keywords(words: &str) -> String {
     words.join(" ")
 }
 
-fn overhead_words(words: &str) -> Result<String, OverheadError> {
-    keywords(words).parse::<Overhead>().map(|_| words.into())
+fn overhead_words(words: &str) -> Result<String, String> {
+    let read = keywords(words).parse::<Overhead>();
+    read.map(|_| words.into())
+        .map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -489,7 +465,7 @@ mod tests {
     fn untold(more: &str) -> LinkConfig {
         let line = format!("--lan a --wan b --up 1mbit {more}");
         let line = line.split_whitespace().map(str::to_owned);
-        let settings = Flags::<SettingsArgs>::of(&Standard).parse(line).unwrap();
+        let settings = Flags::<SettingsArgs>::new(&Standard).parse(line).unwrap();
         settings.host.config(&Standard).unwrap().link
     }
 
@@ -510,7 +486,7 @@ mod tests {
         let link = |rates: &str| {
             let line = format!("--lan a --wan b {rates}");
             let line = line.split_whitespace().map(str::to_owned);
-            let settings = Flags::<SettingsArgs>::of(&Standard).parse(line)?;
+            let settings = Flags::<SettingsArgs>::new(&Standard).parse(line)?;
             settings.host.config(&Standard).map(|config| config.link)
         };
         let range = |text: &str| RateRange::of_auto(text).unwrap().unwrap();
@@ -605,7 +581,7 @@ mod tests {
 
     #[test]
     fn a_flag_takes_the_place_of_what_cannot_stand_beside_it_in_the_file() {
-        let flags = Flags::<SettingsArgs>::of(&Standard);
+        let flags = Flags::<SettingsArgs>::new(&Standard);
         let words = |line: &str| {
             flags
                 .given(line.split_whitespace().map(str::to_owned))

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         None => {}
     }
     let typed = &args.settings.words;
-    let flags = Flags::<SettingsArgs>::of(catalog);
+    let flags = Flags::<SettingsArgs>::new(catalog);
     let words = merged(&flags, typed, args.config.as_deref())?;
     let settings = flags.read(&words).map_err(ScenarioError::Value)?;
     let system = GatewayError::during;

@@ -95,7 +95,7 @@ pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::
     let unit = target.text(UNIT);
     let copied = unit.contains(COPIED) && target.has(BINARY);
     // An invalid file names no folder.
-    let words = Flags::<SettingsArgs>::of(catalog).file(&target.path(SETTINGS));
+    let words = Flags::<SettingsArgs>::new(catalog).file(&target.path(SETTINGS));
     let state = words
         .ok()
         .and_then(|words| Some(PathBuf::from(words.get("state")?)));

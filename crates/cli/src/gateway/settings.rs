@@ -37,7 +37,7 @@ impl Settings {
 
     /// Parses a request to the control socket. Settings that it does not name stay, unless it begins with [`REPLACE`].
     pub(super) fn request(&self, text: &str, catalog: &dyn Catalog) -> Result<LinkConfig, String> {
-        let link = Flags::<LinkArgs>::of(catalog);
+        let link = Flags::<LinkArgs>::new(catalog);
         let whole = text.strip_prefix(REPLACE);
         let asked = link.text(Path::new("request"), whole.unwrap_or(text));
         let asked = asked.map_err(|error| error.to_string())?;
@@ -48,7 +48,7 @@ impl Settings {
 
     /// Returns the changeable settings in force as the text of a file.
     pub(super) fn in_force(&self, catalog: &dyn Catalog) -> String {
-        let link = Flags::<LinkArgs>::of(catalog);
+        let link = Flags::<LinkArgs>::new(catalog);
         let in_force = self.lock().in_force.clone();
         in_force.filtered(|key| link.has(key)).to_toml()
     }
@@ -59,11 +59,11 @@ impl Settings {
         file: &Path,
         catalog: &dyn Catalog,
     ) -> Result<(LinkConfig, String), String> {
-        let new = merged(&Flags::of(catalog), &self.typed, Some(file));
+        let new = merged(&Flags::new(catalog), &self.typed, Some(file));
         let new = new.map_err(|error| error.to_string())?;
         let old = self.lock().in_force.clone();
         let config = self.ask(new.clone(), catalog)?;
-        let link = Flags::<LinkArgs>::of(catalog);
+        let link = Flags::<LinkArgs>::new(catalog);
         let differs = |key: &&str| !link.has(key) && new.get(key) != old.get(key);
         let later: BTreeSet<&str> = new.keys().chain(old.keys()).filter(differs).collect();
         let words = match later.is_empty() {
@@ -78,7 +78,7 @@ impl Settings {
 
     /// Records that the gateway runs the requested settings; others need a restart.
     pub(super) fn accepted(&self, catalog: &dyn Catalog) {
-        let link = Flags::<LinkArgs>::of(catalog);
+        let link = Flags::<LinkArgs>::new(catalog);
         let mut state = self.lock();
         if let Some(asked) = state.asked.take() {
             let asked = asked.filtered(|key| link.has(key));
@@ -88,7 +88,7 @@ impl Settings {
     }
 
     fn ask(&self, words: Words, catalog: &dyn Catalog) -> Result<LinkConfig, String> {
-        let settings = Flags::<SettingsArgs>::of(catalog).read(&words);
+        let settings = Flags::<SettingsArgs>::new(catalog).read(&words);
         let config = settings.and_then(|settings| settings.host.link.config(catalog));
         let config = config.map_err(|error| error.to_string())?;
         self.lock().asked = Some(words);

@@ -38,7 +38,7 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
             args.settle
         );
     }
-    let flags = Flags::<LinkArgs>::of(catalog);
+    let flags = Flags::<LinkArgs>::new(catalog);
     let status = fresh_status(&args.control)?;
     let kept = flags.text(Path::new("settings"), &status.settings)?;
     let mut typed = args.link.words.clone();

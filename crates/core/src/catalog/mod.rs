@@ -22,8 +22,6 @@ mod resolve;
 mod role;
 mod services;
 mod standard;
-#[cfg(feature = "text")]
-mod suggest;
 mod value;
 mod values;
 
@@ -42,8 +40,6 @@ pub use registry::{BoxedQdisc, BoxedQueue, Build, Catalog, compose};
 pub use resolve::{ConfigError, Place, known_parameters, needs_reverse, resolve};
 pub use role::Role;
 pub use standard::Standard;
-#[cfg(feature = "text")]
-pub use suggest::suggestion;
 pub use value::{Either, FromValue, Kind, Value};
 pub use values::Values;
 

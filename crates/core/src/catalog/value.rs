@@ -1,6 +1,6 @@
 //! Values of parameters: a closed set of kinds, read and printed here and nowhere else.
 
-use crate::units::{Bytes, Duration, Limit, Rate, Share};
+use crate::units::{Bytes, Duration, Limit, Rate, Share, either};
 use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -195,7 +195,12 @@ impl Either {
         }
         let words = either(self.words);
         let Some(rest) = text.strip_prefix(self.label) else {
-            return Err(format!("unknown; use {words}, or {}NUMBER", self.label));
+            let number = match self.kind {
+                Kind::Count(min, max) => format!("{}N ({min} to {max})", self.label),
+                Kind::Number(min, max) => format!("{}N ({min} to {max})", self.label),
+                _ => self.label.into(),
+            };
+            return Err(format!("unknown; use {words}, or {number}"));
         };
         match self.kind.read(rest) {
             Ok(value) if self.label.is_empty() => Ok(value),
@@ -210,15 +215,6 @@ impl Either {
 
 fn parse<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
-}
-
-/// `fifo or af`, `a, b or c`.
-pub(super) fn either(words: &[&str]) -> String {
-    match words.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        Some((last, _)) => (*last).into(),
-        None => String::new(),
-    }
 }
 
 /// A type that values of parameters convert to.

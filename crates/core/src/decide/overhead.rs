@@ -1,6 +1,7 @@
 //! Bytes that a link charges for a packet: the arithmetic and the keywords of `tc-cake(8)`.
 
 use crate::decide::frame::Parsed;
+use crate::units::nearest;
 use Framing::{Atm, Plain, Ptm};
 use alloc::string::{String, ToString};
 use core::{fmt, str::FromStr};
@@ -189,12 +190,15 @@ pub enum OverheadError {
 impl fmt::Display for OverheadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownKeyword(word) => write!(
-                f,
-                "unknown keyword '{word}'; use overhead N, mpu N, atm, ptm, noatm, raw, conservative, \
-                 ethernet, ether-vlan, docsis, pppoe-ptm, bridged-ptm, pppoe-vcmux, pppoe-llcsnap, \
-                 pppoa-vcmux, pppoa-llc, bridged-vcmux, bridged-llcsnap, ipoa-vcmux or ipoa-llcsnap"
-            ),
+            Self::UnknownKeyword(word) => {
+                write!(f, "unknown keyword '{word}'; ")?;
+                match nearest(word, KEYWORDS.iter().map(|(keyword, ..)| *keyword)) {
+                    Some(nearest) => write!(f, "did you mean {nearest}?"),
+                    None => {
+                        f.write_str("use overhead N, mpu N, or tc-cake's, like docsis or pppoe-ptm")
+                    }
+                }
+            }
             Self::NoNumber(name) => write!(f, "no number after {name}; write it like {name} 44"),
             Self::OutOfRange { name, range } => {
                 write!(f, "{name} out of range; use {} to {}", range.0, range.1)
@@ -392,7 +396,11 @@ mod tests {
     #[test]
     fn a_wrong_overhead_says_what_to_write_instead() {
         let error = |text: &str| text.parse::<Overhead>().unwrap_err().to_string();
-        assert!(error("adsl").starts_with("unknown keyword 'adsl'; use overhead N, mpu N, atm,"));
+        assert_eq!(
+            error("docsys"),
+            "unknown keyword 'docsys'; did you mean `docsis`?"
+        );
+        assert!(error("adsl").starts_with("unknown keyword 'adsl'; use overhead N, mpu N"));
         assert_eq!(
             error("overhead"),
             "no number after overhead; write it like overhead 44"

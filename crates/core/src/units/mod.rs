@@ -8,6 +8,7 @@ mod limit;
 mod rate;
 mod rate_range;
 mod share;
+mod suggest;
 mod time;
 
 pub use error::UnitError;
@@ -15,6 +16,7 @@ pub use limit::{Bytes, Limit};
 pub use rate::Rate;
 pub use rate_range::{BadRateRange, RateRange};
 pub use share::{Share, ShareError};
+pub use suggest::{either, nearest, suggestion};
 pub use time::{Duration, Instant};
 
 #[cfg(feature = "serde")]

@@ -187,7 +187,7 @@ mod tests {
         let text = in_words(&[&sections[0]]);
         let command = text.lines().nth(1).unwrap().to_owned();
         let flags = command.split(' ').skip_while(|word| *word != "--up");
-        Flags::<LinkArgs>::of(&Standard)
+        Flags::<LinkArgs>::new(&Standard)
             .parse(flags.map(str::to_owned))
             .unwrap_or_else(|error| panic!("{command}: {error}"));
         (command, text)

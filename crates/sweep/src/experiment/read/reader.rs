@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         Self {
             path,
             text,
-            flags: Flags::of(&Standard),
+            flags: Flags::new(&Standard),
             defaults,
             found,
         }

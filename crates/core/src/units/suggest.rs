@@ -1,25 +1,43 @@
-//! Suggestions for names that are unknown.
+//! Names in errors.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The end of an error about an unknown name: at most three known ones like it, or where all are listed.
+/// `fifo or af`, `a, b or c`.
+pub fn either<T: AsRef<str>>(words: &[T]) -> String {
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    match words.split_last() {
+        Some((last, [])) => (*last).into(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// Names that an error lists even if none is like the unknown one.
+const FEW: usize = 8;
+
+/// The end of an error about an unknown name: at most three known names like it, or all if they are few.
 pub fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    match nearest(name, known.iter().copied()) {
+        Some(nearest) => format!("; did you mean {nearest}?"),
+        None if (1..=FEW).contains(&known.len()) => format!("; use {}", either(&known)),
+        None => "; --help lists all".into(),
+    }
+}
+
+/// At most three known names like an unknown one, if there are any.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let max = name.chars().count().div_ceil(3);
-    let near = known
-        .into_iter()
-        .map(|known| (distance(name, known), known));
+    let known = known.into_iter();
+    let near = known.map(|known| (distance(name, known), known));
     let mut near: Vec<_> = near.filter(|(distance, _)| *distance <= max).collect();
     near.sort_unstable();
     near.dedup();
+    near.truncate(3);
     let near: Vec<_> = near.iter().map(|(_, known)| format!("`{known}`")).collect();
-    match &near[..] {
-        [] => "; --help lists all".into(),
-        [one] => format!("; did you mean {one}?"),
-        [one, two] => format!("; did you mean {one} or {two}?"),
-        [one, two, three, ..] => format!("; did you mean {one}, {two} or {three}?"),
-    }
+    (!near.is_empty()).then(|| either(&near))
 }
 
 /// Number of characters to insert, remove or replace (Levenshtein); ignores case, and takes `_` for `-`.
@@ -51,7 +69,9 @@ mod tests {
 
     #[test]
     fn the_nearest_names_are_suggested() {
-        let known = ["fq_codel", "codel", "fq", "red", "acq", "aq", "asymq"];
+        let known = [
+            "fq_codel", "codel", "fq", "red", "acq", "aq", "asymq", "sad", "wrr",
+        ];
         for (name, expected) in [
             ("fqcodel", "; did you mean `fq_codel` or `codel`?"),
             ("FQ-CoDel", "; did you mean `fq_codel` or `codel`?"),
@@ -62,6 +82,8 @@ mod tests {
         ] {
             assert_eq!(suggestion(name, known), expected, "{name}");
         }
+        assert_eq!(suggestion("x", ["red", "sad"]), "; use red or sad");
+        assert_eq!(suggestion("x", ["red", "sad"]), "; use red or sad");
         assert_eq!(
             ["kitten", "sitting", "", "a"].map(|word| distance("kitten", word)),
             [0, 3, 6, 6]
