@@ -212,7 +212,7 @@ mod tests {
             ),
             (
                 "# a comment\n\nflow-up = 3",
-                "s.toml:3: flow-up: unknown key; did you mean `flows-up` or `flow`?",
+                "s.toml:3: flow-up: unknown key; did you mean `flows-up`?",
             ),
             (
                 "zebra = \"red\"",

@@ -251,7 +251,7 @@ mod tests {
             error("--up=1mbitt"),
             "--up 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit"
         );
-        assert!(error("--qdisc=nope").contains("unknown; use"));
+        assert!(error("--qdisc=asimq").contains("did you mean `asymq`?"));
         assert!(error("--warmup=70s").contains("--warmup 70s"));
         assert!(error("link.toml").contains("link.toml"));
     }

@@ -371,7 +371,7 @@ fn a_wrong_line_is_named_with_what_to_write_instead() {
         (
             "set.qdisc = \"aq\"",
             "set.qdsic = \"aq\"",
-            "small.toml:23: qdsic: unknown key; did you mean `qdisc`?",
+            "small.toml:23: qdsic: unknown key; did you mean `qdisc` or `quic`?",
         ),
         (
             "{ \"1mbit\" = 0.26 }",

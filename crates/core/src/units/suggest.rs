@@ -27,17 +27,22 @@ pub fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> S
     }
 }
 
-/// At most three known names like an unknown one, if there are any.
+/// At most three known names like an unknown one, if there are any; those with the same start come first.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let max = name.chars().count().div_ceil(3);
+    let other_end = |known: &str| {
+        let same = name.bytes().zip(known.bytes()).take_while(|(a, b)| a == b);
+        name.len() - same.count()
+    };
     let known = known.into_iter();
-    let near = known.map(|known| (distance(name, known), known));
-    let mut near: Vec<_> = near.filter(|(distance, _)| *distance <= max).collect();
+    let near = known.map(|known| (distance(name, known), other_end(known), known));
+    let mut near: Vec<_> = near.filter(|(distance, ..)| *distance <= max).collect();
     near.sort_unstable();
     near.dedup();
-    near.truncate(3);
-    let near: Vec<_> = near.iter().map(|(_, known)| format!("`{known}`")).collect();
-    (!near.is_empty()).then(|| either(&near))
+    let (least, ..) = *near.first()?;
+    let near = near.iter().filter(|(distance, ..)| *distance <= least + 1);
+    let near = near.take(3).map(|(.., known)| format!("`{known}`"));
+    Some(either(&near.collect::<Vec<_>>()))
 }
 
 /// Number of characters to insert, remove or replace (Levenshtein); ignores case, and takes `_` for `-`.
@@ -74,7 +79,7 @@ mod tests {
         ];
         for (name, expected) in [
             ("fqcodel", "; did you mean `fq_codel` or `codel`?"),
-            ("FQ-CoDel", "; did you mean `fq_codel` or `codel`?"),
+            ("FQ-CoDel", "; did you mean `fq_codel`?"),
             ("asymk", "; did you mean `asymq`?"),
             ("nothing-like-it", "; --help lists all"),
             ("q", "; did you mean `aq` or `fq`?"),
