@@ -18,7 +18,6 @@ from ._asymq import (
     Scenario,
     ScenarioError,
     Sink,
-    Table,
     __version__,
     disciplines,
 )
@@ -29,6 +28,7 @@ from .discipline import Discipline
 from .experiments import Findings, reproduce, sweep
 from .result import Comparison, Result, compare, simulate
 from ._sliders import sliders
+from .table import Table
 
 __all__ = [
     "AckSample",

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from . import _asymq
-from ._asymq import Table
 from .result import _cores, _own_cores
+from .table import Table
 
 if TYPE_CHECKING:
     import pandas
@@ -43,27 +43,27 @@ class Findings:
     @cached_property
     def measures(self) -> Table:
         """A row per measure of a series at a point, with its 95 % interval and the published value."""
-        return self._findings.table("measures")
+        return Table(self._findings.table("measures"))
 
     @cached_property
     def claims(self) -> Table:
         """A row per condition of a claim."""
-        return self._findings.table("claims")
+        return Table(self._findings.table("claims"))
 
     @cached_property
     def runs(self) -> Table:
         """A row per run: where it belongs, settings, metrics."""
-        return self._findings.table("runs")
+        return Table(self._findings.table("runs"))
 
     @cached_property
     def flows(self) -> Table:
         """A row per flow of a run."""
-        return self._findings.table("flows")
+        return Table(self._findings.table("flows"))
 
     @cached_property
     def time_series(self) -> Table:
         """A row per interval of each run of an experiment with a chart over time."""
-        return self._findings.table("time_series")
+        return Table(self._findings.table("time_series"))
 
     def to_pandas(self) -> pandas.DataFrame:
         """`measures` as a DataFrame."""

@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from . import _asymq
-from ._asymq import Scenario, Table
+from ._asymq import Scenario
+from .table import Table
 
 if TYPE_CHECKING:
     import pandas
@@ -141,19 +142,19 @@ class Result:
     @cached_property
     def table(self) -> Table:
         """A row per run: seed, settings, measures; the columns of docs/research/data.md."""
-        return self._report.runs()
+        return Table(self._report.runs())
 
     @cached_property
     def flows(self) -> Table:
         """A row per TCP flow of each run that lasts for the run or is listed."""
-        return self._report.flows()
+        return Table(self._report.flows())
 
     @cached_property
     def series(self) -> Table:
         """A row per 0.2 s of each run, warm-up included. Runs them again if they were not recorded."""
         if self._report.has_series:
-            return self._report.time_series()
-        return _asymq.simulate(self.scenario, True, None).time_series()
+            return Table(self._report.time_series())
+        return Table(_asymq.simulate(self.scenario, True, None).time_series())
 
     def to_pandas(self) -> pandas.DataFrame:
         """`table` as a DataFrame."""

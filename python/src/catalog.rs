@@ -66,7 +66,7 @@ pub(crate) fn simulator(scenario: &asymq_scenario::Scenario) -> Simulator<'stati
     }
 }
 
-/// Makes a class known under a name; a class that had it gives way, as a notebook's cell is run again.
+/// Registers a class under a name. Replaces a former class of that name, as when a notebook's cell runs again.
 #[pyfunction]
 pub(crate) fn register(
     name: &str,

@@ -1,5 +1,5 @@
-//! A congestion control that is a Python object: events are its methods, and its window is read after
-//! each event. What breaks the contract ends the run with an error that says so.
+//! A congestion control that is a Python object: events call its methods, and its window is read after
+//! each event. A breach of the contract ends the run with an error.
 
 use crate::discipline::{broken, raise};
 use asymq_args::Defaults;
@@ -40,7 +40,7 @@ pub(crate) struct AckSample {
     prior: u64,
     /// Delivered since then.
     delivered: u64,
-    /// The rate of that; 0 where there is none to rely on.
+    /// Delivery rate; 0 if it is not reliable.
     rate: f64,
     /// Lost since then.
     lost: u64,
@@ -69,47 +69,28 @@ pub(crate) struct LostSegment {
     app_limited: bool,
 }
 
-/// Events that a class hears of only if it has a method of its own for them.
-#[derive(Clone, Copy, Default)]
-struct Heard {
-    idle: bool,
-    duplicate_ack: bool,
-    partial_ack: bool,
-    recovered: bool,
-    sample: bool,
-    lost: bool,
-    echo: bool,
-}
-
 /// A class that keeps the contract.
 pub(crate) struct Class {
     class: Py<PyAny>,
-    heard: Heard,
+    /// The optional methods that it has.
+    events: Arc<[String]>,
     paces: bool,
 }
 
 impl Class {
-    fn new(class: Py<PyAny>, events: &[String], paces: bool) -> Self {
-        let hears = |event: &str| events.iter().any(|heard| heard == event);
+    fn new(class: Py<PyAny>, events: Vec<String>, paces: bool) -> Self {
         Self {
             class,
-            heard: Heard {
-                idle: hears("on_idle"),
-                duplicate_ack: hears("on_duplicate_ack"),
-                partial_ack: hears("on_partial_ack"),
-                recovered: hears("on_recovered"),
-                sample: hears("on_sample"),
-                lost: hears("on_lost"),
-                echo: hears("on_echo"),
-            },
+            events: events.into(),
             paces,
         }
     }
 
-    const fn about(&self) -> About {
+    fn about(&self) -> About {
+        let deliveries = |event: &String| matches!(event.as_str(), "on_sample" | "on_lost");
         About {
             paces: self.paces,
-            measures_deliveries: self.heard.sample || self.heard.lost,
+            measures_deliveries: self.events.iter().any(deliveries),
         }
     }
 
@@ -123,7 +104,7 @@ impl Class {
             let object = self.class.bind(py).call1((shown,))?;
             let mut made = PyCongestion {
                 object: object.unbind(),
-                heard: self.heard,
+                events: Arc::clone(&self.events),
                 paces: self.paces,
                 largest: connection.largest_window(),
                 window: 1.0,
@@ -168,7 +149,7 @@ pub(crate) fn defaults() -> Defaults {
     Defaults::sim().with(names())
 }
 
-/// Registers a class under a name; a class that had it gives way, as a notebook's cell is run again.
+/// Registers a class under a name. Replaces a former class of that name, as when a notebook's cell runs again.
 #[pyfunction]
 pub(crate) fn register_congestion(
     name: &str,
@@ -176,7 +157,7 @@ pub(crate) fn register_congestion(
     paces: bool,
     class: Py<PyAny>,
 ) -> PyResult<()> {
-    let class = Class::new(class, &events, paces);
+    let class = Class::new(class, events, paces);
     let mut registered = registered();
     registered
         .catalog
@@ -191,7 +172,7 @@ pub(crate) fn register_congestion(
 /// The input of the laws: a maker of one, and its description.
 pub(crate) fn tried(
     class: Py<PyAny>,
-    events: &[String],
+    events: Vec<String>,
     paces: bool,
 ) -> (impl Fn() -> Box<dyn CongestionControl> + Send + Sync, About) {
     let class = Arc::new(Class::new(class, events, paces));
@@ -206,7 +187,7 @@ pub(crate) fn tried(
 /// A Python object as a congestion control.
 struct PyCongestion {
     object: Py<PyAny>,
-    heard: Heard,
+    events: Arc<[String]>,
     paces: bool,
     /// No window is larger, in segments.
     largest: f64,
@@ -225,6 +206,17 @@ impl PyCongestion {
             self.read(py, event)
         });
         told.unwrap_or_else(|error| raise(error));
+    }
+
+    /// Calls an optional method, if the class has it.
+    fn tell_optional(&mut self, event: &'static str, arguments: impl for<'py> PyCallArgs<'py>) {
+        if self.has(event) {
+            self.tell(event, arguments);
+        }
+    }
+
+    fn has(&self, event: &str) -> bool {
+        self.events.iter().any(|known| known == event)
     }
 
     fn read(&mut self, py: Python<'_>, event: &str) -> PyResult<()> {
@@ -305,37 +297,27 @@ impl CongestionControl for PyCongestion {
     }
 
     fn on_duplicate_ack(&mut self) {
-        if self.heard.duplicate_ack {
-            self.tell("on_duplicate_ack", ());
-        }
+        self.tell_optional("on_duplicate_ack", ());
     }
 
     fn on_partial_ack(&mut self, acked: u64) {
-        if self.heard.partial_ack {
-            self.tell("on_partial_ack", (acked,));
-        }
+        self.tell_optional("on_partial_ack", (acked,));
     }
 
     fn on_recovered(&mut self) {
-        if self.heard.recovered {
-            self.tell("on_recovered", ());
-        }
+        self.tell_optional("on_recovered", ());
     }
 
     fn on_idle(&mut self, restart_window: f64) {
-        if self.heard.idle {
-            self.tell("on_idle", (restart_window,));
-        }
+        self.tell_optional("on_idle", (restart_window,));
     }
 
     fn on_echo(&mut self, acked: u64, marked: u64, una: u64, end: u64) {
-        if self.heard.echo {
-            self.tell("on_echo", (acked, marked, una, end));
-        }
+        self.tell_optional("on_echo", (acked, marked, una, end));
     }
 
     fn on_sample(&mut self, sample: &Sample) {
-        if self.heard.sample {
+        if self.has("on_sample") {
             let sample = AckSample {
                 now: sample.now,
                 ack: sample.ack,
@@ -357,7 +339,7 @@ impl CongestionControl for PyCongestion {
     }
 
     fn on_lost(&mut self, now: u64, lost: &Lost) {
-        if self.heard.lost {
+        if self.has("on_lost") {
             let lost = LostSegment {
                 number: lost.number,
                 in_flight: lost.in_flight,

@@ -1,11 +1,11 @@
-//! A discipline that is a Python object. Packets stay here: Python is shown their facts, and says which
-//! of them leave. What breaks the contract ends the run with an error that says so.
+//! A discipline that is a Python object. Packets stay here: Python gets their facts, and chooses which
+//! leave. A breach of the contract ends the run with an error.
 
 use asymq_core::catalog::{Config, Entry, Value};
 use asymq_core::hold::BuildError;
 use asymq_core::packet::{Header, Packet as CorePacket};
 use asymq_core::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reading, Reason};
-use asymq_core::units::{Duration, Instant, Limit, Rate};
+use asymq_core::units::{Instant, Limit};
 use asymq_core::{Ecn, Protocol};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -109,8 +109,8 @@ pub(crate) struct Sink {
 
 #[pymethods]
 impl Sink {
-    /// Drops a packet: for want of room ("over-limit"), as a signal of congestion ("aqm"), or an ACK that
-    /// a later one makes redundant ("ack-filtered").
+    /// Drops a packet: because the buffer is full ("over-limit"), as a congestion signal ("aqm"), or as an ACK
+    /// that a later one makes redundant ("ack-filtered").
     #[pyo3(signature = (packet, reason="over-limit"))]
     fn drop(&self, packet: &Packet, reason: &str) -> PyResult<()> {
         let known = Reason::ALL.iter().find(|known| known.name() == reason);
@@ -136,7 +136,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Sets the congestion mark (CE) if the packet is ECN-capable; whether it is marked now.
+    /// Sets the congestion mark (CE) if the packet is ECN-capable. Returns true if it is marked.
     fn mark(&self, packet: &Packet) -> bool {
         if packet.is_ecn_capable {
             self.put(Act::Mark(packet.number));
@@ -382,7 +382,7 @@ impl<P: CorePacket + Send + 'static> Qdisc<P> for PyQdisc<P> {
     }
 }
 
-/// The name, kept for good: there are as many as disciplines have variables.
+/// The name, stored once for the life of the process.
 fn interned(name: &str) -> &'static str {
     static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,6 @@
 //! Errors as Python raises them, in the words of the command line.
 
+use asymq_cli::in_one_line;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -20,20 +21,4 @@ pub(crate) fn bad_input(error: &(dyn Error + 'static)) -> PyErr {
 /// A failure at run time.
 pub(crate) fn failure(error: &(dyn Error + 'static)) -> PyErr {
     PyRuntimeError::new_err(in_one_line(error))
-}
-
-/// The error and its causes, each said once: some errors speak for their cause.
-fn in_one_line(error: &(dyn Error + 'static)) -> String {
-    let mut line = String::new();
-    let mut next = Some(error);
-    while let Some(cause) = next {
-        let said = cause.to_string();
-        if line.is_empty() {
-            line = said;
-        } else if !line.contains(&said) {
-            line = format!("{line}: {said}");
-        }
-        next = cause.source();
-    }
-    line
 }

@@ -40,7 +40,7 @@ pub(crate) fn check_laws(py: Python<'_>, name: &str, cases: u32) -> PyResult<()>
                 max_shrink_iters: 1000,
                 ..Cases::default()
             };
-            // The same steps each time, so that what is mended is seen to be.
+            // Equal steps in each call show whether a change fixed the fault.
             let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
             let mut runner = TestRunner::new_with_rng(settings, random);
             let hook = std::panic::take_hook();
@@ -78,12 +78,12 @@ pub(crate) fn check_congestion(
     class: Py<PyAny>,
     cases: u32,
 ) -> PyResult<()> {
-    let (make, about) = tried(class, &events, paces);
+    let (make, about) = tried(class, events, paces);
     let broken = interruptible(py, Some(1), |stop| {
         let cause = Cell::new(None);
         let checked = laws::check(cases, |steps| {
             stop.check();
-            // What a method raises breaks the contract.
+            // An exception of a method breaks the contract.
             let obeyed = catch_unwind(AssertUnwindSafe(|| laws::obey(&make, about, steps)));
             obeyed
                 .unwrap_or_else(|payload| Err(said_by(payload, &cause)))

@@ -24,7 +24,7 @@ fn _asymq(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScenarioError", py.get_type::<errors::ScenarioError>())?;
     module.add_class::<scenario::Scenario>()?;
     module.add_class::<report::Report>()?;
-    module.add_class::<table::Table>()?;
+    module.add_class::<table::Columns>()?;
     module.add_class::<discipline::Packet>()?;
     module.add_class::<discipline::Place>()?;
     module.add_class::<discipline::Sink>()?;

@@ -2,7 +2,7 @@
 
 use crate::errors::bad_input;
 use crate::scenario::Scenario;
-use crate::table::Table;
+use crate::table::Columns;
 use asymq_sweep::data;
 use asymq_sweep::statistics::Estimate;
 use pyo3::prelude::*;
@@ -71,18 +71,18 @@ impl Report {
     }
 
     /// A row per run: seed, settings, measures.
-    fn runs(&self) -> PyResult<Table> {
-        Table::of(&data::runs_of(&self.report))
+    fn runs(&self) -> Columns {
+        Columns::of(&data::runs_of(&self.report))
     }
 
     /// A row per flow of each run.
-    fn flows(&self) -> PyResult<Table> {
-        Table::of(&data::flows_of(&self.report))
+    fn flows(&self) -> Columns {
+        Columns::of(&data::flows_of(&self.report))
     }
 
     /// A row per interval of each run.
-    fn time_series(&self) -> PyResult<Table> {
-        Table::of(&data::time_series_of(&self.report))
+    fn time_series(&self) -> Columns {
+        Columns::of(&data::time_series_of(&self.report))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {

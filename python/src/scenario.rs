@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 #[pyclass(frozen, module = "asymq")]
 #[derive(Clone)]
 pub(crate) struct Scenario {
-    /// As given; none if it came from a result.
+    /// The words given; `None` for a scenario of a result.
     words: Option<Words>,
     pub(crate) resolved: Resolved,
 }
@@ -68,7 +68,7 @@ impl Scenario {
             format!("--runs={}", defaults.runs),
         ];
         words.extend(defaults.probe.map(|probe| format!("--probe={probe}")));
-        // Flows that are listed are all that there are, unless more are asked for.
+        // Listed flows replace the default flows.
         if typed.get("flow").is_none() {
             words.push(format!("--flows-up={}", defaults.flows.0));
             words.push(format!("--flows-down={}", defaults.flows.1));
@@ -270,7 +270,7 @@ pub(crate) fn words_of(keys: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<String>
     for (key, value) in keys.into_iter().flatten() {
         let key = key.extract::<String>()?.replace('_', "-");
         if let ("parameters", Ok(own)) = (&*key, value.cast::<PyDict>()) {
-            // A discipline's own, which no type checker knows.
+            // A discipline's own parameters, unknown to type checkers.
             words.extend(words_of(Some(own))?);
         } else if let Ok(items) = value.cast::<PyList>() {
             for item in items {

@@ -94,8 +94,8 @@ impl Stop {
     }
 }
 
-/// Runs `work` in a pool of this many threads, one per core if none is said, without Python's lock, and
-/// with an eye on Ctrl-C. A pool of its own, since a process that forks has none of its parent's threads.
+/// Runs `work` without Python's lock in a pool of this many threads, by default one per core, and checks for
+/// Ctrl-C. The pool is new, since a forked process has none of its parent's threads.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     threads: Option<usize>,

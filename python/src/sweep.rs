@@ -3,20 +3,18 @@
 use crate::congestion;
 use crate::errors::{ScenarioError, bad_input, failure};
 use crate::simulate::{interruptible, raised};
-use crate::table::Table;
+use crate::table::Columns;
 use anyhow::Context as _;
 use asymq_args::Defaults;
-use asymq_sweep::data::parts::{self, Columns};
+use asymq_sweep::data::parts;
 use asymq_sweep::data::{self, Origin};
 use asymq_sweep::experiment::{self, Experiment};
 use asymq_sweep::extent::Extent;
 use asymq_sweep::folder::{self, Plan, Tables};
 use asymq_sweep::outcome::Outcome;
-use asymq_sweep::report;
 use asymq_sweep::seeds::{self, Decided};
 use asymq_sweep::store::{FINGERPRINT, Log, Results};
 use asymq_sweep::tasks::{self, Task};
-use asymq_sweep::verdict::Verdict;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::fs::{self, File};
@@ -37,14 +35,14 @@ pub(crate) struct Sweep {
 
 #[pymethods]
 impl Sweep {
-    /// An experiment file of one's own.
+    /// A user's experiment file.
     #[staticmethod]
     fn of_file(path: PathBuf, quick: bool, seed: Option<u64>) -> PyResult<Self> {
         let experiment = experiment::read(&path, &defaults()).map_err(|error| bad_input(&error))?;
         Ok(Self::of(&[experiment], quick, seed))
     }
 
-    /// The text of one; `name` stands for it in errors and tables.
+    /// The text of an experiment file, under `name` in errors and tables.
     #[staticmethod]
     fn of_text(name: &str, text: &str, quick: bool, seed: Option<u64>) -> PyResult<Self> {
         let path = PathBuf::from(format!("{name}.toml"));
@@ -62,13 +60,13 @@ impl Sweep {
         Ok(Self::of(&experiments, quick, seed))
     }
 
-    /// The number of runs of the first round, before verdicts ask for more.
+    /// Number of runs of the first round, before undecided claims add seeds.
     #[getter]
     fn runs(&self) -> PyResult<u64> {
         Ok(self.first_round()?.iter().map(|task| task.runs).sum())
     }
 
-    /// The cost of those, in data packets at full links.
+    /// Cost of the first round, in data packets at full links.
     #[getter]
     fn packets(&self) -> PyResult<u64> {
         let packets = self.first_round()?.into_iter().map(|task| task.packets);
@@ -150,7 +148,7 @@ impl Sweep {
         })?;
         let plan = &self.plan;
         let published = py.detach(|| -> anyhow::Result<Findings> {
-            // What `asymq sweep` leaves, so that it goes on where this ended.
+            // Also write the runs as `asymq sweep` does, so that it can resume this sweep.
             let known = Results::load(&out)?;
             let mut log = Log::open(&out)?;
             tasks::keep(&mut log, &known, &decided.experiments(), &decided.results)?;
@@ -178,7 +176,7 @@ impl Sweep {
         Ok(tasks::tasks(&self.experiments()?, None, 1, u64::MAX))
     }
 
-    /// Makes `out` this sweep's folder, or finds that it is.
+    /// Creates the output folder, or checks that it belongs to this sweep.
     fn claim(&self, out: &Path, packets: u64) -> PyResult<()> {
         let path = out.join(TASKS);
         let ours = serde_json::json!({
@@ -220,13 +218,13 @@ fn defaults() -> Defaults {
     Defaults::paper().with(congestion::names())
 }
 
-/// The experiments of a folder's tasks, as this process read them last: a worker gets many tasks of one folder.
+/// Experiments of the last folder read: a worker gets many tasks of one folder.
 static READ: Mutex<Option<(String, Arc<Work>)>> = Mutex::new(None);
 
 struct Work {
     experiments: Vec<Experiment>,
     origin: Origin,
-    columns: Columns,
+    columns: parts::Columns,
 }
 
 impl Work {
@@ -249,7 +247,7 @@ impl Work {
             plan.experiments(&defaults())?,
             Origin::of_this_build(plan.quick),
         );
-        let columns = Columns::of(&experiments, &origin);
+        let columns = parts::Columns::of(&experiments, &origin);
         let work = Arc::new(Self {
             experiments,
             origin,
@@ -295,11 +293,11 @@ pub(crate) fn run_task(py: Python<'_>, out: PathBuf, task: &str) -> PyResult<()>
     written.map_err(|error| failure(&*error))
 }
 
-/// Writes a file under another name, and gives it its own when it is complete and on the disk.
+/// Writes a file under a temporary name, and renames it when it is complete and on disk.
 fn whole(path: &Path, write: impl FnOnce(&mut File) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
-    // A name that readers of a folder of Parquet files pass over.
+    // Readers of a folder of Parquet files skip hidden files.
     let hidden = path.with_file_name(format!(".{name}.{random:016x}"));
     let written = (|| {
         let mut file = File::create(&hidden)?;
@@ -343,7 +341,7 @@ impl Findings {
         &self.page
     }
 
-    /// The verdict of each claim, with what it says.
+    /// Id, verdict and text of each claim.
     #[getter]
     fn verdicts(&self) -> Vec<(String, String, String)> {
         let findings = self.decided.outcomes.iter().flat_map(Outcome::findings);
@@ -359,21 +357,8 @@ impl Findings {
             .collect()
     }
 
-    /// True if all claims are reproduced, in numbers or in shape.
-    #[getter]
-    fn reproduced(&self) -> bool {
-        let findings = self.decided.outcomes.iter().flat_map(Outcome::findings);
-        let mut verdicts = findings.map(|finding| finding.verdict);
-        verdicts.all(|verdict| [Verdict::Reproduced, Verdict::InShape].contains(&verdict))
-    }
-
-    /// The summary, as Markdown.
-    fn summary(&self) -> String {
-        report::summary(&self.decided.outcomes, &self.origin)
-    }
-
     /// A table of docs/research/data.md by its name.
-    fn table(&self, name: &str) -> PyResult<Table> {
+    fn table(&self, name: &str) -> PyResult<Columns> {
         let Some((_, make)) = data::TABLES.iter().find(|(known, _)| *known == name) else {
             let (last, others) = data::TABLES.split_last().expect("there are tables");
             let others: Vec<&str> = others.iter().map(|(known, _)| *known).collect();
@@ -383,6 +368,6 @@ impl Findings {
                 last.0
             )));
         };
-        Table::of(&make(&self.decided).from_tool(&self.origin))
+        Ok(Columns::of(&make(&self.decided).from_tool(&self.origin)))
     }
 }

@@ -139,7 +139,7 @@ def test_a_scenario_is_what_toml_json_and_pickle_make_of_it() -> None:
 
 def test_a_file_gives_way_to_keywords_and_to_replace(tmp_path: Any) -> None:
     file = tmp_path / "link.toml"
-    file.write_text('up = "2mbit"\nruns = 3\n[[flow]]\ntoward = "down"\nrtt = "20ms"\n')
+    file.write_text('up = "2mbit"\nruns = 3\n[[flow]]\ndirection = "down"\nrtt = "20ms"\n')
     scenario = asymq.Scenario(file, runs=7)
     assert (scenario["up"], scenario.seeds) == ("2mbit", range(1, 8))
     assert scenario == asymq.Scenario(up="2mbit", runs=7, flow={"direction": "down", "rtt": "20ms"})

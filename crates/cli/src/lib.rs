@@ -39,6 +39,7 @@ use asymq_sweep::experiment::BadExperiment;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::env;
+use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -164,7 +165,7 @@ fn run(catalogs: Catalogs, words: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(()) => 0,
         Err(error) => {
             // The exit code says it to whoever has closed standard error.
-            let _ = writeln!(io::stderr(), "{}", shown(&in_one_line(&error)));
+            let _ = writeln!(io::stderr(), "{}", shown(&in_one_line(error.as_ref())));
             exit_code(&error)
         }
     }
@@ -202,16 +203,14 @@ fn shown(error: &str) -> String {
     asymq_scenario::escaped(error, 4000)
 }
 
-/// The error and its causes, each said once: some errors speak for their cause.
-fn in_one_line(error: &anyhow::Error) -> String {
+/// The error and its causes in one line; a cause that the line already has is left out.
+pub fn in_one_line(error: &(dyn Error + 'static)) -> String {
     let mut line = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if !line.contains(&cause) {
-            line = if line.is_empty() {
-                cause
-            } else {
-                format!("{line}: {cause}")
-            };
+    for cause in anyhow::Chain::new(error).map(ToString::to_string) {
+        if line.is_empty() {
+            line = cause;
+        } else if !line.contains(&cause) {
+            line = format!("{line}: {cause}");
         }
     }
     line

@@ -23,7 +23,7 @@ pub const PAPERS: [Group; 5] = [
     ("afvq", "ACKs-first variable-size queuing", "Park et al."),
 ];
 
-/// Our own experiments, beside the papers': not part of `all`, since they take as long as those.
+/// asymq's own experiments. `all` excludes them, since they take as long as the papers'.
 pub const OURS: [Group; 3] = [
     (
         "beyond",
@@ -65,7 +65,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Those of this build.
+    /// The files of this build.
     pub fn built_in() -> Self {
         let text = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
         Self {
@@ -74,7 +74,7 @@ impl Files {
         }
     }
 
-    /// Those of a folder with one subfolder per paper.
+    /// The files of a folder with one subfolder per paper.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -172,7 +172,7 @@ fn paper_of(name: &str) -> &str {
     name.split('/').next().unwrap_or_default()
 }
 
-/// The error at the line of `experiment` whose reason points at `id`, which does not exist.
+/// The error for evidence `id` that does not exist, at its line in `experiment`.
 fn no_evidence(experiment: &Experiment, folder: &str, id: &str) -> BadExperiment {
     let before = experiment.text.split(&format!("\"{id}\"")).next();
     BadExperiment::Line {

@@ -1,4 +1,4 @@
-//! Convergence: the window in which the runs of a scenario were measured, and whether they settled.
+//! Convergence: the window in which the runs of a scenario were measured, and the test that they settled.
 
 use crate::metrics::Metrics;
 use crate::statistics::Estimate;
@@ -6,15 +6,13 @@ use crate::statistics::Estimate;
 /// Maximum distance of the two halves of the window, as a share of the link.
 const MAX_DRIFT: f64 = 0.05;
 
-/// When the runs of a scenario settled.
+/// The window in which the runs of a scenario are measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
     /// The time from which the runs are measured, in s: the end of the transient (MSER-5), or the
     /// middle of a run that had not settled before.
     pub from_s: Estimate,
-    /// The end of the runs, in s.
-    pub to_s: f64,
-    /// Duration of the whole runs over that of these, which a preview cut short.
+    /// Full duration of a run divided by its duration in a preview; 1 for whole runs.
     pub cut: f64,
     /// The share of the runs that had not settled in their first half, 0 to 1.
     pub unsettled: f64,
@@ -23,8 +21,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// From the metrics of a scenario's runs, which a preview may have `cut`; `None` without runs.
-    pub(crate) fn of(runs: &[&Metrics], to_s: f64, cut: f64) -> Option<Self> {
+    /// The window of a scenario's runs from their metrics; `None` without runs.
+    pub(crate) fn of(runs: &[&Metrics], cut: f64) -> Option<Self> {
         let metric = |name: &str| -> Vec<f64> {
             let value = |run: &&Metrics| run.get(name).copied();
             runs.iter().filter_map(value).collect()
@@ -32,7 +30,6 @@ impl Window {
         let unsettled = metric("unsettled");
         Some(Self {
             from_s: Estimate::of(&metric("settling"))?,
-            to_s,
             cut,
             unsettled: unsettled.iter().sum::<f64>() / unsettled.len() as f64,
             drift: [
@@ -42,8 +39,8 @@ impl Window {
         })
     }
 
-    /// True if most runs settled in their first half, and did not drift after that. Where a preview cut
-    /// them short, the drift is what it would come to in the whole run.
+    /// True if most runs settled in their first half and did not drift afterwards. In a preview the drift is
+    /// extrapolated to the whole run.
     pub fn converged(&self) -> bool {
         let most = MAX_DRIFT / self.cut;
         let drifts = |drift: &Estimate| drift.low() > most || drift.high() < -most;
@@ -68,7 +65,7 @@ mod tests {
 
     fn converged(runs: &[Metrics]) -> bool {
         let runs: Vec<&Metrics> = runs.iter().collect();
-        Window::of(&runs, 100.0, 1.0).unwrap().converged()
+        Window::of(&runs, 1.0).unwrap().converged()
     }
 
     #[test]
@@ -78,10 +75,10 @@ mod tests {
             run(0.0, 0.02),
         );
         let runs: Vec<&Metrics> = fast.iter().collect();
-        assert!(Window::of(&runs, 100.0, 1.0).unwrap().converged());
-        assert!(!Window::of(&runs, 100.0, 20.0).unwrap().converged());
+        assert!(Window::of(&runs, 1.0).unwrap().converged());
+        assert!(!Window::of(&runs, 20.0).unwrap().converged());
         let still = [&run(0.0, 0.02), &run(0.0, -0.02), &slow];
-        assert!(Window::of(&still, 100.0, 20.0).unwrap().converged());
+        assert!(Window::of(&still, 20.0).unwrap().converged());
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Extent {
     }
 }
 
-/// The part that judges claims: no charts, no reasons, and the series that claims name.
+/// The experiment without charts, reasons and series that no claim names.
 pub(crate) fn for_claims(mut experiment: Experiment) -> Experiment {
     experiment.charts.clear();
     experiment.assumptions.clear();
@@ -68,7 +68,7 @@ fn kept<T: Clone>(all: &[T], keep: &[usize]) -> Vec<T> {
     keep.iter().map(|&index| all[index].clone()).collect()
 }
 
-/// Drops the series that neither a claim nor a sentence names.
+/// Removes series that no claim and no sentence names.
 fn keep_series(experiment: &mut Experiment) {
     let names = experiment.names();
     let named = names
@@ -94,7 +94,7 @@ fn points_needed(experiment: &Experiment) -> Vec<usize> {
     let last = experiment.points.len() - 1;
     let mut keep = vec![0, last / 2, last];
     for name in experiment.names().iter().filter(|name| name.contains('@')) {
-        // Of a range, its ends.
+        // Both ends of a range.
         let points = experiment
             .resolve(name)
             .map_or(Vec::new(), |named| named.points);

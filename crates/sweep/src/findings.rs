@@ -6,7 +6,7 @@ use crate::outcome::Outcome;
 use crate::statistics::{Estimate, LOOKS, runs_needed};
 use crate::verdict::{Check, Deciding, Finding, Undecided, Verdict};
 
-/// The confidence in a verdict: that of all intervals of a claim together, over all looks at them.
+/// Confidence of a verdict, for all intervals of a claim together and all looks.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// A comparison with its answer, and the interval of the difference that decided.
@@ -66,7 +66,7 @@ impl Outcome {
         }
     }
 
-    /// True if the runs show the claim's reason beyond doubt.
+    /// True if the intervals of the runs show the claim's reason.
     fn is_shown(&self, claim: &Claim) -> bool {
         let conditions = claim.shown_by.iter().filter_map(Evidence::condition);
         let checks = self.checks(

@@ -80,7 +80,7 @@ impl Plan {
         Ok(experiments)
     }
 
-    /// Makes the runs that `folder` lacks, and further seeds of what is undecided, with `simulator` on `threads`
+    /// Makes the runs that `folder` lacks, and further seeds for undecided claims, with `simulator` on `threads`
     /// threads. `defaults` names the congestion controls of `simulator`.
     /// `progress` is called with the look, from 1, and its numbers of finished and of missing runs.
     ///
@@ -197,8 +197,8 @@ pub fn publish(
     Ok(path)
 }
 
-/// Writes a table in the formats asked for, and returns the files' names. One without rows is no file,
-/// and an old one goes.
+/// Writes a table in the requested formats, and returns the names of the files. Removes the files of a table
+/// without rows.
 fn write_table(
     folder: &Path,
     table: &Table,

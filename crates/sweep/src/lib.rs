@@ -15,7 +15,6 @@ pub mod extent;
 pub mod findings;
 mod fnv;
 pub mod folder;
-mod lines;
 pub mod metrics;
 mod numbers;
 pub mod outcome;

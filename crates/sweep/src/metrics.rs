@@ -131,7 +131,7 @@ fn add_direction(
         acks_per_s,
         bytes_per_ack,
         longest_stall_s,
-        completion_s: _, // its flows are asked
+        completion_s: _, // comes from the flows
         retransmissions,
         timeouts,
         probe_ms,
@@ -207,7 +207,7 @@ fn put_percentiles(metrics: &mut Metrics, name: &str, percentiles: Percentiles) 
     }
 }
 
-/// Adds those of each direction that has listed flows: the means of their percentiles.
+/// Adds the mean percentiles of the listed flows of each direction.
 fn add_listed_sojourns(metrics: &mut Metrics, summary: &Summary) {
     for direction in [Direction::Up, Direction::Down] {
         let of = summary
@@ -227,7 +227,7 @@ fn add_listed_sojourns(metrics: &mut Metrics, summary: &Summary) {
     }
 }
 
-/// The waits of the data of a direction's listed flows.
+/// Name of the sojourn times of a direction's listed flows.
 fn of_listed(direction: Direction) -> String {
     format!("{direction}.listed.sojourn")
 }

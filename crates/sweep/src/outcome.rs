@@ -24,9 +24,9 @@ pub struct Outcome {
 pub struct Runs {
     /// The values of each measure, one per run, in the order of the seeds.
     measures: Vec<Vec<f64>>,
-    /// The recorded recordings, in the order of the seeds.
+    /// The recordings, in the order of the seeds.
     pub recordings: Vec<Recording>,
-    /// The time when they settled, if a measure asks for it.
+    /// The time when they settled, if a measure needs it.
     pub window: Option<Window>,
 }
 
@@ -49,7 +49,7 @@ impl Runs {
             let values = by_run.iter().map(|run| run[measure].unwrap_or(f64::NAN));
             values.collect()
         };
-        let window = || Window::of(metrics, scenario.duration.as_secs_f64(), experiment.cut);
+        let window = || Window::of(metrics, experiment.cut);
         let count = experiment.measures.len();
         Self {
             measures: (0..count).map(of_measure).collect(),

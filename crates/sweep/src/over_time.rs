@@ -1,4 +1,4 @@
-//! Measures over the time of a run: how steady it is, when it has settled, and what it shows then.
+//! Measures over the time of a run: its deviation, its settling time, and its means after that.
 
 use asymq_scenario::{Scenario, Series};
 use std::collections::BTreeMap;
@@ -25,8 +25,7 @@ pub(crate) struct Settled {
 /// earliest of equally good truncations keeps most of the run.
 const FLAT: f64 = 1.2;
 
-/// The minimum that a transient adds to the mean, as a share of the link, to be one: what is cut off
-/// and what is kept may differ by less.
+/// Minimum difference between the means before and after the cut, as a share of the link, for a transient.
 const MATERIAL: f64 = 0.02;
 
 /// Finds the end of the transient by MSER-5 (White, 1997): the earliest truncation after which the
@@ -34,7 +33,7 @@ const MATERIAL: f64 = 0.02;
 pub(crate) fn settled(values: &[f64]) -> Settled {
     let batch = (values.len() / BATCHES).max(MIN_BATCH);
     let means: Vec<f64> = values.chunks_exact(batch).map(mean).collect();
-    // Too few batches at the end would be alike by chance.
+    // A few batches at the end may be equal by chance.
     let longest = means.len() - means.len() / 4;
     let (mut sum, mut squares) = (0.0, 0.0);
     let mut errors = vec![f64::INFINITY; longest];
@@ -43,7 +42,7 @@ pub(crate) fn settled(values: &[f64]) -> Settled {
         squares += value * value;
         let count = (means.len() - index) as f64;
         let spread = squares - sum * sum / count;
-        // What rounding leaves of no spread is none.
+        // A spread this small is a rounding error.
         let spread = if spread > 1e-9 * squares { spread } else { 0.0 };
         if let Some(error) = errors.get_mut(index) {
             *error = spread / (count * count);

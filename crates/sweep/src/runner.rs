@@ -22,9 +22,9 @@ pub enum RunError {
     Io(#[from] io::Error),
 }
 
-/// Simulates the runs of `tasks` that `known` lacks, the results of `folder`, with `simulator` on `threads`
-/// threads, and appends each result to both. They do not depend on the number of threads. `progress` is called with the
-/// number of finished and of missing runs, from any thread.
+/// Simulates the runs of `tasks` that are missing in `known`, the results of `folder`, and appends each result to both.
+/// Results do not depend on the number of threads. `progress` is called from any thread with the numbers of finished
+/// and of missing runs.
 ///
 /// # Errors
 /// A run failed; the results of finished runs are kept.
@@ -50,7 +50,7 @@ pub fn run(
         progress(1 + done.fetch_add(1, Ordering::Relaxed), missing.len());
         Ok(stored)
     };
-    // A bridge hands out the jobs in their order, the longest first; slices would not.
+    // A bridge hands out the jobs in order, the longest first.
     let new: Result<Vec<Stored>, RunError> =
         pool(threads)?.install(|| missing.iter().par_bridge().map(one).collect());
     new?.into_iter().for_each(|stored| known.insert(stored));

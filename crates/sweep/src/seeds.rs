@@ -24,9 +24,9 @@ impl Decided {
     }
 }
 
-/// Runs the experiments with as many seeds as their claims need, and judges them. `run` makes those runs
-/// of the experiments that it is given whose results are not known, and returns all results; there are at
-/// most `looks` rounds. The outcomes' scenarios say how many seeds they got.
+/// Runs the experiments with as many seeds as their claims need, and judges them. `run` makes the missing
+/// runs of its experiments and returns all results. There are at
+/// most `looks` rounds. The outcomes' scenarios have the number of seeds that ran.
 ///
 /// # Errors
 /// `run` fails, or returns too few results.
@@ -50,8 +50,8 @@ pub fn decide(
     }
 }
 
-/// Doubles the seeds of the scenarios of open claims for the `look`th time; whether there are any. What the `further`
-/// looks are not likely to decide stays as it is.
+/// Doubles the seeds of open claims for the `look`th time, except where `further` looks are unlikely to decide.
+/// Returns true if a scenario got seeds.
 fn extend(
     first: &[Experiment],
     extended: &mut [Experiment],

@@ -2,18 +2,18 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Maximum number of looks at the verdicts, each time with twice the seeds of what is open: the
-/// last time with eight times the seeds of the file. An interval's confidence allows for all looks.
+/// Maximum number of looks at the verdicts. Each look doubles the seeds of open claims, up to eight times
+/// those of the file. Confidence intervals allow for all looks.
 pub const LOOKS: u32 = 4;
 
 /// The confidence of the intervals that tables and charts show.
 pub const SHOWN: f64 = 0.95;
 
-/// Fewer runs do not show how many a decision needs.
+/// Minimum number of runs from which the number needed is estimated.
 const ENOUGH_TO_TELL: usize = 20;
 
-/// The factor of these runs after which an interval of `half_width` leaves the end of a range that is `distance`
-/// away from their mean, in at least one case of ten; 0 where the runs are too few.
+/// Factor by which the runs must grow until an interval of `half_width` excludes the end of a range at
+/// `distance` from the mean, in at least one case of ten; 0 with too few runs.
 pub(crate) fn runs_needed(values: &[f64], distance: f64, half_width: f64) -> f64 {
     if values.len() < ENOUGH_TO_TELL {
         return 0.0;
@@ -23,7 +23,7 @@ pub(crate) fn runs_needed(values: &[f64], distance: f64, half_width: f64) -> f64
     (half_width / (distance + drift)).powi(2)
 }
 
-/// A mean over runs with the half-width of its confidence interval, 95 % unless said.
+/// A mean over runs with the half-width of its confidence interval, 95 % by default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The mean.
@@ -42,7 +42,7 @@ impl Estimate {
         Some(Self::around(mean, values, SHOWN))
     }
 
-    /// `mean` with the interval of this confidence, 0 to 1, that the spread of `values` gives it.
+    /// `mean` with the interval of this confidence, 0 to 1, from the spread of `values`.
     pub fn around(mean: f64, values: &[f64], confidence: f64) -> Self {
         let count = values.len() as f64;
         let half_width = if values.len() < 2 {

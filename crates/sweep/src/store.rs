@@ -1,22 +1,20 @@
 //! Results on disk: one line of JSON per run, so that an interrupted sweep loses at most one run.
 
-pub use crate::lines::Log;
-
 use crate::fnv::long;
-use crate::lines;
 use crate::metrics::{self, Metrics};
 use asymq_scenario::{FlowResult, Scenario};
 use asymq_sim::{RunOptions, SimError, Simulator};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::io;
-use std::path::Path;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The file of results in an output folder.
 pub const RUNS: &str = "runs.jsonl";
 
-/// Fingerprint of the sources that decide what a run shows: simulator, scenarios and disciplines.
+/// Fingerprint of the sources that determine a run's result: simulator, scenarios and disciplines.
 pub static FINGERPRINT: LazyLock<String> =
     LazyLock::new(|| long(concat!(env!("ASYMQ_SOURCES"), env!("CARGO_PKG_VERSION"))));
 
@@ -26,7 +24,7 @@ pub fn key(scenario: &Scenario, seed: u64) -> String {
     long(&format!("{} {}", *FINGERPRINT, text_of_run(scenario, seed)))
 }
 
-/// The scenario of one run as text: the other runs of a scenario do not change this one.
+/// The scenario of one run as text, independent of the scenario's other runs.
 pub(crate) fn text_of_run(scenario: &Scenario, seed: u64) -> String {
     let run = Scenario {
         seed,
@@ -45,7 +43,7 @@ pub struct Job<'a> {
     pub scenario: &'a Scenario,
     /// The seed.
     pub seed: u64,
-    /// True if to record the time series of the run.
+    /// True to record the time series of the run.
     pub recording: bool,
 }
 
@@ -102,11 +100,11 @@ pub struct Recording {
     pub interval_s: f64,
     /// Utilization of the uplink, 0 to 1, in consecutive intervals.
     pub up: Vec<f64>,
-    /// Of the downlink.
+    /// Utilization of the downlink.
     pub down: Vec<f64>,
-    /// The part of the uplink's that is TCP data.
+    /// TCP data as a share of the uplink.
     pub data_up: Vec<f64>,
-    /// The part of the downlink's that is TCP data.
+    /// TCP data as a share of the downlink.
     pub data_down: Vec<f64>,
 }
 
@@ -155,8 +153,14 @@ impl Results {
     /// The file cannot be read.
     pub fn load(folder: &Path) -> io::Result<Self> {
         let mut results = Self::default();
-        for stored in lines::read(&folder.join(RUNS))? {
-            results.insert(stored);
+        let file = match File::open(folder.join(RUNS)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(results),
+            file => file?,
+        };
+        for line in BufReader::new(file).split(b'\n') {
+            if let Ok(stored) = serde_json::from_slice(&line?) {
+                results.insert(stored);
+            }
         }
         Ok(results)
     }
@@ -171,7 +175,7 @@ impl Results {
         self.0.extend(other.0);
     }
 
-    /// True if all that a job is to show is here.
+    /// True if the result of a job is here, with its recording if needed.
     pub fn has(&self, job: &Job<'_>) -> bool {
         let found = self.get(&job.key);
         found.is_some_and(|stored| stored.recording.is_some() || !job.recording)
@@ -183,13 +187,40 @@ impl Results {
     }
 }
 
+/// The results of a folder, open for appending.
+#[derive(Debug)]
+pub struct Log {
+    file: File,
+    path: PathBuf,
+}
+
 impl Log {
     /// Opens the results of a folder, and creates the folder if needed.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        Self::at(folder.join(RUNS))
+        fs::create_dir_all(folder)?;
+        let path = folder.join(RUNS);
+        let incomplete =
+            fs::read(&path).is_ok_and(|bytes| bytes.last().is_some_and(|b| *b != b'\n'));
+        let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+        if incomplete {
+            file.write_all(b"\n")?;
+        }
+        Ok(Self { file, path })
+    }
+
+    /// Appends a result.
+    ///
+    /// # Errors
+    /// It cannot be written; the error names the file.
+    pub fn append(&mut self, result: &Stored) -> io::Result<()> {
+        let mut line = serde_json::to_vec(result)?;
+        line.push(b'\n');
+        self.file.write_all(&line).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
+        })
     }
 }
 

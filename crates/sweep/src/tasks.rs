@@ -1,9 +1,8 @@
 //! The runs of experiments as tasks: blocks of seeds, sized by predicted cost.
 //!
-//! The tasks depend on the experiments and on the size asked for, and on nothing else: neither on how
-//! many machines there are nor on what is done already. So a task has the same name and the same result
-//! wherever and however often it runs. One machine runs tasks of a single run each, a shard every Nth of
-//! them, and a cluster larger ones.
+//! The tasks depend only on the experiments and the task size. A task therefore has one name and one
+//! result on every machine and at every attempt. One machine runs tasks of a single run, a shard every
+//! Nth of them, and a cluster larger ones.
 
 use crate::experiment::{Experiment, Place};
 use crate::fnv::fnv;
@@ -15,10 +14,10 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 
-/// Runs that are made and kept together.
+/// Runs that are made and stored together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// A name that says which runs these are, for a file.
+    /// File name of its part, unique to these runs.
     pub name: String,
     /// Number of runs.
     pub runs: u64,
@@ -32,12 +31,12 @@ pub struct Task {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Block {
     pub(crate) seeds: Range<u64>,
-    /// True if to keep time series.
+    /// True to keep time series.
     recording: bool,
     pub(crate) wanted: Vec<Wanted>,
 }
 
-/// A place of an experiment, and the seeds that it wants.
+/// A place of an experiment, and the seeds that it needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Wanted {
     pub(crate) experiment: usize,
@@ -82,7 +81,7 @@ pub fn keep(
     Ok(())
 }
 
-/// A scenario, and all places that want runs of it.
+/// A scenario, and all places that need runs of it.
 struct Group {
     hash: u64,
     cost: u64,
@@ -95,9 +94,8 @@ pub fn single_runs(experiments: &[Experiment]) -> Vec<Task> {
     tasks(experiments, None, 1, 0)
 }
 
-/// The runs of `experiments` as tasks of about `packets` each, or of a single run where that costs more;
-/// the longest runs first. `before` are the same experiments with the seeds that earlier tasks ran; none
-/// in the first `round`.
+/// The runs of `experiments` as tasks of about `packets` each, at least one run, the longest runs first.
+/// `before` has the same experiments with the seeds of earlier rounds; `None` in the first `round`.
 pub fn tasks(
     experiments: &[Experiment],
     before: Option<&[Experiment]>,

@@ -10,17 +10,17 @@ use std::fmt;
 pub enum Verdict {
     /// All intervals lie within the accepted ranges.
     Reproduced,
-    /// Those of direction, order or trend do; one of a number lies outside.
+    /// The intervals of direction, order and trend lie within; one of a number lies outside.
     InShape,
     /// An interval that decides lies outside its range.
     NotReproduced,
-    /// A condition without which the claim means nothing fails.
+    /// A precondition of the claim fails.
     Vacuous,
     /// The interval of a number contains an end of its range after all seeds that the plan allows.
     NumberOpen,
-    /// That of direction, order, trend or precondition does, whatever the numbers are.
+    /// The interval of a direction, order, trend or precondition contains an end of its range.
     ShapeOpen,
-    /// The mechanism was still changing when the runs ended, so that they have no mean to judge.
+    /// The mechanism was still changing at the end of the runs, which have no steady mean.
     DidNotConverge,
 }
 
@@ -63,7 +63,7 @@ impl Verdict {
     }
 }
 
-/// The answer to all questions together.
+/// The worst of these answers.
 fn worst(answers: impl Iterator<Item = Answer>) -> Answer {
     answers.fold(Answer::Yes, |worst, answer| match (worst, answer) {
         (Answer::No, _) | (_, Answer::No) => Answer::No,
@@ -95,14 +95,14 @@ pub struct Finding<'a> {
     pub verdict: Verdict,
     /// Each of the claim's conditions.
     pub checks: Vec<Check<'a>>,
-    /// The reason why it was not reproduced, if it was not and the runs of [`Claim::shown_by`] show it.
+    /// The reason why it was not reproduced, if [`Claim::shown_by`] holds.
     pub because: Option<String>,
     /// The series that had not settled, with their point: `ACQ at 5`.
     pub unsettled: Vec<String>,
 }
 
 impl Finding<'_> {
-    /// The smallest number of seeds that decided about a condition.
+    /// Minimum number of seeds over the conditions.
     pub fn seeds(&self) -> usize {
         self.checks
             .iter()
@@ -125,8 +125,8 @@ impl Finding<'_> {
     }
 }
 
-/// A condition with the comparison that decided: of those that fail, else of those that are open,
-/// else of all, the one with the smallest margin.
+/// A condition with the comparison that decided: the smallest margin among those that fail, else among
+/// those that are open, else among all.
 #[derive(Clone, Debug)]
 pub struct Check<'a> {
     /// The condition.

@@ -20,15 +20,15 @@ pub struct Entry {
     pub within: Vec<f64>,
 }
 
-/// The risk that a comparison of all claims fails though nothing changed but the seeds.
+/// Probability that a comparison of all claims fails by chance alone, with other seeds.
 const RISK: f64 = 0.01;
 
 /// The differences from a file of verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
-    /// Claims that no longer hold beyond doubt, other tolerances, missing claims.
+    /// Claims that now fail by more than chance, changed tolerances, missing claims.
     pub failures: Vec<String>,
-    /// Verdicts that are others, within what other seeds may do.
+    /// Changed verdicts that other seeds explain.
     pub notes: Vec<String>,
 }
 
@@ -92,9 +92,8 @@ pub fn read(text: &str) -> Result<Verdicts, String> {
     }
 }
 
-/// Compares the outcomes with a file. A claim fails where it held there and an interval now lies
-/// outside its range, at a confidence that allows for all claims of the outcomes together. With
-/// `partial`, claims that did not run are skipped.
+/// Compares the outcomes with a file. A claim that held there fails if an interval now lies outside its
+/// range, at a confidence for all claims of the outcomes together. `partial` skips claims that did not run.
 pub fn compare(before: &Verdicts, outcomes: &[Outcome], partial: bool) -> Differences {
     let outcomes = as_the_text_says(outcomes);
     let claims: usize = outcomes.clone().map(|o| o.experiment.claims.len()).sum();
@@ -133,7 +132,7 @@ pub fn compare(before: &Verdicts, outcomes: &[Outcome], partial: bool) -> Differ
     differences
 }
 
-/// The line about a claim that held and does not hold beyond doubt.
+/// The line about a claim that held and now fails by more than chance.
 fn left(claim: &str, was: &Entry, strict: Verdict) -> Option<String> {
     let was_one_of = |verdicts: &[Verdict]| verdicts.iter().any(|v| v.to_string() == was.verdict);
     let failed = match strict {

@@ -20,10 +20,10 @@ pub(crate) struct ReproduceArgs {
     /// Read the experiments from this folder instead of those built in.
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
-    /// Fail if a claim that holds in this file does not hold beyond doubt, whatever the seeds.
+    /// Fail if a claim that holds in this file now fails by more than chance, or if a tolerance differs.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
-    /// Where to write the report and all results.
+    /// Output folder of the report and all results.
     #[arg(long, value_name = "DIR", default_value = "asymq-reproduce")]
     out: PathBuf,
     #[command(flatten)]

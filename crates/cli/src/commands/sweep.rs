@@ -1,4 +1,4 @@
-//! `asymq sweep` and `asymq merge`: an experiment of one's own, on one machine or on many.
+//! `asymq sweep` and `asymq merge`: a user's experiment, on one machine or on many.
 
 use crate::catalogs::Catalogs;
 use crate::output;
@@ -25,20 +25,20 @@ pub(crate) struct SweepArgs {
     /// The experiment file.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where to write the report and all results.
+    /// Output folder of the report and all results.
     #[arg(long, value_name = "DIR", default_value = "asymq-sweep")]
     out: PathBuf,
     #[command(flatten)]
     options: SweepOptions,
 }
 
-/// Put the shards of a sweep together and write its report.
+/// Merge the shards of a sweep and write its report.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
     /// The folders that the shards wrote.
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
-    /// Where to write the report and all results.
+    /// Output folder of the report and all results.
     #[arg(long, value_name = "DIR", default_value = "asymq-merge")]
     out: PathBuf,
     /// Runs at a time, of those that undecided claims still need [default: one per core].
@@ -144,7 +144,7 @@ pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         results.extend(Results::load(folder).with_context(|| format!("{}", folder.display()))?);
     }
     let experiments = plan.experiments(&catalogs.of_experiments())?;
-    // What a shard missed is an error; what undecided claims need beyond the shards runs here.
+    // A run that a shard missed is an error. Further seeds of undecided claims run here.
     outcome::judge(&experiments, &results)?;
     let known = Results::load(&args.out)?;
     tasks::keep(&mut Log::open(&args.out)?, &known, &experiments, &results)?;
@@ -152,13 +152,13 @@ pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     publish(&args.out, &decided, &plan, tables)
 }
 
-/// Makes the runs that `out` does not have, and further seeds of what is undecided.
+/// Makes the runs that `out` lacks, and further seeds for undecided claims.
 fn decide(catalogs: Catalogs, plan: &Plan, out: &Path, threads: usize) -> anyhow::Result<Decided> {
     let bar = ProgressBar::new(1);
     let defaults = catalogs.of_experiments();
     let decided = plan.run(catalogs.sim, &defaults, out, threads, &|look, done, all| {
         if look > 1 {
-            bar.set_message("further seeds of what is undecided");
+            bar.set_message("further seeds for undecided claims");
         }
         bar.set_length(all as u64);
         bar.set_position(done as u64);

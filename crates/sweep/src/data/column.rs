@@ -3,6 +3,7 @@
 use crate::metrics;
 use asymq_core::units::{Duration, Limit, Rate};
 use serde_json::Value;
+use std::fmt;
 use std::sync::Arc;
 
 /// A cell of a table.
@@ -16,6 +17,73 @@ pub enum Cell {
     Whole(u64),
     /// Yes or no.
     Truth(bool),
+}
+
+/// The type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Texts, or cells of several kinds.
+    Text,
+    /// Numbers.
+    Number,
+    /// Counts and seeds.
+    Whole,
+    /// Yes and no.
+    Truth,
+}
+
+impl Kind {
+    /// The kind of all these cells; numbers if there are none.
+    pub fn of_all<'a>(cells: impl Iterator<Item = &'a Cell>) -> Self {
+        let mut kinds = cells.map(|cell| match cell {
+            Cell::Text(_) => Self::Text,
+            Cell::Number(_) => Self::Number,
+            Cell::Whole(_) => Self::Whole,
+            Cell::Truth(_) => Self::Truth,
+        });
+        let first = kinds.next().unwrap_or(Self::Number);
+        match kinds.all(|kind| kind == first) {
+            true => first,
+            false => Self::Text,
+        }
+    }
+}
+
+impl Cell {
+    /// The number, if it is one.
+    pub const fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The count, if it is one.
+    pub const fn whole(&self) -> Option<u64> {
+        match self {
+            Self::Whole(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Yes or no, if it is one of the two.
+    pub const fn truth(&self) -> Option<bool> {
+        match self {
+            Self::Truth(truth) => Some(*truth),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Whole(number) => write!(f, "{number}"),
+            Self::Truth(truth) => write!(f, "{truth}"),
+        }
+    }
 }
 
 impl From<&str> for Cell {
@@ -44,13 +112,13 @@ impl Row {
         self.put(column, value.map(Cell::Number));
     }
 
-    /// Adds a text; an empty one is none, since CSV has no difference.
+    /// Adds a text; an empty one becomes an absent cell, as in CSV.
     pub(super) fn text(&mut self, column: &str, text: &str) {
         let text = Some(text).filter(|text| !text.is_empty());
         self.put(column, text.map(Cell::from));
     }
 
-    /// Adds what `tc`'s notation says under this key: `up = 1mbit` is `up_bit_per_s` = 1000000, and
+    /// Adds a setting in `tc`'s notation as numbers: `up = 1mbit` is `up_bit_per_s` = 1000000, and
     /// `rtt = 20ms..300ms` is `rtt_min_s` = 0.02 and `rtt_max_s` = 0.3.
     pub(super) fn setting(&mut self, key: &str, text: &str) {
         let key = identifier(key);
@@ -94,7 +162,7 @@ impl Row {
     }
 }
 
-/// A name that data tools take without quotes.
+/// A name that data tools accept without quotes.
 fn identifier(name: &str) -> String {
     name.replace(['-', '.', ',', ' '], "_")
 }
@@ -106,7 +174,7 @@ fn with_unit(name: &str, unit: &str) -> String {
     }
 }
 
-/// A number with its unit; what stands before a colon (`down:3mbit`) says to what it applies.
+/// A number with its unit; a prefix like `down:` in `down:3mbit` is skipped.
 fn quantity(text: &str) -> Option<(f64, &'static str)> {
     let text = text.rsplit(':').next().unwrap_or_default();
     if let Ok(number) = text.parse::<f64>() {
@@ -130,7 +198,7 @@ fn unit_of(metric: &str) -> (&'static str, f64) {
     match metrics::unit(metric) {
         "bit/s" => ("bit_per_s", 1.0),
         "ms" => ("s", 1e-3),
-        // The name says it.
+        // The name has the unit.
         "ACKs/s" | "segments" | "bytes" => ("", 1.0),
         unit => (unit, 1.0),
     }

@@ -6,7 +6,7 @@
 //! | `flows` | a flow of a run that lasts for the run or is listed |
 //! | `time_series` | an interval of a run that an experiment draws over time |
 //! | `measures` | a measure of a series at a point: mean, interval, published value |
-//! | `claims` | a condition of a claim: what was found, and the claim's verdict |
+//! | `claims` | a condition of a claim: the values found, and the verdict |
 //!
 //! The columns are described in docs/research/data.md.
 
@@ -18,14 +18,13 @@ pub mod parts;
 mod results;
 mod runs;
 
-pub use column::Cell;
+pub use column::{Cell, Kind};
 pub use runs::{flows_of, measures_of, runs_of, time_series_of};
 
 use crate::report::{Collection, OWN};
 use crate::seeds::Decided;
 use crate::store::FINGERPRINT;
 use column::Row;
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
@@ -41,7 +40,7 @@ pub const TABLES: [(&str, Make); 5] = [
     ("claims", results::claims),
 ];
 
-/// The origin of results: the build, and the extent of the runs.
+/// Origin of results: the build, the extent of the runs, and the collection.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// The tool's version.
@@ -50,7 +49,7 @@ pub struct Origin {
     pub fingerprint: String,
     /// True if it is a preview.
     pub preview: bool,
-    /// The collection that the experiments are of.
+    /// The collection of the experiments.
     pub collection: &'static Collection,
 }
 
@@ -69,16 +68,16 @@ impl Origin {
 /// Rows of named cells.
 #[derive(Debug, PartialEq)]
 pub struct Table {
-    /// Its name, which is also the file's.
+    /// Its name, and that of its file.
     pub name: &'static str,
-    /// The columns' names; a unit is their end.
+    /// Names of the columns; a unit stands at the end.
     pub columns: Vec<String>,
     /// The cells of each row, `None` where a row has no value.
     pub rows: Vec<Vec<Option<Cell>>>,
 }
 
 impl Table {
-    /// The table of these rows: columns in the order in which rows first have them.
+    /// The table of these rows; columns are in order of first appearance.
     fn new(name: &'static str, rows: Vec<Row>) -> Self {
         let mut columns: Vec<String> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
@@ -127,13 +126,8 @@ impl Table {
         let mut writer = csv::Writer::from_writer(out);
         writer.write_record(&self.columns)?;
         for row in &self.rows {
-            writer.write_record(row.iter().map(|cell| match cell {
-                Some(Cell::Text(text)) => Cow::Borrowed(text.as_bytes()),
-                Some(Cell::Number(number)) => Cow::Owned(number.to_string().into_bytes()),
-                Some(Cell::Whole(number)) => Cow::Owned(number.to_string().into_bytes()),
-                Some(Cell::Truth(truth)) => Cow::Owned(truth.to_string().into_bytes()),
-                None => Cow::Borrowed(&[][..]),
-            }))?;
+            let text = |cell: &Option<Cell>| cell.as_ref().map(Cell::to_string);
+            writer.write_record(row.iter().map(|cell| text(cell).unwrap_or_default()))?;
         }
         writer.flush()
     }

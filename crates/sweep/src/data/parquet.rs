@@ -1,7 +1,7 @@
-//! Tables as Parquet, with what made them in the file's metadata.
+//! Tables as Parquet, with version, fingerprint and units in the metadata.
 
 use super::column::unit;
-use super::{Cell, Origin, Table};
+use super::{Cell, Kind, Origin, Table};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -12,25 +12,7 @@ use parquet::schema::types::{Type, TypePtr};
 use std::io::Write;
 use std::sync::Arc;
 
-/// The type of a column: that of all its cells, or text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Text,
-    Number,
-    Whole,
-    Truth,
-}
-
 impl Kind {
-    fn of(cell: &Cell) -> Self {
-        match cell {
-            Cell::Text(_) => Self::Text,
-            Cell::Number(_) => Self::Number,
-            Cell::Whole(_) => Self::Whole,
-            Cell::Truth(_) => Self::Truth,
-        }
-    }
-
     fn column(self, name: &str) -> Result<TypePtr, ParquetError> {
         let (physical, logical) = match self {
             Self::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
@@ -47,17 +29,7 @@ impl Kind {
 
 impl Table {
     pub(super) fn kind(&self, column: usize) -> Kind {
-        let mut kinds = self
-            .rows
-            .iter()
-            .filter_map(|row| row[column].as_ref())
-            .map(Kind::of);
-        let first = kinds.next().unwrap_or(Kind::Number);
-        if kinds.all(|kind| kind == first) {
-            first
-        } else {
-            Kind::Text
-        }
+        Kind::of_all(self.rows.iter().filter_map(|row| row[column].as_ref()))
     }
 
     /// Writes it as Parquet: optional columns, one row group, and in the metadata the tool's version and
@@ -74,7 +46,7 @@ impl Table {
         self.write_parquet_as(out, origin, kinds, Compression::UNCOMPRESSED)
     }
 
-    /// Writes columns of these kinds, whatever the rows have, compressed.
+    /// Writes columns of given kinds with a compression.
     pub(super) fn write_parquet_as(
         &self,
         out: impl Write + Send,
@@ -103,26 +75,14 @@ impl Table {
             };
             match kind {
                 Kind::Text => self.write::<ByteArrayType>(&mut column, index, |cell| {
-                    Some(match cell {
-                        Cell::Text(text) => ByteArray::from(&**text),
-                        Cell::Number(number) => number.to_string().as_str().into(),
-                        Cell::Whole(number) => number.to_string().as_str().into(),
-                        Cell::Truth(truth) => truth.to_string().as_str().into(),
-                    })
+                    Some(ByteArray::from(cell.to_string().into_bytes()))
                 }),
-                Kind::Number => self.write::<DoubleType>(&mut column, index, |cell| match cell {
-                    Cell::Number(number) => Some(*number),
-                    _ => None,
-                }),
+                Kind::Number => self.write::<DoubleType>(&mut column, index, Cell::number),
                 // Parquet keeps an unsigned number in the bits of a signed one.
-                Kind::Whole => self.write::<Int64Type>(&mut column, index, |cell| match cell {
-                    Cell::Whole(number) => Some(number.cast_signed()),
-                    _ => None,
+                Kind::Whole => self.write::<Int64Type>(&mut column, index, |cell| {
+                    cell.whole().map(u64::cast_signed)
                 }),
-                Kind::Truth => self.write::<BoolType>(&mut column, index, |cell| match cell {
-                    Cell::Truth(truth) => Some(*truth),
-                    _ => None,
-                }),
+                Kind::Truth => self.write::<BoolType>(&mut column, index, Cell::truth),
             }?;
             column.close()?;
         }

@@ -1,10 +1,9 @@
-//! The table of runs in parts: a Parquet file for each task, all with the columns of the whole, and with
-//! each run's result as it is stored.
+//! The table of runs in parts: one Parquet file per task. All have the columns of the whole table, and the
+//! stored result of each run.
 
 use super::column::Row;
-use super::parquet::Kind;
 use super::runs::{identity, settings};
-use super::{Cell, Origin, Table};
+use super::{Cell, Kind, Origin, Table};
 use crate::experiment::Experiment;
 use crate::metrics;
 use crate::store::{Results, Stored, key};
@@ -121,14 +120,14 @@ impl Columns {
         Ok(table.write_parquet_as(out, origin, kinds, Compression::SNAPPY)?)
     }
 
-    /// The cells of these rows in one, in the order of the columns; the first of a column stays.
+    /// Merges rows into one in the order of the columns; the first cell of a column wins.
     fn cells(&self, rows: [&Row; 3]) -> Result<Vec<Option<Cell>>, PartError> {
         let mut cells = vec![None; self.columns.len()];
         for (column, cell) in rows.into_iter().flat_map(|row| &row.cells) {
             let index = self.index.get(column).copied();
             let index = index.ok_or_else(|| PartError::Column(column.clone()))?;
             let cell = match (cell, self.columns[index].1) {
-                // A column that has texts elsewhere.
+                // The column has texts in other rows.
                 (Some(Cell::Number(number)), Kind::Text) => Some(Cell::from(&*number.to_string())),
                 (cell, _) => cell.clone(),
             };

@@ -1,4 +1,4 @@
-//! Tables of what was found: measures beside published values, claims with their verdicts.
+//! Tables of results: measures beside published values, claims with their verdicts.
 
 use super::column::Row;
 use super::runs::identity;
@@ -35,8 +35,8 @@ pub(super) fn measures(decided: &Decided) -> Table {
     Table::new("measures", rows)
 }
 
-/// One row per condition of each claim: both sides and their difference with the intervals, where
-/// the difference must lie, and the claim's verdict.
+/// One row per condition of each claim: both sides and their difference with intervals, the accepted range
+/// of the difference, and the verdict.
 pub(super) fn claims(decided: &Decided) -> Table {
     let mut rows = Vec::new();
     for outcome in &decided.outcomes {

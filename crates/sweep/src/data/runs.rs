@@ -1,4 +1,4 @@
-//! Tables of what was run: runs, their flows, their time series.
+//! Tables of runs, their flows and their time series.
 
 use super::column::Row;
 use super::{Cell, Table};
@@ -38,10 +38,7 @@ pub(super) fn time_series(decided: &Decided) -> Table {
 pub fn measures_of(run: &Run, scenario: &Scenario) -> Vec<(String, f64)> {
     let mut row = Row::default();
     add_metrics(&mut row, &metrics::of_run(run, scenario));
-    let number = |(column, cell)| match cell {
-        Some(Cell::Number(number)) => Some((column, number)),
-        _ => None,
-    };
+    let number = |(column, cell): (String, Option<Cell>)| Some((column, cell?.number()?));
     row.cells.into_iter().filter_map(number).collect()
 }
 

@@ -43,7 +43,7 @@ pub struct Experiment {
     pub is_table: bool,
     /// The claims of the paper.
     pub claims: Vec<Claim>,
-    /// Duration of the file's runs over that of these, which a preview cut short; 1 if it did not.
+    /// Full duration of a run divided by its duration in a preview; 1 for whole runs.
     pub cut: f64,
     /// True if the file has settings closer to the paper's numbers, with which it runs a second time.
     pub has_found: bool,
@@ -68,7 +68,7 @@ pub struct Series {
     pub id: String,
     /// The name in the report.
     pub title: String,
-    /// True if it is an alternative reading of the paper, or a variant that the paper does not have.
+    /// True for another reading of the paper, or a variant that the paper lacks.
     pub variant: bool,
     /// The keys of further axes, with its values.
     pub swept: Vec<(String, String)>,
@@ -267,7 +267,7 @@ impl Measure {
         }
     }
 
-    /// True if it measures when and whether a run settles, which a run cut short cannot.
+    /// True for measures of settling, which need runs of full length.
     pub fn is_about_settling(&self) -> bool {
         let measures =
             |name: &&str| matches!(*name, "settling" | "unsettled") || name.ends_with(".drift");

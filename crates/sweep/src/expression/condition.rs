@@ -12,11 +12,11 @@ pub struct Range {
     pub low: f64,
     /// The largest.
     pub high: f64,
-    /// True if the ends are among them.
+    /// True if the ends are included.
     pub closed: bool,
 }
 
-/// True if a condition holds, as far as the runs show.
+/// Answer of the runs to a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The interval lies within the accepted range.
@@ -64,7 +64,7 @@ pub struct Comparison {
     pub difference: Sample,
     /// The accepted range of the difference.
     pub accepted: Range,
-    /// The places in the subject's list that take part: of a step, both ends.
+    /// The places in the subject's list that take part: both ends of a step.
     pub places: Vec<usize>,
 }
 

@@ -88,7 +88,7 @@ impl<'a> Words<'a> {
         Some(word)
     }
 
-    /// Takes the next word if it is one of these, and returns what stands for it.
+    /// Takes the next word if it is one of these, and returns its value.
     fn one_of<T: Copy>(&mut self, words: &[(&str, T)]) -> Option<T> {
         let (next, rest) = self.split()?;
         let (_, value) = words.iter().find(|(word, _)| *word == next)?;
@@ -100,7 +100,7 @@ impl<'a> Words<'a> {
         self.one_of(&[(word, ())]).is_some()
     }
 
-    /// The error about what stands at `rest`.
+    /// The error for the text at `rest`.
     fn fault(&self, rest: &str, message: String) -> SyntaxError {
         let before = &self.text[..self.text.len() - rest.len()];
         SyntaxError {
@@ -110,7 +110,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The error that the next word is not what the grammar wants there.
+    /// The error for a word that the grammar does not allow there.
     fn expected<T>(&self, wanted: &str) -> Parsed<T> {
         let found = self.split().map_or("the end", |(word, _)| word);
         Err(self.fault(self.rest, format!("{found} where {wanted} was expected")))

@@ -85,7 +85,7 @@ impl Function {
     fn apply(self, arguments: &[Vec<Sample>]) -> Option<Vec<Sample>> {
         let list = arguments.first()?;
         let each = |f: fn(f64) -> f64| Some(list.iter().map(|sample| sample.map(f)).collect());
-        // Of one point: which it is depends on the means, and its spread is that of this point.
+        // The point with the extreme mean, with its spread.
         let extreme = |sign: f64| {
             let by_mean = |a: &&Sample, b: &&Sample| (sign * a.mean).total_cmp(&(sign * b.mean));
             list.iter()
@@ -117,7 +117,7 @@ impl Function {
         }
     }
 
-    /// True if the result is one number whatever the length of the list.
+    /// True if a list of any length gives one number.
     const fn folds(self) -> bool {
         matches!(
             self,
@@ -147,7 +147,7 @@ impl Expression {
         grammar::parse_expression(text).map(Self)
     }
 
-    /// The name, if it is nothing else.
+    /// The name, if the expression is a single name.
     pub fn as_name(&self) -> Option<&str> {
         match &self.0 {
             Node::Name(name) => Some(name),

@@ -27,14 +27,14 @@ impl Relation {
 pub struct Tolerance {
     /// In the unit of the values.
     pub within: f64,
-    /// The quantity of which it is a part.
+    /// The quantity that limits it.
     pub basis: Basis,
 }
 
 /// The origin of a tolerance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Basis {
-    /// Nothing is said.
+    /// No basis is stated.
     Unstated,
     /// At most a third of the effect that the claim states.
     Effect(f64),

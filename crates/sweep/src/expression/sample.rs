@@ -5,7 +5,7 @@
 pub struct Sample {
     /// The value computed from the means over the runs.
     pub mean: f64,
-    /// The value computed from each run, in the order of the seeds; none if no run has a part in it.
+    /// The value of each run, in the order of the seeds; `None` for constants.
     pub runs: Option<Vec<f64>>,
 }
 

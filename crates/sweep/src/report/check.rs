@@ -1,4 +1,4 @@
-//! A condition of a claim: both sides with their intervals, and where the left one had to lie.
+//! A condition of a claim: both sides with their intervals, and the accepted range of the left one.
 
 use super::columns::Columns;
 use super::contents::shown_for;

@@ -1,5 +1,4 @@
-//! The way through a long report: how many claims have which verdict, a filter by verdict, and the
-//! contents. None of it needs JavaScript.
+//! Navigation of a long report without JavaScript: claims by verdict, a filter by verdict, and the contents.
 
 use super::verdict::{badge, class, counts, sign};
 use super::{Collection, Group, OWN};
@@ -7,10 +6,10 @@ use crate::outcome::Outcome;
 use crate::verdict::{Finding, Verdict};
 use horrorshow::{RenderOnce, owned_html};
 
-/// An outcome with what was found of its claims.
+/// An outcome with its findings.
 pub(super) type Found<'a> = (&'a Outcome, Vec<Finding<'a>>);
 
-/// The style rules of the filter: each verdict's button hides what has no claim of that verdict.
+/// Style rules of the filter: the button of a verdict hides elements without a claim of that verdict.
 pub(super) fn filter_rules() -> String {
     let rule = |verdict| {
         let class = class(verdict);
@@ -22,7 +21,7 @@ pub(super) fn filter_rules() -> String {
     Verdict::ALL.map(rule).concat()
 }
 
-/// The class of what the filter shows for a verdict.
+/// Class of the elements that the filter shows for a verdict.
 pub(super) fn shown_for(verdict: Verdict) -> String {
     format!("is-{}", class(verdict))
 }

@@ -13,7 +13,7 @@ use horrorshow::{Raw, RenderOnce, owned_html};
 /// Maximum number of moments of a recording that a panel shows: about one per pixel.
 const MOMENTS: usize = 350;
 
-/// The chart: a legend, and a drawing for each panel, which stand beside each other or below.
+/// The chart: a legend, and a drawing per panel, side by side or stacked.
 ///
 /// # Errors
 /// It cannot be drawn.

@@ -23,7 +23,7 @@ pub(super) struct Curve {
     pub(super) level: Option<f64>,
 }
 
-/// Two axes with curves, in CSS pixels. It is as wide as a phone, so that it stays legible there.
+/// Two axes with curves, in CSS pixels. Its width fits a phone.
 pub(super) struct Panel<'a> {
     /// Height of the plot without its labels.
     pub(super) height: i32,
@@ -81,7 +81,7 @@ impl Panel<'_> {
         )
     }
 
-    /// Draws grid lines, ticks and their labels; of labels that would overlap, the first.
+    /// Draws grid lines, ticks and their labels; skips labels that would overlap.
     fn grid(&self, root: &Area<'_>) -> Drawn {
         let (left, right) = (self.x.from, self.x.to);
         for (level, label) in self.levels() {
@@ -144,7 +144,7 @@ impl Panel<'_> {
     }
 }
 
-/// About the width of a tick's label: digits are this wide in the usual fonts.
+/// Approximate width of a tick's label in common fonts.
 fn text_width(label: &str) -> i32 {
     label.chars().count() as i32 * 8
 }

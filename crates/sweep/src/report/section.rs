@@ -27,7 +27,7 @@ pub(super) fn section(
         .assumptions
         .iter()
         .map(|text| match columns.preview {
-            // Written for the numbers of whole runs, which a preview's may contradict.
+            // Sentences with values describe whole runs, whose numbers may differ.
             true => prose::without_values(text),
             false => outcome.fill_in(text),
         })
@@ -35,7 +35,7 @@ pub(super) fn section(
         .collect();
     Ok(owned_html! {
         section(class="figure", id=&experiment.name, aria-label=experiment.place()) {
-            // The page of a user's own experiment has this title.
+            // The page of a user's experiment already has this title.
             @ if !own {
                 h3 { : &experiment.title; : " "; a(class="up", href="#contents") : "Contents"; }
             }
@@ -61,7 +61,7 @@ pub(super) fn section(
     })
 }
 
-/// The first scenario in one line; tables show what is swept or differs between series.
+/// The first scenario in one line; tables show swept values and differences between series.
 fn settings(outcome: &Outcome) -> String {
     let experiment = &outcome.experiment;
     let scenario = &experiment.series[0].cells[0].scenario;

@@ -6,7 +6,7 @@ use crate::numbers::with_digits;
 use crate::outcome::Outcome;
 use horrorshow::{RenderOnce, owned_html};
 
-/// A column: the measure by index, its digits, and whether a published value stands beside it.
+/// A column: the measure by index, its digits, and true if it has published values.
 struct Column {
     measure: usize,
     digits: usize,

@@ -1,4 +1,4 @@
-//! The look of a verdict: a sign and a colour, so that neither is needed alone.
+//! Appearance of a verdict: a sign and a colour, each readable without the other.
 
 use super::columns::Columns;
 use crate::experiment::{Evidence, Role};
@@ -54,8 +54,8 @@ pub(super) fn badge(verdict: Verdict) -> impl RenderOnce {
     }
 }
 
-/// The reason why a claim was not reproduced, as far as runs show it. A preview gives no reason: it was written
-/// for the numbers of whole runs, which the preview's may contradict.
+/// The reason why a claim was not reproduced, where runs show it. A preview gives none: reasons describe
+/// whole runs, whose numbers may differ.
 pub(super) fn reason(finding: &Finding<'_>, columns: &Columns) -> String {
     let preview = columns.preview;
     let mut reasons = Vec::new();

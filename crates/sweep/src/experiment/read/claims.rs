@@ -26,7 +26,7 @@ impl Reader<'_> {
         experiment: &Experiment,
         ids: &mut HashSet<String>,
     ) -> Read<Claim> {
-        // A paper's claim is judged by others; a user's own need not say why it is so narrow.
+        // Tolerances of a paper's claims need a basis; a user's own do not.
         let of_paper = !experiment.is_own();
         let condition = |text: &Spanned<String>, must_state: bool| {
             self.look_up(text, |text| {

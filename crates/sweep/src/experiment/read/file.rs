@@ -1,4 +1,4 @@
-//! An experiment file as TOML has it, before anything is checked.
+//! An experiment file as TOML, unchecked.
 
 use crate::experiment::Over;
 use serde::Deserialize;
