@@ -20,24 +20,24 @@ use std::time::{Duration, Instant};
 pub struct Options<'a> {
     /// The server: a name or an address, with a port or without.
     pub host: String,
-    /// The server is iperf3's.
+    /// True if the server is iperf3's.
     pub iperf3: bool,
     /// TCP flows in each direction, 1 to [`MAX_FLOWS`](crate::MAX_FLOWS).
     pub flows: usize,
-    /// Start of each load that is left out.
+    /// Warm-up of each load, excluded from results.
     pub warmup: Duration,
-    /// Time that is measured of each load.
+    /// Measured time of each load.
     pub duration: Duration,
-    /// True ends the measurement.
+    /// Flag that ends the measurement.
     pub stop: &'a AtomicBool,
 }
 
-/// The present state of a measurement.
+/// Current state of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// `idle`, `up`, `down` or `both`.
     pub stage: &'static str,
-    /// Part of the whole that is done, 0 to 1.
+    /// Completed part of the whole, 0 to 1.
     pub done: f64,
     /// Goodput of uploads in bit/s.
     pub up: f64,
@@ -47,13 +47,13 @@ pub struct Progress {
     pub rtt_ms: Option<f64>,
 }
 
-/// Time of the idle line before the loads, and the longest wait for queues to drain after each.
+/// Time of the idle line before the loads, and the maximum wait for queues to drain after each.
 const IDLE: Duration = Duration::from_secs(2);
 const DRAIN: Duration = Duration::from_secs(6);
 const TICK: Duration = Duration::from_millis(100);
-/// Time that flows go on after the window, so that the last count is not beyond it.
+/// Time that flows continue after the window, so that counts cover its end.
 const TAIL: Duration = Duration::from_millis(500);
-/// Time for the results of an iperf3 server, which wait in the queue that the load has filled.
+/// Time for the results of an iperf3 server, which wait in the queue of the load.
 pub(crate) const RESULTS: Duration = Duration::from_secs(30);
 
 /// Measures a line.
@@ -65,7 +65,7 @@ pub fn measure(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Measured, MeasureError> {
     let measured = measure_all(options, progress);
-    // A stop shows as an error of whatever waited.
+    // The call that waited at the stop returns another error.
     measured.map_err(|error| match options.stop.load(Relaxed) {
         true => MeasureError::Interrupted,
         false => error,
@@ -167,7 +167,7 @@ impl<'a> Client<'a> {
 
     fn idle(&self, done: f64, progress: &mut dyn FnMut(Progress)) -> Result<Window, MeasureError> {
         let from = self.now();
-        // Without an Echo there is nothing to wait for.
+        // An iperf3 server echoes no probes.
         while self.prober.is_some() && self.now() < from + IDLE.as_secs_f64() {
             self.wait(TICK)?;
             progress(Progress {
@@ -184,7 +184,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Waits until a probe that was sent after the load is as fast as on the idle line.
+    /// Waits until a probe after the load is as fast as on the idle line.
     fn drain(&self) -> Result<(), MeasureError> {
         const SLOWER: f64 = 0.005;
         let from = self.now();

@@ -27,7 +27,7 @@ pub(crate) struct Control {
     reader: Option<JoinHandle<()>>,
 }
 
-/// The counts so far with their times of arrival, and the reason why there are no more.
+/// Counts with their times of arrival, and the reason for their end.
 #[derive(Debug, Default)]
 struct Feed {
     counts: Vec<(f64, Counted)>,
@@ -35,7 +35,10 @@ struct Feed {
 }
 
 impl Feed {
-    /// Adds a count, if it is possible.
+    /// Adds a count.
+    ///
+    /// # Errors
+    /// The count is impossible.
     fn push(&mut self, now: f64, line: &str) -> Result<(), String> {
         let counted: Counted =
             serde_json::from_str(line).map_err(|_| format!("no count: {}", quoted(line)))?;
@@ -79,7 +82,7 @@ impl Control {
         });
         let stream =
             connected.doing(|| format!("connecting to {server} (asymq measure serve, there)"))?;
-        // Byte by byte: the counts behind it are for another reader.
+        // Byte by byte: another reader takes the counts behind it.
         let (mut line, mut byte) = (Vec::new(), [0]);
         while line.len() < MAX_LINE && line.last() != Some(&b'\n') {
             let read = Limited(&stream, limit).read(&mut byte);
@@ -151,7 +154,7 @@ impl Control {
         last.map_or_else(Vec::new, |(_, counted)| counted.up.clone())
     }
 
-    /// The counts since `start`, at the client's time: the fastest count defines the difference of the clocks.
+    /// Counts since `start` by the client's clock; the fastest count defines the difference of the clocks.
     pub(crate) fn counts(&self, start: f64) -> Counts {
         let feed = lock(&self.feed);
         let server = |counted: &Counted| counted.us as f64 / 1e6;
@@ -179,7 +182,7 @@ impl Drop for Control {
     }
 }
 
-/// A line of bounded length without its end; `None` at the end of the input, or where it is too long.
+/// Reads a line without its end; `None` at the end of the input, or if it is too long.
 fn read_line(input: &mut BufReader<TcpStream>) -> Option<String> {
     let mut line = String::new();
     let mut bounded = input.take(MAX_LINE as u64);

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Bytes of a read or a write.
 pub(crate) const BLOCK: usize = 64 * 1024;
 
-/// Time for a connection to be made, and for a flow to carry its first byte.
+/// Time limit for connecting, and for the first byte of a flow.
 pub(crate) const CONNECT: Duration = Duration::from_secs(10);
 
 /// Bytes that a link cannot compress.
@@ -33,12 +33,12 @@ pub(crate) fn block() -> Box<[u8]> {
     bytes
 }
 
-/// A TCP flow that sends or receives on a thread of its own until it is dropped.
+/// A TCP flow that sends or receives on its own thread until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Flow {
     stream: TcpStream,
     moved: Arc<AtomicU64>,
-    /// Bytes that crossed the line, by the kernel; absent where it does not count them.
+    /// Bytes on arrival; absent if the kernel does not count them.
     arrived: Option<Counter>,
     thread: Option<JoinHandle<()>>,
 }
@@ -99,7 +99,7 @@ impl Flow {
 
 impl Drop for Flow {
     fn drop(&mut self) {
-        // An error means that the other end was faster.
+        // An error means that the other end closed it first.
         let _ = self.stream.shutdown(Shutdown::Both);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -115,8 +115,8 @@ pub(crate) struct Flows {
 }
 
 impl Flows {
-    /// Starts downloads and uploads on open connections. `first` gives the first bytes of each by its number; all are
-    /// sent before an upload begins, since later ones would wait behind its data.
+    /// Starts downloads and uploads on open connections. `first` returns the opening of each flow. All openings are
+    /// sent before an upload begins; later ones would wait behind its data.
     pub(crate) fn start(
         mut streams: Vec<TcpStream>,
         downloads: usize,
@@ -161,8 +161,8 @@ impl Flows {
         }
     }
 
-    /// Bytes of a direction that crossed the line so far, data that waits for a lost segment included. `None` where a
-    /// kernel does not count them.
+    /// Bytes of a direction on arrival, including data that waits for a lost segment. `None` if the kernel does not
+    /// count them.
     pub(crate) fn arrived(&self, direction: Direction, at: f64) -> Option<Count> {
         let flows = self.direction(direction).iter();
         let bytes: Option<Vec<u64>> = flows
@@ -171,7 +171,7 @@ impl Flows {
         bytes.map(|bytes| Count { at, bytes })
     }
 
-    /// Bytes that the sockets of a direction took or gave so far.
+    /// Bytes written to or read from the sockets of a direction.
     pub(crate) fn moved(&self, direction: Direction, at: f64) -> Count {
         let flows = self.direction(direction).iter();
         Count {

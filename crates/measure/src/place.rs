@@ -1,4 +1,4 @@
-//! Places at a server, shared out by the networks of clients: one network cannot lock out another.
+//! Places at a server, shared by the networks of clients, so that one network cannot lock out another.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ const REPLACEABLE: Duration = Duration::from_secs(1);
 /// Bytes that count as activity; slower progress is idle time.
 const ACTIVE_BYTES: u64 = 256;
 
-/// The network that limits count: an IPv4 address or an IPv6 /64.
+/// A client's network in limits: an IPv4 address or an IPv6 /64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Network(IpAddr);
 
@@ -36,7 +36,7 @@ impl Activity {
         }
     }
 
-    /// Takes the bytes moved so far, and returns the time without activity.
+    /// Updates the bytes moved so far. Returns the time without activity.
     pub(crate) fn idle(&mut self, bytes: u64) -> Duration {
         if bytes >= self.bytes.saturating_add(ACTIVE_BYTES) {
             *self = Self {
@@ -53,7 +53,7 @@ impl Activity {
 pub(crate) struct Places {
     pub(crate) total: usize,
     pub(crate) per_network: usize,
-    /// A network with fewer places may take one in use from the network with the most.
+    /// True if a network with fewer places may take one in use from the network with the most.
     pub(crate) fair: bool,
 }
 

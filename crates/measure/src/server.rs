@@ -1,6 +1,7 @@
-//! The server: sends, receives, counts and echoes, within limits that bound what a stranger can cost.
+//! The server: sends, receives, counts and echoes, within limits on the resources of each client.
 //!
-//! One thread accepts and reads opening lines; only sessions and their flows have threads. Every wait has an end.
+//! One thread accepts connections and reads opening lines. Only sessions and their flows have own threads. Every wait
+//! has a time limit.
 
 use crate::flows::{BLOCK, block};
 use crate::place::{Network, Place, Places};
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Connections whose opening line has not come.
+/// Limits of connections without an opening line.
 const STRANGERS: Places = Places {
     total: 200,
     per_network: 2 * (2 * MAX_FLOWS + 1),
@@ -29,7 +30,7 @@ const READ_EVERY: Duration = Duration::from_millis(10);
 pub(crate) const STALL: Duration = Duration::from_secs(15);
 /// Interval of the counts that a session sends.
 const COUNT_EVERY: Duration = Duration::from_millis(200);
-/// Longest time until a server notices that it shall stop.
+/// Maximum time until a server notices its stop flag.
 const NOTICE: Duration = Duration::from_millis(250);
 /// Stack of a connection's thread: a block and the calls around it.
 const STACK: usize = BLOCK + 128 * 1024;
@@ -50,7 +51,7 @@ struct Shared {
 }
 
 impl Server {
-    /// Listens at an address, TCP and UDP; at all of this host without one.
+    /// Listens at an address, TCP and UDP; by default at all addresses.
     ///
     /// # Errors
     /// The address is in use, or is not this host's.
@@ -61,7 +62,7 @@ impl Server {
     ) -> io::Result<Self> {
         let (listener, echo) = match address {
             Some(address) => listen(address)?,
-            // A host without IPv6 has IPv4.
+            // IPv4 on hosts without IPv6.
             None => listen((Ipv6Addr::UNSPECIFIED, PORT).into())
                 .or_else(|_| listen((Ipv4Addr::UNSPECIFIED, PORT).into()))?,
         };
@@ -76,15 +77,15 @@ impl Server {
         })
     }
 
-    /// The address that it listens at.
+    /// The listening address.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system call fails.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Serves until the caller's flag says stop.
+    /// Serves until the stop flag is set.
     ///
     /// # Errors
     /// The sockets fail.
@@ -105,7 +106,7 @@ impl Server {
             SockRef::from(&self.listener).set_read_timeout(Some(wait))?;
             match self.listener.accept() {
                 Ok((stream, peer)) => admit(&mut strangers, stream, peer.ip().to_canonical()),
-                // The listener's timeout, or a connection that its client gave up.
+                // The listener's timeout, or a connection that its client closed.
                 Err(error) if is_timeout(&error) => {}
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                 // Too many descriptors: wait for some to close.
@@ -141,7 +142,7 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// A connection whose opening line has not come.
+/// A connection without an opening line.
 struct Stranger {
     /// `None` once it was served.
     stream: Option<TcpStream>,

@@ -4,8 +4,8 @@
 use asymq_core::Direction;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-/// Counts bytes of one direction from a time on: uploads as the other end acknowledges them, also selectively, downloads
-/// as segments come.
+/// Counts bytes of one direction on arrival: uploads as the other end acknowledges them, also selectively, downloads as
+/// segments arrive.
 #[derive(Debug)]
 pub(crate) struct Counter {
     socket: OwnedFd,
@@ -14,7 +14,7 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// Counts from now on; `None` where the kernel does not count.
+    /// Starts at 0; `None` if the kernel does not count.
     pub(crate) fn new(socket: BorrowedFd<'_>, direction: Direction) -> Option<Self> {
         let before = bytes(socket, direction)?;
         let socket = socket.try_clone_to_owned().ok()?;
@@ -30,7 +30,7 @@ impl Counter {
         bytes(self.socket.as_fd(), self.direction).map_or(0, |now| now.saturating_sub(self.before))
     }
 
-    /// Bytes of a body that came so far, by its share in the bytes that were delivered in order.
+    /// Converts arrived bytes to bytes of a body, by its share in the bytes delivered in order.
     #[cfg(feature = "https")]
     pub(crate) fn body_bytes(&self, delivered: u64) -> u64 {
         const BYTES_RECEIVED: usize = 128;
@@ -70,26 +70,26 @@ fn tcp_info(socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
     (answer == 0).then_some(info)
 }
 
-/// Other systems do not count these bytes, or not in a way that was tried.
+/// Counts of other systems are not implemented.
 #[cfg(not(any(target_os = "android", target_os = "linux")))]
 fn tcp_info(_socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
     None
 }
 
-/// A `u32` of a `struct tcp_info` (linux/tcp.h); `None` where an older kernel lacks it.
+/// Reads a `u32` of a `struct tcp_info` (linux/tcp.h); `None` if an older kernel lacks it.
 fn word(info: &[u8], at: usize) -> Option<u64> {
     let bytes = info.get(at..at + 4)?;
     Some(u64::from(u32::from_ne_bytes(bytes.try_into().ok()?)))
 }
 
-/// A `u64` of it.
+/// Reads a `u64` of it.
 fn long(info: &[u8], at: usize) -> Option<u64> {
     let bytes = info.get(at..at + 8)?;
     Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Bytes that the other end acknowledged. Segments beyond a loss, and those that came twice, count with the mean size of
-/// a segment: without them the count would rise in jumps of whole windows.
+/// Bytes acknowledged by the other end. Segments beyond a loss and duplicates count with the mean segment size: without
+/// them the count would rise in jumps of whole windows.
 fn acknowledged(info: &[u8]) -> Option<u64> {
     const SACKED: usize = 28;
     const BYTES_ACKED: usize = 120;
@@ -107,7 +107,7 @@ fn acknowledged(info: &[u8]) -> Option<u64> {
     Some(acknowledged + beyond().unwrap_or(0))
 }
 
-/// Bytes of the segments that came, in order or not: Linux 4.6 and later.
+/// Bytes of the segments received, in order or not: Linux 4.6 and later.
 fn received(info: &[u8]) -> Option<u64> {
     const RCV_MSS: usize = 20;
     const DATA_SEGS_IN: usize = 152;
@@ -131,7 +131,7 @@ mod tests {
         client.write_all(&[7; 5000]).unwrap();
         server.read_exact(&mut [0; 5000]).unwrap();
         assert_eq!(counter.bytes(), 5000);
-        // Nobody reads: what the receiver's window does not take waits here.
+        // The receiver does not read: bytes beyond its window wait here.
         client.set_nonblocking(true).unwrap();
         let mut written = 5000;
         while let Ok(length) = client.write(&[7; 1 << 16]) {

@@ -8,7 +8,7 @@ use asymq_core::Direction;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Port of the server, TCP and UDP, where none is given.
+/// Default port of the server, TCP and UDP.
 pub const PORT: u16 = 9802;
 
 /// Maximum flows of a session in one direction.
@@ -47,7 +47,7 @@ pub enum Opening {
     Start,
     /// Opens a flow of a session.
     Flow {
-        /// DirectionReport of its data.
+        /// Direction of its data.
         direction: Direction,
         /// The session.
         session: Token,
@@ -57,7 +57,7 @@ pub enum Opening {
 }
 
 impl Opening {
-    /// Reads a line without its line feed; `None` if it is none of this protocol's.
+    /// Reads a line without its line feed; `None` if it is not of this protocol.
     pub fn read(line: &[u8]) -> Option<Self> {
         let words = std::str::from_utf8(line).ok()?.strip_prefix(MAGIC)?;
         let words: Vec<&str> = words.split(' ').collect();
@@ -97,11 +97,11 @@ pub(crate) enum Answer {
         /// Seconds until the server ends it.
         seconds: u64,
     },
-    /// The reason why there is no session.
+    /// Reason for the refusal.
     Refused(String),
 }
 
-/// Bytes that the server has received.
+/// Bytes received by the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Counted {
     /// Microseconds since the session's start, by the server's clock.
@@ -110,7 +110,7 @@ pub(crate) struct Counted {
     pub(crate) up: Vec<u64>,
 }
 
-/// A probe or its Echo. Both have the same length, so that the server amplifies nothing.
+/// A probe or its echo. Both have the same length, so that the server amplifies nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// The session.

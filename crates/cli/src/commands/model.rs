@@ -1,4 +1,4 @@
-//! `asymq model`: what AQ's equations say of a link.
+//! `asymq model`: AQ's equations for a link.
 
 use crate::output::{self, rate, time};
 use crate::table::Table;
@@ -11,7 +11,7 @@ use clap::{Args, Command, FromArgMatches};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Show what AQ's equations say of a link: ratio, rates, buffers, limits, worst-case delays.
+/// Compute AQ's equations for a link: ratio, rates, buffers, limits, worst-case delays.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq model --up 1mbit --down 10mbit")]
 pub(crate) struct ModelArgs {
@@ -27,7 +27,7 @@ pub(crate) struct ModelArgs {
     /// Bytes of a full data packet on the link.
     #[arg(long, value_name = "SIZE", default_value = "1500b", value_parser = size(41))]
     data_size: u32,
-    /// Data packets that one ACK stands for, 1 to 64; 2 with delayed ACKs.
+    /// Data packets per ACK, 1 to 64; 2 with delayed ACKs.
     #[arg(long, value_name = "N", default_value = "1", value_parser = data_per_ack)]
     data_per_ack: f64,
     /// Uplink buffer, in packets or bytes.

@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 
 /// Intervals of a moving average, and of the deviation of averages (MAD).
 pub(super) const AVERAGED: usize = 4;
-/// Share of the slowest values that a mean leaves out: 1 in 20 (TMP, 95 %).
+/// Excludes the slowest value of 20 from a mean (TMP, 95 %).
 const TRIMMED: usize = 20;
-/// Deviation of averages, as a share of the latest, below which they are stable (SDT).
+/// Maximum deviation of stable averages, as a share of the latest (SDT).
 const TOLERANCE: f64 = 0.05;
 /// Maximum pairs of probes per second (MPS).
 const MOST_PAIRS: f64 = 100.0;
-/// Deviation of the rates themselves, as a share of their mean, up to which the mean deserves confidence.
+/// Maximum deviation of rates for high confidence, as a share of their mean.
 const MAX_SPREAD: f64 = 0.1;
-/// Share of the capacity that probes may take (PTC).
+/// Maximum share of the capacity for probes (PTC).
 const PROBES_SHARE: f64 = 0.05;
 /// Bits of a foreign probe and a self probe, as the draft estimates them.
 const PAIR_BITS: f64 = 8.0 * 6000.0;
@@ -35,7 +35,7 @@ pub(super) struct Own {
     pub(super) http: f64,
 }
 
-/// Probes that have ended.
+/// Completed probes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Probes {
     pub(super) foreign: Vec<Foreign>,
@@ -51,9 +51,9 @@ pub struct ForeignTimes {
     pub tcp_ms: f64,
     /// TLS's handshake in ms, one round trip.
     pub tls_ms: f64,
-    /// From the request for one byte to its arrival, in ms.
+    /// Time from the request for one byte to its arrival, in ms.
     pub http_ms: f64,
-    /// 60 000 over the mean of the three.
+    /// 60 000 divided by the mean of the three.
     pub rpm: f64,
 }
 
@@ -62,9 +62,9 @@ pub struct ForeignTimes {
 pub struct SelfTimes {
     /// Probes that ended in the window.
     pub probes: usize,
-    /// From the request for one byte to its arrival, in ms: the mean without the slowest 5 %.
+    /// Time from the request for one byte to its arrival, in ms: the mean without the slowest 5 %.
     pub http_ms: f64,
-    /// 60 000 over it.
+    /// 60 000 divided by `http_ms`.
     pub rpm: f64,
 }
 
@@ -81,7 +81,7 @@ pub struct Responsiveness {
 }
 
 impl Probes {
-    /// The times of the foreign probes that ended since `from`; `None` without one.
+    /// Returns the times of foreign probes since `from`; `None` without one.
     pub(super) fn foreign_times(&self, from: f64) -> Option<ForeignTimes> {
         let recent = || self.foreign.iter().filter(|probe| probe.at >= from);
         let [tcp_ms, tls_ms, http_ms] = [
@@ -98,7 +98,7 @@ impl Probes {
         })
     }
 
-    /// The responsiveness by the probes that ended since `from`; `None` without one of each kind.
+    /// Returns the responsiveness since `from`; `None` unless both kinds of probes ended.
     pub(super) fn responsiveness(&self, from: f64) -> Option<Responsiveness> {
         let foreign = self.foreign_times(from)?;
         let recent = || self.own.iter().filter(|probe| probe.at >= from);
@@ -122,21 +122,21 @@ fn trimmed_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Pairs of probes per second that a line of this goodput may carry.
+/// Maximum pairs of probes per second on a line of this goodput.
 pub(super) fn pairs_per_second(goodput: f64) -> f64 {
     (PROBES_SHARE * goodput / PAIR_BITS).min(MOST_PAIRS)
 }
 
-/// Trust in a result.
+/// Confidence in a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// The time was over before as many intervals as an average has.
+    /// Fewer than four intervals.
     #[default]
     Low,
-    /// The averages were not stable when the time was over.
+    /// The last averages are not stable.
     Medium,
-    /// The averages were stable.
+    /// The last averages are stable.
     High,
 }
 
@@ -151,7 +151,7 @@ impl Confidence {
     }
 }
 
-/// A quantity that shall become stable.
+/// A quantity that is measured until it is stable.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stage {
     values: Vec<f64>,
@@ -160,7 +160,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Takes the value of an interval; true from the interval on in which it is stable.
+    /// Adds the value of an interval. Returns true from the first stable interval on.
     pub(super) fn push(&mut self, value: f64) -> bool {
         self.values.push(value);
         self.was_stable |= self.is_stable();
@@ -190,7 +190,7 @@ pub(super) struct Goodput {
 }
 
 impl Goodput {
-    /// Trust in the average, by the latest averages and the rates in the last of them.
+    /// Confidence in the average, from the latest averages and rates.
     pub(super) fn confidence(&self) -> Confidence {
         let last = self.rates.last_chunk::<AVERAGED>();
         let is_steady = last.is_some_and(|last| deviation(last) <= MAX_SPREAD * self.average());
@@ -202,20 +202,20 @@ impl Goodput {
         self.stage.confidence().min(most)
     }
 
-    /// Takes the rate of an interval; true from the interval on in which the averages are stable.
+    /// Adds the rate of an interval. Returns true from the first interval with stable averages on.
     pub(super) fn push(&mut self, rate: f64) -> bool {
         self.rates.push(rate);
         self.stage.push(self.average())
     }
 
-    /// Mean of the last intervals' rates; 0 without one.
+    /// Mean of the latest rates; 0 without one.
     pub(super) fn average(&self) -> f64 {
         let last = &self.rates[self.rates.len().saturating_sub(AVERAGED)..];
         last.iter().sum::<f64>() / last.len().max(1) as f64
     }
 }
 
-/// Standard deviation of all values that there are.
+/// Standard deviation of a population.
 fn deviation(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let squares = values.iter().map(|value| (value - mean).powi(2));

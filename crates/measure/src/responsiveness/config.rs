@@ -33,7 +33,7 @@ struct Urls {
     https_upload_url: Option<String>,
 }
 
-/// The requests of a client, and their URLs.
+/// URLs of a client's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Endpoints {
     pub(super) large: Uri,
@@ -93,7 +93,7 @@ impl Endpoints {
         })
     }
 
-    /// The configuration of this project's server, for clients that call it by this name.
+    /// The configuration of this project's server under this name.
     pub(super) fn write(authority: &Authority) -> Vec<u8> {
         let url = |path: &str| Some(format!("https://{authority}{path}"));
         let config = Config {
@@ -112,7 +112,7 @@ impl Endpoints {
     }
 }
 
-/// The first of the URLs that is there: absolute, with TLS.
+/// Returns the first URL given, which must be absolute with https.
 fn https(name: &str, old: Option<String>, new: Option<String>) -> Result<Uri, String> {
     let url = old
         .or(new)

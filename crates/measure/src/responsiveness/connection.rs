@@ -37,15 +37,15 @@ pub(super) const SEND_BUFFER: usize = 64 * 1024;
 const FRAME: usize = 16 * 1024;
 /// Time that unsent data may wait.
 const UNSENT: f64 = 0.005;
-/// Unsent bytes that a connection may have at any rate: two segments.
+/// Unsent bytes that a connection may always have: two segments.
 const LEAST_UNSENT: usize = 3000;
 const MOST_UNSENT: usize = 256 * 1024;
-/// Bytes that TLS adds to a record (header, type and tag), and the maximum of one.
+/// Bytes that TLS adds to a record (header, type and tag), and its maximum size.
 const RECORD_HEAD: u64 = 5 + 1 + 16;
 const RECORD: usize = 16 * 1024;
 /// Bytes that HTTP/2 adds to a frame.
 const FRAME_HEAD: u64 = 9;
-/// Interval at which the rate of sending is taken.
+/// Interval at which the sending rate is updated.
 const RATE_EVERY: Duration = Duration::from_millis(50);
 /// Longest head of an answer in bytes.
 const MAX_HEAD: u32 = 16 * 1024;
@@ -55,27 +55,27 @@ static ZEROS: [u8; FRAME] = [0; FRAME];
 /// The name of HTTP/2 in TLS's negotiation.
 pub(super) const H2: &[u8] = b"h2";
 
-/// Bytes that a connection has moved, shared with other tasks.
+/// Bytes moved by a connection, shared with other tasks.
 #[derive(Debug, Default)]
 pub(super) struct Moved {
     received: AtomicU64,
     sent: AtomicU64,
-    /// Records of TLS that it was sent in.
+    /// Sent TLS records.
     records: AtomicU64,
     /// Bytes of bodies handed to HTTP/2, and their frames.
     body: AtomicU64,
     frames: AtomicU64,
-    /// Bytes that 5 ms of its rate are.
+    /// Bytes sent in 5 ms.
     unsent: AtomicUsize,
 }
 
 impl Moved {
-    /// Bytes that the socket has taken, or TLS in its place.
+    /// Bytes written to TLS.
     pub(super) fn sent(&self) -> u64 {
         self.sent.load(Relaxed)
     }
 
-    /// Bytes of bodies in so many bytes that TCP has sent, by the mean sizes of records and frames.
+    /// Converts bytes of TCP to bytes of bodies, by the mean sizes of records and frames.
     pub(super) fn body_of(&self, bytes: u64) -> u64 {
         let share = |bytes: &AtomicU64, parts: &AtomicU64, head: u64| {
             let (bytes, heads) = (bytes.load(Relaxed), parts.load(Relaxed) * head);
@@ -99,8 +99,8 @@ pub(super) struct Paced {
     moved: Arc<Moved>,
     since: Instant,
     sent: usize,
-    /// Bytes per second: the highest of the last intervals, each a tenth less than the next. A host
-    /// that lets a sender wait would otherwise be answered with less and less to send.
+    /// Bytes per second: the maximum of recent intervals, which decays by a tenth each. Without it, a
+    /// sender that waits for its host would get less and less to send.
     rate: f64,
 }
 
@@ -123,7 +123,7 @@ impl Paced {
             TlsStream::Client(stream) => stream.get_mut().1.set_buffer_limit(Some(unsent)),
             TlsStream::Server(stream) => stream.get_mut().1.set_buffer_limit(Some(unsent)),
         }
-        // Where the option is missing, the queue in the socket counts as delay.
+        // Without the option, the queue in the socket counts as delay.
         #[cfg(any(target_os = "android", target_os = "linux"))]
         let _ = SockRef::from(self.stream.get_ref().0).set_tcp_notsent_lowat(unsent as u32);
     }
@@ -257,7 +257,7 @@ pub(super) struct Target {
     connector: TlsConnector,
 }
 
-/// An open connection, and how long its parts took in seconds.
+/// An open connection, and the times of its handshakes in seconds.
 pub(super) struct Connection {
     pub(super) requests: SendRequest<Bytes>,
     pub(super) moved: Arc<Moved>,
@@ -282,7 +282,7 @@ impl Target {
             .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
             .with_no_client_auth();
         config.alpn_protocols = vec![H2.to_vec()];
-        // A foreign probe is a browser's first visit.
+        // A foreign probe stands for a browser's first visit.
         config.resumption = Resumption::disabled();
         Ok(Self {
             address,
@@ -318,7 +318,7 @@ impl Target {
             .handshake(stream);
         let (requests, connection) = handshake.await.map_err(io::Error::other)?;
         let driver = tokio::spawn(async move {
-            // Its streams see the error, too.
+            // Its streams return the error, too.
             let _ = connection.await;
         });
         Ok(Connection {
@@ -389,7 +389,7 @@ pub(super) async fn get(
     Ok(object)
 }
 
-/// Accepts every certificate: a server of one's own signs its own, and nothing secret passes.
+/// Accepts every certificate: own servers are self-signed, and no secret is sent.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

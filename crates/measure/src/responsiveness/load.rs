@@ -58,7 +58,7 @@ impl Foreigner {
         timeout(CONNECT, probing).await?
     }
 
-    /// Asks for one byte on a connection that is there.
+    /// Asks for one byte on an open connection.
     async fn probe_on(&self, requests: &SendRequest<Bytes>) -> io::Result<Own> {
         let start = Instant::now();
         let asking = get(requests, &self.site.endpoints.small, 1024);
@@ -87,7 +87,7 @@ impl Open {
     }
 }
 
-/// A connection that carries load, as others see it.
+/// State of a connection that carries load, shared between tasks.
 #[derive(Default)]
 struct Carrier {
     /// Set once it carries.
@@ -164,7 +164,7 @@ impl Carrier {
         }
     }
 
-    /// Bytes of bodies that crossed the line; where the kernel does not count them, those that the socket took or gave.
+    /// Bytes of bodies on arrival; as the socket takes or returns them if the kernel does not count arrivals.
     fn bytes(&self, direction: Direction) -> u64 {
         let received = self.received.load(Relaxed);
         let Some(open) = self.open.get() else {
@@ -178,7 +178,7 @@ impl Carrier {
         }
     }
 
-    fn is_told(&self) -> bool {
+    fn is_counted(&self) -> bool {
         let open = self.open.get();
         open.is_none_or(|open| open.arrived.is_some())
     }
@@ -210,7 +210,7 @@ impl Shared {
         Some(open[index as usize].requests.clone())
     }
 
-    /// Launches probes of both kinds in turn, at the pace that is set.
+    /// Launches probes of both kinds in turn at the current pace.
     async fn launch(self: Arc<Self>, foreigner: Foreigner) {
         let mut random = SplitMix64::new(foreigner.clock.elapsed().as_nanos() as u64);
         let mut under_way = JoinSet::new();
@@ -293,7 +293,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Runs it until it is stable or its time is over.
+    /// Runs until all is stable or the time is over.
     pub(super) async fn run(
         mut self,
         report: &mut dyn FnMut(f64, f64, f64, Option<f64>),
@@ -337,7 +337,7 @@ impl<'a> Load<'a> {
         of.map_or(0.0, |of| of.goodput.average())
     }
 
-    /// One more connection in each direction, up to the maximum.
+    /// Adds a connection in each direction, up to the maximum.
     fn add_connections(&mut self) {
         for load in &mut self.directions {
             if load.carriers.len() < self.options.connections {
@@ -353,7 +353,8 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// An error once a connection that carries load has ended, as the draft asks.
+    /// # Errors
+    /// A connection that carries load has ended, which ends the test by the draft.
     fn check(&self) -> Result<(), MeasureError> {
         let mut carriers = self.directions.iter().flat_map(|of| &of.carriers);
         match carriers.find_map(|(carrier, _)| carrier.failure.get()) {
@@ -365,7 +366,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Takes the rates of the interval that ended now; true if all is stable.
+    /// Adds the rates of the interval that ends now. Returns true if all is stable.
     fn end_interval(&mut self, now: f64, seconds: f64) -> bool {
         let mut is_saturated = true;
         let mut least = f64::INFINITY;
@@ -390,7 +391,7 @@ impl<'a> Load<'a> {
         is_saturated && self.stage.push(of.rpm)
     }
 
-    /// By the probes of the last four intervals.
+    /// Responsiveness in the last four intervals.
     fn responsiveness(&self) -> Option<super::calculation::Responsiveness> {
         let window = self.options.interval.as_secs_f64() * AVERAGED as f64;
         let from = self.now() - window;
@@ -419,7 +420,7 @@ impl<'a> Load<'a> {
             .directions
             .iter()
             .filter(|of| of.direction == Direction::Up);
-        let unacknowledged = uploads.any(|of| of.carriers.iter().any(|(of, _)| !of.is_told()));
+        let unacknowledged = uploads.any(|of| of.carriers.iter().any(|(of, _)| !of.is_counted()));
         let trust = match unacknowledged {
             true => Confidence::Medium,
             false => Confidence::High,

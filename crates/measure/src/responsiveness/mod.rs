@@ -1,7 +1,7 @@
 //! The IETF's test of responsiveness under working conditions, draft-ietf-ippm-responsiveness.
 //!
-//! Downloads and uploads over HTTP/2 and TLS are added until their rate is stable. Probes then measure
-//! round trips on the same connections and on new ones, until these are stable too.
+//! The test adds downloads and uploads over HTTP/2 and TLS until their rate is stable. Probes measure round
+//! trips on the same connections and on new ones until these are stable too.
 
 mod calculation;
 mod config;
@@ -35,7 +35,7 @@ use tokio::time::{sleep, timeout};
 const MAX_CONFIG: usize = 16 * 1024;
 /// Probes of the idle line.
 const IDLE_PROBES: usize = 20;
-/// Longest wait for queues to drain, and the shortest.
+/// Maximum and minimum wait for queues to drain.
 const DRAIN: Duration = Duration::from_secs(6);
 const REST: Duration = Duration::from_secs(1);
 
@@ -49,7 +49,7 @@ pub fn test_responsiveness(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Tested, MeasureError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // Loads that keep a thread busy do not delay probes.
+        // A load that keeps a thread busy does not delay probes.
         .worker_threads(2)
         .enable_io()
         .enable_time()
@@ -159,7 +159,7 @@ async fn discover(url: &str) -> Result<(Uri, Site), MeasureError> {
     Ok((uri, Site { target, endpoints }))
 }
 
-/// Connects to the first address of a host that answers, as the server that the URL names.
+/// Connects to the first address of `host` that answers, with the server name of the URL.
 async fn reach(uri: &Uri, host: &str) -> Result<(Target, Connection), MeasureError> {
     let port = uri.port_u16().unwrap_or(443);
     let bare = host.trim_start_matches('[').trim_end_matches(']');

@@ -26,7 +26,7 @@ pub struct Tested {
     pub down: TestedLoad,
     /// Uploads and downloads at once.
     pub both: TestedLoad,
-    /// Doubts that the test leaves.
+    /// Open questions.
     pub unsure: Vec<String>,
 }
 
@@ -39,19 +39,19 @@ pub struct TestedLoad {
     pub connections: usize,
     /// Bit/s of payload in the last four intervals.
     pub rate: Rates,
-    /// Trust in the rates.
+    /// Confidence in the rates.
     pub rate_confidence: Confidence,
-    /// True if uploads were counted when the socket took them, as this system does not count what the server has
-    /// acknowledged. The rate is then too high by what fills buffers.
+    /// True if uploads count when the socket takes them, as outside of Linux. The rate is then too high by the
+    /// bytes in buffers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unacknowledged: bool,
-    /// By the probes of the last four intervals; absent where one kind had no answer.
+    /// Responsiveness in the last four intervals; absent if one kind of probe had no answer.
     #[serde(flatten)]
     pub responsiveness: Option<Responsiveness>,
-    /// The draft's word for it.
+    /// The draft's rating.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rating: Option<Rating>,
-    /// Trust in the responsiveness.
+    /// Confidence in the responsiveness.
     pub rpm_confidence: Confidence,
     /// Probes that failed: refused, reset or without an answer for 10 s.
     pub probes_failed: usize,
@@ -123,7 +123,7 @@ impl Tested {
         [("up", &self.up), ("down", &self.down), ("both", &self.both)]
     }
 
-    /// Doubts that the loads leave.
+    /// Open questions of all loads.
     pub(super) fn doubts(&self) -> Vec<String> {
         let mut unsure = Vec::new();
         for (name, load) in self.loads() {

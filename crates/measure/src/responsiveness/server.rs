@@ -1,4 +1,4 @@
-//! The server of the test: HTTP/2 over TLS, and HTTP/1.1 for what is small.
+//! The server of the test: HTTP/2 over TLS, and HTTP/1.1 for small objects.
 
 use super::config::{Endpoints, LARGE, SMALL, UPLOAD, WELL_KNOWN};
 use super::connection::{H2, Moved, Paced, SEND_BUFFER, Task, WINDOW, discard, send_load};
@@ -29,7 +29,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::version::TLS13;
 
-/// Port of the server where none is given.
+/// Default port of the server.
 pub const HTTPS_PORT: u16 = 4043;
 
 /// Connections for each client that [`Limits`] allows.
@@ -43,13 +43,13 @@ const LOADS: usize = 4;
 const HEAD: usize = 4096;
 /// Longest name of the server in a request, with its port.
 const AUTHORITY: usize = 261;
-/// Interval at which the limits of connections are looked at.
+/// Interval at which limits are checked.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Files with a certificate and its key, in PEM.
 #[derive(Clone, Debug)]
 pub struct Certificate {
-    /// The certificate, with those that lead to its root.
+    /// The certificate chain.
     pub chain: PathBuf,
     /// The private key.
     pub key: PathBuf,
@@ -64,8 +64,8 @@ pub struct HttpsServer {
 }
 
 impl HttpsServer {
-    /// Listens at an address; at all of this host, port [`HTTPS_PORT`], without one. Makes a
-    /// certificate without one.
+    /// Listens at an address, by default at port [`HTTPS_PORT`] of all addresses. Creates a certificate
+    /// unless one is given.
     ///
     /// # Errors
     /// The address is in use or not this host's; the certificate cannot be read, or is not the key's.
@@ -94,7 +94,7 @@ impl HttpsServer {
             .with_single_cert(chain, key)
             .map_err(io::Error::other)?;
         config.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
-        // No client comes back, and a ticket is 200 bytes.
+        // Clients do not resume sessions, and a ticket has 200 bytes.
         config.send_tls13_tickets = 0;
         Ok(Self {
             listener,
@@ -104,15 +104,15 @@ impl HttpsServer {
         })
     }
 
-    /// The address that it listens at.
+    /// The listening address.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system call fails.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Serves until the caller's flag says stop.
+    /// Serves until the stop flag is set.
     ///
     /// # Errors
     /// The socket fails, or there is no thread.
@@ -195,7 +195,7 @@ impl Served {
         self.activity.idle(self.moved.both())
     }
 
-    /// False once it has ended, has used up its time or its bytes, or was idle for long.
+    /// False if it ended, reached a limit, or was idle for too long.
     fn may_go_on(&mut self, limits: &Limits) -> bool {
         !self.task.0.is_finished()
             && self.started.elapsed() < limits.time
@@ -209,7 +209,7 @@ async fn converse(stream: TcpStream, acceptor: TlsAcceptor, moved: Arc<Moved>) -
     stream.set_nodelay(true)?;
     let local = stream.local_addr()?;
     let handshake = async {
-        // A silent client costs no state of TLS.
+        // Allocates TLS state only after the first byte.
         stream.peek(&mut [0]).await?;
         acceptor.accept(stream).await
     };
@@ -251,9 +251,9 @@ enum Asked {
     Missing,
 }
 
-/// Type and content of a small object; `None` if there is none of this name.
+/// Type and content of a small object; `None` if the path has none.
 ///
-/// A connection has one configuration, with the first name of the server that its client used.
+/// A connection keeps one configuration, with the server's name of its first request.
 fn small_object(
     method: &Method,
     path: &str,
@@ -274,7 +274,7 @@ fn small_object(
 }
 
 impl Asked {
-    /// Reads a request, and drops all that its answer does not need.
+    /// Reads a request, and drops the parts that its answer does not need.
     fn read(request: Request<RecvStream>, config: &OnceLock<Bytes>) -> (Self, Option<RecvStream>) {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
@@ -333,7 +333,7 @@ async fn answer(
     }
 }
 
-/// One of a bounded number, until it is dropped.
+/// Holds one of a bounded number until it is dropped.
 struct Counted<'a>(&'a AtomicUsize);
 
 impl<'a> Counted<'a> {
@@ -350,7 +350,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// Answers one request: some clients fetch the configuration or the small object without HTTP/2.
+/// Answers one request without HTTP/2, which some clients send for small objects.
 async fn converse_in_http1(mut stream: Paced, local: SocketAddr) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(HEAD);
     let response = loop {

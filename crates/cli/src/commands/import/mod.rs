@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Show the gateway's flags for settings of SQM, qosmate, cake-autorate or tc, and what is left out.
+/// Convert settings of SQM, qosmate, cake-autorate or tc to flags of the gateway, and list the rest.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: tc qdisc show dev eth0 | asymq import -")]
 pub(crate) struct ImportArgs {
@@ -30,18 +30,18 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     let sections = file::sections(&text, &name.to_string_lossy());
     if sections.is_empty() {
         bail!(
-            "{}: no settings of SQM, qosmate, cake-autorate or tc in it",
+            "{}: contains no settings of SQM, qosmate, cake-autorate or tc",
             args.file.display()
         );
     }
     output::print(&described(&sections))
 }
 
-/// All sections: a command line each, but one for the two halves of a link that tc shows.
+/// One command line for each section; one for both directions of a link that tc shows.
 fn described(sections: &[Section]) -> String {
     let is_uplink = |half: &Section| half.dialect == Dialect::Tc && !half.is_download();
     match sections {
-        // The uplink last: of a flag that both have, its own counts.
+        // The uplink last, so that its flags override the downlink's.
         [down, up] | [up, down] if down.is_download() && is_uplink(up) => in_words(&[down, up]),
         _ => {
             let texts = sections.iter().map(|section| in_words(&[section]));
@@ -50,7 +50,7 @@ fn described(sections: &[Section]) -> String {
     }
 }
 
-/// Reads at most a megabyte; settings are smaller.
+/// Reads at most a megabyte.
 fn read(path: &Path) -> anyhow::Result<String> {
     const MAX: u64 = 1 << 20;
     let mut bytes = Vec::new();
@@ -60,12 +60,12 @@ fn read(path: &Path) -> anyhow::Result<String> {
     };
     read.with_context(|| format!("cannot read {}", path.display()))?;
     if bytes.len() as u64 > MAX {
-        bail!("{}: longer than 1 MB, so no settings", path.display());
+        bail!("{}: longer than 1 MB: not a settings file", path.display());
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A link's command line, what became a flag, and what did not by its reason.
+/// The command line of a link, the options with their flags, and the other options by reason.
 fn in_words(sections: &[&Section]) -> String {
     let mut flags: Vec<String> = Vec::new();
     let mut left: Vec<(String, Vec<String>)> = Vec::new();

@@ -9,33 +9,30 @@ use asymq_core::overhead::Overhead;
 pub(super) enum Fate {
     /// A flag of the gateway.
     Flag(String),
-    /// The reason why it is none.
+    /// The reason why it has no flag.
     LeftOut(String),
     /// Words of tc-cake for the link layer.
     Link(String),
-    /// The same of the downlink.
+    /// Words of tc-cake for the link layer of the downlink.
     LinkDown(String),
 }
 
 use Fate::{Flag, LeftOut, Link, LinkDown};
 
-const QUEUES: &str = "asymq has its own queues; --qdisc cake or fq_codel keeps the old ones";
-const CODEL: &str = "asymq learns its targets; --qdisc cake with --cake-rtt, or fq_codel with --target and --interval, keeps them";
-const DSCP: &str = "asymq reads no DSCP and changes none; --qdisc cake with --diffserv reads it";
-const ACKS: &str = "asymq always filters ACKs, as far as the downlink needs";
-const ECN: &str = "asymq marks ECN-capable packets, and drops others, by itself";
+const QUEUES: &str = "asymq has its own queues; use --qdisc cake or fq_codel for the old ones";
+const CODEL: &str = "asymq learns its targets; use --qdisc cake with --cake-rtt, or fq_codel with --target and --interval, to set them";
+const DSCP: &str = "asymq neither reads nor changes DSCP; --qdisc cake with --diffserv reads it";
+const ACKS: &str = "asymq always filters ACKs, as many as the downlink needs";
+const ECN: &str = "asymq marks ECN-capable packets and drops others on its own";
 const MEMORY: &str = "--buffer sets the buffer; its default is 100 ms of the rate";
-const OWN_QDISC: &str = "the gateway holds both interfaces, so that it makes no qdisc, IFB or mark";
-const HOSTS: &str =
-    "asymq divides by host and then by flow, by the addresses that it sees: put it before NAT";
-const LEARNT: &str =
-    "the gateway learns a rate that is auto from the TCP that passes, and sends no probe";
-const ITS_OWN: &str = "of that program's own running";
-const SHAPER: &str = "the gateway shapes by itself, in user space";
+const OWN_QDISC: &str = "the gateway uses both interfaces directly, without qdisc, IFB or marks";
+const HOSTS: &str = "asymq shares capacity by host, then by flow: put it on the inner side of NAT";
+const LEARNT: &str = "with auto, the gateway learns the rate from forwarded TCP, without probes";
+const ITS_OWN: &str = "controls only that program";
+const SHAPER: &str = "the gateway shapes in user space";
 const RULES: &str = "asymq classifies by behaviour; it has no rules for ports or hosts";
 
-/// The sentence about an option, and its fate: several where its value holds options of a qdisc, or a rate of the downlink,
-/// which those programs shape.
+/// The fates of an option: several if its value holds options of a qdisc, or a rate of the downlink, which needs a shaper.
 pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<(String, Fate)> {
     const OF_QDISC: [&str; 5] = [
         "eqdisc_opts",
@@ -110,7 +107,7 @@ fn interface(flag: &str, value: &str) -> Fate {
     }
 }
 
-/// A number that the gateway accepts after this word of tc-cake.
+/// A word of tc-cake with a number.
 fn number(word: &str, value: &str) -> Fate {
     let Ok(value) = value.parse::<i64>() else {
         return left("no whole number");

@@ -11,10 +11,10 @@ use std::thread;
 
 #[derive(Debug, Args)]
 pub(super) struct HttpsArgs {
-    /// Address of the IETF's responsiveness test, or `off` [default: that of --listen, port 4043].
+    /// Address for the IETF's responsiveness test, or `off` [default: the address of --listen, port 4043].
     #[arg(long, value_name = "ADDR:PORT|off", value_parser = place)]
     https: Option<Place>,
-    /// Certificate for it, with those that lead to its root, in PEM [default: made at the start].
+    /// Its certificate chain in PEM [default: a new self-signed certificate].
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
     /// The certificate's private key, in PEM.
@@ -22,7 +22,7 @@ pub(super) struct HttpsArgs {
     key: Option<PathBuf>,
 }
 
-/// Where the test is served.
+/// Address of the test.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Nowhere,
@@ -40,7 +40,7 @@ fn place(text: &str) -> Result<Place, String> {
 }
 
 impl HttpsArgs {
-    /// Listens, unless it is off.
+    /// Listens; returns `None` with `off`.
     pub(super) fn bind(
         &self,
         listen: Option<SocketAddr>,
@@ -56,18 +56,18 @@ impl HttpsArgs {
         let certificate = certificate.map(|(chain, key)| Certificate { chain, key });
         HttpsServer::bind(address, certificate.as_ref(), limits, stop)
             .map(Some)
-            .context("cannot serve the responsiveness test (--https off leaves it out)")
+            .context("cannot serve the responsiveness test (--https off turns it off)")
     }
 }
 
-/// Serves until both are asked to stop; the end of one is the end of both.
+/// Serves until `stop` is set; if one server ends, the other ends too.
 pub(super) fn run_both(
     server: Server,
     https: HttpsServer,
     stop: &AtomicBool,
 ) -> anyhow::Result<()> {
     let address = https.address().context("cannot listen")?;
-    eprintln!("measure: https://{address} is for the IETF's responsiveness test");
+    eprintln!("measure: https://{address} serves the IETF's responsiveness test");
     let ended = |served: std::io::Result<()>| {
         stop.store(true, Relaxed);
         served.context("the server failed")

@@ -31,7 +31,7 @@ use std::sync::atomic::AtomicBool;
                   for the IETF's test,   asymq measure https://HOST:4043"
 )]
 pub(crate) struct MeasureArgs {
-    /// Instead of measuring: be the other end.
+    /// Serve measurements instead.
     #[command(subcommand)]
     serve: Option<Action>,
     /// Host of `asymq measure serve`, with a port or without (9802; 5201 with --iperf3); or
@@ -44,14 +44,14 @@ pub(crate) struct MeasureArgs {
     /// TCP flows in each direction [default: 4; with a URL the maximum, 16].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=MAX_FLOWS as i64))]
     flows: Option<u8>,
-    /// Time that is measured of each of the three loads, 1s to 60s [default: 10s; with a URL the
-    /// longest, 20s].
+    /// Measured time of each of the three loads, 1s to 60s [default: 10s; with a URL the maximum,
+    /// 20s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 60))]
     duration: Option<Duration>,
-    /// Start of each load that is left out, 1s to 30s [default: 4s].
+    /// Warm-up of each load, excluded from results, 1s to 30s [default: 4s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 30))]
     warmup: Option<Duration>,
-    /// With a URL: time between looks at stability, 1s to 10s [default: 1s; the draft says 5s].
+    /// With a URL: length of an interval, 1s to 10s [default: 1s; the draft says 5s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 10))]
     interval: Option<Duration>,
     /// Print JSON (docs/router/measure.md).
@@ -68,20 +68,20 @@ enum Action {
     Serve(ServeArgs),
 }
 
-/// Be the server: send, receive, count and echo, within limits.
+/// Run the server: send, receive, count and echo, within limits.
 #[derive(Debug, Args)]
 struct ServeArgs {
-    /// Address to listen at, TCP and UDP [default: all of this host, port 9802].
+    /// Address to listen at, TCP and UDP [default: all addresses, port 9802].
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
     /// Maximum clients at a time, 1 to 100; 2 of one network (IPv4 address or IPv6 /64).
     #[arg(long, value_name = "N", default_value_t = 8,
           value_parser = clap::value_parser!(u8).range(1..=100))]
     clients: u8,
-    /// Longest time of a client, 10s to 600s.
+    /// Maximum time of a client, 10s to 600s.
     #[arg(long, value_name = "TIME", default_value = "180s", value_parser = time(10, 600))]
     time: Duration,
-    /// Maximum bytes of a client, both directions together; of a connection of the responsiveness test.
+    /// Maximum bytes of a client in both directions; with the responsiveness test, of a connection.
     #[arg(long, value_name = "SIZE", default_value = "20gb")]
     bytes: Bytes,
     #[cfg(feature = "https")]
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<()> {
         #[cfg(not(feature = "https"))]
         (None, Some(url)) if url.contains("://") => {
             let message =
-                "this build has no TLS, as packages have; use cargo run --release --features https";
+                "this build has no TLS; use a package, or cargo run --release --features https";
             Err(bad_argument("URL", Some(url), message))
         }
         (None, Some(host)) => run_client(args, host, &stop),
@@ -136,7 +136,7 @@ fn std_time(time: Duration) -> std::time::Duration {
 
 fn run_client(args: &MeasureArgs, host: &str, stop: &AtomicBool) -> anyhow::Result<()> {
     if args.interval.is_some() {
-        let message = "is of the responsiveness test: leave it out, or write https://HOST:4043";
+        let message = "only for the responsiveness test; remove it, or write https://HOST:4043";
         return Err(bad_argument("--interval", None, message));
     }
     let options = Options {

@@ -17,7 +17,7 @@ pub(super) fn run(args: &MeasureArgs, url: &str, stop: &AtomicBool) -> anyhow::R
     ];
     if let Some((flag, _)) = foreign.into_iter().find(|(_, is_set)| *is_set) {
         let message =
-            "the responsiveness test has none; leave it out, or measure HOST without https://";
+            "not for the responsiveness test; remove it, or measure HOST without https://";
         return Err(bad_argument(flag, None, message));
     }
     if !url.starts_with("https://") {
@@ -46,7 +46,7 @@ pub(super) fn run(args: &MeasureArgs, url: &str, stop: &AtomicBool) -> anyhow::R
     }
 }
 
-/// The table, and what is unsure.
+/// The table and the doubts.
 fn result(tested: &Tested) -> String {
     let mut table = Table::new([
         "load",

@@ -20,7 +20,7 @@ pub(crate) fn progress(progress: &Progress) -> String {
     )
 }
 
-/// The table, the flags to use and what is unsure.
+/// The table, the flags to use and the doubts.
 pub(crate) fn result(measured: &Measured) -> String {
     let mut table = Table::new([
         "load",
