@@ -72,7 +72,7 @@ fn lines_that_a_stalled_standard_error_does_not_take_are_counted() {
         });
         counts.next()
     });
-    // Who reads again is told at the next line.
+    // The count follows when the reader continues.
     wait_for("the count of lost lines", DEADLINE, || {
         gateway.signal("HUP");
         told.is_finished()

@@ -161,7 +161,7 @@ impl Stream {
     fn step(&mut self) {
         const TYPE: [u8; 2] = [0x88, 0xb5];
         let mut frame = [0; 100];
-        // Of nobody, to nobody.
+        // Unused addresses.
         frame[..12].copy_from_slice(&[2, 9, 9, 9, 9, 9, 2, 8, 8, 8, 8, 8]);
         frame[12..14].copy_from_slice(&TYPE);
         self.sent += 1;
@@ -441,7 +441,7 @@ fn a_second_gateway_and_an_interface_in_use_are_refused_with_exit_code_2() {
 #[test]
 fn a_wifi_port_is_refused_by_the_gateway_and_by_check_with_the_reason() {
     let Some(place) = Place::new() else { return };
-    // What sysfs says of a Wi-Fi interface, in a mount namespace of the command's own.
+    // A fake sysfs entry of a Wi-Fi interface, in a mount namespace of the command.
     let wifi =
         "mount -t tmpfs none /sys/class/net && mkdir -p /sys/class/net/wan/phy80211 && exec \"$@\"";
     let run = |line: &str| {
@@ -637,7 +637,7 @@ fn check_tells_which_way_a_host_is_and_cuts_nobody_off() {
             let of = |key: &str| findings[0][key].as_str().unwrap();
             assert!(of("problem").starts_with(problem), "{said}");
             assert!(of("remedy").contains(remedy), "{said}");
-            // What may be the way to a host stays.
+            // No remedy removes a possible way to the host.
             for finding in findings {
                 let remedy = finding["remedy"].as_str().unwrap();
                 for word in [
@@ -794,7 +794,7 @@ fn install_writes_a_service_that_starts_and_uninstall_takes_it_back() {
         Err(_) => eprintln!("skipped: no systemd-analyze"),
     }
 
-    // What the owner added is kept when it is installed anew.
+    // A new installation keeps the owner's additions.
     let edited = fs::read_to_string(&settings).unwrap() + "metrics = \"127.0.0.1:9800\"\n";
     fs::write(&settings, &edited).unwrap();
     let (said, code) = run(&format!("install {flags}"));

@@ -50,7 +50,7 @@ impl Running {
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (say, said) = mpsc::channel();
         thread::spawn(move || {
-            // Whether anybody still listens does not matter.
+            // The receiver may be gone.
             let lines = stderr.lines().map_while(Result::ok);
             lines.for_each(|line| drop(say.send(line)));
         });

@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 fn main() {
-    // What `cargo bench` passes is not for us.
+    // Ignores the arguments of `cargo bench`.
     let rate = std::env::args().filter_map(|arg| arg.parse().ok()).next();
     for send in ["af-packet", "af-xdp"] {
         for len in [60, 576, 1514] {

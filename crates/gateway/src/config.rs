@@ -14,7 +14,7 @@ use std::net::Ipv4Addr;
 /// The standard disciplines, compiled once for all crates that use gateways.
 pub static STANDARD: &dyn Build<Frame> = &Standard;
 
-/// What happens to the frames of one direction.
+/// Treatment of the frames of one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Frames are sent at once.

@@ -33,7 +33,7 @@ pub enum GatewayError {
     /// A system call failed.
     #[error("{action}: {source}")]
     System {
-        /// What was attempted.
+        /// Attempted action.
         action: &'static str,
         /// Cause.
         source: io::Error,

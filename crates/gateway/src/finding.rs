@@ -10,7 +10,7 @@ pub enum HostRole {
     Router,
     /// A router that runs OpenWrt.
     OpenWrt,
-    /// None of these.
+    /// Another host.
     Trying,
 }
 

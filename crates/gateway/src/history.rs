@@ -195,7 +195,7 @@ mod tests {
         let (new, _) = rows(&history, 4998);
         assert_eq!((new.len(), &new[0][0]), (2, &4999.into()));
         assert_eq!(rows(&history, 5000).0.len(), 0);
-        // Of a gateway before.
+        // A number of a previous gateway.
         assert_eq!(rows(&history, 9000).0.len(), HOUR);
     }
 

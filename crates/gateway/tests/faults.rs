@@ -266,7 +266,7 @@ fn the_service_manager_hears_from_the_forwarding_loop_until_it_hangs() {
             let mut words = [0; 64];
             let len = manager.recv(&mut words)?;
             let heard = String::from_utf8(words[..len].to_vec()).unwrap();
-            // What it does comes between signs of life.
+            // The work happens between two watchdog messages.
             if !heard.starts_with("STATUS=") {
                 return std::io::Result::Ok(heard);
             }

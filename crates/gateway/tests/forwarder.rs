@@ -231,7 +231,7 @@ fn an_aqm_marks_frames_that_understand_it_and_they_leave_with_right_checksums() 
     let marked = wan.0.iter().filter(|frame| frame[15] == 3).count() as u64;
     assert!(marked > 0);
     assert!(wan.0.iter().all(|frame| sum(&frame[14..34]) == 0xffff));
-    // What is marked and still waits is counted already.
+    // Marked packets that still wait are counted.
     let counted = forwarder.meters(Direction::Up).fate(Fate::Marked).total();
     let waiting = u64::from(forwarder.backlog(Direction::Up).packets);
     assert!((marked..=marked + waiting).contains(&counted.packets));

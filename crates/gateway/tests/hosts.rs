@@ -306,7 +306,7 @@ fn a_journal_of_another_interface_or_one_in_use_is_left_alone() {
     assert_eq!(journals.len(), 2);
     end(&place, gateway);
     for (path, text) in &journals {
-        // As if the Ethernet address were another's.
+        // With another Ethernet address in the journal.
         fs::write(path, text.replace("\"mac\":[2,", "\"mac\":[6,")).unwrap();
     }
     let silent = || fs::write("/proc/sys/net/ipv6/conf/lan/disable_ipv6", "1");

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// Time for which the line is loaded.
 const SPAN: Duration = Duration::from_secs(5);
-/// What a busy machine does once it does not do each time.
+/// Attempts at a measurement that a busy machine may disturb.
 const TRIES: u32 = 4;
 /// `MSG_FASTOPEN` of `sendto(2)`.
 const FAST_OPEN: i32 = 0x2000_0000;
@@ -30,9 +30,9 @@ const REQUEST: usize = 100;
 /// Twenty full segments.
 const ANSWER: usize = 20 * 1448;
 
-/// What a run measured.
+/// Results of a run.
 #[derive(Debug)]
-struct Seen {
+struct RunCounters {
     /// Counters of `/proc/net/netstat`, of home and of the server.
     home: BTreeMap<String, u64>,
     net: BTreeMap<String, u64>,
@@ -41,7 +41,7 @@ struct Seen {
     arrived: u64,
 }
 
-impl Seen {
+impl RunCounters {
     fn filtered(&self) -> u64 {
         self.gateway.up.ack.filtered
     }
@@ -118,7 +118,7 @@ fn beside_an_upload(
     uplink: &str,
     prepare: impl Fn(&Place) -> io::Result<()>,
     load: impl Fn(&Place, Instant) -> io::Result<u64>,
-) -> Option<Seen> {
+) -> Option<RunCounters> {
     let place = Place::new()?;
     prepare(&place).ok()?;
     let gateway = Running::with_catalog(&place, catalog, config(uplink));
@@ -134,13 +134,13 @@ fn beside_an_upload(
         thread::sleep(Duration::from_secs(1));
         load(&place, until)
     });
-    let seen = gateway.stats.latest();
+    let snapshot = gateway.stats.latest();
     let (home, net) = (counters(&place.home), counters(&place.net));
     gateway.stop();
-    Some(Seen {
+    Some(RunCounters {
         home,
         net,
-        gateway: seen,
+        gateway: snapshot,
         arrived: arrived.ok()?,
     })
 }
@@ -199,7 +199,7 @@ fn tail_probes_are_no_more_and_none_the_more_is_spurious_behind_thinned_acks() {
         let (Some(thinned), Some(other)) = (run("asymq"), run("fq_codel")) else {
             return true;
         };
-        for seen in [&thinned, &other] {
+        for counters in [&thinned, &other] {
             let names = [
                 "TCPLossProbes",
                 "TCPLossProbeRecovery",
@@ -208,14 +208,16 @@ fn tail_probes_are_no_more_and_none_the_more_is_spurious_behind_thinned_acks() {
                 "TCPTimeouts",
                 "TCPLostRetransmit",
             ];
-            let counts = names.map(|name| (name, seen.net[name]));
+            let counts = names.map(|name| (name, counters.net[name]));
             println!(
                 "{} answers, {} filtered, {counts:?}",
-                seen.arrived,
-                seen.filtered()
+                counters.arrived,
+                counters.filtered()
             );
         }
-        let per_answer = |seen: &Seen, name: &str| seen.net[name] as f64 / seen.arrived as f64;
+        let per_answer = |counters: &RunCounters, name: &str| {
+            counters.net[name] as f64 / counters.arrived as f64
+        };
         let no_more =
             |name, margin| per_answer(&thinned, name) <= per_answer(&other, name) + margin;
         // There are probes, and one of them repairs a loss.
@@ -273,23 +275,23 @@ fn data_in_a_syn_passes_beside_thinned_acks_and_is_acknowledged_at_once() {
         place.net.run(switch)
     };
     let fared_well = (0..TRIES).any(|_| {
-        let Some(seen) = beside_an_upload(&Standard, "asymq", prepare, fast_opens) else {
+        let Some(counters) = beside_an_upload(&Standard, "asymq", prepare, fast_opens) else {
             return true;
         };
-        let of_home = |name: &str| seen.home[name];
+        let of_home = |name: &str| counters.home[name];
         println!(
             "{} of {} taken, {} failed, {} SYNs again, {} filtered",
             of_home("TCPFastOpenActive"),
-            seen.arrived,
+            counters.arrived,
             of_home("TCPFastOpenActiveFail"),
             of_home("TCPSynRetrans"),
-            seen.filtered()
+            counters.filtered()
         );
-        of_home("TCPFastOpenActive") == seen.arrived
-            && seen.net["TCPFastOpenPassive"] == seen.arrived
+        of_home("TCPFastOpenActive") == counters.arrived
+            && counters.net["TCPFastOpenPassive"] == counters.arrived
             && of_home("TCPFastOpenActiveFail") == 0
             && of_home("TCPSynRetrans") == 0
-            && seen.filtered() > 100
+            && counters.filtered() > 100
     });
     assert!(fared_well);
 }
@@ -324,12 +326,12 @@ fn acks_of_mptcp_pass_whole_and_are_named_and_those_of_tcp_are_thinned() {
             eprintln!("skipped: no namespaces here, or a kernel without MPTCP");
             return true;
         };
-        for seen in [&tcp, &mptcp] {
+        for counters in [&tcp, &mptcp] {
             println!(
                 "{} bytes, {} filtered, {} unread",
-                seen.arrived,
-                seen.filtered(),
-                seen.unread()
+                counters.arrived,
+                counters.filtered(),
+                counters.unread()
             );
         }
         tcp.filtered() > 100
@@ -355,8 +357,12 @@ fn a_receiver_that_acknowledges_each_segment_costs_no_download_behind_thinned_ac
         let (Some(delayed), Some(quick)) = (run(false), run(true)) else {
             return true;
         };
-        for seen in [&delayed, &quick] {
-            println!("{} bytes, {} filtered", seen.arrived, seen.filtered());
+        for counters in [&delayed, &quick] {
+            println!(
+                "{} bytes, {} filtered",
+                counters.arrived,
+                counters.filtered()
+            );
         }
         // It has them acknowledged one by one.
         quick.filtered() > delayed.filtered() * 11 / 10 && quick.arrived > delayed.arrived * 8 / 10

@@ -181,7 +181,7 @@ fn thinning_makes_the_kernel_refuse_no_more_and_wait_for_no_more_timeouts() {
         kinds.push(Kind::Mptcp);
     }
     for kind in kinds {
-        // What a busy machine does once it does not do each time.
+        // A busy machine may disturb one attempt.
         let fared_well = (0..TRIES).any(|_| {
             let Some(queued) = run(kind, SCARCE, "fifo") else {
                 eprintln!("skipped: no namespaces here, or a kernel without {kind:?}");

@@ -237,7 +237,7 @@ fn counters_outlive_every_change_of_stage_and_always_add_up() {
         assert_eq!(meters.sent.total().packets, wan.0.len() as u64, "{stage}");
     }
     assert_eq!(forwarder.backlog(Direction::Up).packets, 0);
-    // What was regenerated counts as arrived.
+    // Regenerated ACKs count as arrived.
     let arrived = forwarder.meters(Direction::Up).arrived.total().packets;
     assert!(arrived > offered, "{arrived} of {offered}");
 }
@@ -256,7 +256,7 @@ fn frames_that_wait_survive_all_changes_in_the_order_of_their_flow() {
     let Some(place) = Place::new() else { return };
     // A frame takes more than a second.
     let slow = |name| link(name, "1kbit", 2_000);
-    // What is in force already moves nothing.
+    // Settings in force move no packets.
     let first = *tail_droppers().last().unwrap();
     let gateway = Running::with(&place, between_lan_and_wan(slow(first)));
     let mut tap = Tap::open(&place.net);

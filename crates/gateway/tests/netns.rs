@@ -72,7 +72,7 @@ fn tcp_in_a_tunnel_of_hosts_with_offloads_passes_whole_and_needs_no_retransmissi
         gateway.stop();
         let last = stats.latest();
         assert!(carried_all(last.losses.lan) && carried_all(last.losses.wan));
-        // Of the gateway's traffic classes, what is in the tunnel is the other.
+        // Tunnelled packets are in the class `other`.
         for direction in [&last.up, &last.down] {
             let full = f64::from(BYTES / SEGMENT);
             let (packets, bytes) = (direction.other.packets as f64, direction.other.bytes as f64);
@@ -147,7 +147,7 @@ fn frames_of_a_slow_uplink_are_sent_dropped_or_waiting_and_flows_stay_in_order()
             "{name}: the uplink is slow"
         );
 
-        // What waits leaves when the link is fast.
+        // The backlog leaves when the link is fast.
         gateway.changer.change(&config("1gbit").link).unwrap();
         let last = gateway.wait_for("an empty queue", |now| {
             now.up.ack.backlog_packets == 0 && now.up.ack.packets > full.up.ack.packets
@@ -401,7 +401,7 @@ fn unfit_interfaces_are_refused_with_flag_and_reason() {
 #[test]
 fn a_port_shows_frames_as_they_would_be_on_a_wire() {
     let Some(place) = Place::new() else { return };
-    // What a gateway receives from a host with TSO, seen by a port between two gateways' places.
+    // Superpackets of a host with TSO, as a gateway receives them.
     let frames = place
         .middle
         .run(|| {

@@ -97,7 +97,7 @@ impl Passing {
             .take(millis(at), Direction::Down, &frame, &mut self.lan);
     }
 
-    fn seen(&mut self, at: u64) -> Snapshot {
+    fn snapshot(&mut self, at: u64) -> Snapshot {
         Observer::new(millis(0)).observe(millis(at), &mut self.forwarder, Ports::default())
     }
 }
@@ -119,10 +119,10 @@ fn the_first_of_equal_timestamps_counts_until_its_first_echo() {
     for at in [60, 300] {
         passing.down(at, [1, 1], ACK, 1000, Some([9, 500]));
     }
-    let seen = passing.seen(400);
-    is_about(seen.up.ack.round_trip_p50_ms, 50.0);
-    is_about(seen.up.ack.round_trip_p99_ms, 50.0);
-    assert_eq!(seen.up.data.round_trip_p99_ms, 0.0);
+    let snapshot = passing.snapshot(400);
+    is_about(snapshot.up.ack.round_trip_p50_ms, 50.0);
+    is_about(snapshot.up.ack.round_trip_p99_ms, 50.0);
+    assert_eq!(snapshot.up.data.round_trip_p99_ms, 0.0);
 }
 
 #[test]
@@ -134,9 +134,9 @@ fn without_timestamps_handshakes_and_data_are_answered_by_their_acknowledgement(
     // An old one, and the one of this segment.
     passing.down(110, [8, 100], ACK, 0, None);
     passing.down(180, [8, 1100], ACK, 0, None);
-    let seen = passing.seen(400);
-    is_about(seen.up.other.round_trip_p50_ms, 40.0);
-    is_about(seen.up.data.round_trip_p50_ms, 80.0);
+    let snapshot = passing.snapshot(400);
+    is_about(snapshot.up.other.round_trip_p50_ms, 40.0);
+    is_about(snapshot.up.data.round_trip_p50_ms, 80.0);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn the_time_in_the_gateways_own_queue_is_part_of_a_round_trip() {
         forwarder.transmit(millis(at), Direction::Up, 64, wan);
     }
     passing.down(55, [1, 2393], ACK, 0, Some([9, 2]));
-    is_about(passing.seen(100).up.data.round_trip_p50_ms, 45.0);
+    is_about(passing.snapshot(100).up.data.round_trip_p50_ms, 45.0);
 }
 
 #[test]
@@ -166,12 +166,15 @@ fn acknowledged_bytes_count_once_whatever_is_sent_again_or_comes_late() {
         (1000, 1501),
     ] {
         passing.down(20, [1, ack], ACK, 0, None);
-        assert_eq!(passing.seen(30).up.acknowledged, total, "{ack}");
+        assert_eq!(passing.snapshot(30).up.acknowledged, total, "{ack}");
     }
     passing.up(40, [1, 70_000], ACK, 0, None);
     passing.up(50, [1, 73_000], ACK, 0, None);
-    let seen = passing.seen(60);
-    assert_eq!((seen.up.acknowledged, seen.down.acknowledged), (1501, 3000));
+    let snapshot = passing.snapshot(60);
+    assert_eq!(
+        (snapshot.up.acknowledged, snapshot.down.acknowledged),
+        (1501, 3000)
+    );
 }
 
 #[test]
@@ -179,5 +182,5 @@ fn an_echo_of_an_idle_sender_is_no_round_trip() {
     let mut passing = Passing::new(None);
     passing.up(10, [1, 1], ACK, 0, Some([500, 7]));
     passing.down(9_000, [1, 1], ACK, 1000, Some([9, 500]));
-    assert_eq!(passing.seen(9_100).up.ack.round_trip_p99_ms, 0.0);
+    assert_eq!(passing.snapshot(9_100).up.ack.round_trip_p99_ms, 0.0);
 }

@@ -25,7 +25,7 @@ pub enum LabError {
     /// A system call failed.
     #[error("{doing}: {source}")]
     System {
-        /// What was attempted.
+        /// Attempted action.
         doing: &'static str,
         /// Cause.
         source: io::Error,

@@ -138,7 +138,7 @@ fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, se
         let payload: u64 = tcp[1 - this].iter().map(|flow| flow.payload).sum();
         let probe_ms = probe.as_ref().map(|probe| probe.delays[this]);
         DirectionReport {
-            // Where packets leave the link, behind the queue.
+            // Behind the queue, as packets leave the link.
             utilization: TrafficClass::ALL
                 .map(|class| link.share(class))
                 .iter()

@@ -362,7 +362,7 @@ fn quic_flows_stand_behind_those_of_tcp_with_what_both_ends_tell() {
     for (flow, port) in flows[1..].iter().zip([24_000.0, 25_000.0, 25_001.0]) {
         assert_eq!(flow.goodput, port * 8.0 / 3.0);
         assert_eq!((flow.longest_stall_s, flow.timeouts), (0.25, Some(3.0)));
-        // Of three that were declared lost, one arrived.
+        // One of three packets that were declared lost arrived.
         assert_eq!(
             (flow.retransmissions, flow.spurious),
             (Some(3.0), Some(1.0))
@@ -406,7 +406,7 @@ fn a_quic_stack_that_is_absent_ends_early_or_talks_otherwise_is_an_error() {
     }
 }
 
-/// Of those stacks that scripts/quic/stacks has built here.
+/// Stacks that scripts/quic/stacks has built here.
 #[test]
 fn flows_of_a_real_quic_stack_carry_data_both_ways() {
     for stack in ["quinn", "tquic"] {

@@ -51,7 +51,7 @@ fn parent() -> ExitCode {
         ("an_ordinary_user_runs_a_lab", "child:unprivileged"),
         ("a_killed_lab_leaves_no_namespace", "child:killer"),
     ];
-    // Where nobody may read it, the ordinary user could not start it.
+    // The ordinary user must be able to read it.
     let prepared = env::current_exe()
         .and_then(|own| fs::copy(own, &program))
         .and_then(|_| fs::set_permissions(&program, fs::Permissions::from_mode(0o755)));

@@ -301,7 +301,7 @@ pub(crate) mod tests {
     }
 
     impl Pair {
-        /// None without namespaces or AF_XDP.
+        /// `None` if the kernel lacks namespaces or AF_XDP.
         pub(crate) fn new() -> Option<Self> {
             let xdp = Socket::new(Domain::from(libc::AF_XDP), Type::RAW, None);
             let (Ok(here), Ok(_)) = (Netns::new(), xdp) else {

@@ -8,7 +8,7 @@ use asymq_core::{Backlog, Dequeue, Packet, Qdisc, Reason, Sink};
 #[derive(Clone, Copy)]
 pub(crate) struct Lossy;
 
-/// Of so many data segments one is lost.
+/// One of this many data segments is lost.
 const EACH: u32 = 53;
 
 struct Losing<P> {

@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Where a gateway with `--metrics` serves them, in a network namespace of its own.
+/// Address of the metrics of a gateway in its own network namespace.
 pub(crate) const METRICS: &str = "127.0.0.1:9800";
 /// From SIGTERM to the end at the latest: the drain time, a second, and a busy machine.
 pub(crate) const END: Duration = Duration::from_secs(8);
@@ -111,7 +111,7 @@ impl Subject {
         let tap = &mut self.tap;
         wait_for("frames through the gateway", DEADLINE, || {
             tap.poll();
-            // Of those that were sent until it forwarded, some may come late.
+            // Frames sent before it forwarded may arrive late.
             tap.frames.retain(|frame| frame[20..24] != [0; 4]);
             tap.frames.len() >= frames.len()
         });
@@ -153,7 +153,7 @@ impl Subject {
             !sockets.unwrap().lines().any(bound_to)
         });
         let (place, tap) = (&self.place, &mut self.tap);
-        // What came before is no sign that it is back.
+        // Earlier frames do not show that it is back.
         tap.poll();
         tap.frames.clear();
         middle.run(|| Network::open()?.set_up(WAN)).unwrap();

@@ -177,6 +177,6 @@ fn ten_million_mutated_frames_are_survived_without_growth() {
     let start = std::time::Instant::now();
     let outcome = fuzz(10_000_000, 2);
     eprintln!("{outcome:?} in {:?}", start.elapsed());
-    // What waits is bounded; the allocator's own may vary.
+    // The live memory is bounded; the allocator's overhead may vary.
     assert!(outcome.grown < 16 << 20, "{outcome:?}");
 }

@@ -105,7 +105,7 @@ pub(super) fn cases() -> Vec<(&'static str, Vec<Part>)> {
     ]
 }
 
-/// Where a superpacket differs from a frame.
+/// Form of a packet, which selects its lengths and checksums.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
     /// Checksums that cover payload hold the pseudo header's sum.
