@@ -51,7 +51,7 @@ impl Learning {
         offsets: (u16, u16),
         frame: &Frame,
     ) {
-        let observed = Observed::read(Direction::Up, header, frame.bytes(), offsets);
+        let observed = Observed::read(header, frame.bytes(), offsets);
         self.learner.leaves(now, header, observed.as_ref());
     }
 
@@ -64,7 +64,7 @@ impl Learning {
         offsets: (u16, u16),
         frame: &Frame,
     ) {
-        let observed = Observed::read(Direction::Down, header, frame.bytes(), offsets);
+        let observed = Observed::read(header, frame.bytes(), offsets);
         self.learner.comes(now, header, observed.as_ref());
     }
 

@@ -93,7 +93,7 @@ impl Forwarder {
         let offsets = (parsed.network, parsed.transport);
         self.passive.acknowledge(direction, &header);
         if direction == Direction::Down {
-            let observed = self.read(direction, &header, bytes, offsets);
+            let observed = self.read(&header, bytes, offsets);
             let answered = self.learner.comes(now, &header, observed.as_ref());
             header.note = passive::note(&header, answered);
         }
@@ -141,15 +141,9 @@ impl Forwarder {
 
     /// Reads the numbers that the learner needs.
     #[inline]
-    fn read(
-        &self,
-        direction: Direction,
-        header: &Header,
-        bytes: &[u8],
-        offsets: (u16, u16),
-    ) -> Option<Observed> {
+    fn read(&self, header: &Header, bytes: &[u8], offsets: (u16, u16)) -> Option<Observed> {
         let is_used = self.config.learns() || matches!(header.protocol, Protocol::Tcp);
-        is_used.then(|| Observed::read(direction, header, bytes, offsets))?
+        is_used.then(|| Observed::read(header, bytes, offsets))?
     }
 
     #[inline]
@@ -170,7 +164,7 @@ impl Forwarder {
     ) {
         match direction {
             Direction::Up => {
-                let observed = self.read(direction, header, bytes, offsets);
+                let observed = self.read(header, bytes, offsets);
                 self.learner.leaves(now, header, observed.as_ref());
             }
             Direction::Down => self.passive.record(now, header),

@@ -1,8 +1,8 @@
 //! Nanoseconds per packet and per step of learnt rates.
 
-use asymq_core::packet::{Flow, Header, Protocol};
+use asymq_core::packet::{Flow, Header, Protocol, flags};
 use asymq_core::units::{Duration, Instant, Rate, RateRange};
-use asymq_rates::{Learner, Observed, TimedSegment};
+use asymq_rates::{Learner, Observed};
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 
@@ -31,23 +31,25 @@ fn learning(criterion: &mut Criterion) {
                 let server = own.wrapping_add(7000 - 20);
                 let up = segment(stamped.then_some((own, server)), number);
                 let down = segment(stamped.then_some((server, echo)), number);
-                let observed = |segment: &[u8]| match TimedSegment::read(segment) {
-                    Some(segment) => Observed::Stamps(segment),
-                    None if spins => Observed::Spin(number / 500 % 2 == 0),
-                    None => Observed::Numbers {
-                        end: Some((number as u32).wrapping_mul(1448)),
-                        ack: Some((number as u32).wrapping_sub(20).wrapping_mul(1448)),
-                        server: 0,
-                    },
+                let observed = |header: &Header, frame: &[u8]| match spins {
+                    true => Some(Observed::Spin(number / 500 % 2 == 0)),
+                    false => Observed::read(header, frame, (0, NETWORK_HEADERS as u16)),
                 };
-                let (up, down) = (observed(&up), observed(&down));
-                let (there, back) = (header(flow, 52), header(flow + 1, 1500));
+                // An upload and a download in one flow: each packet has data.
+                let header = |flow, len| Header {
+                    ack: (number as u32).wrapping_sub(20).wrapping_mul(1448),
+                    payload: 1448,
+                    flags: flags::ACK,
+                    ..header(flow, len)
+                };
+                let (there, back) = (header(flow, 1500), header(flow + 1, 1500));
+                let (up, down) = (observed(&there, &up), observed(&back, &down));
                 let Some(learner) = &mut learner else {
                     black_box((up, down));
                     return;
                 };
-                learner.leaves(now, &there, Some(&up));
-                learner.comes(now, &back, Some(&down));
+                learner.leaves(now, &there, up.as_ref());
+                learner.comes(now, &back, down.as_ref());
                 if now >= steps_at {
                     steps_at = now + Learner::INTERVAL;
                     learner.step(now, [true; 2]);
@@ -74,16 +76,20 @@ fn header(flow: u64, len: u32) -> Header {
     })
 }
 
-/// The TCP header of a segment with these timestamps.
-fn segment(timestamps: Option<(u32, u32)>, number: u64) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    bytes[4..8].copy_from_slice(&(number as u32).wrapping_mul(1448).to_be_bytes());
-    bytes[12] = if timestamps.is_some() { 0x80 } else { 0x50 };
+/// Bytes before the TCP header.
+const NETWORK_HEADERS: usize = 34;
+
+/// A frame of a segment with these timestamps, up to the end of its TCP header.
+fn segment(timestamps: Option<(u32, u32)>, number: u64) -> [u8; NETWORK_HEADERS + 32] {
+    let mut frame = [0; NETWORK_HEADERS + 32];
+    let tcp = &mut frame[NETWORK_HEADERS..];
+    tcp[4..8].copy_from_slice(&(number as u32).wrapping_mul(1448).to_be_bytes());
+    tcp[12] = if timestamps.is_some() { 0x80 } else { 0x50 };
     let (stamp, echo) = timestamps.unwrap_or_default();
-    bytes[20..24].copy_from_slice(&[1, 1, 8, 10]);
-    bytes[24..28].copy_from_slice(&stamp.to_be_bytes());
-    bytes[28..32].copy_from_slice(&echo.to_be_bytes());
-    black_box(bytes)
+    tcp[20..24].copy_from_slice(&[1, 1, 8, 10]);
+    tcp[24..28].copy_from_slice(&stamp.to_be_bytes());
+    tcp[28..32].copy_from_slice(&echo.to_be_bytes());
+    black_box(frame)
 }
 
 criterion_group! {

@@ -73,11 +73,7 @@ fn candidate(laws: &Laws) -> Option<Direction> {
             _ => DOWN_TO_UP * up.recent() >= down.recent(),
         },
     };
-    Some(if is_up {
-        Direction::Up
-    } else {
-        Direction::Down
-    })
+    Some(Direction::ALL[usize::from(!is_up)])
 }
 
 impl Attribution {

@@ -1,8 +1,8 @@
-//! The rate at which a line delivers, over several memories.
+//! Delivery rate of a line.
 
-/// Seconds whose best delivery bounds the rate from below.
+/// Seconds of which the best bounds the rate from below.
 const SECONDS: usize = 10;
-/// Memories in ms of what was delivered of late, and of what is kept up.
+/// Averaging times in ms.
 const RECENT: f64 = 100.0;
 const SUSTAINED: f64 = 700.0;
 
@@ -11,10 +11,10 @@ const SUSTAINED: f64 = 700.0;
 pub(crate) struct Delivered {
     /// Bytes so far.
     counted: u64,
-    /// Means over the short and the longer memory.
+    /// Means over both averaging times.
     pub(crate) recent: f64,
     pub(crate) sustained: f64,
-    /// Each of the last seconds, the running one first, and its age in ms.
+    /// The last seconds, the current one first, and its age in ms.
     seconds: [f64; SECONDS],
     age: f64,
 }

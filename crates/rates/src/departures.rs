@@ -16,7 +16,7 @@ const SECOND_WITHIN: u64 = 30 * MS;
 /// Departures that wait for their echo, oldest first.
 #[derive(Clone, Debug)]
 pub(crate) struct Departures {
-    ring: [Departure; DEPARTURES],
+    ring: [Option<Departure>; DEPARTURES],
     first: usize,
     count: usize,
     latest: Option<(u32, u64)>,
@@ -64,16 +64,6 @@ pub(crate) enum AckTiming {
 }
 
 impl Departure {
-    const NONE: Self = Self {
-        stamp: 0,
-        at: 0,
-        bytes: 0,
-        second: 0,
-        later: 0,
-        more: 0,
-        origin: Origin::NONE,
-    };
-
     /// The packet that an ACK up to `ack` answers.
     fn answered_by(&self, ack: u32) -> Echoed {
         let by = match self.later {
@@ -97,7 +87,7 @@ impl Departure {
 
 impl Departures {
     pub(crate) const NONE: Self = Self {
-        ring: [Departure::NONE; DEPARTURES],
+        ring: [None; DEPARTURES],
         first: 0,
         count: 0,
         latest: None,
@@ -123,7 +113,7 @@ impl Departures {
         }
         if is_new
             && self.count > 0
-            && let Some(last) = self
+            && let Some(Some(last)) = self
                 .ring
                 .get_mut((self.first + self.count - 1) % DEPARTURES)
             && last.later == 0
@@ -137,13 +127,15 @@ impl Departures {
             return;
         }
         if let Some(slot) = self.ring.get_mut((self.first + self.count) % DEPARTURES) {
-            *slot = Departure {
+            *slot = Some(Departure {
                 stamp,
                 at,
                 bytes,
+                second: 0,
+                later: 0,
+                more: 0,
                 origin: Origin::new(header, at),
-                ..Departure::NONE
-            };
+            });
             self.count += 1;
             self.latest = Some((stamp, at));
         }
@@ -152,7 +144,7 @@ impl Departures {
     /// Removes the departure that `segment` is the first echo of.
     pub(crate) fn take(&mut self, segment: &TimedSegment) -> Option<Echoed> {
         while self.count > 0 {
-            let departure = *self.ring.get(self.first)?;
+            let departure = (*self.ring.get(self.first)?)?;
             if before(segment.echo, departure.stamp) {
                 return None;
             }

@@ -43,6 +43,8 @@ struct Probing {
 }
 
 impl Probing {
+    /// Delivered rate from which packets pass, in bit/ms.
+    const BUSY: f64 = 100.0;
     /// Interval while packets pass and none is readable.
     const BLIND_INTERVAL: Duration = Duration::from_millis(50);
     /// Interval otherwise, to keep the minimum of an idle line.
@@ -160,7 +162,11 @@ impl Learner {
     /// True if a probe is due at `now`: at most 20 a second while packets pass and none is readable, and one a second
     /// otherwise.
     pub fn probe_is_due(&mut self, now: Instant) -> bool {
-        let is_busy = self.laws.iter().flatten().any(|law| law.is_busy());
+        let is_busy = self
+            .laws
+            .iter()
+            .flatten()
+            .any(|law| law.recent() > Probing::BUSY);
         let is_blind = now.saturating_since(self.probing.read) > Probing::BLIND_AFTER;
         let interval = match is_busy && is_blind {
             true => Probing::BLIND_INTERVAL,

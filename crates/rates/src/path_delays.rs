@@ -109,10 +109,7 @@ impl FarEnd {
 }
 
 impl PathDelays {
-    /// An empty table.
-    ///
-    /// # Errors
-    /// There is not enough memory.
+    /// Empty tables.
     pub(crate) fn new() -> Result<Self, BuildError> {
         let flows = FlowTable::new(FLOWS)?;
         Ok(Self {
@@ -143,6 +140,12 @@ impl PathDelays {
         if let Some(slot) = self.flows.find(conversation) {
             return Some(slot);
         }
+        self.insert(conversation, at)
+    }
+
+    // A stack frame of its own.
+    #[inline(never)]
+    fn insert(&mut self, conversation: Flow, at: u64) -> Option<Slot> {
         let new = || Timed {
             used: at,
             far: None,
@@ -189,7 +192,7 @@ impl PathDelays {
                 segment,
                 header.payload == 0,
             ),
-            other => Some(self.trips.comes(begun, header, bytes, other)?.answered),
+            other => self.trips.comes(begun, header, bytes, other),
         }
     }
 
@@ -316,16 +319,13 @@ impl PathDelays {
     /// Takes a probe of this number, which bypasses the shaper's queue.
     pub(crate) fn probe_leaves(&mut self, at: Instant, number: u16) {
         let bytes = self.signals[Direction::Up as usize].bytes;
-        let (header, observed) = RoundTrips::probe(number);
-        self.trips.leaves(at.as_nanos(), &header, bytes, &observed);
+        self.trips.probe_leaves(at.as_nanos(), number, bytes);
     }
 
     /// Takes the answer to a probe. Returns true if it is a sample.
     pub(crate) fn probe_returns(&mut self, at: Instant, number: u16) -> bool {
         let bytes = self.signals[Direction::Down as usize].bytes;
-        let (header, observed) = RoundTrips::probe(number);
-        let trip = self.trips.comes(at.as_nanos(), &header, bytes, &observed);
-        trip.is_some_and(|trip| trip.is_sample)
+        self.trips.probe_returns(at.as_nanos(), number, bytes)
     }
 
     /// Round trips of packets without timestamps.

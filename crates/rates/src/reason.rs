@@ -1,27 +1,27 @@
-//! Why a rate moved, for what is shown.
+//! Reasons for changes of a rate, for displays.
 
 /// Reason for the latest change of a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reason {
-    /// Nothing was measured yet.
+    /// No measurement yet.
     #[default]
     Start,
-    /// A queue waits in the line: the rate is below the capacity until it is gone.
+    /// The line has a queue: the rate is below the capacity until it is gone.
     Queue,
     /// The queue is gone, and the shaper has a backlog: the rate grows.
     Search,
-    /// The shaper has no backlog: nothing is learnt.
+    /// The shaper has no backlog, and the line no queue.
     Idle,
-    /// No packet that could be read has come.
+    /// No readable packet has arrived.
     Blind,
-    /// The delay grew without a queue: the path became longer.
+    /// The delay grew without a queue: the path became longer, or the queue is the other direction's.
     Path,
-    /// The lower bound by what was delivered holds the rate.
+    /// The rate is at its lower bound, a share of the recent deliveries.
     Delivered,
 }
 
 impl Reason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 7] = [
         Self::Start,
         Self::Queue,
@@ -33,20 +33,11 @@ impl Reason {
     ];
 
     /// Its name in tables, JSON and metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Queue => "queue",
-            Self::Search => "search",
-            Self::Idle => "idle",
-            Self::Blind => "blind",
-            Self::Path => "path",
-            Self::Delivered => "delivered",
-        }
+    pub fn name(self) -> &'static str {
+        let name = self.variable().strip_prefix("auto_");
+        name.unwrap_or_default()
     }
-}
 
-impl Reason {
     /// Its name as a control variable, which is 1 while it holds.
     pub const fn variable(self) -> &'static str {
         match self {

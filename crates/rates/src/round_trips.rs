@@ -1,7 +1,7 @@
 //! Round trips beyond both shapers, where no timestamps show each direction's delay (`docs/router/rates.md`).
 //!
 //! A packet leaves the uplink's shaper, and its answer arrives at the downlink's, so that queues at home are in neither. An
-//! ACK answers data, a handshake or DNS its request, and a server's turn of QUIC's spin bit the client's.
+//! ACK answers data, and a server's turn of QUIC's spin bit the client's. Probes have answers of their own.
 
 use crate::MS;
 use crate::answered::{Answered, Origin};
@@ -9,12 +9,13 @@ use crate::base::Base;
 use crate::observed::Observed;
 use crate::path_delays::DelaySample;
 use asymq_core::ack::before;
-use asymq_core::hold::{BuildError, FlowTable};
+use asymq_core::hold::{BuildError, FlowTable, Slot};
 use asymq_core::{Direction, Duration, Flow, Header, Instant};
 
-/// Flows and servers that are kept.
+/// Flows that are kept.
 const FLOWS: u32 = 256;
-const SERVERS: u32 = 256;
+/// Probes that wait for an answer at once.
+const PROBES: usize = 8;
 /// Packets of a flow that wait for an answer at once, and the minimum time between two of them.
 const WAITING: usize = 8;
 const SPACING: u64 = 30 * MS;
@@ -24,7 +25,7 @@ const SHORT: u8 = 16;
 const MAX_TRIP: u64 = 5_000 * MS;
 /// Age up to which another flow's queue applies to a new flow.
 const COMMON_AGE: u64 = 250 * MS;
-/// Maximum time between two answers of servers that are compared.
+/// Maximum time between two answers to probes that are compared.
 const PAIR_AGE: u64 = 3_000 * MS;
 /// Turns of a spin bit from which it counts, the cost of one out of turn, and the maximum.
 const ENOUGH_TURNS: u8 = 6;
@@ -32,8 +33,6 @@ const OUT_OF_TURN: u8 = 8;
 const MAX_TURNS: u8 = 16;
 /// A turn in less than this part of the minimum round trip is out of turn: packets were reordered.
 const TOO_SHORT: i64 = 4;
-/// Flows and server of probes. A hash of addresses is equal only by chance.
-const PROBES: u64 = 0x5eed_0000_7072_6f00;
 
 /// The round trip with the shortest queues of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,34 +62,19 @@ impl Trip {
     }
 }
 
-/// A round trip that has ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended {
-    pub(crate) answered: Answered,
-    /// True if it is a sample of the queue.
-    pub(crate) is_sample: bool,
-}
-
-/// Flows, servers, and the best trip since the last call of [`take`](Self::take).
+/// Flows, probes, and the best trip since the last call of [`take`](Self::take).
 #[derive(Clone, Debug)]
 pub(crate) struct RoundTrips {
     flows: FlowTable<Asking>,
-    servers: FlowTable<Server>,
+    probes: [Option<Question>; PROBES],
+    probe_base: Option<Base>,
+    /// The latest excess of a probe and its time.
+    probed: (i64, u64),
     best: Option<Trip>,
     samples: u32,
     /// The latest queue and its time.
     common: (i64, u64),
-    /// That of the latest answer of a server.
-    before: (i64, u64),
     /// Growth of the path that the minima do not include yet.
-    shift: i64,
-}
-
-/// A server's minimum time from request to answer.
-#[derive(Clone, Debug)]
-struct Server {
-    used: u64,
-    base: Base,
     shift: i64,
 }
 
@@ -116,34 +100,28 @@ struct Question {
     number: u32,
     at: u64,
     bytes: u64,
-    /// A server that answers at once; 0 if the flow's own minimum counts.
-    server: u64,
+    /// True for a handshake, whose round trip is no sample.
+    is_syn: bool,
     origin: Origin,
 }
 
 /// Packets of a flow that wait for an answer, oldest first.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    ring: [Question; WAITING],
+    ring: [Option<Question>; WAITING],
     first: usize,
     count: usize,
 }
 
 impl Waiting {
     const NONE: Self = Self {
-        ring: [Question {
-            number: 0,
-            at: 0,
-            bytes: 0,
-            server: 0,
-            origin: Origin::NONE,
-        }; WAITING],
+        ring: [None; WAITING],
         first: 0,
         count: 0,
     };
 
     fn front(&self) -> Option<Question> {
-        let first = self.ring.get(self.first % WAITING).copied();
+        let first = *self.ring.get(self.first % WAITING)?;
         first.filter(|_| self.count > 0)
     }
 
@@ -156,17 +134,11 @@ impl Waiting {
         self.count = self.count.saturating_sub(1);
     }
 
-    /// Replaces all packets.
-    fn replace(&mut self, question: Question) {
-        self.clear();
-        self.push(question);
-    }
-
     fn push(&mut self, question: Question) {
         if let Some(slot) = self.ring.get_mut((self.first + self.count) % WAITING)
             && self.count < WAITING
         {
-            *slot = question;
+            *slot = Some(question);
             self.count += 1;
         }
     }
@@ -198,17 +170,17 @@ impl Asking {
     #[inline]
     fn leaves(&mut self, at: u64, bytes: u64, header: &Header, observed: &Observed) {
         self.used = at;
-        let question = |number, server| Question {
+        let question = |number, is_syn| Question {
             number,
             at,
             bytes,
-            server,
+            is_syn,
             origin: Origin::new(header, at),
         };
         match *observed {
             Observed::Numbers {
                 end: Some(end),
-                server,
+                is_syn,
                 ..
             } => {
                 if self.highest.is_some_and(|highest| !before(highest, end)) {
@@ -219,7 +191,7 @@ impl Asking {
                 self.highest = Some(end);
                 if self.waits.count == 0 || at >= self.asked.saturating_add(SPACING) {
                     self.asked = at;
-                    self.waits.push(question(end, server));
+                    self.waits.push(question(end, is_syn));
                 }
             }
             Observed::Spin(spin) => {
@@ -227,15 +199,11 @@ impl Asking {
                     if self.waits.count > 0 {
                         self.out_of_turn();
                     }
-                    self.waits.replace(question(u32::from(spin), 0));
+                    self.waits.clear();
+                    self.waits.push(question(u32::from(spin), false));
                 }
                 self.spins[0] = Some(spin);
             }
-            Observed::Question { id, server } => match self.waits.front() {
-                // A retransmission.
-                Some(before) if before.number == id => self.waits.clear(),
-                _ => self.waits.replace(question(id, server)),
-            },
             _ => {}
         }
     }
@@ -253,14 +221,13 @@ impl Asking {
                     self.waits.pop();
                 }
             }
-            Observed::Question { id, .. } => {
-                answered = self.waits.front().filter(|one| one.number == id);
+            Observed::Spin(spin) => {
+                answered = self.spins_back(at, spin);
+                if answered.is_some() {
+                    self.waits.clear();
+                }
             }
-            Observed::Spin(spin) => answered = self.spins_back(at, spin),
             _ => {}
-        }
-        if answered.is_some() && !matches!(observed, Observed::Numbers { .. }) {
-            self.waits.clear();
         }
         answered.filter(|one| at.saturating_sub(one.at) <= MAX_TRIP)
     }
@@ -300,17 +267,15 @@ impl Asking {
 
 impl RoundTrips {
     /// Empty tables.
-    ///
-    /// # Errors
-    /// There is not enough memory.
     pub(crate) fn new() -> Result<Self, BuildError> {
         Ok(Self {
             flows: FlowTable::new(FLOWS)?,
-            servers: FlowTable::new(SERVERS)?,
+            probes: [None; PROBES],
+            probe_base: None,
+            probed: (0, 0),
             best: None,
             samples: 0,
             common: (0, 0),
-            before: (0, 0),
             shift: 0,
         })
     }
@@ -321,33 +286,58 @@ impl RoundTrips {
         if matches!(observed, Observed::Numbers { end: None, .. }) {
             return;
         }
-        let shift = self.shift;
-        let slot = self.flows.find_or_insert(
-            Flow(header.flow.0 & !1),
-            |flow| Some(flow.used),
-            || Asking::new(at, shift),
-        );
+        let conversation = Flow(header.flow.0 & !1);
+        let slot = self.flows.find(conversation);
+        let slot = slot.or_else(|| self.insert(conversation, at));
         if let Some(flow) = slot.and_then(|slot| self.flows.get_mut(slot)) {
             flow.leaves(at, bytes, header, observed);
         }
     }
 
-    /// A probe as a question.
-    pub(crate) fn probe(number: u16) -> (Header, Observed) {
-        // Consecutive numbers are different flows, so that a late answer is recognized.
-        let header = Header {
-            flow: Flow(PROBES | u64::from(number & 7) << 1),
-            ..Header::default()
-        };
-        let observed = Observed::Question {
-            id: number.into(),
-            server: PROBES,
-        };
-        (header, observed)
+    // A stack frame of its own.
+    #[inline(never)]
+    fn insert(&mut self, conversation: Flow, at: u64) -> Option<Slot> {
+        let new = Asking::new(at, self.shift);
+        let used = |flow: &Asking| Some(flow.used);
+        self.flows.find_or_insert(conversation, used, || new)
     }
 
-    /// Takes a packet from the line whose first bit arrived at `at`, up to which so many bytes came. Returns the trip that it
-    /// ends.
+    /// Takes a probe of this number that leaves at `at`, after so many bytes up.
+    pub(crate) fn probe_leaves(&mut self, at: u64, number: u16, bytes: u64) {
+        self.probes[usize::from(number) % PROBES] = Some(Question {
+            number: number.into(),
+            at,
+            bytes,
+            is_syn: false,
+            origin: Origin::NONE,
+        });
+    }
+
+    /// Takes the answer to a probe, after so many bytes down. Returns true if it is a sample: the excess over the minimum, at
+    /// most that of the answer before, since a host may be slow once.
+    pub(crate) fn probe_returns(&mut self, at: u64, number: u16, bytes: u64) -> bool {
+        let probe = self.probes[usize::from(number) % PROBES]
+            .take_if(|probe| probe.number == u32::from(number));
+        let Some(probe) = probe.filter(|probe| at.saturating_sub(probe.at) <= MAX_TRIP) else {
+            return false;
+        };
+        let trip = at.saturating_sub(probe.at) as i64;
+        let Some(base) = &mut self.probe_base else {
+            self.probe_base = Some(Base::new(trip, at));
+            return false;
+        };
+        let excess = base.excess(trip, at);
+        let (before, then) = self.probed;
+        self.probed = (excess, at);
+        let is_sample = then > 0 && at.saturating_sub(then) < PAIR_AGE;
+        if is_sample {
+            self.sample(at, excess.min(before), &probe, bytes);
+        }
+        is_sample
+    }
+
+    /// Takes a packet from the line whose first bit arrived at `at`, up to which so many bytes came. Returns the packet that
+    /// it answers.
     #[inline]
     pub(crate) fn comes(
         &mut self,
@@ -355,64 +345,27 @@ impl RoundTrips {
         header: &Header,
         bytes: u64,
         observed: &Observed,
-    ) -> Option<Ended> {
+    ) -> Option<Answered> {
         let slot = self.flows.find(Flow(header.flow.0 & !1))?;
         let flow = self.flows.get_mut(slot)?;
         let question = flow.answered_by(at, observed)?;
-        let (common, seen) = self.common;
-        let assumed = (at.saturating_sub(seen) < COMMON_AGE).then_some(common);
-        let trip = at.saturating_sub(question.at) as i64;
-        let queue = match question.server {
-            0 => {
-                let counts = match observed {
-                    Observed::Spin(_) => flow.turns >= ENOUGH_TURNS,
-                    _ => {
-                        flow.turns = flow.turns.saturating_add(1);
-                        flow.turns > SHORT
-                    }
-                };
-                let excess = flow.excess(at, trip, assumed, self.shift);
-                excess.filter(|_| counts)
+        if !question.is_syn {
+            let (common, seen) = self.common;
+            let assumed = (at.saturating_sub(seen) < COMMON_AGE).then_some(common);
+            let trip = at.saturating_sub(question.at) as i64;
+            let counts = match observed {
+                Observed::Spin(_) => flow.turns >= ENOUGH_TURNS,
+                _ => {
+                    flow.turns = flow.turns.saturating_add(1);
+                    flow.turns > SHORT
+                }
+            };
+            let excess = flow.excess(at, trip, assumed, self.shift);
+            if let Some(queue) = excess.filter(|_| counts) {
+                self.sample(at, queue, &question, bytes);
             }
-            // Handshakes and DNS come in bursts of pages. A law that followed them would delay pages.
-            server => self
-                .server_excess(at, trip, server)
-                .filter(|_| server == PROBES),
-        };
-        if let Some(queue) = queue {
-            self.sample(at, queue, &question, bytes);
         }
-        Some(Ended {
-            answered: question.origin.answered(question.at),
-            is_sample: queue.is_some(),
-        })
-    }
-
-    /// Excess of a server's answer over its minimum, at most that of the answer before: a server may be slow once.
-    #[inline(never)]
-    fn server_excess(&mut self, at: u64, trip: i64, server: u64) -> Option<i64> {
-        let key = Flow(server);
-        let known = self.servers.find(key);
-        let shift = self.shift;
-        let new = || Server {
-            used: at,
-            base: Base::new(trip, at),
-            shift,
-        };
-        let slot = self
-            .servers
-            .find_or_insert(key, |server| Some(server.used), new)?;
-        let server = self.servers.get_mut(slot)?;
-        server.used = at;
-        let moved = shift.saturating_sub(server.shift);
-        server.shift = shift;
-        server.base.lengthen(moved);
-        let excess = server.base.excess(trip, at);
-        known?;
-        let (before, then) = self.before;
-        self.before = (excess, at);
-        let is_pair = then > 0 && at.saturating_sub(then) < PAIR_AGE;
-        is_pair.then_some(excess.min(before))
+        Some(question.origin.answered(question.at))
     }
 
     fn sample(&mut self, at: u64, queue: i64, question: &Question, bytes: u64) {
@@ -437,7 +390,11 @@ impl RoundTrips {
 
     /// Adds `delay` to the minima: the path became longer.
     pub(crate) fn lengthen(&mut self, delay: Duration) {
-        self.shift = self.shift.saturating_add(delay.as_nanos() as i64);
+        let delay = delay.as_nanos() as i64;
+        self.shift = self.shift.saturating_add(delay);
+        if let Some(base) = &mut self.probe_base {
+            base.lengthen(delay);
+        }
     }
 }
 
@@ -524,12 +481,12 @@ mod tests {
         let data = |end| Observed::Numbers {
             end: Some(end),
             ack: None,
-            server: 0,
+            is_syn: false,
         };
         let ack = |ack| Observed::Numbers {
             end: None,
             ack: Some(ack),
-            server: 0,
+            is_syn: false,
         };
         for packet in 1..=16 {
             let at = 1000 + 100 * u64::from(packet);
@@ -547,20 +504,19 @@ mod tests {
     }
 
     #[test]
-    fn one_slow_answer_of_a_server_is_no_queue() {
+    fn one_slow_answer_to_a_probe_is_no_queue() {
         let mut bench = Bench::new();
-        let mut ask = |flow: u64, at: u64, back: u64, id: u32, answer: u32| {
-            bench.flow = 2 * flow;
-            let question = |id| Observed::Question { id, server: PROBES };
-            bench.exchange(at, back, question(id), question(answer));
+        let mut probe = |at: u64, back: u64, number: u16, answer: u16| {
+            bench.trips.probe_leaves(at * MS, number, at);
+            bench.trips.probe_returns(back * MS, answer, back);
             bench.queue()
         };
-        assert_eq!(ask(1, 1000, 1020, 5, 5), None);
-        assert_eq!(ask(2, 1100, 1120, 6, 6), None);
-        assert_eq!(ask(3, 1200, 1220, 7, 7), Some(0));
-        assert_eq!(ask(4, 1300, 1420, 8, 8), Some(0), "slow");
-        assert_eq!(ask(5, 1400, 1450, 9, 9), Some(30), "less than 100");
+        assert_eq!(probe(1000, 1020, 5, 5), None);
+        assert_eq!(probe(1100, 1120, 6, 6), None);
+        assert_eq!(probe(1200, 1220, 7, 7), Some(0));
+        assert_eq!(probe(1300, 1420, 8, 8), Some(0), "slow");
+        assert_eq!(probe(1400, 1450, 9, 9), Some(30), "less than 100");
         // Forged: another number.
-        assert_eq!(ask(6, 1500, 1501, 10, 11), None);
+        assert_eq!(probe(1500, 1501, 10, 11), None);
     }
 }

@@ -1,25 +1,25 @@
-//! Range of a learnt rate, as flags write it.
+//! Range of a learnt rate, as in flags.
 
 use super::Rate;
 use crate::Direction;
 use core::fmt;
 
-/// The range of a learnt rate.
+/// Range of a learnt rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateRange {
-    /// The lowest rate.
+    /// Lowest rate.
     pub min: Rate,
-    /// The highest rate.
+    /// Highest rate.
     pub max: Rate,
 }
 
-/// What is wrong with a range.
+/// A range that is not one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadRateRange;
 
 impl fmt::Display for BadRateRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no rising range of rates; write auto, or auto:1mbit..20mbit")
+        f.write_str("no range LOW..HIGH of rates; write auto, or auto:1mbit..20mbit")
     }
 }
 
@@ -33,13 +33,13 @@ const fn rate(bits: u64) -> Rate {
 }
 
 impl RateRange {
-    /// Range of a rate of which nothing is said.
+    /// Range of `auto` alone.
     pub const ANY: Self = Self {
         min: rate(256_000),
         max: rate(10_000_000_000),
     };
 
-    /// The rate at which learning starts: too high, so that the first queue shows the line's.
+    /// Rate at which learning starts: too high, so that the first queue shows the line's rate.
     pub fn first(&self, direction: Direction) -> Rate {
         self.clamp(match direction {
             Direction::Up => rate(100_000_000),

@@ -49,7 +49,7 @@ impl Capacity {
 
     /// Growth of the rate after so many ms of searching. Share per second.
     pub(super) fn growth(&self, searched: f64) -> f64 {
-        let longer = TUNING.steady_pause_ms + TUNING.steady_pause_packets * self.packet();
+        let longer = TUNING.steady_pause.at(self.packet());
         let since = (searched - TUNING.pause_ms - self.steady * longer).max(0.0) / 1e3;
         (TUNING.growth + TUNING.acceleration * since).min(TUNING.max_growth)
     }

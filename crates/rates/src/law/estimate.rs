@@ -11,7 +11,7 @@ const HISTORY: usize = 24;
 /// Maximum number of intervals for the minimum of the queue.
 const WINDOW: usize = 6;
 
-/// One interval: times in ms, bytes.
+/// Samples of one interval: times in ms, bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interval {
     queue: f64,
@@ -19,16 +19,6 @@ pub(super) struct Interval {
     entered: f64,
     pub(super) left: f64,
     pub(super) bytes: f64,
-}
-
-impl Interval {
-    const NONE: Self = Self {
-        queue: f64::INFINITY,
-        samples: 0,
-        entered: 0.0,
-        left: 0.0,
-        bytes: 0.0,
-    };
 }
 
 /// Rates of the same bytes into and out of the line while it had a queue, in bit/ms, and the queue's change in ms.
@@ -43,7 +33,7 @@ pub(super) struct Through {
 #[derive(Clone, Debug)]
 pub(super) struct Estimate {
     // On the heap: a new law is on the stack, which is small in a kernel.
-    history: Box<[Interval; HISTORY]>,
+    history: Box<[Option<Interval>; HISTORY]>,
     /// Consecutive intervals with a queue, up to `HISTORY`.
     queued: usize,
     /// Time since the latest sample.
@@ -57,7 +47,7 @@ pub(super) struct Estimate {
 impl Estimate {
     pub(super) fn new() -> Result<Self, BuildError> {
         Ok(Self {
-            history: array(Interval::NONE)?,
+            history: array(None)?,
             queued: 0,
             since_sample: f64::INFINITY,
             queue: 0.0,
@@ -69,19 +59,18 @@ impl Estimate {
     pub(super) fn add(&mut self, signals: &LineSignals, clear: f64, elapsed: f64) {
         self.since_sample += elapsed;
         self.history.rotate_right(1);
-        self.history[0] = Interval::NONE;
-        if let Some(best) = signals.best {
+        self.history[0] = signals.best.map(|best| Interval {
+            queue: best.queue.as_millis_f64(),
+            samples: signals.samples,
+            entered: ms(best.entered),
+            left: ms(best.left()),
+            bytes: best.bytes as f64,
+        });
+        if signals.best.is_some() {
             self.since_sample = 0.0;
-            self.history[0] = Interval {
-                queue: best.queue.as_millis_f64(),
-                samples: signals.samples,
-                entered: ms(best.entered),
-                left: ms(best.left()),
-                bytes: best.bytes as f64,
-            };
         }
         let (mut samples, mut queue) = (0, f64::INFINITY);
-        for interval in &self.history[..WINDOW] {
+        for interval in self.history[..WINDOW].iter().flatten() {
             queue = queue.min(interval.queue);
             samples += interval.samples;
             if samples >= TUNING.enough_samples {
@@ -93,8 +82,8 @@ impl Estimate {
             self.noise += (elapsed / TUNING.noise_memory_ms).min(1.0) * (change - self.noise);
             self.queue = queue;
         }
-        match signals.best {
-            Some(_) if self.history[0].queue <= clear => self.queued = 0,
+        match &self.history[0] {
+            Some(interval) if interval.queue <= clear => self.queued = 0,
             _ => self.queued = (self.queued + 1).min(HISTORY),
         }
     }
@@ -106,13 +95,12 @@ impl Estimate {
 
     /// The latest interval with a sample.
     pub(super) fn latest(&self) -> Option<&Interval> {
-        self.history.iter().find(|one| one.samples > 0)
+        self.history.iter().flatten().next()
     }
 
     /// Rates through the line over the latest intervals with a queue; `None` if these are too short.
     pub(super) fn through(&self) -> Option<Through> {
-        let queued = self.history.iter().take(self.queued);
-        let mut sampled = queued.filter(|one| one.samples > 0);
+        let mut sampled = self.history.iter().take(self.queued).flatten();
         let last = sampled.next()?;
         let first = sampled
             .take_while(|one| last.left - one.left <= TUNING.capacity_window_ms)

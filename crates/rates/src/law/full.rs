@@ -57,10 +57,9 @@ impl Full {
         self.cut_drain += elapsed * (1.0 - rate / capacity.latest).max(0.0);
         if let Some(through) = estimate.through() {
             let share = through.into / capacity.latest;
-            let least = TUNING.change_ms + TUNING.change_noises * estimate.noise;
             // A queue that grows while less enters may be the other direction's.
             let may_be_others = source == Source::Candidate && through.change > 0.0;
-            if through.change.abs() > least && !may_be_others {
+            if through.change.abs() > TUNING.change.at(estimate.noise) && !may_be_others {
                 capacity.latest += TUNING.capacity_gain * (through.out - capacity.latest);
                 (self.changed_queue, self.expected_drain, self.unchanged) = (queue, 0.0, 0.0);
             } else if share < TUNING.draining_share {
@@ -69,7 +68,7 @@ impl Full {
         }
         self.stalled += elapsed;
         self.crest = self.crest.max(queue);
-        if queue < TUNING.fall_share * self.crest - TUNING.fall_ms {
+        if queue < TUNING.fallen.at(self.crest) {
             (self.crest, self.stalled) = (queue, 0.0);
         }
     }
@@ -78,16 +77,14 @@ impl Full {
     pub(super) fn has_failed(&self, queue: f64, source: Source) -> bool {
         let undrained = self.expected_drain - (self.changed_queue - queue).max(0.0);
         match source {
-            Source::Candidate => {
-                self.stalled > TUNING.stalled_after_ms + TUNING.stalled_queues * self.crest
-            }
+            Source::Candidate => self.stalled > TUNING.stalled.at(self.crest),
             _ => undrained > TUNING.undrained_ms,
         }
     }
 
     /// True if the queue fell by more than the cut drained: jitter of the line, or a faster line.
     pub(super) fn was_jitter(&self, queue: f64) -> bool {
-        self.peak - queue > TUNING.jitter_factor * self.cut_drain + TUNING.jitter_ms
+        self.peak - queue > TUNING.jitter.at(self.cut_drain)
     }
 
     /// True if less came through at first than the line had when it was cleared last.

@@ -54,23 +54,19 @@ enum State {
     Blind,
 }
 
-/// Queues in ms at which the state changes.
+/// One interval of a step.
 #[derive(Clone, Copy, Debug)]
-struct Thresholds {
+struct Interval {
+    elapsed: f64,
+    /// Queues at which the state changes.
     clear: f64,
     full: f64,
+    /// Bytes that the shaper has sent.
+    sent: u64,
 }
 
-impl Thresholds {
-    /// Thresholds for packets of so many ms.
-    fn new(packet: f64, noise: f64) -> Self {
-        let noise = TUNING.threshold_noises * noise;
-        Self {
-            clear: TUNING.clear_ms + TUNING.clear_packets * packet + noise,
-            full: TUNING.full_ms + TUNING.full_packets * packet + noise,
-        }
-    }
-}
+/// The next state, and the delay that turned out to be no queue of this direction, if any.
+type Next = (State, Option<Duration>);
 
 /// The law of one direction. Times in ms, rates in bit/ms.
 #[derive(Clone, Debug)]
@@ -109,9 +105,6 @@ fn packet_ms(rate: f64) -> f64 {
 
 impl RateLaw {
     /// A law that starts at `rate`.
-    ///
-    /// # Errors
-    /// There is not enough memory.
     #[inline(never)]
     pub(crate) fn new(
         range: RateRange,
@@ -151,8 +144,15 @@ impl RateLaw {
         self.now = now;
         self.delivered.count(signals.bytes, elapsed);
         self.busy += TUNING.busy_gain * (f64::from(u8::from(backlogged)) - self.busy);
-        let thresholds = Thresholds::new(packet_ms(self.rate), self.estimate.noise);
-        self.estimate.add(signals, thresholds.clear, elapsed);
+        let packet = packet_ms(self.rate);
+        let noise = TUNING.threshold_noises * self.estimate.noise;
+        let interval = Interval {
+            elapsed,
+            clear: TUNING.clear.at(packet) + noise,
+            full: TUNING.full.at(packet) + noise,
+            sent: signals.bytes,
+        };
+        self.estimate.add(signals, interval.clear, elapsed);
         let (state, failed) = if self.estimate.since_sample > self.blind_after() {
             self.end_full();
             self.estimate.restart();
@@ -163,9 +163,9 @@ impl RateLaw {
             (State::Clear { above: 0 }, None)
         } else {
             match self.state {
-                State::Full(full) => self.full(full, thresholds, elapsed, signals.bytes),
-                State::Clear { above } => self.clear(above, thresholds, elapsed, signals.bytes),
-                State::Blind => self.clear(0, thresholds, elapsed, signals.bytes),
+                State::Full(full) => self.full(full, &interval),
+                State::Clear { above } => self.clear(above, &interval),
+                State::Blind => self.clear(0, &interval),
             }
         };
         self.state = state;
@@ -193,14 +193,8 @@ impl RateLaw {
     }
 
     /// An interval in `Clear`.
-    fn clear(
-        &mut self,
-        above: u32,
-        thresholds: Thresholds,
-        elapsed: f64,
-        sent: u64,
-    ) -> (State, Option<Duration>) {
-        let above = match self.estimate.queue > thresholds.full {
+    fn clear(&mut self, above: u32, interval: &Interval) -> Next {
+        let above = match self.estimate.queue > interval.full {
             true => above.saturating_add(1),
             false => 0,
         };
@@ -214,19 +208,14 @@ impl RateLaw {
         let full = Full::new(self.estimate.queue, self.rate, self.capacity.latest);
         // Its end resumes a rate.
         self.state = State::Full(full);
-        self.full(full, thresholds, elapsed, sent)
+        self.full(full, interval)
     }
 
     /// An interval in `Full`.
-    fn full(
-        &mut self,
-        mut full: Full,
-        thresholds: Thresholds,
-        elapsed: f64,
-        sent: u64,
-    ) -> (State, Option<Duration>) {
+    #[inline(never)]
+    fn full(&mut self, mut full: Full, interval: &Interval) -> Next {
         const CLEAR: State = State::Clear { above: 0 };
-        if self.estimate.queue < thresholds.clear {
+        if self.estimate.queue < interval.clear {
             self.capacity.on_cleared();
             self.end_full();
             match full.was_jitter(self.estimate.queue) {
@@ -236,13 +225,13 @@ impl RateLaw {
             return (CLEAR, None);
         }
         let rate = (self.rate, self.source);
-        full.update(&self.estimate, &mut self.capacity, rate, elapsed);
+        full.update(&self.estimate, &mut self.capacity, rate, interval.elapsed);
         if full.has_failed(self.estimate.queue, self.source) {
             return (CLEAR, Some(self.end_test(&full)));
         }
-        let queue = self.estimate.queue.max(self.predicted(sent));
+        let queue = self.estimate.queue.max(self.predicted(interval.sent));
         let direction = (self.direction, self.source);
-        let cut = full.cut(queue - thresholds.clear, direction, self.capacity.steady);
+        let cut = full.cut(queue - interval.clear, direction, self.capacity.steady);
         self.rate = self.capacity.latest * (1.0 - cut);
         self.reason = Reason::Queue;
         (State::Full(full), None)
@@ -274,7 +263,7 @@ impl RateLaw {
         };
         let behind = 8.0 * (sent as f64 - latest.bytes) / self.capacity.latest;
         let queue = behind - (self.now - latest.left);
-        queue.min(TUNING.predicted_queues * self.estimate.queue + TUNING.predicted_ms)
+        queue.min(TUNING.max_predicted.at(self.estimate.queue))
     }
 
     /// An interval in `Clear` or `Blind`.
@@ -362,11 +351,6 @@ impl RateLaw {
             false => self.delivered.best(),
         };
         self.delivered.sustained > TUNING.loaded_share * known
-    }
-
-    /// True if more than 100 kbit/s were delivered recently.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.delivered.recent > 100.0
     }
 
     /// Rate delivered recently, as a share of the capacity, or of the rate while the capacity is unknown.

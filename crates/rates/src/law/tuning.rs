@@ -1,17 +1,28 @@
 //! Constants of the law.
 
+/// A time that depends on another time.
+pub(super) struct Linear {
+    /// ms.
+    pub(super) ms: f64,
+    /// Factor of the other time.
+    pub(super) per: f64,
+}
+
+impl Linear {
+    /// The value at `time` ms.
+    pub(super) fn at(&self, time: f64) -> f64 {
+        self.ms + self.per * time
+    }
+}
+
 /// Constants of the law. "Per second" is per second of time; shares are of the capacity unless the text says otherwise.
 pub(super) struct Tuning {
     /// Samples in the last intervals that suffice for the minimum of the queue. Count.
     pub(super) enough_samples: u32,
-    /// Queue from which the line is full. ms.
-    pub(super) full_ms: f64,
-    /// Transmission times of a full packet on top of `full_ms`. Factor.
-    pub(super) full_packets: f64,
-    /// Queue below which the line is clear. ms.
-    pub(super) clear_ms: f64,
-    /// Transmission times of a full packet on top of `clear_ms`. Factor.
-    pub(super) clear_packets: f64,
+    /// Queue from which the line is full, by the transmission time of a full packet. ms.
+    pub(super) full: Linear,
+    /// Queue below which the line is clear, likewise. ms.
+    pub(super) clear: Linear,
     /// Mean changes of the queue (noise) on top of both thresholds. Factor.
     pub(super) threshold_noises: f64,
     /// Averaging time of the noise. ms.
@@ -37,10 +48,8 @@ pub(super) struct Tuning {
     pub(super) min_cut: f64,
     /// Maximum share left to the queue to drain it in time.
     pub(super) max_cut: f64,
-    /// Change of the queue that proves a queue. ms.
-    pub(super) change_ms: f64,
-    /// Noises on top of `change_ms`. Factor.
-    pub(super) change_noises: f64,
+    /// Change of the queue that proves a queue, by the noise. ms.
+    pub(super) change: Linear,
     /// Weight of a new measurement of the capacity. Share.
     pub(super) capacity_gain: f64,
     /// Time without such a change after which the cut grows. ms.
@@ -53,14 +62,10 @@ pub(super) struct Tuning {
     pub(super) draining_share: f64,
     /// Part of the expected drain whose absence shows a longer path. ms.
     pub(super) undrained_ms: f64,
-    /// Time without a fall of the queue after which a candidate's test has failed. ms.
-    pub(super) stalled_after_ms: f64,
-    /// Queues on top of `stalled_after_ms`: an answer waits that long. Factor.
-    pub(super) stalled_queues: f64,
-    /// A fall of the queue is to less than this share of its maximum, less `fall_ms`.
-    pub(super) fall_share: f64,
-    /// See `fall_share`. ms.
-    pub(super) fall_ms: f64,
+    /// Time without a fall of the queue after which a candidate's test has failed, by the queue that answers wait in. ms.
+    pub(super) stalled: Linear,
+    /// Queue below which it has fallen, by its maximum. ms.
+    pub(super) fallen: Linear,
     /// Minimum share that a candidate leaves to the queue, so that its fall shows.
     pub(super) test_cut: f64,
     /// Queue up to which senders have not slowed down yet. ms.
@@ -69,14 +74,10 @@ pub(super) struct Tuning {
     pub(super) slower_share: f64,
     /// Minimum of the rate after a failed test, as a share of the rate before.
     pub(super) failed_share: f64,
-    /// A fall of the queue that exceeds the drain of the cut by this factor and by `jitter_ms` was jitter.
-    pub(super) jitter_factor: f64,
-    /// See `jitter_factor`. ms.
-    pub(super) jitter_ms: f64,
-    /// Maximum of the predicted queue: this factor of the measured one, and `predicted_ms`.
-    pub(super) predicted_queues: f64,
-    /// See `predicted_queues`. ms.
-    pub(super) predicted_ms: f64,
+    /// Fall of the queue that shows jitter, by the drain of the cut. ms.
+    pub(super) jitter: Linear,
+    /// Maximum of the predicted queue, by the measured one. ms.
+    pub(super) max_predicted: Linear,
 
     /// Weight of an interval in the mean of the shaper's backlog. Share.
     pub(super) busy_gain: f64,
@@ -100,10 +101,8 @@ pub(super) struct Tuning {
     pub(super) steady_after: f64,
     /// Largest difference of two capacities that count as one. Share.
     pub(super) steady_within: f64,
-    /// Addition to `pause_ms` on a steady line. ms.
-    pub(super) steady_pause_ms: f64,
-    /// Times of a full packet on top of `steady_pause_ms`. Factor.
-    pub(super) steady_pause_packets: f64,
+    /// Addition to `pause_ms` on a steady line, by the transmission time of a full packet. ms.
+    pub(super) steady_pause: Linear,
     /// Maximum time of a full packet in these rules. ms.
     pub(super) max_packet_ms: f64,
 
@@ -116,10 +115,8 @@ pub(super) struct Tuning {
 /// The values in use. `docs/router/rates.md` lists the lines on which they were chosen.
 pub(super) const TUNING: Tuning = Tuning {
     enough_samples: 8,
-    full_ms: 7.0,
-    full_packets: 0.5,
-    clear_ms: 3.0,
-    clear_packets: 0.25,
+    full: Linear { ms: 7.0, per: 0.5 },
+    clear: Linear { ms: 3.0, per: 0.25 },
     threshold_noises: 3.0,
     noise_memory_ms: 2000.0,
     max_noise_ms: 5.0,
@@ -133,26 +130,24 @@ pub(super) const TUNING: Tuning = Tuning {
     steady_drain_ms: [100.0, 40.0],
     min_cut: 0.035,
     max_cut: 0.4,
-    change_ms: 4.0,
-    change_noises: 2.0,
+    change: Linear { ms: 4.0, per: 2.0 },
     capacity_gain: 0.5,
     unchanged_after_ms: 150.0,
     unchanged_cut_per_ms: 0.0015,
     max_unchanged_cut: 0.35,
     draining_share: 0.8,
     undrained_ms: 20.0,
-    stalled_after_ms: 220.0,
-    stalled_queues: 2.0,
-    fall_share: 0.9,
-    fall_ms: 5.0,
+    stalled: Linear {
+        ms: 220.0,
+        per: 2.0,
+    },
+    fallen: Linear { ms: -5.0, per: 0.9 },
     test_cut: 0.2,
     early_ms: 40.0,
     slower_share: 0.85,
     failed_share: 0.5,
-    jitter_factor: 1.2,
-    jitter_ms: 4.0,
-    predicted_queues: 1.5,
-    predicted_ms: 20.0,
+    jitter: Linear { ms: 4.0, per: 1.2 },
+    max_predicted: Linear { ms: 20.0, per: 1.5 },
 
     busy_gain: 0.1,
     growth: 0.02,
@@ -165,8 +160,10 @@ pub(super) const TUNING: Tuning = Tuning {
     steady_resume_per_ms: 0.003,
     steady_after: 4.0,
     steady_within: 0.1,
-    steady_pause_ms: 200.0,
-    steady_pause_packets: 400.0,
+    steady_pause: Linear {
+        ms: 200.0,
+        per: 400.0,
+    },
     max_packet_ms: 15.0,
 
     loaded_share: 0.45,

@@ -12,13 +12,11 @@ pub(crate) enum Readable {
     Numbers,
     /// QUIC that spins.
     Spins,
-    /// Questions: DNS and handshakes.
-    Questions,
 }
 
 impl Readable {
     /// All of them.
-    pub(crate) const ALL: [Self; 4] = [Self::Stamps, Self::Numbers, Self::Spins, Self::Questions];
+    pub(crate) const ALL: [Self; 3] = [Self::Stamps, Self::Numbers, Self::Spins];
 }
 
 /// An attacker's version of a packet that comes down: its server's stamp, its echo, the pause before it.
@@ -107,13 +105,9 @@ impl Bench {
                         Readable::Numbers => Observed::Numbers {
                             end: Some(self.sequence.wrapping_add(138)),
                             ack: Some(1),
-                            server: 0,
+                            is_syn: false,
                         },
                         Readable::Spins => Observed::Spin(!self.spins[conversation as usize]),
-                        Readable::Questions => Observed::Question {
-                            id: (at / (64 * MS)) as u32,
-                            server: 7,
-                        },
                     };
                     self.learner
                         .leaves(Instant::from_nanos(at), &header, Some(&observed));
@@ -174,17 +168,13 @@ impl Bench {
             Readable::Numbers => Observed::Numbers {
                 end: None,
                 ack: Some(ack),
-                server: 0,
+                is_syn: false,
             },
             Readable::Spins => {
                 let spin = claim.stamp & 1 == 1;
                 self.spins[conversation] = spin;
                 Observed::Spin(spin)
             }
-            Readable::Questions => Observed::Question {
-                id: ((self.now / (64 * MS)) as u32).wrapping_sub(u32::from(claim.echo % 4)),
-                server: 0,
-            },
         };
         let header = Self::header(conversation as u64, claim.len.into(), Direction::Down);
         let at = Instant::from_nanos(self.now);
@@ -220,10 +210,7 @@ pub(crate) fn rates_keep_their_bounds(readable: Readable, claims: &[Claim]) {
                     Readable::Spins => (bench.now / MS / 24 % 2) as i32,
                     _ => 0,
                 },
-                echo: match readable {
-                    Readable::Questions => 0,
-                    _ => 20,
-                },
+                echo: 20,
                 ack: match readable {
                     Readable::Numbers => -behind,
                     _ => -1_000_000,

@@ -4,7 +4,6 @@
 use super::{AutorateIngress, CakeAutorate, DataLosses};
 use crate::packets::{Kind, Options, SimPacket};
 use crate::running::NEVER;
-use asymq_core::decide::random::mix;
 use asymq_core::hold::BuildError;
 use asymq_core::{Direction, Instant, Protocol, Rate};
 use asymq_links::ModemQueue;
@@ -59,19 +58,11 @@ const PROBED_HOST: u64 = 10_000_000;
 
 /// What a shaper reads of a packet to time its path.
 fn observed<O: Options>(packet: &SimPacket<O>) -> Option<Observed> {
-    const QUIC_HANDSHAKE: u32 = 1 << 16;
     let (header, kind) = (&packet.header, packet.segment.kind());
     let options = packet.segment.options.on_wire();
     let is_handshake = matches!(kind, Kind::Syn | Kind::SynAck);
-    let server = match is_handshake {
-        true => mix(1 + packet.conversation() as u64),
-        false => 0,
-    };
     match header.protocol {
-        Protocol::Quic if is_handshake => {
-            let id = QUIC_HANDSHAKE;
-            return Some(Observed::Question { id, server });
-        }
+        Protocol::Quic if is_handshake => return None,
         Protocol::Quic => return Some(Observed::Spin(options?.spin)),
         Protocol::Tcp => {}
         Protocol::NonTcp | Protocol::Opaque => return None,
@@ -94,7 +85,7 @@ fn observed<O: Options>(packet: &SimPacket<O>) -> Option<Observed> {
     Some(Observed::Numbers {
         end: (len > 0).then(|| sequence.wrapping_add(len)),
         ack: (kind != Kind::Syn).then_some(header.ack),
-        server,
+        is_syn: is_handshake,
     })
 }
 
