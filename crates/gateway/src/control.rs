@@ -199,7 +199,8 @@ pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayE
         _ => Err(GatewayError::Refused(answer)),
     }
 }
-/// Reads an answer of bounded length to its end, in [`REQUEST_TIMEOUT`] for the whole.
+
+/// Reads a whole answer of bounded length within [`REQUEST_TIMEOUT`].
 fn read_answer(stream: &mut UnixStream) -> io::Result<String> {
     let end = Instant::now() + REQUEST_TIMEOUT;
     let (mut answer, mut part) = (Vec::new(), [0; 4096]);
@@ -214,7 +215,7 @@ fn read_answer(stream: &mut UnixStream) -> io::Result<String> {
             length => answer.extend_from_slice(&part[..length]),
         }
     }
-    Err(io::Error::other("the answer is too long for a gateway's"))
+    Err(io::Error::other("the answer is longer than a gateway's"))
 }
 
 fn exchange(control: &Path, request: &str) -> io::Result<String> {
