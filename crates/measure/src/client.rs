@@ -81,12 +81,8 @@ fn measure_all(
     let mut client = Client::connect(options, limit)?;
     let idle = client.idle(0.0, progress)?;
     let mut loads = Vec::new();
-    for (index, (name, up, down)) in LOADS.into_iter().enumerate() {
-        let stage = Stage {
-            name,
-            index: index as f64,
-        };
-        loads.push(client.load(stage, up, down, progress)?);
+    for (index, load) in LOADS.into_iter().enumerate() {
+        loads.push(client.load(index, load, progress)?);
         client.drain()?;
     }
     let after = client.idle(0.95, progress)?;
@@ -101,12 +97,6 @@ const LOADS: [(&str, bool, bool); 3] = [
     ("down", false, true),
     ("both", true, true),
 ];
-
-#[derive(Clone, Copy)]
-struct Stage {
-    name: &'static str,
-    index: f64,
-}
 
 struct Client<'a> {
     options: &'a Options<'a>,
@@ -207,9 +197,8 @@ impl<'a> Client<'a> {
 
     fn load(
         &mut self,
-        stage: Stage,
-        up: bool,
-        down: bool,
+        index: usize,
+        (stage, up, down): (&'static str, bool, bool),
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Carried, MeasureError> {
         let began = self.now();
@@ -217,8 +206,8 @@ impl<'a> Client<'a> {
         let mut report = |client: &Self, up: f64, down: f64| {
             let part = ((client.now() - began) / total.as_secs_f64()).min(1.0);
             progress(Progress {
-                stage: stage.name,
-                done: 0.05 + 0.3 * (stage.index + part),
+                stage,
+                done: 0.05 + 0.3 * (index as f64 + part),
                 up,
                 down,
                 rtt_ms: client.latest_rtt_ms(),
@@ -265,20 +254,8 @@ impl<'a> Client<'a> {
             );
             flows.check(&self.options.host)
         };
-        // The window opens when all flows carry data.
-        let latest = self.now() + CONNECT.as_secs_f64();
-        while flows.silent() > 0 && self.now() < latest {
-            tick()?;
-        }
-        let silent = flows.silent();
-        let from = self.now() + self.options.warmup.as_secs_f64();
-        let window = Window {
-            from,
-            to: from + self.options.duration.as_secs_f64(),
-        };
-        while self.now() < window.to + TAIL.as_secs_f64() {
-            tick()?;
-        }
+        let times = [self.options.warmup, self.options.duration, TAIL];
+        let (window, silent) = flows.run(self.clock, times, &mut tick)?;
         let ip_bytes = flows.ip_bytes();
         let sent = flows.moved(Direction::Up, 0.0).bytes;
         drop(flows);
@@ -295,8 +272,10 @@ impl<'a> Client<'a> {
         Ok(Carried {
             started: began,
             window,
-            up: carried(up, &counted, arrived_up),
-            down: carried(down, received, arrived_down),
+            directions: [
+                carried(up, &counted, arrived_up),
+                carried(down, received, arrived_down),
+            ],
             silent,
             ip_bytes,
         })
@@ -326,7 +305,7 @@ impl<'a> Client<'a> {
         };
         // Full segments, and the probes beside them.
         let capacity = |direction, load: &Carried| {
-            let (rate, range) = load.direction(direction)?.arrived?;
+            let (rate, range) = load.directions[direction as usize].as_ref()?.arrived?;
             let probes = delays(load.window).map_or(0, |delays| delays.answered);
             let probes = (8 * Probe::IP_LEN * probes) as f64 / (load.window.to - load.window.from);
             let on_the_link = |rate: f64| rate * load.ip_bytes + probes;
@@ -349,7 +328,7 @@ impl<'a> Client<'a> {
                 let probe_ms = delays
                     .as_ref()
                     .map(|seen| seen.by_direction_ms[direction as usize]);
-                let delivered = match load.direction(direction) {
+                let delivered = match &load.directions[direction as usize] {
                     None => Some(0.0),
                     Some(carried) => carried.goodput.as_ref().and_then(|rates| {
                         let capacity = link.direction(direction).filter(|rate| *rate > 0.0)?;
@@ -369,31 +348,28 @@ impl<'a> Client<'a> {
             };
             let probe = baseline.map(|baseline| baseline.series(&samples, whole));
             let probe_ms = delays.as_ref().map(|seen| seen.added_ms);
-            let goodput = |direction| {
-                let carried = load.direction(direction);
-                carried.and_then(|carried| carried.goodput.clone())
-            };
-            let series = |direction| {
-                let carried = load.direction(direction);
-                carried.map_or_else(Vec::new, |carried| carried.series.clone())
-            };
+            let [goodput_up, goodput_down] = load.directions.each_ref().map(|carried| {
+                let goodput = carried.as_ref().and_then(|carried| carried.goodput.clone());
+                goodput.unwrap_or_default()
+            });
+            let [series_up, series_down] = load.directions.each_ref().map(|carried| {
+                let series = carried.as_ref().map(|carried| carried.series.clone());
+                series.unwrap_or_default()
+            });
             Load {
                 duration_s: self.options.duration.as_secs_f64(),
                 goodput_utility: up.delivered.zip(down.delivered).map(|(up, down)| up + down),
                 up,
                 down,
-                goodput: Goodput::new(
-                    goodput(Direction::Up).unwrap_or_default(),
-                    goodput(Direction::Down).unwrap_or_default(),
-                ),
+                goodput: Goodput::new(goodput_up, goodput_down),
                 silent_flows: load.silent,
                 probe_ms,
                 probe_grade: probe_ms.map(Grade::of),
                 rpm: delays.as_ref().map(|seen| seen.rpm),
                 probe_lost: delays.as_ref().map(|seen| seen.lost),
                 series: LoadSeries {
-                    up: series(Direction::Up),
-                    down: series(Direction::Down),
+                    up: series_up,
+                    down: series_down,
                     probe: probe.unwrap_or_default(),
                 },
             }

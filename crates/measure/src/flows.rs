@@ -3,6 +3,7 @@
 use crate::error::MeasureError;
 use crate::limit::{Limit, Limited};
 use crate::load::Count;
+use crate::prober::Window;
 use crate::tcp_info::Counter;
 use asymq_core::Direction;
 use socket2::SockRef;
@@ -12,7 +13,7 @@ use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of a read or a write.
 pub(crate) const BLOCK: usize = 64 * 1024;
@@ -110,8 +111,8 @@ impl Drop for Flow {
 /// The flows of a load.
 #[derive(Debug, Default)]
 pub(crate) struct Flows {
-    pub(crate) up: Vec<Flow>,
-    pub(crate) down: Vec<Flow>,
+    up: Vec<Flow>,
+    down: Vec<Flow>,
 }
 
 impl Flows {
@@ -138,7 +139,7 @@ impl Flows {
         })
     }
 
-    pub(crate) fn direction(&self, direction: Direction) -> &[Flow] {
+    fn direction(&self, direction: Direction) -> &[Flow] {
         match direction {
             Direction::Up => &self.up,
             Direction::Down => &self.down,
@@ -156,7 +157,7 @@ impl Flows {
             false => Ok(()),
             true => Err(MeasureError::protocol(
                 server,
-                "the server ended a flow early; its limits may be too low (asymq measure serve --time, --bytes)",
+                "the server ended a flow early; its limits of time or bytes may be too low",
             )),
         }
     }
@@ -180,8 +181,32 @@ impl Flows {
         }
     }
 
+    /// Takes counts with `tick` over a load: the warm-up begins when all flows carry data, or after [`CONNECT`]. Returns
+    /// the window after the warm-up, and the number of flows without data.
+    pub(crate) fn run(
+        &self,
+        clock: Instant,
+        [warmup, duration, tail]: [Duration; 3],
+        mut tick: impl FnMut() -> Result<(), MeasureError>,
+    ) -> Result<(Window, usize), MeasureError> {
+        let latest = clock.elapsed() + CONNECT;
+        while self.silent() > 0 && clock.elapsed() < latest {
+            tick()?;
+        }
+        let silent = self.silent();
+        let from = clock.elapsed() + warmup;
+        while clock.elapsed() < from + duration + tail {
+            tick()?;
+        }
+        let window = Window {
+            from: from.as_secs_f64(),
+            to: (from + duration).as_secs_f64(),
+        };
+        Ok((window, silent))
+    }
+
     /// Number of flows that carried nothing so far.
-    pub(crate) fn silent(&self) -> usize {
+    fn silent(&self) -> usize {
         let of = |direction| {
             let arrived = self.arrived(direction, 0.0);
             let counts = arrived.unwrap_or_else(|| self.moved(direction, 0.0));

@@ -6,7 +6,6 @@ use crate::error::{Doing as _, MeasureError};
 use crate::flows::{CONNECT, Flows};
 use crate::limit::{Limit, Limited};
 use crate::load::{Carried, CarriedDirection, Record};
-use crate::prober::Window;
 use asymq_core::Direction;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -83,18 +82,9 @@ impl Test {
             record.take(&flows, now());
             flows.check("iperf3")
         };
-        while flows.silent() > 0 && now() < began + CONNECT.as_secs_f64() {
-            step()?;
-        }
-        let from = now() + self.warmup.as_secs_f64();
-        let window = Window {
-            from,
-            to: from + self.duration.as_secs_f64(),
-        };
-        while now() < window.to {
-            step()?;
-        }
-        let (silent, ip_bytes) = (flows.silent(), flows.ip_bytes());
+        let times = [self.warmup, self.duration, Duration::ZERO];
+        let (window, silent) = flows.run(clock, times, &mut step)?;
+        let ip_bytes = flows.ip_bytes();
         let results =
             finish(&mut Limited(&control, limit.part(RESULTS)), &flows).map_err(failed)?;
         let sent = flows.moved(Direction::Up, 0.0).bytes;
@@ -114,8 +104,7 @@ impl Test {
         Ok(Carried {
             started: began,
             window,
-            up,
-            down: self.down.then(|| of(Direction::Down)),
+            directions: [up, self.down.then(|| of(Direction::Down))],
             silent,
             ip_bytes,
         })

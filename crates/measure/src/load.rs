@@ -180,23 +180,12 @@ pub(crate) struct Carried {
     pub(crate) started: f64,
     /// The part after the warm-up.
     pub(crate) window: Window,
-    /// Uploads; `None` without any.
-    pub(crate) up: Option<CarriedDirection>,
-    /// Downloads; `None` without any.
-    pub(crate) down: Option<CarriedDirection>,
+    /// Uploads and downloads; `None` without any.
+    pub(crate) directions: [Option<CarriedDirection>; 2],
     /// Flows that carried nothing before the warm-up.
     pub(crate) silent: usize,
     /// Bytes of IP packets for each byte of payload.
     pub(crate) ip_bytes: f64,
-}
-
-impl Carried {
-    pub(crate) const fn direction(&self, direction: Direction) -> Option<&CarriedDirection> {
-        match direction {
-            Direction::Up => self.up.as_ref(),
-            Direction::Down => self.down.as_ref(),
-        }
-    }
 }
 
 #[cfg(test)]

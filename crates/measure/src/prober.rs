@@ -11,7 +11,7 @@ use asymq_core::units::Duration as Span;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -47,10 +47,17 @@ impl Sample {
 /// Sends probes and takes their answers until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Prober {
+    shared: Arc<Shared>,
+    threads: [Option<JoinHandle<()>>; 2],
+}
+
+/// State of the threads.
+#[derive(Debug)]
+struct Shared {
+    session: Token,
     started: Instant,
-    samples: Arc<Mutex<Vec<Sample>>>,
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    samples: Mutex<Vec<Sample>>,
+    stop: AtomicBool,
 }
 
 impl Prober {
@@ -64,106 +71,86 @@ impl Prober {
         let receiver = open(server).doing(failed)?;
         let wait = receiver.set_read_timeout(Some(Duration::from_millis(200)));
         let sender = wait.and(receiver.try_clone()).doing(failed)?;
-        let mut prober = Self {
+        let shared = Arc::new(Shared {
+            session,
             started,
-            samples: Arc::default(),
-            stop: Arc::default(),
-            threads: Vec::new(),
-        };
-        let sending = prober.thread(move |started, samples, stop| {
-            send(&sender, session, started, samples, stop);
+            samples: Mutex::default(),
+            stop: AtomicBool::new(false),
         });
-        let receiving = prober.thread(move |started, samples, stop| {
-            receive(&receiver, session, started, samples, stop);
-        });
-        prober.threads = vec![sending, receiving];
-        Ok(prober)
-    }
-
-    fn thread(
-        &self,
-        work: impl FnOnce(Instant, &Mutex<Vec<Sample>>, &AtomicBool) + Send + 'static,
-    ) -> JoinHandle<()> {
-        let (started, samples, stop) = (
-            self.started,
-            Arc::clone(&self.samples),
-            Arc::clone(&self.stop),
-        );
-        thread::spawn(move || work(started, &samples, &stop))
+        let [for_sender, for_receiver] = [Arc::clone(&shared), Arc::clone(&shared)];
+        let sending = thread::spawn(move || for_sender.send(&sender));
+        let receiving = thread::spawn(move || for_receiver.receive(&receiver));
+        Ok(Self {
+            shared,
+            threads: [Some(sending), Some(receiving)],
+        })
     }
 
     /// All samples so far.
     pub(crate) fn samples(&self) -> Vec<Sample> {
-        let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
-        samples.clone()
+        self.shared.samples().clone()
     }
 }
 
 impl Drop for Prober {
     fn drop(&mut self) {
-        self.stop.store(true, Relaxed);
-        for thread in self.threads.drain(..) {
+        self.shared.stop.store(true, Relaxed);
+        for thread in self.threads.iter_mut().filter_map(Option::take) {
             let _ = thread.join();
         }
     }
 }
 
-fn send(
-    socket: &UdpSocket,
-    session: Token,
-    started: Instant,
-    samples: &Mutex<Vec<Sample>>,
-    stop: &AtomicBool,
-) {
-    for number in 0_u64.. {
-        // Intervals of 75 to 125 %, so that nothing periodic on the line keeps step with the probe.
-        let part = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64) >> 54;
-        thread::sleep(EVERY.mul_f64(0.75 + part as f64 / 2048.0));
-        if stop.load(Relaxed) {
-            return;
-        }
-        let sent = started.elapsed().as_secs_f64();
-        let mut samples = samples.lock().unwrap_or_else(PoisonError::into_inner);
-        samples.push(Sample { sent, took: None });
-        drop(samples);
-        // A refusal counts as a lost probe.
-        let probe = Probe {
-            session,
-            number,
-            arrived: 0,
-            left: 0,
-        };
-        let _ = socket.send(&probe.write());
+impl Shared {
+    fn samples(&self) -> MutexGuard<'_, Vec<Sample>> {
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-fn receive(
-    socket: &UdpSocket,
-    session: Token,
-    started: Instant,
-    samples: &Mutex<Vec<Sample>>,
-    stop: &AtomicBool,
-) {
-    let mut bytes = [0; 64];
-    while !stop.load(Relaxed) {
-        let Ok(length) = socket.recv(&mut bytes) else {
-            continue;
-        };
-        let now = started.elapsed().as_secs_f64();
-        let read = bytes.get(..length).and_then(Probe::read);
-        let Some(probe) = read.filter(|probe| probe.session == session) else {
-            continue;
-        };
-        let (arrived, left) = (probe.arrived as f64 / 1e6, probe.left as f64 / 1e6);
-        let mut samples = samples.lock().unwrap_or_else(PoisonError::into_inner);
-        let sample = usize::try_from(probe.number)
-            .ok()
-            .and_then(|number| samples.get_mut(number));
-        // A server that held the probe for longer than it was away cannot be believed.
-        if let Some(sample) = sample
-            && (0.0..=now - sample.sent).contains(&(left - arrived))
-        {
-            sample.took = sample.took.or(Some([arrived - sample.sent, now - left]));
+    fn now(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    fn send(&self, socket: &UdpSocket) {
+        for number in 0_u64.. {
+            // Intervals of 75 to 125 %, so that the probe keeps step with no periodic traffic.
+            let part = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64) >> 54;
+            thread::sleep(EVERY.mul_f64(0.75 + part as f64 / 2048.0));
+            if self.stop.load(Relaxed) {
+                return;
+            }
+            let sent = self.now();
+            self.samples().push(Sample { sent, took: None });
+            let probe = Probe {
+                session: self.session,
+                number,
+                arrived: 0,
+                left: 0,
+            };
+            // A refusal counts as a lost probe.
+            let _ = socket.send(&probe.write());
+        }
+    }
+
+    fn receive(&self, socket: &UdpSocket) {
+        let mut bytes = [0; 64];
+        while !self.stop.load(Relaxed) {
+            let Ok(length) = socket.recv(&mut bytes) else {
+                continue;
+            };
+            let now = self.now();
+            let read = bytes.get(..length).and_then(Probe::read);
+            let Some(probe) = read.filter(|probe| probe.session == self.session) else {
+                continue;
+            };
+            let (arrived, left) = (probe.arrived as f64 / 1e6, probe.left as f64 / 1e6);
+            let mut samples = self.samples();
+            let number = usize::try_from(probe.number).ok();
+            // No server holds a probe for longer than its round trip.
+            if let Some(sample) = number.and_then(|number| samples.get_mut(number))
+                && (0.0..=now - sample.sent).contains(&(left - arrived))
+            {
+                sample.took = sample.took.or(Some([arrived - sample.sent, now - left]));
+            }
         }
     }
 }

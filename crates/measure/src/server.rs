@@ -60,12 +60,7 @@ impl Server {
         limits: Limits,
         stop: Arc<AtomicBool>,
     ) -> io::Result<Self> {
-        let (listener, echo) = match address {
-            Some(address) => listen(address)?,
-            // IPv4 on hosts without IPv6.
-            None => listen((Ipv6Addr::UNSPECIFIED, PORT).into())
-                .or_else(|_| listen((Ipv4Addr::UNSPECIFIED, PORT).into()))?,
-        };
+        let (listener, echo) = bind_or_all(address, PORT, listen)?;
         Ok(Self {
             listener,
             echo,
@@ -120,6 +115,20 @@ impl Server {
         }
         let _ = echoing.join();
         Ok(())
+    }
+}
+
+/// Binds to an address, or to a port of all addresses.
+pub(crate) fn bind_or_all<T>(
+    address: Option<SocketAddr>,
+    port: u16,
+    bind: fn(SocketAddr) -> io::Result<T>,
+) -> io::Result<T> {
+    match address {
+        Some(address) => bind(address),
+        // IPv4 on hosts without IPv6.
+        None => bind((Ipv6Addr::UNSPECIFIED, port).into())
+            .or_else(|_| bind((Ipv4Addr::UNSPECIFIED, port).into())),
     }
 }
 

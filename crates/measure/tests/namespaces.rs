@@ -373,6 +373,26 @@ mod https {
     }
 
     #[test]
+    fn a_second_of_buffer_ends_no_test_and_its_rates_are_the_lines_or_doubted() {
+        let Some(line) = Line::or_skip(1000, 10_000, 1000) else {
+            return;
+        };
+        let tested = line.test(8, &mut |_| ());
+        // Headers of TCP and IP, TLS and HTTP/2 take 5 to 6 % of a frame.
+        for (load, rate, line) in [
+            (&tested.up, tested.up.rate.up, 1e6),
+            (&tested.down, tested.down.rate.down, 1e7),
+        ] {
+            println!("{rate:.0} of {line} bit/s, {:?}", load.rate_confidence);
+            let is_right = rate > 0.85 * line && rate < 0.97 * line;
+            assert!(
+                is_right || load.rate_confidence < Confidence::High,
+                "{load:?}"
+            );
+        }
+    }
+
+    #[test]
     fn an_upload_counts_what_the_line_has_carried_and_not_what_the_socket_holds() {
         const UP: u64 = 1000;
         let Some(line) = Line::or_skip(UP, 10_000, 200) else {

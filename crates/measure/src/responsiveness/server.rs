@@ -3,7 +3,7 @@
 use super::config::{Endpoints, LARGE, SMALL, UPLOAD, WELL_KNOWN};
 use super::connection::{H2, Moved, Paced, SEND_BUFFER, Task, WINDOW, discard, send_load};
 use crate::place::{Activity, Network, Place, Places};
-use crate::server::{OPENING_TIME, STALL, listen_tcp};
+use crate::server::{OPENING_TIME, STALL, bind_or_all, listen_tcp};
 use crate::session::Limits;
 use bytes::Bytes;
 use h2::RecvStream;
@@ -13,7 +13,7 @@ use http::uri::Authority;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use rcgen::{CertificateParams, KeyPair};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -75,12 +75,7 @@ impl HttpsServer {
         limits: Limits,
         stop: Arc<AtomicBool>,
     ) -> io::Result<Self> {
-        let listener = match address {
-            Some(address) => listen_tcp(address)?,
-            // A host without IPv6 has IPv4.
-            None => listen_tcp((Ipv6Addr::UNSPECIFIED, HTTPS_PORT).into())
-                .or_else(|_| listen_tcp((Ipv4Addr::UNSPECIFIED, HTTPS_PORT).into()))?,
-        };
+        let listener = bind_or_all(address, HTTPS_PORT, listen_tcp)?;
         listener.set_nonblocking(true)?;
         let (chain, key) = match certificate {
             Some(files) => read_certificate(files)?,
