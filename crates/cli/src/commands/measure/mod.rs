@@ -54,7 +54,7 @@ pub(crate) struct MeasureArgs {
     /// With a URL: length of an interval, 1s to 10s [default: 1s; the draft says 5s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 10))]
     interval: Option<Duration>,
-    /// Print JSON (docs/router/measure.md).
+    /// Print JSON (docs/reference/json.md).
     #[arg(long, help_heading = "Output")]
     json: bool,
     /// Write rates and delays over time as SVG.
