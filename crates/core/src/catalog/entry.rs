@@ -6,10 +6,12 @@ use super::role::Role;
 use crate::decide::aqm::Aqm;
 use crate::decide::control::Controller;
 use crate::decide::service::AnyService;
-use crate::hold::BuildError;
+use crate::hold::{BuildError, Queue};
 use crate::units::Share;
 use alloc::boxed::Box;
 
+/// A queue that a discipline can own in any thread.
+pub type BoxedQueue<P> = Box<dyn Queue<P> + Send>;
 /// An AQM that a discipline can own in any thread.
 pub type BoxedAqm = Box<dyn Aqm + Send>;
 /// A controller, and the data share that it starts with if it moves one.

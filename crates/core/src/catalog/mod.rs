@@ -27,7 +27,9 @@ mod values;
 
 pub use asymq::DEFAULT_QDISC;
 pub use config::Config;
-pub use entry::{BoxedAqm, Entry, Group, Maker, Shown, StandardQueue, StartedController};
+pub use entry::{
+    BoxedAqm, BoxedQueue, Entry, Group, Maker, Shown, StandardQueue, StartedController,
+};
 pub use parameter::{Context, Default, Parameter, Typed};
 pub use params::Params;
 pub use parts::{
@@ -35,7 +37,7 @@ pub use parts::{
     LIMITS,
 };
 pub use real::{default_buffer, is_link_rate, link_rate, nearest_link_rate, surroundings};
-pub use registry::{BoxedQdisc, BoxedQueue, Build, Catalog, compose};
+pub use registry::{BoxedQdisc, Build, Catalog, compose};
 #[cfg(feature = "text")]
 pub use resolve::{ConfigError, Place, known_parameters, needs_reverse, resolve};
 pub use role::Role;

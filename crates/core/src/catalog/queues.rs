@@ -1,10 +1,9 @@
 //! The queues of the papers, and their parameters.
 
 use super::config::Config;
-use super::entry::{Entry, Maker, StandardQueue};
+use super::entry::{BoxedQueue, Entry, Maker, StandardQueue};
 use super::parameter::{Typed, listed};
 use super::parts::narrow;
-use super::registry::BoxedQueue;
 use super::role::Role;
 use crate::hold::{AckFilter, BuildError, FilterBounds, Survivor, boxed};
 use crate::packet::Packet;

@@ -2,14 +2,13 @@
 
 use super::asymq::{self, THIN_OPAQUE};
 use super::config::Config;
-use super::entry::{Entry, Maker, Shown, StandardQueue};
+use super::entry::{BoxedQueue, Entry, Maker, Shown, StandardQueue};
 use super::parts::{ACK_LIMIT, BUFFER_SPLIT, BufferSplit, CLASSIFIER, DATA_LIMIT, DATA_SHARE};
 use super::role::Role;
 use super::standard::Standard;
 use crate::decide::service::{AnyService, Service};
 use crate::hold::{
-    Buffer, BuildError, DropTail, Fifo, Fifos, Machine, OpaqueAcks, Pair, Parts, Queue, Queues,
-    boxed,
+    Buffer, BuildError, DropTail, Fifo, Fifos, Machine, OpaqueAcks, Pair, Parts, Queues, boxed,
 };
 use crate::packet::Packet;
 use crate::qdisc::Qdisc;
@@ -17,8 +16,6 @@ use crate::units::Limit;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// A queue that a discipline can own in any thread.
-pub type BoxedQueue<P> = Box<dyn Queue<P> + Send>;
 /// A discipline that a driver can own in any thread.
 pub type BoxedQdisc<P> = Box<dyn Qdisc<P> + Send>;
 

@@ -1,8 +1,8 @@
 //! The disciplines and parts of this crate.
 
 use super::config::Config;
-use super::entry::{Entry, Maker, StandardQueue};
-use super::registry::{BoxedQueue, Catalog};
+use super::entry::{BoxedQueue, Entry, Maker, StandardQueue};
+use super::registry::Catalog;
 use super::role::Role;
 use super::{aqms, asymq, controllers, disciplines, peers, queues, services};
 use crate::hold::{
