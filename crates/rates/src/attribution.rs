@@ -33,14 +33,6 @@ const DOWN_TO_UP: f64 = 4.0;
 /// The laws of both directions, `None` for a rate that is not learnt.
 pub(crate) type Laws = [Option<Box<RateLaw>>; 2];
 
-/// Consecutive failed tests with one queue.
-#[derive(Clone, Copy, Debug)]
-struct FailedTests {
-    /// Queue at the first of them, in ms.
-    queue: f64,
-    count: u32,
-}
-
 /// The direction that searches, and the candidate for a queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attribution {
@@ -51,7 +43,8 @@ pub(crate) struct Attribution {
     backlogged_at: Instant,
     /// The latest interval with timestamps.
     timestamps_at: Option<Instant>,
-    failed: Option<FailedTests>,
+    /// Consecutive failed tests with one queue: that queue in ms, and their number.
+    failed: Option<(f64, u32)>,
     full_since: Option<Instant>,
     /// True if a direction carries enough for a queue.
     has_candidate: bool,
@@ -180,21 +173,15 @@ impl Attribution {
     pub(crate) fn test_failed(&mut self, now: Instant, queue: Duration, has_both: bool) -> bool {
         let queue = queue.as_millis_f64();
         self.full_since = None;
-        let failed = match self.failed {
-            Some(before) if (queue / before.queue - 1.0).abs() < SAME_QUEUE => FailedTests {
-                count: before.count + 1,
-                ..before
-            },
-            _ => FailedTests {
-                queue: queue.max(1.0),
-                count: 1,
-            },
+        let (first, count) = match self.failed {
+            Some((first, count)) if (queue / first - 1.0).abs() < SAME_QUEUE => (first, count + 1),
+            _ => (queue.max(1.0), 1),
         };
-        if !has_both || (failed.count >= ENOUGH_TESTS && queue < MAX_STEP) {
+        if !has_both || (count >= ENOUGH_TESTS && queue < MAX_STEP) {
             self.failed = None;
             return true;
         }
-        self.failed = Some(failed);
+        self.failed = Some((first, count));
         self.candidate = self.candidate.reverse();
         (self.searching, self.turn_since) = (self.candidate, now);
         false

@@ -8,8 +8,9 @@ use crate::answered::{Answered, Origin};
 use crate::base::Base;
 use crate::observed::Observed;
 use crate::path_delays::DelaySample;
+use alloc::boxed::Box;
 use asymq_core::ack::before;
-use asymq_core::hold::{BuildError, FlowTable, Slot};
+use asymq_core::hold::{BuildError, FlowTable, Slot, slots};
 use asymq_core::{Direction, Duration, Flow, Header, Instant};
 
 /// Flows that are kept.
@@ -66,7 +67,7 @@ impl Trip {
 #[derive(Clone, Debug)]
 pub(crate) struct RoundTrips {
     flows: FlowTable<Asking>,
-    probes: [Option<Question>; PROBES],
+    probes: Box<[Option<Question>]>,
     probe_base: Option<Base>,
     /// The latest excess of a probe and its time.
     probed: (i64, u64),
@@ -270,7 +271,7 @@ impl RoundTrips {
     pub(crate) fn new() -> Result<Self, BuildError> {
         Ok(Self {
             flows: FlowTable::new(FLOWS)?,
-            probes: [None; PROBES],
+            probes: slots(PROBES, |_| None)?,
             probe_base: None,
             probed: (0, 0),
             best: None,
@@ -304,21 +305,23 @@ impl RoundTrips {
 
     /// Takes a probe of this number that leaves at `at`, after so many bytes up.
     pub(crate) fn probe_leaves(&mut self, at: u64, number: u16, bytes: u64) {
-        self.probes[usize::from(number) % PROBES] = Some(Question {
-            number: number.into(),
-            at,
-            bytes,
-            is_syn: false,
-            origin: Origin::NONE,
-        });
+        if let Some(probe) = self.probes.get_mut(usize::from(number) % PROBES) {
+            *probe = Some(Question {
+                number: number.into(),
+                at,
+                bytes,
+                is_syn: false,
+                origin: Origin::NONE,
+            });
+        }
     }
 
     /// Takes the answer to a probe, after so many bytes down. Returns true if it is a sample: the excess over the minimum, at
     /// most that of the answer before, since a host may be slow once.
     pub(crate) fn probe_returns(&mut self, at: u64, number: u16, bytes: u64) -> bool {
-        let probe = self.probes[usize::from(number) % PROBES]
-            .take_if(|probe| probe.number == u32::from(number));
-        let Some(probe) = probe.filter(|probe| at.saturating_sub(probe.at) <= MAX_TRIP) else {
+        let probe = self.probes.get_mut(usize::from(number) % PROBES);
+        let probe = probe.and_then(|it| it.take_if(|it| it.number == u32::from(number)));
+        let Some(probe) = probe.filter(|it| at.saturating_sub(it.at) <= MAX_TRIP) else {
             return false;
         };
         let trip = at.saturating_sub(probe.at) as i64;

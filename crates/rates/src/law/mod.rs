@@ -54,6 +54,8 @@ enum State {
     Blind,
 }
 
+const CLEAR: State = State::Clear { above: 0 };
+
 /// One interval of a step.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
@@ -64,9 +66,6 @@ struct Interval {
     /// Bytes that the shaper has sent.
     sent: u64,
 }
-
-/// The next state, and the delay that turned out to be no queue of this direction, if any.
-type Next = (State, Option<Duration>);
 
 /// The law of one direction. Times in ms, rates in bit/ms.
 #[derive(Clone, Debug)]
@@ -153,14 +152,16 @@ impl RateLaw {
             sent: signals.bytes,
         };
         self.estimate.add(signals, interval.clear, elapsed);
-        let (state, failed) = if self.estimate.since_sample > self.blind_after() {
+        let failed = if self.estimate.since_sample > self.blind_after() {
             self.end_full();
             self.estimate.restart();
             self.reason = Reason::Blind;
-            (State::Blind, None)
+            self.state = State::Blind;
+            None
         } else if self.source == Source::Other {
             self.end_full();
-            (State::Clear { above: 0 }, None)
+            self.state = CLEAR;
+            None
         } else {
             match self.state {
                 State::Full(full) => self.full(full, &interval),
@@ -168,7 +169,6 @@ impl RateLaw {
                 State::Blind => self.clear(0, &interval),
             }
         };
-        self.state = state;
         if !self.is_full() && failed.is_none() {
             self.search(elapsed);
         }
@@ -192,14 +192,16 @@ impl RateLaw {
         }
     }
 
-    /// An interval in `Clear`.
-    fn clear(&mut self, above: u32, interval: &Interval) -> Next {
+    /// An interval in `Clear`. Returns the delay that turned out to be no queue of this direction, if any.
+    #[inline(never)]
+    fn clear(&mut self, above: u32, interval: &Interval) -> Option<Duration> {
         let above = match self.estimate.queue > interval.full {
             true => above.saturating_add(1),
             false => 0,
         };
         if above < 2 {
-            return (State::Clear { above }, None);
+            self.state = State::Clear { above };
+            return None;
         }
         let measured = self.estimate.through().map(|through| through.out);
         let least = TUNING.delivered_share * self.rate;
@@ -211,10 +213,9 @@ impl RateLaw {
         self.full(full, interval)
     }
 
-    /// An interval in `Full`.
+    /// An interval in `Full`, likewise.
     #[inline(never)]
-    fn full(&mut self, mut full: Full, interval: &Interval) -> Next {
-        const CLEAR: State = State::Clear { above: 0 };
+    fn full(&mut self, mut full: Full, interval: &Interval) -> Option<Duration> {
         if self.estimate.queue < interval.clear {
             self.capacity.on_cleared();
             self.end_full();
@@ -222,19 +223,23 @@ impl RateLaw {
                 true => self.rate = self.rate.max(full.rate_before),
                 false => self.searched = 0.0,
             }
-            return (CLEAR, None);
+            self.state = CLEAR;
+            return None;
         }
         let rate = (self.rate, self.source);
         full.update(&self.estimate, &mut self.capacity, rate, interval.elapsed);
         if full.has_failed(self.estimate.queue, self.source) {
-            return (CLEAR, Some(self.end_test(&full)));
+            let delay = self.end_test(&full);
+            self.state = CLEAR;
+            return Some(delay);
         }
         let queue = self.estimate.queue.max(self.predicted(interval.sent));
         let direction = (self.direction, self.source);
         let cut = full.cut(queue - interval.clear, direction, self.capacity.steady);
         self.rate = self.capacity.latest * (1.0 - cut);
         self.reason = Reason::Queue;
-        (State::Full(full), None)
+        self.state = State::Full(full);
+        None
     }
 
     /// The cut drained nothing: restores the rate. Returns the delay that is no queue of this direction.
