@@ -9,8 +9,7 @@ use asymq_args::Defaults;
 use asymq_sweep::data::parts;
 use asymq_sweep::data::{self, Origin};
 use asymq_sweep::experiment::{self, Experiment};
-use asymq_sweep::extent::Extent;
-use asymq_sweep::folder::{self, Plan, Tables};
+use asymq_sweep::folder::{self, Plan};
 use asymq_sweep::outcome::Outcome;
 use asymq_sweep::seeds::{self, Decided};
 use asymq_sweep::store::{FINGERPRINT, Log, Results};
@@ -84,7 +83,7 @@ impl Sweep {
             let decided = plan.run(simulator, &defaults(), &out, threads, &|_, _, _| {
                 stop.check()
             })?;
-            publish(plan, &out, decided, Tables::Csv)
+            publish(plan, &out, decided, false)
         })?;
         outcome.map_err(|error| failure(&*error))
     }
@@ -152,7 +151,7 @@ impl Sweep {
             let known = Results::load(&out)?;
             let mut log = Log::open(&out)?;
             tasks::keep(&mut log, &known, &decided.experiments(), &decided.results)?;
-            publish(plan, &out, decided, Tables::CsvAndParquet)
+            publish(plan, &out, decided, true)
         });
         Ok(Some(published.map_err(|error| failure(&*error))?))
     }
@@ -160,9 +159,8 @@ impl Sweep {
 
 impl Sweep {
     fn of(experiments: &[Experiment], quick: bool, seed: Option<u64>) -> Self {
-        let extent = if quick { Extent::Quick } else { Extent::Whole };
         Self {
-            plan: Plan::new(experiments, extent, seed),
+            plan: Plan::new(experiments, quick, seed),
         }
     }
 
@@ -312,12 +310,12 @@ fn whole(path: &Path, write: impl FnOnce(&mut File) -> anyhow::Result<()>) -> an
     written
 }
 
-fn publish(plan: &Plan, out: &Path, decided: Decided, tables: Tables) -> anyhow::Result<Findings> {
+fn publish(plan: &Plan, out: &Path, decided: Decided, parquet: bool) -> anyhow::Result<Findings> {
     let origin = Origin {
         collection: &asymq_papers::COLLECTION,
         ..Origin::of_this_build(plan.quick)
     };
-    let page = folder::publish(out, &decided, &origin, tables)?;
+    let page = folder::publish(out, &decided, &origin, parquet)?;
     Ok(Findings {
         decided,
         page,

@@ -2,7 +2,7 @@
 
 use asymq_papers::{Files, OURS};
 use asymq_sweep::experiment::Evidence;
-use asymq_sweep::extent::Extent;
+use asymq_sweep::extent::preview;
 
 #[test]
 fn every_experiment_can_be_run_and_judged() {
@@ -21,7 +21,7 @@ fn every_experiment_can_be_run_and_judged() {
             assert!(seeds >= Some(5), "{} {}", experiment.name, series.id);
         }
         // What claims name must also be there in a preview.
-        let quick = Extent::Quick.of(experiment.clone());
+        let quick = preview(experiment.clone());
         for claim in &quick.claims {
             for name in claim
                 .holds

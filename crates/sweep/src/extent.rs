@@ -1,34 +1,12 @@
-//! The extent of an experiment: all of it, or a preview.
+//! Previews of experiments.
 
 use crate::experiment::Experiment;
 use asymq_core::units::Duration;
-
-/// The part of the experiments to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Extent {
-    /// All.
-    #[default]
-    Whole,
-    /// A preview: fewer seeds, shorter runs, only the series that claims name, and only the ends of a
-    /// sweep and the points that claims need.
-    Quick,
-}
 
 /// Maximum number of runs per scenario in a preview.
 const QUICK_RUNS: u32 = 5;
 /// Maximum duration of a run in a preview, unless warm-up needs more.
 const QUICK_DURATION: Duration = Duration::from_secs(500);
-
-impl Extent {
-    /// The experiment reduced to this extent.
-    #[must_use]
-    pub fn of(self, experiment: Experiment) -> Experiment {
-        match self {
-            Self::Whole => experiment,
-            Self::Quick => reduced(experiment),
-        }
-    }
-}
 
 /// The experiment without charts, reasons and series that no claim names.
 pub(crate) fn for_claims(mut experiment: Experiment) -> Experiment {
@@ -42,8 +20,10 @@ pub(crate) fn for_claims(mut experiment: Experiment) -> Experiment {
     experiment
 }
 
-/// The series and points that claims need, with fewer and shorter runs.
-fn reduced(mut experiment: Experiment) -> Experiment {
+/// A preview: fewer and shorter runs, only the series that claims name, only the ends of a sweep and the points
+/// that claims need.
+#[must_use]
+pub fn preview(mut experiment: Experiment) -> Experiment {
     keep_series(&mut experiment);
     let keep = points_needed(&experiment);
     experiment.points = kept(&experiment.points, &keep);

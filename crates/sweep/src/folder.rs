@@ -2,7 +2,7 @@
 
 use crate::data::{self, Origin, Table};
 use crate::experiment::{self, BadExperiment, Experiment, FOUND};
-use crate::extent::{Extent, for_claims};
+use crate::extent::{for_claims, preview};
 use crate::report;
 use crate::runner;
 use crate::seeds::{self, Decided};
@@ -34,11 +34,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan to run `experiments` to this extent, from this seed on if one is given.
-    pub fn new(experiments: &[Experiment], extent: Extent, seed: Option<u64>) -> Self {
+    /// A plan to run `experiments` or a preview of them, from this seed on if one is given.
+    pub fn new(experiments: &[Experiment], quick: bool, seed: Option<u64>) -> Self {
         let file = |e: &Experiment| (e.name.clone(), e.text.clone());
         Self {
-            quick: extent == Extent::Quick,
+            quick,
             seed,
             experiments: experiments.iter().map(file).collect(),
         }
@@ -52,14 +52,14 @@ impl Plan {
         }
     }
 
-    /// The experiments, reduced to the extent of the plan. Scenarios start from `defaults`.
+    /// The experiments, or their previews. Scenarios start from `defaults`.
     ///
     /// # Errors
     /// The text of an experiment is wrong.
     pub fn experiments(&self, defaults: &Defaults) -> Result<Vec<Experiment>, BadExperiment> {
-        let extent = match self.quick {
-            true => Extent::Quick,
-            false => Extent::Whole,
+        let reduced = |experiment| match self.quick {
+            true => preview(experiment),
+            false => experiment,
         };
         let mut experiments = Vec::new();
         let mut found = Vec::new();
@@ -69,9 +69,9 @@ impl Plan {
             if experiment.has_found {
                 let name = format!("{FOUND}/{name}");
                 let experiment = experiment::read_found(&name, &path, text, defaults)?;
-                found.push(extent.of(for_claims(experiment)));
+                found.push(reduced(for_claims(experiment)));
             }
-            experiments.push(extent.of(experiment));
+            experiments.push(reduced(experiment));
         }
         experiments.extend(found);
         for scenario in experiments.iter_mut().flat_map(Experiment::scenarios_mut) {
@@ -138,39 +138,10 @@ impl Plan {
     }
 }
 
-/// The formats of the tables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tables {
-    /// CSV.
-    #[default]
-    Csv,
-    /// CSV and Parquet.
-    #[cfg(feature = "parquet")]
-    CsvAndParquet,
-}
+/// True if this build can write Parquet.
+pub const HAS_PARQUET: bool = cfg!(feature = "parquet");
 
-/// Parquet is not part of this build.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error(
-    "not available in this build; the CSV files have the same rows, or build it in with: \
-     cargo install --path crates/cli --profile dist --features parquet"
-)]
-pub struct NoParquet;
-
-impl Tables {
-    /// CSV and Parquet.
-    ///
-    /// # Errors
-    /// This build lacks the feature `parquet`.
-    pub const fn with_parquet() -> Result<Self, NoParquet> {
-        #[cfg(feature = "parquet")]
-        return Ok(Self::CsvAndParquet);
-        #[cfg(not(feature = "parquet"))]
-        Err(NoParquet)
-    }
-}
-
-/// Writes the report, its summary, the verdicts, and the tables.
+/// Writes the report, its summary, the verdicts, and the tables as CSV, and as Parquet if asked and possible.
 ///
 /// # Errors
 /// A file cannot be written, or a figure cannot be drawn.
@@ -178,12 +149,12 @@ pub fn publish(
     folder: &Path,
     decided: &Decided,
     origin: &Origin,
-    tables: Tables,
+    parquet: bool,
 ) -> anyhow::Result<PathBuf> {
     let outcomes = &decided.outcomes;
     let files: anyhow::Result<Vec<_>> = data::TABLES
         .par_iter()
-        .map(|(_, make)| write_table(folder, &make(decided).from_tool(origin), origin, tables))
+        .map(|(_, make)| write_table(folder, &make(decided).from_tool(origin), origin, parquet))
         .collect();
     let page = report::page(outcomes, origin, &files?.concat())?;
     let verdicts = verdicts::write(&verdicts::of(outcomes));
@@ -203,7 +174,7 @@ fn write_table(
     folder: &Path,
     table: &Table,
     #[cfg_attr(not(feature = "parquet"), expect(unused_variables))] origin: &Origin,
-    tables: Tables,
+    parquet: bool,
 ) -> anyhow::Result<Vec<String>> {
     let name = |extension: &str| format!("{}.{extension}", table.name);
     for path in ["csv", "parquet"].map(|extension| folder.join(name(extension))) {
@@ -215,14 +186,13 @@ fn write_table(
         return Ok(Vec::new());
     }
     table.write_csv(create(&folder.join(name("csv")))?)?;
-    match tables {
-        Tables::Csv => Ok(vec![name("csv")]),
+    let mut names = vec![name("csv")];
+    if HAS_PARQUET && parquet {
         #[cfg(feature = "parquet")]
-        Tables::CsvAndParquet => {
-            table.write_parquet(create(&folder.join(name("parquet")))?, origin)?;
-            Ok(vec![name("csv"), name("parquet")])
-        }
+        table.write_parquet(create(&folder.join(name("parquet")))?, origin)?;
+        names.push(name("parquet"));
     }
+    Ok(names)
 }
 
 fn create(path: &Path) -> anyhow::Result<File> {

@@ -5,7 +5,7 @@
 mod common;
 
 use asymq_sweep::data::Origin;
-use asymq_sweep::folder::{self, Tables};
+use asymq_sweep::folder;
 use asymq_sweep::seeds::Decided;
 use asymq_sweep::store::Results;
 use asymq_sweep::tasks::single_runs;
@@ -64,8 +64,7 @@ fn the_lines_that_load_the_tables_run() {
         results,
     };
     let origin = Origin::of_this_build(false);
-    let tables = Tables::with_parquet().unwrap();
-    folder::publish(folder.path(), &decided, &origin, tables).unwrap();
+    folder::publish(folder.path(), &decided, &origin, true).unwrap();
 
     let docs = include_str!("../../../docs/research/data.md");
     let blocks = docs.split("```python\n").skip(1);

@@ -7,8 +7,8 @@ use asymq_sim::congestion::{About, Catalog, CongestionControl};
 use asymq_sim::{RunOptions, STANDARD};
 use asymq_sweep::data::Origin;
 use asymq_sweep::experiment::{self, Experiment, Place};
-use asymq_sweep::extent::Extent;
-use asymq_sweep::folder::{self, Plan, Tables};
+use asymq_sweep::extent::preview;
+use asymq_sweep::folder::{self, HAS_PARQUET, Plan};
 use asymq_sweep::outcome::{self, Outcome};
 use asymq_sweep::report;
 use asymq_sweep::runner;
@@ -37,11 +37,10 @@ fn published(results: &Results, folder: &Path) -> Vec<Vec<u8>> {
         outcomes: outcome::judge(&[small()], results).unwrap(),
         results: results.clone(),
     };
-    let tables = Tables::with_parquet();
     let mut files = vec!["report.html", "runs.csv", "verdicts.toml"];
-    files.extend(tables.is_ok().then_some("runs.parquet"));
+    files.extend(HAS_PARQUET.then_some("runs.parquet"));
     let origin = Origin::of_this_build(false);
-    folder::publish(folder, &decided, &origin, tables.unwrap_or_default()).unwrap();
+    folder::publish(folder, &decided, &origin, true).unwrap();
     let read = |file| std::fs::read(folder.join(file)).unwrap();
     files.into_iter().map(read).collect()
 }
@@ -133,7 +132,7 @@ fn shards_together_are_the_whole() {
 #[test]
 fn a_plan_contains_its_experiments() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = Plan::new(&[small()], Extent::Quick, Some(1001));
+    let plan = Plan::new(&[small()], true, Some(1001));
     plan.save(folder.path()).unwrap();
     let loaded = Plan::load(folder.path()).unwrap();
     assert_eq!(loaded, plan);
@@ -294,7 +293,7 @@ fn a_preview_keeps_the_points_that_claims_name() {
         &Defaults::paper(),
     )
     .unwrap();
-    let quick = Extent::Quick.of(whole);
+    let quick = preview(whole);
     let labels: Vec<&str> = quick
         .points
         .iter()
@@ -475,7 +474,7 @@ fn an_experiment_runs_congestion_controls_from_outside() {
         .add("four", About::default(), |_| Box::new(Four))
         .unwrap();
     let defaults = Defaults::paper().with(vec![four].leak());
-    let plan = Plan::new(&[read(&defaults).unwrap()], Extent::Quick, None);
+    let plan = Plan::new(&[read(&defaults).unwrap()], true, None);
     let run = |simulator, folder: &Path| plan.run(simulator, &defaults, folder, 1, &|_, _, _| {});
 
     let folder = tempfile::tempdir().unwrap();
@@ -509,7 +508,7 @@ fn found_settings_are_a_second_run_and_series_keep_their_own() {
     let defaults = Defaults::paper();
     let path = Path::new("small.toml");
     let read = experiment::read_text("own/small", path, &text, &defaults).unwrap();
-    let both = Plan::new(&[read], Extent::Whole, None)
+    let both = Plan::new(&[read], false, None)
         .experiments(&defaults)
         .unwrap();
     let names: Vec<&str> = both.iter().map(|experiment| &*experiment.name).collect();

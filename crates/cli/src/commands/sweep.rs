@@ -8,8 +8,7 @@ use asymq_args::BadArgument;
 use asymq_papers::COLLECTION;
 use asymq_sweep::data::Origin;
 use asymq_sweep::experiment::Experiment;
-use asymq_sweep::extent::Extent;
-use asymq_sweep::folder::{self, Plan, Tables};
+use asymq_sweep::folder::{self, HAS_PARQUET, Plan};
 use asymq_sweep::outcome::{self, Outcome};
 use asymq_sweep::runner;
 use asymq_sweep::seeds::Decided;
@@ -57,15 +56,17 @@ struct FormatOptions {
 }
 
 impl FormatOptions {
-    /// The tables to write; checked before anything runs.
-    fn tables(&self) -> Result<Tables, BadArgument> {
-        if !self.parquet {
-            return Ok(Tables::Csv);
+    /// Refuses Parquet in a build without it, before anything runs.
+    fn check(&self) -> Result<(), BadArgument> {
+        if HAS_PARQUET || !self.parquet {
+            return Ok(());
         }
-        Tables::with_parquet().map_err(|error| BadArgument {
+        Err(BadArgument {
             argument: "--parquet".into(),
             value: None,
-            message: error.to_string(),
+            message: "not available in this build; the CSV files have the same rows, or build it in with: \
+                      cargo install --path crates/cli --profile dist --features parquet"
+                .into(),
         })
     }
 }
@@ -92,11 +93,7 @@ pub(crate) struct SweepOptions {
 impl SweepOptions {
     /// A plan of these experiments.
     pub(crate) fn plan(&self, experiments: &[Experiment]) -> Plan {
-        let extent = match self.quick {
-            true => Extent::Quick,
-            false => Extent::Whole,
-        };
-        Plan::new(experiments, extent, self.seed)
+        Plan::new(experiments, self.quick, self.seed)
     }
 }
 
@@ -115,7 +112,7 @@ pub(crate) fn sweep(args: &SweepArgs, catalogs: Catalogs) -> anyhow::Result<()> 
 
 /// Runs `asymq merge`.
 pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> {
-    let tables = args.format.tables()?;
+    args.format.check()?;
     let load = |folder: &PathBuf| {
         Plan::load(folder).map_err(|error| BadArgument {
             argument: "merge".into(),
@@ -149,7 +146,7 @@ pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     let known = Results::load(&args.out)?;
     tasks::keep(&mut Log::open(&args.out)?, &known, &experiments, &results)?;
     let decided = decide(catalogs, &plan, &args.out, threads(args.jobs))?;
-    publish(&args.out, &decided, &plan, tables)
+    publish(&args.out, &decided, &plan, &args.format)
 }
 
 /// Makes the runs that `out` lacks, and further seeds for undecided claims.
@@ -175,7 +172,7 @@ pub(crate) fn run_plan(
     out: &Path,
     options: &SweepOptions,
 ) -> anyhow::Result<Option<Vec<Outcome>>> {
-    let tables = options.format.tables()?;
+    options.format.check()?;
     let threads = threads(options.jobs);
     if let Some(shard) = options.shard.filter(|shard| !shard.is_whole()) {
         plan.save(out)?;
@@ -189,7 +186,7 @@ pub(crate) fn run_plan(
         return Ok(None);
     }
     let decided = decide(catalogs, plan, out, threads)?;
-    publish(out, &decided, plan, tables)?;
+    publish(out, &decided, plan, &options.format)?;
     Ok(Some(decided.outcomes))
 }
 
@@ -220,12 +217,17 @@ fn run_shard(
     Ok(())
 }
 
-fn publish(out: &Path, decided: &Decided, plan: &Plan, tables: Tables) -> anyhow::Result<()> {
+fn publish(
+    out: &Path,
+    decided: &Decided,
+    plan: &Plan,
+    format: &FormatOptions,
+) -> anyhow::Result<()> {
     let origin = Origin {
         collection: &COLLECTION,
         ..Origin::of_this_build(plan.quick)
     };
-    let page = folder::publish(out, decided, &origin, tables)?;
+    let page = folder::publish(out, decided, &origin, format.parquet)?;
     output::print(&verdict_lines(&decided.outcomes))?;
     eprintln!("Report: {}", page.display());
     Ok(())
