@@ -6,9 +6,8 @@ use asymq_rates::{Learner, Observed};
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 
-/// What learnt rates add: a packet up and one down every 12 microseconds, over 40 ms and as many flows, with and without
-/// timestamps, and every 10 ms a step of both laws; a step with two packets alone. What remains without a learner is the
-/// benchmark's own.
+/// A packet up and one down every 12 us, at an RTT of 40 ms, with and without timestamps, and a step of both laws every 10 ms.
+/// `no learner` is the benchmark's own time.
 fn learning(criterion: &mut Criterion) {
     const PACKETS: Duration = Duration::from_micros(12);
     let mut learn = |name: &str, between: Duration, flows: u64, stamped: bool, learns: bool| {

@@ -350,7 +350,7 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// A flow between home and a server with a clock of its own; times in us.
+    /// A flow between home and a server with its own clock; times in us.
     #[derive(Clone)]
     struct Bench {
         delays: PathDelays,
@@ -407,7 +407,7 @@ mod tests {
             );
         }
 
-        /// Exchanges every 10 ms between these ms; the least queue that was measured, up and down, in ms.
+        /// Exchanges every 10 ms between these ms. Returns the shortest measured queue up and down, in ms.
         fn run(&mut self, ms: core::ops::Range<u64>, up: u64, down: u64) -> [Option<u64>; 2] {
             for at in ms.step_by(10) {
                 self.exchange(at * 1000 + at % 7 * 100, up * 1000, down * 1000);
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_of_both_directions_are_told_apart_whatever_the_servers_clock() {
+    fn queues_of_both_directions_are_distinguished_with_any_server_clock() {
         for (tick, offset, drift) in [
             (1, 7, 0),
             (1000, 123_456_789, 0),
@@ -447,10 +447,10 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_lies_shows_no_more_queue_than_the_round_trip() {
+    fn a_forged_clock_shows_at_most_the_excess_of_the_round_trip() {
         let mut bench = Bench::new(1000, 0, 0);
         bench.run(0..1000, 0, 0);
-        // The server's clock jumps back by 500 ms: the way down looks longer.
+        // The server's clock jumps back by 500 ms: the delay down looks longer.
         bench.clock.1 = 0u32.wrapping_sub(500);
         let [up, down] = bench.run(1000..1500, 0, 0);
         assert!(up.unwrap() <= 1 && down.unwrap() <= 21, "{up:?} {down:?}");
@@ -479,8 +479,7 @@ mod tests {
         assert!(bench.run(1500..2000, 30, 0)[0].unwrap() <= 1);
     }
 
-    /// Uploads to a receiver that delays ACKs: two packets every 200 ms, the second of which leaves `gap` ms after the first;
-    /// the queues that ACKs show.
+    /// Uploads to a receiver that delays ACKs: two packets every 200 ms, `gap` ms apart. Returns the queues that ACKs show.
     fn delayed_acks(bench: &mut Bench, ms: core::ops::Range<u64>, gap: u64) -> Vec<u64> {
         let header = bench.header();
         let at = |ms: u64| Instant::from_nanos(ms * MS);
@@ -498,7 +497,7 @@ mod tests {
                 bench
                     .delays
                     .leaves(left, &header, Some(&Observed::Stamps(segment)));
-                // The second packet ends the wait for it, or the timer does, for each packet.
+                // The receiver waits for the second packet or for its timer.
                 match (gap < 40, packet) {
                     (true, 0) => {}
                     (true, _) => exchanges.push((start, gap, number(2))),
@@ -529,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_second_packet_of_an_ack_waited_at_home_is_no_queue() {
+    fn the_wait_at_home_of_an_acks_second_packet_is_no_queue() {
         let mut bench = Bench::new(1000, 0, 0);
         bench.run(0..1000, 0, 0);
         let shown = delayed_acks(&mut bench, 1000..3000, 35);
@@ -537,10 +536,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_timer_held_an_ack_back_is_no_queue_once_no_prompt_answer_comes() {
+    fn a_receivers_ack_timer_is_no_queue_without_recent_prompt_answers() {
         let mut bench = Bench::new(1000, 0, 0);
         bench.run(0..1000, 0, 0);
-        // A receiver that nobody has seen wait shows its timer.
+        // Before any ACK has waited for a second packet, the timer shows as a queue.
         let shown = delayed_acks(&mut bench.clone(), 1000..1500, 60);
         assert!(shown.iter().all(|queue| *queue >= 39), "{shown:?}");
         delayed_acks(&mut bench, 1000..1500, 35);
@@ -549,12 +548,12 @@ mod tests {
     }
 
     #[test]
-    fn while_prompt_answers_come_one_that_a_timer_may_hold_back_tells_nothing() {
+    fn after_prompt_answers_an_ack_that_may_include_a_timer_is_no_sample() {
         let mut bench = Bench::new(1000, 0, 0);
         bench.run(0..1000, 0, 0);
         let first = core::mem::replace(&mut bench.flow, Flow(8));
         bench.run(1000..2000, 0, 0);
-        // The other flow, which nobody has seen wait, is answered less than 200 ms after the first.
+        // The other flow is answered less than 200 ms after the first.
         bench.flow = first;
         delayed_acks(&mut bench, 2000..2500, 35);
         bench.flow = Flow(8);
@@ -585,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_whose_packets_nobody_echoes_says_nothing() {
+    fn a_flow_without_echoes_has_no_sample() {
         let mut bench = Bench::new(1000, 0, 0);
         let header = bench.header();
         for ms in 0..5000u64 {

@@ -430,13 +430,13 @@ mod tests {
             self.trips.comes(back * MS, &header(1), back, &down);
         }
 
-        /// The queue in ms of the best trip since the last look.
+        /// The queue in ms of the best trip since the last call.
         fn queue(&mut self) -> Option<u64> {
             let best = self.trips.take().0?;
             Some(best.queue.as_nanos().div_ceil(MS))
         }
 
-        /// Turns of a spin bit from `at` on, each of which comes back after 40 ms and a queue.
+        /// Turns of a spin bit from `at` on, each returned after 40 ms and a queue.
         fn turns(&mut self, at: u64, count: u64, queue: u64) -> Option<u64> {
             for turn in 0..count {
                 let spin = Observed::Spin(turn % 2 == 1);
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bit_that_spins_shows_the_queue_once_it_has_spun_for_some_turns() {
+    fn a_spin_bit_shows_the_queue_after_some_turns() {
         let mut bench = Bench::new();
         assert_eq!(bench.turns(1000, 6, 0), None);
         assert_eq!(bench.turns(3000, 8, 0), Some(0));
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_are_drawn_at_random_show_next_to_nothing() {
+    fn random_bits_show_almost_no_samples() {
         let (mut bench, mut random) = (Bench::new(), SplitMix64::new(5));
         for at in 1..2000 {
             let mut bit = || Observed::Spin(random.next() & 1 == 1);
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_overtakes_the_turn_is_no_short_trip() {
+    fn a_reordered_turn_is_no_short_round_trip() {
         let mut bench = Bench::new();
         bench.turns(1000, 20, 0);
         // The old bit and the new one again: out of turn, and 2 ms instead of 40.
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_answered_by_its_ack_unless_it_was_sent_again() {
+    fn an_ack_answers_data_unless_it_was_retransmitted() {
         let mut bench = Bench::new();
         let data = |end| Observed::Numbers {
             end: Some(end),
@@ -498,10 +498,10 @@ mod tests {
         assert_eq!(bench.queue(), None, "as short as a page's");
         bench.exchange(3100, 3160, data(2000), ack(2000));
         assert_eq!(bench.queue(), Some(20));
-        // Of one that does not reach it, nothing is known yet.
+        // An ACK below the end of the data answers nothing.
         bench.exchange(3200, 3250, data(3000), ack(2500));
         assert_eq!(bench.queue(), None);
-        // Sent again, and then acknowledged.
+        // Retransmitted, and then acknowledged.
         bench.exchange(3300, 3310, data(3000), ack(3000));
         assert_eq!(bench.queue(), None);
     }

@@ -1,4 +1,4 @@
-//! Laws of learnt rates.
+//! Bounds of learnt rates under arbitrary samples.
 
 #[path = "common/line.rs"]
 mod line;
@@ -35,7 +35,7 @@ proptest! {
 }
 
 #[test]
-fn servers_whose_packets_look_ever_later_do_not_drive_a_rate_to_its_floor() {
+fn ever_later_packets_do_not_drive_a_rate_to_its_floor() {
     for (stamp, echo) in [(0, 500), (1, 200), (5, 40), (20, 300), (-5, 100)] {
         for pause in [500, 5000, 10_000] {
             let claims: Vec<Claim> = (0..8)

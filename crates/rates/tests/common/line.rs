@@ -1,9 +1,9 @@
-//! A learnt rate under any samples: within its range, above its floor, and free again soon.
+//! A learnt rate under arbitrary samples: within its range, above its floor, and soon restored.
 
 use asymq_core::{Direction, Duration, Flow, Header, Instant, Rate};
 use asymq_rates::{Learner, Observed, RateRange, TimedSegment};
 
-/// How a home's packets can be read.
+/// Readable numbers of a home's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readable {
     /// TCP with timestamps.
@@ -19,16 +19,16 @@ impl Readable {
     pub(crate) const ALL: [Self; 3] = [Self::Stamps, Self::Numbers, Self::Spins];
 }
 
-/// An attacker's version of a packet that comes down: its server's stamp, its echo, the pause before it.
+/// A packet that an attacker sends down.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     /// The conversation, one of eight.
     pub(crate) conversation: u8,
     /// Change of the server's stamp.
     pub(crate) stamp: i32,
-    /// Age in ms of the departure that is echoed; the latest if it is more than there are.
+    /// Age in ms of the echoed departure.
     pub(crate) echo: u16,
-    /// Its acknowledgement, less what was sent up.
+    /// Acknowledgement number, minus the next sequence number up.
     pub(crate) ack: i32,
     /// Time since the packet before, in us.
     pub(crate) pause: u16,
@@ -50,7 +50,7 @@ struct Bench {
     sequence: u32,
     range: RateRange,
     readable: Readable,
-    /// What a client saw last of its server's spin bit.
+    /// The latest spin bit of each server.
     spins: [bool; 8],
     /// Bytes up in each of the last ten seconds, the running one first.
     seconds: [u64; 10],
