@@ -1,4 +1,4 @@
-//! Rates of shapers, learnt from the packets that pass (`docs/router/rates.md`).
+//! Rates of shapers, learnt from the packets that pass (`docs/notes/rates.md`).
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Queueing delays of a line beyond both shapers, from TCP timestamps (`docs/router/rates.md`).
+//! Queueing delays of a line beyond both shapers, from TCP timestamps (`docs/notes/rates.md`).
 
 use crate::MS;
 use crate::answered::Answered;

@@ -1,4 +1,4 @@
-//! Round trips beyond both shapers, where no timestamps show each direction's delay (`docs/router/rates.md`).
+//! Round trips beyond both shapers, where no timestamps show each direction's delay (`docs/notes/rates.md`).
 //!
 //! A packet leaves the uplink's shaper, and its answer arrives at the downlink's, so that queues at home are in neither. An
 //! ACK answers data, and a server's turn of QUIC's spin bit the client's. Probes have answers of their own.

@@ -112,7 +112,7 @@ pub(super) struct Tuning {
     pub(super) delivered_share: f64,
 }
 
-/// The values in use. `docs/router/rates.md` lists the lines on which they were chosen.
+/// The values in use. `docs/notes/rates.md` lists the lines on which they were chosen.
 pub(super) const TUNING: Tuning = Tuning {
     enough_samples: 8,
     full: Linear { ms: 7.0, per: 0.5 },
