@@ -97,6 +97,7 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn network(address: &str) -> Network {
         address.parse::<IpAddr>().unwrap().into()
@@ -144,6 +145,44 @@ mod tests {
         let each = ["10.0.0.1", "10.0.0.2", "10.0.0.4", "10.0.0.5"];
         let each = each.map(|address| (network(address), BUSY));
         assert_eq!(fair.find(&each, c), Place::Refused);
+    }
+
+    proptest! {
+        /// Slow, silent and greedy clients of many networks come and go.
+        #[test]
+        fn limits_hold_and_a_network_without_places_gets_one_from_a_crowd(
+            clients in prop::collection::vec((0..6_u8, 0..3000_u64, any::<bool>()), 1..200),
+            fair: bool,
+        ) {
+            let places = Places { total: 8, per_network: 3, fair };
+            let mut held: Vec<(Network, Duration)> = Vec::new();
+            for (network, idle, leaves) in clients {
+                let newcomer = Network(IpAddr::from([10, 0, 0, network]));
+                let count = |held: &[(Network, Duration)], of| {
+                    held.iter().filter(|holder| holder.0 == of).count()
+                };
+                let own = count(&held, newcomer);
+                let crowded = held.iter().any(|holder| count(&held, holder.0) > own + 1);
+                let some_idle = held.iter().any(|holder| holder.1 >= REPLACEABLE);
+                match places.find(&held, newcomer) {
+                    Place::Free => prop_assert!(held.len() < 8 && own < 3),
+                    Place::Replace(index) => {
+                        let (_, idle) = held.swap_remove(index);
+                        prop_assert!(idle >= REPLACEABLE || (fair && crowded));
+                    }
+                    Place::Refused => {
+                        prop_assert!(own == 3 || !(some_idle || (fair && crowded)));
+                        continue;
+                    }
+                }
+                held.push((newcomer, Duration::from_millis(idle)));
+                prop_assert!(held.len() <= 8);
+                prop_assert!(held.iter().all(|holder| count(&held, holder.0) <= 3));
+                if leaves {
+                    held.remove(0);
+                }
+            }
+        }
     }
 
     #[test]

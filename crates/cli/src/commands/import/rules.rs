@@ -215,10 +215,11 @@ fn sqm(section: &Section, key: &str, value: &str) -> Fate {
         "squash_dscp" | "squash_ingress" | "zero_dscp_ingress" | "ignore_dscp_ingress" => {
             left(DSCP)
         }
-        "linklayer_advanced" | "linklayer_adaptation_mechanism" | "tcMTU" | "tcTSIZE" => {
-            left(SHAPER)
-        }
-        "shaper"
+        "linklayer_advanced"
+        | "linklayer_adaptation_mechanism"
+        | "tcMTU"
+        | "tcTSIZE"
+        | "shaper"
         | "shaper_burst"
         | "shaper_burst_dur_us"
         | "htb_quantum_function"
@@ -289,6 +290,32 @@ fn range(section: &Section, flag: &str, way: &str, max: &str) -> Fate {
     }
 }
 
+/// Starts of cake-autorate's keys for what the gateway learns.
+const LEARNT_KEYS: [&str; 22] = [
+    "min_",
+    "max_",
+    "adjust_",
+    "shaper_",
+    "high_load",
+    "connection_",
+    "base_",
+    "reflector",
+    "no_pingers",
+    "ping",
+    "irtt_",
+    "randomize_",
+    "retain_",
+    "dl_",
+    "ul_",
+    "alpha_",
+    "bufferbloat_",
+    "decay_",
+    "stall_",
+    "global_",
+    "enable_sleep",
+    "sustained_idle",
+];
+
 fn autorate(section: &Section, key: &str, value: &str) -> Fate {
     let is_fixed = |way: &str| section.get(&format!("adjust_{way}_shaper_rate")) == "0";
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| key.starts_with(prefix));
@@ -315,42 +342,7 @@ fn autorate(section: &Section, key: &str, value: &str) -> Fate {
         _ if starts(&["output_", "log_", "debug", "startup_", "if_up_", "monitor_"]) => {
             left(ITS_OWN)
         }
-        _ if starts(&[
-            "min_",
-            "max_",
-            "adjust_",
-            "shaper_",
-            "high_load",
-            "connection_",
-            "base_",
-        ]) =>
-        {
-            left(LEARNT)
-        }
-        _ if starts(&[
-            "reflector",
-            "no_pingers",
-            "ping",
-            "irtt_",
-            "randomize_",
-            "retain_",
-        ]) =>
-        {
-            left(LEARNT)
-        }
-        _ if starts(&[
-            "dl_",
-            "ul_",
-            "alpha_",
-            "bufferbloat_",
-            "decay_",
-            "stall_",
-            "global_",
-        ]) =>
-        {
-            left(LEARNT)
-        }
-        _ if starts(&["enable_sleep", "sustained_idle"]) => left(LEARNT),
+        _ if starts(&LEARNT_KEYS) => left(LEARNT),
         _ => unknown(),
     }
 }
