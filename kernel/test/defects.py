@@ -136,7 +136,9 @@ def long_backlog():
     send(count, count + 100)
     # Again, while a part has not been offered yet.
     expect(messages.qdisc("d0", options[1], handle=1 << 16) == 0, "not changed twice")
+    send(count + 100, count + 200)
     sniffer = links.Sniffer("d0")
+    # A change of the rate alone keeps the order of the instance.
     fast = netlink.words("droptail up 1gbit buffer 20001p")
     expect(messages.qdisc("d0", fast, handle=1 << 16) == 0, "not made fast")
     seen, end = [], time.monotonic() + 20
@@ -149,9 +151,9 @@ def long_backlog():
     wrong = accounting.sums(qdisc)
     text = f"a change of {waits} packets takes {full:.1f} ms, of none {empty:.1f}"
     expect(not wrong, f"{text}; {wrong}")
-    expect(waits > count * 0.9 and qdisc["packets"] == count + 100, f"{text}; {qdisc['packets']} of {count + 100} were sent")
+    expect(waits > count * 0.9 and qdisc["packets"] == count + 200, f"{text}; {qdisc['packets']} of {count + 200} were sent")
     expect(seen == sorted(seen) and len(seen) > count // 2, f"{text}; {len(seen)} were seen, out of order")
-    expect(full - empty < 15, text)
+    expect(full - empty < 10, text)
     out.close()
     run("ip link del d0")
     expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
