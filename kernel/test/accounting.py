@@ -272,6 +272,10 @@ def walk(parent, name, following, inject):
             tree.asymq(["buffer 1p"])
             tree.send_aggregate()
             tree.see("with one packet of a lone aggregate")
+            time.sleep(0.1)
+            waits = [qdisc["qlen"] for qdisc in tree.see("after it")]
+            if parent == "htb" and waits != [0]:
+                raise Broken(f"a lone aggregate: {waits} packets are stranded below {parent}")
             tree.asymq(["buffer 16p"])
             tree.idle("drained of it")
         if parent == "hfsc":

@@ -275,7 +275,8 @@ def observer_leaves():
     run("tc qdisc del dev ifb0 root; tc qdisc add dev ifb0 root handle 1: prio")
     words = netlink.words("cake up auto")
     with contextlib.closing(traffic.End(None, flood, "v1", 20)):
-        text.append(f"follower {removed('ifb0', words, 0x10001, 0x20000, 'v0')}")
+        # Packets without a priority go to the second band.
+        text.append(f"follower {removed('ifb0', words, 0x10002, 0x20000, 'v0')}")
     run("ip link del v0; ip link del ifb0")
     expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
     return ", ".join(text) + " times"

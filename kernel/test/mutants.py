@@ -90,7 +90,6 @@ MUTANTS = [
     ("version-not-needed-on-the-short-path", V, "return version && !rest;", "return !rest;", S, "version"),
     ("ranges-unread-on-the-short-path", V, "if (asymq_is_of_line(type) && !asymq_is_in_range(", "if (0 && !asymq_is_in_range(", S, "=0"),
     ("bypass-without-tree-lock", W, "\tsch_tree_lock(q->sch);\n", "", "bypass", R),
-    ("refused-change-leaks", Q, "\tasymq_opts_free(opts);\n\tasymq_arena_free(&arena);", "\tasymq_opts_free(opts);\n\tif (!err)\n\t\tasymq_arena_free(&arena);", "nothing_left", ""),
     ("options-of-a-refused-change-leak", Q, "\tasymq_opts_free(opts);\n\tasymq_arena_free(&arena);", "\tif (!err)\n\t\tasymq_opts_free(opts);\n\tasymq_arena_free(&arena);", "nothing_left", ""),
     ("size-table-ignored", P, "\t\tq->frame.charged = qdisc_pkt_len(skb);", "\t\tq->frame.charged = skb->len;", "size_table", "bytes"),
     ("header-by-device", "asymq.h", "skb->dev->type == ARPHRD_ETHER && (unsigned int)skb_network_offset(skb) >= ETH_HLEN", "skb->dev->type == ARPHRD_ETHER", "link_headers", "tun, at an IFB"),
