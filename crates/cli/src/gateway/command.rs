@@ -1,12 +1,13 @@
 //! `asymq gateway`: runs a gateway or one of its commands.
 
-use super::args::{GatewayArgs, GatewayCommand, HostArgs, SetArgs, SettingsArgs, merged};
+use super::args::{GatewayArgs, GatewayCommand, HostArgs, LinkArgs, SetArgs, SettingsArgs, merged};
 use super::restore::restore;
 use super::settings::Settings;
 use super::{check, install, trial};
 use crate::catalogs::Catalogs;
 use crate::output;
 use asymq_args::{Flags, ScenarioError};
+use asymq_core::catalog::Catalog;
 use asymq_gateway::{
     Control, Gateway, GatewayError, Guard, HostOptions, Notify, Outputs, PageOptions, STATE, Show,
     Stop, request_change,
@@ -30,7 +31,7 @@ const PAGE: [(&str, &str, &str); 5] = [
 pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let catalog = catalogs.names;
     match &args.command {
-        Some(GatewayCommand::Set(args)) => return set(args),
+        Some(GatewayCommand::Set(args)) => return set(args, catalog),
         Some(GatewayCommand::Try(args)) => return trial::run(args, catalog),
         Some(GatewayCommand::Check(args)) => return check::run(args, catalog),
         Some(GatewayCommand::Install(args)) => return install::install(args, catalog),
@@ -109,7 +110,11 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     Ok(outputs.run_guarded(gateway, &stop, guard)?)
 }
 
-fn set(args: &SetArgs) -> anyhow::Result<()> {
-    let done = request_change(&args.control, &args.link.words.to_toml())?;
+fn set(args: &SetArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
+    let words = &args.link.words;
+    Flags::<LinkArgs>::new(catalog)
+        .read(words)
+        .map_err(ScenarioError::Value)?;
+    let done = request_change(&args.control, &words.to_toml())?;
     output::print(&(done + "\n"))
 }

@@ -5,7 +5,7 @@ use crate::output;
 use crate::progress::ProgressBar;
 use crate::table::Table;
 use anyhow::{Context as _, bail};
-use asymq_args::{Flags, Words};
+use asymq_args::{Flags, ScenarioError, Words};
 use asymq_core::catalog::{Catalog, DEFAULT_QDISC};
 use asymq_core::decide::random::SplitMix64;
 use asymq_gateway::trial::{Effect, Loaded, Outcome, Pair, Quantity, Verdict, analyse};
@@ -39,6 +39,7 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
         );
     }
     let flags = Flags::<LinkArgs>::new(catalog);
+    flags.read(&args.link.words).map_err(ScenarioError::Value)?;
     let status = fresh_status(&args.control)?;
     let kept = flags.text(Path::new("settings"), &status.settings)?;
     let mut typed = args.link.words.clone();
