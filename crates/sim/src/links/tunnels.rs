@@ -61,7 +61,7 @@ impl Tunnels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packets::{Kind, Layout, Segment};
+    use crate::packets::{Kind, Layout, Segment, TcpOptions};
     use asymq_core::Instant;
     use asymq_scenario::Encapsulation;
 
@@ -71,7 +71,7 @@ mod tests {
             let window = tunnel.window();
             let layout = Layout::new(7, 1380, 40, 0).encapsulated(Encapsulation::Tunnel(tunnel));
             let mut tunnels = Tunnels::default();
-            let mut packets: Vec<SimPacket> = (0..=window)
+            let mut packets: Vec<SimPacket<TcpOptions>> = (0..=window)
                 .map(|number| {
                     let segment = Segment::new(Kind::Data, number.into());
                     let mut packet = layout.packet(segment, Direction::Up, Instant::ZERO);
@@ -81,7 +81,8 @@ mod tests {
                 })
                 .collect();
             let (first, second) = (packets.remove(0), packets.remove(0));
-            let mut takes = |packet: &SimPacket| tunnels.leaves(Direction::Up, tunnel, packet);
+            let mut takes =
+                |packet: &SimPacket<TcpOptions>| tunnels.leaves(Direction::Up, tunnel, packet);
             assert!(packets.iter().all(&mut takes));
             assert!(takes(&second) && !takes(&first));
             assert_eq!((tunnels.late(0), tunnels.lost_data(7)), (1, 1));

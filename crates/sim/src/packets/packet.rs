@@ -656,18 +656,18 @@ mod tests {
         for (flows, expected) in [(3, 3), (u64::MAX, 500)] {
             let layout = Layout::flood(7, &scenario, 60, flows);
             let packet = |count| {
-                let segment = Segment::<()>::new(Kind::Syn, flood_number(7, count));
+                let segment = Segment::<TcpOptions>::new(Kind::Syn, flood_number(7, count));
                 layout.packet(segment, Direction::Up, Instant::ZERO)
             };
             let packets: Vec<_> = (0..500).map(packet).collect();
-            let distinct = |of: fn(&SimPacket) -> u64| {
+            let distinct = |of: fn(&SimPacket<TcpOptions>) -> u64| {
                 let all: std::collections::HashSet<u64> = packets.iter().map(of).collect();
                 all.len()
             };
             assert_eq!(distinct(|packet| packet.header.flow.0), expected);
             assert_eq!(distinct(|packet| packet.network().hosts[0]), 1);
             let other = Layout::new(7, 1460, 40, 0).packet(
-                Segment::<()>::new(Kind::Syn, 0),
+                Segment::<TcpOptions>::new(Kind::Syn, 0),
                 Direction::Up,
                 Instant::ZERO,
             );
