@@ -8,7 +8,7 @@ use std::error::Error;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// A struct whose fields are settings; [`settings!`](crate::settings) implements it.
+/// A struct whose fields are settings; [`settings!`](crate::settings!) implements it.
 pub trait Settings: Default {
     /// The flags, in the order of `--help`. Their values stay text.
     fn args() -> Vec<Arg>;

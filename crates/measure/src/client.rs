@@ -22,7 +22,7 @@ pub struct Options<'a> {
     pub host: String,
     /// True if the server is iperf3's.
     pub iperf3: bool,
-    /// TCP flows in each direction, 1 to [`MAX_FLOWS`](crate::MAX_FLOWS).
+    /// TCP flows in each direction, 1 to [`MAX_FLOWS`].
     pub flows: usize,
     /// Warm-up of each load, excluded from results.
     pub warmup: Duration,
