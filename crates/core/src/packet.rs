@@ -205,7 +205,7 @@ pub trait Packet {
         Network::default()
     }
 
-    /// Sets CE in the IP header if the packet is ECN-capable; whether it is marked now. Only called
+    /// Sets CE in the IP header if the packet is ECN-capable. Returns true if it is marked now. Only called
     /// by an AQM that would drop the packet otherwise.
     fn mark_ce(&mut self) -> bool {
         false

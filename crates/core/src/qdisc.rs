@@ -26,12 +26,12 @@ pub trait Qdisc<P: Packet> {
         false
     }
 
-    /// Whether it reads [`Header::flow`] of any packet, so that a caller may save the hash.
+    /// True if it reads [`Header::flow`] of any packet, so that a caller may save the hash.
     fn reads_flows(&self) -> bool {
         true
     }
 
-    /// Whether a driver that does not shape may send a packet that finds nothing waiting without this discipline: no
+    /// True if a driver that does not shape may send a packet that finds nothing waiting without this discipline: no
     /// later decision depends on what was sent so.
     fn allows_bypass(&self) -> bool {
         false
@@ -41,7 +41,7 @@ pub trait Qdisc<P: Packet> {
     /// rate follows. Allocates nothing.
     fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}
 
-    /// Whether [`set_rates`](Qdisc::set_rates) makes of it what would be built for the other rates, so that a
+    /// True if [`set_rates`](Qdisc::set_rates) makes of it what would be built for the other rates, so that a
     /// driver need not build it.
     fn follows_rates(&self) -> bool {
         false
@@ -54,7 +54,7 @@ pub trait Qdisc<P: Packet> {
     /// Packets and bytes that wait now.
     fn backlog(&self) -> Backlog;
 
-    /// Shows `see` the packets that wait, in any order, until it answers `false`; whether it never did. For
+    /// Shows `see` the packets that wait, in any order, until it answers `false`. Returns true if it never did. For
     /// displays: a discipline that shows none works all the same.
     fn visit(&self, _see: &mut Visit<'_, P>) -> bool {
         true

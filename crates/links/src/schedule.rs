@@ -80,7 +80,7 @@ impl Schedule {
         }
     }
 
-    /// When a packet that comes to an idle link at `now` may start; what the link could have carried
+    /// Time at which a packet that comes to an idle link at `now` may start; what the link could have carried
     /// until then is lost.
     pub fn wake(&mut self, now: u64) -> u64 {
         match self {
@@ -89,7 +89,7 @@ impl Schedule {
         }
     }
 
-    /// When the next packet may start behind the one that was sent until `now`.
+    /// Time at which the next packet may start behind the one that was sent until `now`.
     pub fn resume(&self, now: u64) -> u64 {
         match self {
             Self::Trace(trace) if trace.left == 0 => trace.time(trace.next),
@@ -144,7 +144,7 @@ fn finish(steps: &[(u64, Rate)], now: u64, bytes: u32) -> u64 {
 impl Opportunities {
     const MS: u64 = 1_000_000;
 
-    /// When the opportunity of this number is, in ns.
+    /// Time at which the opportunity of this number is, in ns.
     fn time(&self, number: u64) -> u64 {
         let stamps = self.trace.stamps();
         let (pass, index) = (number / stamps.len() as u64, number % stamps.len() as u64);

@@ -77,7 +77,7 @@ impl Player {
         head.to_string()
     }
 
-    /// When a frame is.
+    /// Time at which a frame is.
     const fn frame(&self, number: u64) -> Duration {
         Duration::from_nanos(FRAME.as_nanos() * self.intervals * number)
     }

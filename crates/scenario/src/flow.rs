@@ -37,7 +37,7 @@ pub struct ListedFlow {
     /// ACKs of its receiver in a round-trip time (QUIC's ACK_FREQUENCY), of at most 64 packets each; as the ACK
     /// policy says if absent.
     pub acks_per_rtt: Option<u32>,
-    /// Whether QUIC's spin bit turns (RFC 9000, section 17.4).
+    /// True if QUIC's spin bit turns (RFC 9000, section 17.4).
     pub spin: bool,
 }
 
@@ -49,7 +49,7 @@ const FORM: &str = "write it like down,rtt=40ms,start=2s,size=1mb,tcp=reno (keys
 macro_rules! keys {
     ($($key:literal: $field:ident by $read:ident),* $(,)?) => {
         impl ListedFlow {
-            /// Sets the field of a key; whether there is one.
+            /// Sets the field of a key. Returns true if there is one.
             fn set(&mut self, key: &str, value: &str) -> Result<bool, String> {
                 match key {
                     $($key => self.$field = Some($read(value)?),)*

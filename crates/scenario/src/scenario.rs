@@ -132,7 +132,7 @@ pub struct Scenario {
     /// Profile of both modems' rates and of the path's delay, drawn from the seed, in place of steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_profile: Option<RateProfile>,
-    /// Whether learnt rates send probes where no packet tells delays.
+    /// True if learnt rates send probes where no packet tells delays.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rate_probe: bool,
     /// Servers' clocks start anywhere and drift by up to so many ppm; as the home's if absent.

@@ -15,7 +15,7 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// No flow of so many queues.
+    /// An empty set for `queues` flows.
     pub(super) fn new(queues: u32) -> Result<Self, BuildError> {
         Ok(Self {
             order: Rounds::new(queues, 1)?,
@@ -33,25 +33,25 @@ impl Ahead {
         }
     }
 
-    /// Whether a flow is one of them; mostly there is none.
+    /// True if a flow is in the set. The set is mostly empty.
     #[inline]
     pub(super) fn has(&self, number: u32) -> bool {
         self.count > 0 && self.order.has(number)
     }
 
-    /// Bytes of all of them.
+    /// Backlog of all flows in the set.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// A flow with so many bytes joins.
+    /// Adds a flow with a backlog of `bytes`.
     pub(super) fn add(&mut self, number: u32, bytes: u64) {
         self.count += u32::from(!self.has(number));
         self.order.move_to_end(number, 0);
         self.bytes += bytes;
     }
 
-    /// A packet joins the queue of a flow, which may be none of these.
+    /// Counts a packet that is put into the queue of a flow, in the set or not.
     #[inline]
     pub(super) fn on_enqueue(&mut self, number: u32, len: u32) {
         if self.has(number) {
@@ -59,19 +59,19 @@ impl Ahead {
         }
     }
 
-    /// A packet leaves the queue of a flow, which may be none of these.
+    /// Counts a packet that leaves the queue of a flow, in the set or not.
     pub(super) fn on_dequeue(&mut self, number: u32, len: u32) {
         if self.has(number) {
             self.bytes = self.bytes.saturating_sub(len.into());
         }
     }
 
-    /// A flow's next packet waits for the others'.
+    /// Moves a flow behind the others.
     pub(super) fn move_to_end(&mut self, number: u32) {
         self.add(number, 0);
     }
 
-    /// A flow with so many bytes is none of these any more.
+    /// Removes a flow with a backlog of `bytes`.
     pub(super) fn remove(&mut self, number: u32, bytes: u64) {
         if self.has(number) {
             self.order.leave(number);

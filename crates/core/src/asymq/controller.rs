@@ -208,7 +208,7 @@ impl AckNeed {
         reached.max(1.0)
     }
 
-    /// Whether the downlink has one rate, without losses: its servers or receivers are the limit. A window that
+    /// True if the downlink has one rate, without losses: its servers or receivers are the limit. A window that
     /// grows has lost something before, and grows.
     fn is_steady(&self) -> bool {
         let (now, before) = (self.down.base(0), self.down.base(STRETCH));

@@ -1,4 +1,4 @@
-//! Accounts of the hosts at home: bounds of what one host's many flows take from its neighbours.
+//! Accounts of the hosts at home: bounds of what the many flows of one host take from other hosts.
 //!
 //! New flows leave at once, and each flow has a queue. A host that makes thousands of flows would have
 //! both thousands of times. Beyond its bounds, a host's new flows are bulk flows, share one queue, and
@@ -9,7 +9,7 @@ use crate::packet::FULL_PACKET;
 use crate::units::{Duration, Instant, Limit, Rate};
 use alloc::boxed::Box;
 
-/// Accounts. Hosts that share one by chance share its bounds.
+/// Number of accounts. Hosts that share one by chance share its bounds.
 const ACCOUNTS: usize = 256;
 
 /// Binary logarithm of the ns for which a host counts at least: one second.
@@ -39,7 +39,7 @@ const MAX_DEBT: Duration = Duration::from_millis(1000);
 /// New flows of a host, and when it was seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    /// When the host's part of the link has carried its new flows so far.
+    /// Time at which the host's part of the link has carried its new flows so far.
     free_at: Instant,
     /// Half of the hash of the flow that was last served as new: the host with one such flow uses no overflow queue.
     last: u32,
@@ -48,7 +48,7 @@ struct Account {
     busy: Epoch,
 }
 
-/// What waits of a host.
+/// Backlog of a host.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
     /// At most 4 GB.
@@ -120,7 +120,7 @@ impl Recent {
         self.count
     }
 
-    /// Whether an account that was last noted in this epoch is counted.
+    /// True if an account that was last noted in this epoch is counted.
     fn counts(&self, last: Epoch) -> bool {
         last != Epoch::NONE && (last == self.epoch || last.next() == self.epoch)
     }
@@ -130,7 +130,7 @@ impl Recent {
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     accounts: Box<[Account]>,
-    /// None if nobody [tells](Self::with_loads) what waits.
+    /// Empty unless the owner [reports](Self::with_loads) backlogs.
     loads: Box<[Load]>,
     seen: Recent,
     busy: Recent,
@@ -172,7 +172,7 @@ impl Hosts {
         })
     }
 
-    /// The same for an owner that tells what waits of each host. New flows of a host without neighbours get
+    /// Like `new`, for an owner that reports the backlog of each host. New flows of a host without neighbours get
     /// all of the link.
     pub(super) fn with_loads(link: Rate) -> Result<Self, BuildError> {
         Ok(Self {
@@ -181,13 +181,13 @@ impl Hosts {
         })
     }
 
-    /// The link goes on at another rate.
+    /// Sets the rate of the link.
     pub(super) fn set_link(&mut self, link: Rate) {
         self.byte = link.tx_time(1 << 8).as_nanos();
         self.burst = BURST.max(link.tx_time(MIN_BURST));
     }
 
-    /// A host is seen.
+    /// Notes a packet of a host.
     pub(super) fn note(&mut self, now: Instant, host: Host) {
         let epoch = Epoch::of(now);
         if let Some(account) = self.accounts.get_mut(host.0 as usize) {
@@ -199,7 +199,7 @@ impl Hosts {
         }
     }
 
-    /// A packet of a host joins a queue, whose flow joins the rounds if it `opens`.
+    /// Counts a packet of a host that is put into a queue. `opens` is true if its flow becomes active.
     pub(super) fn on_enqueue(&mut self, host: Host, len: u32, opens: bool) {
         if let Some(load) = self.loads.get_mut(host.0 as usize) {
             load.bytes = load.bytes.saturating_add(len);
@@ -208,7 +208,7 @@ impl Hosts {
         }
     }
 
-    /// A packet of a host leaves a queue.
+    /// Counts a packet of a host that leaves a queue.
     pub(super) fn on_dequeue(&mut self, host: Host, len: u32) {
         if let Some(load) = self.loads.get_mut(host.0 as usize) {
             load.bytes = load.bytes.saturating_sub(len);
@@ -216,14 +216,14 @@ impl Hosts {
         }
     }
 
-    /// A flow of a host leaves the rounds.
+    /// Counts a flow of a host that is no longer active.
     pub(super) fn on_flow_end(&mut self, host: Host) {
         if let Some(load) = self.loads.get_mut(host.0 as usize) {
             load.flows = load.flows.saturating_sub(1);
         }
     }
 
-    /// A flow of a host is ahead of its share, or no longer.
+    /// Counts a flow of a host that starts or ends to be ahead of its share.
     pub(super) fn count_ahead(&mut self, host: Host, is_ahead: bool) {
         if let Some(load) = self.loads.get_mut(host.0 as usize) {
             load.ahead = match is_ahead {
@@ -233,18 +233,18 @@ impl Hosts {
         }
     }
 
-    /// Flows of a host that are ahead of their share.
+    /// Number of flows of a host that are ahead of their share.
     pub(super) fn ahead(&self, host: Host) -> u32 {
         let load = self.loads.get(host.0 as usize);
         load.map_or(0, |load| load.ahead.into())
     }
 
-    /// Whether there are neighbours.
+    /// True if there are neighbours.
     fn has_neighbours(&self) -> bool {
         self.seen.count() > 1
     }
 
-    /// Charges a packet of a new flow to its host; whether it is beyond the host's part.
+    /// Charges a packet of a new flow to its host. Returns true if it is beyond the host's part.
     #[inline]
     pub(super) fn exceeds_part(&mut self, now: Instant, host: Host, flow: u64, len: u32) -> bool {
         let is_bounded = self.has_neighbours() || self.part_alone > 0;
@@ -293,14 +293,13 @@ impl Hosts {
         (busy > 1).then_some(busy * u64::from(load.flows.max(1)))
     }
 
-    /// Whether hosts compete for the link.
+    /// True if hosts compete for the link.
     #[inline]
     pub(super) fn compete(&self) -> bool {
         self.busy.count() > 1
     }
 
-    /// Whether a host has more than its part of the room while others compete with it; `None` while
-    /// none does. Each has the same part of `bytes`, or `per_flow` for each flow where that is more,
+    /// True if the backlog of a host exceeds its part while other hosts compete; `None` if none does. Each has the same part of `bytes`, or `per_flow` for each flow where that is more,
     /// and of three quarters of `limit`.
     pub(super) fn exceeds_room(
         &self,

@@ -1,4 +1,4 @@
-//! Data queue: a queue per flow, served by DRR++, each with a target that is learnt.
+//! Data queue: a queue per flow, served by DRR++, each with a learnt target.
 
 use super::ahead::Ahead;
 use super::hosts::{Host, Hosts};
@@ -14,7 +14,7 @@ use crate::packet::{Ecn, FULL_PACKET, Header, Network, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
-/// New flows whose first packet is within their quantum: a probe does not wait for full packets of
+/// List of new flows whose first packet is within their quantum. A probe does not wait for full packets of
 /// uploads that paused.
 const SMALL: u32 = OWN;
 
@@ -29,22 +29,22 @@ pub struct IsolatedParams {
     pub target: TargetParams,
     /// Queues: at least as many as packets, so that no flow with a packet shares one.
     pub queues: u32,
-    /// Flows that may have learnt a target at once.
+    /// Maximum number of flows with a learnt target.
     pub targets: u32,
-    /// Bytes that may wait of all flows. Beyond, the longest queue drops its oldest packet.
+    /// Maximum backlog of all flows in bytes. Above it the longest queue drops its oldest packet.
     pub bulk_limit: u64,
-    /// Bytes that may wait of each long-lived flow, where that is more in all: of a few packets less
-    /// is lost and found again than sent.
+    /// Backlog in bytes that each long-lived flow may have even if all together exceed `bulk_limit`. With fewer
+    /// packets a flow loses and repairs more than it sends.
     pub flow_limit: u64,
 }
 
 /// Number that stands for no flow.
 const NO_FLOW: u32 = u32::MAX;
 
-/// Drops for one packet that leaves; bounds the work.
+/// Maximum number of drops per dequeue; bounds the work.
 const MAX_DROPS: u32 = 8;
 
-/// Flows of each list that are asked for their queue when one is wanted.
+/// Flows of each list that are checked when a queue is wanted; bounds the work.
 const MAX_PROBES: usize = 16;
 
 /// Bytes that a link carries in a time.
@@ -66,7 +66,7 @@ fn host_credit_limit(link: Rate) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// Flow queues. A flow with little to send is always new, and due at once; others may wait for ACKs.
+/// Flow queues. A sparse flow is always new, and due at once; packets of others may wait for ACKs.
 #[derive(Clone, Debug)]
 pub struct Isolated<P> {
     pub(super) flows: FlowRounds<P, Learnt>,
@@ -76,7 +76,7 @@ pub struct Isolated<P> {
     pub(super) params: IsolatedParams,
     /// Bytes that the flows of one host may send ahead of their shares.
     pub(super) host_credit_limit: u32,
-    /// The flow that sends next, if nothing has changed since it was found; else [`NO_FLOW`].
+    /// The flow that sends next, or [`NO_FLOW`] if the queues have changed since it was found.
     pub(super) next: u32,
 }
 
@@ -108,8 +108,8 @@ impl<P: Packet> Isolated<P> {
         })
     }
 
-    /// The queue of a flow that is in no round: where all are taken, one whose flow has nothing to send gives way, and
-    /// at last the one that is served next is shared.
+    /// Returns a queue for a flow that is not active. If none is free, reclaims one from an idle flow; if there is none,
+    /// shares the queue that is served next.
     #[inline(never)]
     fn queue_of(&mut self, flow: u64, network: &Network) -> Option<u32> {
         if let Some((own, _)) = self.flows.find(flow, network) {
@@ -199,7 +199,7 @@ impl<P: Packet> Isolated<P> {
         Some(host)
     }
 
-    /// One of the flows whose turn is next leaves the rounds if it has nothing to send.
+    /// Frees the queue of the first idle flow in the rounds.
     #[cold]
     fn reclaim_idle(&mut self) -> Option<()> {
         let is_silent = |number: &u32| {
@@ -211,7 +211,7 @@ impl<P: Packet> Isolated<P> {
         self.deactivate(number)
     }
 
-    /// A flow without a packet leaves the rounds.
+    /// Removes a flow without a packet from the rounds.
     pub(super) fn deactivate(&mut self, number: u32) -> Option<()> {
         self.next = NO_FLOW;
         self.set_ahead(number, false)?;
@@ -222,7 +222,7 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// Takes the oldest packet of a queue.
+    /// Removes the oldest packet of a queue.
     #[inline]
     pub(super) fn take(&mut self, number: u32) -> Option<P> {
         let packet = self.flows.queues_mut().pop(number)?;
@@ -238,19 +238,19 @@ impl<P: Packet> Isolated<P> {
         self.host_credit_limit / all.max(2)
     }
 
-    /// Whether no flow waits but those that are ahead: what they send costs nobody a turn.
+    /// True if only flows that are ahead have packets, so that they take no turn of another flow.
     fn only_ahead(&self) -> bool {
         self.flows.queues().backlog().bytes <= self.ahead.bytes()
     }
 
-    /// Whether a packet that joined an empty queue leaves before bulk flows' turns.
+    /// True if a packet that was put into an empty queue may leave before the turns of bulk flows.
     fn is_early(&self, number: u32) -> Option<bool> {
         let flow = self.flows.flow(number)?;
         let waits = flow.round == Round::Bulk || flow.deficit() <= 0;
         Some(waits && flow.aqm.debt < self.credit_limit(&flow.aqm))
     }
 
-    /// Whether a flow is ahead of its share from now on.
+    /// Sets whether a flow is ahead of its share, and counts it at its host.
     fn set_ahead(&mut self, number: u32, is_ahead: bool) -> Option<()> {
         let state = &mut self.flows.flow_mut(number)?.aqm;
         if core::mem::replace(&mut state.ahead, is_ahead) != is_ahead {
@@ -260,8 +260,8 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// Charges a flow that sends a packet of so many bytes before its turn, of which the next have `left`; what it sends
-    /// while no other waits is free.
+    /// Charges a flow for a packet of `len` bytes that leaves before its turn, with `left` bytes behind it. A packet
+    /// that leaves while no other flow waits is free.
     fn charge_early(&mut self, number: u32, len: u32, left: u64, alone: bool) -> Option<()> {
         self.ahead.on_dequeue(number, len);
         let turn = self.turn(self.flows.flow(number)?.aqm.host);
@@ -293,13 +293,13 @@ impl<P: Packet> Isolated<P> {
         Some(flow.aqm.debt > 0)
     }
 
-    /// Bulk flows, at least one.
+    /// Number of bulk flows, at least one.
     pub(super) fn bulk_flows(&self) -> u64 {
         let flows: u32 = self.flows.groups().iter().map(|all| all.bulk).sum();
         u64::from(flows.max(1))
     }
 
-    /// Time in which a flow of a host sends a full packet: one of each bulk flow, unless hosts compete.
+    /// Time of a round in which each bulk flow sends a full packet, or of the host's share if hosts compete.
     fn turn(&self, host: Host) -> Duration {
         let flows = self.bulk_flows();
         let share = self
@@ -309,9 +309,9 @@ impl<P: Packet> Isolated<P> {
         self.params.target.full_packet * share
     }
 
-    /// A packet of this host joins the queue of a flow that had a target, and has `target` now.
+    /// Ends the pause of a flow that had a learnt target, and has `target` now.
     fn end_pause(&mut self, now: Instant, number: u32, (learnt, target): (Slot, Slot), host: Host) {
-        // A pause that is short, in an epoch, is all that the time of a turn is for.
+        // Only a short pause within an epoch needs the time of a turn.
         let turn = match self.targets.counts_idle_time(number, learnt, now) {
             true => self.turn(host),
             false => Duration::MAX,
@@ -319,7 +319,7 @@ impl<P: Packet> Isolated<P> {
         self.targets.on_enqueue(number, target, now, turn);
     }
 
-    /// What the AQM of a queue says of its oldest packet.
+    /// Signal of a queue's AQM for its oldest packet.
     #[inline(always)]
     fn signal(
         (targets, params): (&mut Targets, &TargetParams),
@@ -334,7 +334,7 @@ impl<P: Packet> Isolated<P> {
         targets.on_dequeue(place, now, sojourn, left, sends, params)
     }
 
-    /// Marks the oldest packet of a queue as its AQM says; whether that wants it dropped, and others stay.
+    /// Marks the oldest packet of a queue if its AQM signals. Returns true if it must be dropped and others stay.
     fn is_dropped(
         &mut self,
         now: Instant,
@@ -362,7 +362,7 @@ impl<P: Packet> Isolated<P> {
         Some(signal == Signal::Drop && !marked && left > 0)
     }
 
-    /// Marks the oldest packet of a queue, or drops it and those behind it, up to the one that is to leave.
+    /// Marks the oldest packet of a queue, or drops packets until one may leave.
     #[inline(never)]
     fn signal_oldest(
         &mut self,
@@ -385,7 +385,7 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// The queue whose oldest packet leaves, after those that the AQM drops; that packet is accounted for.
+    /// Chooses the queue whose oldest packet leaves, applies its AQM, and accounts for the packet.
     #[inline(always)]
     fn admit_oldest(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<u32> {
         let number = self.found_flow()?;
@@ -412,7 +412,7 @@ impl<P: Packet> Isolated<P> {
         flow.is_some_and(|flow| flow.round == Round::Sparse)
     }
 
-    /// The flow that sends next, as it was found when the queue was asked for its head, or is now.
+    /// The flow that sends next: the one that `head` has found, or a new search.
     fn found_flow(&mut self) -> Option<u32> {
         match core::mem::replace(&mut self.next, NO_FLOW) {
             NO_FLOW => self.next_flow(),
@@ -420,7 +420,7 @@ impl<P: Packet> Isolated<P> {
         }
     }
 
-    /// The flow that sends next; a flow that has run empty leaves the lists.
+    /// Finds the flow that sends next. Removes flows without packets from the lists.
     fn next_flow(&mut self) -> Option<u32> {
         let mut passes = 0;
         while self.flows.queues().backlog().packets > 0 {
@@ -499,7 +499,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         }
     }
 
-    // A part of the machine's, so that the packet moves once.
+    // Inlined into the machine, so that the packet is copied once.
     #[inline(always)]
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
         let number = self.admit_oldest(now, sink)?;
@@ -511,7 +511,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         self.take(number)
     }
 
-    /// The packet that leaves next; a bulk flow's may wait.
+    /// Head of the packet that leaves next. A bulk flow's packet is never due.
     fn head(&mut self) -> Option<Head> {
         let number = self.found_flow()?;
         self.next = number;

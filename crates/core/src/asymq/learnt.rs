@@ -1,4 +1,4 @@
-//! What is known of a flow beside its target.
+//! State of a flow beside its target.
 
 use super::hosts::{Host, half};
 use super::shallow::Shallow;
@@ -7,7 +7,7 @@ use super::targets::Slot;
 use crate::hold::drr::FirstTurn;
 use crate::packet::{Ecn, FULL_PACKET, Protocol};
 
-/// AQM of a queue, and the flow that it has learnt of.
+/// AQM state of a queue, and of its flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Learnt {
     /// Half of its hash.
@@ -16,18 +16,18 @@ pub(super) struct Learnt {
     pub(super) debt: u32,
     pub(super) target: Slot,
     pub(super) shallow: Shallow,
-    /// Host of the packets that wait.
+    /// Host of the packets in the queue.
     pub(super) host: Host,
-    /// Whether its host counts it as one that is ahead.
+    /// True if it is counted as ahead at its host.
     pub(super) ahead: bool,
-    /// Whether it has been a bulk flow.
+    /// True if it has been a bulk flow.
     pub(super) was_bulk: bool,
     /// Mean bytes of its packets.
     pub(super) size: u16,
 }
 
 impl Learnt {
-    /// A packet of a flow joins, which may be another than the last one.
+    /// Sets the flow that owns the queue; a new flow forgets what the last one learnt.
     #[inline]
     pub(super) fn set_flow(&mut self, flow: u64) {
         let half = half(flow);
@@ -39,8 +39,8 @@ impl Learnt {
         }
     }
 
-    /// Its first turn when it sends again. QUIC's ACKs of a download, which run out at moments, would have more than
-    /// their share with a whole quantum each time; a call, which is never a bulk flow, has one.
+    /// Its first turn after a pause. QUIC's ACKs of a download often pause, and would exceed their share with a whole
+    /// quantum each time. A call is never a bulk flow, and has a whole quantum.
     pub(super) fn first_turn(&self, protocol: Protocol) -> FirstTurn {
         let is_small = u32::from(self.size) < FULL_PACKET / 4;
         match self.was_bulk && is_small && protocol == Protocol::Quic {
@@ -49,7 +49,7 @@ impl Learnt {
         }
     }
 
-    /// Sender of a packet that leaves.
+    /// Kind of a packet that leaves, by the mean size of the flow's packets.
     pub(super) fn sends(&mut self, len: u32, ecn: Ecn) -> Sends {
         let len = len.min(u16::MAX.into()) as u16;
         self.size = match self.size {

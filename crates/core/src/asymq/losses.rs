@@ -27,7 +27,7 @@ const SPACED: f64 = 0.6;
 pub(super) struct Losses {
     /// Since the start.
     time: Duration,
-    /// When the last loss was seen, and when the last event began.
+    /// Time at which the last loss was seen, and when the last event began.
     last: Duration,
     began: Duration,
     /// Events, losses of all flows, and segments of the downlink, each by its age.
@@ -77,7 +77,7 @@ impl Losses {
         }
     }
 
-    /// Whether there was none for so long that no window still grows after one.
+    /// True if there was none for so long that no window still grows after one.
     pub(super) const fn are_past(&self) -> bool {
         self.events < PAST
     }

@@ -1,4 +1,4 @@
-//! Packets of the data queue that are dropped when another one joins: what is stale, and what has no room.
+//! Drops at enqueue: stale packets of calls, and packets above the limits.
 
 use super::hosts::Host;
 use super::isolated::{Isolated, IsolatedParams};
@@ -8,20 +8,20 @@ use crate::packet::{FULL_PACKET, Header, Packet, Protocol};
 use crate::qdisc::{Backlog, Reason, Sink};
 use crate::units::{Duration, Instant, Limit};
 
-/// Newer packets of a call behind one that is too late for it: what a receiver holds against jitter.
+/// Newer packets behind a stale one: as many as the jitter buffer of a receiver holds.
 const NEWER: u32 = 8;
 
-/// Stale packets that one arrival drops; bounds the work.
+/// Maximum number of stale packets that one arrival drops; bounds the work.
 const MAX_STALE: u32 = 2;
 
-/// Whether a packet may be a call's: neither TCP nor what cannot be read is one.
+/// True if a packet may be a call's: neither TCP nor what cannot be read is one.
 #[inline]
 pub(super) fn is_small(header: &Header) -> bool {
     matches!(header.protocol, Protocol::NonTcp | Protocol::Quic) && header.len < FULL_PACKET / 4
 }
 
 impl<P: Packet> Isolated<P> {
-    /// Drops the oldest packet of a queue, for want of room.
+    /// Drops the oldest packet of a queue because a limit is exceeded.
     pub(super) fn drop_oldest(
         &mut self,
         now: Instant,
@@ -38,8 +38,8 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// Whether the oldest packet of a queue is too late for a call of which `newest` has just arrived: after an
-    /// outage what comes late delays what is new.
+    /// True if the oldest packet of a queue is too late for the call whose packet `newest` has just arrived. After an
+    /// outage, late packets would delay new ones.
     pub(super) fn is_stale(&self, now: Instant, number: u32, newest: &Header) -> bool {
         let TargetParams {
             interval,
@@ -58,7 +58,7 @@ impl<P: Packet> Isolated<P> {
             })
     }
 
-    /// Drops the oldest packets of a queue that a small one has joined, if they are stale.
+    /// Drops stale packets of a queue after the arrival of a small one.
     #[inline(never)]
     pub(super) fn drop_stale(
         &mut self,
@@ -77,7 +77,7 @@ impl<P: Packet> Isolated<P> {
         }
     }
 
-    /// Drops packets until there is no more than `before`, or than there is room for, when one of a host has joined.
+    /// Drops packets after an arrival until the limits hold or the backlog is at most `before`.
     #[inline(never)]
     pub(super) fn make_room(
         &mut self,
@@ -93,14 +93,14 @@ impl<P: Packet> Isolated<P> {
         {}
     }
 
-    /// Whether all that waits has room, without a look at the bounds of flows and hosts, which are no lower.
+    /// True if the backlog is within all limits. Limits of flows and hosts are not lower, and are not checked.
     #[inline]
     pub(super) fn has_room(&self, room: bool, limit: Limit) -> bool {
         let queues = self.flows.queues();
         room && !queues.exceeds(limit, self.params.bulk_limit) && !self.hosts.compete()
     }
 
-    /// The queue that must drop a packet after an arrival for this one, if any must.
+    /// The queue that must drop a packet after an arrival in queue `number`, if any must.
     pub(super) fn victim(
         &mut self,
         number: u32,

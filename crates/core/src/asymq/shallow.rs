@@ -16,11 +16,10 @@ pub(super) struct Shallow {
 }
 
 impl Shallow {
-    /// Whether an ECT(1) packet that has waited for `sojourn` is marked: none up to a full packet's time and
+    /// True if an ECT(1) packet that has waited for `sojourn` is marked: none up to a full packet's time and
     /// 1 ms, all from a further full packet's time on, and in between as many of them as the ramp says.
     ///
-    /// A flow's debt counts as a queue: none up to `ramp` bytes, all from
-    /// three times as many on.
+    /// A flow's debt counts as a queue: no packet is marked up to `ramp` bytes, each from three times as many on.
     pub(super) fn marks(
         &mut self,
         sojourn: Duration,

@@ -60,7 +60,7 @@ impl<P: Packet> Slots<P> {
         })
     }
 
-    /// Whether a packet is the first ACK of a flow of a host that has had its part of those. Such ACKs are made
+    /// True if a packet is the first ACK of a flow of a host that has had its part of those. Such ACKs are made
     /// from nothing; the flow is not remembered, and takes no place from others.
     fn is_beyond_part(&mut self, now: Instant, packet: &P, is_known: bool) -> bool {
         let header = packet.header();
@@ -86,7 +86,7 @@ impl<P: Packet> Slots<P> {
             })
     }
 
-    /// Whether an arrival may wait behind its predecessor. A repeated number (a duplicate, a window
+    /// True if an arrival may wait behind its predecessor. A repeated number (a duplicate, a window
     /// update, a probe) must not, unless the ACK SACKs.
     #[inline]
     fn may_wait(&self, arrival: &Arrival, replaced: bool) -> Option<bool> {

@@ -2,7 +2,7 @@
 //!
 //! A queue that stays above its target gets one signal, a CE mark or a drop, and time to answer. If
 //! the queue ran dry afterwards, the target was too low, and rises; if some packets always waited,
-//! that much of the delay was in vain, and it falls. So the target comes to what the sender's window
+//! that much of the delay was useless, and it falls. So the target approaches what the sender's window
 //! needs, which depends on its round-trip time and its congestion control, without a measurement of either.
 
 use crate::units::{Duration, Instant};
@@ -37,8 +37,7 @@ pub struct TargetParams {
 }
 
 impl TargetParams {
-    /// Whether a packet of a flow that has learnt nothing is above its target. Where it is not, the flow learns nothing
-    /// from it.
+    /// True if a packet of a flow without a learnt target is above the start target.
     #[inline]
     pub(super) fn start_is_exceeded(&self, sojourn: Duration, left: u64, sends: Sends) -> bool {
         let (target, floor) = sends.bounds(self.start, self);
@@ -48,7 +47,7 @@ impl TargetParams {
     }
 }
 
-/// Full packets whose time small packets wait at most: older ones say what later ones say too.
+/// Maximum wait of small packets, in transmission times of a full packet.
 pub(super) const SMALL_WAIT: u64 = 8;
 
 /// Kind of a flow's packets.
@@ -58,7 +57,7 @@ pub(super) enum Sends {
     Data,
     /// Data that a signal marks, so that any packet behind it suffices.
     Marked,
-    /// Small packets. No link runs dry for want of them: QUIC's ACKs, which nobody can read.
+    /// Small packets, like QUIC's ACKs. Their queue may run dry without loss of throughput.
     Small,
 }
 
@@ -74,7 +73,7 @@ impl Sends {
     }
 }
 
-/// What is to become of a packet that leaves.
+/// Action for a packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     /// It leaves as it is.
@@ -145,15 +144,15 @@ pub(super) struct Target {
     target: ShortTime,
     /// Since when the queue is above it, if it is.
     above: Since,
-    /// When the last signal was sent.
+    /// Time at which the last signal was sent.
     signalled: Instant,
-    /// When the signal was sent whose effect is being watched.
+    /// Time at which the signal was sent whose effect is being watched.
     epoch: Since,
     /// Minimum sojourn in the epoch; zero if the queue ran empty.
     low: ShortTime,
     /// Idle time in the epoch: the queue was empty when its turn came.
     idle: ShortTime,
-    /// When the queue ran empty, if it is.
+    /// Time at which the queue ran empty, if it is.
     empty_since: Since,
     /// Signals since the queue was last at its target for long.
     signals: u8,
@@ -163,7 +162,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// One that has learnt nothing, of the flow in this queue.
+    /// A target that has learnt nothing, of the flow in this queue.
     pub(super) fn of(owner: u16) -> Self {
         Self {
             owner,
@@ -171,8 +170,8 @@ impl Target {
         }
     }
 
-    /// A packet joins a queue that may be empty. `turn` is the time that a packet of this flow waits
-    /// for its turn, during which an empty queue costs nothing.
+    /// Counts the idle time that an arrival ends. `turn` is the time that a packet of this flow waits for its turn,
+    /// during which an empty queue costs nothing.
     pub(super) fn on_enqueue(&mut self, now: Instant, turn: Duration) {
         if let Some(since) = self.empty_since.take() {
             let idle = now.saturating_since(since).saturating_sub(turn);
@@ -188,7 +187,7 @@ impl Target {
         self.epoch.get().is_some() && since < now
     }
 
-    /// A packet leaves that has waited for `sojourn`, and `left` bytes stay behind it.
+    /// Returns the signal for a packet that leaves after `sojourn` with `left` bytes behind it.
     pub(super) fn on_dequeue(
         &mut self,
         now: Instant,
@@ -233,15 +232,14 @@ impl Target {
         Signal::Drop
     }
 
-    /// The queue ran empty, and its flow's turns pay for this time what it has sent: that it is empty costs
-    /// nothing until then.
+    /// Excludes the time in which the turns of an empty queue repay its debt from its idle time.
     pub(super) fn on_debt(&mut self, time: Duration) {
         if let Some(since) = self.empty_since.get() {
             self.empty_since.set(since + time);
         }
     }
 
-    /// The last [`Signal`] was sent.
+    /// Notes that the last [`Signal`] was sent.
     pub(super) fn on_signal(&mut self, now: Instant, signal: Signal) {
         if signal == Signal::Drop {
             self.signalled = now;
@@ -250,14 +248,14 @@ impl Target {
         self.watch(now);
     }
 
-    /// A packet was dropped since the buffer is full: a signal that is not the target's.
+    /// Notes a drop because the buffer is full: a signal that the target did not cause.
     pub(super) fn on_overflow(&mut self, now: Instant) {
         self.signalled = now;
         self.signals = self.signals.max(1);
         self.watch(now);
     }
 
-    /// Begins an epoch, unless one lasts.
+    /// Begins an epoch unless one is running.
     fn watch(&mut self, now: Instant) {
         if self.epoch.get().is_none() {
             self.epoch.set(now);
@@ -266,7 +264,7 @@ impl Target {
         }
     }
 
-    /// Moves the target when an epoch is over.
+    /// Updates the target at the end of an epoch.
     fn judge(&mut self, now: Instant, sends: Sends, params: &TargetParams) {
         let over = |began: Instant| now.saturating_since(began) >= EPOCH;
         if !self.epoch.get().is_some_and(over) {

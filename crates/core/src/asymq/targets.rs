@@ -1,12 +1,11 @@
-//! Targets of the flows that have learnt one. Until a queue stands above its target, and after a long calm, a flow
-//! knows nothing that a new one does not: most flows need no memory for it.
+//! Pool of learnt targets. A flow takes one when its queue first stands above its target; most flows never do.
 
 use super::target::{Sends, Signal, Target, TargetParams};
 use crate::hold::{BuildError, slots};
 use crate::units::{Duration, Instant};
 use alloc::boxed::Box;
 
-/// Places that are looked at for one that was not used lately; bounds the work.
+/// Places checked for one that was not used lately; bounds the work.
 const MAX_PROBES: u32 = 8;
 
 /// Place of a flow's target, if it has one.
@@ -20,7 +19,7 @@ impl Default for Slot {
 }
 
 impl Slot {
-    /// Whether a flow may have a target.
+    /// True if a flow may have a target.
     #[inline]
     pub(super) const fn is_some(self) -> bool {
         self.0 != u16::MAX
@@ -31,16 +30,16 @@ impl Slot {
 #[derive(Clone, Debug)]
 pub(super) struct Targets {
     entries: Box<[Target]>,
-    /// The place that is looked at next.
+    /// The place that is checked next.
     hand: u16,
 }
 
 impl Targets {
-    /// So many targets, fewer than 65 535.
+    /// A pool of `count` targets, fewer than 65 535.
     pub(super) fn new(count: u32) -> Result<Self, BuildError> {
         Ok(Self {
             entries: slots(count as usize, |_| {
-                // Nobody's.
+                // Owned by no flow.
                 Target::of(u16::MAX)
             })?,
             hand: 0,
@@ -58,7 +57,7 @@ impl Targets {
         Some(target)
     }
 
-    /// The target of the flow in this queue, which has one from here on.
+    /// The target of the flow in this queue, taken from the pool if it has none.
     fn get_or_take(&mut self, number: u32, slot: &mut Slot) -> Option<&mut Target> {
         if self.get(number, *slot).is_none() {
             *slot = self.take(number)?;

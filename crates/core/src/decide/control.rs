@@ -20,7 +20,7 @@ pub trait Controller {
     /// The link goes on at another rate, and the reverse path at `reverse` if that is known.
     fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}
 
-    /// Whether it is the same for any rates, or follows [`set_rates`](Controller::set_rates).
+    /// True if it is the same for any rates, or follows [`set_rates`](Controller::set_rates).
     fn follows_rates(&self) -> bool {
         false
     }

@@ -127,7 +127,7 @@ impl Overhead {
         })
     }
 
-    /// Whether a word is one of CAKE's keywords, all but `overhead` and `mpu`, which have a number.
+    /// True if a word is one of CAKE's keywords, all but `overhead` and `mpu`, which have a number.
     pub fn is_keyword(word: &str) -> bool {
         Self::default().keyword(word)
     }

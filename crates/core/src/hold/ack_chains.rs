@@ -59,7 +59,7 @@ impl Arrival {
         self.slot
     }
 
-    /// Whether it repeats the flow's last number: a duplicate, a window update or a probe.
+    /// True if it repeats the flow's last number: a duplicate, a window update or a probe.
     pub(crate) const fn repeats(&self) -> bool {
         self.duplicates.is_some()
     }
@@ -161,7 +161,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
-    /// When the ACK arrived that [`ack_at`](Self::ack_at) finds.
+    /// Time at which the ACK arrived that [`ack_at`](Self::ack_at) finds.
     fn arrival_at(&self, place: Place, state: &FlowState) -> Instant {
         match self.slab.get(place) {
             Some(waiting) => waiting.packet.header().arrival,
@@ -250,13 +250,13 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         (!tells).then_some(Unfiltered::Marks)
     }
 
-    /// Whether there is room for an arrival beside all that waits.
+    /// True if there is room for an arrival beside all that waits.
     #[inline]
     pub(crate) const fn admits(&self, arrival: &Arrival, admission: &Admission) -> bool {
         admission.admits(self.backlog, arrival.len)
     }
 
-    /// Whether an arrival may take the place of `older`: else that must stay, or both would be lost.
+    /// True if an arrival may take the place of `older`: else that must stay, or both would be lost.
     pub(crate) fn admits_instead_of(
         &self,
         older: Place,
@@ -417,7 +417,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
-    /// Shows `see` the packets of a list, until it answers `false`; whether it never did.
+    /// Shows `see` the packets of a list, until it answers `false`. Returns true if it never did.
     pub(crate) fn visit(&self, list: &List, see: &mut Visit<'_, P>) -> bool {
         let mut waiting = self.slab.values(list);
         waiting.all(|waiting| see(&waiting.packet))

@@ -33,7 +33,7 @@ impl Newest {
         }
     }
 
-    /// Whether a sender that has seen this passes over `info`: a probe, an ACK that was overtaken, or
+    /// True if a sender that has seen this passes over `info`: a probe, an ACK that was overtaken, or
     /// one with an old timestamp. It neither counts as a duplicate nor ends a run of them.
     fn outdates(&self, info: &AckInfo) -> bool {
         let old_timestamp = match info.timestamps {
@@ -48,7 +48,7 @@ impl Newest {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Past {
     pub(crate) info: AckInfo,
-    /// Whether the sender takes what it says.
+    /// True if the sender takes what it says.
     pub(crate) is_taken: bool,
     /// The highest number acknowledged or SACKed up to it.
     pub(crate) top: u32,
@@ -80,7 +80,7 @@ pub(crate) struct FlowState {
     pub(crate) loses: bool,
     /// The last ACK that left; the flow's first, of which no sender knows, until one has.
     pub(crate) last_sent: Past,
-    /// When that arrived.
+    /// Time at which that arrived.
     pub(crate) last_arrival: Instant,
     /// Its places.
     pub(crate) waiting: u32,
@@ -137,7 +137,7 @@ impl FlowState {
         repeats.then_some(place)
     }
 
-    /// Whether an arrival, with its place in a run of duplicates, is the first to tell of a loss.
+    /// True if an arrival, with its place in a run of duplicates, is the first to tell of a loss.
     #[inline]
     pub(crate) fn begins_loss(&mut self, info: &AckInfo, duplicates: Option<u8>) -> bool {
         let sacks = info.sack_ranges > 0 && !info.is_dsack();

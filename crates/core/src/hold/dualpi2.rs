@@ -19,9 +19,9 @@ pub struct DualPi2Params {
     pub step: Duration,
     /// Percent of the link that classic packets have beside scalable ones, at most 100.
     pub classic_share: u32,
-    /// Whether packets are judged when they arrive, and not when they leave.
+    /// True if packets are judged when they arrive, and not when they leave.
     pub on_arrival: bool,
-    /// Whether every ECN-capable packet is scalable, and not only ECT(1) and CE.
+    /// True if every ECN-capable packet is scalable, and not only ECT(1) and CE.
     pub any_ect: bool,
 }
 

@@ -136,7 +136,7 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// Whether the link is free, for what waits from now on.
+    /// True if the link is free, for what waits from now on.
     #[inline]
     fn begins(&mut self, now: Instant) -> bool {
         if self.transmitter.free_at() > now {
@@ -182,7 +182,7 @@ impl<P: Packet> Egress<P> {
         self.transmitter.free_at()
     }
 
-    /// Whether the discipline wants to see the reverse path.
+    /// True if the discipline wants to see the reverse path.
     #[inline]
     pub const fn observes_reverse(&self) -> bool {
         self.observes
@@ -196,7 +196,7 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// Whether the discipline reads flows; without, [`FlowKey::none`](crate::frame::FlowKey::none) does.
+    /// True if the discipline reads flows; without, [`FlowKey::none`](crate::frame::FlowKey::none) does.
     pub fn reads_flows(&self) -> bool {
         self.qdisc.reads_flows()
     }

@@ -22,7 +22,7 @@ const ROUND: u32 = 0;
 #[derive(Clone, Copy, Debug, Default)]
 struct Turn {
     deficit: i64,
-    /// Whether it has begun: the queue has got its quantum.
+    /// True if it has begun: the queue has got its quantum.
     begun: bool,
 }
 
@@ -65,7 +65,7 @@ impl<P: Packet> FlowQueues<P> {
         Some(packet)
     }
 
-    /// Whether an arrival makes it hold more than `before`. Packets above a limit that fell stay,
+    /// True if an arrival makes it hold more than `before`. Packets above a limit that fell stay,
     /// so that the work for one arrival is bounded.
     const fn has_grown(&self, before: Backlog, limit: Limit) -> bool {
         let now = self.queues.backlog();

@@ -39,7 +39,7 @@ pub(crate) struct NumberedQueues<P, S = ()> {
 /// A packet that has joined a queue.
 pub(crate) struct Joined {
     pub(crate) place: Place,
-    /// Whether nothing waited before it.
+    /// True if nothing waited before it.
     pub(crate) was_empty: bool,
 }
 
@@ -164,7 +164,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         })
     }
 
-    /// Shows `see` all packets, queue by queue, until it answers `false`; whether it never did.
+    /// Shows `see` all packets, queue by queue, until it answers `false`. Returns true if it never did.
     pub(crate) fn visit(&self, see: &mut Visit<'_, P>) -> bool {
         let queues = self.queues.iter().filter(|queue| !queue.packets.is_empty());
         queues
@@ -185,13 +185,13 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         self.longest.top(&self.queues)
     }
 
-    /// Whether packets and bytes are beyond what may wait.
+    /// True if packets and bytes are beyond what may wait.
     pub(crate) fn exceeds(&self, limit: Limit, memory_limit: u64) -> bool {
         let Backlog { packets, bytes } = self.backlog;
         bytes > memory_limit || !limit.holds(packets, bytes)
     }
 
-    /// Whether more waits than `before`. Packets above a limit that fell stay, so that the work
+    /// True if more waits than `before`. Packets above a limit that fell stay, so that the work
     /// for one arrival is bounded.
     pub(crate) const fn has_grown(&self, before: Backlog) -> bool {
         self.backlog.packets > before.packets || self.backlog.bytes > before.bytes

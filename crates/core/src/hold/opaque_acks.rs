@@ -73,7 +73,7 @@ struct Download {
     last_used: Instant,
 }
 
-/// Whether a packet may be QUIC's.
+/// True if a packet may be QUIC's.
 fn is_udp(header: &Header) -> bool {
     matches!(header.protocol, Protocol::Quic | Protocol::NonTcp)
 }

@@ -12,7 +12,7 @@ use crate::units::{Instant, Limit};
 pub struct Admission {
     /// Place in the order of arrival over all classes; it wraps.
     pub ticket: u32,
-    /// Whether the whole buffer has room for it, whatever the queue's own limit says.
+    /// True if the whole buffer has room for it, whatever the queue's own limit says.
     pub room: bool,
     /// The queue's own limit: at most the one that it was built with. Packets that wait above a limit
     /// that fell stay; arrivals are dropped until it holds.
@@ -22,7 +22,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Whether an arrival of `len` bytes may join this backlog.
+    /// True if an arrival of `len` bytes may join this backlog.
     #[inline]
     pub const fn admits(&self, backlog: Backlog, len: u32) -> bool {
         self.room && self.limit.admits(backlog.packets, backlog.bytes, len)
@@ -51,12 +51,12 @@ pub trait Queue<P: Packet> {
         true
     }
 
-    /// Whether it tells flows apart: reads [`Header::flow`](crate::packet::Header::flow).
+    /// True if it tells flows apart: reads [`Header::flow`](crate::packet::Header::flow).
     fn reads_flows(&self) -> bool {
         true
     }
 
-    /// Whether it is the same at any rate of the link, or follows [`Settings::link`].
+    /// True if it is the same at any rate of the link, or follows [`Settings::link`].
     fn follows_rates(&self) -> bool {
         false
     }

@@ -38,10 +38,10 @@ pub trait Queues<P: Packet> {
     /// Shows the packets of both, ACKs first.
     fn visit(&self, see: &mut Visit<'_, P>) -> bool;
 
-    /// Whether one of them reads flows.
+    /// True if one of them reads flows.
     fn reads_flows(&self) -> bool;
 
-    /// Whether both follow rates.
+    /// True if both follow rates.
     fn follows_rates(&self) -> bool;
 
     /// See [`Queue::take_losses`].

@@ -106,7 +106,7 @@ impl<T> Ring<T> {
         self.len as usize
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0

@@ -51,7 +51,7 @@ impl Rounds {
         })
     }
 
-    /// Whether the number is in a list.
+    /// True if the number is in a list.
     #[inline]
     pub(crate) fn has(&self, number: u32) -> bool {
         self.next(number).is_some_and(|next| next != number)

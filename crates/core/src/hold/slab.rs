@@ -88,7 +88,7 @@ impl List {
         self.head
     }
 
-    /// Whether nothing is in it.
+    /// True if nothing is in it.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.head.0 == Place::NONE.0

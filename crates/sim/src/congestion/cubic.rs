@@ -27,7 +27,7 @@ pub(crate) struct Cubic {
 /// The current stage of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    /// When it began, in ns.
+    /// Time at which it began, in ns.
     start: u64,
     /// `K` in seconds.
     k: f64,

@@ -39,7 +39,7 @@ pub enum Step {
     Timeout,
     /// The application pauses.
     Idle,
-    /// So many ms pass.
+    /// A pause of this many ms.
     Wait(u64),
 }
 

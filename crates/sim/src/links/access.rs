@@ -12,7 +12,7 @@ use std::hint::select_unpredictable;
 pub(crate) struct Hop {
     /// Propagation delay in ns.
     delay: u64,
-    /// When its transmitter is free, in ns.
+    /// Time at which its transmitter is free, in ns.
     free: u64,
     /// Transmission time of each kind of segment, in ns.
     tx: PerKind<u64>,
@@ -43,7 +43,7 @@ impl Hop {
         open
     }
 
-    /// When a segment that enters at `now` is out at the other end; `None` if the buffer is full.
+    /// Time at which a segment that enters at `now` is out at the other end; `None` if the buffer is full.
     #[inline]
     pub(crate) fn pass<O>(&mut self, now: u64, segment: &Segment<O>) -> Option<u64> {
         let tx = self.tx.of_segment(segment);
@@ -89,7 +89,7 @@ impl<O: Options> Pipe<O> {
         (self.head + behind) & (self.places.len() - 1)
     }
 
-    /// Puts in a segment that arrives at `at`; whether it is the only one.
+    /// Puts in a segment that arrives at `at`. Returns true if it is the only one.
     #[inline]
     pub(crate) fn push(&mut self, at: u64, segment: Segment<O>) -> bool {
         if self.len == self.places.len() {
@@ -111,7 +111,7 @@ impl<O: Options> Pipe<O> {
         self.places = places;
     }
 
-    /// Puts in a segment that may overtake others; whether it is the first now.
+    /// Puts in a segment that may overtake others. Returns true if it is the first now.
     pub(crate) fn insert(&mut self, at: u64, segment: Segment<O>) -> bool {
         self.push(at, segment);
         let mut behind = self.len - 1;

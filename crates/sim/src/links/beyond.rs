@@ -70,7 +70,7 @@ impl<O: Options> Beyond<O> {
         })))
     }
 
-    /// When something happens next beyond the first link, in ns; `NEVER` or later if nothing.
+    /// Time at which something happens next beyond the first link, in ns; `NEVER` or later if nothing.
     pub(crate) fn next(&self, direction: usize) -> u64 {
         self.next_at_links(direction)
             .min(self.wires[direction].next())

@@ -24,7 +24,7 @@ pub(crate) struct Line<O> {
     ingress: Option<AutorateIngress>,
     learner: Option<Box<Learner>>,
     learns_at: u64,
-    /// Whether the learner sends probes, the latest's number, and those under way with the time of their return.
+    /// True if the learner sends probes, the latest's number, and those under way with the time of their return.
     probes: bool,
     probe: u16,
     probes_back: VecDeque<(u64, u16)>,
@@ -215,7 +215,7 @@ impl<O: Options> Line<O> {
         true
     }
 
-    /// When the next packet comes from the line to the downlink's shaper.
+    /// Time at which the next packet comes from the line to the downlink's shaper.
     pub(crate) fn next(&self, direction: usize) -> u64 {
         let first = self.under_way.front().filter(|_| direction == DOWN);
         first.map_or(NEVER, |(at, _)| *at)

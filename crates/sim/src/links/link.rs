@@ -22,7 +22,7 @@ pub(crate) struct Link<O> {
     reverse_path: VecDeque<(u64, Header)>,
     propagation: u64,
     lookahead: u64,
-    /// When the qdisc is asked next; `NEVER` if its backlog is zero.
+    /// Time at which the qdisc is asked next; `NEVER` if its backlog is zero.
     next: u64,
     /// The traffic class of the latest transmission.
     sending: TrafficClass,
@@ -42,12 +42,12 @@ const MIN_IP_LEN: u32 = 20;
 /// A rate that changes, and when the link may go on by what it said.
 struct Varying {
     schedule: Schedule,
-    /// When the next packet may start, if one has come by then.
+    /// Time at which the next packet may start, if one has come by then.
     resumes: Option<u64>,
 }
 
 impl Varying {
-    /// When the link may send, if that is after `now`.
+    /// Time at which the link may send, if that is after `now`.
     fn waits_until(&mut self, now: u64) -> Option<u64> {
         // Later than said, the link has been idle in between.
         let said = self.resumes.filter(|at| *at >= now);
@@ -56,7 +56,7 @@ impl Varying {
         (start > now).then_some(start)
     }
 
-    /// When a packet is out whose transmission starts at `now`.
+    /// Time at which a packet is out whose transmission starts at `now`.
     #[cold]
     fn send(&mut self, now: u64, header: &Header) -> u64 {
         let start = match header.arrival < Instant::from_nanos(now) {
@@ -160,7 +160,7 @@ impl<O: Options> Link<O> {
         self.lookahead = 1;
     }
 
-    /// When the qdisc is to be asked next, in ns; [`NEVER`] if its backlog is zero.
+    /// Time at which the qdisc is to be asked next, in ns; [`NEVER`] if its backlog is zero.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.next

@@ -29,7 +29,7 @@ impl Tunnels {
         packet.set_tunnel_number(*sent);
     }
 
-    /// A packet is at the other end; whether the tunnel takes it.
+    /// A packet is at the other end. Returns true if the tunnel takes it.
     pub(crate) fn leaves<O: Options>(
         &mut self,
         direction: Direction,

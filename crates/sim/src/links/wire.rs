@@ -63,7 +63,7 @@ impl<O: Options> Wire<O> {
         Passage::UnderWay
     }
 
-    /// When the next packet is out; [`NEVER`] if none is under way.
+    /// Time at which the next packet is out; [`NEVER`] if none is under way.
     pub(crate) fn next(&self) -> u64 {
         let first = self.under_way.first_key_value();
         first.map_or(NEVER, |((at, _), _)| *at)

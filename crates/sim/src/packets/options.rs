@@ -23,7 +23,7 @@ pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
     /// Sets QUIC's spin bit.
     fn set_spin(&mut self, _spin: bool) {}
 
-    /// The router marks the packet, if its ends understand that; whether it is marked now.
+    /// The router marks the packet, if its ends understand that. Returns true if it is marked now.
     fn mark_ce(&mut self) -> bool {
         false
     }

@@ -25,7 +25,7 @@ pub(crate) struct Receiver<E = Nothing> {
     window_start: u64,
     /// One past the highest segment received.
     end: u64,
-    /// When an ACK that is held back must go, in ns; `u64::MAX` if none is.
+    /// Time at which an ACK that is held back must go, in ns; `u64::MAX` if none is.
     deadline: u64,
     /// When data was last delivered in order, and the longest time in which none was, in ns.
     delivered_at: u64,

@@ -253,7 +253,7 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// When something happens next at a queue.
+    /// Time at which something happens next at a queue.
     #[inline]
     fn clock(&self, direction: usize) -> u64 {
         let arrival = self.events.arrivals[direction].first().at();

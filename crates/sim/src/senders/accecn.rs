@@ -16,7 +16,7 @@ const FIRST: u32 = 5;
 const FIRST_BYTES: [u32; 3] = [1, 0, 1];
 const MASK: u32 = 0x00ff_ffff;
 
-/// Whether a SYN-ACK agrees to AccECN (sec. 3.1.2, table 2).
+/// True if a SYN-ACK agrees to AccECN (sec. 3.1.2, table 2).
 pub(super) fn is_accepted(options: &TcpOptions) -> bool {
     matches!((options.flags & ACE) >> 6, 2 | 3 | 4 | 6)
 }
@@ -24,7 +24,7 @@ pub(super) fn is_accepted(options: &TcpOptions) -> bool {
 /// Counters of a receiver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Received {
-    /// Whether ACKs have the option.
+    /// True if ACKs have the option.
     option: bool,
     marks: u32,
     bytes: [u32; 3],
@@ -126,7 +126,7 @@ impl Delivered {
         new
     }
 
-    /// Reads the option; whether its counters may be used.
+    /// Reads the option. Returns true if its counters may be used.
     fn reads(&mut self, options: &TcpOptions, bytes: u32) -> bool {
         let before = self.attributed;
         let Some((fields, counters)) = options.accecn else {

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 /// What a sender remembers of each segment from the lowest not acknowledged on.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    /// When it was sent last, in ns.
+    /// Time at which it was sent last, in ns.
     at: u64,
     /// The send time of the segment that started the sampling interval (`P.first_send_time`).
     first_at: u64,
@@ -41,7 +41,7 @@ pub struct Lost {
     pub lost: u64,
     /// Segments delivered by now.
     pub delivered: u64,
-    /// Whether the application limited what was sent then.
+    /// True if the application limited what was sent then.
     pub app_limited: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct Lost {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AckSample {
-    /// When it arrived.
+    /// Time at which it arrived.
     pub now: u64,
     /// The acknowledgement number.
     pub ack: u64,
@@ -71,11 +71,11 @@ pub struct AckSample {
     pub lost: u64,
     /// Segments in flight then.
     pub sent_in_flight: u64,
-    /// Whether the application limited what was sent then.
+    /// True if the application limited what was sent then.
     pub app_limited: bool,
     /// Segments in flight now.
     pub in_flight: u64,
-    /// Whether the window was full at any time in the last round trip.
+    /// True if the window was full at any time in the last round trip.
     pub window_limited: bool,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Deliveries {
     base: u64,
     delivered: u64,
     delivered_at: u64,
-    /// When the newest of the delivered segments was sent.
+    /// Time at which the newest of the delivered segments was sent.
     first_at: u64,
     lost: u64,
     in_flight: u64,
@@ -304,7 +304,7 @@ impl Deliveries {
         self.repairs.as_ref()?.lost.first().copied()
     }
 
-    /// Whether it says what is to be sent again.
+    /// True if it says what is to be sent again.
     pub(crate) fn repairs(&self) -> bool {
         self.repairs.is_some()
     }
@@ -341,7 +341,7 @@ impl Deliveries {
         self.app_limited = (self.delivered + self.in_flight).max(1);
     }
 
-    /// Whether segment `number` is in flight, and was sent once.
+    /// True if segment `number` is in flight, and was sent once.
     pub(crate) fn is_in_flight_once(&self, number: u64) -> bool {
         let index = number.checked_sub(self.base);
         let sent = index.and_then(|index| self.sent.get(index as usize));

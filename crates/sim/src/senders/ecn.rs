@@ -42,7 +42,7 @@ impl EcnSender {
         self.accurate = accepted.then_some(Delivered::NOTHING);
     }
 
-    /// Whether both ends speak AccECN.
+    /// True if both ends speak AccECN.
     #[cfg(test)]
     pub(crate) const fn is_accurate(&self) -> bool {
         self.accurate.is_some()
@@ -77,12 +77,12 @@ impl EcnSender {
         }
     }
 
-    /// Whether a mark was answered in the window of segment `una`.
+    /// True if a mark was answered in the window of segment `una`.
     pub(crate) fn has_answered(&self, una: u64) -> bool {
         una < self.answered
     }
 
-    /// Whether the window must be reduced for a mark that an ACK of all below `una` reports: once for
+    /// True if the window must be reduced for a mark that an ACK of all below `una` reports: once for
     /// all of a window, which ends below `end` (section 6.1.2).
     pub(crate) fn answers(&mut self, una: u64, end: u64) -> bool {
         let answers = una > self.answered;
@@ -110,7 +110,7 @@ pub(crate) struct EcnReceiver {
     /// What ACKs report now.
     marked: bool,
     established: bool,
-    /// Counters, if it can speak AccECN; whether the SYN has asked for it.
+    /// Counters of AccECN if it supports that, and true if the SYN has asked for it.
     accurate: Option<Received>,
     asked: bool,
 }
@@ -139,12 +139,12 @@ impl EcnReceiver {
         self.accurate.as_mut().filter(|_| self.asked)
     }
 
-    /// Whether an ACK must go at once.
+    /// True if an ACK must go at once.
     pub(crate) fn is_due(&self) -> bool {
         self.asked && self.accurate.is_some_and(|counters| counters.due)
     }
 
-    /// Whether an ACK that is held back must go before a segment with these options is taken: so
+    /// True if an ACK that is held back must go before a segment with these options is taken: so
     /// that each reports segments of one kind (RFC 8257, section 3.2).
     pub(crate) fn changes(&self, options: &TcpOptions) -> bool {
         !self.asked && self.echo == Echo::Exact && self.marked != (options.ecn == Ecn::Ce)
@@ -191,7 +191,7 @@ mod tests {
         options
     }
 
-    /// Whether the ACK of a segment with this field and these flags has ECE.
+    /// True if the ACK of a segment with this field and these flags has ECE.
     fn echo(receiver: &mut EcnReceiver, ecn: Ecn, flags: u16) -> bool {
         let mut options = TcpOptions::default();
         (options.ecn, options.flags) = (ecn, flags);

@@ -31,7 +31,7 @@ pub(crate) trait Sending {
     #[inline]
     fn sent(&mut self, _now: u64, _number: u64, _window: f64) {}
 
-    /// Whether anything below takes what an ACK says beside its number.
+    /// True if anything below takes what an ACK says beside its number.
     #[inline]
     fn takes_feedback(&self) -> bool {
         false
@@ -49,19 +49,19 @@ pub(crate) trait Sending {
         None
     }
 
-    /// Whether a mark in the window of segment `una` was answered.
+    /// True if a mark in the window of segment `una` was answered.
     #[inline]
     fn has_answered(&self, _una: u64) -> bool {
         false
     }
 
-    /// Whether the pacer lets a segment leave at `now`.
+    /// True if the pacer lets a segment leave at `now`.
     #[inline]
     fn may_send(&mut self, _now: u64) -> bool {
         true
     }
 
-    /// When the pacer lets the segment leave that it held back; `u64::MAX` if there is none.
+    /// Time at which the pacer lets the segment leave that it held back; `u64::MAX` if there is none.
     #[inline]
     fn wakes(&self) -> u64 {
         u64::MAX
@@ -75,13 +75,13 @@ pub(crate) trait Sending {
     #[inline]
     fn pace(&mut self, _rate: impl FnOnce(u64) -> Option<f64>) {}
 
-    /// Whether round-trip times are read off timestamps.
+    /// True if round-trip times are read off timestamps.
     #[inline]
     fn has_timestamps(&self) -> bool {
         false
     }
 
-    /// When the segment was sent that the ACK of `ack` answers, if an RTT sample is due; `end` is
+    /// Time at which the segment was sent that the ACK of `ack` answers, if an RTT sample is due; `end` is
     /// one past the highest sent so far.
     #[inline]
     fn sent_at(&mut self, _ack: u64, _end: u64, _options: &Self::Options) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! Pacing: segments leave one by one at a rate, not in bursts.
 
-/// When the next segment may leave.
+/// Time at which the next segment may leave.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pacer {
     /// Time that one segment takes at the rate, in ns; 0 before a rate is known.
@@ -8,7 +8,7 @@ pub(crate) struct Pacer {
     next: u64,
     /// Segments sent.
     sent: u64,
-    /// Whether a segment waits for `next`.
+    /// True if a segment waits for `next`.
     waits: bool,
 }
 
@@ -22,7 +22,7 @@ impl Pacer {
         self.interval = (1e9 / rate.max(1.0 / 60.0)) as u64;
     }
 
-    /// Whether a segment may leave at `now`; if not, [`wakes`](Self::wakes) says when.
+    /// True if a segment may leave at `now`; if not, [`wakes`](Self::wakes) says when.
     pub(crate) fn may_send(&mut self, now: u64) -> bool {
         self.waits = self.next > now;
         !self.waits
@@ -36,7 +36,7 @@ impl Pacer {
         }
     }
 
-    /// When a segment that waits may leave; `u64::MAX` if none waits.
+    /// Time at which a segment that waits may leave; `u64::MAX` if none waits.
     pub(crate) fn wakes(&self) -> u64 {
         if self.waits { self.next } else { u64::MAX }
     }

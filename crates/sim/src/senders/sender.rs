@@ -43,12 +43,12 @@ pub(crate) struct Sender<C, E = Nothing> {
     /// `end` at the last reduction: fast retransmit waits until this is passed (RFC 6582, 3.2, 2).
     pub(super) recover: u64,
     pub(super) duplicate_acks: u32,
-    /// Whether this recovery has seen a partial ACK: only the first restarts the timer (RFC 6582,
+    /// True if this recovery has seen a partial ACK: only the first restarts the timer (RFC 6582,
     /// the "impatient" variant).
     partial_ack_seen: bool,
     /// The segment that is timed, and when it was sent. Karn: never one sent twice.
     pub(super) timed: Option<(u64, u64)>,
-    /// When the retransmission timer expires, in ns; `u64::MAX` if it is off.
+    /// Time at which the retransmission timer expires, in ns; `u64::MAX` if it is off.
     pub(super) deadline: u64,
     pub(super) receive_window: f64,
     /// One past the last segment that the application has written; greedy ones write them all.
@@ -135,17 +135,17 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Whether the SYN was sent.
+    /// True if the SYN was sent.
     pub(crate) fn is_connected(&self) -> bool {
         self.end > 0
     }
 
-    /// Whether all that was written is acknowledged.
+    /// True if all that was written is acknowledged.
     pub(crate) fn is_done(&self) -> bool {
         self.una >= self.limit
     }
 
-    /// When that was, in ns; `None` if it is not.
+    /// Time at which that was, in ns; `None` if it is not.
     pub(crate) fn done_at(&self) -> Option<u64> {
         self.is_done().then_some(self.idle_since)
     }

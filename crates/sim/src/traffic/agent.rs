@@ -40,9 +40,9 @@ pub(crate) enum Agent<V: Variant> {
 /// Sender and receiver of a TCP flow.
 pub(crate) struct TcpFlow<V: Variant> {
     pub(crate) direction: Direction,
-    /// When the application connects.
+    /// Time at which the application connects.
     pub(crate) start: u64,
-    /// When it connects, and then when it next writes.
+    /// Time at which it connects, and then when it next writes.
     pub(crate) acts: u64,
     /// The application; absent if it writes without end at the start.
     pub(crate) application: Option<Box<Application>>,
@@ -86,7 +86,7 @@ pub(crate) struct Probe {
     pub(crate) at_home: Arrivals,
 }
 
-/// How many of the datagrams arrive. One is lost once a later one has arrived.
+/// Counts of the datagrams that arrive. One counts as lost once a later one has arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrivals {
     arrived: u64,
@@ -190,7 +190,7 @@ impl<V: Variant> Agent<V> {
         self.deadline(side)
     }
 
-    /// When the next timer is due at `side`.
+    /// Time at which the next timer is due at `side`.
     #[inline]
     pub(crate) fn deadline(&self, side: Side) -> u64 {
         match self {

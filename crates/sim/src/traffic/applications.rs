@@ -65,7 +65,7 @@ pub(crate) struct Application {
     next: u64,
     /// Segments that it has not written yet; without end if absent.
     left: Option<u64>,
-    /// When it writes no more.
+    /// Time at which it writes no more.
     stop: u64,
 }
 
@@ -101,7 +101,7 @@ impl Application {
         }
     }
 
-    /// Whether it has written all, or stopped.
+    /// True if it has written all, or stopped.
     pub(crate) fn is_over(&self) -> bool {
         self.left == Some(0)
     }
@@ -153,7 +153,7 @@ impl OnOffApp {
         on_off
     }
 
-    /// When the application writes after it wrote at `now`.
+    /// Time at which the application writes after it wrote at `now`.
     pub(crate) fn next(&mut self, now: u64) -> u64 {
         let mut next = now + self.interval;
         while next >= self.off_at {

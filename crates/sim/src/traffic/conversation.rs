@@ -22,7 +22,7 @@ pub(crate) struct Events {
 /// Two endpoints, and their paths to and from the bottleneck.
 pub(crate) struct Conversation<V: Variant> {
     pub(crate) agent: Agent<V>,
-    /// When the agent's next timer is due at each side.
+    /// Time at which the agent's next timer is due at each side.
     pub(crate) deadlines: [u64; 2],
     /// The time of the timer event, never later than the deadlines.
     pub(crate) armed: u64,
@@ -166,7 +166,7 @@ impl<V: Variant> Conversation<V> {
             .plus(self.back_losses[1 - direction])
     }
 
-    /// Whether a transfer is over, so that another may take its index. Packets that it left in a
+    /// True if a transfer is over, so that another may take its index. Packets that it left in a
     /// queue carry an earlier generation then.
     pub(crate) fn is_over(&self) -> bool {
         let sent = self.out.iter().all(|exit| exit.pipe.is_empty());

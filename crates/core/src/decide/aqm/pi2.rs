@@ -52,7 +52,7 @@ impl Default for Pi2 {
 }
 
 impl Pi2 {
-    /// Moves the probability by the queueing delay; whether anything changed.
+    /// Moves the probability by the queueing delay. Returns true if anything changed.
     pub fn update(&mut self, params: &Pi2Params, delay: Duration) -> bool {
         let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
         let (before, delay) = ((self.probability, self.last_delay), nanos(delay));

@@ -60,7 +60,7 @@ pub struct Offsets {
     pub network: u16,
     /// [`Parsed::transport`].
     pub transport: u16,
-    /// Whether [`hosts_and_dscp_of_plain`] finds the hosts in it.
+    /// True if [`hosts_and_dscp_of_plain`] finds the hosts in it.
     pub is_plain: bool,
 }
 

@@ -19,7 +19,7 @@ pub struct DueFirst {
     data_run: u32,
     /// Bytes of ACKs that went before data since the last that was not due.
     ack_run: u32,
-    /// Whether an ACK and data were due when it was last asked.
+    /// True if an ACK and data were due when it was last asked.
     due: (bool, bool),
 }
 

@@ -31,7 +31,7 @@ pub trait Service {
     /// Accounts for a packet that leaves.
     fn sent(&mut self, _now: Instant, _departure: Departure) {}
 
-    /// Whether it is the same at any rate of the link.
+    /// True if it is the same at any rate of the link.
     fn follows_rates(&self) -> bool {
         false
     }

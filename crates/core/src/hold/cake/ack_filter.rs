@@ -89,7 +89,7 @@ impl WaitingAcks {
     }
 }
 
-/// Whether CAKE takes the older ACK for redundant.
+/// True if CAKE takes the older ACK for redundant.
 fn says_no_more(older: &AckInfo, newer: &AckInfo) -> bool {
     let bare = older.flags & !ECN & 0x0fff == flags::ACK;
     // A missing timestamp of the newer one counts as 0.
@@ -107,7 +107,7 @@ fn says_no_more(older: &AckInfo, newer: &AckInfo) -> bool {
     }
 }
 
-/// Whether the newer ACK SACKs more bytes; `None` if the older has a range that it lacks.
+/// True if the newer ACK SACKs more bytes; `None` if the older has a range that it lacks.
 fn sacks_more(older: &AckInfo, newer: &AckInfo) -> Option<bool> {
     let (old, new) = (older.ranges(), newer.ranges());
     let kept = old.iter().all(|range| {

@@ -35,7 +35,7 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// Whether source and destination hosts share alike, whatever the number of their flows.
+    /// True if source and destination hosts share alike, whatever the number of their flows.
     const fn of_hosts(self) -> [bool; 2] {
         match self {
             Self::DualSrcHost => [true, false],
@@ -54,7 +54,7 @@ impl Isolation {
         }
     }
 
-    /// Whether addresses matter.
+    /// True if addresses matter.
     pub(crate) const fn needs_hosts(self) -> bool {
         !matches!(self, Self::FlowBlind | Self::Flows)
     }
@@ -384,7 +384,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(())
     }
 
-    /// Whether a queue's hosts are still these, as they were found when it last got a flow. Of a side that does not
+    /// True if a queue's hosts are still these, as they were found when it last got a flow. Of a side that does not
     /// share none is known.
     #[inline]
     fn has_hosts(&self, number: u32, network: &Network) -> bool {

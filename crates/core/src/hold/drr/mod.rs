@@ -171,7 +171,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
             .queue_in_chain(flow, network, || rounds.first(FREE))
     }
 
-    /// Whether a queue is left for a further flow, of chains.
+    /// True if a queue is left for a further flow, of chains.
     pub(crate) fn has_free(&self) -> bool {
         self.rounds.first(FREE).is_some()
     }
@@ -299,7 +299,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// Whether a flow whose turn it is may send in it. One that has sent more than its quantum passes
+    /// True if a flow whose turn it is may send in it. One that has sent more than its quantum passes
     /// the turn on; `passes` counts those for one packet.
     #[inline]
     pub(crate) fn may_send(&mut self, number: u32, passes: &mut u32) -> Option<bool> {

@@ -101,7 +101,7 @@ impl Bbr3 {
         }
     }
 
-    /// Moves the long-term bounds; whether it has decided on a state.
+    /// Moves the long-term bounds. Returns true if it has decided on a state.
     pub(super) fn adapt_long_term_model(&mut self, sample: &AckSample) -> bool {
         if self.ack_phase == AckPhase::ProbeStarting && self.round_start {
             self.ack_phase = AckPhase::ProbeFeedback;

@@ -27,7 +27,7 @@ struct Path {
     events: BTreeMap<(u64, u64), Event>,
     ticket: u64,
     now: u64,
-    /// When each state was entered.
+    /// Time at which each state was entered.
     states: Vec<(u64, State)>,
     delivered: u64,
     drops: u64,

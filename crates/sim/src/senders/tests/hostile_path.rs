@@ -56,7 +56,7 @@ impl Path {
         }
     }
 
-    /// What happens next, and when; whether anything did.
+    /// What happens next, and when. Returns true if anything did.
     fn step(&mut self, window: u64) -> Option<u64> {
         let arrival = self
             .under_way
