@@ -190,75 +190,25 @@ impl ScenarioArgs {
         catalog: &dyn Catalog,
         defaults: &Defaults,
     ) -> Result<Scenario, ScenarioError> {
-        let args = self;
-        let rate = |bits| Rate::from_bits_per_sec(bits).expect("a positive constant");
-        let nonzero = |span: Duration| (span > Duration::ZERO).then_some(span);
-        let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        let tcp = args.tcp.unwrap_or(defaults.tcp);
-        let simulated = args.simulated;
-        let mss = narrow(args.mss.map_or(1460, |size| size.0));
-        let header = narrow(simulated.header.map_or(40, |size| size.0));
-        let timestamps = simulated.timestamps.unwrap_or(false);
-        let trace_up = read_trace("trace-up", simulated.trace_up.as_deref())?;
-        let trace_down = read_trace("trace-down", simulated.trace_down.as_deref())?;
-        let mean = |trace: &Option<RateTrace>| trace.as_ref().map(RateTrace::mean_rate);
-        let (up, down) = (
-            args.up
-                .map(|up| up.start(Direction::Up))
-                .or(mean(&trace_up))
-                .or(simulated.modem_up.map(|modem| modem.rate))
-                .unwrap_or(rate(1_000_000)),
-            args.down
-                .map(|down| down.start(Direction::Down))
-                .or(mean(&trace_down))
-                .or(simulated.modem_down.map(|modem| modem.rate))
-                .unwrap_or(rate(10_000_000)),
-        );
+        let trace_up = read_trace("trace-up", self.simulated.trace_up.as_deref())?;
+        let trace_down = read_trace("trace-down", self.simulated.trace_down.as_deref())?;
+        let (up, down) = self.link_rates(trace_up.as_ref(), trace_down.as_ref());
         let source = |given: Option<RateSource>, rate: Option<LineRate>| {
             let learnt = rate.and_then(LineRate::range).map(RateSource::Auto);
             given.or(learnt).unwrap_or_default()
         };
-        let buffer = args.buffer.unwrap_or(defaults.buffer);
-        let buffer_down = args.buffer_down.unwrap_or(defaults.buffer);
-
-        let surroundings = match defaults.simulated {
-            true => {
-                let charge = |len| simulated.overhead.map_or(len, |o| o.charge_len(len));
-                sizes(
-                    charge(header + if timestamps { 12 } else { 0 }),
-                    charge(mss.saturating_add(header)),
-                )
-            }
-            false => sizes(defaults.headers, mss.saturating_add(40)),
-        }
-        .with("data-per-ack", defaults.data_per_ack);
-        // A discipline that does not compute with the reverse rate has none, as in a gateway that one number configures.
-        let discipline =
-            |name: &str, given: &Params, link, reverse: (Rate, Option<Rate>), buffer| {
-                let (reverse, assumed) = reverse;
-                let place = Place {
-                    link,
-                    reverse: Some(assumed.unwrap_or(reverse)),
-                    limit: Scenario::waiting_limit(buffer),
-                };
-                let mut config = resolve(catalog, name, given, &surroundings, place)
-                    .map_err(|error| ScenarioError::Value(error.into()))?;
-                if assumed.is_none() && !needs_reverse(catalog, &config) {
-                    config.reverse = None;
-                }
-                Ok::<Config, ScenarioError>(config)
-            };
-        let name = args.qdisc.as_deref().unwrap_or(defaults.qdisc);
-        let name_down = args.qdisc_down.as_deref().unwrap_or("droptail");
-        let given_down = args
-            .qdisc_params
-            .for_downlink(&args.param_down, catalog, name_down);
-        let reverse = (down, args.assumed_down);
-        let uplink = discipline(name, &args.qdisc_params.0, up, reverse, buffer)?;
-        let downlink = discipline(name_down, &given_down, down, (up, None), buffer_down)?;
+        let buffer = self.buffer.unwrap_or(defaults.buffer);
+        let buffer_down = self.buffer_down.unwrap_or(defaults.buffer);
+        let [uplink, downlink] =
+            self.disciplines(catalog, defaults, [up, down], [buffer, buffer_down])?;
         let regenerates = catalog
-            .entry(Role::Qdisc, name)
+            .entry(Role::Qdisc, &uplink.qdisc)
             .is_some_and(|entry| entry.regenerates);
+        let (mss, header) = self.sizes();
+        let args = self;
+        let simulated = args.simulated;
+        let tcp = args.tcp.unwrap_or(defaults.tcp);
+        let nonzero = |span: Duration| (span > Duration::ZERO).then_some(span);
 
         // Flows that are listed are all that there are, unless more are asked for.
         let flows = match simulated.flow.is_empty() && args.quic.is_none() {
@@ -285,7 +235,7 @@ impl ScenarioArgs {
             mss,
             ack_policy: AckPolicy::of(args.ack_every, args.delayed_ack),
             sack: simulated.sack.unwrap_or_else(|| tcp.has_sack_by_default()),
-            timestamps,
+            timestamps: simulated.timestamps.unwrap_or(false),
             byte_counting: simulated.byte_counting.unwrap_or(false),
             tcp_ecn: simulated.tcp_ecn.unwrap_or(tcp.needs_ecn() || accecn),
             accecn,
@@ -329,6 +279,77 @@ impl ScenarioArgs {
         };
         check(&mut scenario, catalog, defaults)?;
         Ok(scenario)
+    }
+
+    /// Bytes of a segment's payload and of headers.
+    fn sizes(&self) -> (u32, u32) {
+        let narrow = |size: Option<Bytes>, default| {
+            size.map_or(default, |size| u32::try_from(size.0).unwrap_or(u32::MAX))
+        };
+        (narrow(self.mss, 1460), narrow(self.simulated.header, 40))
+    }
+
+    /// Rates of both links: as given, or of a trace, or of a modem, or those of AQ's evaluation.
+    fn link_rates(&self, up: Option<&RateTrace>, down: Option<&RateTrace>) -> (Rate, Rate) {
+        let rate = |direction, given: Option<LineRate>, trace: Option<&RateTrace>, modem, bits| {
+            let given = given.map(|rate| rate.start(direction));
+            let modem = || Option::map(modem, |modem: asymq_scenario::Modem| modem.rate);
+            let rate = given.or(trace.map(RateTrace::mean_rate)).or_else(modem);
+            rate.unwrap_or(Rate::from_bits_per_sec(bits).expect("a positive constant"))
+        };
+        let modems = (self.simulated.modem_up, self.simulated.modem_down);
+        (
+            rate(Direction::Up, self.up, up, modems.0, 1_000_000),
+            rate(Direction::Down, self.down, down, modems.1, 10_000_000),
+        )
+    }
+
+    /// The disciplines of both links, complete.
+    fn disciplines(
+        &self,
+        catalog: &dyn Catalog,
+        defaults: &Defaults,
+        [up, down]: [Rate; 2],
+        buffers: [Limit; 2],
+    ) -> Result<[Config; 2], ScenarioError> {
+        let (mss, header) = self.sizes();
+        let surroundings = match defaults.simulated {
+            true => {
+                let overhead = self.simulated.overhead;
+                let charge = |len| overhead.map_or(len, |overhead| overhead.charge_len(len));
+                let options = if self.simulated.timestamps == Some(true) {
+                    12
+                } else {
+                    0
+                };
+                sizes(charge(header + options), charge(mss.saturating_add(header)))
+            }
+            false => sizes(defaults.headers, mss.saturating_add(40)),
+        }
+        .with("data-per-ack", defaults.data_per_ack);
+        // A discipline that does not compute with the reverse rate has none, as in a gateway that one number configures.
+        let discipline =
+            |name: &str, given: &Params, link, reverse, assumed: Option<Rate>, buffer| {
+                let place = Place {
+                    link,
+                    reverse: Some(assumed.unwrap_or(reverse)),
+                    limit: Scenario::waiting_limit(buffer),
+                };
+                let mut config = resolve(catalog, name, given, &surroundings, place)
+                    .map_err(|error| ScenarioError::Value(error.into()))?;
+                if assumed.is_none() && !needs_reverse(catalog, &config) {
+                    config.reverse = None;
+                }
+                Ok::<Config, ScenarioError>(config)
+            };
+        let name = self.qdisc.as_deref().unwrap_or(defaults.qdisc);
+        let name_down = self.qdisc_down.as_deref().unwrap_or("droptail");
+        let given = &self.qdisc_params;
+        let given_down = given.for_downlink(&self.param_down, catalog, name_down);
+        Ok([
+            discipline(name, &given.0, up, down, self.assumed_down, buffers[0])?,
+            discipline(name_down, &given_down, down, up, None, buffers[1])?,
+        ])
     }
 }
 
