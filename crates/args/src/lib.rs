@@ -9,6 +9,7 @@ mod bad_argument;
 mod defaults;
 mod file;
 mod line_rate;
+mod links;
 mod qdisc;
 mod replay;
 mod scenario;

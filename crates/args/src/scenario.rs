@@ -9,10 +9,7 @@ use crate::settings;
 use crate::settings::{optional, within};
 use crate::simulated::{self, SimulatedArgs};
 use crate::words::{Flags, Given, Words};
-use asymq_core::Direction;
-use asymq_core::catalog::{
-    Catalog, Config, Params, Place, Role, Standard, link_rate, needs_reverse, resolve,
-};
+use asymq_core::catalog::{Catalog, Role, Standard, link_rate};
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
 use asymq_scenario::{
     AckPolicy, Netem, QuicFlows, RateSource, RateTrace, RttRange, Scenario, Tcp, UdpBurst,
@@ -280,77 +277,6 @@ impl ScenarioArgs {
         check(&mut scenario, catalog, defaults)?;
         Ok(scenario)
     }
-
-    /// Bytes of a segment's payload and of headers.
-    fn sizes(&self) -> (u32, u32) {
-        let narrow = |size: Option<Bytes>, default| {
-            size.map_or(default, |size| u32::try_from(size.0).unwrap_or(u32::MAX))
-        };
-        (narrow(self.mss, 1460), narrow(self.simulated.header, 40))
-    }
-
-    /// Rates of both links: as given, or of a trace, or of a modem, or those of AQ's evaluation.
-    fn link_rates(&self, up: Option<&RateTrace>, down: Option<&RateTrace>) -> (Rate, Rate) {
-        let rate = |direction, given: Option<LineRate>, trace: Option<&RateTrace>, modem, bits| {
-            let given = given.map(|rate| rate.start(direction));
-            let modem = || Option::map(modem, |modem: asymq_scenario::Modem| modem.rate);
-            let rate = given.or(trace.map(RateTrace::mean_rate)).or_else(modem);
-            rate.unwrap_or(Rate::from_bits_per_sec(bits).expect("a positive constant"))
-        };
-        let modems = (self.simulated.modem_up, self.simulated.modem_down);
-        (
-            rate(Direction::Up, self.up, up, modems.0, 1_000_000),
-            rate(Direction::Down, self.down, down, modems.1, 10_000_000),
-        )
-    }
-
-    /// The disciplines of both links, complete.
-    fn disciplines(
-        &self,
-        catalog: &dyn Catalog,
-        defaults: &Defaults,
-        [up, down]: [Rate; 2],
-        buffers: [Limit; 2],
-    ) -> Result<[Config; 2], ScenarioError> {
-        let (mss, header) = self.sizes();
-        let surroundings = match defaults.simulated {
-            true => {
-                let overhead = self.simulated.overhead;
-                let charge = |len| overhead.map_or(len, |overhead| overhead.charge_len(len));
-                let options = if self.simulated.timestamps == Some(true) {
-                    12
-                } else {
-                    0
-                };
-                sizes(charge(header + options), charge(mss.saturating_add(header)))
-            }
-            false => sizes(defaults.headers, mss.saturating_add(40)),
-        }
-        .with("data-per-ack", defaults.data_per_ack);
-        // A discipline that does not compute with the reverse rate has none, as in a gateway that one number configures.
-        let discipline =
-            |name: &str, given: &Params, link, reverse, assumed: Option<Rate>, buffer| {
-                let place = Place {
-                    link,
-                    reverse: Some(assumed.unwrap_or(reverse)),
-                    limit: Scenario::waiting_limit(buffer),
-                };
-                let mut config = resolve(catalog, name, given, &surroundings, place)
-                    .map_err(|error| ScenarioError::Value(error.into()))?;
-                if assumed.is_none() && !needs_reverse(catalog, &config) {
-                    config.reverse = None;
-                }
-                Ok::<Config, ScenarioError>(config)
-            };
-        let name = self.qdisc.as_deref().unwrap_or(defaults.qdisc);
-        let name_down = self.qdisc_down.as_deref().unwrap_or("droptail");
-        let given = &self.qdisc_params;
-        let given_down = given.for_downlink(&self.param_down, catalog, name_down);
-        Ok([
-            discipline(name, &given.0, up, down, self.assumed_down, buffers[0])?,
-            discipline(name_down, &given_down, down, up, None, buffers[1])?,
-        ])
-    }
 }
 
 /// The trace in a file of Mahimahi's format.
@@ -364,14 +290,6 @@ fn read_trace(name: &str, path: Option<&Path>) -> Result<Option<RateTrace>, Scen
             message: format!("{name}: {message}"),
         })?;
     Ok(Some(trace))
-}
-
-/// Sizes of ACKs and full data packets on the link.
-fn sizes(ack: u32, data: u32) -> Params {
-    let size = |bytes: u32| Bytes(bytes.into()).to_string();
-    [("ack-size", size(ack)), ("data-size", size(data))]
-        .into_iter()
-        .collect()
 }
 
 /// Name, value and message of what a real path and a real gateway do not do beside modems.

@@ -4,11 +4,11 @@ use super::ahead::Ahead;
 use super::hosts::{Host, Hosts};
 use super::learnt::Learnt;
 use super::room::is_small;
-use super::target::{Signal, TargetParams};
+use super::target::TargetParams;
 use super::targets::{Slot, Targets};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
-use crate::hold::drr::{Flow, FlowRounds, NEW, OLD, OWN, Round, quantum};
+use crate::hold::drr::{FlowRounds, NEW, OLD, OWN, Round, quantum};
 use crate::hold::{Admission, BuildError, Isolation, Queue};
 use crate::packet::{Ecn, FULL_PACKET, Header, Network, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
@@ -40,9 +40,6 @@ pub struct IsolatedParams {
 
 /// Number that stands for no flow.
 const NO_FLOW: u32 = u32::MAX;
-
-/// Maximum number of drops per dequeue; bounds the work.
-const MAX_DROPS: u32 = 8;
 
 /// Flows of each list that are checked when a queue is wanted; bounds the work.
 const MAX_PROBES: usize = 16;
@@ -239,7 +236,7 @@ impl<P: Packet> Isolated<P> {
     }
 
     /// True if only flows that are ahead have packets, so that they take no turn of another flow.
-    fn only_ahead(&self) -> bool {
+    pub(super) fn only_ahead(&self) -> bool {
         self.flows.queues().backlog().bytes <= self.ahead.bytes()
     }
 
@@ -262,7 +259,13 @@ impl<P: Packet> Isolated<P> {
 
     /// Charges a flow for a packet of `len` bytes that leaves before its turn, with `left` bytes behind it. A packet
     /// that leaves while no other flow waits is free.
-    fn charge_early(&mut self, number: u32, len: u32, left: u64, alone: bool) -> Option<()> {
+    pub(super) fn charge_early(
+        &mut self,
+        number: u32,
+        len: u32,
+        left: u64,
+        alone: bool,
+    ) -> Option<()> {
         self.ahead.on_dequeue(number, len);
         let turn = self.turn(self.flows.flow(number)?.aqm.host);
         let state = &mut self.flows.flow_mut(number)?.aqm;
@@ -319,101 +322,13 @@ impl<P: Packet> Isolated<P> {
         self.targets.on_enqueue(number, target, now, turn);
     }
 
-    /// Signal of a queue's AQM for its oldest packet.
-    #[inline(always)]
-    fn signal(
-        (targets, params): (&mut Targets, &TargetParams),
-        now: Instant,
-        number: u32,
-        (flow, packet, left): (&mut Flow<Learnt>, &P, u64),
-    ) -> Signal {
-        let header = packet.header();
-        let sojourn = now.saturating_since(header.arrival);
-        let sends = flow.aqm.sends(header.len, header.ecn);
-        let place = (number, &mut flow.aqm.target);
-        targets.on_dequeue(place, now, sojourn, left, sends, params)
-    }
-
-    /// Marks the oldest packet of a queue if its AQM signals. Returns true if it must be dropped and others stay.
-    fn is_dropped(
-        &mut self,
-        now: Instant,
-        number: u32,
-        (signal, alone): (Signal, bool),
-        sink: &mut dyn Sink<P>,
-    ) -> Option<bool> {
-        let (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
-        let aqm = &mut flow.aqm;
-        let Header { ecn, arrival, .. } = *packet.header();
-        let waits = match left {
-            0 => Duration::ZERO,
-            _ => now.saturating_since(arrival),
-        };
-        let debt = if alone { 0 } else { aqm.debt };
-        let (full_packet, ramp) = (self.params.target.full_packet, self.host_credit_limit / 16);
-        let scalable = ecn == Ecn::Ect1 && aqm.shallow.marks(waits, full_packet, debt, ramp);
-        let marked = (scalable || signal != Signal::None) && packet.mark_ce();
-        if marked {
-            sink.marked(now, packet.header());
-        }
-        if marked && signal != Signal::None || signal == Signal::Drop {
-            self.targets.on_signal(number, &mut aqm.target, now, signal);
-        }
-        Some(signal == Signal::Drop && !marked && left > 0)
-    }
-
-    /// Marks the oldest packet of a queue, or drops packets until one may leave.
-    #[inline(never)]
-    fn signal_oldest(
-        &mut self,
-        now: Instant,
-        number: u32,
-        (mut signal, alone): (Signal, bool),
-        sink: &mut dyn Sink<P>,
-    ) -> Option<()> {
-        for drops in 0..=MAX_DROPS {
-            let is_dropped = self.is_dropped(now, number, (signal, alone), sink)?;
-            if !is_dropped || drops == MAX_DROPS {
-                break;
-            }
-            let packet = self.take(number)?;
-            sink.dropped(now, packet, Reason::Aqm);
-            let (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
-            let params = (&mut self.targets, &self.params.target);
-            signal = Self::signal(params, now, number, (flow, packet, left));
-        }
-        Some(())
-    }
-
-    /// Chooses the queue whose oldest packet leaves, applies its AQM, and accounts for the packet.
-    #[inline(always)]
-    fn admit_oldest(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<u32> {
-        let number = self.found_flow()?;
-        let early = self.ahead.has(number);
-        let alone = early && self.only_ahead();
-        let (mut flow, mut packet, mut left) = self.flows.queues_mut().oldest_mut(number)?;
-        let params = (&mut self.targets, &self.params.target);
-        let signal = Self::signal(params, now, number, (flow, packet, left));
-        if signal != Signal::None || packet.header().ecn == Ecn::Ect1 {
-            self.signal_oldest(now, number, (signal, alone), sink)?;
-            (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
-        }
-        let len = packet.header().len;
-        self.hosts.on_dequeue(flow.aqm.host, len);
-        match early {
-            true => self.charge_early(number, len, left, alone)?,
-            false => flow.earn(-i64::from(len)),
-        }
-        Some(number)
-    }
-
     fn is_new(&self, number: u32) -> bool {
         let flow = self.flows.flow(number);
         flow.is_some_and(|flow| flow.round == Round::Sparse)
     }
 
     /// The flow that sends next: the one that `head` has found, or a new search.
-    fn found_flow(&mut self) -> Option<u32> {
+    pub(super) fn found_flow(&mut self) -> Option<u32> {
         match core::mem::replace(&mut self.next, NO_FLOW) {
             NO_FLOW => self.next_flow(),
             number => Some(number),

@@ -4,7 +4,8 @@
 //! | --- | --- | --- |
 //! | ACK queue: a slot per flow, in which ACKs wait | `slots` | hold |
 //! | data queue: a queue per flow, with a target that is learnt | `isolated` | hold |
-//! | what it drops when a packet joins | `room` | hold |
+//! | its drops at enqueue | `room` | hold |
+//! | its signals and charges at dequeue | `departures` | hold |
 //! | accounts of hosts: bounds of what one takes from its neighbours | `hosts` | decide |
 //! | AQM of a flow queue | `target` | decide |
 //! | the flows that have learnt a target | `targets` | hold |
@@ -18,6 +19,7 @@
 mod ahead;
 #[cfg(feature = "control")]
 mod controller;
+mod departures;
 mod hosts;
 mod isolated;
 mod learnt;

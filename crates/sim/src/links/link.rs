@@ -5,12 +5,13 @@ use crate::packets::{Options, SimPacket};
 use crate::running::NEVER;
 use asymq_core::catalog::BoxedQdisc;
 use asymq_core::decide::ack::Unfiltered;
-use asymq_core::hold::{Egress, Meters, TxTime};
+use asymq_core::hold::{Egress, Meters, PerClass, TxTime};
 use asymq_core::measure::Histogram;
 use asymq_core::packet::{Header, Packet, TrafficClass};
 use asymq_core::qdisc::Reading;
-use asymq_core::{Instant, Rate};
+use asymq_core::{Duration, Instant, Rate};
 use asymq_links::Schedule;
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 /// An egress and the propagation behind it. The caller calls [`dequeue`](Link::dequeue) at
@@ -29,6 +30,8 @@ pub(crate) struct Link<O> {
     /// By traffic class.
     sojourns: [Histogram; TrafficClass::COUNT],
     losses: DataLosses,
+    /// Record of departures, if the run is watched.
+    watched: Option<Box<Watched>>,
     /// Absent if the rate is constant.
     schedule: Option<Box<Varying>>,
     /// The latest call: time never goes back.
@@ -38,6 +41,15 @@ pub(crate) struct Link<O> {
 
 /// An IPv4 header alone.
 const MIN_IP_LEN: u32 = 20;
+
+/// Departures from a watched queue.
+#[derive(Default)]
+pub(crate) struct Watched {
+    /// The packet that left last.
+    pub(crate) sent: Option<Header>,
+    /// Longest sojourns since they were taken last.
+    pub(crate) longest: Cell<PerClass<Duration>>,
+}
 
 /// A rate that changes, and when the link may go on by what it said.
 struct Varying {
@@ -83,6 +95,7 @@ impl<O: Options> Link<O> {
             sending: TrafficClass::Other,
             sojourns: Default::default(),
             losses: DataLosses::default(),
+            watched: None,
             schedule: None,
             #[cfg(debug_assertions)]
             clock: 0,
@@ -191,7 +204,7 @@ impl<O: Options> Link<O> {
         let now_instant = Instant::from_nanos(now);
         let (sojourns, sending, propagation) =
             (&mut self.sojourns, &mut self.sending, self.propagation);
-        let schedule = &mut self.schedule;
+        let (schedule, watched) = (&mut self.schedule, &mut self.watched);
         let mut scheduled = None;
         self.egress
             .dequeue_ref(now_instant, &mut self.losses, |left, packet| {
@@ -199,6 +212,13 @@ impl<O: Options> Link<O> {
                 *sending = header.traffic_class();
                 let sojourn = now_instant.saturating_since(header.arrival);
                 sojourns[*sending as usize].record(sojourn);
+                if O::EXTRAS
+                    && let Some(watched) = watched
+                {
+                    watched.sent = Some(*header);
+                    let longest = watched.longest.get_mut().of_mut(*sending);
+                    *longest = sojourn.max(*longest);
+                }
                 let mut left = left.as_nanos();
                 if let Some(varying) = schedule {
                     left = varying.send(now, header);
@@ -242,6 +262,27 @@ impl<O: Options> Link<O> {
             self.egress.observe(Instant::from_nanos(at), &header);
             self.reverse_path.pop_front();
         }
+    }
+
+    /// Records departures from now on.
+    pub(crate) fn watch(&mut self) {
+        self.watched = Some(Box::default());
+    }
+
+    /// Record of departures, if the run is watched.
+    pub(crate) fn watched(&self) -> Option<&Watched> {
+        self.watched.as_deref()
+    }
+
+    /// Headers of the waiting packets, in the order of arrival.
+    pub(crate) fn waiting(&self) -> Vec<Header> {
+        let mut headers = Vec::new();
+        self.egress.qdisc().visit(&mut |packet| {
+            headers.push(*packet.header());
+            true
+        });
+        headers.sort_by_key(|header| header.arrival);
+        headers
     }
 
     /// Packets that came, and their fates up to `now`, to which the link has run.

@@ -58,7 +58,7 @@ impl<'a> Simulator<'a> {
         seed: u64,
         options: RunOptions<'_>,
     ) -> Result<Run, SimError> {
-        self.begin(scenario, seed, options)?.finish()
+        self.begin(scenario, seed, options, false)?.finish()
     }
 
     /// Runs `scenario` with each of its seeds, on all cores. The report does not depend on their
@@ -100,6 +100,7 @@ impl<'a> Simulator<'a> {
         scenario: &Scenario,
         seed: u64,
         options: RunOptions<'b>,
+        watched: bool,
     ) -> Result<Box<dyn Stepping + 'b>, SimError> {
         let drawn = scenario.drawn(seed);
         let scenario = drawn.as_ref().unwrap_or(scenario);
@@ -107,7 +108,8 @@ impl<'a> Simulator<'a> {
         let model = &models.common;
         let has_options =
             scenario.sack || scenario.timestamps || scenario.tcp_ecn || model.measures_deliveries;
-        let has_extras = !scenario.flow.is_empty()
+        let has_extras = watched
+            || !scenario.flow.is_empty()
             || scenario.udp.iter().any(|burst| burst.flood.is_some())
             || scenario.modem_up.or(scenario.modem_down).is_some();
         if model.is_reno && !has_options && !has_extras {

@@ -1,5 +1,6 @@
 //! A run's world with all that is recorded of it, from step to step.
 
+use crate::links::{Link, Watched};
 use crate::measurement::{Capture, INTERVAL, Recorder, Snapshot, clear_measures, summary};
 use crate::packets::SimPacket;
 use crate::running::{RunOptions, SimError, World};
@@ -7,6 +8,7 @@ use crate::traffic::Models;
 use crate::variant::Variant;
 use asymq_core::catalog::Build;
 use asymq_core::hold::Meters;
+use asymq_core::packet::Header;
 use asymq_scenario::{Run, Scenario, Series};
 
 /// A run between two of its steps. Times are in ns from its start.
@@ -19,6 +21,15 @@ pub(crate) trait Stepping {
 
     /// True if a direction's link transmits.
     fn transmits(&self, direction: usize) -> bool;
+
+    /// Records departures from both queues from now on.
+    fn watch(&mut self);
+
+    /// Headers of the packets in a direction's queue, in the order of arrival.
+    fn waiting(&self, direction: usize) -> Vec<Header>;
+
+    /// Record of a direction's departures, if the run is watched.
+    fn watched(&self, direction: usize) -> Option<&Watched>;
 
     /// The time series so far, if it was asked for.
     fn series(&self) -> Option<&Series>;
@@ -103,6 +114,18 @@ impl<V: Variant> Stepping for Stepped<'_, V> {
 
     fn transmits(&self, direction: usize) -> bool {
         self.world.links[direction].transmits(self.now)
+    }
+
+    fn watch(&mut self) {
+        self.world.links.iter_mut().for_each(Link::watch);
+    }
+
+    fn waiting(&self, direction: usize) -> Vec<Header> {
+        self.world.links[direction].waiting()
+    }
+
+    fn watched(&self, direction: usize) -> Option<&Watched> {
+        self.world.links[direction].watched()
     }
 
     fn series(&self) -> Option<&Series> {

@@ -1,19 +1,17 @@
 //! A run in steps, for those who look at it in between.
 
-use crate::measurement::{Watch, Watching, look};
-use crate::running::{RunOptions, STANDARD, SimError, Simulator, Stepping};
+use crate::running::{RunOptions, STANDARD, SimError, Stepping};
 use asymq_core::Duration;
 use asymq_core::hold::{Meters, PerClass};
 use asymq_core::packet::Header;
 use asymq_scenario::{Direction, Run, Scenario, Series};
 
 /// A run that advances by steps of its caller, and shows between two steps the packets that wait in the first link's
-/// queues. Whatever the steps, it is the same run, byte for byte, as [`Simulator::run`] makes at once.
+/// queues. Whatever the steps, it is the same run, byte for byte, as [`Simulator::run`](crate::Simulator::run) makes at once.
 ///
-/// To keep track of what waits costs some time per packet; [`Simulator::run`] does without.
+/// [`Simulator::run`](crate::Simulator::run) takes less time per packet.
 pub struct Steps<'a> {
     run: Box<dyn Stepping + 'a>,
-    watches: [Watch; 2],
     end: Duration,
     now: Duration,
 }
@@ -22,20 +20,12 @@ impl<'a> Steps<'a> {
     /// A run of `scenario` with `seed`, at its start.
     ///
     /// # Errors
-    /// As [`Simulator::run`].
+    /// As [`Simulator::run`](crate::Simulator::run).
     pub fn new(scenario: &Scenario, seed: u64, options: RunOptions<'a>) -> Result<Self, SimError> {
-        let plain = Watching::new(STANDARD.plain);
-        let full = Watching::new(STANDARD.full);
-        let watching = Simulator {
-            plain: &plain,
-            full: &full,
-            ..STANDARD
-        };
-        let run = watching.begin(scenario, seed, options)?;
-        let watches = plain.first_link().or_else(|| full.first_link());
+        let mut run = STANDARD.begin(scenario, seed, options, true)?;
+        run.watch();
         Ok(Self {
             run,
-            watches: watches.expect("a world builds both directions' disciplines"),
             end: scenario.duration,
             now: Duration::ZERO,
         })
@@ -65,25 +55,22 @@ impl<'a> Steps<'a> {
         self.run.meters(direction as usize)
     }
 
-    /// Shows the packets that wait for a direction's link now, in the order of their arrival. A discipline
+    /// Calls `see` with the header of each packet in a direction's queue, in the order of arrival. A discipline
     /// may send them in another order.
     pub fn waiting(&self, direction: Direction, see: impl FnMut(&Header)) {
-        look(&self.watches[direction as usize])
-            .waiting
-            .iter()
-            .for_each(see);
+        self.run.waiting(direction as usize).iter().for_each(see);
     }
 
     /// The packet that a direction's link transmits now.
     pub fn transmitted(&self, direction: Direction) -> Option<Header> {
-        let sent = look(&self.watches[direction as usize]).sent;
+        let sent = self.run.watched(direction as usize)?.sent;
         sent.filter(|_| self.run.transmits(direction as usize))
     }
 
-    /// The longest that a packet of each class waited that left a direction's queue since this was asked
-    /// before.
+    /// Longest sojourn of each class at a direction's queue since the last call.
     pub fn longest_sojourns(&self, direction: Direction) -> PerClass<Duration> {
-        std::mem::take(&mut look(&self.watches[direction as usize]).longest)
+        let watched = self.run.watched(direction as usize);
+        watched.map_or_else(PerClass::default, |watched| watched.longest.take())
     }
 
     /// The time series so far; empty unless the options ask for it.

@@ -1,0 +1,103 @@
+//! Departures from the data queue: signals of the AQM, and what the packet costs its flow.
+
+use super::isolated::Isolated;
+use super::learnt::Learnt;
+use super::target::{Signal, TargetParams};
+use super::targets::Targets;
+use crate::hold::drr::Flow;
+use crate::packet::{Ecn, Header, Packet};
+use crate::qdisc::{Reason, Sink};
+use crate::units::{Duration, Instant};
+
+/// Maximum number of drops per dequeue; bounds the work.
+const MAX_DROPS: u32 = 8;
+
+impl<P: Packet> Isolated<P> {
+    /// Signal of a queue's AQM for its oldest packet.
+    #[inline(always)]
+    fn signal(
+        (targets, params): (&mut Targets, &TargetParams),
+        now: Instant,
+        number: u32,
+        (flow, packet, left): (&mut Flow<Learnt>, &P, u64),
+    ) -> Signal {
+        let header = packet.header();
+        let sojourn = now.saturating_since(header.arrival);
+        let sends = flow.aqm.sends(header.len, header.ecn);
+        let place = (number, &mut flow.aqm.target);
+        targets.on_dequeue(place, now, sojourn, left, sends, params)
+    }
+
+    /// Marks the oldest packet of a queue if its AQM signals. Returns true if it must be dropped and others stay.
+    fn is_dropped(
+        &mut self,
+        now: Instant,
+        number: u32,
+        (signal, alone): (Signal, bool),
+        sink: &mut dyn Sink<P>,
+    ) -> Option<bool> {
+        let (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
+        let aqm = &mut flow.aqm;
+        let Header { ecn, arrival, .. } = *packet.header();
+        let waits = match left {
+            0 => Duration::ZERO,
+            _ => now.saturating_since(arrival),
+        };
+        let debt = if alone { 0 } else { aqm.debt };
+        let (full_packet, ramp) = (self.params.target.full_packet, self.host_credit_limit / 16);
+        let scalable = ecn == Ecn::Ect1 && aqm.shallow.marks(waits, full_packet, debt, ramp);
+        let marked = (scalable || signal != Signal::None) && packet.mark_ce();
+        if marked {
+            sink.marked(now, packet.header());
+        }
+        if marked && signal != Signal::None || signal == Signal::Drop {
+            self.targets.on_signal(number, &mut aqm.target, now, signal);
+        }
+        Some(signal == Signal::Drop && !marked && left > 0)
+    }
+
+    /// Marks the oldest packet of a queue, or drops packets until one may leave.
+    #[inline(never)]
+    fn signal_oldest(
+        &mut self,
+        now: Instant,
+        number: u32,
+        (mut signal, alone): (Signal, bool),
+        sink: &mut dyn Sink<P>,
+    ) -> Option<()> {
+        for drops in 0..=MAX_DROPS {
+            let is_dropped = self.is_dropped(now, number, (signal, alone), sink)?;
+            if !is_dropped || drops == MAX_DROPS {
+                break;
+            }
+            let packet = self.take(number)?;
+            sink.dropped(now, packet, Reason::Aqm);
+            let (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
+            let params = (&mut self.targets, &self.params.target);
+            signal = Self::signal(params, now, number, (flow, packet, left));
+        }
+        Some(())
+    }
+
+    /// Chooses the queue whose oldest packet leaves, applies its AQM, and accounts for the packet.
+    #[inline(always)]
+    pub(super) fn admit_oldest(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<u32> {
+        let number = self.found_flow()?;
+        let early = self.ahead.has(number);
+        let alone = early && self.only_ahead();
+        let (mut flow, mut packet, mut left) = self.flows.queues_mut().oldest_mut(number)?;
+        let params = (&mut self.targets, &self.params.target);
+        let signal = Self::signal(params, now, number, (flow, packet, left));
+        if signal != Signal::None || packet.header().ecn == Ecn::Ect1 {
+            self.signal_oldest(now, number, (signal, alone), sink)?;
+            (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
+        }
+        let len = packet.header().len;
+        self.hosts.on_dequeue(flow.aqm.host, len);
+        match early {
+            true => self.charge_early(number, len, left, alone)?,
+            false => flow.earn(-i64::from(len)),
+        }
+        Some(number)
+    }
+}
