@@ -5,7 +5,7 @@ use crate::congestion::defaults;
 use crate::errors::{ScenarioError, bad_input};
 use asymq_args::{Flags, ScenarioArgs, ScenarioFlags, Words};
 use asymq_scenario::Scenario as Resolved;
-use pyo3::exceptions::{PyAttributeError, PyKeyError, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -271,6 +271,11 @@ pub(crate) fn words_of(keys: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<String>
         let key = key.extract::<String>()?.replace('_', "-");
         if let ("parameters", Ok(own)) = (&*key, value.cast::<PyDict>()) {
             // A discipline's own parameters, unknown to type checkers.
+            if own.contains("parameters")? {
+                return Err(PyValueError::new_err(
+                    "parameters: contains `parameters`; write its keys here",
+                ));
+            }
             words.extend(words_of(Some(own))?);
         } else if let Ok(items) = value.cast::<PyList>() {
             for item in items {
@@ -291,7 +296,23 @@ fn word(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(format!("--{key}={}", text(key, value)?))
 }
 
+/// A value as a word. A table has values and no tables, so that its depth is bounded.
 fn text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let Ok(table) = value.cast::<PyDict>() else {
+        return plain_text(key, value);
+    };
+    let pairs = table.iter().map(|(key, value)| {
+        let key = key.extract::<String>()?.replace('_', "-");
+        if value.is_instance_of::<PyDict>() {
+            let message = format!("{key}: a table inside of a table; write text or a number");
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(format!("{key}={}", plain_text(&key, &value)?))
+    });
+    Ok(pairs.collect::<PyResult<Vec<_>>>()?.join(","))
+}
+
+fn plain_text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(truth) = value.cast::<PyBool>() {
         return Ok(truth.is_true().to_string());
     }
@@ -307,16 +328,6 @@ fn text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     }
     if let Ok(path) = value.extract::<PathBuf>() {
         return Ok(path.to_string_lossy().into_owned());
-    }
-    if let Ok(table) = value.cast::<PyDict>() {
-        let pairs: PyResult<Vec<String>> = table
-            .iter()
-            .map(|(key, value)| {
-                let key = key.extract::<String>()?.replace('_', "-");
-                Ok(format!("{key}={}", text(&key, &value)?))
-            })
-            .collect();
-        return Ok(pairs?.join(","));
     }
     // Numbers of numpy and pandas.
     if let Ok(number) = value.extract::<f64>() {

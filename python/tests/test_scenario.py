@@ -228,3 +228,14 @@ def test_a_rate_may_be_learnt_before_a_modem(command: Any) -> None:
     assert call(learnt) < 100 < 200 < call(fixed)
     with pytest.raises(asymq.ScenarioError, match="add --modem-up"):
         asymq.Scenario(up="auto")
+
+
+def test_tables_that_contain_themselves_are_refused() -> None:
+    table: dict[str, Any] = {}
+    table["a"] = table
+    with pytest.raises(ValueError, match="a table inside of a table"):
+        asymq.Scenario(flow=[table])
+    parameters: dict[str, Any] = {}
+    parameters["parameters"] = parameters
+    with pytest.raises(ValueError, match="contains `parameters`"):
+        asymq.Scenario(parameters=parameters)
