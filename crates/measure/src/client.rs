@@ -257,9 +257,7 @@ impl<'a> Client<'a> {
         let times = [self.options.warmup, self.options.duration, TAIL];
         let (window, silent) = flows.run(self.clock, times, &mut tick)?;
         let ip_bytes = flows.ip_bytes();
-        let sent = flows.moved(Direction::Up, 0.0).bytes;
-        drop(flows);
-        for (total, sent) in self.sent.iter_mut().zip(sent) {
+        for (total, sent) in self.sent.iter_mut().zip(flows.end()) {
             *total += sent;
         }
         // Counts wait in the queues that the load has left.

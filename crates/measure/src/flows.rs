@@ -78,6 +78,15 @@ impl Flow {
         self.moved.load(Relaxed)
     }
 
+    /// Closes the connection and waits for the thread. A write that this interrupts is then counted in [`Self::moved`].
+    fn end(&mut self) {
+        // An error means that the other end closed it first.
+        let _ = self.stream.shutdown(Shutdown::Both);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+
     /// True once it has ended by itself.
     fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
@@ -100,11 +109,7 @@ impl Flow {
 
 impl Drop for Flow {
     fn drop(&mut self) {
-        // An error means that the other end closed it first.
-        let _ = self.stream.shutdown(Shutdown::Both);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.end();
     }
 }
 
@@ -148,6 +153,12 @@ impl Flows {
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Flow> {
         self.up.iter().chain(&self.down)
+    }
+
+    /// Ends all flows and returns the bytes that each upload has written.
+    pub(crate) fn end(mut self) -> Vec<u64> {
+        self.up.iter_mut().chain(&mut self.down).for_each(Flow::end);
+        self.up.iter().map(Flow::moved).collect()
     }
 
     /// # Errors
@@ -218,5 +229,31 @@ impl Flows {
     /// Bytes of IP packets for each byte of payload.
     pub(crate) fn ip_bytes(&self) -> f64 {
         self.all().next().map_or(1.0, Flow::ip_bytes_per_payload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn the_part_of_an_interrupted_write_that_was_sent_is_counted() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let mut flows = Flows::default();
+        flows.up.push(Flow::start(stream, Direction::Up).unwrap());
+        // The server does not read: the sockets' buffers fill in the middle of a block.
+        let moved = || flows.moved(Direction::Up, 0.0).bytes[0];
+        let mut before = u64::MAX;
+        while before != moved() {
+            before = moved();
+            thread::sleep(Duration::from_millis(100));
+        }
+        let written = flows.end()[0];
+        let received = io::copy(&mut server, &mut io::sink()).unwrap();
+        assert!(received > before, "no write was interrupted");
+        assert_eq!(received, written);
     }
 }
