@@ -13,12 +13,11 @@ pub(crate) struct Page {
 }
 
 /// Answers the bytes of a request; `None` if more are needed or the client left. `page` maps a path with query to a
-/// page; `known` is the text of a 404. A `private` page refuses host names of the public DNS.
+/// page; `known` is the text of a 404. Refuses host names of the public DNS.
 pub(crate) fn respond(
     bytes: &[u8],
     state: RequestState,
     known: &str,
-    private: bool,
     page: &mut dyn FnMut(&str) -> Option<Page>,
 ) -> Option<Vec<u8>> {
     let refused = |status| Some(response(status, "", None, false));
@@ -49,8 +48,8 @@ pub(crate) fn respond(
     }
     let mut hosts = request.headers.iter();
     let host = hosts.find(|header| header.name.eq_ignore_ascii_case("host"));
-    if private && host.is_some_and(|host| !is_local(host.value)) {
-        let text = "open this page by address, or by a name of your own network\n";
+    if host.is_some_and(|host| !is_local(host.value)) {
+        let text = "use the address of this host, or a name of your own network\n";
         let status = "421 Misdirected Request";
         return Some(response(
             status,
@@ -127,7 +126,6 @@ mod tests {
             request.as_bytes(),
             RequestState::Partial,
             "elsewhere\n",
-            true,
             page,
         )
         .map(|answer| String::from_utf8(answer).unwrap())
@@ -158,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_page_is_not_shown_by_a_name_that_anybody_can_give() {
+    fn no_page_is_shown_by_a_name_that_anybody_can_give() {
         let status = |host: &str| {
             let answer = answer(&format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n"));
             answer.unwrap()[9..12].to_owned()

@@ -91,7 +91,7 @@ impl Outputs {
             helpers.start("page", move |quit| {
                 let title = || lock(&heading).clone();
                 let answers = page.answers(&history, &stats, &requests, title);
-                server.serve(quit, "the page is at /\n", true, answers);
+                server.serve(quit, "the page is at /\n", answers);
             })?;
         }
         let changer = gateway.changer();

@@ -33,17 +33,15 @@ impl Server {
         Ok(Self { clients })
     }
 
-    /// Serves until `quit` wakes; a `private` page only to local names.
+    /// Serves until `quit` wakes.
     pub(crate) fn serve(
         mut self,
         quit: &Waker,
         known: &str,
-        private: bool,
         mut page: impl FnMut(&str) -> Option<Page>,
     ) {
         lower_priority();
-        let mut answer =
-            |request: &[u8], arrived| respond(request, arrived, known, private, &mut page);
+        let mut answer = |request: &[u8], arrived| respond(request, arrived, known, &mut page);
         while let Ok([false]) = self.clients.turn([quit.as_fd()], &mut answer) {}
     }
 
@@ -51,7 +49,7 @@ impl Server {
     pub(crate) fn serve_metrics(self, stats: &Shared, quit: &Waker) {
         // The text is shared by all requests between two snapshots.
         let (mut written, mut text) = (None, String::new());
-        self.serve(quit, "the metrics are at /metrics\n", false, |path| {
+        self.serve(quit, "the metrics are at /metrics\n", |path| {
             if path.split('?').next() != Some("/metrics") {
                 return None;
             }
@@ -81,8 +79,12 @@ mod tests {
     use std::thread;
 
     fn ask(address: SocketAddr, path: &str) -> String {
+        ask_as("x", address, path)
+    }
+
+    fn ask_as(host: &str, address: SocketAddr, path: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -121,6 +123,8 @@ mod tests {
             );
         }
         assert!(ask(address, "/").starts_with("HTTP/1.1 404"));
+        // A web page that points its own name at this address (DNS rebinding) reads nothing.
+        assert!(ask_as("evil.example:9800", address, "/metrics").starts_with("HTTP/1.1 421"));
         quit.wake();
         serving.join().unwrap();
     }
@@ -152,7 +156,6 @@ mod tests {
                     server.serve(
                         &quit,
                         "elsewhere\n",
-                        true,
                         options.answers(&history, &stats, &FlowRequests::default(), title),
                     );
                 }
