@@ -70,11 +70,14 @@ shown-by = ["aq:down < 1.5"]
 
 /// Results without a simulator: AQ at 0.9, DropTail at 0.5, with a spread over the seeds.
 fn outcome(name: &str, claims: &str) -> Outcome {
-    let text = SWEEP.to_owned() + claims;
+    outcome_of(name, &(SWEEP.to_owned() + claims))
+}
+
+fn outcome_of(name: &str, text: &str) -> Outcome {
     let experiment = experiment::read_text(
         name,
         Path::new("sweep.toml"),
-        &text,
+        text,
         &asymq_args::Defaults::paper(),
     )
     .unwrap();
@@ -157,6 +160,34 @@ fn a_users_sweep_has_its_title_and_numbers_and_no_talk_of_papers() {
         !page.contains("details class=\"numbers\""),
         "they are folded"
     );
+}
+
+#[test]
+fn a_summary_carries_no_markup_of_an_experiment_s_author() {
+    // As TOML has it: `\\` is a backslash, `\n` a line feed.
+    const HOSTILE: &str = r"x <script>a\\<b>c|d [e](javascript:f) ![g](h) [i]: j\n\n<k>";
+    let text = SWEEP.to_owned() + CLAIMS;
+    let text = text.replace("AQ's download", HOSTILE);
+    let text = text.replace("title = \"", &format!("title = \"{HOSTILE}"));
+    let label = format!("key = \"up\"\nlabel = \"{HOSTILE}\"");
+    let text = text.replace("key = \"up\"", &label);
+    let text = text.replace("\"4mbit\"", "{ name = \"<l>|\", up = \"4mbit\" }");
+    for name in ["own/uplink", "aq/uplink"] {
+        let summary = report::summary(&[outcome_of(name, &text)], &origin(false));
+        let free = summary.replace(r"\\", "");
+        let of_author = |begin: &str| free.replace(&format!("\\{begin}"), "").contains(begin);
+        for begin in ["<script>", "<b>", "<k>", "<l>", "](", "]:"] {
+            assert!(!of_author(begin), "{begin} in {summary}");
+        }
+        let cells = |line: &str| line.replace(r"\|", "").matches('|').count();
+        let mut tables = summary.split("\n\n").filter(|part| part.starts_with('|'));
+        let same = |table: &str| {
+            table
+                .lines()
+                .all(|line| cells(line) == cells(table.lines().next().unwrap()))
+        };
+        assert!(tables.all(same), "{summary}");
+    }
 }
 
 #[test]

@@ -124,12 +124,24 @@ impl Table {
     /// `out` fails.
     pub fn write_csv(&self, out: impl Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(out);
-        writer.write_record(&self.columns)?;
+        writer.write_record(self.columns.iter().cloned().map(literal))?;
         for row in &self.rows {
-            let text = |cell: &Option<Cell>| cell.as_ref().map(Cell::to_string);
-            writer.write_record(row.iter().map(|cell| text(cell).unwrap_or_default()))?;
+            writer.write_record(row.iter().map(|cell| match cell {
+                Some(Cell::Text(text)) => literal(text.to_string()),
+                Some(number) => number.to_string(),
+                None => String::new(),
+            }))?;
         }
         writer.flush()
+    }
+}
+
+/// A text that no spreadsheet takes for a formula: an apostrophe marks it as text.
+fn literal(text: String) -> String {
+    let begins = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
+    match begins && text.parse::<f64>().is_err() {
+        true => format!("'{text}"),
+        false => text,
     }
 }
 
@@ -166,5 +178,22 @@ mod tests {
             String::from_utf8(out).unwrap(),
             "name,value_s,seed,holds\n\"a, \"\"b\"\"\",0.1,18446744073709551615,\nc,,,true\n"
         );
+    }
+
+    #[test]
+    fn csv_has_no_cell_that_a_spreadsheet_computes() {
+        let mut row = Row::default();
+        for (name, text) in [
+            ("@SUM(1)", "=1+1"),
+            ("-5", "@SUM(A1)"),
+            ("a", "-x"),
+            ("b", "+1e3"),
+        ] {
+            row.put(name, Cell::from(text));
+        }
+        let mut out = Vec::new();
+        Table::new("sample", vec![row]).write_csv(&mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "'@SUM(1),-5,a,b\n'=1+1,'@SUM(A1),'-x,+1e3\n");
     }
 }
