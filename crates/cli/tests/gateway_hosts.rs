@@ -841,6 +841,112 @@ fn install_and_check_refuse_one_interface_for_both_sides() {
 }
 
 #[test]
+fn install_quotes_names_and_refuses_those_of_no_kernel() {
+    let install = |lan: &str, wan: &str| {
+        let mut command = gateway("install --dry-run --up 1mbit");
+        let output = command.args(["--lan", lan, "--wan", wan]).output();
+        let output = output.unwrap();
+        (text(&output.stdout).to_owned(), output.status.code())
+    };
+    let (said, code) = install("a*;b", "!c,$[?\\");
+    assert_eq!(code, Some(0), "{said}");
+    for line in [
+        r"Name=a\\*;b \\!c,$\\[\\?\\\\",
+        r"unmanaged-devices+=interface-name:=a*\;b;interface-name:=!c\,$[?\\",
+    ] {
+        assert!(said.lines().any(|found| found == line), "{line} in {said}");
+    }
+    for name in [
+        "a b",
+        "a%n",
+        "a\tb",
+        "a:b",
+        "a/b",
+        "..",
+        "all",
+        "default",
+        "sixteen-bytes-00",
+    ] {
+        assert_eq!(install(name, "eth0"), (String::new(), Some(2)), "{name}");
+    }
+}
+
+#[test]
+fn install_does_not_leave_its_root_through_links() {
+    let outside = tempfile::tempdir().unwrap();
+    for (link, is_folder) in [
+        ("etc", true),
+        ("etc/systemd/system", true),
+        ("usr/local", true),
+        ("etc/asymq.toml", false),
+        ("etc/sysusers.d/asymq.conf", false),
+        ("usr/local/bin/asymq", false),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let target = match is_folder {
+            true => outside.path().to_owned(),
+            false => outside.path().join("victim"),
+        };
+        fs::create_dir_all(root.join(link).parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, root.join(link)).unwrap();
+        for command in ["install --lan eth1 --wan eth0 --up 1mbit", "uninstall"] {
+            let line = format!("{command} --root {}", root.display());
+            let output = gateway(&line).output().unwrap();
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{link}: {said}");
+            assert!(
+                said.contains(&format!("{link}: a link, which may lead out")),
+                "{said}"
+            );
+            assert_eq!(tree(outside.path()), [""; 0], "{link}");
+        }
+    }
+}
+
+#[test]
+fn installed_files_have_the_same_modes_whatever_the_umask() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for mask in ["000", "077"] {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        // Left by an installation that was interrupted, or made by another to be followed.
+        fs::create_dir_all(root.join("etc")).unwrap();
+        std::os::unix::fs::symlink(root.join("victim"), root.join("etc/asymq.new")).unwrap();
+        let line = format!(
+            "install --lan eth1 --wan eth0 --up 1mbit --root {}",
+            root.display()
+        );
+        let command = gateway(&line);
+        let shell = format!("umask {mask}; exec \"$@\"");
+        let output = Command::new("sh")
+            .args(["-c", &shell, "sh"])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let mode =
+            |path: &str| fs::metadata(root.join(path)).unwrap().permissions().mode() & 0o7777;
+        for path in tree(root)
+            .iter()
+            .filter(|path| *path != "usr/local/bin/asymq")
+        {
+            assert_eq!(mode(path), 0o644, "{path} under umask {mask}");
+        }
+        for path in [
+            "usr/local/bin/asymq",
+            "usr",
+            "etc/systemd/system",
+            "etc/NetworkManager",
+        ] {
+            assert_eq!(mode(path), 0o755, "{path} under umask {mask}");
+        }
+        assert!(!root.join("victim").exists());
+    }
+}
+
+#[test]
 fn install_leaves_a_program_of_others_alone_and_replaces_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().display();

@@ -283,6 +283,13 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
         let heard = gateway.hears();
         assert!(heard.starts_with(&expected), "{heard}\n{expected}");
     }
+    // A pipe would block the thread that also answers the socket.
+    fs::remove_file(file).unwrap();
+    assert!(Command::new("mkfifo").arg(file).status().unwrap().success());
+    gateway.signal("HUP");
+    let heard = gateway.hears();
+    let expected = "not a regular file; write the settings to one; settings unchanged";
+    assert!(heard.ends_with(expected), "{heard}");
     assert!(set(socket, "--qdisc aq").status.success());
     gateway.signal("INT");
     assert_eq!(

@@ -12,12 +12,13 @@ use crate::snapshot::{Shared, Snapshot};
 use crate::stop::Waker;
 use crate::sys::{lower_priority, poll};
 use asymq_core::hold::Handover;
-use std::fs::{self, Permissions};
+use socket2::{Domain, SockAddr, Socket as RawSocket, Type};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -256,6 +257,18 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> GatewayError {
     move |source| GatewayError::Output { flag, source }
 }
 
+/// Listens at `path`, which only this user can connect to.
+fn listen(path: &Path) -> io::Result<RawSocket> {
+    let socket = OwnedFd::from(RawSocket::new(Domain::UNIX, Type::STREAM, None)?);
+    // Before it has a name, which others might turn into a link: Linux gives the mode to the name.
+    let socket = File::from(socket);
+    socket.set_permissions(Permissions::from_mode(0o600))?;
+    let socket = RawSocket::from(OwnedFd::from(socket));
+    socket.bind(&SockAddr::unix(path)?)?;
+    socket.listen(128)?;
+    Ok(socket)
+}
+
 /// A Unix socket, removed when dropped.
 struct Socket {
     clients: Clients,
@@ -264,7 +277,7 @@ struct Socket {
 
 impl Socket {
     fn open(path: &Path) -> io::Result<Self> {
-        let listener = UnixListener::bind(path).or_else(|error| {
+        let listener = listen(path).or_else(|error| {
             let is_left_behind = error.kind() == io::ErrorKind::AddrInUse
                 && UnixStream::connect(path)
                     .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
@@ -276,9 +289,8 @@ impl Socket {
                 return Err(error);
             }
             fs::remove_file(path)?;
-            UnixListener::bind(path)
+            listen(path)
         })?;
-        fs::set_permissions(path, Permissions::from_mode(0o600))?;
         Ok(Self {
             clients: Clients::new(listener, LIMITS)?,
             path: path.into(),
@@ -295,12 +307,22 @@ impl Drop for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixListener;
     use std::thread;
 
     #[test]
     fn an_answer_is_one_line_whatever_the_request_was() {
         let error = "request:1: \n\x1b[31m: unknown key".to_owned();
         assert_eq!(line(Err(error)), b"error: request:1:   [31m: unknown key\n");
+    }
+
+    #[test]
+    fn only_the_user_of_the_gateway_may_connect() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let _socket = Socket::open(&path).unwrap();
+        let mode = fs::symlink_metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 
     #[test]

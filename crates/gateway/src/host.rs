@@ -1,8 +1,23 @@
+use crate::journal::private_folder;
 use crate::sender::SendBy;
-use std::path::PathBuf;
+use crate::sys::effective_user;
+use std::path::{Path, PathBuf};
 
-/// Default folder of journals.
-pub const STATE: &str = "/run/asymq/state";
+/// Default folders of journals: the service's, and root's if the service's user owns the first.
+pub const STATES: [&str; 2] = ["/run/asymq/state", "/run/asymq-root/state"];
+
+/// Default folder of journals for this process.
+pub fn default_state() -> PathBuf {
+    state_for(effective_user(), STATES.map(Path::new)).into()
+}
+
+/// A user other than root may have no folder but the service's.
+fn state_for(user: u32, [service, own]: [&Path; 2]) -> &Path {
+    match user == 0 && private_folder(service).is_err() {
+        true => own,
+        false => service,
+    }
+}
 
 /// Options of the host. The default suits namespaces that end with the gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,4 +31,21 @@ pub struct HostOptions {
     pub fail_open: bool,
     /// Method of sending frames.
     pub send: SendBy,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::chown;
+
+    #[test]
+    fn root_does_not_write_where_the_services_user_may() {
+        let folder = tempfile::tempdir().unwrap();
+        let (service, own) = (folder.path().join("asymq/state"), folder.path().join("own"));
+        let state = |user| state_for(user, [&service, &own]).to_owned();
+        assert_eq!(state(effective_user()), service);
+        if chown(service.parent().unwrap(), Some(1), None).is_ok() {
+            assert_eq!((state(0), state(1)), (own.clone(), service.clone()));
+        }
+    }
 }

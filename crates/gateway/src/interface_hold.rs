@@ -1,6 +1,6 @@
 //! Exclusive use of an interface, silenced while it is held and restored afterwards.
 
-use crate::journal::{Identity, Journal};
+use crate::journal::{Identity, Journal, private_folder};
 use crate::net::{LinkInfo, Network, has_bypass};
 use crate::setting::{ALL, Change, OFFLOADS, Setting, WITH_BYPASS};
 use std::io;
@@ -51,7 +51,12 @@ impl InterfaceHold {
         bypass: bool,
     ) -> io::Result<Self> {
         let mut hold = Self::new(link, Some(Lock::take(link.index)?))?;
-        hold.journal = state.map(|folder| Journal::at(folder, &hold.identity));
+        if let Some(folder) = state {
+            match private_folder(folder) {
+                Ok(()) => hold.journal = Some(Journal::at(folder, &hold.identity)),
+                Err(error) => hold.failed.push(no_journal(&error)),
+            }
+        }
         hold.bypass = bypass;
         let journal = hold.journal.as_ref();
         let left = journal.map_or_else(Vec::new, |journal| journal.read(&hold.identity));
@@ -95,10 +100,7 @@ impl InterfaceHold {
             && !self.changes.is_empty()
             && let Err(error) = journal.write(&self.identity, &link.name, &self.changes)
         {
-            self.failed.push(format!(
-                "{error}; if the gateway is killed, 'asymq gateway restore' cannot give the interface \
-                 back as it was: choose a folder that it may write, with --state"
-            ));
+            self.failed.push(no_journal(&error));
         }
         for setting in to_do {
             if let Err(error) = setting.write(network, link, setting.held()) {
@@ -215,6 +217,13 @@ impl Drop for InterfaceHold {
         // The journal stays on failure.
         let _ = self.end();
     }
+}
+
+fn no_journal(error: &io::Error) -> String {
+    format!(
+        "{error}; if the gateway is killed, 'asymq gateway restore' cannot give the interface back as it was: \
+         choose a folder that it alone may write, with --state"
+    )
 }
 
 /// True if a gateway holds the interface.

@@ -2,12 +2,15 @@
 
 use crate::net::LinkInfo;
 use crate::setting::Change;
+use crate::sys::effective_user;
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::io;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf, absolute};
 
+/// Maximum bytes of a journal.
+const MAX_JOURNAL: u64 = 1 << 16;
 /// Incremented when a key changes its meaning.
 const FORMAT: u32 = 1;
 
@@ -74,7 +77,7 @@ impl Journal {
         }
     }
 
-    /// Replaces the file atomically.
+    /// Replaces the file atomically. The folder is a [`private_folder`].
     pub(crate) fn write(
         &self,
         identity: &Identity,
@@ -90,12 +93,16 @@ impl Journal {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("{}: {error}", self.0.display()))
         };
-        if let Some(folder) = self.0.parent() {
-            fs::create_dir_all(folder).map_err(named)?;
-        }
         let new = self.0.with_extension("new");
-        fs::write(&new, serde_json::to_vec(&entry)?).map_err(named)?;
-        fs::rename(new, &self.0).map_err(named)
+        // A killed gateway may have left one.
+        let _ = fs::remove_file(&new);
+        let mut options = File::options();
+        // With O_EXCL the kernel does not follow a link either.
+        options.write(true).create_new(true).mode(0o600);
+        let mut file = options.open(&new).map_err(named)?;
+        file.write_all(&serde_json::to_vec(&entry)?)
+            .and_then(|()| fs::rename(new, &self.0))
+            .map_err(named)
     }
 
     pub(crate) fn remove(self) {
@@ -105,10 +112,105 @@ impl Journal {
 
 /// Reads a journal; `None` if the file is none.
 pub(crate) fn entry(path: &Path) -> Option<Entry> {
-    // A pipe might block.
-    if !fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
-    let entry: Entry = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    // A pipe might block, and a link lead elsewhere.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = File::options().read(true).custom_flags(flags).open(path);
+    let file = file
+        .ok()
+        .filter(|file| file.metadata().is_ok_and(|of| of.is_file()))?;
+    let mut text = Vec::new();
+    file.take(MAX_JOURNAL).read_to_end(&mut text).ok()?;
+    let entry: Entry = serde_json::from_slice(&text).ok()?;
     (entry.format == FORMAT).then_some(entry)
+}
+
+/// Creates a folder for journals. Refuses one that other users could change, replace or redirect.
+pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
+    let folder = absolute(folder)?;
+    let mut path = PathBuf::from("/");
+    for part in folder.components().skip(1) {
+        path.push(part);
+        // The check below names the reason why it cannot be made.
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        let found = fs::symlink_metadata(&path).map_err(|error| made.err().unwrap_or(error));
+        let wrong = found.map(|found| {
+            // In a folder like /tmp everyone replaces only his own.
+            let sticky = found.mode() & libc::S_ISVTX != 0 && path != folder;
+            match found.mode() & 0o022 {
+                _ if !found.is_dir() => Some("not a folder; write the path without links"),
+                _ if ![0, effective_user()].contains(&found.uid()) => Some("another user owns it"),
+                0 => None,
+                _ if sticky => None,
+                _ => Some("other users may write there"),
+            }
+        });
+        let named = |why: String| format!("{}: {why}", path.display());
+        match wrong {
+            Ok(None) => {}
+            Ok(Some(why)) => {
+                let why = named(why.into());
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+            }
+            Err(error) => return Err(io::Error::new(error.kind(), named(error.to_string()))),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    fn identity() -> Identity {
+        Identity::new(&LinkInfo::default()).unwrap()
+    }
+
+    #[test]
+    fn a_journal_is_not_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "root's").unwrap();
+        let journal = Journal::at(folder.path(), &identity());
+        symlink(&victim, journal.0.with_extension("new")).unwrap();
+        symlink(&victim, &journal.0).unwrap();
+        journal.write(&identity(), "lan", &[]).unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "root's");
+        let found = fs::symlink_metadata(&journal.0).unwrap();
+        assert_eq!((found.is_file(), found.mode() & 0o777), (true, 0o600));
+        // Nor is one read through a link.
+        let link = folder.path().join("link.json");
+        symlink(&journal.0, &link).unwrap();
+        assert!(entry(&journal.0).is_some() && entry(&link).is_none());
+    }
+
+    #[test]
+    fn a_folder_that_others_could_change_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = |name: &str| folder.path().join(name);
+        let mode = |name: &str, mode| {
+            let _ = fs::create_dir(inside(name));
+            fs::set_permissions(inside(name), Permissions::from_mode(mode)).unwrap();
+        };
+        let refused = |name: &str| private_folder(&inside(name)).unwrap_err().to_string();
+        private_folder(&inside("new/state")).unwrap();
+        assert_eq!(fs::metadata(inside("new")).unwrap().mode() & 0o777, 0o700);
+        for open in [0o777, 0o770, 0o1777] {
+            mode("open", open);
+            assert!(refused("open").ends_with("other users may write there"));
+        }
+        // Others cannot replace what is not theirs in a sticky folder.
+        private_folder(&inside("open/state")).unwrap();
+        mode("open", 0o777);
+        assert!(refused("open/state").contains("open: other users may"));
+        symlink(inside("new"), inside("link")).unwrap();
+        assert!(refused("link/state").ends_with("without links"));
+        fs::write(inside("file"), "").unwrap();
+        assert!(refused("file").contains("not a folder"));
+        mode("theirs", 0o755);
+        if chown(inside("theirs"), Some(1), None).is_ok() {
+            assert!(refused("theirs/state").contains("theirs: another user owns it"));
+        }
+    }
 }

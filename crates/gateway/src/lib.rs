@@ -63,7 +63,7 @@ pub use forwarder::Forwarder;
 pub use frame::Frame;
 pub use gateway::{Gateway, GatewayConfig};
 pub use guard::Guard;
-pub use host::{HostOptions, STATE};
+pub use host::{HostOptions, STATES, default_state};
 pub use inspect::{inspect_host, inspect_interface, mtu};
 pub use io::{Losses, PacketIo};
 

@@ -92,18 +92,21 @@ impl PortError {
     }
 }
 
-/// Checks a name by the kernel's rules (`dev_valid_name`).
+/// Checks a name by the kernel's rules (`dev_valid_name`, `sysctl_dev_name_is_allowed`).
 pub fn check_interface_name(name: &str) -> Result<(), PortError> {
-    let banned = |byte: u8| matches!(byte, b'/' | b':' | 0 | 0x0b) || byte.is_ascii_whitespace();
+    // Its white space is Latin-1's, and it takes '%' for a pattern.
+    let banned = |byte: u8| {
+        matches!(byte, b'/' | b':' | b'%' | 0 | 0x0b | 0xa0) || byte.is_ascii_whitespace()
+    };
     let is_name = (1..libc::IFNAMSIZ).contains(&name.len())
-        && !matches!(name, "." | "..")
+        && !matches!(name, "." | ".." | "all" | "default")
         && !name.bytes().any(banned);
     match is_name {
         true => Ok(()),
         false => Err(PortError::new(
             &format!("{name:?}"),
             PortErrorKind::Unfit,
-            "not an interface's name; write 1 to 15 bytes without '/', ':' and blanks, like eth0",
+            "not an interface's name; write 1 to 15 bytes without '/', ':', '%' and blanks, like eth0",
         )),
     }
 }

@@ -4,8 +4,10 @@ use crate::interface_hold::InterfaceHold;
 use crate::journal::{Identity, Journal, entry};
 use crate::net::{Network, remove_bypass};
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 const HELD: &str = "a running gateway holds it";
@@ -42,10 +44,13 @@ impl fmt::Display for Restored {
 /// # Errors
 /// The folder exists but cannot be read.
 pub fn restore(folder: &Path) -> io::Result<Vec<Restored>> {
-    let files = match fs::read_dir(folder) {
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let opened = match File::options().read(true).custom_flags(flags).open(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        files => files?,
+        opened => opened?,
     };
+    // By its descriptor: the service's user may replace the service's folder meanwhile.
+    let files = fs::read_dir(format!("/proc/self/fd/{}", opened.as_raw_fd()))?;
     let mut network = Network::open()?;
     let mut found = Vec::new();
     for file in files {
@@ -75,4 +80,30 @@ pub fn restore(folder: &Path) -> io::Result<Vec<Restored>> {
         });
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::LinkInfo;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn no_journal_is_removed_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (state, link) = (folder.path().join("state"), folder.path().join("link"));
+        fs::create_dir(&state).unwrap();
+        symlink(&state, &link).unwrap();
+        // Of an interface that is gone, so that its journal is removed.
+        let gone = LinkInfo {
+            index: 1 << 30,
+            ..LinkInfo::default()
+        };
+        let identity = Identity::new(&gone).unwrap();
+        let journal = Journal::at(&state, &identity);
+        journal.write(&identity, "gone", &[]).unwrap();
+        assert!(restore(&link).is_err() && journal.0.exists());
+        assert_eq!(restore(&state).unwrap(), []);
+        assert!(!journal.0.exists());
+    }
 }

@@ -386,7 +386,17 @@ fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
 fn an_invalid_interface_name_is_refused_without_waiting() {
     let Some(place) = Place::new() else { return };
     let state = tempfile::tempdir().unwrap();
-    for name in ["", "..", "../lan", "eth0 ", "lan:1", "sixteen-bytes-00"] {
+    for name in [
+        "",
+        "..",
+        "../lan",
+        "eth0 ",
+        "lan:1",
+        "sixteen-bytes-00",
+        "a%d",
+        "voil\u{e0}",
+        "all",
+    ] {
         let config = GatewayConfig {
             lan: name.into(),
             ..config()

@@ -12,7 +12,7 @@ use asymq_core::hold::{RegeneratorParams, Spacing};
 use asymq_core::overhead::{Overhead, OverheadError};
 use asymq_core::units::RateRange;
 use asymq_core::units::{Bytes, Duration, Limit};
-use asymq_gateway::{GatewayConfig, LinkConfig, STATE, SendBy, Stage};
+use asymq_gateway::{GatewayConfig, LinkConfig, SendBy, Stage};
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -176,9 +176,9 @@ pub(crate) struct UninstallArgs {
 /// Flags of `asymq gateway restore`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// Folder with the journals of the killed gateway.
-    #[arg(long, value_name = "DIR", default_value = STATE)]
-    pub(crate) state: PathBuf,
+    /// Folder with the journals of the killed gateway [default: /run/asymq/state and /run/asymq-root/state].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
 }
 
 settings! {
@@ -189,7 +189,8 @@ settings! {
         /// Interface towards the Internet.
         pub(crate) wan: Option<String> = "IF";
         pub(crate) link: LinkArgs;
-        /// Folder for journals of changed interfaces [default: /run/asymq/state].
+        /// Folder for journals of changed interfaces, which no other user may write [default: /run/asymq/state; root's
+        /// beside a service: /run/asymq-root/state].
         pub(crate) state: Option<PathBuf> = "DIR", arg |arg| arg.help_heading("Host");
         /// Let the kernel bridge both interfaces while no gateway runs: stopped, killed or updated [default: false; with
         /// install: true].

@@ -9,8 +9,8 @@ use crate::output;
 use asymq_args::{Flags, ScenarioError};
 use asymq_core::catalog::Catalog;
 use asymq_gateway::{
-    Control, Gateway, GatewayError, Guard, HostOptions, Notify, Outputs, PageOptions, STATE, Show,
-    Stop, request_change,
+    Control, Gateway, GatewayError, Guard, HostOptions, Notify, Outputs, PageOptions, Show, Stop,
+    default_state, request_change,
 };
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         Some(GatewayCommand::Check(args)) => return check::run(args, catalog),
         Some(GatewayCommand::Install(args)) => return install::install(args, catalog),
         Some(GatewayCommand::Uninstall(args)) => return install::uninstall(args, catalog),
-        Some(GatewayCommand::Restore(args)) => return restore(&args.state),
+        Some(GatewayCommand::Restore(args)) => return restore(args.state.as_deref()),
         None => {}
     }
     let typed = &args.settings.words;
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         stop.on_hangup().map_err(system("handling signals"))?;
     }
     let host = HostOptions {
-        state: Some(state.unwrap_or_else(|| STATE.into())),
+        state: Some(state.unwrap_or_else(default_state)),
         wait: true,
         fail_open: fail_open.unwrap_or(false),
         send: send.unwrap_or_default(),

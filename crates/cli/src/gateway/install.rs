@@ -6,10 +6,10 @@ use crate::output;
 use anyhow::{Context as _, anyhow, bail};
 use asymq_args::{Flags, Words};
 use asymq_core::catalog::Catalog;
-use asymq_gateway::{GatewayError, STATE, check_interface_name};
+use asymq_gateway::{GatewayError, STATES, check_interface_name};
 use std::cell::RefCell;
-use std::fs;
-use std::io;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,6 +27,17 @@ const NETWORKD: &str = "/etc/systemd/network/10-asymq.network";
 const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/asymq.conf";
 /// Copy of a program that the service could not see or a build would replace.
 const BINARY: &str = "/usr/local/bin/asymq";
+
+/// All files that are written, renamed or removed.
+const WRITTEN: [&str; 7] = [
+    SETTINGS,
+    OLD_SETTINGS,
+    UNIT,
+    USER,
+    NETWORKD,
+    NETWORK_MANAGER,
+    BINARY,
+];
 
 /// First line of written files. Other files are never overwritten or removed.
 const MARK: &str = "# Written by asymq gateway install";
@@ -48,6 +59,7 @@ pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Resu
     }
     config.check_interfaces()?;
     let target = Target::new(args.root.as_deref(), args.dry_run);
+    target.check_links()?;
     let binary = std::env::current_exe().context("finding this program")?;
     let is_packaged = target.has(PACKAGED);
     let is_installed = binary.starts_with("/usr") || binary.starts_with("/opt");
@@ -92,6 +104,7 @@ pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Resu
 /// Stops the service, removes the files of [`install`], and restores interfaces.
 pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let target = Target::new(args.root.as_deref(), args.dry_run);
+    target.check_links()?;
     let unit = target.text(UNIT);
     let copied = unit.contains(COPIED) && target.has(BINARY);
     // An invalid file names no folder.
@@ -119,9 +132,9 @@ pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::
         target.stays(BINARY)?;
     }
     if target.runs() {
-        let state = state.as_deref().unwrap_or(Path::new(STATE));
-        restore(state)?;
+        restore(state.as_deref())?;
         // The folder stays if journals could not be applied.
+        let state = state.as_deref().unwrap_or(Path::new(STATES[0]));
         let _ = fs::remove_dir(state).and_then(|()| fs::remove_dir(RUN));
     }
     if had_user {
@@ -140,23 +153,24 @@ fn files(
     let (lan, wan) = (name(&settings.lan), name(&settings.wan));
     let unit = include_str!("files/asymq.service");
     Ok(vec![
-        (
-            UNIT,
-            unit.replace("@BINARY@", &binary.display().to_string()),
-        ),
+        (UNIT, unit.replace("@BINARY@", &exec_start(binary)?)),
         (USER, include_str!("files/sysusers.conf").into()),
         (
             NETWORKD,
             format!(
                 "{MARK}: no address for the gateway's ports.\n\
-                 [Match]\nName={lan} {wan}\n\n[Link]\nUnmanaged=yes\nRequiredForOnline=no\n"
+                 [Match]\nName={} {}\n\n[Link]\nUnmanaged=yes\nRequiredForOnline=no\n",
+                glob(lan),
+                glob(wan)
             ),
         ),
         (
             NETWORK_MANAGER,
             format!(
                 "{MARK}: no address for the gateway's ports.\n\
-                 [keyfile]\nunmanaged-devices+=interface-name:{lan};interface-name:{wan}\n"
+                 [keyfile]\nunmanaged-devices+=interface-name:={};interface-name:={}\n",
+                escape(lan, ",;\\", "\\"),
+                escape(wan, ",;\\", "\\")
             ),
         ),
         (SETTINGS, settings_file(words)),
@@ -175,6 +189,39 @@ fn settings_file(words: &Words) -> String {
     }
     let toml = words.to_toml();
     format!("{MARK}; 'systemctl reload asymq' reads it again.\n{toml}")
+}
+
+/// `text` with `sign` before each of the `special` characters.
+fn escape(text: &str, special: &str, sign: &str) -> String {
+    let letter = |letter: char| match special.contains(letter) {
+        true => format!("{sign}{letter}"),
+        false => letter.into(),
+    };
+    text.chars().map(letter).collect()
+}
+
+/// A name in a list of systemd-networkd: the list takes one backslash away, the glob another.
+fn glob(name: &str) -> String {
+    escape(&escape(name, r"*?[]!\", r"\"), r"\", r"\")
+}
+
+/// A program in a unit's `ExecStart`, where `$` is special in arguments only.
+fn exec_start(program: &Path) -> anyhow::Result<String> {
+    let text = program
+        .to_str()
+        .filter(|text| !text.contains(char::is_control));
+    let text = text.with_context(|| {
+        format!(
+            "{}: move it to a path without control characters",
+            program.display()
+        )
+    })?;
+    let text = escape(text, r#""\"#, r"\").replace('%', "%%");
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+%".contains(letter);
+    Ok(match text.chars().all(is_plain) {
+        true => text,
+        false => format!("\"{text}\""),
+    })
 }
 
 /// Name of an interface, whose presence was checked before.
@@ -210,6 +257,22 @@ impl<'a> Target<'a> {
             None => path.into(),
             Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
         }
+    }
+
+    /// Refuses links below the root, which would lead out of it.
+    fn check_links(&self) -> anyhow::Result<()> {
+        let Some(root) = self.root else { return Ok(()) };
+        for path in WRITTEN.map(|path| self.path(path)) {
+            let below = path.ancestors().take_while(|part| *part != root);
+            if let Some(link) = { below }.find(|part| part.is_symlink()) {
+                let root = root.display();
+                bail!(
+                    "{}: a link, which may lead out of {root}; remove it first",
+                    link.display()
+                );
+            }
+        }
+        Ok(())
     }
 
     fn has(&self, path: &str) -> bool {
@@ -271,8 +334,7 @@ impl<'a> Target<'a> {
             return output::print(&format!("would write {}:\n{text}\n", path.display()));
         }
         self.act(["", "wrote"], &path, || {
-            make_folder_of(&path)?;
-            fs::write(&path, text)
+            replace(&path, 0o644, text.as_bytes())
         })
     }
 
@@ -280,12 +342,7 @@ impl<'a> Target<'a> {
         let to = self.path(to);
         let would = format!("would copy {} to", from.display());
         self.act([&would, "wrote"], &to, || {
-            make_folder_of(&to)?;
-            // A running program cannot be overwritten, but its name can be replaced.
-            let new = to.with_extension("new");
-            fs::copy(from, &new)?;
-            fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
-            fs::rename(new, &to)
+            replace(&to, 0o755, File::open(from)?)
         })
     }
 
@@ -349,6 +406,40 @@ impl<'a> Target<'a> {
     }
 }
 
-fn make_folder_of(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), fs::create_dir_all)
+/// Replaces a file or a link of this name, with this mode whatever the umask. A running program cannot be overwritten,
+/// but its name can be replaced.
+fn replace(path: &Path, mode: u32, mut content: impl Read) -> io::Result<()> {
+    let folders: Vec<&Path> = path
+        .ancestors()
+        .skip(1)
+        .take_while(|part| !part.exists())
+        .collect();
+    for folder in folders.into_iter().rev() {
+        fs::create_dir(folder)?;
+        fs::set_permissions(folder, Permissions::from_mode(0o755))?;
+    }
+    let new = path.with_extension("new");
+    // Of an installation that was interrupted.
+    let _ = fs::remove_file(&new);
+    let mut file = File::create_new(&new)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    io::copy(&mut content, &mut file)?;
+    fs::rename(new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_s_path_is_one_word_of_a_unit() {
+        for (path, word) in [
+            ("/usr/bin/asymq", "/usr/bin/asymq"),
+            ("/opt/my app/100%/asymq", "\"/opt/my app/100%%/asymq\""),
+            ("/opt/a;b$c\"d\\/asymq", "\"/opt/a;b$c\\\"d\\\\/asymq\""),
+        ] {
+            assert_eq!(exec_start(Path::new(path)).unwrap(), word);
+        }
+        assert!(exec_start(Path::new("/opt/a\nExecStartPre=/bin/x/asymq")).is_err());
+    }
 }

@@ -2,16 +2,19 @@
 
 use crate::output;
 use anyhow::Context as _;
-use asymq_gateway::restore as restore_interfaces;
+use asymq_gateway::{STATES, restore as restore_interfaces};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Restores interfaces and prints their names.
-pub(super) fn restore(state: &Path) -> anyhow::Result<()> {
-    let restored = restore_interfaces(state).with_context(|| state.display().to_string())?;
+/// Restores interfaces from the journals of a folder, or of the default ones, and prints their names.
+pub(super) fn restore(state: Option<&Path>) -> anyhow::Result<()> {
+    let folders = state.map_or(STATES.map(Path::new).to_vec(), |state| vec![state]);
     let mut text = String::new();
-    for of in &restored {
-        writeln!(text, "{of}")?;
+    for folder in folders {
+        let restored = restore_interfaces(folder).with_context(|| folder.display().to_string())?;
+        for of in &restored {
+            writeln!(text, "{of}")?;
+        }
     }
     output::print(&text)
 }

@@ -59,6 +59,13 @@ impl Settings {
         file: &Path,
         catalog: &dyn Catalog,
     ) -> Result<(LinkConfig, String), String> {
+        // Reading a pipe would block this thread, and with it the control socket.
+        if !file.metadata().is_ok_and(|of| of.is_file()) {
+            let shown = file.display();
+            return Err(format!(
+                "{shown}: not a regular file; write the settings to one"
+            ));
+        }
         let new = merged(&Flags::new(catalog), &self.typed, Some(file));
         let new = new.map_err(|error| error.to_string())?;
         let old = self.lock().in_force.clone();

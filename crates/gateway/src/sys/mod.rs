@@ -20,6 +20,12 @@ pub(crate) use xdp::XdpSender;
 
 use std::io;
 
+/// The user whose rights this process has.
+pub(crate) fn effective_user() -> u32 {
+    // SAFETY: takes nothing, and never fails.
+    unsafe { libc::geteuid() }
+}
+
 /// Converts the result of a system call.
 fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
     if answer < 0 {
