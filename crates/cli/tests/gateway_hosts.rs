@@ -394,6 +394,51 @@ fn a_gateway_whose_terminal_goes_gives_everything_back() {
 }
 
 #[test]
+fn after_a_pause_no_frame_of_before_is_delivered_and_each_is_counted() {
+    let Some(place) = Place::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let notify = Notify::new(folder.path());
+    let control = folder.path().join("control");
+    let line = format!(
+        "{FLAGS} --state {0}/state --control {0}/control",
+        folder.path().display()
+    );
+    // 100 frames take more than a second.
+    let mut command = gateway(&line.replace("--up 1mbit", "--up 64kbit"));
+    let running = place.spawn(command.env("NOTIFY_SOCKET", &notify.path));
+    notify.hear("READY=1");
+    let mut stream = Stream::new(&place, "eth11", "eth12");
+    (0..100).for_each(|_| stream.step());
+    std::thread::sleep(Duration::from_millis(100));
+    running.signal("STOP");
+    // In the queue are some of the first, in the ring these.
+    (0..100).for_each(|_| stream.step());
+    std::thread::sleep(Duration::from_secs(7));
+    stream.step();
+    let before = stream.sent;
+    stream.arrived.clear();
+    running.signal("CONT");
+    wait_for("a frame of after the pause", DEADLINE, || {
+        stream.step();
+        stream.arrived.iter().any(|(number, _)| *number > before)
+    });
+    let old = stream
+        .arrived
+        .iter()
+        .filter(|(number, _)| *number <= before);
+    assert_eq!(old.count(), 0);
+    let status = asymq_gateway::request_status(&control).unwrap();
+    let stale = status.split("\"stale\":").nth(1).unwrap();
+    let stale: u32 = stale
+        .split(|c: char| !c.is_ascii_digit())
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!((101..=201).contains(&stale), "{stale}: {status}");
+}
+
+#[test]
 fn systemd_hears_that_it_is_ready_while_an_interface_is_absent_and_that_it_is_alive() {
     let Some(place) = Place::new() else { return };
     place.change(|network| network.delete(12));

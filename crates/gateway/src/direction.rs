@@ -151,6 +151,11 @@ impl DirectionState {
         }
     }
 
+    /// Drops waiting frames, which then count neither as arrived nor as dropped. Returns their number.
+    pub(crate) fn drop_waiting(&mut self) -> u64 {
+        self.take_waiting().len() as u64
+    }
+
     /// Removes waiting frames, and subtracts them from the counters.
     fn take_waiting(&mut self) -> Vec<Frame> {
         match &mut self.stage {

@@ -57,6 +57,10 @@ impl GatewayConfig {
     }
 }
 
+/// Frames that waited while the loop was stopped for this long (SIGSTOP, a paused machine) are dropped: their senders
+/// have sent them again.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+
 /// End of a gateway: its queue is sent, and the kernel may forward new frames.
 #[derive(Default)]
 struct Drain {
@@ -225,6 +229,8 @@ impl Gateway {
         let mut report_at = clock() + self.report_interval;
         let mut drain = Drain::default();
         let mut rest_until = Instant::ZERO;
+        // Latest time at which the loop meant to go on.
+        let mut due = clock();
         for link in &self.links {
             link.log_lines().iter().for_each(|line| (self.log)(line));
         }
@@ -233,6 +239,7 @@ impl Gateway {
         self.notify.status(&self.status());
         loop {
             let now = clock();
+            self.drop_stale(now.saturating_since(due));
             self.notify.beat(now);
             let next = self.transmit(now);
             if now >= report_at {
@@ -255,6 +262,8 @@ impl Gateway {
                 break;
             }
             let now = clock();
+            self.drop_stale(now.saturating_since(wake));
+            due = now;
             if changed {
                 self.change(now);
             }
@@ -347,20 +356,35 @@ impl Gateway {
 
     /// Takes over from the kernel's bridge, which has already forwarded the frames waiting here.
     fn take_over(&mut self) {
-        const AT_ONCE: usize = 1 << 14;
         match self.fail_open.take_over(&self.links) {
             Ok(false) => {}
             Ok(true) => {
                 for direction in Direction::ALL {
-                    self.check(direction, |link| {
-                        link.receive(AT_ONCE, &mut |_| {}).map(drop)
-                    });
+                    self.check(direction, |link| link.discard().map(drop));
                 }
             }
             Err(error) => (self.log)(&format!(
                 "--fail-open: the kernel cannot bridge ({error}); nothing passes while the gateway is stopped"
             )),
         }
+    }
+
+    /// Drops and counts all waiting frames after a pause of more than [`MAX_PAUSE`].
+    fn drop_stale(&mut self, pause: Duration) {
+        if pause <= MAX_PAUSE {
+            return;
+        }
+        let mut sum = 0;
+        for direction in Direction::ALL {
+            let mut stale = self.forwarder.state(direction).drop_waiting();
+            let from = direction.reverse();
+            self.check(from, |link| link.discard().map(|count| stale += count));
+            self.links[from as usize].lose_stale(stale);
+            sum += stale;
+        }
+        (self.log)(&format!(
+            "did not run for {pause}; {sum} packets of before are dropped"
+        ));
     }
 
     /// Receives frames that travel in `direction`. Sends those that need no queue. Returns their number.

@@ -40,17 +40,20 @@ pub struct Losses {
     pub too_long: u64,
     /// Not sent: the driver's queue was full, or the interface down.
     pub not_sent: u64,
+    /// Received here before a pause of the gateway of more than 5 s, during which they waited.
+    pub stale: u64,
 }
 
 impl Losses {
     /// Counts by field name.
-    pub const fn by_name(&self) -> [(&'static str, u64); 5] {
+    pub const fn by_name(&self) -> [(&'static str, u64); 6] {
         [
             ("ring_full", self.ring_full),
             ("malformed", self.malformed),
             ("unsegmentable", self.unsegmentable),
             ("too_long", self.too_long),
             ("not_sent", self.not_sent),
+            ("stale", self.stale),
         ]
     }
 
@@ -70,6 +73,7 @@ impl Add for Losses {
             unsegmentable: self.unsegmentable + other.unsegmentable,
             too_long: self.too_long + other.too_long,
             not_sent: self.not_sent + other.not_sent,
+            stale: self.stale + other.stale,
         }
     }
 }

@@ -250,6 +250,21 @@ impl Link {
     }
 }
 
+impl Link {
+    /// Discards the frames in the ring. Returns their number.
+    pub(crate) fn discard(&mut self) -> io::Result<u64> {
+        const AT_ONCE: usize = 1 << 14;
+        let mut count = 0;
+        self.receive(AT_ONCE, &mut |_| count += 1)?;
+        Ok(count)
+    }
+
+    /// Counts frames that came here and were dropped after a pause.
+    pub(crate) const fn lose_stale(&mut self, frames: u64) {
+        self.losses.stale += frames;
+    }
+}
+
 impl PacketIo for Link {
     fn receive(&mut self, max: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         match &mut self.port {
