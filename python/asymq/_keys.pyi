@@ -114,7 +114,6 @@ class Keys(TypedDict, total=False):
     any_ect: bool | None
     ack_wait: str | None
     ack_segments: float | None
-    ready_acks: float | None
     ack_ramp: str | None
     thin_opaque: bool | None
     bulk_limit: str | None
@@ -129,5 +128,4 @@ class Keys(TypedDict, total=False):
     ack_gain: float | None
     ack_exponent: float | None
     max_ack_share: float | None
-    ack_floor: float | None
     parameters: Mapping[str, bool | float | str] | None

@@ -41,7 +41,6 @@ fn each_part_shows_its_variables() {
             "asymq",
             &[
                 "ack_wait",
-                "ack_floor",
                 "ack_bytes",
                 "downlink",
                 "downlink_used",

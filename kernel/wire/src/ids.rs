@@ -158,7 +158,6 @@ pub const PARAMETERS: &[(&str, Width)] = &[
     ("any_ect", Width::U8),
     ("ack-wait", Width::U64),
     ("ack-segments", Width::U64),
-    ("ready-acks", Width::U64),
     ("ack-ramp", Width::U64),
     ("thin-opaque", Width::U8),
     ("bulk-limit", Width::U64),
@@ -173,7 +172,6 @@ pub const PARAMETERS: &[(&str, Width)] = &[
     ("ack-gain", Width::U64),
     ("ack-exponent", Width::U64),
     ("max-ack-share", Width::U64),
-    ("ack-floor", Width::U64),
 ];
 
 /// One more than the last attribute's number.

@@ -119,7 +119,6 @@ pub const CONTROL: &[Statistic] = &[
     ("unfiltered_other", Count),
     ("ack_wait", Time),
     ("ack_bytes", Count),
-    ("ack_floor", Real),
     ("downlink", Real),
     ("downlink_used", Real),
     ("unfiltered_options", Count),

@@ -1,10 +1,8 @@
 //! Controller: ACKs wait for each other as long as that costs the downlink nothing
 //! (`docs/notes/asymq.md`).
 
-use super::losses::{Cost, Losses};
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::hold::{BuildError, boxed};
-use crate::packet::FULL_PACKET;
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate};
 use alloc::boxed::Box;
@@ -27,10 +25,6 @@ const BURST: f64 = 2.0;
 const BUSY: f64 = 0.9;
 /// Maximum change of the wait by one decision.
 const MAX_CHANGE: f64 = 0.3;
-/// Part by which the base of the downlink's rate may change in five seconds that is steady.
-const STEADY: f64 = 0.1;
-/// Steps of either of the two times that are compared.
-const STRETCH: usize = MEMORY / 2;
 /// Initial wait.
 pub const FIRST_WAIT: Duration = Duration::from_millis(20);
 
@@ -60,8 +54,6 @@ pub struct AckNeedParams {
     pub ramp: Duration,
     /// Gain: change of the wait per difference between the two.
     pub gain: f64,
-    /// Scale of the minimum wait while losses bound the downlink; 0: none.
-    pub floor: f64,
 }
 
 /// Bytes per second in each of the last steps.
@@ -81,15 +73,6 @@ impl<const STEPS: usize> Rates<STEPS> {
     /// Over the last `steps`.
     fn mean(&self, steps: usize) -> f64 {
         self.0.iter().take(steps).sum::<f64>() / steps as f64
-    }
-
-    /// The minimum over windows of a decision, in five seconds that ended `ago` steps ago: what others send in
-    /// between does not count.
-    fn base(&self, ago: usize) -> f64 {
-        let steps = self.0.get(ago..ago + STRETCH).unwrap_or_default();
-        let windows = steps.windows(DECISION);
-        let sums = windows.map(|window| window.iter().sum::<f64>());
-        sums.fold(f64::MAX, f64::min)
     }
 
     /// The maximum rate that more than half of the steps of a window of `KEPT_UP` have: bursts of less are
@@ -132,11 +115,6 @@ pub struct AckNeed {
     steps: usize,
     /// Mean bytes of a data packet.
     segment: f64,
-    /// Mean bytes of an ACK.
-    ack: f64,
-    losses: Losses,
-    /// The shortest wait while losses bound the downlink, ms.
-    least: f64,
     capacity: f64,
     used: f64,
 }
@@ -155,9 +133,6 @@ impl AckNeed {
             acks: Rates::NONE,
             steps: 0,
             segment: 1500.0,
-            ack: 60.0,
-            losses: Losses::NONE,
-            least: 0.0,
             capacity: 0.0,
             used: 0.0,
         })
@@ -170,10 +145,6 @@ impl AckNeed {
         }
         let acks = signals.sent.acks.bytes as f64;
         self.acks.push(acks / elapsed);
-        if signals.sent.acks.packets > 0 {
-            let mean = acks / signals.sent.acks.packets as f64;
-            self.ack += (mean - self.ack) / 8.0;
-        }
         let others = signals.sent.bytes_without_acks() as f64;
         self.up.push((acks + others) / elapsed);
         let down = signals.reverse.acks.bytes + signals.reverse.bytes_without_acks();
@@ -183,8 +154,6 @@ impl AckNeed {
             let mean = data.bytes as f64 / data.packets as f64;
             self.segment += (mean - self.segment) / 8.0;
         }
-        self.losses
-            .measure(signals.elapsed, signals.losses, data.packets);
         self.steps += 1;
         if self.steps.is_multiple_of(DECISION) {
             self.decide();
@@ -208,13 +177,6 @@ impl AckNeed {
         reached.max(1.0)
     }
 
-    /// True if the downlink has one rate, without losses: its servers or receivers are the limit. A window that
-    /// grows has lost something before, and grows.
-    fn is_steady(&self) -> bool {
-        let (now, before) = (self.down.base(0), self.down.base(STRETCH));
-        self.steps > MEMORY && self.losses.are_past() && (now - before).abs() < STEADY * before
-    }
-
     fn decide(&mut self) {
         let up = self.params.up.bytes_per_sec_f64();
         self.capacity = self.learnt_capacity();
@@ -223,18 +185,7 @@ impl AckNeed {
             return;
         }
         let ack_share = self.acks.mean(DECISION) / up;
-        let segments = self.down.mean(DECISION) / self.segment;
-        let cost = Cost {
-            share: self.ack * segments / up,
-            segments,
-            segments_per_ms: self.params.segments_per_ms,
-            packet_ms: f64::from(FULL_PACKET) / up * 1e3,
-        };
-        self.least = self.losses.least_wait(self.params.floor, cost);
-        let unused = match self.wait < FIRST_WAIT.as_millis_f64() && self.is_steady() {
-            true => 0.0,
-            false => (self.params.full - self.used).max(0.0),
-        };
+        let unused = (self.params.full - self.used).max(0.0);
         let wanted = (self.params.exponent * unused).min(self.params.max_share);
         let change = self.params.gain * (ack_share - wanted);
         self.wait *= 1.0 + change.clamp(-MAX_CHANGE, MAX_CHANGE);
@@ -242,9 +193,8 @@ impl AckNeed {
 
     fn settings(&mut self) -> Settings {
         let params = &self.params;
-        let (min, max) = (params.min_wait, params.max_wait);
-        let least = self.least.max(min.as_millis_f64());
-        self.wait = self.wait.max(least).min(max.as_millis_f64());
+        let min = params.min_wait.as_millis_f64();
+        self.wait = self.wait.max(min).min(params.max_wait.as_millis_f64());
         let segments = (params.segments_per_ms * self.wait).max(1.0);
         Settings {
             ack_wait: Some(Duration::from_nanos((self.wait * 1e6) as u64)),
@@ -283,7 +233,6 @@ impl Controller for AckNeed {
     fn probe(&self, show: &mut Probe<'_>) {
         show("downlink", Reading::Real(self.capacity * 8.0));
         show("downlink_used", Reading::Real(self.used));
-        show("ack_floor", Reading::Real(self.least / 1e3));
     }
 }
 
@@ -308,7 +257,7 @@ mod tests {
     impl Bench {
         /// A controller at 1/10 Mbit/s, with `down` as the assumed downlink, or nothing.
         fn new(down: &str) -> Self {
-            let mut controller = AckNeed::new(AckNeedParams {
+            let controller = AckNeed::new(AckNeedParams {
                 up: "1mbit".parse().unwrap(),
                 down: down.parse().ok(),
                 min_wait: Duration::from_millis(1),
@@ -319,10 +268,8 @@ mod tests {
                 max_share: 0.2,
                 ramp: Duration::from_millis(500),
                 gain: 2.0,
-                floor: 0.5,
             })
             .unwrap();
-            controller.losses.measure(STEP, 1, 0);
             let now = Instant::from_nanos(1);
             Self { controller, now }
         }
@@ -383,37 +330,6 @@ mod tests {
         bench.run(1, 0.25, 0.75, 10.0);
         let before = bench.controller.wait;
         assert!(bench.run(8, 0.25, 0.75, 3.0) > before);
-    }
-
-    #[test]
-    fn a_downlink_that_is_steady_without_losses_needs_no_more_acks_and_one_that_grows_does() {
-        let limited = |losses, growth: f64| {
-            let mut bench = Bench::new("10mbit");
-            bench.controller.losses = losses;
-            for second in 0..25 {
-                let down = match second % 5 {
-                    0 => 10.0,
-                    _ => 4.0 + growth * f64::from(second),
-                };
-                bench.run(1, 0.1, 0.9, down);
-            }
-            bench.controller.wait
-        };
-        assert!(limited(Losses::NONE, 0.0) > 15.0);
-        assert!(limited(Losses::NONE, 0.2) < 10.0);
-        assert!(limited(Bench::new("10mbit").controller.losses, 0.0) < 2.0);
-    }
-
-    #[test]
-    fn acks_wait_for_more_while_losses_bound_the_downlink() {
-        let mut bench = Bench::new("10mbit");
-        for _ in 0..4 {
-            bench.controller.losses.measure(STEP * 30, 1, 2000);
-        }
-        bench.run(1, 0.02, 0.98, 10.0);
-        // 78 segments in flight, and ACKs of a fifth of the uplink: half of the root of their product is two segments.
-        let wait = bench.run(8, 0.02, 0.98, 5.0);
-        assert!((3.5..4.5).contains(&wait), "{wait}");
     }
 
     #[test]

@@ -12,7 +12,6 @@
 //! | what else is known of a flow | `learnt` | decide |
 //! | marks for scalable senders | `shallow` | decide |
 //! | service: due packets first, data before ACKs | `decide::service::due_first` | decide |
-//! | losses at the downlink, as ACKs tell of them | `losses` | control |
 //! | controller: length of the ACKs' wait | `controller` | control |
 //! | names, parameters and construction | `catalog::asymq` | catalog |
 
@@ -23,8 +22,6 @@ mod departures;
 mod hosts;
 mod isolated;
 mod learnt;
-#[cfg(feature = "control")]
-mod losses;
 mod room;
 mod shallow;
 mod slots;

@@ -6,7 +6,7 @@ use crate::decide::ack::{AckInfo, before};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::hold::ack_chains::{AckChains, Arrival};
-use crate::hold::{Admission, BuildError, List, Place, Queue};
+use crate::hold::{Admission, BuildError, List, Queue};
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
@@ -19,9 +19,6 @@ pub struct SlotWait {
     pub time: Duration,
     /// Maximum bytes, acknowledged and SACKed together, since the flow's ACK before it.
     pub bytes: u32,
-    /// ACKs of a flow that leave next to each other, each of `bytes`, while no other flow's wait. A
-    /// window that grows by ACKs needs their number; of several flows each has one anyway.
-    pub ready: u32,
     /// Bytes of a flow that are acknowledged without a wait: a slow start is not slowed.
     pub ramp: u32,
     /// Maximum number of bytes that the sender learns of from one ACK.
@@ -73,19 +70,6 @@ impl<P: Packet> Slots<P> {
                 .exceeds_part(now, host, header.flow.0, header.len)
     }
 
-    /// The place that an arrival takes over, if there is one. Of a single flow, complete ACKs stay.
-    fn redundant(&mut self, arrival: &Arrival) -> Option<Place> {
-        let wait = &self.wait;
-        let waiting = self.acks.backlog().packets;
-        self.acks
-            .redundant_tail(arrival, wait.max_stretch, |flow, older, (previous, _)| {
-                let is_complete = waiting == flow.waiting
-                    && flow.waiting <= wait.ready
-                    && older.info.bytes_beyond(&previous.info) >= wait.bytes;
-                !is_complete
-            })
-    }
-
     /// True if an arrival may wait behind its predecessor. A repeated number (a duplicate, a window
     /// update, a probe) must not, unless the ACK SACKs.
     #[inline]
@@ -115,7 +99,8 @@ impl<P: Packet> Queue<P> for Slots<P> {
             return sink.dropped(now, packet, Reason::OverLimit);
         }
         let arrival = self.acks.read(&packet, known, admission.opaque);
-        if let Some(older) = self.redundant(&arrival)
+        let max_stretch = self.wait.max_stretch;
+        if let Some(older) = self.acks.redundant_tail(&arrival, max_stretch, |_| true)
             && self.acks.admits_instead_of(older, &arrival, &admission)
         {
             if let Some(older) = self.acks.replace(older, &arrival, packet) {
@@ -186,10 +171,6 @@ impl<P: Packet> Queue<P> for Slots<P> {
 
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {
         self.acks.visit(&self.order, see) && self.acks.visit(&self.held, see)
-    }
-
-    fn take_losses(&mut self) -> u64 {
-        self.acks.take_losses()
     }
 
     fn tune(&mut self, settings: &Settings) {

@@ -31,13 +31,6 @@ const ACK_SEGMENTS: Typed<f64> = Typed::new(
 )
 .within(Kind::Number(0.0, 1000.0));
 
-const READY: Typed<f64> = Typed::new(
-    "ready-acks",
-    "ACKs of a single download that leave next to each other, each for so many segments",
-    "8",
-)
-.within(Kind::Number(0.0, 1000.0));
-
 const RAMP: Typed<Duration> = Typed::new(
     "ack-ramp",
     "Start of a download whose ACKs do not wait: what the learnt downlink carries in this time",
@@ -88,7 +81,7 @@ const BULK_FLOOR: Typed<Bytes> = Typed::new(
 const MIN_WAIT: Typed<Duration> = Typed::new(
     "min-ack-wait",
     "Minimum wait that the controller sets",
-    "500us",
+    "4ms",
 );
 
 const MAX_WAIT: Typed<Duration> = Typed::new(
@@ -122,13 +115,6 @@ const EXPONENT: Typed<f64> = Typed::new(
     "ack-exponent",
     "Share of the uplink that ACKs may have for each share of the downlink that is unused",
     "3",
-)
-.within(Kind::Number(0.0, 100.0));
-
-const FLOOR: Typed<f64> = Typed::new(
-    "ack-floor",
-    "Scale of the minimum wait while losses bound the downlink; 0: none",
-    "0.5",
 )
 .within(Kind::Number(0.0, 100.0));
 
@@ -211,14 +197,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     },
     Entry {
         source: "docs/notes/asymq.md",
-        parameters: listed![
-            ACK_WAIT,
-            ACK_SEGMENTS,
-            READY,
-            RAMP,
-            MAX_STRETCH,
-            THIN_OPAQUE
-        ],
+        parameters: listed![ACK_WAIT, ACK_SEGMENTS, RAMP, MAX_STRETCH, THIN_OPAQUE],
         maker: Maker::Queue(StandardQueue::Slots),
         ..Entry::part(
             Role::AckQueue,
@@ -264,7 +243,6 @@ pub(super) static ENTRIES: &[Entry] = &[
             GAIN,
             EXPONENT,
             MAX_SHARE,
-            FLOOR,
             RAMP
         ],
         maker: Maker::Controller(controller),
@@ -289,7 +267,6 @@ pub(super) fn slots<P: Packet + Send + 'static>(
     let wait = SlotWait {
         time,
         bytes: (config.get(ACK_SEGMENTS)? * time.as_millis_f64() * 1500.0) as u32,
-        ready: config.get(READY)? as u32,
         ramp: first_ramp(config)?,
         max_stretch: max_stretch(config)?,
     };
@@ -347,7 +324,6 @@ fn controller(config: &Config) -> Result<StartedController, BuildError> {
         max_share: config.get(MAX_SHARE)?,
         gain: config.get(GAIN)?,
         ramp: config.get(RAMP)?,
-        floor: config.get(FLOOR)?,
     };
     Ok((boxed(AckNeed::new(params)?)?, None))
 }

@@ -65,8 +65,6 @@ pub struct Signals {
     pub reverse: Traffic,
     /// Bytes acknowledged for the first time by the ACKs that were sent.
     pub acked_bytes: u64,
-    /// Losses of the reverse path that ACKs told of, one of each flow until its numbers go on.
-    pub losses: u64,
 }
 
 /// Counters of one direction, by what a controller has to tell apart.

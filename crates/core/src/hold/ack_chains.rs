@@ -74,8 +74,6 @@ pub(crate) struct AckChains<P, N> {
     backlog: Backlog,
     /// ACKs kept beside a later one, by [`Unfiltered`].
     unfiltered: [u64; Unfiltered::ALL.len()],
-    /// Losses that ACKs told of, since they were last asked for.
-    losses: u64,
 }
 
 impl<P: Packet, N: Copy> AckChains<P, N> {
@@ -87,13 +85,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
             flows: FlowTable::new(places.clamp(*FLOWS.start(), *FLOWS.end()))?,
             backlog: Backlog::default(),
             unfiltered: [0; Unfiltered::ALL.len()],
-            losses: 0,
         })
-    }
-
-    /// Losses that ACKs told of since the last call, one of each flow until its numbers go on.
-    pub(crate) fn take_losses(&mut self) -> u64 {
-        core::mem::take(&mut self.losses)
     }
 
     /// Slot of a flow, if it is remembered.
@@ -132,7 +124,6 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         {
             state.accecn |= pure && (newer.shows_accecn() || header.ecn.is_capable());
             arrival.duplicates = state.duplicates(newer);
-            self.losses += u64::from(state.begins_loss(newer, arrival.duplicates));
             let place = arrival.duplicates.filter(|_| newer.sack_ranges == 0);
             arrival.protected = place.is_some_and(|place| place <= KEPT_DUPLICATES);
             // The first of a run counts too.
@@ -182,21 +173,19 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
     }
 
     /// The flow's last place, if the arrival makes it redundant, the sender learns at most
-    /// `max_stretch` bytes from the survivor, and `permits` agrees. That one gets the flow's state,
-    /// the ACK at that place, and the one before with its arrival.
+    /// `max_stretch` bytes from the survivor, and `permits` agrees. It gets the arrival of the ACK before that place.
     pub(crate) fn redundant_tail(
         &mut self,
         arrival: &Arrival,
         max_stretch: u32,
-        permits: impl FnOnce(&FlowState, &Past, (&Past, Instant)) -> bool,
+        permits: impl FnOnce(Instant) -> bool,
     ) -> Option<Place> {
         let (slot, newer) = arrival.filterable()?;
         let state = self.flows.get(slot)?;
         let tail = self.slab.get(state.tail)?;
         let older = tail.ack.as_ref()?;
         let previous = self.ack_at(tail.previous, state)?;
-        let arrival = self.arrival_at(tail.previous, state);
-        if !permits(state, older, (previous, arrival)) {
+        if !permits(self.arrival_at(tail.previous, state)) {
             return None;
         }
         let taken = previous.is_taken.then_some(&previous.info);
@@ -321,7 +310,6 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         let waiting = self.slab.remove(list, place)?;
         if let Some(state) = self.flows.get_mut(waiting.slot) {
             state.tail = waiting.previous;
-            state.waiting -= 1;
         }
         if let Some(previous) = self.slab.get_mut(waiting.previous) {
             previous.following = Place::NONE;
@@ -358,7 +346,6 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         self.backlog.join(arrival.len);
         if let Some(state) = state {
             state.tail = place;
-            state.waiting += 1;
         }
         if let Some(previous) = self.slab.get_mut(previous) {
             previous.following = place;
@@ -377,7 +364,6 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
             if state.tail == head {
                 state.tail = Place::NONE;
             }
-            state.waiting -= 1;
             if let Some(ack) = &waiting.ack {
                 state.sends(*ack, header.arrival);
             }

@@ -76,14 +76,10 @@ pub(crate) struct FlowState {
     duplicates: u8,
     /// An ACK of the flow had the marks of AccECN.
     pub(crate) accecn: bool,
-    /// Its newest ACK tells of a loss.
-    pub(crate) loses: bool,
     /// The last ACK that left; the flow's first, of which no sender knows, until one has.
     pub(crate) last_sent: Past,
     /// Time at which that arrived.
     pub(crate) last_arrival: Instant,
-    /// Its places.
-    pub(crate) waiting: u32,
     /// Bytes acknowledged by what left, as far as they count.
     pub(crate) acked: u32,
 }
@@ -96,7 +92,6 @@ impl FlowState {
             newest: None,
             duplicates: 0,
             accecn: false,
-            loses: false,
             last_sent: Past {
                 info: *info,
                 is_taken: false,
@@ -104,7 +99,6 @@ impl FlowState {
                 reader: Reader::Passed,
             },
             last_arrival: arrival,
-            waiting: 0,
             acked: 0,
         }
     }
@@ -137,18 +131,6 @@ impl FlowState {
         repeats.then_some(place)
     }
 
-    /// True if an arrival, with its place in a run of duplicates, is the first to tell of a loss.
-    #[inline]
-    pub(crate) fn begins_loss(&mut self, info: &AckInfo, duplicates: Option<u8>) -> bool {
-        let sacks = info.sack_ranges > 0 && !info.is_dsack();
-        let loses = match duplicates {
-            Some(place) => sacks || self.loses || place >= KEPT_DUPLICATES,
-            None => sacks,
-        };
-        let lost = core::mem::replace(&mut self.loses, loses);
-        loses && !lost
-    }
-
     /// An ACK leaves.
     pub(crate) fn sends(&mut self, ack: Past, arrival: Instant) {
         let bytes = ack.info.ack.wrapping_sub(self.last_sent.info.ack);
@@ -162,63 +144,5 @@ impl FlowState {
     /// A flow with ACKs waiting is not forgotten.
     pub(crate) fn last_used(&self) -> Option<u64> {
         (self.tail == Place::NONE).then_some(self.last_arrival.as_nanos())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::decide::ack::SackRange;
-
-    fn ack(ack: u32, range: Option<(u32, u32)>) -> AckInfo {
-        let mut info = AckInfo {
-            ack,
-            sack_ranges: range.is_some().into(),
-            ..AckInfo::default()
-        };
-        if let (Some(first), Some((start, end))) = (info.sack.first_mut(), range) {
-            *first = SackRange { start, end };
-        }
-        info
-    }
-
-    /// Losses that a flow's ACKs tell of.
-    fn losses(acks: &[AckInfo]) -> usize {
-        let mut state = FlowState::new(&ack(0, None), Instant::ZERO);
-        let tells = |info: &&AckInfo| {
-            let duplicates = state.duplicates(info);
-            let begins = state.begins_loss(info, duplicates);
-            state.note(info, duplicates);
-            begins
-        };
-        acks.iter().filter(tells).count()
-    }
-
-    #[test]
-    fn ranges_until_the_number_goes_on_are_one_loss() {
-        let holes = [
-            ack(10, None),
-            ack(10, Some((20, 30))),
-            ack(10, Some((20, 40))),
-            ack(15, Some((20, 50))),
-            ack(50, None),
-        ];
-        assert_eq!(losses(&holes), 1);
-        assert_eq!(
-            losses(&[&holes[..], &[ack(50, Some((60, 70)))]].concat()),
-            2
-        );
-    }
-
-    #[test]
-    fn three_duplicates_are_a_loss_and_two_are_none() {
-        assert_eq!(losses(&[ack(10, None); 3]), 0);
-        assert_eq!(losses(&[ack(10, None); 4]), 1);
-        assert_eq!(losses(&[ack(10, None); 9]), 1);
-    }
-
-    #[test]
-    fn a_duplicate_segment_is_no_loss() {
-        assert_eq!(losses(&[ack(10, None), ack(30, Some((10, 20)))]), 0);
     }
 }

@@ -75,10 +75,9 @@ impl<P: Packet> AckFilter<P> {
             max_gap,
         } = self.bounds;
         let survivor = self.survivor;
-        self.acks
-            .redundant_tail(arrival, max_stretch, |_, _, (_, arrival)| {
-                survivor == Survivor::InSlot || at.saturating_since(arrival) <= max_gap
-            })
+        self.acks.redundant_tail(arrival, max_stretch, |arrival| {
+            survivor == Survivor::InSlot || at.saturating_since(arrival) <= max_gap
+        })
     }
 
     /// Filtering first frees places, or makes one unnecessary. A frame beside that of who reads the ACK.

@@ -142,7 +142,6 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         if self.stepped_at > Instant::ZERO {
             self.signals.elapsed = now.saturating_since(self.stepped_at);
         }
-        self.signals.losses = self.parts.queues.take_losses();
         let step = controller.step(now, &self.signals);
         self.signals = Signals::default();
         self.stepped_at = now;

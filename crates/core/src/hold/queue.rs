@@ -61,11 +61,6 @@ pub trait Queue<P: Packet> {
         false
     }
 
-    /// Losses of the reverse path that ACKs told of since the last call, if it reads them.
-    fn take_losses(&mut self) -> u64 {
-        0
-    }
-
     /// Takes the settings that concern it.
     fn tune(&mut self, _settings: &Settings) {}
 
@@ -101,9 +96,6 @@ impl<P: Packet, Q: Queue<P> + ?Sized> Queue<P> for alloc::boxed::Box<Q> {
     }
     fn follows_rates(&self) -> bool {
         (**self).follows_rates()
-    }
-    fn take_losses(&mut self) -> u64 {
-        (**self).take_losses()
     }
     fn tune(&mut self, settings: &Settings) {
         (**self).tune(settings);

@@ -44,9 +44,6 @@ pub trait Queues<P: Packet> {
     /// True if both follow rates.
     fn follows_rates(&self) -> bool;
 
-    /// See [`Queue::take_losses`].
-    fn take_losses(&mut self) -> u64;
-
     /// Both take the settings that concern them.
     fn tune(&mut self, settings: &Settings);
 
@@ -120,10 +117,6 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Queues<P> for Pair<A, D> {
 
     fn follows_rates(&self) -> bool {
         self.ack.follows_rates() && self.data.follows_rates()
-    }
-
-    fn take_losses(&mut self) -> u64 {
-        self.ack.take_losses()
     }
 
     fn tune(&mut self, settings: &Settings) {
@@ -237,10 +230,6 @@ impl<P: Packet> Queues<P> for Fifos<P> {
 
     fn follows_rates(&self) -> bool {
         true
-    }
-
-    fn take_losses(&mut self) -> u64 {
-        0
     }
 
     fn tune(&mut self, _settings: &Settings) {}
