@@ -116,7 +116,7 @@ def sweep(
 ) -> Findings | None:
     """Runs an experiment file (docs/research/experiments.md), or the text of one, on a Dask cluster.
 
-    `out` is a folder that all workers see. Each task writes its runs to `out/runs` as one Parquet file,
+    `out` is a folder that all workers see. Each task writes its runs to `out/runs` as one CSV file (gzip),
     complete or not at all; call again after an interruption, and only missing tasks run. Without a client, a
     LocalCluster with a thread per core is started in this process and closed: simulations hold no lock of
     Python's. `task_seconds` is the predicted time of a task on one core, by default a 128th of the sweep

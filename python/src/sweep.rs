@@ -14,6 +14,9 @@ use asymq_sweep::outcome::Outcome;
 use asymq_sweep::seeds::{self, Decided};
 use asymq_sweep::store::{FINGERPRINT, Log, Results};
 use asymq_sweep::tasks::{self, Task};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::fs::{self, File};
@@ -83,7 +86,7 @@ impl Sweep {
             let decided = plan.run(simulator, &defaults(), &out, threads, &|_, _, _| {
                 stop.check()
             })?;
-            publish(plan, &out, decided, false)
+            publish(plan, &out, decided)
         })?;
         outcome.map_err(|error| failure(&*error))
     }
@@ -136,7 +139,8 @@ impl Sweep {
             let tasks = tasks::tasks(experiments, before.as_deref(), round, packets);
             make(tasks.clone())?;
             for task in &tasks {
-                parts::read(&part(&out, task), &mut results)?;
+                let part = GzDecoder::new(File::open(part(&out, task))?);
+                parts::read(part, &mut results)?;
             }
             before = Some(experiments.to_vec());
             Ok(results)
@@ -151,7 +155,7 @@ impl Sweep {
             let known = Results::load(&out)?;
             let mut log = Log::open(&out)?;
             tasks::keep(&mut log, &known, &decided.experiments(), &decided.results)?;
-            publish(plan, &out, decided, true)
+            publish(plan, &out, decided)
         });
         Ok(Some(published.map_err(|error| failure(&*error))?))
     }
@@ -221,7 +225,6 @@ static READ: Mutex<Option<(String, Arc<Work>)>> = Mutex::new(None);
 
 struct Work {
     experiments: Vec<Experiment>,
-    origin: Origin,
     columns: parts::Columns,
 }
 
@@ -241,14 +244,10 @@ impl Work {
             "this worker has another version of asymq's simulator; install the same everywhere"
         );
         let plan: Plan = serde_json::from_value(value["plan"].clone())?;
-        let (experiments, origin) = (
-            plan.experiments(&defaults())?,
-            Origin::of_this_build(plan.quick),
-        );
-        let columns = parts::Columns::of(&experiments, &origin);
+        let experiments = plan.experiments(&defaults())?;
+        let columns = parts::Columns::of(&experiments, Origin::of_this_build(plan.quick));
         let work = Arc::new(Self {
             experiments,
-            origin,
             columns,
         });
         *read = Some((text, Arc::clone(&work)));
@@ -258,7 +257,7 @@ impl Work {
 
 /// The file of a task's runs.
 fn part(out: &Path, task: &Task) -> PathBuf {
-    out.join(PARTS).join(format!("{}.parquet", task.name))
+    out.join(PARTS).join(format!("{}.csv.gz", task.name))
 }
 
 /// Runs a task of `Sweep.run_tasks` and writes its part to `out`, whole or not at all. A part that is
@@ -272,11 +271,7 @@ pub(crate) fn run_task(py: Python<'_>, out: PathBuf, task: &str) -> PyResult<()>
     }
     let write = || -> anyhow::Result<()> {
         let work = Work::read(&out)?;
-        let Work {
-            experiments,
-            origin,
-            columns,
-        } = &*work;
+        let (experiments, columns) = (&work.experiments, &work.columns);
         let congestion = congestion::catalog();
         let simulator = asymq_sim::STANDARD.with(&congestion);
         let mut results = Results::default();
@@ -284,7 +279,10 @@ pub(crate) fn run_task(py: Python<'_>, out: PathBuf, task: &str) -> PyResult<()>
             results.insert(job.simulate(simulator)?);
         }
         whole(&path, |file| {
-            Ok(columns.write(experiments, &task, &results, origin, file)?)
+            let mut part = GzEncoder::new(file, Compression::default());
+            columns.write(experiments, &task, &results, &mut part)?;
+            part.finish()?;
+            Ok(())
         })
     };
     let written = py.detach(|| catch_unwind(AssertUnwindSafe(write)).map_err(raised))?;
@@ -295,7 +293,7 @@ pub(crate) fn run_task(py: Python<'_>, out: PathBuf, task: &str) -> PyResult<()>
 fn whole(path: &Path, write: impl FnOnce(&mut File) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
-    // Readers of a folder of Parquet files skip hidden files.
+    // Readers of a folder of tables skip hidden files.
     let hidden = path.with_file_name(format!(".{name}.{random:016x}"));
     let written = (|| {
         let mut file = File::create(&hidden)?;
@@ -310,12 +308,12 @@ fn whole(path: &Path, write: impl FnOnce(&mut File) -> anyhow::Result<()>) -> an
     written
 }
 
-fn publish(plan: &Plan, out: &Path, decided: Decided, parquet: bool) -> anyhow::Result<Findings> {
+fn publish(plan: &Plan, out: &Path, decided: Decided) -> anyhow::Result<Findings> {
     let origin = Origin {
         collection: &asymq_papers::COLLECTION,
         ..Origin::of_this_build(plan.quick)
     };
-    let page = folder::publish(out, &decided, &origin, parquet)?;
+    let page = folder::publish(out, &decided, &origin)?;
     Ok(Findings {
         decided,
         page,

@@ -138,25 +138,18 @@ impl Plan {
     }
 }
 
-/// True if this build can write Parquet.
-pub const HAS_PARQUET: bool = cfg!(feature = "parquet");
-
-/// Writes the report, its summary, the verdicts, and the tables as CSV, and as Parquet if asked and possible.
+/// Writes the report, its summary, the verdicts, and the tables as CSV.
 ///
 /// # Errors
 /// A file cannot be written, or a figure cannot be drawn.
-pub fn publish(
-    folder: &Path,
-    decided: &Decided,
-    origin: &Origin,
-    parquet: bool,
-) -> anyhow::Result<PathBuf> {
+pub fn publish(folder: &Path, decided: &Decided, origin: &Origin) -> anyhow::Result<PathBuf> {
     let outcomes = &decided.outcomes;
-    let files: anyhow::Result<Vec<_>> = data::TABLES
+    let files: anyhow::Result<Vec<Option<String>>> = data::TABLES
         .par_iter()
-        .map(|(_, make)| write_table(folder, &make(decided).from_tool(origin), origin, parquet))
+        .map(|(_, make)| write_table(folder, &make(decided).from_tool(origin)))
         .collect();
-    let page = report::page(outcomes, origin, &files?.concat())?;
+    let files: Vec<String> = files?.into_iter().flatten().collect();
+    let page = report::page(outcomes, origin, &files)?;
     let verdicts = verdicts::write(&verdicts::of(outcomes));
     write(
         &folder.join("summary.md"),
@@ -168,35 +161,19 @@ pub fn publish(
     Ok(path)
 }
 
-/// Writes a table in the requested formats, and returns the names of the files. Removes the files of a table
-/// without rows.
-fn write_table(
-    folder: &Path,
-    table: &Table,
-    #[cfg_attr(not(feature = "parquet"), expect(unused_variables))] origin: &Origin,
-    parquet: bool,
-) -> anyhow::Result<Vec<String>> {
-    let name = |extension: &str| format!("{}.{extension}", table.name);
-    for path in ["csv", "parquet"].map(|extension| folder.join(name(extension))) {
-        if path.exists() {
-            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
-        }
+/// Writes a table as CSV, and returns the name of the file. Removes the file of a table without rows.
+fn write_table(folder: &Path, table: &Table) -> anyhow::Result<Option<String>> {
+    let name = format!("{}.csv", table.name);
+    let path = folder.join(&name);
+    if path.exists() {
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
     }
     if table.rows.is_empty() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
-    table.write_csv(create(&folder.join(name("csv")))?)?;
-    let mut names = vec![name("csv")];
-    if HAS_PARQUET && parquet {
-        #[cfg(feature = "parquet")]
-        table.write_parquet(create(&folder.join(name("parquet")))?, origin)?;
-        names.push(name("parquet"));
-    }
-    Ok(names)
-}
-
-fn create(path: &Path) -> anyhow::Result<File> {
-    File::create(path).with_context(|| format!("cannot write {}", path.display()))
+    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    table.write_csv(file)?;
+    Ok(Some(name))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {

@@ -8,7 +8,7 @@ use asymq_sim::{RunOptions, STANDARD};
 use asymq_sweep::data::Origin;
 use asymq_sweep::experiment::{self, Experiment, Place};
 use asymq_sweep::extent::preview;
-use asymq_sweep::folder::{self, HAS_PARQUET, Plan};
+use asymq_sweep::folder::{self, Plan};
 use asymq_sweep::outcome::{self, Outcome};
 use asymq_sweep::report;
 use asymq_sweep::runner;
@@ -31,16 +31,15 @@ fn small() -> Experiment {
     .unwrap()
 }
 
-/// All files that a sweep writes, Parquet among them where it is built in.
+/// Files that a sweep writes.
 fn published(results: &Results, folder: &Path) -> Vec<Vec<u8>> {
     let decided = Decided {
         outcomes: outcome::judge(&[small()], results).unwrap(),
         results: results.clone(),
     };
-    let mut files = vec!["report.html", "runs.csv", "verdicts.toml"];
-    files.extend(HAS_PARQUET.then_some("runs.parquet"));
+    let files = ["report.html", "runs.csv", "verdicts.toml"];
     let origin = Origin::of_this_build(false);
-    folder::publish(folder, &decided, &origin, true).unwrap();
+    folder::publish(folder, &decided, &origin).unwrap();
     let read = |file| std::fs::read(folder.join(file)).unwrap();
     files.into_iter().map(read).collect()
 }

@@ -8,7 +8,7 @@ use asymq_args::BadArgument;
 use asymq_papers::COLLECTION;
 use asymq_sweep::data::Origin;
 use asymq_sweep::experiment::Experiment;
-use asymq_sweep::folder::{self, HAS_PARQUET, Plan};
+use asymq_sweep::folder::{self, Plan};
 use asymq_sweep::outcome::{self, Outcome};
 use asymq_sweep::runner;
 use asymq_sweep::seeds::Decided;
@@ -43,32 +43,6 @@ pub(crate) struct MergeArgs {
     /// Runs at a time, of those that undecided claims still need [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    #[command(flatten)]
-    format: FormatOptions,
-}
-
-/// Files beside the report and the tables as CSV.
-#[derive(Debug, Args)]
-struct FormatOptions {
-    /// Write the tables as Parquet too (in builds with the feature parquet).
-    #[arg(long)]
-    parquet: bool,
-}
-
-impl FormatOptions {
-    /// Refuses Parquet in a build without it, before anything runs.
-    fn check(&self) -> Result<(), BadArgument> {
-        if HAS_PARQUET || !self.parquet {
-            return Ok(());
-        }
-        Err(BadArgument {
-            argument: "--parquet".into(),
-            value: None,
-            message: "not available in this build; the CSV files have the same rows, or build it in with: \
-                      cargo install --path crates/cli --profile dist --features parquet"
-                .into(),
-        })
-    }
 }
 
 /// Options of the runs.
@@ -86,8 +60,6 @@ pub(crate) struct SweepOptions {
     /// Only this part of the runs, like 3/16; merge puts the parts together.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
-    #[command(flatten)]
-    format: FormatOptions,
 }
 
 impl SweepOptions {
@@ -112,7 +84,6 @@ pub(crate) fn sweep(args: &SweepArgs, catalogs: Catalogs) -> anyhow::Result<()> 
 
 /// Runs `asymq merge`.
 pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> {
-    args.format.check()?;
     let load = |folder: &PathBuf| {
         Plan::load(folder).map_err(|error| BadArgument {
             argument: "merge".into(),
@@ -146,7 +117,7 @@ pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     let known = Results::load(&args.out)?;
     tasks::keep(&mut Log::open(&args.out)?, &known, &experiments, &results)?;
     let decided = decide(catalogs, &plan, &args.out, threads(args.jobs))?;
-    publish(&args.out, &decided, &plan, &args.format)
+    publish(&args.out, &decided, &plan)
 }
 
 /// Makes the runs that `out` lacks, and further seeds for undecided claims.
@@ -172,7 +143,6 @@ pub(crate) fn run_plan(
     out: &Path,
     options: &SweepOptions,
 ) -> anyhow::Result<Option<Vec<Outcome>>> {
-    options.format.check()?;
     let threads = threads(options.jobs);
     if let Some(shard) = options.shard.filter(|shard| !shard.is_whole()) {
         plan.save(out)?;
@@ -186,7 +156,7 @@ pub(crate) fn run_plan(
         return Ok(None);
     }
     let decided = decide(catalogs, plan, out, threads)?;
-    publish(out, &decided, plan, &options.format)?;
+    publish(out, &decided, plan)?;
     Ok(Some(decided.outcomes))
 }
 
@@ -217,17 +187,12 @@ fn run_shard(
     Ok(())
 }
 
-fn publish(
-    out: &Path,
-    decided: &Decided,
-    plan: &Plan,
-    format: &FormatOptions,
-) -> anyhow::Result<()> {
+fn publish(out: &Path, decided: &Decided, plan: &Plan) -> anyhow::Result<()> {
     let origin = Origin {
         collection: &COLLECTION,
         ..Origin::of_this_build(plan.quick)
     };
-    let page = folder::publish(out, decided, &origin, format.parquet)?;
+    let page = folder::publish(out, decided, &origin)?;
     output::print(&verdict_lines(&decided.outcomes))?;
     eprintln!("Report: {}", page.display());
     Ok(())

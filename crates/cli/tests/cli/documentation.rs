@@ -183,13 +183,13 @@ fn add_flags(
 #[test]
 fn the_reference_page_lists_every_flag() {
     // The page is of a default build.
-    if cfg!(any(feature = "https", feature = "parquet")) {
+    if cfg!(feature = "https") {
         return;
     }
     let mut page = String::from(
         "# Flags\n\nGenerated from the code: `ASYMQ_DOCS=write cargo test -p asymq --test cli documentation` writes \
          this page. A flag is listed under the first command that has it. Files take the same names without the dashes. \
-         The feature `parquet` adds `--parquet` to `reproduce`, `sweep` and `merge`; `https` adds flags of `measure serve`.\n",
+         The feature `https` adds flags of `measure serve`.\n",
     );
     add_flags(
         &asymq_cli::command(&Standard),

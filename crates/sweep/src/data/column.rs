@@ -204,19 +204,6 @@ fn unit_of(metric: &str) -> (&'static str, f64) {
     }
 }
 
-/// The unit at the end of a column's name.
-#[cfg(feature = "parquet")]
-pub(super) fn unit(column: &str) -> Option<&'static str> {
-    const UNITS: [(&str, &str); 4] = [
-        ("_bit_per_s", "bit/s"),
-        ("_packets", "packets"),
-        ("_bytes", "bytes"),
-        ("_s", "s"),
-    ];
-    let known = UNITS.iter().find(|(end, _)| column.ends_with(end));
-    known.map(|(_, unit)| *unit)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

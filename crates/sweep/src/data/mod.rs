@@ -1,4 +1,4 @@
-//! The results as tables for data tools: CSV, and Parquet with the feature `parquet`.
+//! The results as tables for data tools, as CSV.
 //!
 //! | table | a row is |
 //! | --- | --- |
@@ -11,9 +11,6 @@
 //! The columns are described in docs/research/data.md.
 
 mod column;
-#[cfg(feature = "parquet")]
-mod parquet;
-#[cfg(feature = "parquet")]
 pub mod parts;
 mod results;
 mod runs;
@@ -149,7 +146,7 @@ fn literal(text: String) -> String {
 mod tests {
     use super::*;
 
-    pub(super) fn sample() -> Table {
+    fn sample() -> Table {
         let row = |cells: &[(&str, Cell)]| {
             let mut row = Row::default();
             for (name, cell) in cells {
