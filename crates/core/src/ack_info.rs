@@ -12,6 +12,9 @@ pub struct SackRange {
 /// The maximum number of SACK ranges that fit a TCP header.
 pub const MAX_SACK_RANGES: usize = 4;
 
+/// Marks that ACE reports before it cycles (RFC 9768, sec. 3.2.2).
+pub(crate) const ACE_MARKS: u32 = 7;
+
 /// The order of an AccECN option's counters (RFC 9768, sec. 3.2.3): the two kinds differ, so that
 /// neither stands for the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -53,8 +53,6 @@ const DRAIN: Duration = Duration::from_secs(6);
 const TICK: Duration = Duration::from_millis(100);
 /// Time that flows continue after the window, so that counts cover its end.
 const TAIL: Duration = Duration::from_millis(500);
-/// Time for the results of an iperf3 server, which wait in the queue of the load.
-pub(crate) const RESULTS: Duration = Duration::from_secs(30);
 
 /// Measures a line.
 ///
@@ -76,7 +74,7 @@ fn measure_all(
     options: &Options<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Measured, MeasureError> {
-    let load = options.warmup + options.duration + TAIL + 2 * CONNECT + 2 * DRAIN + RESULTS;
+    let load = options.warmup + options.duration + TAIL + 2 * CONNECT + 2 * DRAIN + iperf3::RESULTS;
     let limit = Limit::new(options.stop, 2 * CONNECT + 2 * IDLE + 3 * load);
     let mut client = Client::connect(options, limit)?;
     let idle = client.idle(0.0, progress)?;

@@ -2,8 +2,9 @@
 
 use crate::error::{Doing as _, MeasureError};
 use crate::flows::CONNECT;
+use crate::flows::Count;
 use crate::limit::{Limit, Limited};
-use crate::load::{Count, Counts};
+use crate::load::Counts;
 use crate::wire::{Answer, Counted, MAX_FLOWS, MAX_LINE, Opening, Token};
 use asymq_scenario::quoted;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};

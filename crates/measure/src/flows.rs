@@ -2,7 +2,6 @@
 
 use crate::error::MeasureError;
 use crate::limit::{Limit, Limited};
-use crate::load::Count;
 use crate::prober::Window;
 use crate::tcp_info::Counter;
 use asymq_core::Direction;
@@ -32,6 +31,14 @@ pub(crate) fn block() -> Box<[u8]> {
         word.copy_from_slice(&state.to_le_bytes());
     }
     bytes
+}
+
+/// Bytes so far, by flow.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Count {
+    /// Seconds by the client's clock.
+    pub(crate) at: f64,
+    pub(crate) bytes: Vec<u64>,
 }
 
 /// A TCP flow that sends or receives on its own thread until it is dropped.

@@ -1,7 +1,6 @@
 //! Rates by an `iperf3 -s`, in its own protocol: a cookie opens each connection, single bytes name the
 //! states of the control connection, and parameters and results are JSON behind a length of four bytes.
 
-use crate::client::RESULTS;
 use crate::error::{Doing as _, MeasureError};
 use crate::flows::{CONNECT, Flows};
 use crate::limit::{Limit, Limited};
@@ -15,6 +14,9 @@ use std::time::{Duration, Instant};
 
 /// Port of an iperf3 server.
 pub(crate) const PORT: u16 = 5201;
+
+/// Time for the results of the server, which wait in the queue of the load.
+pub(crate) const RESULTS: Duration = Duration::from_secs(30);
 
 /// States of the control connection.
 const TEST_START: u8 = 1;

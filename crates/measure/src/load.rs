@@ -1,17 +1,9 @@
 //! Loads: bytes of flows over time.
 
-use crate::flows::Flows;
+use crate::flows::{Count, Flows};
 use crate::prober::Window;
 use asymq_core::Direction;
 use serde::{Deserialize, Serialize};
-
-/// Bytes so far, by flow.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Count {
-    /// Seconds by the client's clock.
-    pub(crate) at: f64,
-    pub(crate) bytes: Vec<u64>,
-}
 
 /// Counts of one direction in the order of their time.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -5,7 +5,7 @@ use crate::answered::Answered;
 use crate::base::Base;
 use crate::departures::{AckTiming, Departures, Echoed};
 use crate::observed::{Observed, TimedSegment};
-use crate::round_trips::RoundTrips;
+use crate::round_trips::{DelaySample, RoundTrips};
 use crate::server_clock::ServerClock;
 use alloc::boxed::Box;
 use asymq_core::hold::{BuildError, FlowTable, Slot, slots};
@@ -18,24 +18,6 @@ const ACK_TIMER: u64 = 40 * MS;
 const ACKS_BY_TIMER: u64 = 200 * MS;
 /// Age up to which other flows' queues apply to a new flow.
 const COMMON_AGE: u64 = 60 * MS;
-
-/// The best sample of a direction in an interval: the packet with the shortest queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DelaySample {
-    /// Time in the line beyond the propagation.
-    pub(crate) queue: Duration,
-    /// Estimated time at which the packet entered the line.
-    pub(crate) entered: Instant,
-    /// Bytes that entered or left the line up to it, as the shaper counts them.
-    pub(crate) bytes: u64,
-}
-
-impl DelaySample {
-    /// Time at which the packet left the line, less the propagation.
-    pub(crate) fn left(&self) -> Instant {
-        self.entered + self.queue
-    }
-}
 
 /// Measurements of a direction in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,6 @@ use crate::MS;
 use crate::answered::{Answered, Origin};
 use crate::base::Base;
 use crate::observed::Observed;
-use crate::path_delays::DelaySample;
 use alloc::boxed::Box;
 use asymq_core::ack::before;
 use asymq_core::hold::{BuildError, FlowTable, Slot, slots};
@@ -34,6 +33,24 @@ const OUT_OF_TURN: u8 = 8;
 const MAX_TURNS: u8 = 16;
 /// A turn in less than this part of the minimum round trip is out of turn: packets were reordered.
 const TOO_SHORT: i64 = 4;
+
+/// The best sample of a direction in an interval: the packet with the shortest queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DelaySample {
+    /// Time in the line beyond the propagation.
+    pub(crate) queue: Duration,
+    /// Estimated time at which the packet entered the line.
+    pub(crate) entered: Instant,
+    /// Bytes that entered or left the line up to it, as the shaper counts them.
+    pub(crate) bytes: u64,
+}
+
+impl DelaySample {
+    /// Time at which the packet left the line, less the propagation.
+    pub(crate) fn left(&self) -> Instant {
+        self.entered + self.queue
+    }
+}
 
 /// The round trip with the shortest queues of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@
 #![forbid(unsafe_code)]
 
 pub mod congestion;
+mod events;
 mod links;
-mod measurement;
 mod packets;
 mod receivers;
 mod running;

@@ -74,8 +74,7 @@ impl Values {
 #[cfg(feature = "serde")]
 mod serde_impl {
     use super::{String, ToString, Value, Values};
-    use core::fmt;
-    use serde::de::{MapAccess, Visitor};
+    use alloc::collections::BTreeMap;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     impl Serialize for Values {
@@ -103,56 +102,33 @@ mod serde_impl {
 
     impl<'de> Deserialize<'de> for Values {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_map(ByName)
+            let by_name = BTreeMap::<String, Value>::deserialize(deserializer)?.into_iter();
+            Ok(Self(
+                by_name.map(|(name, value)| (name.into(), value)).collect(),
+            ))
         }
     }
 
-    struct ByName;
-
-    impl<'de> Visitor<'de> for ByName {
-        type Value = Values;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("parameters: text, numbers or truths by name")
-        }
-
-        fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Values, M::Error> {
-            let mut values = Values::default();
-            while let Some((name, value)) = map.next_entry::<String, Value>()? {
-                values.set(name, value);
-            }
-            Ok(values)
-        }
+    /// A value as [`Value`] writes it.
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "not text, a number or a truth")]
+    enum Written {
+        Truth(bool),
+        Whole(u64),
+        Negative(i64),
+        Real(f64),
+        Text(String),
     }
 
     impl<'de> Deserialize<'de> for Value {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_any(Text)
-        }
-    }
-
-    struct Text;
-
-    impl Visitor<'_> for Text {
-        type Value = Value;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("text, a number or a truth")
-        }
-        fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-            Ok(Value::Text(text.into()))
-        }
-        fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
-            Ok(Value::Text(truth.to_string()))
-        }
-        fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-            Ok(Value::Text(number.to_string()))
-        }
-        fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
-            Ok(Value::Text(number.to_string()))
-        }
-        fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
-            Ok(Value::Text(number.to_string()))
+            Ok(Self::Text(match Written::deserialize(deserializer)? {
+                Written::Truth(truth) => truth.to_string(),
+                Written::Whole(number) => number.to_string(),
+                Written::Negative(number) => number.to_string(),
+                Written::Real(number) => number.to_string(),
+                Written::Text(text) => text,
+            }))
         }
     }
 }

@@ -24,9 +24,6 @@ const FULL: u32 = 1460;
 /// counts all packets but not all bytes, see [`counted_bytes`].
 const OPTION_MARKS: u32 = 3;
 
-/// Marks that ACE reports before it cycles.
-pub(crate) const ACE_MARKS: u32 = 7;
-
 const MASK: u32 = 0x00ff_ffff;
 
 /// Place of the counter of CE in both orders of the option.

@@ -29,9 +29,9 @@
 //! The last three need what a queue remembers of a flow:
 //! [`AckFilter`](crate::hold::AckFilter) has them.
 
+use crate::ack_info::ACE_MARKS;
 pub use crate::ack_info::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRange};
 
-use super::accecn::ACE_MARKS;
 use crate::packet::flags;
 
 /// Rules that kept an ACK beside a later one of its flow, in groups.

@@ -2,9 +2,9 @@
 //! Fig. 14), the path behind the last of them, and ACK regeneration. A packet pays for them only where a
 //! scenario has one of them.
 
+use crate::events::NEVER;
 use crate::links::{Link, Regeneration, Wire};
 use crate::packets::{Options, SimPacket};
-use crate::running::NEVER;
 use asymq_core::Instant;
 use asymq_core::hold::BuildError;
 use asymq_links::Impairment;

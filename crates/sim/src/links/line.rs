@@ -2,8 +2,8 @@
 //! shapers' rates.
 
 use super::{AutorateIngress, CakeAutorate, DataLosses};
+use crate::events::NEVER;
 use crate::packets::{Kind, Options, SimPacket};
-use crate::running::NEVER;
 use asymq_core::hold::BuildError;
 use asymq_core::{Direction, Instant, Protocol, Rate};
 use asymq_links::ModemQueue;

@@ -1,8 +1,8 @@
 //! The bottleneck link in one direction: an egress and a delay.
 
+use crate::events::NEVER;
 use crate::links::DataLosses;
 use crate::packets::{Options, SimPacket};
-use crate::running::NEVER;
 use asymq_core::catalog::BoxedQdisc;
 use asymq_core::decide::ack::Unfiltered;
 use asymq_core::hold::{Egress, Meters, PerClass, TxTime};

@@ -1,8 +1,8 @@
 //! Behind the last link of a direction: packets that are lost, late, or overtake.
 
+use crate::events::NEVER;
 use crate::links::DataLosses;
 use crate::packets::{Options, SimPacket};
-use crate::running::NEVER;
 use asymq_links::Impairment;
 use std::collections::BTreeMap;
 

@@ -1,14 +1,16 @@
-//! Running: the world of one run and its event loop, a run in steps, and all runs of a scenario.
+//! Running: the world of one run and its event loop, its summary, series and traces, a run in steps, and all
+//! runs of a scenario.
 
-mod events;
+mod capture;
 mod options;
 mod route;
 mod simulator;
 mod stepping;
 mod steps;
+mod summary;
 mod world;
 
-pub(crate) use events::{EventSet, NEVER};
+pub(crate) use capture::Capture;
 pub use options::{RunOptions, SimError};
 pub use simulator::{STANDARD, Simulator, report};
 pub(crate) use stepping::{Stepping, stepping};

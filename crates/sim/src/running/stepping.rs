@@ -1,7 +1,8 @@
 //! A run's world with all that is recorded of it, from step to step.
 
+use super::Capture;
+use super::summary::{INTERVAL, Recorder, Snapshot, clear_measures, summary};
 use crate::links::{Link, Watched};
-use crate::measurement::{Capture, INTERVAL, Recorder, Snapshot, clear_measures, summary};
 use crate::packets::SimPacket;
 use crate::running::{RunOptions, SimError, World};
 use crate::traffic::Models;

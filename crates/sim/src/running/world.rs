@@ -11,10 +11,10 @@
 //!   Chandy and Misra 1979), and only the order of arrivals and departures at one queue is left.
 
 use super::route::{DOWN, Route, UP, hand_over, way};
+use crate::events::{EventSet, NEVER};
 use crate::links::{Beyond, Dumbbell, Hop, Line, Link, Regeneration, Step, Tunnels};
-use crate::measurement::Capture;
 use crate::packets::{Kind, Options, SimPacket};
-use crate::running::{EventSet, NEVER};
+use crate::running::Capture;
 use crate::traffic::{
     self, AccessLosses, Agent, Conversation, Delivered, Events, Models, Side, Transfers,
 };
@@ -468,7 +468,7 @@ impl<'a, V: Variant> World<'a, V> {
 mod tests {
     use super::*;
     use crate::congestion::{Catalog, TcpModel};
-    use crate::measurement::{Snapshot, summary};
+    use crate::running::summary::{Snapshot, summary};
     use crate::variant::{Full, Plain};
     use asymq_args::{Defaults, ScenarioArgs};
     use asymq_core::catalog::Standard;

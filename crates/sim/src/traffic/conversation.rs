@@ -1,8 +1,8 @@
 //! Two endpoints, and their paths to and from the bottleneck.
 
+use crate::events::EventSet;
 use crate::links::{Hop, Pipe};
 use crate::packets::{Kind, Layout, Options, Outbox, Segment};
-use crate::running::EventSet;
 use crate::traffic::{Agent, Side};
 use crate::variant::Variant;
 use asymq_core::measure::Histogram;
