@@ -64,6 +64,12 @@ enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --watch")]
     Gateway(Box<gateway::GatewayArgs>),
+    /// On a router: take over its port to the Internet and shape both directions, until it ends.
+    #[cfg(target_os = "linux")]
+    #[command(
+        after_help = "Example: asymq router --wan eth0 --up 19mbit --down 95mbit --overhead docsis --watch"
+    )]
+    Router(Box<gateway::RouterArgs>),
     Import(commands::import::ImportArgs),
     #[cfg(unix)]
     Measure(commands::measure::MeasureArgs),
@@ -87,6 +93,8 @@ impl Command {
             Self::Lab(args) => commands::sim::real(*args, catalogs),
             #[cfg(target_os = "linux")]
             Self::Gateway(args) => Ok(gateway::run(&args, catalogs)?),
+            #[cfg(target_os = "linux")]
+            Self::Router(args) => gateway::run_router(&args, catalogs),
             Self::Import(args) => commands::import::run(&args),
             #[cfg(unix)]
             Self::Measure(args) => commands::measure::run(&args),

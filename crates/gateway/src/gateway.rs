@@ -12,12 +12,13 @@ use crate::host::HostOptions;
 use crate::io::PacketIo;
 use crate::link::Link;
 use crate::log;
+use crate::net::Netns;
 use crate::notify::Notify;
 use crate::port::PortErrorKind;
-use crate::restore::restore;
+use crate::restore::restore_killed;
 use crate::snapshot::{Observer, Ports, Shared, Snapshot};
 use crate::stop::{DRAIN, Stop};
-use crate::sys::{poll, precise_timers, raise_priority};
+use crate::sys::{poll, precise_timers, raise_priority, start_clock};
 use asymq_core::Direction;
 use asymq_core::Header;
 use asymq_core::catalog::Build;
@@ -27,7 +28,6 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::AsFd;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::Path;
 
 /// Frames that one direction receives or sends before the other's turn.
 const BATCH: usize = 64;
@@ -88,6 +88,8 @@ pub struct Gateway {
     report_interval: Duration,
     log: Box<dyn FnMut(&str) + Send>,
     notify: Notify,
+    /// Network namespace of the interfaces, if it is not that of the caller.
+    pub(crate) namespace: Option<Netns>,
 }
 
 impl Gateway {
@@ -124,6 +126,7 @@ impl Gateway {
             report_interval: REPORT_INTERVAL,
             log: Box::new(log::line),
             notify: Notify::default(),
+            namespace: None,
         })
     }
 
@@ -207,6 +210,7 @@ impl Gateway {
     pub fn run(&mut self, stop: &Stop) -> Result<(), GatewayError> {
         precise_timers();
         raise_priority();
+        self.enter()?;
         let answer = panic::catch_unwind(AssertUnwindSafe(|| self.forward(stop)));
         self.changes.close();
         self.shared.end();
@@ -216,11 +220,29 @@ impl Gateway {
     /// Restores the interfaces after a run. Dropping the gateway does too, but also closes sockets, which takes
     /// seconds on a busy machine.
     pub(crate) fn restore(&mut self) {
+        if let Err(error) = self.enter() {
+            (self.log)(&error.to_string());
+        }
         for link in &mut self.links {
             if let Some(failed) = link.restore() {
                 (self.log)(&failed);
             }
         }
+    }
+
+    /// Ends the kernel's bridge too and gives up the interfaces, so that they can leave.
+    pub fn release(&mut self) {
+        self.fail_open.hand_over();
+        for link in &mut self.links {
+            if let Err(error) = link.release() {
+                (self.log)(&format!("{}: not released ({error})", link.name()));
+            }
+        }
+    }
+
+    fn enter(&self) -> Result<(), GatewayError> {
+        let entered = self.namespace.as_ref().map_or(Ok(()), Netns::enter);
+        entered.map_err(GatewayError::during("entering a network namespace"))
     }
 
     fn forward(&mut self, stop: &Stop) -> Result<(), GatewayError> {
@@ -466,33 +488,11 @@ impl Gateway {
     }
 }
 
-/// Restores the interfaces of killed gateways that no gateway holds now. Returns log lines.
-fn restore_killed(folder: &Path) -> Vec<String> {
-    match restore(folder) {
-        Err(error) => vec![format!("{}: {error}", folder.display())],
-        Ok(left) => left
-            .iter()
-            .filter(|of| !of.is_held())
-            .map(|of| format!("killed gateway: {of}"))
-            .collect(),
-    }
-}
-
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gateway")
             .field("links", &self.links)
             .field("forwarder", &self.forwarder)
             .finish_non_exhaustive()
-    }
-}
-
-/// Starts a monotonic clock.
-fn start_clock() -> impl Fn() -> Instant {
-    let start = std::time::Instant::now();
-    move || {
-        // Zero means "never": AQ's first interval starts with its first packet.
-        let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Instant::from_nanos(nanos.max(1))
     }
 }

@@ -233,10 +233,12 @@ pub(crate) fn is_held(index: u32) -> bool {
 
 /// Lock per interface and network namespace, released by the end of the process.
 #[derive(Debug)]
-struct Lock(#[expect(dead_code, reason = "the name is in use while it is open")] UnixListener);
+pub(crate) struct Lock(
+    #[expect(dead_code, reason = "the name is in use while it is open")] UnixListener,
+);
 
 impl Lock {
-    fn take(index: u32) -> io::Result<Self> {
+    pub(crate) fn take(index: u32) -> io::Result<Self> {
         // Abstract socket names are local to the network namespace.
         let name = format!("asymq-gateway/interface/{index}");
         UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?).map(Self)

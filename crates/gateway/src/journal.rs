@@ -3,14 +3,15 @@
 use crate::net::LinkInfo;
 use crate::setting::Change;
 use crate::sys::effective_user;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf, absolute};
 
-/// Maximum bytes of a journal.
-const MAX_JOURNAL: u64 = 1 << 16;
+/// Maximum bytes of a journal; a router's has its routes.
+const MAX_JOURNAL: u64 = 1 << 26;
 /// Incremented when a key changes its meaning.
 const FORMAT: u32 = 1;
 
@@ -40,6 +41,11 @@ impl Identity {
     /// True in the calling thread's network namespace.
     pub(crate) fn is_here(&self) -> bool {
         namespace().is_ok_and(|here| here == self.namespace)
+    }
+
+    /// True if the interface had this identity in any namespace.
+    pub(crate) fn is_of(&self, link: &LinkInfo) -> bool {
+        (self.index, self.mac) == (link.index, link.mac)
     }
 }
 
@@ -77,7 +83,6 @@ impl Journal {
         }
     }
 
-    /// Replaces the file atomically. The folder is a [`private_folder`].
     pub(crate) fn write(
         &self,
         identity: &Identity,
@@ -90,19 +95,7 @@ impl Journal {
             name: name.into(),
             changes: changes.to_vec(),
         };
-        let named = |error: io::Error| {
-            io::Error::new(error.kind(), format!("{}: {error}", self.0.display()))
-        };
-        let new = self.0.with_extension("new");
-        // A killed gateway may have left one.
-        let _ = fs::remove_file(&new);
-        let mut options = File::options();
-        // With O_EXCL the kernel does not follow a link either.
-        options.write(true).create_new(true).mode(0o600);
-        let mut file = options.open(&new).map_err(named)?;
-        file.write_all(&serde_json::to_vec(&entry)?)
-            .and_then(|()| fs::rename(new, &self.0))
-            .map_err(named)
+        write_json(&self.0, &entry)
     }
 
     pub(crate) fn remove(self) {
@@ -110,8 +103,24 @@ impl Journal {
     }
 }
 
-/// Reads a journal; `None` if the file is none.
-pub(crate) fn entry(path: &Path) -> Option<Entry> {
+/// Replaces a file atomically. The folder is a [`private_folder`].
+pub(crate) fn write_json(path: &Path, content: &impl Serialize) -> io::Result<()> {
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    let new = path.with_extension("new");
+    // A killed gateway may have left one.
+    let _ = fs::remove_file(&new);
+    let mut options = File::options();
+    // With O_EXCL the kernel does not follow a link either.
+    options.write(true).create_new(true).mode(0o600);
+    let mut file = options.open(&new).map_err(named)?;
+    file.write_all(&serde_json::to_vec(content)?)
+        .and_then(|()| fs::rename(new, path))
+        .map_err(named)
+}
+
+/// Reads a file of [`write_json`]; `None` if it is none.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     // A pipe might block, and a link lead elsewhere.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = File::options().read(true).custom_flags(flags).open(path);
@@ -120,8 +129,12 @@ pub(crate) fn entry(path: &Path) -> Option<Entry> {
         .filter(|file| file.metadata().is_ok_and(|of| of.is_file()))?;
     let mut text = Vec::new();
     file.take(MAX_JOURNAL).read_to_end(&mut text).ok()?;
-    let entry: Entry = serde_json::from_slice(&text).ok()?;
-    (entry.format == FORMAT).then_some(entry)
+    serde_json::from_slice(&text).ok()
+}
+
+/// Reads a journal; `None` if the file is none.
+pub(crate) fn entry(path: &Path) -> Option<Entry> {
+    read_json(path).filter(|entry: &Entry| entry.format == FORMAT)
 }
 
 /// Creates a folder for journals. Refuses one that other users could change, replace or redirect.

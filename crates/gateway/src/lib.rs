@@ -43,6 +43,8 @@ mod passive;
 mod port;
 mod rate_probe;
 mod restore;
+mod router;
+mod router_check;
 mod sender;
 mod server;
 mod setting;
@@ -73,6 +75,8 @@ pub use outputs::{Outputs, Show};
 pub use page::PageOptions;
 pub use port::{Port, PortError, check_interface_name};
 pub use restore::{Restored, restore};
+pub use router::{BeforeStep, INNER, RouterPort, restore_router};
+pub use router_check::{SESSION, inspect_router};
 pub use sender::{SendBy, Sending};
 pub use snapshot::{
     ClassSnapshot, DirectionSnapshot, Observer, Ports, SNAPSHOT_FORMAT, Shared, Snapshot,

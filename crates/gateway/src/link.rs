@@ -4,7 +4,7 @@ use crate::host::HostOptions;
 use crate::interface_hold::InterfaceHold;
 use crate::io::{Losses, PacketIo};
 use crate::net::Feature;
-use crate::net::{LinkInfo, Network};
+use crate::net::{LinkInfo, Network, remove_bypass};
 use crate::port::{Port, PortError, PortErrorKind, check_unused, find};
 use crate::sender::{SendBy, Sending};
 use crate::setting::Setting;
@@ -141,6 +141,18 @@ impl Link {
         Some(format!(
             "{flag} {name}: not restored ({error}); 'asymq gateway restore' tries again"
         ))
+    }
+
+    /// Ends the kernel's bridge, and restores the interface without it.
+    pub(crate) fn release(&mut self) -> io::Result<()> {
+        self.port = None;
+        match self.hold.take() {
+            None => Ok(()),
+            Some(mut hold) => {
+                remove_bypass(hold.index())?;
+                hold.end()
+            }
+        }
     }
 
     /// Descriptor to poll; `None` while the interface is away.

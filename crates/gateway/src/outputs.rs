@@ -116,13 +116,14 @@ impl Outputs {
         answer.unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
 
-    /// Like [`run`](Self::run), for a process that does nothing else. `guard` ends a process that does not stop. Does
-    /// not return after a panic.
+    /// Like [`run`](Self::run), for a process that does nothing else. `guard` ends a process that does not stop. Calls
+    /// `end` after the interfaces are restored. Does not return after a panic.
     pub fn run_guarded(
         self,
         gateway: Gateway,
         stop: &Stop,
         guard: Guard,
+        end: impl FnOnce(&mut Gateway),
     ) -> Result<(), GatewayError> {
         guard.enable_on_abort(gateway.disabled_offloads());
         // The end of the process closes its sockets faster.
@@ -130,6 +131,7 @@ impl Outputs {
         let answer = panic::catch_unwind(AssertUnwindSafe(|| self.run_on(&mut gateway, stop)));
         // The gateway may not have run.
         gateway.restore();
+        end(&mut gateway);
         drop(guard);
         answer.unwrap_or_else(|_| process::abort())
     }

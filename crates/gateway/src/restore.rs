@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-const HELD: &str = "a running gateway holds it";
+pub(crate) const HELD: &str = "a running gateway holds it";
 
 /// An interface that a killed gateway left changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Restored {
 
 impl Restored {
     /// True if a running gateway holds it.
-    pub(crate) fn is_held(&self) -> bool {
+    fn is_held(&self) -> bool {
         self.result.as_ref().is_err_and(|why| why.as_str() == HELD)
     }
 }
@@ -80,6 +80,18 @@ pub fn restore(folder: &Path) -> io::Result<Vec<Restored>> {
         });
     }
     Ok(found)
+}
+
+/// Restores the interfaces of killed gateways that no gateway holds now. Returns log lines.
+pub(crate) fn restore_killed(folder: &Path) -> Vec<String> {
+    match restore(folder) {
+        Err(error) => vec![format!("{}: {error}", folder.display())],
+        Ok(left) => left
+            .iter()
+            .filter(|of| !of.is_held())
+            .map(|of| format!("killed gateway: {of}"))
+            .collect(),
+    }
 }
 
 #[cfg(test)]

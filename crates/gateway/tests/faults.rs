@@ -92,7 +92,7 @@ fn a_gateway() {
             None => Show::Nothing,
         },
     };
-    let ended = outputs.run_guarded(gateway, &stop, guard);
+    let ended = outputs.run_guarded(gateway, &stop, guard, |_| {});
     std::process::exit(ended.is_err().into());
 }
 

@@ -1,8 +1,8 @@
 //! Flags of the gateway.
 
 use asymq_args::{
-    BadArgument, Flags, Given, LineRate, QdiscParams, ScenarioError, Words, one_of, settings,
-    within,
+    BadArgument, Flags, Given, LineRate, QdiscParams, ScenarioError, Settings, Words, one_of,
+    settings, within,
 };
 use asymq_core::Direction;
 use asymq_core::catalog::{
@@ -127,8 +127,8 @@ impl PlannedArgs {
 }
 
 /// Merges typed words over those of the file.
-pub(crate) fn merged(
-    flags: &Flags<SettingsArgs>,
+pub(crate) fn merged<S: Settings>(
+    flags: &Flags<S>,
     typed: &Words,
     file: Option<&Path>,
 ) -> Result<Words, ScenarioError> {
@@ -427,7 +427,7 @@ fn nothing() -> PossibleValuesParser {
 /// Value of `--qdisc` and `--qdisc-down` for frames that are sent at once.
 pub(super) const NONE: &str = "none";
 
-fn bad(argument: &str, message: String) -> BadArgument {
+pub(super) fn bad(argument: &str, message: String) -> BadArgument {
     BadArgument {
         argument: argument.into(),
         value: None,

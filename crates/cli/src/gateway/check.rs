@@ -20,11 +20,16 @@ pub(super) fn run(args: &CheckArgs, catalog: &dyn Catalog) -> anyhow::Result<()>
             findings(&settings)
         }
     };
-    if args.json {
-        output::print(&(serde_json::to_string_pretty(&findings)? + "\n"))?;
+    show(&findings, args.json)
+}
+
+/// Prints findings. Fails if one is wrong.
+pub(super) fn show(findings: &[Finding], json: bool) -> anyhow::Result<()> {
+    if json {
+        output::print(&(serde_json::to_string_pretty(findings)? + "\n"))?;
     } else {
         let mut text = String::new();
-        for finding in &findings {
+        for finding in findings {
             let Finding {
                 subject,
                 problem,
@@ -38,7 +43,7 @@ pub(super) fn run(args: &CheckArgs, catalog: &dyn Catalog) -> anyhow::Result<()>
         output::print(&text)?;
     }
     match findings.iter().filter(|finding| finding.wrong).count() {
-        0 if args.json => Ok(()),
+        0 if json => Ok(()),
         0 => output::print("nothing is wrong\n"),
         1 => bail!("1 thing is wrong"),
         count => bail!("{count} things are wrong"),
@@ -79,6 +84,16 @@ fn findings(settings: &HostArgs) -> Vec<Finding> {
     }
     findings.extend(overhead(settings));
     findings
+}
+
+/// Findings about the rates of a router's port, and the overhead.
+pub(super) fn rates_and_overhead(settings: &HostArgs, wan: &str) -> Vec<Finding> {
+    let rates = [("--up", settings.link.up), ("--down", settings.link.down)];
+    let given = rates
+        .into_iter()
+        .filter_map(|(flag, rate)| Some((flag, rate?.given()?)));
+    let faster = given.filter_map(|(flag, rate)| faster_than_link(flag, rate, wan));
+    faster.chain(overhead(settings)).collect()
 }
 
 fn faster_than_link(flag: &str, rate: Rate, name: &str) -> Option<Finding> {

@@ -6,12 +6,13 @@ use super::settings::Settings;
 use super::{check, install, trial};
 use crate::catalogs::Catalogs;
 use crate::output;
-use asymq_args::{Flags, ScenarioError};
+use asymq_args::{Flags, ScenarioError, Words};
 use asymq_core::catalog::Catalog;
 use asymq_gateway::{
-    Control, Gateway, GatewayError, Guard, HostOptions, Notify, Outputs, PageOptions, Show, Stop,
-    default_state, request_change,
+    Control, Gateway, GatewayError, Guard, HostOptions, Notify, Outputs, PageOptions, RouterPort,
+    Show, Stop, default_state, request_change,
 };
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Files of the page; the last two are shared with the playground.
@@ -39,78 +40,150 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         Some(GatewayCommand::Restore(args)) => return restore(args.state.as_deref()),
         None => {}
     }
-    let typed = &args.settings.words;
+    let typed = args.settings.words.clone();
     let flags = Flags::<SettingsArgs>::new(catalog);
-    let words = merged(&flags, typed, args.config.as_deref())?;
+    let words = merged(&flags, &typed, args.config.as_deref())?;
     let settings = flags.read(&words).map_err(ScenarioError::Value)?;
-    let system = GatewayError::during;
-    let config = settings.host.config(catalog)?;
+    settings.host.config(catalog)?;
     if settings.host.link.learns_unasked() {
         eprintln!(
             "asymq gateway: no --up: the uplink's rate is learnt from passing TCP, as with --up auto; \
              where the line keeps its rate, --up with 95 % of it is better"
         );
     }
-    // All fields are named, so that the compiler reports one without effect.
-    let SettingsArgs { host, watch, json } = settings;
-    let HostArgs {
-        lan: _,
-        wan: _,
-        link: _,
-        state,
-        fail_open,
-        send,
-        control: socket,
-        metrics,
-        page,
-    } = host;
-    let stop = Stop::new().map_err(system("making a pipe"))?;
-    // Before interfaces are changed: an interrupt must restore them.
-    let guard = Guard::install(&stop)?;
-    stop.on_signals().map_err(system("handling signals"))?;
-    if args.config.is_none() {
-        stop.on_hangup().map_err(system("handling signals"))?;
-    }
-    let host = HostOptions {
-        state: Some(state.unwrap_or_else(default_state)),
-        wait: true,
-        fail_open: fail_open.unwrap_or(false),
-        send: send.unwrap_or_default(),
+    let file = args.config.clone();
+    let plan = Plan {
+        typed,
+        words,
+        settings,
+        file,
+        defaults: false,
     };
-    let mut gateway = Gateway::open(catalogs.gateway, &config, &host)?;
-    gateway.set_notify(Notify::from_environment().map_err(system("reading NOTIFY_SOCKET"))?);
+    plan.run(catalogs, |_| Ok(None))
+}
 
-    let shared = Arc::new(Settings::new(typed.clone(), words));
+/// A gateway to run.
+pub(super) struct Plan {
+    /// Words of the command line.
+    pub(super) typed: Words,
+    /// Words in force.
+    pub(super) words: Words,
+    pub(super) settings: SettingsArgs,
+    /// Settings file.
+    pub(super) file: Option<PathBuf>,
+    /// A router's defaults stand for settings that the file does not have.
+    pub(super) defaults: bool,
+}
+
+impl Plan {
+    /// Runs until SIGINT or SIGTERM. `port` takes over a router's port.
+    pub(super) fn run(
+        self,
+        catalogs: Catalogs,
+        port: impl FnOnce(&Stop) -> anyhow::Result<Option<RouterPort>>,
+    ) -> anyhow::Result<()> {
+        let catalog = catalogs.names;
+        let system = GatewayError::during;
+        let config = self.settings.host.config(catalog)?;
+        // All fields are named, so that the compiler reports one without effect.
+        let SettingsArgs { host, watch, json } = self.settings;
+        let HostArgs {
+            lan: _,
+            wan: _,
+            link: _,
+            state,
+            fail_open,
+            send,
+            control: socket,
+            metrics,
+            page,
+        } = host;
+        let stop = Stop::new().map_err(system("making a pipe"))?;
+        // Before interfaces are changed: an interrupt must restore them.
+        let guard = Guard::install(&stop)?;
+        stop.on_signals().map_err(system("handling signals"))?;
+        if self.file.is_none() {
+            stop.on_hangup().map_err(system("handling signals"))?;
+        }
+        let host = HostOptions {
+            state: Some(state.unwrap_or_else(default_state)),
+            wait: true,
+            fail_open: fail_open.unwrap_or(false),
+            send: send.unwrap_or_default(),
+        };
+        let port = port(&stop)?.map(GivenBack);
+        let mut gateway = match &port {
+            None => Gateway::open(catalogs.gateway, &config, &host)?,
+            Some(GivenBack(port)) => Gateway::open_router(catalogs.gateway, &config, &host, port)?,
+        };
+        let notify = Notify::from_environment();
+        gateway.set_notify(notify.map_err(system("reading NOTIFY_SOCKET"))?);
+
+        let settings = Settings::new(self.typed, self.words, self.defaults);
+        let control = control(settings, socket.as_deref(), self.file, catalog)?;
+        let outputs = Outputs {
+            control,
+            metrics,
+            page: page.map(|address| PageOptions {
+                address,
+                files: &PAGE,
+            }),
+            show: match (watch, json) {
+                (Some(true), _) => Show::Table,
+                (_, Some(true)) => Show::Json,
+                _ => Show::Nothing,
+            },
+        };
+        let end = |gateway: &mut Gateway| {
+            if let Some(port) = port.filter(|GivenBack(port)| !port.is_kept()) {
+                gateway.release();
+                drop(port);
+            }
+        };
+        Ok(outputs.run_guarded(gateway, &stop, guard, end)?)
+    }
+}
+
+/// A port that is given back at the end, unless a service manager does.
+struct GivenBack(RouterPort);
+
+impl Drop for GivenBack {
+    fn drop(&mut self) {
+        if !self.0.is_kept()
+            && let Err(error) = self.0.give_back()
+        {
+            eprintln!(
+                "asymq router: the port is not given back ({error}); 'asymq router restore' tries again"
+            );
+        }
+    }
+}
+
+/// Ways to change the gateway while it runs.
+fn control(
+    settings: Settings,
+    socket: Option<&Path>,
+    file: Option<PathBuf>,
+    catalog: &'static dyn Catalog,
+) -> Result<Control, GatewayError> {
+    let shared = Arc::new(settings);
     let mut control = Control::default();
-    if let Some(path) = &socket {
+    if let Some(path) = socket {
         let of_requests = Arc::clone(&shared);
         let read = move |text: &str| of_requests.request(text, catalog);
         let of_status = Arc::clone(&shared);
         let in_force = move || of_status.in_force(catalog);
         control.listen(path, Box::new(read), Box::new(in_force))?;
     }
-    if let Some(file) = args.config.clone() {
+    if let Some(file) = file {
         let shared = Arc::clone(&shared);
         control.on_hangup(Box::new(move || shared.read_again(&file, catalog)))?;
     }
     control.on_accepted(move |_| shared.accepted(catalog));
-    let outputs = Outputs {
-        control,
-        metrics,
-        page: page.map(|address| PageOptions {
-            address,
-            files: &PAGE,
-        }),
-        show: match (watch, json) {
-            (Some(true), _) => Show::Table,
-            (_, Some(true)) => Show::Json,
-            _ => Show::Nothing,
-        },
-    };
-    Ok(outputs.run_guarded(gateway, &stop, guard)?)
+    Ok(control)
 }
 
-fn set(args: &SetArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
+pub(super) fn set(args: &SetArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let words = &args.link.words;
     Flags::<LinkArgs>::new(catalog)
         .read(words)

@@ -18,7 +18,7 @@ const SETTINGS: &str = "/etc/asymq.toml";
 /// Previous settings that were replaced.
 const OLD_SETTINGS: &str = "/etc/asymq.toml.old";
 /// Runtime folder of the service, which systemd creates and leaves for journals.
-const RUN: &str = "/run/asymq";
+pub(super) const RUN: &str = "/run/asymq";
 const UNIT: &str = "/etc/systemd/system/asymq.service";
 /// Unit of a package, which also has the user and the program.
 const PACKAGED: &str = "/usr/lib/systemd/system/asymq.service";
@@ -26,7 +26,7 @@ const USER: &str = "/etc/sysusers.d/asymq.conf";
 const NETWORKD: &str = "/etc/systemd/network/10-asymq.network";
 const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/asymq.conf";
 /// Copy of a program that the service could not see or a build would replace.
-const BINARY: &str = "/usr/local/bin/asymq";
+pub(super) const BINARY: &str = "/usr/local/bin/asymq";
 
 /// All files that are written, renamed or removed.
 const WRITTEN: [&str; 7] = [
@@ -41,6 +41,9 @@ const WRITTEN: [&str; 7] = [
 
 /// First line of written files. Other files are never overwritten or removed.
 const MARK: &str = "# Written by asymq gateway install";
+
+/// Begin of the first line of the files of both services.
+const OURS: &str = "# Written by asymq ";
 
 /// Mark in the unit that [`BINARY`] was copied and is to be removed with it.
 const COPIED: &str = "# The program in /usr/local/bin was copied there by the same command.";
@@ -59,15 +62,10 @@ pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Resu
     }
     config.check_interfaces()?;
     let target = Target::new(args.root.as_deref(), args.dry_run);
-    target.check_links()?;
-    let binary = std::env::current_exe().context("finding this program")?;
+    target.check_links(&WRITTEN)?;
     let is_packaged = target.has(PACKAGED);
-    let is_installed = binary.starts_with("/usr") || binary.starts_with("/opt");
-    let installed = match is_packaged || is_installed && args.root.is_none() {
-        true => binary.clone(),
-        false => BINARY.into(),
-    };
-    let mut files = files(&settings, &words, &installed)?;
+    let binary = target.place(is_packaged, UNIT)?;
+    let mut files = files(&settings, &words, &binary)?;
     if is_packaged {
         files.retain(|(path, _)| ![UNIT, USER].contains(path));
     }
@@ -75,15 +73,7 @@ pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Resu
     for (path, _) in &files {
         target.check_ours(path)?;
     }
-    if installed != binary && target.has(BINARY) && !target.text(UNIT).contains(COPIED) {
-        return Err(target.foreign(BINARY));
-    }
-    if installed != binary {
-        target.copy(&binary, &installed)?;
-        for (_, unit) in files.iter_mut().filter(|(path, _)| *path == UNIT) {
-            *unit = unit.replacen("\n[Unit]", &format!("\n{COPIED}\n[Unit]"), 1);
-        }
-    }
+    binary.copy(&target)?;
     for (path, text) in &files {
         if *path == SETTINGS {
             target.keep_old(path, text)?;
@@ -104,9 +94,9 @@ pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Resu
 /// Stops the service, removes the files of [`install`], and restores interfaces.
 pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let target = Target::new(args.root.as_deref(), args.dry_run);
-    target.check_links()?;
+    target.check_links(&WRITTEN)?;
     let unit = target.text(UNIT);
-    let copied = unit.contains(COPIED) && target.has(BINARY);
+    let copied = target.copied(UNIT);
     // An invalid file names no folder.
     let words = Flags::<SettingsArgs>::new(catalog).file(&target.path(SETTINGS));
     let state = words
@@ -126,11 +116,7 @@ pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::
     {
         target.remove(path)?;
     }
-    if copied {
-        target.remove_file(BINARY)?;
-    } else if target.has(BINARY) {
-        target.stays(BINARY)?;
-    }
+    target.remove_copy(copied)?;
     if target.runs() {
         restore(state.as_deref())?;
         // The folder stays if journals could not be applied.
@@ -148,12 +134,15 @@ pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::
 fn files(
     settings: &HostArgs,
     words: &Words,
-    binary: &Path,
+    binary: &Binary,
 ) -> anyhow::Result<Vec<(&'static str, String)>> {
     let (lan, wan) = (name(&settings.lan), name(&settings.wan));
     let unit = include_str!("files/asymq.service");
     Ok(vec![
-        (UNIT, unit.replace("@BINARY@", &exec_start(binary)?)),
+        (
+            UNIT,
+            binary.marked(&unit.replace("@BINARY@", &binary.exec_start()?)),
+        ),
         (USER, include_str!("files/sysusers.conf").into()),
         (
             NETWORKD,
@@ -173,13 +162,25 @@ fn files(
                 escape(wan, ",;\\", "\\")
             ),
         ),
-        (SETTINGS, settings_file(words)),
+        (
+            SETTINGS,
+            settings_file(
+                MARK,
+                "asymq",
+                words,
+                &[("control", "/run/asymq/control"), ("fail-open", "true")],
+            ),
+        ),
     ])
 }
 
-/// The given settings, as a settings file.
-fn settings_file(words: &Words) -> String {
-    let defaults = [("control", "/run/asymq/control"), ("fail-open", "true")];
+/// The given settings and defaults, as the settings file of a service.
+pub(super) fn settings_file(
+    mark: &str,
+    service: &str,
+    words: &Words,
+    defaults: &[(&str, &str)],
+) -> String {
     let shown = ["watch", "json"];
     let mut words = words.clone().filtered(|key| !shown.contains(&key));
     for (key, value) in defaults {
@@ -188,7 +189,7 @@ fn settings_file(words: &Words) -> String {
         }
     }
     let toml = words.to_toml();
-    format!("{MARK}; 'systemctl reload asymq' reads it again.\n{toml}")
+    format!("{mark}; 'systemctl reload {service}' reads it again.\n{toml}")
 }
 
 /// `text` with `sign` before each of the `special` characters.
@@ -229,8 +230,38 @@ fn name(given: &Option<String>) -> &str {
     given.as_deref().unwrap_or_default()
 }
 
+/// The program that a service runs.
+pub(super) struct Binary {
+    /// This program.
+    from: PathBuf,
+    /// Where the service finds it.
+    to: PathBuf,
+}
+
+impl Binary {
+    /// The program in a unit's `ExecStart`.
+    pub(super) fn exec_start(&self) -> anyhow::Result<String> {
+        exec_start(&self.to)
+    }
+
+    /// A unit that records that the program was copied for it.
+    pub(super) fn marked(&self, unit: &str) -> String {
+        match self.from == self.to {
+            true => unit.into(),
+            false => unit.replacen("\n[Unit]", &format!("\n{COPIED}\n[Unit]"), 1),
+        }
+    }
+
+    pub(super) fn copy(&self, target: &Target<'_>) -> anyhow::Result<()> {
+        match self.from == self.to {
+            true => Ok(()),
+            false => target.copy(&self.from, &self.to),
+        }
+    }
+}
+
 /// The system to change: this one, a folder, or none for a dry run.
-struct Target<'a> {
+pub(super) struct Target<'a> {
     root: Option<&'a Path>,
     dry: bool,
     /// Failed programs, reported at the end.
@@ -238,7 +269,7 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    const fn new(root: Option<&'a Path>, dry: bool) -> Self {
+    pub(super) const fn new(root: Option<&'a Path>, dry: bool) -> Self {
         Self {
             root,
             dry,
@@ -246,12 +277,43 @@ impl<'a> Target<'a> {
         }
     }
 
+    /// Finds this program, which is copied unless it is installed. `unit` is that of the service.
+    ///
+    /// # Errors
+    /// The copy would replace a program of others.
+    pub(super) fn place(&self, is_packaged: bool, unit: &str) -> anyhow::Result<Binary> {
+        let from = std::env::current_exe().context("finding this program")?;
+        let is_installed = from.starts_with("/usr") || from.starts_with("/opt");
+        let to = match is_packaged || is_installed && self.root.is_none() {
+            true => from.clone(),
+            false => BINARY.into(),
+        };
+        if to != from && self.has(BINARY) && !self.text(unit).contains(COPIED) {
+            return Err(self.foreign(BINARY));
+        }
+        Ok(Binary { from, to })
+    }
+
+    /// True if the program was copied for a service.
+    pub(super) fn copied(&self, unit: &str) -> bool {
+        self.text(unit).contains(COPIED) && self.has(BINARY)
+    }
+
+    /// Removes a copied program, and names one of others.
+    pub(super) fn remove_copy(&self, copied: bool) -> anyhow::Result<()> {
+        match copied {
+            true => self.remove_file(BINARY),
+            false if self.has(BINARY) => self.stays(BINARY),
+            false => Ok(()),
+        }
+    }
+
     /// True if programs are run.
-    const fn runs(&self) -> bool {
+    pub(super) const fn runs(&self) -> bool {
         self.root.is_none() && !self.dry
     }
 
-    fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+    pub(super) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         match self.root {
             None => path.into(),
@@ -260,9 +322,9 @@ impl<'a> Target<'a> {
     }
 
     /// Refuses links below the root, which would lead out of it.
-    fn check_links(&self) -> anyhow::Result<()> {
+    pub(super) fn check_links(&self, written: &[&str]) -> anyhow::Result<()> {
         let Some(root) = self.root else { return Ok(()) };
-        for path in WRITTEN.map(|path| self.path(path)) {
+        for path in written.iter().map(|path| self.path(path)) {
             let below = path.ancestors().take_while(|part| *part != root);
             if let Some(link) = { below }.find(|part| part.is_symlink()) {
                 let root = root.display();
@@ -275,13 +337,13 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    fn has(&self, path: &str) -> bool {
+    pub(super) fn has(&self, path: &str) -> bool {
         self.path(path).exists()
     }
 
-    fn check_ours(&self, path: &str) -> anyhow::Result<()> {
+    pub(super) fn check_ours(&self, path: &str) -> anyhow::Result<()> {
         match fs::read_to_string(self.path(path)) {
-            Ok(text) if !text.starts_with(MARK) => Err(self.foreign(path)),
+            Ok(text) if !text.starts_with(OURS) => Err(self.foreign(path)),
             _ => Ok(()),
         }
     }
@@ -294,7 +356,7 @@ impl<'a> Target<'a> {
     }
 
     /// Content of a file; empty if it cannot be read.
-    fn text(&self, path: &str) -> String {
+    pub(super) fn text(&self, path: &str) -> String {
         fs::read_to_string(self.path(path)).unwrap_or_default()
     }
 
@@ -316,7 +378,7 @@ impl<'a> Target<'a> {
     }
 
     /// Renames a file with other content, which its owner may have edited.
-    fn keep_old(&self, path: &str, text: &str) -> anyhow::Result<()> {
+    pub(super) fn keep_old(&self, path: &str, text: &str) -> anyhow::Result<()> {
         let path = self.path(path);
         match fs::read_to_string(&path) {
             Ok(old) if old != text => {
@@ -328,7 +390,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    fn write(&self, path: &str, text: &str) -> anyhow::Result<()> {
+    pub(super) fn write(&self, path: &str, text: &str) -> anyhow::Result<()> {
         let path = self.path(path);
         if self.dry {
             return output::print(&format!("would write {}:\n{text}\n", path.display()));
@@ -347,8 +409,8 @@ impl<'a> Target<'a> {
     }
 
     /// Removes a file written by `install`. Prints and leaves others.
-    fn remove(&self, path: &str) -> anyhow::Result<()> {
-        match self.text(path).starts_with(MARK) {
+    pub(super) fn remove(&self, path: &str) -> anyhow::Result<()> {
+        match self.text(path).starts_with(OURS) {
             true => self.remove_file(path),
             false if self.has(path) => self.stays(path),
             false => Ok(()),
@@ -371,7 +433,7 @@ impl<'a> Target<'a> {
     }
 
     /// Runs a program or prints it. Skips a missing program with a message.
-    fn run(&self, command: &[&str]) -> anyhow::Result<()> {
+    pub(super) fn run(&self, command: &[&str]) -> anyhow::Result<()> {
         let line = command.join(" ");
         if self.dry {
             return output::print(&format!("would run {line}\n"));
@@ -397,7 +459,7 @@ impl<'a> Target<'a> {
     }
 
     /// Fails if a program failed.
-    fn finish(&self) -> anyhow::Result<()> {
+    pub(super) fn finish(&self) -> anyhow::Result<()> {
         let failed = self.failed.borrow();
         match failed.is_empty() {
             true => Ok(()),

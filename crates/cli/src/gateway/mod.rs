@@ -5,6 +5,9 @@ mod check;
 mod command;
 mod install;
 mod restore;
+mod router;
+mod router_args;
+mod router_install;
 mod settings;
 mod trial;
 
@@ -12,6 +15,7 @@ pub(crate) use args::GatewayArgs;
 #[cfg(test)]
 pub(crate) use args::LinkArgs;
 pub(crate) use command::run;
+pub(crate) use router::{RouterArgs, run as run_router};
 
 /// True if the gateway refused its input.
 pub(crate) fn is_bad_input(error: &anyhow::Error) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::output;
 use anyhow::Context as _;
-use asymq_gateway::{STATES, restore as restore_interfaces};
+use asymq_gateway::{STATES, restore as restore_interfaces, restore_router};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -11,7 +11,10 @@ pub(super) fn restore(state: Option<&Path>) -> anyhow::Result<()> {
     let folders = state.map_or(STATES.map(Path::new).to_vec(), |state| vec![state]);
     let mut text = String::new();
     for folder in folders {
-        let restored = restore_interfaces(folder).with_context(|| folder.display().to_string())?;
+        let named = || folder.display().to_string();
+        // A port takes the interfaces of its namespace with it.
+        let mut restored = restore_router(folder).with_context(named)?;
+        restored.extend(restore_interfaces(folder).with_context(named)?);
         for of in &restored {
             writeln!(text, "{of}")?;
         }

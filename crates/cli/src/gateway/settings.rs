@@ -1,6 +1,8 @@
 //! Settings of a running gateway: those in force, and requested ones.
 
 use super::args::{LinkArgs, SettingsArgs, merged};
+use super::router::add_defaults;
+use super::router_args::RouterSettings;
 use super::trial::REPLACE;
 use asymq_args::{Flags, Words};
 use asymq_core::catalog::Catalog;
@@ -14,6 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) struct Settings {
     /// Words of the command line, which override the file's.
     typed: Words,
+    /// A router's defaults apply.
+    is_router: bool,
     state: Mutex<State>,
 }
 
@@ -25,9 +29,10 @@ struct State {
 }
 
 impl Settings {
-    pub(super) fn new(typed: Words, in_force: Words) -> Self {
+    pub(super) fn new(typed: Words, in_force: Words, is_router: bool) -> Self {
         Self {
             typed,
+            is_router,
             state: Mutex::new(State {
                 in_force,
                 asked: None,
@@ -66,8 +71,22 @@ impl Settings {
                 "{shown}: not a regular file; write the settings to one"
             ));
         }
-        let new = merged(&Flags::new(catalog), &self.typed, Some(file));
-        let new = new.map_err(|error| error.to_string())?;
+        let new = match self.is_router {
+            false => merged(
+                &Flags::<SettingsArgs>::new(catalog),
+                &self.typed,
+                Some(file),
+            ),
+            true => merged(
+                &Flags::<RouterSettings>::new(catalog),
+                &self.typed,
+                Some(file),
+            ),
+        };
+        let mut new = new.map_err(|error| error.to_string())?;
+        if self.is_router {
+            add_defaults(&mut new);
+        }
         let old = self.lock().in_force.clone();
         let config = self.ask(new.clone(), catalog)?;
         let link = Flags::<LinkArgs>::new(catalog);

@@ -129,14 +129,18 @@ const NFTA_FWD_SREG_DEV: u16 = 1;
 
 const CHAIN: &str = "ingress";
 
-fn kind(of: libc::c_int) -> u16 {
+pub(super) fn kind(of: libc::c_int) -> u16 {
     (libc::NFNL_SUBSYS_NFTABLES << 8 | of) as u16
 }
 
-/// `nfgenmsg`: family, version, resource.
 fn family(resource: u16) -> [u8; 4] {
+    family_of(libc::NFPROTO_NETDEV as u8, resource)
+}
+
+/// `nfgenmsg`: family, version, resource.
+pub(super) fn family_of(family: u8, resource: u16) -> [u8; 4] {
     let [high, low] = resource.to_be_bytes();
-    [libc::NFPROTO_NETDEV as u8, 0, high, low]
+    [family, 0, high, low]
 }
 
 fn new_table(name: &str, flags: u32) -> Message {
@@ -184,7 +188,7 @@ fn forward(table: &str, to: u32) -> Message {
 }
 
 impl Netlink {
-    fn open_netfilter() -> io::Result<Self> {
+    pub(super) fn open_netfilter() -> io::Result<Self> {
         Self::open_family(libc::NETLINK_NETFILTER)
     }
 

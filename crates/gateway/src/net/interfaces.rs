@@ -81,7 +81,46 @@ impl Network {
         self.all(Message::dump(libc::RTM_GETADDR).body(&[0; 8]), address)
     }
 
-    fn all<T>(&mut self, request: Message, read: fn(&[u8]) -> Option<T>) -> io::Result<Vec<T>> {
+    /// Interface through which packets to an address leave.
+    pub fn route_to(&mut self, address: IpAddr) -> io::Result<Option<u32>> {
+        let (family, octets) = match address {
+            IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
+            IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
+        };
+        let mut body = [0; 12];
+        body[..2].copy_from_slice(&[family as u8, octets.len() as u8 * 8]);
+        let request = Message::get(libc::RTM_GETROUTE).body(&body);
+        let found = self.all(request.attribute(libc::RTA_DST, &octets), |body| {
+            let out = attributes(body.get(12..)?).find(|(kind, _)| *kind == libc::RTA_OIF);
+            number(out?.1)
+        });
+        found.map(|found| found.first().copied())
+    }
+
+    /// Kind of a qdisc that was set at an interface; `None` if it has the kernel's default.
+    pub fn qdisc(&mut self, index: u32) -> io::Result<Option<String>> {
+        // tcmsg: family, padding, index, handle, parent, info.
+        let mut body = [0; 20];
+        body[4..8].copy_from_slice(&index.to_ne_bytes());
+        let found = self.all(Message::dump(libc::RTM_GETQDISC).body(&body), |body| {
+            let kind = attributes(body.get(20..)?).find(|(kind, _)| *kind == libc::TCA_KIND)?;
+            Some((
+                number(body.get(4..)?)?,
+                number(body.get(8..)?)?,
+                text(kind.1),
+            ))
+        });
+        let set = found?
+            .into_iter()
+            .find(|(of, handle, _)| *of == index && *handle != 0);
+        Ok(set.map(|(.., kind)| kind))
+    }
+
+    pub(super) fn all<T>(
+        &mut self,
+        request: Message,
+        read: fn(&[u8]) -> Option<T>,
+    ) -> io::Result<Vec<T>> {
         let mut found = Vec::new();
         self.0.ask(request, &mut |body| found.extend(read(body)))?;
         Ok(found)

@@ -14,6 +14,26 @@ impl Message {
         Self::new(kind, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
     }
 
+    /// Request to create something, or to replace what is there.
+    pub(super) fn put(kind: u16) -> Self {
+        Self::new(kind, libc::NLM_F_CREATE | libc::NLM_F_REPLACE)
+    }
+
+    /// Request to create something beside what is there.
+    pub(super) fn add(kind: u16) -> Self {
+        Self::new(kind, libc::NLM_F_CREATE | libc::NLM_F_APPEND)
+    }
+
+    /// A message's content without its header.
+    pub(super) const fn bare() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The content in hexadecimal digits.
+    pub(super) fn hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// Request for one object, or to change or remove it.
     pub(super) fn get(kind: u16) -> Self {
         Self::new(kind, 0)

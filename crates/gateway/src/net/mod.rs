@@ -2,15 +2,19 @@
 //! programs.
 
 mod bypass;
+mod hooks;
 mod interfaces;
 mod message;
 mod netns;
 mod offloads;
+mod port_state;
 
 pub use bypass::{BypassBlock, BypassRule, add_bypass, has_bypass, remove_bypass};
+pub use hooks::hooked_by;
 pub use interfaces::{Address, LinkInfo};
 pub use netns::Netns;
 pub use offloads::{Feature, feature, link_speed, set_feature};
+pub use port_state::PortState;
 
 use message::{Message, Netlink};
 use std::io;
@@ -108,6 +112,23 @@ impl Network {
     pub fn rename(&mut self, index: u32, name: &str) -> io::Result<()> {
         let request = Message::get(libc::RTM_NEWLINK).body(&interface(index, 0, 0));
         self.0.request(request.text(libc::IFLA_IFNAME, name))
+    }
+
+    /// Moves an interface into a network namespace under a name. It is down there, and without addresses and routes.
+    pub fn move_to(
+        &mut self,
+        index: u32,
+        namespace: BorrowedFd<'_>,
+        to: (u32, &str),
+    ) -> io::Result<()> {
+        const IFLA_NEW_IFINDEX: u16 = 49;
+        let fd = namespace.as_raw_fd().cast_unsigned().to_ne_bytes();
+        let request = Message::get(libc::RTM_NEWLINK)
+            .body(&interface(index, 0, 0))
+            .attribute(libc::IFLA_NET_NS_FD, &fd)
+            .text(libc::IFLA_IFNAME, to.1)
+            .attribute(IFLA_NEW_IFINDEX, &to.0.to_ne_bytes());
+        self.0.request(request)
     }
 
     /// Adds an interface to a bridge or bond.

@@ -1,9 +1,10 @@
-//! Network namespaces held by a descriptor, which vanish with their last user.
+//! Network namespaces: held by a descriptor, or by a name as `ip netns` gives it.
 
-use crate::sys::{enter_netns, unshare_netns};
-use std::fs::File;
+use crate::sys::{enter_netns, mount_netns, unmount_netns, unshare_netns};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
 /// A network namespace, which exists as long as this value, a thread in it, or a socket from it.
 #[derive(Debug)]
@@ -21,6 +22,49 @@ impl Netns {
             unshare_netns()?;
             Self::current()
         })
+    }
+
+    /// Creates a namespace with a name, which keeps it until [`remove`](Self::remove).
+    ///
+    /// # Errors
+    /// `AlreadyExists` if the name is in use.
+    pub fn create(name: &str) -> io::Result<Self> {
+        let path = path_of(name);
+        fs::create_dir_all(FOLDER)?;
+        drop(File::options().write(true).create_new(true).open(&path)?);
+        let made = on_a_thread(|| {
+            unshare_netns()?;
+            mount_netns(&path)?;
+            Self::current()
+        });
+        made.inspect_err(|_| drop(fs::remove_file(&path)))
+    }
+
+    /// Opens the namespace of a name, if there is one.
+    pub fn named(name: &str) -> io::Result<Option<Self>> {
+        match File::open(path_of(name)) {
+            // A file without its mount.
+            Ok(file) if !is_netns(&file) => Ok(None),
+            Ok(file) => Ok(Some(Self(file))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes a name.
+    pub fn remove(name: &str) -> io::Result<()> {
+        let path = path_of(name);
+        match unmount_netns(&path).and_then(|()| fs::remove_file(&path)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            // The file is not a mount.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => fs::remove_file(&path),
+            done => done,
+        }
+    }
+
+    /// Returns another descriptor of it.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
     }
 
     /// Moves the calling thread into it.
@@ -47,6 +91,20 @@ impl From<OwnedFd> for Netns {
     fn from(fd: OwnedFd) -> Self {
         Self(fd.into())
     }
+}
+
+/// Folder of names, as of `ip netns`.
+const FOLDER: &str = "/run/netns";
+
+fn path_of(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(name)
+}
+
+/// True if the file is a namespace: its file system is not that of the folder.
+fn is_netns(file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let device = |of: io::Result<fs::Metadata>| of.map(|of| of.dev()).ok();
+    device(file.metadata()) != device(fs::metadata(FOLDER))
 }
 
 fn on_a_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {

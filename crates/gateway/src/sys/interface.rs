@@ -2,8 +2,11 @@
 
 use super::check;
 use socket2::{Domain, Socket, Type};
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 /// Executes an ethtool command of the interface's driver. `words` is its structure (`linux/ethtool.h`); returns the
 /// driver's answer.
@@ -35,5 +38,30 @@ pub(crate) fn unshare_netns() -> io::Result<()> {
 pub(crate) fn enter_netns(netns: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers; the flag makes the kernel refuse other descriptors.
     check(unsafe { libc::setns(netns.as_raw_fd(), libc::CLONE_NEWNET) })?;
+    Ok(())
+}
+
+/// Gives the calling thread's network namespace a name: an existing empty file.
+pub(crate) fn mount_netns(at: &Path) -> io::Result<()> {
+    let at = CString::new(at.as_os_str().as_bytes())?;
+    let (from, none) = (c"/proc/thread-self/ns/net", c"none");
+    // SAFETY: four texts with final zeros; a bind mount reads no data.
+    check(unsafe {
+        libc::mount(
+            from.as_ptr(),
+            at.as_ptr(),
+            none.as_ptr(),
+            libc::MS_BIND,
+            std::ptr::null(),
+        )
+    })?;
+    Ok(())
+}
+
+/// Removes the name of a network namespace, which lives on while it is in use.
+pub(crate) fn unmount_netns(at: &Path) -> io::Result<()> {
+    let at = CString::new(at.as_os_str().as_bytes())?;
+    // SAFETY: a text with a final zero.
+    check(unsafe { libc::umount2(at.as_ptr(), libc::MNT_DETACH) })?;
     Ok(())
 }

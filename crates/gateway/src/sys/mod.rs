@@ -8,7 +8,7 @@ mod socket;
 pub(crate) mod xdp;
 
 pub(crate) use batch::SendBatch;
-pub(crate) use interface::{enter_netns, ethtool, unshare_netns};
+pub(crate) use interface::{enter_netns, ethtool, mount_netns, unmount_netns, unshare_netns};
 pub(crate) use poll::{
     Interest, abort_after, ignore_write_signals, lower_priority, raise_priority, to_core,
     wait_ready,
@@ -18,6 +18,7 @@ pub(crate) use ring::{Received, RxRing};
 pub(crate) use socket::PacketSocket;
 pub(crate) use xdp::XdpSender;
 
+use asymq_core::units::Instant;
 use std::io;
 
 /// The user whose rights this process has.
@@ -32,5 +33,15 @@ fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
         Err(io::Error::last_os_error())
     } else {
         Ok(answer)
+    }
+}
+
+/// Starts a monotonic clock.
+pub(crate) fn start_clock() -> impl Fn() -> Instant {
+    let start = std::time::Instant::now();
+    move || {
+        // Zero means "never": AQ's first interval starts with its first packet.
+        let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Instant::from_nanos(nanos.max(1))
     }
 }

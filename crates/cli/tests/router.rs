@@ -1,0 +1,302 @@
+//! `asymq router` on a router. What needs root says so and passes otherwise.
+
+#[path = "../../gateway/tests/common/wait.rs"]
+mod wait;
+
+use asymq_gateway::net::{Netns, Network, VethEnd};
+use std::fs;
+use std::io::{BufRead, BufReader, Write as _};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use tempfile::TempDir;
+use wait::{DEADLINE, wait_for};
+
+/// A router between `home` and a far host.
+struct Place {
+    router: Netns,
+    _far: Netns,
+    port: String,
+    folder: TempDir,
+}
+
+const PORT: u32 = 21;
+
+impl Place {
+    fn new() -> Option<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let (Ok(router), Ok(far)) = (Netns::new(), Netns::new()) else {
+            eprintln!("skipped: a network namespace cannot be made");
+            return None;
+        };
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let port = format!("r{}x{number}", std::process::id());
+        let end = |name, index, mac| VethEnd {
+            name,
+            index,
+            mac: [2, 0, 0, 9, 0, mac],
+        };
+        let configure = |index, address: [u8; 4]| {
+            let mut network = Network::open()?;
+            network.set_up(index)?;
+            network.add_address(index, address, 24)
+        };
+        router
+            .run(|| {
+                let mut network = Network::open()?;
+                network.add_veth(end(&port, PORT, 1), end("far", PORT, 2), far.as_fd())?;
+                // Loopback, for the metrics.
+                network.set_up(1)?;
+                configure(PORT, [192, 0, 2, 9])
+            })
+            .unwrap();
+        far.run(|| configure(PORT, [192, 0, 2, 1])).unwrap();
+        Some(Self {
+            router,
+            _far: far,
+            port,
+            folder: tempfile::tempdir().unwrap(),
+        })
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let line = line.replace('@', &self.port);
+        let line = line.replace("DIR", self.folder.path().to_str().unwrap());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_asymq"));
+        command.arg("router").args(line.split_whitespace());
+        command.env_remove("SSH_CONNECTION");
+        command
+    }
+
+    fn run(&self, line: &str, session: &str) -> (String, Option<i32>) {
+        let mut command = self.command(line);
+        if !session.is_empty() {
+            command.env("SSH_CONNECTION", session);
+        }
+        let output = self.router.run(|| command.output()).unwrap();
+        (said(&output), output.status.code())
+    }
+
+    fn start(&self, line: &str) -> Running {
+        let mut command = self.command(&format!("--wan @ --state DIR/state {line}"));
+        let command = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut child = self.router.run(|| command.spawn()).unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (say, said) = mpsc::channel();
+        thread::spawn(move || {
+            let lines = stderr.lines().map_while(Result::ok);
+            lines.for_each(|line| drop(say.send(line)));
+        });
+        Running { child, said }
+    }
+
+    fn pings(&self) -> bool {
+        let mut ping = Command::new("ping");
+        ping.args(["-c1", "-W1", "-n", "192.0.2.1"])
+            .stdout(Stdio::null());
+        self.router.run(|| ping.status()).unwrap().success()
+    }
+
+    fn kind_of_port(&self) -> u32 {
+        let peer = self.router.run(|| Network::open()?.link(PORT));
+        peer.unwrap()
+            .and_then(|port| port.below)
+            .unwrap_or_default()
+    }
+
+    /// The port itself is there, and nothing else.
+    fn is_given_back(&self) -> bool {
+        let namespace = format!("/run/netns/asymq-{}", self.port);
+        let state = self.folder.path().join("state");
+        let journals = fs::read_dir(state).map_or(0, Iterator::count);
+        self.kind_of_port() == PORT && !Path::new(&namespace).exists() && journals == 0
+    }
+}
+
+struct Running {
+    child: Child,
+    said: Receiver<String>,
+}
+
+impl Running {
+    /// Waits for a line with these words.
+    fn hears(&self, words: &str) {
+        loop {
+            let line = self.said.recv_timeout(DEADLINE).expect(words);
+            if line.contains(words) {
+                return;
+            }
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-s", name, &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+
+    fn ends(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn said(output: &Output) -> String {
+    let text = [&output.stdout[..], &output.stderr].concat();
+    String::from_utf8(text).unwrap().trim_end().to_owned()
+}
+
+#[test]
+fn it_runs_on_the_routers_port_and_gives_it_back() {
+    let Some(place) = Place::new() else { return };
+    assert!(place.pings() && place.is_given_back());
+    let mut running =
+        place.start("--up 20mbit --down 100mbit --control DIR/control --metrics 127.0.0.1:9811");
+    running.hears("sends by");
+    running.hears("sends by");
+    wait_for("a ping", DEADLINE, || place.pings());
+    assert_ne!(place.kind_of_port(), PORT, "a pair has its place");
+    // From the router's own namespace.
+    let (answer, code) = place.run("set --control DIR/control --up 30mbit", "");
+    assert_eq!(
+        (answer.as_str(), code),
+        ("0 packets moved, 0 dropped", Some(0))
+    );
+    let connected = place
+        .router
+        .run(|| std::net::TcpStream::connect("127.0.0.1:9811"));
+    connected.unwrap();
+    running.signal("TERM");
+    assert_eq!(running.ends(), Some(0));
+    assert!(place.is_given_back());
+    wait_for("a ping", DEADLINE, || place.pings());
+}
+
+#[test]
+fn after_a_kill_the_kernel_forwards_and_the_next_one_takes_over() {
+    let Some(place) = Place::new() else { return };
+    for restores in [false, true] {
+        let running = place.start("--up 20mbit");
+        running.hears("sends by");
+        running.hears("sends by");
+        let mut ping = Command::new("ping");
+        ping.args(["-c40", "-i0.05", "-W1", "-n", "192.0.2.1"]);
+        let ping = place
+            .router
+            .run(|| ping.stdout(Stdio::piped()).spawn())
+            .unwrap();
+        thread::sleep(std::time::Duration::from_millis(500));
+        running.signal("KILL");
+        let answer = said(&ping.wait_with_output().unwrap());
+        assert!(answer.contains(" 40 received"), "{answer}");
+        if restores {
+            let (answer, _) = place.run("restore --state DIR/state", "");
+            assert!(
+                answer.starts_with(&format!("{}: 1 settings", place.port)),
+                "{answer}"
+            );
+        } else {
+            let mut next = place.start("--up 20mbit");
+            next.hears("sends by");
+            next.signal("TERM");
+            assert_eq!(next.ends(), Some(0));
+        }
+        assert!(place.is_given_back());
+    }
+}
+
+#[test]
+fn what_would_cut_off_its_owner_is_refused() {
+    let Some(place) = Place::new() else { return };
+    let session = "192.0.2.1 50000 192.0.2.9 22";
+    let (answer, code) = place.run("check --wan @ --overhead ethernet", "");
+    assert_eq!((answer.as_str(), code), ("nothing is wrong", Some(0)));
+    let (answer, code) = place.run("check --wan @ --overhead ethernet --json", session);
+    assert_eq!(code, Some(1), "{answer}");
+    assert!(answer.contains("\"subject\": \"session\""), "{answer}");
+    let run = "--wan @ --state DIR/state";
+    let (answer, code) = place.run(run, session);
+    let expected = format!(
+        "session: this session, from 192.0.2.1, came in by {}; ",
+        place.port
+    );
+    assert!(answer.contains(&expected), "{answer}");
+    assert_eq!(code, Some(2));
+    // Another way in.
+    assert!(
+        !place
+            .run("check --wan @", "10.0.0.7 50000 10.0.0.1 22")
+            .0
+            .contains("session")
+    );
+    let (answer, code) = place.run("--wan none --state DIR/state", "");
+    assert!(answer.contains("none: no such interface"), "{answer}");
+    assert_eq!(code, Some(2));
+    assert!(place.is_given_back());
+
+    let bridge = place.router.run(|| {
+        let mut network = Network::open()?;
+        network.add_bridge("br", 50)?;
+        network.set_master(PORT, 50)
+    });
+    bridge.unwrap();
+    let (answer, _) = place.run("check --wan @", "");
+    assert!(answer.contains("is a member of the bridge br"), "{answer}");
+    let (answer, _) = place.run("check --wan br", "");
+    assert!(
+        answer.contains("cannot leave its network namespace"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn what_is_not_confirmed_in_time_is_given_back() {
+    let Some(place) = Place::new() else { return };
+    let mut forgotten = place.start("--confirm 1s");
+    forgotten.hears("not confirmed within 1s");
+    assert_eq!(forgotten.ends(), Some(0));
+    assert!(place.is_given_back());
+    let mut kept = place.start("--confirm 1s");
+    kept.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    kept.hears("confirmed");
+    thread::sleep(std::time::Duration::from_millis(1500));
+    assert!(kept.child.try_wait().unwrap().is_none());
+    assert_ne!(place.kind_of_port(), PORT);
+}
+
+#[test]
+fn the_services_port_outlives_the_gateway_until_it_is_restored() {
+    let Some(place) = Place::new() else { return };
+    let take = "take --wan @ --state DIR/state --wait 1s";
+    assert_eq!(place.run(take, "").1, Some(0));
+    assert_eq!(place.run(take, "").1, Some(0), "twice is once");
+    wait_for("a ping", DEADLINE, || place.pings());
+    let mut running = place.start("--up 20mbit");
+    running.hears("sends by");
+    running.hears("sends by");
+    let (answer, _) = place.run("restore --state DIR/state", "");
+    assert!(answer.contains("a running gateway holds it"), "{answer}");
+    running.signal("TERM");
+    assert_eq!(running.ends(), Some(0));
+    assert_ne!(place.kind_of_port(), PORT);
+    assert!(place.pings());
+    assert_eq!(place.run("restore --state DIR/state", "").1, Some(0));
+    assert!(place.is_given_back());
+}

@@ -1,0 +1,390 @@
+//! Everything that the kernel forgets of an interface when it leaves its network namespace.
+
+use super::message::{Message, attributes};
+use super::{Network, interface};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Configuration of an interface. Addresses, routes and neighbours are netlink messages in hexadecimal digits, in the
+/// order in which they are to be added.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortState {
+    /// Up, ARP, promiscuous and all-multicast flags.
+    flags: u32,
+    /// MTU, queue length and group, by attribute.
+    numbers: BTreeMap<u16, u32>,
+    alias: String,
+    altnames: Vec<String>,
+    /// Values of the interface's files in `/proc/sys/net`.
+    sysctls: BTreeMap<PathBuf, String>,
+    addresses: Vec<String>,
+    routes: Vec<Route>,
+    neighbours: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Route {
+    message: String,
+    /// Remaining seconds; 0 for ever.
+    expires: u32,
+}
+
+const FLAGS: u32 = (libc::IFF_UP | libc::IFF_NOARP | libc::IFF_PROMISC | libc::IFF_ALLMULTI) as u32;
+const NUMBERS: [u16; 3] = [libc::IFLA_MTU, libc::IFLA_TXQLEN, libc::IFLA_GROUP];
+const IFLA_PROP_LIST: u16 = 52;
+const IFLA_ALT_IFNAME: u16 = 53;
+const RTM_NEWLINKPROP: u16 = 108;
+const RTA_EXPIRES: u16 = 23;
+const NDA_CACHEINFO: u16 = 3;
+const NDA_PROBES: u16 = 4;
+const LINK_BODY: usize = 16;
+const ADDRESS_BODY: usize = 8;
+const ROUTE_BODY: usize = 12;
+const NEIGHBOUR_BODY: usize = 12;
+/// Duplicate address detection: off while addresses return that the host had.
+const ACCEPT_DAD: &str = "accept_dad";
+/// Time for routes that depend on others, or on an address that is not valid yet.
+const ROUTE_TIMEOUT: Duration = Duration::from_secs(2);
+
+impl PortState {
+    /// Reads the configuration of an interface of the calling thread's network namespace.
+    pub fn read(network: &mut Network, index: u32, name: &str) -> io::Result<Self> {
+        let mut state = Self {
+            sysctls: sysctls(name),
+            addresses: addresses(network, index)?,
+            routes: routes(network, index)?,
+            neighbours: neighbours(network, index)?,
+            ..Self::default()
+        };
+        state.read_link(network, index)?;
+        Ok(state)
+    }
+
+    fn read_link(&mut self, network: &mut Network, index: u32) -> io::Result<()> {
+        let request = Message::get(libc::RTM_GETLINK).body(&interface(index, 0, 0));
+        let bodies = network.all(request, |body| Some(body.to_vec()))?;
+        let body = bodies.first().ok_or(io::ErrorKind::NotFound)?;
+        self.flags = word(body, 8).unwrap_or_default() & FLAGS;
+        for (kind, value) in attributes(body.get(LINK_BODY..).unwrap_or_default()) {
+            match kind {
+                libc::IFLA_IFALIAS => self.alias = text(value),
+                IFLA_PROP_LIST => {
+                    let names = attributes(value).filter(|(kind, _)| *kind == IFLA_ALT_IFNAME);
+                    self.altnames = names.map(|(_, name)| text(name)).collect();
+                }
+                kind if NUMBERS.contains(&kind) => {
+                    self.numbers
+                        .extend(word(value, 0).map(|number| (kind, number)));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives an interface of this index and name the configuration. Applying it twice changes nothing.
+    ///
+    /// # Errors
+    /// The first change that failed; all others are made.
+    pub fn apply(&self, network: &mut Network, index: u32, name: &str) -> io::Result<()> {
+        let mut now = Self::default();
+        now.read_link(network, index)?;
+        let mut failed = Ok(());
+        let mut note = |done: io::Result<()>| {
+            if let Err(error) = done
+                && failed.is_ok()
+            {
+                failed = Err(error);
+            }
+        };
+        let of_link = || Message::get(libc::RTM_NEWLINK).body(&interface(index, 0, 0));
+        for (kind, number) in &self.numbers {
+            if now.numbers.get(kind) != Some(number) {
+                note(network.set_number(index, *kind, *number));
+            }
+        }
+        if now.alias != self.alias {
+            let alias = of_link().attribute(libc::IFLA_IFALIAS, self.alias.as_bytes());
+            note(network.0.request(alias));
+        }
+        for altname in self.altnames.iter().filter(|of| !now.altnames.contains(of)) {
+            let message = Message::create(RTM_NEWLINKPROP).body(&interface(index, 0, 0));
+            let list = |list: Message| list.text(IFLA_ALT_IFNAME, altname);
+            note(
+                network
+                    .0
+                    .request(message.nest(IFLA_PROP_LIST | NESTED, list)),
+            );
+        }
+        let before = self
+            .sysctls
+            .iter()
+            .map(|(path, value)| match path.ends_with(ACCEPT_DAD) {
+                true => (path, "0"),
+                false => (path, value.as_str()),
+            });
+        write_sysctls(before, name);
+        if now.flags != self.flags {
+            let body = interface(index, self.flags, FLAGS);
+            note(
+                network
+                    .0
+                    .request(Message::get(libc::RTM_NEWLINK).body(&body)),
+            );
+        }
+        note(self.apply_addresses(network, index));
+        note(self.apply_routes(network, index));
+        for neighbour in &self.neighbours {
+            note(put(network, libc::RTM_NEWNEIGH, neighbour));
+        }
+        write_sysctls(
+            self.sysctls
+                .iter()
+                .map(|(path, value)| (path, value.as_str())),
+            name,
+        );
+        failed
+    }
+
+    fn apply_addresses(&self, network: &mut Network, index: u32) -> io::Result<()> {
+        let now = addresses(network, index)?;
+        for other in now.iter().filter(|of| !self.addresses.contains(of)) {
+            let is_kept = self.addresses.iter().any(|of| key(of) == key(other));
+            if !is_kept {
+                network
+                    .0
+                    .request(Message::get(libc::RTM_DELADDR).body(&bytes(other)))?;
+            }
+        }
+        for address in self.addresses.iter().filter(|of| !now.contains(of)) {
+            put(network, libc::RTM_NEWADDR, address)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the routes in passes, since a route may need others first.
+    fn apply_routes(&self, network: &mut Network, index: u32) -> io::Result<()> {
+        let until = Instant::now() + ROUTE_TIMEOUT;
+        loop {
+            let now = routes(network, index)?;
+            let is_in = |of: &Route, list: &[Route]| list.iter().any(|it| it.message == of.message);
+            for other in now.iter().filter(|of| !is_in(of, &self.routes)) {
+                let request = Message::get(libc::RTM_DELROUTE).body(&bytes(&other.message));
+                // It may have gone with the one before.
+                let _ = network.0.request(request);
+            }
+            let missing: Vec<&Route> = self.routes.iter().filter(|of| !is_in(of, &now)).collect();
+            let mut failed = None;
+            for route in &missing {
+                let mut message = Message::add(libc::RTM_NEWROUTE).body(&bytes(&route.message));
+                if route.expires > 0 {
+                    message = message.attribute(RTA_EXPIRES, &route.expires.to_ne_bytes());
+                }
+                failed = network.0.request(message).err().or(failed);
+            }
+            match failed {
+                None => return Ok(()),
+                Some(error) if Instant::now() > until => return Err(error),
+                Some(_) => std::thread::sleep(Duration::from_millis(50)),
+            }
+        }
+    }
+}
+
+/// Flag of an attribute that contains attributes, which newer requests need.
+const NESTED: u16 = libc::NLA_F_NESTED as u16;
+
+fn put(network: &mut Network, kind: u16, message: &str) -> io::Result<()> {
+    network.0.request(Message::put(kind).body(&bytes(message)))
+}
+
+/// Messages of the addresses of an interface, without what changes by itself.
+fn addresses(network: &mut Network, index: u32) -> io::Result<Vec<String>> {
+    const INPUT_FLAGS: u32 = libc::IFA_F_NODAD
+        | libc::IFA_F_HOMEADDRESS
+        | libc::IFA_F_MANAGETEMPADDR
+        | libc::IFA_F_NOPREFIXROUTE
+        | libc::IFA_F_MCAUTOJOIN;
+    let request = Message::dump(libc::RTM_GETADDR).body(&[0; ADDRESS_BODY]);
+    let all = network.all(request, |body| Some(body.to_vec()))?;
+    let own = all.iter().filter(|body| word(body, 4) == Some(index));
+    let (mut v4, mut v6) = (Vec::new(), Vec::new());
+    for body in own {
+        let mut head: [u8; ADDRESS_BODY] = *body.first_chunk().ok_or(io::ErrorKind::InvalidData)?;
+        head[2] = 0;
+        let mut message = Message::bare().body(&head);
+        for (kind, value) in attributes(&body[ADDRESS_BODY..]) {
+            message = match kind {
+                libc::IFA_FLAGS => {
+                    let flags = word(value, 0).unwrap_or_default() & INPUT_FLAGS;
+                    message.attribute(kind, &flags.to_ne_bytes())
+                }
+                // Preferred and valid for ever, which is the default.
+                libc::IFA_CACHEINFO if word(value, 4) == Some(u32::MAX) => message,
+                _ => message.attribute(kind, value),
+            };
+        }
+        match i32::from(head[0]) {
+            libc::AF_INET => v4.push(message.hex()),
+            // The kernel puts new ones in front.
+            libc::AF_INET6 => v6.insert(0, message.hex()),
+            _ => {}
+        }
+    }
+    v4.extend(v6);
+    Ok(v4)
+}
+
+/// Family, prefix length and addresses of an address's message.
+fn key(message: &str) -> Vec<u8> {
+    let message = bytes(message);
+    let head = message.get(..2).unwrap_or_default().to_vec();
+    let ends = attributes(message.get(ADDRESS_BODY..).unwrap_or_default())
+        .filter(|(kind, _)| [libc::IFA_LOCAL, libc::IFA_ADDRESS].contains(kind));
+    ends.fold(head, |mut key, (_, value)| {
+        key.extend(value);
+        key
+    })
+}
+
+/// Routes through an interface, without those that the kernel makes of each address.
+fn routes(network: &mut Network, index: u32) -> io::Result<Vec<Route>> {
+    let request = Message::dump(libc::RTM_GETROUTE).body(&[0; ROUTE_BODY]);
+    let all = network.all(request, |body| Some(body.to_vec()))?;
+    let own = all.iter().filter(|body| is_through(body, index));
+    Ok(own.filter_map(|body| route(body)).collect())
+}
+
+fn is_through(body: &[u8], index: u32) -> bool {
+    attributes(body.get(ROUTE_BODY..).unwrap_or_default()).any(|(kind, value)| match kind {
+        libc::RTA_OIF => word(value, 0) == Some(index),
+        libc::RTA_MULTIPATH => next_hops(value).any(|(at, _)| word(value, at + 4) == Some(index)),
+        _ => false,
+    })
+}
+
+/// Offset and length of each `rtnexthop`.
+fn next_hops(value: &[u8]) -> impl Iterator<Item = (usize, usize)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let len = usize::from(u16::from_ne_bytes(*value.get(at..)?.first_chunk()?));
+        let hop = (at, len);
+        value.get(at..at + len).filter(|hop| hop.len() >= 8)?;
+        at += len.next_multiple_of(4);
+        Some(hop)
+    })
+}
+
+fn route(body: &[u8]) -> Option<Route> {
+    const ONLINK: u8 = 4;
+    let mut head: [u8; ROUTE_BODY] = *body.first_chunk()?;
+    let [family, _, _, _, table, protocol, ..] = head;
+    let is_ip = [libc::AF_INET, libc::AF_INET6].contains(&family.into());
+    if !is_ip || (table, protocol) == (libc::RT_TABLE_LOCAL, libc::RTPROT_KERNEL) {
+        return None;
+    }
+    // Dead, without a carrier, offloaded: the kernel's to say.
+    head[8] &= ONLINK;
+    head[9..].fill(0);
+    let (mut message, mut expires) = (Message::bare().body(&head), 0);
+    for (kind, value) in attributes(&body[ROUTE_BODY..]) {
+        message = match kind {
+            libc::RTA_CACHEINFO => {
+                // `rta_expires`, in hundredths of a second.
+                expires = (word(value, 8)?.cast_signed().max(0) / 100).cast_unsigned();
+                message
+            }
+            libc::RTA_MULTIPATH => {
+                let mut hops = value.to_vec();
+                next_hops(value).for_each(|(at, _)| hops[at + 2] &= ONLINK);
+                message.attribute(kind, &hops)
+            }
+            _ => message.attribute(kind, value),
+        };
+    }
+    let message = message.hex();
+    Some(Route { message, expires })
+}
+
+/// Permanent and proxied neighbours of an interface.
+fn neighbours(network: &mut Network, index: u32) -> io::Result<Vec<String>> {
+    const PROXY: u8 = 8;
+    let mut found = Vec::new();
+    for flags in [0, PROXY] {
+        let mut head = [0; NEIGHBOUR_BODY];
+        head[10] = flags;
+        let request = Message::dump(libc::RTM_GETNEIGH).body(&head);
+        for body in network.all(request, |body| Some(body.to_vec()))? {
+            let state = u16::from_ne_bytes([body[8], body[9]]);
+            let is_set = state & libc::NUD_PERMANENT != 0 || body[10] & PROXY != 0;
+            if word(&body, 4) != Some(index) || !is_set {
+                continue;
+            }
+            let mut message = Message::bare().body(&body[..NEIGHBOUR_BODY]);
+            for (kind, value) in attributes(&body[NEIGHBOUR_BODY..]) {
+                if ![NDA_CACHEINFO, NDA_PROBES].contains(&kind) {
+                    message = message.attribute(kind, value);
+                }
+            }
+            found.push(message.hex());
+        }
+    }
+    Ok(found)
+}
+
+/// Folders of an interface's files in `/proc/sys/net`.
+const SYSCTLS: [&str; 4] = ["ipv4/conf", "ipv4/neigh", "ipv6/conf", "ipv6/neigh"];
+
+fn folder(of: &str, name: &str) -> PathBuf {
+    Path::new("/proc/sys/net").join(of).join(name)
+}
+
+fn sysctls(name: &str) -> BTreeMap<PathBuf, String> {
+    let files = SYSCTLS.iter().flat_map(|of| {
+        let files = fs::read_dir(folder(of, name)).into_iter().flatten();
+        files
+            .flatten()
+            .map(move |file| (Path::new(of).join(file.file_name()), file.path()))
+    });
+    // Some cannot be read, as a secret that was never set.
+    files
+        .filter_map(|(key, path)| Some((key, fs::read_to_string(path).ok()?)))
+        .collect()
+}
+
+/// Writes the values that differ. A file that cannot be written keeps the kernel's default.
+fn write_sysctls<'a>(values: impl Iterator<Item = (&'a PathBuf, &'a str)>, name: &str) {
+    let now = sysctls(name);
+    for (key, value) in values {
+        if now.get(key).is_some_and(|now| now != value)
+            && let (Some(of), Some(file)) = (key.parent(), key.file_name())
+        {
+            let of = of.to_string_lossy();
+            let _ = fs::write(folder(&of, name).join(file), value);
+        }
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes
+        .get(at..)?
+        .first_chunk()
+        .copied()
+        .map(u32::from_ne_bytes)
+}
+
+fn text(value: &[u8]) -> String {
+    let value = value.strip_suffix(&[0]).unwrap_or(value);
+    String::from_utf8_lossy(value).into_owned()
+}
+
+/// Bytes of hexadecimal digits.
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits = hex.as_bytes().chunks_exact(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    digits.filter_map(byte).collect()
+}

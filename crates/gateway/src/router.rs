@@ -1,0 +1,376 @@
+//! A router's port to the Internet, taken over: the port itself moves into a network namespace of its own, and a veth
+//! pair takes its place, with its name, index, address and configuration. A gateway runs between the pair's other end
+//! and the port.
+
+use crate::error::GatewayError;
+use crate::frame::Frame;
+use crate::gateway::{Gateway, GatewayConfig};
+use crate::host::HostOptions;
+use crate::interface_hold::{InterfaceHold, Lock, is_held};
+use crate::journal::{Identity, private_folder, read_json, write_json};
+use crate::log;
+use crate::net::{BypassRule, LinkInfo, Netns, Network, PortState, VethEnd, add_bypass};
+use crate::port::find;
+use crate::restore::{HELD, Restored, restore};
+use asymq_core::catalog::Build;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The pair's end in the port's namespace.
+pub const INNER: &str = "asymq-home";
+/// Incremented when a key changes its meaning.
+const FORMAT: u32 = 1;
+
+/// What is needed to give a port back, written before the first change.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Journal {
+    format: u32,
+    /// The port before it was taken over.
+    identity: Identity,
+    name: String,
+    /// Name of the port's namespace.
+    namespace: String,
+    /// True once the pair has the port's configuration, which programs may change from then on.
+    complete: bool,
+    /// A service manager gives the port back.
+    keep: bool,
+    state: PortState,
+}
+
+/// A port that was taken over.
+#[derive(Debug)]
+pub struct RouterPort {
+    outer: Netns,
+    inner: Netns,
+    journal: Journal,
+    folder: PathBuf,
+}
+
+/// Called before each step of a take-over with the step's name. An error ends the take-over and gives the port back.
+pub type BeforeStep<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
+
+impl RouterPort {
+    /// Takes over the port `name` of the calling thread's network namespace, or adopts one that was taken over before.
+    /// From then on the kernel forwards its frames while no gateway runs. `folder` is that of the journals. With
+    /// `keep`, the end of the gateway leaves the port taken over.
+    ///
+    /// # Errors
+    /// There is no such Ethernet interface, or a step failed; everything is given back.
+    pub fn take(name: &str, folder: &Path, keep: bool, before: BeforeStep<'_>) -> io::Result<Self> {
+        private_folder(folder)?;
+        let mut network = Network::open()?;
+        let path = journal_path(folder, name);
+        if let Some(journal) = read_journal(&path) {
+            match Netns::named(&journal.namespace)? {
+                Some(inner) if journal.complete => {
+                    let (outer, folder) = (Netns::current()?, folder.into());
+                    return Ok(Self {
+                        outer,
+                        inner,
+                        journal,
+                        folder,
+                    });
+                }
+                // Killed in the middle.
+                _ => drop(give_back(&journal, folder)?),
+            }
+        }
+        let link = find(&mut network, name).map_err(io::Error::other)?;
+        let _lock = Lock::take(link.index)?;
+        let journal = Journal {
+            format: FORMAT,
+            identity: Identity::new(&link)?,
+            name: name.into(),
+            namespace: format!("asymq-{name}"),
+            complete: false,
+            keep,
+            state: PortState::read(&mut network, link.index, name)?,
+        };
+        let taken = journal.take(&mut network, &link, folder, before);
+        match taken {
+            Ok((inner, journal)) => {
+                let (outer, folder) = (Netns::current()?, folder.into());
+                Ok(Self {
+                    outer,
+                    inner,
+                    journal,
+                    folder,
+                })
+            }
+            Err(error) => {
+                if let Err(again) = journal.give_back(folder) {
+                    log::line(&format!(
+                        "{name}: not given back: {again}; 'asymq gateway restore' tries again"
+                    ));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Namespace of the port.
+    pub const fn inner(&self) -> &Netns {
+        &self.inner
+    }
+
+    /// Namespace of the router.
+    pub const fn outer(&self) -> &Netns {
+        &self.outer
+    }
+
+    /// True if a service manager gives the port back.
+    pub const fn is_kept(&self) -> bool {
+        self.journal.keep
+    }
+
+    /// Gives the port back with the configuration that the pair has now. No gateway may hold it.
+    pub fn give_back(&self) -> io::Result<()> {
+        let Self {
+            outer,
+            journal,
+            folder,
+            ..
+        } = self;
+        outer.run(|| give_back(journal, folder).map(drop))
+    }
+
+    /// True if the port `name` of the calling thread's network namespace is taken over.
+    pub fn is_taken(name: &str, folder: &Path) -> bool {
+        let journal = read_journal(&journal_path(folder, name));
+        journal.is_some_and(|journal| journal.complete)
+    }
+
+    /// Waits until the interface `name` exists and udev has finished with it, which may rename it.
+    pub fn wait_for(name: &str, timeout: Duration) -> bool {
+        let until = Instant::now() + timeout;
+        let is_ready = |link: &LinkInfo| {
+            let udev = Path::new("/run/udev");
+            !udev.join("control").exists() || udev.join(format!("data/n{}", link.index)).exists()
+        };
+        loop {
+            let link = named_link(name).ok().flatten();
+            match &link {
+                Some(link) if is_ready(link) => return true,
+                _ if Instant::now() > until => return link.is_some(),
+                _ => thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+}
+
+impl Gateway {
+    /// Opens a gateway between a router and its port. The caller's thread stays in the router's network namespace until
+    /// the gateway runs.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_router(
+        catalog: &'static dyn Build<Frame>,
+        config: &GatewayConfig,
+        host: &HostOptions,
+        port: &RouterPort,
+    ) -> Result<Self, GatewayError> {
+        let system = GatewayError::during;
+        let inner = port.inner().try_clone();
+        let inner = inner.map_err(system("opening a network namespace"))?;
+        inner
+            .enter()
+            .map_err(system("entering a network namespace"))?;
+        let opened = Self::open(catalog, config, host);
+        let back = port.outer().enter();
+        let mut gateway = opened?;
+        back.map_err(system("entering a network namespace"))?;
+        gateway.namespace = Some(inner);
+        Ok(gateway)
+    }
+}
+
+impl Journal {
+    fn take(
+        &self,
+        network: &mut Network,
+        link: &LinkInfo,
+        folder: &Path,
+        before: BeforeStep<'_>,
+    ) -> io::Result<(Netns, Self)> {
+        let (name, index) = (self.name.as_str(), link.index);
+        before("journal")?;
+        self.write(folder)?;
+        before("namespace")?;
+        let inner = Netns::create(&self.namespace)?;
+        inner.run(|| {
+            // The port and the pair's end never speak.
+            for of in ["all", "default"] {
+                let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{of}/disable_ipv6"), "1");
+            }
+            Ok(())
+        })?;
+        before("move")?;
+        let there = network.move_to(index, inner.as_fd(), (index, name));
+        there.map_err(|error| {
+            named(
+                error,
+                "the kernel does not let this interface change its network namespace",
+            )
+        })?;
+        before("veth")?;
+        let mut mac = link.mac;
+        mac[0] = 2;
+        mac[5] ^= 1;
+        let ends = [(name, index, link.mac), (INNER, 0, mac)];
+        let [here, there] = ends.map(|(name, index, mac)| VethEnd { name, index, mac });
+        network.add_veth(here, there, inner.as_fd())?;
+        before("bridge")?;
+        if let Err(error) = inner.run(|| bridge(name, folder)) {
+            log::line(&format!(
+                "{name}: the kernel cannot forward while no gateway runs ({error})"
+            ));
+        }
+        before("configuration")?;
+        self.state.apply(network, index, name)?;
+        before("end")?;
+        let done = Self {
+            complete: true,
+            ..self.clone()
+        };
+        done.write(folder)?;
+        Ok((inner, done))
+    }
+
+    fn write(&self, folder: &Path) -> io::Result<()> {
+        write_json(&journal_path(folder, &self.name), self)
+    }
+
+    /// Removes the pair, moves the port back and configures it. Returns true if the port was there. May be called at
+    /// any step of a take-over or of a give-back.
+    fn give_back(&self, folder: &Path) -> io::Result<bool> {
+        let (name, index) = (self.name.as_str(), self.identity.index);
+        let mut network = Network::open()?;
+        let mut now = self.clone();
+        let inner = Netns::named(&self.namespace)?;
+        let mut is_here = false;
+        if let Some(inner) = &inner {
+            let (pair, port) = inner.run(|| Ok((named_link(INNER)?, named_link(name)?)))?;
+            if inner.run(|| Ok(port.as_ref().is_some_and(|port| is_held(port.index))))? {
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, HELD));
+            }
+            // The configuration of the pair, with all changes since.
+            if self.complete
+                && pair.is_some()
+                && network
+                    .link_named(name)?
+                    .is_some_and(|of| of.index == index)
+            {
+                now.state = PortState::read(&mut network, index, name)?;
+            }
+            now.complete = false;
+            now.write(folder)?;
+            inner.run(|| {
+                restore(folder)?;
+                let mut network = Network::open()?;
+                pair.map_or(Ok(()), |pair| network.delete(pair.index))
+            })?;
+            if let Some(port) = port {
+                let outer = Netns::current()?;
+                inner.run(|| Network::open()?.move_to(port.index, outer.as_fd(), (index, name)))?;
+            }
+        }
+        if let Some(port) = network.link(index)?.filter(|of| self.identity.is_of(of)) {
+            if port.name != name {
+                network.rename(index, name)?;
+            }
+            now.state.apply(&mut network, index, name)?;
+            is_here = true;
+        }
+        Netns::remove(&self.namespace)?;
+        match fs::remove_file(journal_path(folder, name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(is_here),
+        }
+    }
+}
+
+fn give_back(journal: &Journal, folder: &Path) -> io::Result<bool> {
+    let _lock = Lock::take(journal.identity.index)?;
+    journal.give_back(folder)
+}
+
+/// Lets the kernel forward between the pair's end and the port, in their namespace.
+fn bridge(port: &str, folder: &Path) -> io::Result<()> {
+    let mut network = Network::open()?;
+    let mut links = Vec::new();
+    let mut holds = Vec::new();
+    for name in [INNER, port] {
+        let link = named_link(name)?.ok_or(io::ErrorKind::NotFound)?;
+        holds.push(InterfaceHold::take(
+            &mut network,
+            &link,
+            Some(folder),
+            true,
+        )?);
+        links.push(link);
+    }
+    let rule = |from: usize, to: usize| BypassRule {
+        from: links[from].index,
+        name: &links[from].name,
+        to: links[to].index,
+    };
+    add_bypass([rule(0, 1), rule(1, 0)])?;
+    // Holds with a bridge leave their settings.
+    drop(holds);
+    Ok(())
+}
+
+fn named_link(name: &str) -> io::Result<Option<LinkInfo>> {
+    Network::open()?.link_named(name)
+}
+
+fn named(error: io::Error, text: &str) -> io::Error {
+    io::Error::new(error.kind(), format!("{text}: {error}"))
+}
+
+fn journal_path(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("router-{name}.json"))
+}
+
+/// The journal of a port of the calling thread's network namespace, since the last boot.
+fn read_journal(path: &Path) -> Option<Journal> {
+    read_journal_of(path).filter(|journal| journal.identity.is_here())
+}
+
+fn read_journal_of(path: &Path) -> Option<Journal> {
+    let journal: Journal = read_json(path)?;
+    (journal.format == FORMAT).then_some(journal)
+}
+
+/// Gives back all ports whose journals are in `folder`, in the calling thread's network namespace.
+///
+/// # Errors
+/// The folder exists but cannot be read.
+pub fn restore_router(folder: &Path) -> io::Result<Vec<Restored>> {
+    // What others could write there is not for root to follow.
+    if !folder.exists() || private_folder(folder).is_err() {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for file in fs::read_dir(folder)? {
+        let path = file?.path();
+        let journal = read_journal(&path);
+        let Some(journal) = journal.filter(|of| path == journal_path(folder, &of.name)) else {
+            continue;
+        };
+        let result = give_back(&journal, folder)
+            .map(usize::from)
+            .map_err(|error| error.to_string());
+        found.push(Restored {
+            interface: journal.name,
+            result,
+        });
+    }
+    Ok(found)
+}

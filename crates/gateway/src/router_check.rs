@@ -1,0 +1,149 @@
+//! Reasons not to take over a router's port, found without changing anything.
+
+use crate::finding::Finding;
+use crate::interface_hold::is_held;
+use crate::net::{LinkInfo, Network, hooked_by};
+use crate::port::find;
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+
+/// Kinds of interfaces that can move to another network namespace: hardware, and some virtual ones.
+const MOVABLE: [&str; 4] = ["", "veth", "vlan", "macvlan"];
+
+/// Checks if `asymq router` can take over an interface of the calling thread's network namespace. A finding that is
+/// wrong is a reason to refuse.
+pub fn inspect_router(name: &str) -> Vec<Finding> {
+    let subject = format!("--wan {name}");
+    let wrong = |problem: String, remedy: &str| vec![Finding::wrong(&subject, problem, remedy)];
+    let Ok(mut network) = Network::open() else {
+        return wrong(
+            "the kernel provides no netlink socket".into(),
+            "allow AF_NETLINK to this process",
+        );
+    };
+    let link = match find(&mut network, name) {
+        Ok(link) => link,
+        Err(error) => {
+            let (problem, remedy) = error
+                .text()
+                .split_once("; ")
+                .unwrap_or((error.text(), "see dmesg"));
+            return wrong(problem.into(), remedy);
+        }
+    };
+    let links = network.links().unwrap_or_default();
+    let mut found = Vec::new();
+    let mut refuse =
+        |problem: String, remedy: String| found.push(Finding::wrong(&subject, problem, remedy));
+    if let Some(master) = links.iter().find(|of| Some(of.index) == link.master) {
+        refuse(
+            format!("is a member of the {} {}", kind(master), master.name),
+            "name the port that leads to the modem and has the address of the Internet itself"
+                .into(),
+        );
+    }
+    if !MOVABLE.contains(&link.kind.as_str()) {
+        refuse(
+            format!(
+                "is a {}, which cannot leave its network namespace",
+                link.kind
+            ),
+            "use the qdisc there (docs/router/qdisc.md)".into(),
+        );
+    }
+    if Path::new("/sys/class/net").join(name).join("dsa").exists() {
+        refuse(
+            "leads to a switch chip (DSA): its ports would lose their way".into(),
+            "name the switch's port that leads to the modem, like wan, or use the qdisc (docs/router/qdisc.md)".into(),
+        );
+    }
+    let on_top = |of: &&LinkInfo| {
+        of.below == Some(link.index) && of.kind != "veth" && of.index != link.index
+    };
+    if let Some(top) = links.iter().find(on_top) {
+        refuse(
+            format!(
+                "{} is on it, and would be deleted when the port moves",
+                top.name
+            ),
+            format!(
+                "name {} itself, or install the service and reboot: at boot the port is taken over before",
+                top.name
+            ),
+        );
+    }
+    if let Some(qdisc) = network.qdisc(link.index).unwrap_or_default() {
+        refuse(
+            format!("has the qdisc {qdisc}, which would shape too and would not come back"),
+            format!(
+                "stop the program that set it, such as SQM, or 'tc qdisc del dev {name} {}'",
+                match qdisc.as_str() {
+                    "ingress" | "clsact" => &qdisc,
+                    _ => "root",
+                }
+            ),
+        );
+    }
+    for hook in hooked_by(name) {
+        refuse(
+            format!("{hook} hooks into it, and would lose it or bypass asymq"),
+            "take the port out of these rules".into(),
+        );
+    }
+    if is_held(link.index) {
+        refuse("a gateway holds it".into(), "stop that one first".into());
+    }
+    found.extend(session(&mut network, &links, &link));
+    found
+}
+
+/// Subject of the finding that the user may override.
+pub const SESSION: &str = "session";
+
+fn kind(link: &LinkInfo) -> &str {
+    match link.kind.as_str() {
+        "" => "bridge",
+        kind => kind,
+    }
+}
+
+/// A login session that came in by the port, or by a tunnel that may run over it.
+fn session(network: &mut Network, links: &[LinkInfo], port: &LinkInfo) -> Option<Finding> {
+    let peer = session_peer()?;
+    let out = network.route_to(peer).ok()??;
+    let out = links.iter().find(|of| of.index == out)?;
+    let is_tunnel = out.hardware != libc::ARPHRD_ETHER && out.hardware != libc::ARPHRD_LOOPBACK;
+    let is_on_top = out.below == Some(port.index) && out.kind != "veth";
+    (out.index == port.index || is_tunnel || is_on_top).then(|| {
+        Finding::wrong(
+            SESSION,
+            format!("this session, from {peer}, came in by {}", out.name),
+            "log in from home or at the console; or add --confirm 60s, which gives the port back unless you confirm, or --yes",
+        )
+    })
+}
+
+/// Address of the SSH client of this process or of a parent; `sudo` keeps it from the environment.
+fn session_peer() -> Option<IpAddr> {
+    const PARENTS: usize = 32;
+    let mut process = "self".to_owned();
+    for _ in 0..PARENTS {
+        let folder = Path::new("/proc").join(&process);
+        let environment = fs::read(folder.join("environ")).unwrap_or_default();
+        let mut values = environment.split(|byte| *byte == 0);
+        if let Some(value) = values.find_map(|value| value.strip_prefix(b"SSH_CONNECTION=")) {
+            let value = String::from_utf8_lossy(value).into_owned();
+            let peer = value.split_whitespace().next()?;
+            // A link-local address has a zone.
+            return peer.split('%').next()?.parse().ok();
+        }
+        let status = fs::read_to_string(folder.join("status")).ok()?;
+        process = status
+            .lines()
+            .find_map(|line| line.strip_prefix("PPid:"))?
+            .trim()
+            .into();
+    }
+    None
+}
