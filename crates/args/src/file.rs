@@ -74,18 +74,22 @@ pub(crate) fn items_of<'t, 'i>(value: &'t Spanned<DeValue<'i>>) -> &'t [Spanned<
     }
 }
 
-/// The text of a file of at most 64 MiB: results with all their series are that long, settings are not.
-pub(crate) fn text_of(path: &Path) -> Result<String, ScenarioError> {
+/// Reads a file of at most 64 MiB: results with all their series are that long, settings are not.
+///
+/// # Errors
+/// It cannot be read, is longer, or is no text.
+pub fn read_bounded(path: &Path) -> io::Result<String> {
     const MAX: u64 = 1 << 26;
-    let read = || {
-        let mut text = String::new();
-        File::open(path)?.take(MAX + 1).read_to_string(&mut text)?;
-        match text.len() as u64 > MAX {
-            true => Err(io::Error::other("it is longer than 64 MiB")),
-            false => Ok(text),
-        }
-    };
-    read().map_err(|source| ScenarioError::Read {
+    let mut text = String::new();
+    File::open(path)?.take(MAX + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MAX {
+        true => Err(io::Error::other("it is longer than 64 MiB")),
+        false => Ok(text),
+    }
+}
+
+pub(crate) fn text_of(path: &Path) -> Result<String, ScenarioError> {
+    read_bounded(path).map_err(|source| ScenarioError::Read {
         path: path.to_owned(),
         source,
     })

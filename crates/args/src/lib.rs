@@ -19,7 +19,7 @@ mod words;
 
 pub use bad_argument::BadArgument;
 pub use defaults::Defaults;
-pub use file::{KeyError, ScenarioError};
+pub use file::{KeyError, ScenarioError, read_bounded};
 pub use line_rate::LineRate;
 pub use qdisc::{QdiscParams, with_disciplines};
 pub use scenario::{ScenarioArgs, ScenarioFlags};

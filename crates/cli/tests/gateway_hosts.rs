@@ -1067,16 +1067,25 @@ fn settings_that_are_no_file_of_settings_are_refused_unread() {
     fs::File::create(&huge).unwrap().set_len(300 << 20).unwrap();
     // Less memory than the file has bytes.
     let limited = "ulimit -v 262144; exec \"$@\"";
-    let command = gateway(&format!("check --config {}", huge.display()));
-    let output = Command::new("sh")
-        .args(["-c", limited, "sh"])
-        .arg(command.get_program())
-        .args(command.get_args())
-        .output()
-        .unwrap();
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("it is longer than 64 MiB"), "{said}");
+    for command in [
+        "gateway check --config",
+        "sim",
+        "sweep",
+        "reproduce --check",
+    ] {
+        let output = Command::new("sh")
+            .args(["-c", limited, "sh", env!("CARGO_BIN_EXE_asymq")])
+            .args(command.split(' '))
+            .arg(&huge)
+            .output()
+            .unwrap();
+        let said = text(&output.stderr);
+        assert!(
+            matches!(output.status.code(), Some(1 | 2)),
+            "{command}: {said}"
+        );
+        assert!(said.contains("it is longer than 64 MiB"), "{said}");
+    }
 }
 
 #[test]

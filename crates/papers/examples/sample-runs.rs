@@ -6,7 +6,7 @@
 
 use asymq_args::Defaults;
 use asymq_sweep::folder::Plan;
-use asymq_sweep::tasks::single_runs;
+use asymq_sweep::tasks::tasks;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ fn main() -> anyhow::Result<()> {
     let (every, packets) = (number(64)?, number(1_000_000)?);
     let experiments = Plan::load(&folder)?.experiments(&Defaults::paper())?;
     let mut out = std::io::stdout().lock();
-    for task in single_runs(&experiments) {
+    for task in tasks(&experiments, None, 1, 0) {
         for job in task.jobs(&experiments) {
             let hash = u64::from_str_radix(&job.key[..16], 16)?;
             if task.packets <= packets && hash % every == 0 {

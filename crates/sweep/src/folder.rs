@@ -11,7 +11,7 @@ use crate::store::Results;
 use crate::tasks;
 use crate::verdicts;
 use anyhow::Context;
-use asymq_args::Defaults;
+use asymq_args::{Defaults, read_bounded};
 use asymq_sim::Simulator;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -102,10 +102,10 @@ impl Plan {
             known,
             |further, known| {
                 look += 1;
-                let tasks = tasks::single_runs(further);
+                let runs = tasks::single_runs(further);
                 let progress = |done, all| progress(look, done, all);
                 Ok(runner::run(
-                    simulator, further, &tasks, known, folder, threads, &progress,
+                    simulator, &runs, known, folder, threads, &progress,
                 )?)
             },
         )
@@ -128,7 +128,7 @@ impl Plan {
     /// The folder has no plan, or it cannot be read.
     pub fn load(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(PLAN);
-        let text = fs::read_to_string(&path).with_context(|| {
+        let text = read_bounded(&path).with_context(|| {
             format!(
                 "{}: no sweep ran in this folder; run `asymq sweep` or `asymq reproduce` first",
                 folder.display()

@@ -1,8 +1,7 @@
 //! Runs on several cores.
 
-use crate::experiment::Experiment;
 use crate::store::{Job, Log, Results, Stored};
-use crate::tasks::Task;
+use crate::tasks::Runs;
 use asymq_sim::{SimError, Simulator};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -22,7 +21,7 @@ pub enum RunError {
     Io(#[from] io::Error),
 }
 
-/// Simulates the runs of `tasks` that are missing in `known`, the results of `folder`, and appends each result to both.
+/// Simulates the `runs` that are missing in `known`, the results of `folder`, and appends each result to both.
 /// Results do not depend on the number of threads. `progress` is called from any thread with the numbers of finished
 /// and of missing runs.
 ///
@@ -30,29 +29,28 @@ pub enum RunError {
 /// A run failed; the results of finished runs are kept.
 pub fn run(
     simulator: Simulator<'_>,
-    experiments: &[Experiment],
-    tasks: &[Task],
+    runs: &Runs<'_>,
     mut known: Results,
     folder: &Path,
     threads: usize,
     progress: &(impl Fn(usize, usize) + Sync),
 ) -> Result<Results, RunError> {
-    let jobs = tasks.iter().flat_map(|task| task.jobs(experiments));
-    let missing: Vec<Job<'_>> = jobs.filter(|job| !known.has(job)).collect();
+    let missing = || runs.jobs().filter(|job| !known.has(job));
+    let all = missing().count();
     let log = Mutex::new(Log::open(folder)?);
     let done = AtomicUsize::new(0);
-    progress(0, missing.len());
-    let one = |job: &Job<'_>| -> Result<Stored, RunError> {
+    progress(0, all);
+    let one = |job: Job<'_>| -> Result<Stored, RunError> {
         let stored = job.simulate(simulator)?;
         log.lock()
             .unwrap_or_else(PoisonError::into_inner)
             .append(&stored)?;
-        progress(1 + done.fetch_add(1, Ordering::Relaxed), missing.len());
+        progress(1 + done.fetch_add(1, Ordering::Relaxed), all);
         Ok(stored)
     };
     // A bridge hands out the jobs in order, the longest first.
     let new: Result<Vec<Stored>, RunError> =
-        pool(threads)?.install(|| missing.iter().par_bridge().map(one).collect());
+        pool(threads)?.install(|| missing().par_bridge().map(one).collect());
     new?.into_iter().for_each(|stored| known.insert(stored));
     Ok(known)
 }

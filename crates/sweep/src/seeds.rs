@@ -6,6 +6,7 @@ use crate::statistics::LOOKS;
 use crate::store::Results;
 use crate::verdict::Finding;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Judged experiments, and the results that they were judged by.
 #[derive(Debug)]
@@ -72,7 +73,8 @@ fn extend(
         any |= !open.is_empty();
         for at in open {
             let runs = first.cell(at).scenario.runs.saturating_mul(1 << look);
-            experiment.series[at.series].cells[at.point].scenario.runs = runs;
+            let cell = &mut experiment.series[at.series].cells[at.point];
+            Arc::make_mut(&mut cell.scenario).runs = runs;
         }
     }
     any

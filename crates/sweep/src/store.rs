@@ -7,7 +7,7 @@ use asymq_sim::{RunOptions, SimError, Simulator};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -202,10 +202,14 @@ impl Log {
     pub fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let path = folder.join(RUNS);
-        let incomplete =
-            fs::read(&path).is_ok_and(|bytes| bytes.last().is_some_and(|b| *b != b'\n'));
-        let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
-        if incomplete {
+        let options = &mut OpenOptions::new();
+        let mut file = options.create(true).append(true).read(true).open(&path)?;
+        let mut last = [b'\n'];
+        // An empty file has no last byte.
+        if file.seek(SeekFrom::End(-1)).is_ok() {
+            file.read_exact(&mut last)?;
+        }
+        if last != [b'\n'] {
             file.write_all(b"\n")?;
         }
         Ok(Self { file, path })

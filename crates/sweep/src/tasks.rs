@@ -1,11 +1,11 @@
 //! The runs of experiments as tasks: blocks of seeds, sized by predicted cost.
 //!
 //! The tasks depend only on the experiments and the task size. A task therefore has one name and one
-//! result on every machine and at every attempt. One machine runs tasks of a single run, a shard every
-//! Nth of them, and a cluster larger ones.
+//! result on every machine and at every attempt. One machine makes single runs, a shard every
+//! Nth of them, and a cluster tasks.
 
 use crate::experiment::{Experiment, Place};
-use crate::fnv::fnv;
+use crate::fnv::{fnv, long};
 use crate::store::{FINGERPRINT, Job, Log, Results, text_of_run};
 use asymq_scenario::Scenario;
 use serde::{Deserialize, Serialize};
@@ -71,14 +71,10 @@ pub fn keep(
     experiments: &[Experiment],
     results: &Results,
 ) -> io::Result<()> {
-    for task in single_runs(experiments) {
-        for job in task.jobs(experiments).filter(|job| !known.has(job)) {
-            results
-                .get(&job.key)
-                .map_or(Ok(()), |stored| log.append(stored))?;
-        }
-    }
-    Ok(())
+    let runs = single_runs(experiments);
+    let missing = runs.jobs().filter(|job| !known.has(job));
+    let found = missing.filter_map(|job| results.get(&job.key));
+    { found }.try_for_each(|stored| log.append(stored))
 }
 
 /// A scenario, and all places that need runs of it.
@@ -89,9 +85,39 @@ struct Group {
     wanted: Vec<Wanted>,
 }
 
-/// The runs of `experiments` without duplicates, each a task, the longest first.
-pub fn single_runs(experiments: &[Experiment]) -> Vec<Task> {
-    tasks(experiments, None, 1, 0)
+/// Runs of experiments without duplicates, the longest first. They take memory by scenario, not by run.
+pub struct Runs<'a> {
+    experiments: &'a [Experiment],
+    groups: Vec<Group>,
+    shard: Shard,
+}
+
+/// All runs of `experiments`.
+pub fn single_runs(experiments: &[Experiment]) -> Runs<'_> {
+    Runs {
+        experiments,
+        groups: groups(experiments, None),
+        shard: Shard::default(),
+    }
+}
+
+impl Runs<'_> {
+    /// The runs of one shard.
+    #[must_use]
+    pub const fn part(mut self, shard: Shard) -> Self {
+        self.shard = shard;
+        self
+    }
+
+    /// The runs one by one.
+    pub fn jobs(&self) -> impl Iterator<Item = Job<'_>> + Send {
+        let all = self.groups.iter().flat_map(|group| {
+            let scenario = group.wanted[0].scenario(self.experiments);
+            let seeds = union(&group.wanted).into_iter().flatten();
+            seeds.map(|seed| Job::new(scenario, seed, group.recording))
+        });
+        all.skip(self.shard.number - 1).step_by(self.shard.of)
+    }
 }
 
 /// The runs of `experiments` as tasks of about `packets` each, at least one run, the longest runs first.
@@ -102,8 +128,7 @@ pub fn tasks(
     round: u32,
     packets: u64,
 ) -> Vec<Task> {
-    let mut groups = groups(experiments, before);
-    groups.sort_by_key(|group| Reverse(group.cost));
+    let groups = groups(experiments, before);
     let (mut done, mut open) = (Vec::new(), Open::default());
     for group in &groups {
         for seeds in union(&group.wanted) {
@@ -142,7 +167,7 @@ fn groups(experiments: &[Experiment], before: Option<&[Experiment]>) -> Vec<Grou
             continue;
         }
         let text = text_of_run(scenario, 0);
-        let index = *known.entry(text).or_insert_with_key(|text| {
+        let index = *known.entry(long(&text)).or_insert_with(|| {
             groups.push(Group {
                 hash: fnv(text.bytes()),
                 cost: cost(scenario).max(1),
@@ -158,6 +183,7 @@ fn groups(experiments: &[Experiment], before: Option<&[Experiment]>) -> Vec<Grou
             seeds,
         });
     }
+    groups.sort_by_key(|group| Reverse(group.cost));
     groups
 }
 
@@ -220,7 +246,7 @@ impl Open {
     }
 }
 
-/// A part of the tasks, for one of several machines.
+/// A part of the runs, for one of several machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     number: usize,
@@ -228,22 +254,16 @@ pub struct Shard {
 }
 
 impl Default for Shard {
-    /// All tasks.
+    /// All runs.
     fn default() -> Self {
         Self { number: 1, of: 1 }
     }
 }
 
 impl Shard {
-    /// True if the shard is all of the tasks.
+    /// True if the shard is all of the runs.
     pub const fn is_whole(self) -> bool {
         self.of == 1
-    }
-
-    /// The shard's part of the tasks.
-    pub fn part(self, tasks: Vec<Task>) -> Vec<Task> {
-        let mine = tasks.into_iter().skip(self.number - 1);
-        mine.step_by(self.of).collect()
     }
 }
 
@@ -315,8 +335,12 @@ set = { qdisc = "sad" }
     fn the_tasks_are_the_runs_of_the_experiment_each_once() {
         let experiments = read();
         let single = single_runs(&experiments);
-        assert!(single.iter().all(|task| task.runs == 1));
-        let jobs: BTreeSet<String> = keys(&experiments, &single).into_iter().collect();
+        let in_order: Vec<String> = single.jobs().map(|job| job.key).collect();
+        assert_eq!(
+            in_order,
+            keys(&experiments, &tasks(&experiments, None, 1, 0))
+        );
+        let jobs: BTreeSet<String> = in_order.into_iter().collect();
         for packets in [1, 5_000, 1_000_000] {
             let tasks = tasks(&experiments, None, 1, packets);
             let keys = keys(&experiments, &tasks);
@@ -341,7 +365,8 @@ set = { qdisc = "sad" }
     fn a_later_round_has_the_further_seeds_only() {
         let first = read();
         let mut second = first.clone();
-        second[0].series[2].cells[1].scenario.runs = 14;
+        let cell = &mut second[0].series[2].cells[1];
+        std::sync::Arc::make_mut(&mut cell.scenario).runs = 14;
         let tasks = tasks(&second, Some(&first), 2, 10_000_000);
         assert_eq!(tasks.iter().map(|task| task.runs).sum::<u64>(), 7);
         assert_eq!(tasks[0].blocks[0].seeds, 8..15);

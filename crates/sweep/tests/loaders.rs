@@ -42,12 +42,11 @@ fn the_lines_that_load_the_tables_run() {
     )
     .unwrap();
     let experiments = [experiment];
-    let tasks = single_runs(&experiments);
+    let runs = single_runs(&experiments);
     let known = Results::default();
     let results = runner::run(
         asymq_sim::STANDARD,
-        &experiments,
-        &tasks,
+        &runs,
         known,
         folder.path(),
         1,

@@ -14,7 +14,7 @@ use asymq_sweep::report;
 use asymq_sweep::runner;
 use asymq_sweep::seeds::{self, Decided};
 use asymq_sweep::store::{Job, RUNS, Results};
-use asymq_sweep::tasks::{Shard, Task, single_runs};
+use asymq_sweep::tasks::{Runs, Shard, single_runs};
 use asymq_sweep::verdict::Verdict;
 use asymq_sweep::verdicts;
 use common::SMALL;
@@ -47,26 +47,16 @@ fn published(results: &Results, folder: &Path) -> Vec<Vec<u8>> {
 fn quietly(_: usize, _: usize) {}
 
 /// Makes the runs that a folder lacks; its results.
-fn run(tasks: &[Task], folder: &Path, threads: usize) -> Results {
+fn run(runs: &Runs<'_>, folder: &Path, threads: usize) -> Results {
     let known = Results::load(folder).unwrap();
-    runner::run(
-        STANDARD,
-        &[small()],
-        tasks,
-        known,
-        folder,
-        threads,
-        &quietly,
-    )
-    .unwrap()
+    runner::run(STANDARD, runs, known, folder, threads, &quietly).unwrap()
 }
 
 #[test]
 fn the_number_of_threads_changes_no_byte() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let [one, three] = [(&folders[0], 1), (&folders[1], 3)].map(|(folder, threads)| {
-        let tasks = single_runs(&[small()]);
-        let results = run(&tasks, folder.path(), threads);
+        let results = run(&single_runs(&[small()]), folder.path(), threads);
         published(&results, folder.path())
     });
     assert!(one == three);
@@ -75,8 +65,9 @@ fn the_number_of_threads_changes_no_byte() {
 #[test]
 fn an_interrupted_sweep_runs_only_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
-    let tasks = single_runs(&[small()]);
-    let whole = run(&tasks, folder.path(), 1);
+    let experiments = [small()];
+    let runs_of_all = single_runs(&experiments);
+    let whole = run(&runs_of_all, folder.path(), 1);
     let whole = published(&whole, folder.path());
 
     let runs = folder.path().join(RUNS);
@@ -91,26 +82,17 @@ fn an_interrupted_sweep_runs_only_what_is_missing() {
     let progress = |_: usize, all: usize| asked.store(all, Ordering::Relaxed);
     let resumed = {
         let known = Results::load(folder.path()).unwrap();
-        runner::run(
-            STANDARD,
-            &[small()],
-            &tasks,
-            known,
-            folder.path(),
-            1,
-            &progress,
-        )
-        .unwrap()
+        runner::run(STANDARD, &runs_of_all, known, folder.path(), 1, &progress).unwrap()
     };
-    assert_eq!(asked.into_inner(), tasks.len() - 3);
+    assert_eq!(asked.into_inner(), runs_of_all.jobs().count() - 3);
     assert!(published(&resumed, folder.path()) == whole);
 }
 
 #[test]
 fn shards_together_are_the_whole() {
     let whole = tempfile::tempdir().unwrap();
-    let tasks = single_runs(&[small()]);
-    let results = run(&tasks, whole.path(), 1);
+    let experiments = [small()];
+    let results = run(&single_runs(&experiments), whole.path(), 1);
     let expected = published(&results, whole.path());
 
     let mut together = Results::default();
@@ -120,7 +102,7 @@ fn shards_together_are_the_whole() {
             "before {shard}"
         );
         let folder = tempfile::tempdir().unwrap();
-        let part = shard.parse::<Shard>().unwrap().part(tasks.clone());
+        let part = single_runs(&experiments).part(shard.parse::<Shard>().unwrap());
         run(&part, folder.path(), 1);
         together.extend(Results::load(folder.path()).unwrap());
     }
@@ -231,16 +213,8 @@ fn decided(runs: u32, than: f64, looks: u32, folder: &Path) -> Outcome {
     .unwrap();
     let known = Results::load(folder).unwrap();
     let run = |experiments: &[Experiment], known| {
-        let tasks = single_runs(experiments);
-        Ok(runner::run(
-            STANDARD,
-            experiments,
-            &tasks,
-            known,
-            folder,
-            2,
-            &quietly,
-        )?)
+        let runs = single_runs(experiments);
+        Ok(runner::run(STANDARD, &runs, known, folder, 2, &quietly)?)
     };
     let decided = seeds::decide(&[experiment], looks, known, run).unwrap();
     decided.outcomes.into_iter().next().unwrap()
@@ -442,6 +416,53 @@ fn a_wrong_line_is_named_with_what_to_write_instead() {
         );
         let error = error.unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}\nis not\n{expected}");
+    }
+}
+
+#[test]
+fn a_plan_of_too_many_runs_is_refused_before_it_takes_memory() {
+    let axis = |key: &str, unit: &str, count: u32| {
+        let values: Vec<String> = (1..=count)
+            .map(|value| format!("\"{value}{unit}\""))
+            .collect();
+        format!(
+            "[[sweep]]\nkey = \"{key}\"\nvalues = [{}]\n",
+            values.join(", ")
+        )
+    };
+    let read = |axes: &str, runs: &str| {
+        let small = SMALL.replace("runs = 3", runs);
+        let [head, tail] = small.split("[[sweep]]").collect::<Vec<_>>()[..] else {
+            panic!("one sweep");
+        };
+        let tail = &tail[tail.find("[[series]]").unwrap()..];
+        let tail = tail
+            .split("[[claim]]")
+            .next()
+            .unwrap()
+            .replace("paper", "#");
+        let text = format!("{head}{axes}{tail}");
+        let experiment = experiment::read_text(
+            "own/small",
+            Path::new("small.toml"),
+            &text,
+            &Defaults::paper(),
+        );
+        experiment.map_err(|error| error.to_string())
+    };
+    let huge = axis("up", "mbit", 999) + &axis("down", "mbit", 999) + &axis("mss", "b", 999);
+    let error = read(&huge, "runs = 1").unwrap_err();
+    let expected = "at least 997002999 runs; a plan has at most 1000000: write fewer values or runs, or split the file";
+    assert!(error.ends_with(expected), "{error}");
+    // The second series passes the limit; a swept number of runs counts.
+    let runs = |most: &str| format!("[[sweep]]\nkey = \"runs\"\nvalues = [{most}]\n");
+    for (values, count) in [("1000, 9001", "at least 1000100 runs"), ("1000, 9000", "")] {
+        let axes = axis("up", "mbit", 50) + &runs(values);
+        let error = read(&axes, "runs = 3").err().unwrap_or_default();
+        assert!(
+            error.contains(count) && error.is_empty() == count.is_empty(),
+            "{error}"
+        );
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &ReproduceArgs, catalogs: Catalogs) -> anyhow::Result<()
     let expected = match &args.check {
         None => None,
         Some(path) => {
-            let text = std::fs::read_to_string(path)
+            let text = asymq_args::read_bounded(path)
                 .with_context(|| format!("cannot read {}", path.display()))?;
             let verdicts = verdicts::read(&text).map_err(|message| BadArgument {
                 argument: "--check".into(),

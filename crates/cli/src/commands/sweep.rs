@@ -167,23 +167,19 @@ fn run_shard(
     out: &Path,
     threads: usize,
 ) -> anyhow::Result<()> {
-    let part = shard.part(tasks::single_runs(experiments));
-    let bar = ProgressBar::new(part.len() as u64);
+    let part = tasks::single_runs(experiments).part(shard);
+    let bar = ProgressBar::new(1);
     let known = Results::load(out)?;
-    runner::run(
-        catalogs.sim,
-        experiments,
-        &part,
-        known,
-        out,
-        threads,
-        &|done, all| {
-            bar.set_length(all as u64);
-            bar.set_position(done as u64);
-        },
-    )?;
+    runner::run(catalogs.sim, &part, known, out, threads, &|done, all| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    })?;
     bar.finish_and_clear();
-    eprintln!("Shard {shard}: {} runs in {}", part.len(), out.display());
+    eprintln!(
+        "Shard {shard}: {} runs in {}",
+        part.jobs().count(),
+        out.display()
+    );
     Ok(())
 }
 

@@ -181,6 +181,36 @@ fn add_flags(
 }
 
 #[test]
+fn every_test_that_security_md_names_exists() {
+    let page = fs::read_to_string(root().join("SECURITY.md")).unwrap();
+    let cells = page
+        .lines()
+        .filter_map(|line| line.strip_suffix(" |")?.rsplit(" | ").next());
+    let tests = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let is_test = |word: &&str| word.matches('_').count() > 2;
+    let mut missing: BTreeSet<&str> = tests.filter(is_test).collect();
+    assert!(missing.len() > 30, "{missing:?}");
+    let mut folders = vec![root().join("crates"), root().join("python/tests")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            match path.extension().and_then(|name| name.to_str()) {
+                _ if path.is_dir() => folders.push(path),
+                Some("rs" | "py") => {
+                    let text = fs::read_to_string(path).unwrap();
+                    missing.retain(|name| {
+                        let has = |word: &str| text.contains(&format!("{word}{name}()"));
+                        !has("fn ") && !has("def ")
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(missing.is_empty(), "not in the tree: {missing:?}");
+}
+
+#[test]
 fn the_reference_page_lists_every_flag() {
     // The page is of a default build.
     if cfg!(feature = "https") {

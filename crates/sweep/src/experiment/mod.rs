@@ -10,6 +10,7 @@ use crate::prose;
 use asymq_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Prefix of the names of experiments with the settings of `[found]`.
 pub(crate) const FOUND: &str = "found";
@@ -79,8 +80,8 @@ pub struct Series {
 /// A series at a point.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// The scenario that runs there.
-    pub scenario: Scenario,
+    /// The scenario that runs there, shared by copies of the experiment.
+    pub scenario: Arc<Scenario>,
     /// The paper's values, one per measure.
     pub paper: Vec<Option<f64>>,
 }
@@ -320,7 +321,7 @@ impl Experiment {
     /// The scenarios of all cells, to be changed.
     pub fn scenarios_mut(&mut self) -> impl Iterator<Item = &mut Scenario> {
         let cells = self.series.iter_mut().flat_map(|series| &mut series.cells);
-        cells.map(|cell| &mut cell.scenario)
+        cells.map(|cell| Arc::make_mut(&mut cell.scenario))
     }
 
     /// The values that a name in a claim refers to.

@@ -11,7 +11,7 @@ pub use reader::BadExperiment;
 
 use super::{Experiment, Measure, Point};
 use crate::metrics;
-use asymq_args::Defaults;
+use asymq_args::{Defaults, read_bounded};
 use file::{File, MeasureEntry};
 use reader::{Read, Reader};
 use std::collections::HashSet;
@@ -25,7 +25,7 @@ use toml::de::DeTable;
 /// # Errors
 /// The file cannot be read, or a line is wrong.
 pub fn read(path: &Path, defaults: &Defaults) -> Result<Experiment, BadExperiment> {
-    let text = std::fs::read_to_string(path).map_err(|source| BadExperiment::Read {
+    let text = read_bounded(path).map_err(|source| BadExperiment::Read {
         path: path.to_owned(),
         source,
     })?;

@@ -8,6 +8,9 @@ use asymq_args::{ScenarioError, Words};
 use std::collections::HashSet;
 use toml::de::DeTable;
 
+/// Maximum number of runs of an experiment, before undecided claims add seeds.
+const MAX_RUNS: u64 = 1_000_000;
+
 impl Reader<'_> {
     /// The series of the file, one for each combination of the axes after the first.
     pub(super) fn series(
@@ -25,9 +28,17 @@ impl Reader<'_> {
         if file.series.is_empty() {
             return Err(self.line(1, "no [[series]]; add one with id and set.qdisc".into()));
         }
+        let mut runs = 0;
         for (entry, section) in file.series.iter().zip(sections(table, "series")) {
             let id = self.id(&entry.id, &mut ids)?;
             let own = self.keys(section, "set")?;
+            runs = u64::saturating_add(runs, self.runs(&own, base, axes));
+            if runs > MAX_RUNS {
+                let message = format!(
+                    "at least {runs} runs; a plan has at most {MAX_RUNS}: write fewer values or runs, or split the file"
+                );
+                return Err(self.at(entry.id.span().start, message));
+            }
             let title = entry.title.as_ref().unwrap_or(&id);
             let paper = self.paper(entry, experiment)?;
             for Combination { name, swept, args } in combinations(&file.sweep, axes) {
@@ -41,7 +52,7 @@ impl Reader<'_> {
                         })
                     };
                     let swept = args.or(point);
-                    let scenario = resolve(&own.or(&swept).or(base))?;
+                    let scenario = resolve(&own.or(&swept).or(base))?.into();
                     let paper = paper.clone();
                     Ok(Cell { scenario, paper })
                 };
@@ -55,6 +66,19 @@ impl Reader<'_> {
             }
         }
         Ok(all)
+    }
+
+    /// Number of runs of a series, over all points and combinations.
+    fn runs(&self, own: &Words, base: &Words, axes: &[Vec<Words>]) -> u64 {
+        let given = |words: &Words| words.get("runs").and_then(|runs| runs.parse::<u64>().ok());
+        let first = given(base).unwrap_or(self.defaults.runs.into());
+        // Later axes override earlier ones, and the series all of them.
+        let (cells, runs) = axes.iter().fold((1u64, first), |(cells, runs), values| {
+            let of = |words| given(words).map_or(runs, |runs| cells.saturating_mul(runs));
+            let sum = values.iter().map(of).fold(0, u64::saturating_add);
+            (cells.saturating_mul(values.len() as u64), sum)
+        });
+        given(own).map_or(runs, |runs| cells.saturating_mul(runs))
     }
 
     /// The published values by point and measure.
