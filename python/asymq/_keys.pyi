@@ -92,6 +92,7 @@ class Keys(TypedDict, total=False):
     gamma: float | None
     utility: str | None
     min_share: float | None
+    unused_share: str | None
     target: str | None
     ce_threshold: str | None
     flow_queues: float | None

@@ -12,13 +12,14 @@ fn folder() -> PathBuf {
 }
 
 /// The papers' values of parameters whose defaults are safer or work better.
-const TO_THE_LETTER: [(&str, &str); 6] = [
+const TO_THE_LETTER: [(&str, &str); 7] = [
     ("max-stretch", "none"),
     ("max-gap", "none"),
     ("made-up", "own"),
     ("max-credit", "none"),
     ("beyond-limit", "starve-acks"),
     ("min-share", "0"),
+    ("unused-share", "follow"),
 ];
 
 /// Every discipline with its defaults, and to the letter of its paper where that differs.
@@ -33,7 +34,16 @@ fn configs() -> Vec<(String, Config)> {
             .collect();
         match entry.name {
             "aq" => given = given.with("classifier", "size<=40"),
-            "e-dcbq" => given = given.with("data-per-ack", "1"),
+            "vaq" => given = given.with("ack-queue", "fifo").with("ack-limit", "10p"),
+            "afvq" => given = given.with("ack-queue", "fifo"),
+            "acq" | "acq+af/ar" => given = given.with("borrow", "false").with("gamma", "50"),
+            "dcbq" => given = given.with("borrow", "false").with("gamma", "10"),
+            "e-dcbq" => {
+                given = given
+                    .with("borrow", "false")
+                    .with("gamma", "10")
+                    .with("data-per-ack", "1");
+            }
             _ => {}
         }
         let name = entry.name.replace('/', "_");

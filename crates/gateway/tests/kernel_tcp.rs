@@ -3,11 +3,11 @@
 
 mod common;
 
-use asymq_core::catalog::{Params, Place as Link, Standard, resolve};
+use asymq_core::catalog::{Catalog as _, Group, Params, Place as Link, Role, Standard, resolve};
 use asymq_core::units::{Limit, Rate};
 use asymq_gateway::GatewayConfig;
 use asymq_gateway::net::Netns;
-use common::{NET, Place, Running, shaped};
+use common::{NET, Place, Running, shaped, transfer};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fs;
 use std::io::{Error, ErrorKind, Read, Write};
@@ -199,4 +199,62 @@ fn thinning_makes_the_kernel_refuse_no_more_and_wait_for_no_more_timeouts() {
         });
         assert!(fared_well, "{kind:?}");
     }
+}
+
+/// Uplink share of five uploads in the span after a silence of three controller intervals.
+fn uploads_after_silence(name: &str) -> Option<f64> {
+    let place = Place::new()?;
+    let (up, down): (Rate, Rate) = ("1mbit".parse().unwrap(), "10mbit".parse().unwrap());
+    let link = Link {
+        link: up,
+        reverse: Some(down),
+        limit: Limit::Packets(50),
+    };
+    // The silence is as long for this controller as 30 s are for ACQ's.
+    let params = Params::new().with("interval", "1s");
+    let uplink = resolve(&Standard, name, &params, &Params::new(), link).unwrap();
+    let gateway = Running::with(&place, shaped(up, down, uplink));
+    transfer(&place.home, &place.net, NET, 20_000);
+    thread::sleep(Duration::from_secs(3));
+    let address: SocketAddr = (NET, 5001).into();
+    let listener = place
+        .net
+        .run(|| std::net::TcpListener::bind(address))
+        .unwrap();
+    let arrived = thread::scope(|scope| {
+        let until = Instant::now() + 2 * SPAN;
+        let uploads = [(); 5].map(|()| {
+            let client = place.home.run(|| TcpStream::connect(address)).unwrap();
+            let (server, _) = listener.accept().unwrap();
+            for end in [&client, &server] {
+                end.set_read_timeout(Some(SPAN / 4)).unwrap();
+                end.set_write_timeout(Some(SPAN / 4)).unwrap();
+            }
+            scope.spawn(move || write_until(&client, until));
+            scope.spawn(move || read_until(&server, until))
+        });
+        uploads.map(|upload| upload.join().unwrap())
+    });
+    gateway.stop();
+    let bits = 8 * arrived.iter().sum::<u64>();
+    Some(bits as f64 / (up.bits_per_sec() as f64 * (2 * SPAN).as_secs_f64()))
+}
+
+#[test]
+fn uploads_after_a_silence_get_two_fifths_of_the_uplink_under_every_paper_discipline() {
+    let all = Standard.of_role(Role::Qdisc).into_iter();
+    let papers = all.filter(|entry| entry.group == Group::Paper);
+    let names: Vec<&str> = papers.map(|entry| entry.name).collect();
+    thread::scope(|scope| {
+        let runs: Vec<_> = names
+            .iter()
+            .map(|name| (name, scope.spawn(move || uploads_after_silence(name))))
+            .collect();
+        for (name, run) in runs {
+            match run.join().unwrap() {
+                None => eprintln!("skipped: no network namespaces"),
+                Some(share) => assert!(share >= 0.4, "{name}: {share}"),
+            }
+        }
+    });
 }

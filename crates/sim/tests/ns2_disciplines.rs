@@ -117,22 +117,40 @@ const UDP_LOSSES: &str = "what little TCP has beside nearly as much UDP as the l
     and 0.239 at 100, ns-2's 0.259; so they have 1500, as ours have";
 
 /// The papers' values of parameters whose defaults differ.
-const TO_THE_LETTER: [&str; 6] = [
+const TO_THE_LETTER: [&str; 7] = [
     "--max-stretch none",
     "--max-gap none",
     "--made-up own",
     "--max-credit none",
     "--beyond-limit starve-acks",
     "--min-share 0",
+    "--unused-share follow",
+];
+
+/// The papers' values of one discipline.
+const OF_DISCIPLINES: [(&str, &str); 11] = [
+    ("--qdisc aq ", "--classifier size<=40"),
+    ("--qdisc acq ", "--borrow false"),
+    ("--qdisc acq+af/ar ", "--borrow false"),
+    ("--qdisc dcbq ", "--borrow false"),
+    ("--qdisc e-dcbq ", "--borrow false"),
+    ("--qdisc acq ", "--gamma 50"),
+    ("--qdisc acq+af/ar ", "--gamma 50"),
+    ("--qdisc dcbq ", "--gamma 10"),
+    ("--qdisc e-dcbq ", "--gamma 10"),
+    ("--qdisc vaq ", "--ack-queue fifo"),
+    ("--qdisc vaq ", "--ack-limit 10p"),
 ];
 
 /// The flags with the papers' values where they give none.
 fn to_the_letter(flags: &str) -> String {
     let mut flags = flags.to_owned();
-    let classifier = flags
-        .contains("--qdisc aq ")
-        .then_some("--classifier size<=40");
-    for words in TO_THE_LETTER.into_iter().chain(classifier) {
+    let given = format!("{flags} ");
+    let of_discipline = OF_DISCIPLINES
+        .into_iter()
+        .filter(|(qdisc, _)| given.contains(qdisc))
+        .map(|(_, words)| words);
+    for words in TO_THE_LETTER.into_iter().chain(of_discipline) {
         let name = words.split(' ').next().unwrap();
         if !flags.contains(&format!("{name} ")) {
             flags = format!("{words} {flags}");

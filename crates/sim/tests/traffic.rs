@@ -1,7 +1,7 @@
 //! Qdiscs that filter or rewrite ACKs, in both directions, under simulated TCP.
 
 use crate::flags::scenario;
-use asymq_core::catalog::{Catalog as _, Role, Standard};
+use asymq_core::catalog::{Catalog as _, Group, Role, Standard};
 use asymq_scenario::Run;
 use asymq_sim::RunOptions;
 
@@ -78,4 +78,60 @@ fn time_never_goes_back_at_a_queue_while_the_other_direction_is_idle() {
     let idle = "--flows-down 0 --flows-up 3 --rtt 20ms --duration 10s --warmup 0s";
     assert_eq!(run(idle).summary.down.data, 0.0);
     assert_eq!(run(&format!("{idle} --links 3")).summary.down.data, 0.0);
+}
+
+/// Disciplines named after a paper or in one.
+fn of_papers() -> impl Iterator<Item = &'static str> {
+    let all = Standard.of_role(Role::Qdisc).into_iter();
+    all.filter(|entry| entry.group == Group::Paper)
+        .map(|entry| entry.name)
+}
+
+#[test]
+fn uploads_after_a_minute_of_silence_get_two_fifths_of_the_uplink() {
+    let uploads = "--flow up,start=60s ".repeat(5);
+    // Before the silence: a short transfer each way, so that every controller has begun; or a download.
+    let before = [
+        "--flow up,start=0s,size=10kb --flow down,start=0s,size=10kb",
+        "--flow down,start=0s,stop=55s",
+    ];
+    for name in of_papers() {
+        for before in before {
+            let run = run(&format!(
+                "{before} {uploads} --duration 90s --warmup 60s --qdisc {name}"
+            ));
+            let share = run.summary.up.data;
+            assert!(share >= 0.4, "{name} after {before}: {share}");
+        }
+    }
+}
+
+#[test]
+fn uploads_that_join_downloads_after_a_minute_are_not_starved() {
+    // ACKs-first starves uploads by definition where ACKs overload the uplink, which they do not here.
+    let flows = format!("--flows-down 10 {}", "--flow up,start=60s ".repeat(5));
+    for name in of_papers() {
+        let run = run(&format!(
+            "{flows} --duration 90s --warmup 60s --qdisc {name}"
+        ));
+        let share = run.summary.up.data;
+        assert!(share >= 0.4, "{name}: {share}");
+    }
+}
+
+#[test]
+fn the_gradients_fill_the_default_line() {
+    for name in ["acq", "dcbq", "acq+af/ar"] {
+        for seed in [1, 2, 3] {
+            let run = asymq_sim::STANDARD
+                .run(
+                    &scenario(&format!("--qdisc {name}")),
+                    seed,
+                    RunOptions::default(),
+                )
+                .unwrap();
+            let utility = run.summary.utility;
+            assert!(utility >= 1.65, "{name}, seed {seed}: {utility}");
+        }
+    }
 }

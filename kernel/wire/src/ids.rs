@@ -172,6 +172,7 @@ pub const PARAMETERS: &[(&str, Width)] = &[
     ("ack-gain", Width::U64),
     ("ack-exponent", Width::U64),
     ("max-ack-share", Width::U64),
+    ("unused-share", Width::U32),
 ];
 
 /// One more than the last attribute's number.

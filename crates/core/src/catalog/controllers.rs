@@ -8,7 +8,7 @@ use super::role::Role;
 use super::value::{Either, FromValue, Kind, Value, words};
 use crate::control::{
     AckLimit, AqController, AqParams, BeyondLimit, DataPerAck, DownloadMeter, Gradient,
-    GradientParams, Utility,
+    GradientParams, UnusedShare, Utility,
 };
 use crate::hold::{BuildError, boxed};
 use crate::units::{Bytes, Duration, Limit, Rate};
@@ -45,12 +45,23 @@ const fn interval(default: &'static str) -> Typed<Duration> {
 
 const INTERVAL: Typed<Duration> = interval("200ms");
 
-const fn gamma(default: &'static str) -> Typed<f64> {
-    Typed::new("gamma", "Step of the gradient in (kbit/s)^2", default)
-        .within(Kind::Number(0.0, 1e9))
-}
+/// Maximum step in (kbit/s)^2, in reach of the numbers that the qdisc exchanges with `tc`.
+const MAX_GAMMA: f64 = 1e9;
 
-const GAMMA: Typed<f64> = gamma("50");
+/// Scales with the line: the papers' numbers suit lines of a few hundred kbit/s.
+const GAMMA: Typed<f64> = Typed::new("gamma", "Step of the gradient in (kbit/s)^2", "0.0005 up^2")
+    .within(Kind::Number(0.0, MAX_GAMMA))
+    .computed(|context| {
+        let up = context.link.bits_per_sec() as f64 / 1000.0;
+        Value::Number((0.0005 * up * up).min(MAX_GAMMA))
+    });
+
+/// Equal shares by default: by the papers' rule a data class that was idle gets nothing.
+const UNUSED_SHARE: Typed<UnusedShare> = Typed::new(
+    "unused-share",
+    "What the gradient does after an interval in which a class wanted less than half of its share: follow what was served (the papers), or return to equal shares",
+    "equal-shares",
+);
 
 const UTILITY: Typed<Utility> = Typed::new(
     "utility",
@@ -72,7 +83,8 @@ const CONFIGURED_RATE: Typed<Rate> = Typed::new(
 )
 .computed(|context| Value::Rate(context.link));
 
-/// AFVQ: the ACKs that arrive while one data packet is transmitted.
+/// AFVQ: the ACKs that arrive while one data packet is transmitted. An ACK queue with a place per
+/// flow has at least [`FLOWS`], since a flow without a place stalls.
 const MAX_ACKS: Typed<Limit> = Typed::new(
     ACK_LIMIT.parameter.name,
     ACK_LIMIT.parameter.help,
@@ -87,9 +99,16 @@ fn max_acks(context: &Context<'_>) -> Value {
     let exact = ratio / data_per_ack;
     let whole = exact as u32;
     let acks = whole.saturating_add(u32::from(exact > f64::from(whole)));
+    let acks = match context.values.get(Role::AckQueue.key()) {
+        Some(Value::Word("fifo")) => acks,
+        _ => acks.max(FLOWS),
+    };
     // The maximum that a limit can be written as.
     Value::Limit(Limit::Packets(acks.clamp(1, 1_000_000)))
 }
+
+/// Concurrent flows of a home, each with an ACK that waits.
+const FLOWS: u32 = 30;
 
 /// Data packets for which an ACK stands.
 #[derive(Clone, Copy)]
@@ -140,6 +159,11 @@ impl FromValue for Utility {
     }
 }
 
+words!(UnusedShare:
+    "follow" => (Self::Follow),
+    "equal-shares" => (Self::EqualShares),
+);
+
 words!(BeyondLimit:
     "starve-acks" => (Self::StarveAcks),
     "equal-shares" => (Self::EqualShares),
@@ -179,7 +203,7 @@ pub(super) static CONTROLLERS: &[Entry] = &[
     Entry {
         source: "ACQ, sec. 3.1",
         moves: &["data-share"],
-        parameters: listed![interval("10s"), GAMMA, UTILITY, MIN_SHARE],
+        parameters: listed![interval("10s"), GAMMA, UTILITY, MIN_SHARE, UNUSED_SHARE],
         ..controller(
             "acq",
             |config| gradient(config, DownloadMeter::AckedBytes),
@@ -191,9 +215,10 @@ pub(super) static CONTROLLERS: &[Entry] = &[
         moves: &["data-share"],
         parameters: listed![
             interval("5s"),
-            gamma("10"),
+            GAMMA,
             UTILITY,
             MIN_SHARE,
+            UNUSED_SHARE,
             DATA_SIZE,
             GIVEN_DATA_PER_ACK
         ],
@@ -244,6 +269,7 @@ fn gradient(config: &Config, meter: DownloadMeter) -> Result<StartedController, 
         utility: config.get(UTILITY)?,
         meter,
         min_share: config.get(MIN_SHARE)?,
+        unused_share: config.get(UNUSED_SHARE)?,
     });
     Ok((boxed(gradient)?, Some(Gradient::INITIAL_SHARE)))
 }

@@ -91,7 +91,12 @@ pub(super) static DISCIPLINES: &[Entry] = &[
     },
     Entry {
         source: "AFVQ, abstract",
-        brings: &[("service", "acks-first"), ("controller", "afvq")],
+        // In a short FIFO, the ACKs of some flows are dropped for minutes.
+        brings: &[
+            ("ack-queue", "sad"),
+            ("service", "acks-first"),
+            ("controller", "afvq"),
+        ],
         ..paper(
             "afvq",
             "AFVQ",
@@ -100,7 +105,12 @@ pub(super) static DISCIPLINES: &[Entry] = &[
     },
     Entry {
         source: "ACQ, sec. 3",
-        brings: &[("service", "cbq"), ("controller", "acq")],
+        // A class that pauses lends its share: by the paper's rule alone the line idles meanwhile.
+        brings: &[
+            ("service", "cbq"),
+            ("borrow", "true"),
+            ("controller", "acq"),
+        ],
         ..paper(
             "acq",
             "ACQ",
@@ -109,7 +119,11 @@ pub(super) static DISCIPLINES: &[Entry] = &[
     },
     Entry {
         source: "DCBQ, sec. 4",
-        brings: &[("service", "cbq"), ("controller", "dcbq")],
+        brings: &[
+            ("service", "cbq"),
+            ("borrow", "true"),
+            ("controller", "dcbq"),
+        ],
         ..paper(
             "dcbq",
             "DCBQ",
@@ -121,6 +135,7 @@ pub(super) static DISCIPLINES: &[Entry] = &[
         // A delayed ACK stands for two packets; eq. 3 counts one.
         brings: &[
             ("service", "cbq"),
+            ("borrow", "true"),
             ("controller", "dcbq"),
             ("data-per-ack", "2"),
         ],
@@ -130,7 +145,12 @@ pub(super) static DISCIPLINES: &[Entry] = &[
     },
     Entry {
         source: "VAQ, sec. 4",
-        brings: &[("service", "vaq")],
+        // In the paper's FIFO of 10, the ACKs of some flows are dropped for minutes.
+        brings: &[
+            ("ack-queue", "sad"),
+            ("service", "vaq"),
+            ("ack-limit", "30p"),
+        ],
         shown: Shown::Usual,
         ..paper("vaq", "VAQ", "Data spends credit that passing ACKs earn")
     },
@@ -169,6 +189,7 @@ pub(super) static DISCIPLINES: &[Entry] = &[
         brings: &[
             ("ack-queue", "af"),
             ("service", "cbq"),
+            ("borrow", "true"),
             ("controller", "acq"),
         ],
         regenerates: true,

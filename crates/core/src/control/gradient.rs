@@ -1,6 +1,7 @@
 //! ACQ and DCBQ: the data class's rate climbs the gradient of a utility (ACQ, sec. 3.1; DCBQ,
 //! sec. 4.1).
 
+use crate::decide::classify::Class;
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::units::{Duration, Instant, Rate, Share};
 
@@ -39,6 +40,19 @@ pub enum DownloadMeter {
     PerAck(f64),
 }
 
+/// Response to an interval in which a class wanted less than half of its share. The rate that it
+/// got then says nothing about the line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnusedShare {
+    /// The share follows the rate that was served, as in the papers: a data class that was idle
+    /// falls to [`GradientParams::min_share`].
+    Follow,
+    /// Both classes return to [`Gradient::INITIAL_SHARE`]. A backlogged data class keeps its share
+    /// if it was served less.
+    #[default]
+    EqualShares,
+}
+
 /// Parameters of the controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradientParams {
@@ -57,6 +71,8 @@ pub struct GradientParams {
     /// Neither class gets less of the link, from 0 (the papers') to a half. A class without service
     /// shows no gradient, and the rule does not give it back.
     pub min_share: f64,
+    /// Response to demand below the shares.
+    pub unused_share: UnusedShare,
 }
 
 /// The controller: ACQ, eq. 1; DCBQ, eq. 11.
@@ -65,6 +81,8 @@ pub struct Gradient {
     params: GradientParams,
     /// `x_r(n-1)` and `x_f(n-1)` in kbit/s.
     previous: Option<(f64, f64)>,
+    /// `r(n)` as a share of the uplink.
+    share: f64,
 }
 
 impl Gradient {
@@ -76,6 +94,7 @@ impl Gradient {
         Self {
             params,
             previous: None,
+            share: 0.5,
         }
     }
 
@@ -90,15 +109,49 @@ impl Gradient {
             DownloadMeter::PerAck(bytes) => bytes * signals.arrived.acks.packets as f64,
         };
         let upload = signals.sent.bytes_without_acks() as f64;
+        let acks = signals.sent.acks.bytes as f64;
         let kbit = |bytes: f64| bytes * 8.0 / 1000.0 / elapsed;
-        Some(Share::from_f64(self.climb(kbit(upload), kbit(download))))
+        self.share = match self.params.unused_share {
+            UnusedShare::EqualShares if self.is_slack(signals, kbit(upload), kbit(acks)) => {
+                self.previous = None;
+                return Some(self.rest());
+            }
+            UnusedShare::EqualShares if signals.backlog[Class::Data as usize].packets > 0 => self
+                .climb(
+                    kbit(upload),
+                    kbit(upload).max(self.share * self.up()),
+                    kbit(download),
+                ),
+            _ => self.climb(kbit(upload), kbit(upload), kbit(download)),
+        };
+        Some(Share::from_f64(self.share))
     }
 
-    /// `r(n+1)` as a share of the uplink. Where the upload's rate has not moved (by a thousandth of
-    /// the uplink), the quotient of differences says nothing and counts as zero.
-    fn climb(&mut self, upload: f64, download: f64) -> f64 {
+    /// True if one of the classes wanted less than half of its share.
+    fn is_slack(&self, signals: &Signals, upload: f64, acks: f64) -> bool {
+        let wants_less = |class: Class, rate: f64, share: f64| {
+            signals.backlog[class as usize].packets == 0 && rate < share * self.up() / 2.0
+        };
+        wants_less(Class::Data, upload, self.share)
+            || wants_less(Class::Ack, acks, 1.0 - self.share)
+    }
+
+    /// Returns to equal shares.
+    fn rest(&mut self) -> Share {
+        self.share = 0.5;
+        Self::INITIAL_SHARE
+    }
+
+    /// `C_r` in kbit/s.
+    fn up(&self) -> f64 {
+        self.params.up.bits_per_sec() as f64 / 1000.0
+    }
+
+    /// `r(n+1)` as a share of the uplink, from the rate `base`. If the upload's rate has not moved by
+    /// a thousandth of the uplink, the quotient of differences counts as zero.
+    fn climb(&mut self, upload: f64, base: f64, download: f64) -> f64 {
         let params = &self.params;
-        let up = params.up.bits_per_sec() as f64 / 1000.0;
+        let up = self.up();
         let down = params.down.bits_per_sec() as f64 / 1000.0;
         let slope = match self.previous {
             Some((was_up, was_down)) if (upload - was_up).abs() > up / 1000.0 => {
@@ -108,7 +161,7 @@ impl Gradient {
         };
         self.previous = Some((upload, download));
         let (by_upload, by_download) = params.utility.marginals(upload, download, up, down);
-        let rate = upload + params.gamma * (by_upload + by_download * slope);
+        let rate = base + params.gamma * (by_upload + by_download * slope);
         let min = params.min_share.clamp(0.0, 0.5);
         // not clamp, which panics where the bounds are not in order
         (rate / up).max(min).min(1.0 - min)
@@ -137,6 +190,8 @@ impl Controller for Gradient {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::control::Traffic;
+    use crate::qdisc::{Backlog, Counter};
 
     fn controller(gamma: f64, utility: Utility) -> Gradient {
         Gradient::new(GradientParams {
@@ -147,7 +202,12 @@ mod tests {
             utility,
             meter: DownloadMeter::AckedBytes,
             min_share: 0.05,
+            unused_share: UnusedShare::Follow,
         })
+    }
+
+    fn climb(controller: &mut Gradient, upload: f64, download: f64) -> f64 {
+        controller.climb(upload, upload, download)
     }
 
     #[test]
@@ -176,28 +236,80 @@ mod tests {
     #[test]
     fn a_step_is_acqs_equation_1() {
         let mut acq = controller(500.0, Utility::Utilization);
-        acq.climb(50.0, 800.0);
+        climb(&mut acq, 50.0, 800.0);
         // 40 + 500 * (1/100 + 1/1000 * (900 - 800) / (40 - 50)) = 40 kbit/s of 100.
-        assert!((acq.climb(40.0, 900.0) - 0.40).abs() < 1e-9);
+        assert!((climb(&mut acq, 40.0, 900.0) - 0.40).abs() < 1e-9);
         // 44 + 500 * (1/100 + 1/1000 * (890 - 900) / (44 - 40)) = 47.75.
-        assert!((acq.climb(44.0, 890.0) - 0.4775).abs() < 1e-9);
+        assert!((climb(&mut acq, 44.0, 890.0) - 0.4775).abs() < 1e-9);
+    }
+
+    /// Rates of ACKs and of data in kbit/s over ten seconds, and the packets that wait then.
+    fn signals(acks: u64, data: u64, waits: [u32; 2]) -> Signals {
+        let counter = |kbit: u64| Counter {
+            packets: 1,
+            bytes: kbit * 1250,
+        };
+        Signals {
+            elapsed: Duration::from_secs(10),
+            sent: Traffic {
+                acks: counter(acks),
+                tcp_data: counter(data),
+                ..Traffic::default()
+            },
+            backlog: waits.map(|packets| Backlog { packets, bytes: 0 }),
+            ..Signals::default()
+        }
+    }
+
+    fn share(controller: &mut Gradient, signals: &Signals) -> f64 {
+        controller.measure(signals).unwrap().as_f64()
+    }
+
+    #[test]
+    fn a_class_that_wants_less_than_half_of_its_share_ends_the_climb() {
+        for (acks, data) in [(45, 0), (45, 10), (0, 50), (10, 50)] {
+            let mut acq = controller(500.0, Utility::Utilization);
+            acq.params.unused_share = UnusedShare::EqualShares;
+            acq.share = 0.6;
+            assert_eq!(share(&mut acq, &signals(acks, data, [0, 0])), 0.5);
+            assert_eq!((acq.share, acq.previous), (0.5, None));
+            // By the papers' rule the share is what was served.
+            acq.params.unused_share = UnusedShare::Follow;
+            let expected = (data as f64 / 100.0 + 0.05).max(0.05);
+            let followed = share(&mut acq, &signals(acks, data, [0, 0]));
+            assert!((followed - expected).abs() < 1e-6, "{followed}");
+        }
+    }
+
+    #[test]
+    fn a_backlogged_class_is_not_taken_for_idle() {
+        let mut acq = controller(500.0, Utility::Utilization);
+        acq.params.unused_share = UnusedShare::EqualShares;
+        acq.share = 0.3;
+        // 0.3 as before, and a step of 500 / 100 = 5 kbit/s.
+        let kept = share(&mut acq, &signals(70, 0, [9, 9]));
+        assert!((kept - 0.35).abs() < 1e-6, "{kept}");
+        // It was served more than its share.
+        acq.previous = None;
+        let followed = share(&mut acq, &signals(50, 50, [9, 9]));
+        assert!((followed - 0.55).abs() < 1e-6, "{followed}");
     }
 
     #[test]
     fn an_upload_that_did_not_move_has_no_slope() {
         let mut acq = controller(500.0, Utility::Utilization);
-        acq.climb(50.0, 800.0);
-        assert!((acq.climb(50.0, 300.0) - 0.55).abs() < 1e-9);
+        climb(&mut acq, 50.0, 800.0);
+        assert!((climb(&mut acq, 50.0, 300.0) - 0.55).abs() < 1e-9);
     }
 
     #[test]
     fn the_share_is_clamped() {
         let mut acq = controller(1e9, Utility::Utilization);
-        assert_eq!(acq.climb(50.0, 800.0), 0.95);
-        assert_eq!(acq.climb(51.0, 700.0), 0.05);
+        assert_eq!(climb(&mut acq, 50.0, 800.0), 0.95);
+        assert_eq!(climb(&mut acq, 51.0, 700.0), 0.05);
         acq.params.min_share = 0.0;
-        assert_eq!(acq.climb(50.0, 800.0), 0.0);
-        assert_eq!(acq.climb(51.0, 900.0), 1.0);
+        assert_eq!(climb(&mut acq, 50.0, 800.0), 0.0);
+        assert_eq!(climb(&mut acq, 51.0, 900.0), 1.0);
     }
 
     #[test]

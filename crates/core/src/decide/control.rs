@@ -1,5 +1,6 @@
 //! The slow loop as the packet path sees it: counters in, settings out.
 
+use crate::decide::classify::Class;
 use crate::packet::{Header, Protocol};
 use crate::qdisc::{Backlog, Counter, Probe};
 use crate::units::{Duration, Instant, Limit, Rate, Share};
@@ -65,6 +66,8 @@ pub struct Signals {
     pub reverse: Traffic,
     /// Bytes acknowledged for the first time by the ACKs that were sent.
     pub acked_bytes: u64,
+    /// Backlog of the ACK queue and of the data queue at the step.
+    pub backlog: [Backlog; Class::COUNT],
 }
 
 /// Counters of one direction, by what a controller has to tell apart.

@@ -142,6 +142,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         if self.stepped_at > Instant::ZERO {
             self.signals.elapsed = now.saturating_since(self.stepped_at);
         }
+        self.signals.backlog = Class::ALL.map(|class| self.parts.queues.backlog(class));
         let step = controller.step(now, &self.signals);
         self.signals = Signals::default();
         self.stepped_at = now;
