@@ -53,9 +53,9 @@ settings! {
         pub quic: Option<QuicFlows> = "FLOWS";
         /// TCP segment payload, 88b to 65495b (lab: 1460b); real ones spend 12 on timestamps [default: 1460b].
         pub mss: Option<Bytes> = "SIZE";
-        /// Delayed ACKs with this timeout; 0 acknowledges every packet [default: 0, simulator only].
+        /// Delayed ACKs with this timeout; 0 acknowledges every packet [default: 0, linux 40ms; simulator only].
         pub delayed_ack: Option<Duration> = "TIME", arg |arg| optional(arg, "100ms");
-        /// Acknowledge every N packets, or after the time of --delayed-ack (simulator) [default: 1].
+        /// Acknowledge every N packets, or after the time of --delayed-ack (simulator) [default: 1, linux 2].
         pub ack_every: Option<u32> = "N", read within(1..=64);
         /// Receive window in packets or bytes [default: unlimited].
         pub window: Option<Limit> = "LIMIT";
@@ -230,14 +230,17 @@ impl ScenarioArgs {
             tc: args.tc,
             tcp,
             mss,
-            ack_policy: AckPolicy::of(args.ack_every, args.delayed_ack),
+            ack_policy: match (args.ack_every, args.delayed_ack) {
+                (None, None) if tcp.is_linux() => AckPolicy::LINUX,
+                (every, delay) => AckPolicy::of(every, delay),
+            },
             sack: simulated.sack.unwrap_or_else(|| tcp.has_sack_by_default()),
-            timestamps: simulated.timestamps.unwrap_or(false),
-            byte_counting: simulated.byte_counting.unwrap_or(false),
+            timestamps: simulated.timestamps.unwrap_or(tcp.is_linux()),
+            byte_counting: simulated.byte_counting.unwrap_or(tcp.is_linux()),
             tcp_ecn: simulated.tcp_ecn.unwrap_or(tcp.needs_ecn() || accecn),
             accecn,
             ace_only,
-            hystart: simulated.hystart.unwrap_or(false),
+            hystart: simulated.hystart.unwrap_or(tcp.is_linux()),
             pacing: simulated.pacing.unwrap_or(false),
             regenerate: simulated.regenerate.unwrap_or(regenerates.into()),
             regenerate_spacing: simulated.regenerate_spacing.unwrap_or_default(),

@@ -20,10 +20,10 @@ settings! {
     #[derive(PartialEq)]
     pub struct SimulatedArgs: "Simulated hosts and path" {
         /// SACK recovery.
-        pub sack: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("SACK recovery, RFC 2018 and 6675 [default: true with {}, else false]", Tcp::has_sack_by_default));
-        /// Timestamps, RFC 7323: 12 bytes of each segment and ACK [default: false].
+        pub sack: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("SACK, with recovery by RACK-TLP and PRR, RFC 8985 and 9937 [default: true with {}, else false]", Tcp::has_sack_by_default));
+        /// Timestamps, RFC 7323: 12 bytes of each segment and ACK [default: true with linux, else false].
         pub timestamps: Option<bool> = "true|false";
-        /// Appropriate byte counting, RFC 3465 with L = 2 [default: false].
+        /// Appropriate byte counting, RFC 3465 with L = 2; linux counts all [default: true with linux, else false].
         pub byte_counting: Option<bool> = "true|false";
         /// ECN at the hosts.
         pub tcp_ecn: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("ECN at the hosts, RFC 3168; with dctcp as RFC 8257 says [default: true with {}, else false]", Tcp::needs_ecn));
@@ -32,7 +32,7 @@ settings! {
         /// AccECN without its option: ACE alone, whose three bits count marks modulo 8 [default: false].
         pub ace_only: Option<bool> = "true|false";
         /// HyStart++.
-        pub hystart: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("HyStart++, RFC 9406, with {} [default: false]", Tcp::has_hystart));
+        pub hystart: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("HyStart++, RFC 9406, with {}; linux has its own HyStart [default: true with linux, else false]", Tcp::has_hystart));
         /// Pacing.
         pub pacing: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Pacing as Linux does it: twice the window per round trip in slow start, then 1.2 times [default: false; {} paces]", Tcp::paces));
         /// ACKs regenerated beyond the uplink for each filtered (AR's R), 0 to 16 [default: 1 if the discipline's name has ar, else 0].

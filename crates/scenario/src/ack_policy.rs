@@ -16,6 +16,9 @@ pub enum AckPolicy {
 }
 
 impl AckPolicy {
+    /// Linux' delayed ACKs. The first 16 are quick there, and leave at once.
+    pub const LINUX: Self = Self::Delayed(Duration::from_millis(40));
+
     /// The policy of an ACK for every so many packets, after this time at the latest; by default
     /// every second packet if there is a time, and 100 ms if there are several packets.
     pub fn of(packets: Option<u32>, timeout: Option<Duration>) -> Self {

@@ -2,8 +2,8 @@
 
 use crate::draw::fraction;
 use crate::{
-    DelayStep, Draw, ListedFlow, Modem, RateProfile, RateStep, RttRange, Scenario, Source, TcpEcn,
-    Tunnel, uniform,
+    AckPolicy, DelayStep, Draw, Encapsulation, ListedFlow, Modem, RateProfile, RateStep, RttRange,
+    Scenario, Source, TcpEcn, Tunnel, uniform,
 };
 use asymq_core::Direction;
 use asymq_core::decide::random::SplitMix64;
@@ -61,10 +61,12 @@ impl ListedFlow {
             true => scenario.sack,
             false => tcp.has_sack_by_default(),
         };
+        let is_linux = tcp.is_linux() && tcp != scenario.tcp;
         Scenario {
             rtt: self.rtt.unwrap_or(scenario.rtt),
             tcp,
-            sack: self.sack.unwrap_or(sack),
+            // The ACKs of QUIC have ranges.
+            sack: self.sack.unwrap_or(sack) || self.encapsulation == Encapsulation::Quic,
             // What the others have, where this one can.
             tcp_ecn: match tcp.ecn() {
                 TcpEcn::Required => true,
@@ -75,14 +77,18 @@ impl ListedFlow {
             },
             accecn: scenario.accecn && tcp.ecn() != TcpEcn::Unspecified,
             ace_only: scenario.ace_only && tcp.ecn() != TcpEcn::Unspecified,
-            hystart: scenario.hystart && tcp.has_hystart(),
-            byte_counting: scenario.byte_counting && tcp.counts_bytes(),
+            hystart: scenario.hystart && tcp.has_hystart() || is_linux,
+            byte_counting: scenario.byte_counting && tcp.counts_bytes() || is_linux,
             mss: match (self.mss, self.encapsulation.tunnel()) {
                 (Some(mss), _) => mss.0.try_into().unwrap_or(u32::MAX),
                 (None, Some(_)) => scenario.mss.min(Tunnel::MTU - scenario.header),
                 (None, None) => scenario.mss,
             },
-            ack_policy: self.ack_policy.unwrap_or(scenario.ack_policy),
+            ack_policy: match self.ack_policy {
+                Some(policy) => policy,
+                None if is_linux => AckPolicy::LINUX,
+                None => scenario.ack_policy,
+            },
             ..scenario.clone()
         }
     }

@@ -64,7 +64,7 @@ pub struct Scenario {
     pub mss: u32,
     /// ACK policy of receivers (simulator; kernels decide for themselves).
     pub ack_policy: AckPolicy,
-    /// SACK recovery (RFC 2018, 6675) in the simulator.
+    /// SACK (RFC 2018) with RACK-TLP and PRR (RFC 8985, 9937) in the simulator.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sack: bool,
     /// Timestamps (RFC 7323) in the simulator: 12 bytes of each segment's payload, and of each ACK.

@@ -111,6 +111,20 @@ congestion_controls! {
         has_hystart: true,
         paces: false,
     },
+    /// CUBIC at hosts as Linux 6 has them: HyStart, timestamps, ten segments to begin with, delayed and quick
+    /// ACKs (simulator; in the lab the kernel's CUBIC).
+    Linux: Entry {
+        name: "linux",
+        title: "CUBIC of Linux",
+        simulated: true,
+        kernel_name: Some("cubic"),
+        ns2_name: None,
+        with_sack: true,
+        ecn: TcpEcn::AsLoss,
+        counts_bytes: true,
+        has_hystart: true,
+        paces: false,
+    },
     /// RFC 8257 (simulator).
     Dctcp: Entry {
         name: "dctcp",
@@ -271,6 +285,11 @@ impl Tcp {
         self.entry().ecn
     }
 
+    /// True if its hosts have the defaults of Linux beside its congestion control.
+    pub const fn is_linux(&self) -> bool {
+        matches!(self, Self::Linux)
+    }
+
     /// True if its segments are ECT(1), which marks them as a scalable sender's (RFC 9331), and its hosts speak
     /// AccECN.
     pub const fn sends_ect1(&self) -> bool {
@@ -386,7 +405,7 @@ mod tests {
         let error = "Red".parse::<Tcp>().unwrap_err();
         assert_eq!(
             error,
-            "unknown; use reno, newreno, cubic, dctcp, prague, bbr or bbr3"
+            "unknown; use reno, newreno, cubic, linux, dctcp, prague, bbr or bbr3"
         );
     }
 

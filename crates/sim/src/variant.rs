@@ -4,7 +4,7 @@ use crate::congestion::{AnyCongestion, CongestionControl, Connection, Reno, TcpM
 use crate::packets::{HostClock, Options, TcpOptions};
 use crate::receivers::{FullReceiving, Receiving};
 use crate::senders::{
-    Deliveries, Echo, EcnReceiver, EcnSender, FullSending, Offer, Pacer, Scoreboard, Sending,
+    Deliveries, Echo, EcnReceiver, EcnSender, FullSending, Offer, Pacer, Repair, Sending,
 };
 use asymq_scenario::Scenario;
 
@@ -71,7 +71,7 @@ impl Variant for Full {
 
     fn sending(scenario: &Scenario, model: &TcpModel) -> FullSending {
         FullSending {
-            scoreboard: scenario.sack.then(Scoreboard::default),
+            repair: scenario.sack.then(|| Repair::new(!scenario.tcp.paces())),
             timestamps: scenario.timestamps,
             clock: HostClock::default(),
             recent: 0,
@@ -82,8 +82,8 @@ impl Variant for Full {
                     ect1: scenario.tcp.sends_ect1(),
                 })
             }),
-            deliveries: match model.repairs {
-                true => Some(Deliveries::with_repairs()),
+            deliveries: match scenario.sack {
+                true => Some(Deliveries::with_rack()),
                 false => model.measures_deliveries.then(Deliveries::default),
             },
             pacer: model.paces.then(Pacer::default),
@@ -95,7 +95,7 @@ impl Variant for Full {
             true => Echo::Exact,
             false => Echo::Latched,
         };
-        FullReceiving::new(
+        let receiving = FullReceiving::new(
             scenario.sack,
             scenario.timestamps,
             scenario.payload() as u16,
@@ -105,6 +105,10 @@ impl Variant for Full {
                     true => EcnReceiver::new(echo).with_accurate(!scenario.ace_only),
                     false => EcnReceiver::new(echo),
                 }),
-        )
+        );
+        match scenario.tcp.is_linux() {
+            true => receiving.with_quick_acks(),
+            false => receiving,
+        }
     }
 }

@@ -245,22 +245,27 @@ fn quic_that_does_not_spin_moves_no_rate() {
 
 #[test]
 fn uploads_without_timestamps_teach_the_uplinks_rate_and_the_downlink_keeps_its_own() {
-    let of = |rest: &str| {
+    let of = |times: &str, rest: &str| {
         let scenario = scenario(&format!(
             "{} {UP} {DOWN} {rest}",
             HOME.replace("--timestamps", "")
+                .replace("--duration=24s --warmup=6s", times)
         ));
         STANDARD
             .run(&scenario, 101, RunOptions::default())
             .unwrap()
             .summary
     };
-    let summary = of("--flows-up=2 --flows-down=0 --up=20mbit");
+    // The rate is known after half a minute.
+    let summary = of(
+        "--duration=60s --warmup=30s",
+        "--flows-up=2 --flows-down=0 --up=20mbit",
+    );
     let (p99, utility) = (summary.probe_ms.unwrap().p99, summary.goodput_utility);
     // Without a shaper 598 ms.
     assert!(p99 < 250.0 && utility > 0.8, "{p99} {utility}");
     let web = "--flows-up=0 --flows-down=0 --web=down:5:100kb:1.3 --web=up:1:50kb:1.3";
-    let summary = of(&format!("{web} {HALVED}"));
+    let summary = of("--duration=24s --warmup=6s", &format!("{web} {HALVED}"));
     let (p99, late) = (summary.probe_ms.unwrap().p99, summary.probe_late.unwrap());
     // Without a shaper 62 ms.
     assert!(p99 < 90.0 && late < 0.04, "{p99} {late}");

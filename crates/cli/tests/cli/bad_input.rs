@@ -130,7 +130,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "lab --tcp newreno",
-        "--tcp newreno: not available in the lab; use reno, cubic or bbr",
+        "--tcp newreno: not available in the lab; use reno, cubic, linux or bbr",
     ),
     (
         "compare --real --qdisc aq",

@@ -5,7 +5,7 @@ use crate::senders::{AckSample, Lost};
 /// A congestion window and the rules that move it. Windows are in segments, times in ns.
 ///
 /// The sender calls what happened, and reads [`window`](Self::window) before each segment that it sends.
-/// It finds losses and sends again by itself: with SACK by RFC 6675, without by RFC 6582.
+/// It finds losses and sends again by itself: with SACK by RFC 8985 and 9937, without by RFC 6582.
 pub trait CongestionControl {
     /// Segments that may be in flight; at least one.
     fn window(&self) -> f64;

@@ -16,7 +16,10 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 pub(crate) struct Cubic {
     /// Window, threshold and the inflation of fast recovery.
     reno: Reno,
-    byte_counting: bool,
+    /// Segments that an ACK counts for in slow start, at most.
+    counted: u64,
+    /// Growth per round of the Reno-friendly estimate above the window before the reduction.
+    late_alpha: f64,
     /// `W_max`; 0 after a timeout.
     w_max: f64,
     /// The window before the last reduction, `cwnd_prior`.
@@ -36,15 +39,24 @@ struct Epoch {
 }
 
 impl Cubic {
-    /// The window of a connection that has sent nothing. With `byte_counting` an ACK counts for all
-    /// that it acknowledges in slow start too.
-    pub(crate) const fn new(byte_counting: bool) -> Self {
+    /// The window of a connection that has sent nothing. In slow start an ACK counts for at most `counted` of the
+    /// segments that it acknowledges: 1, RFC 3465's 2, or all of them in Linux.
+    pub(crate) const fn new(counted: u64) -> Self {
         Self {
             reno: Reno::new(),
-            byte_counting,
+            counted,
+            late_alpha: 1.0,
             w_max: 0.0,
             cwnd_prior: 0.0,
             epoch: None,
+        }
+    }
+
+    /// The same as Linux has it: the Reno-friendly estimate never grows by a whole segment a round.
+    pub(crate) const fn linux(counted: u64) -> Self {
+        Self {
+            late_alpha: ALPHA,
+            ..Self::new(counted)
         }
     }
 
@@ -77,9 +89,8 @@ impl CongestionControl for Cubic {
     fn on_ack(&mut self, acked: u64, now: u64, srtt: u64) {
         let cwnd = self.reno.cwnd;
         if cwnd < self.reno.ssthresh {
-            // RFC 3465, section 2.2, with L = 2.
-            let counted = if self.byte_counting { acked.min(2) } else { 1 };
-            self.reno.cwnd += counted as f64;
+            let grown = cwnd + acked.min(self.counted) as f64;
+            self.reno.cwnd = grown.min(self.reno.ssthresh.max(cwnd + 1.0));
             return;
         }
         let mut epoch = match self.epoch {
@@ -88,7 +99,7 @@ impl CongestionControl for Cubic {
         };
         // Eq. 4 counts segments, not ACKs; so do Linux and ns-3 in the concave region.
         let alpha = if epoch.w_est >= self.cwnd_prior {
-            1.0
+            self.late_alpha
         } else {
             ALPHA
         };
@@ -172,7 +183,7 @@ mod tests {
 
     /// A window of 100 that was reduced, in congestion avoidance.
     fn reduced() -> Cubic {
-        let mut cubic = Cubic::new(false);
+        let mut cubic = Cubic::new(1);
         cubic.on_established(100.0);
         cubic.on_fast_retransmit(100.0);
         cubic.on_recovered();
@@ -225,7 +236,7 @@ mod tests {
     #[test]
     fn it_is_never_slower_than_reno_would_be() {
         // W_est: 0.529 segments a round from 7, 1 a round from 10 on.
-        let mut cubic = Cubic::new(false);
+        let mut cubic = Cubic::new(1);
         cubic.on_established(10.0);
         cubic.on_fast_retransmit(10.0);
         cubic.on_recovered();

@@ -404,6 +404,7 @@ impl Trial {
             rtt: Some(RTT),
             total: self.una,
             newly: acked,
+            newly_lost: 0,
             prior: self.una.saturating_sub(flight),
             delivered: flight.min(self.una),
             rate: flight as f64 * 1e9 / RTT as f64,

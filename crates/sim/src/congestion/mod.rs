@@ -61,7 +61,7 @@ use asymq_scenario::{Scenario, Tcp};
 use bbr3::Bbr3;
 use cubic::Cubic;
 use dctcp::Dctcp;
-use hystart::HyStart;
+use hystart::{HyStart, LinuxHyStart};
 use prague::Prague;
 use reno::ByteCounting;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ use std::sync::Arc;
 pub(crate) struct TcpModel {
     /// Makes the window of each connection.
     pub(crate) make: Arc<Make>,
-    /// Loss recovery without SACK; with it, all recover by RFC 6675.
+    /// Loss recovery without SACK; with it, all recover by RACK-TLP.
     pub(crate) recovery: Recovery,
     /// True if the window is [`Reno`] alone.
     pub(crate) is_reno: bool,
@@ -79,8 +79,6 @@ pub(crate) struct TcpModel {
     pub(crate) paces: bool,
     /// True if each segment's delivery is measured.
     pub(crate) measures_deliveries: bool,
-    /// True if losses are repaired by what is known of deliveries, as Linux' RACK and QUIC do, instead of RFC 6675.
-    pub(crate) repairs: bool,
 }
 
 impl TcpModel {
@@ -94,7 +92,6 @@ impl TcpModel {
             is_reno: false,
             paces: scenario.paces(),
             measures_deliveries: scenario.measures_deliveries(),
-            repairs: scenario.tcp.paces(),
         };
         match scenario.tcp {
             Tcp::Reno | Tcp::Newreno => {
@@ -107,7 +104,16 @@ impl TcpModel {
                     model.recovery = Recovery::Reno;
                 }
             }
-            Tcp::Cubic => model.make = starting(Cubic::new(counting), hystart),
+            Tcp::Cubic => {
+                model.make = starting(Cubic::new(if counting { 2 } else { 1 }), hystart);
+            }
+            Tcp::Linux => {
+                let cubic = Cubic::linux(if counting { u64::MAX } else { 1 });
+                model.make = match hystart {
+                    true => copies(LinuxHyStart::new(cubic)),
+                    false => copies(cubic),
+                };
+            }
             Tcp::Dctcp => {
                 model.make = match counting {
                     false => copies(Dctcp::new(Reno::new())),
@@ -137,7 +143,6 @@ impl TcpModel {
         Self {
             paces: true,
             measures_deliveries: true,
-            repairs: true,
             ..self
         }
     }
@@ -182,7 +187,7 @@ mod tests {
 
     /// The congestion window after each of 100 round-trip times of 100 ms, over a path that loses
     /// some segments once each, three in one window, and later two in another, and marks one. Every
-    /// second segment is acknowledged.
+    /// third segment is acknowledged.
     fn windows(tcp: Tcp, byte_counting: bool) -> Vec<f64> {
         const RTT: u64 = 100_000_000;
         /// Bounds the flight of what no loss bounds.
@@ -202,7 +207,7 @@ mod tests {
             WINDOW,
             sending,
         );
-        let policy = AckPolicy::Every(2, Duration::from_millis(1));
+        let policy = AckPolicy::Every(3, Duration::from_millis(1));
         let mut receiver = Receiver::new(policy, Full::receiving(&scenario));
         let mut lost = vec![100, 104, 108, 400, 405];
         let mut flight: Vec<Segment<TcpOptions>> = Vec::new();

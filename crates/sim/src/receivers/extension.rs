@@ -52,10 +52,15 @@ pub(crate) struct FullReceiving {
     sack: bool,
     timestamps: bool,
     quic: bool,
+    /// ACKs that leave at once still, as Linux' quick ACKs.
+    quick: u32,
     clock: HostClock,
     mss: u16,
-    /// The segments that have arrived beyond the lowest missing one.
+    /// The lowest segment missing, and those that have arrived beyond it.
+    next: u64,
     beyond: RangeSet,
+    /// The segment that has arrived twice, which the next ACK reports (DSACK, RFC 2883).
+    duplicate: Option<u64>,
     /// Where the ranges of `beyond` begin, the latest to have grown first.
     latest: Vec<u64>,
     /// TS.Recent (RFC 7323, section 4.3).
@@ -70,15 +75,29 @@ impl FullReceiving {
             sack,
             timestamps,
             quic: false,
+            quick: 0,
             clock: HostClock::default(),
             mss,
+            next: 0,
             beyond: RangeSet::default(),
+            duplicate: None,
             latest: Vec::new(),
             recent: 0,
             ecn,
         }
     }
+
+    /// The same, which acknowledges each of the first segments at once.
+    pub(crate) fn with_quick_acks(self) -> Self {
+        Self {
+            quick: QUICK_ACKS,
+            ..self
+        }
+    }
 }
+
+/// Linux' `TCP_MAX_QUICKACKS`.
+const QUICK_ACKS: u32 = 16;
 
 impl Receiving for FullReceiving {
     type Options = TcpOptions;
@@ -100,7 +119,7 @@ impl Receiving for FullReceiving {
     }
 
     fn is_due(&self) -> bool {
-        self.ecn.is_some_and(|ecn| ecn.is_due())
+        self.quick > 0 || self.ecn.is_some_and(|ecn| ecn.is_due())
     }
 
     fn arrived(&mut self, number: u64, acked: u64, next: u64, options: &TcpOptions) {
@@ -116,6 +135,10 @@ impl Receiving for FullReceiving {
         if !self.sack {
             return;
         }
+        if number < self.next || self.beyond.containing(number).is_some() {
+            self.duplicate = Some(number);
+        }
+        self.next = next;
         self.beyond.remove_below(next);
         if number > next {
             let (start, end) = self.beyond.insert(number, number + 1);
@@ -126,6 +149,7 @@ impl Receiving for FullReceiving {
     }
 
     fn options(&mut self, now: u64, next: u64) -> TcpOptions {
+        self.quick = self.quick.saturating_sub(1);
         let timestamps = self
             .timestamps
             .then(|| (self.clock.stamp(now), self.recent));
@@ -134,7 +158,11 @@ impl Receiving for FullReceiving {
         if let Some(ecn) = &mut self.ecn {
             ecn.mark(&mut options);
         }
-        let room = MAX_SACK_RANGES - usize::from(self.timestamps);
+        let mut room = MAX_SACK_RANGES - usize::from(self.timestamps);
+        if let Some(number) = self.duplicate.take() {
+            options.push_sack(number.wrapping_sub(next), (number + 1).wrapping_sub(next));
+            room -= 1;
+        }
         for &start in self.latest.iter().take(room) {
             if let Some((start, end)) = self.beyond.containing(start) {
                 options.push_sack(start - next, end - next);

@@ -26,49 +26,10 @@ impl RangeSet {
         }
     }
 
-    /// Removes all.
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-
     /// The range that holds `number`.
     pub(crate) fn containing(&self, number: u64) -> Option<(u64, u64)> {
         let index = self.0.partition_point(|&(_, e)| e <= number);
         self.0.get(index).copied().filter(|&(s, _)| s <= number)
-    }
-
-    /// The number below `limit`.
-    pub(crate) fn count_below(&self, limit: u64) -> u64 {
-        let below = self.0.iter().take_while(|&&(s, _)| s < limit);
-        below.map(|&(s, e)| e.min(limit) - s).sum()
-    }
-
-    /// Their number.
-    pub(crate) fn len(&self) -> u64 {
-        self.count_below(u64::MAX)
-    }
-
-    /// The number below which all lie but the `nth` largest and those above it; `None` if there are
-    /// fewer.
-    pub(crate) fn nth_from_top(&self, nth: u64) -> Option<u64> {
-        let mut above = 0;
-        for &(start, end) in self.0.iter().rev() {
-            if above + (end - start) >= nth {
-                return Some(end - (nth - above));
-            }
-            above += end - start;
-        }
-        None
-    }
-
-    /// The lowest number from `from` on that is not in the set.
-    pub(crate) fn first_gap(&self, from: u64) -> u64 {
-        self.containing(from).map_or(from, |(_, end)| end)
-    }
-
-    /// One past the largest.
-    pub(crate) fn end(&self) -> Option<u64> {
-        self.0.last().map(|&(_, end)| end)
     }
 }
 
@@ -94,13 +55,7 @@ mod tests {
             }
             set.remove_below(floor);
             model.retain(|&n| n >= floor);
-            prop_assert_eq!(set.len(), model.len() as u64);
             prop_assert_eq!(set.containing(probe).is_some(), model.contains(&probe));
-            prop_assert_eq!(set.count_below(probe), model.range(..probe).count() as u64);
-            prop_assert_eq!(set.nth_from_top(3), model.iter().rev().nth(2).copied());
-            prop_assert_eq!(set.end(), model.last().map(|n| n + 1));
-            let gap = (probe..).find(|n| !model.contains(n));
-            prop_assert_eq!(Some(set.first_gap(probe)), gap);
             prop_assert!(set.0.windows(2).all(|pair| pair[0].1 < pair[1].0));
         }
     }

@@ -1,6 +1,8 @@
 //! What an ACK says of the path: round-trip time, delivery rate, losses
 //! (draft-ietf-ccwg-bbr, section 4.1; August 2026).
 
+use crate::receivers::RangeSet;
+use crate::senders::rack::Rack;
 use std::collections::{BTreeSet, VecDeque};
 
 /// What a sender remembers of each segment from the lowest not acknowledged on.
@@ -61,6 +63,8 @@ pub struct AckSample {
     pub total: u64,
     /// Segments delivered newly by this ACK.
     pub newly: u64,
+    /// Segments found lost by this ACK; 0 without SACK.
+    pub newly_lost: u64,
     /// `C.delivered` as the newest of those was sent (`RS.prior_delivered`).
     pub prior: u64,
     /// Segments delivered since then.
@@ -95,20 +99,21 @@ pub(crate) struct Deliveries {
     app_limited: u64,
     /// The window was full in a round trip that ends when more than this is delivered.
     full_until: u64,
-    /// All below have been judged.
+    /// No segment below that was sent once is in flight.
     judged: u64,
     min_rtt: Option<u64>,
     srtt: u64,
-    repairs: Option<Repairs>,
-}
-
-/// What is to be sent again, where losses are repaired by what is known of deliveries.
-#[derive(Clone, Debug, Default)]
-struct Repairs {
+    /// With SACK losses are found here, by RACK. What follows is of those senders alone.
+    rack: Option<Rack>,
+    /// Segments SACKed and not acknowledged, and their number.
+    sacked: RangeSet,
+    sacked_count: u64,
     /// Segments that are lost and not sent again yet.
-    lost: BTreeSet<u64>,
-    /// Those sent again, with their times, in that order.
+    holes: BTreeSet<u64>,
+    /// Segments sent again, with their times, in that order.
     again: VecDeque<(u64, u64)>,
+    /// Time at which more are lost unless they arrive before, in ns.
+    due: Option<u64>,
 }
 
 /// A sample in the making.
@@ -121,10 +126,10 @@ struct Sample {
 }
 
 impl Deliveries {
-    /// A record that also says what is to be sent again, and finds retransmissions that are lost too.
-    pub(crate) fn with_repairs() -> Self {
+    /// A record that also finds what is lost, by RACK.
+    pub(crate) fn with_rack() -> Self {
         Self {
-            repairs: Some(Repairs::default()),
+            rack: Some(Rack::default()),
             ..Self::default()
         }
     }
@@ -144,11 +149,9 @@ impl Deliveries {
             }
             self.in_flight += 1;
         }
-        if let Some(repairs) = &mut self.repairs
-            && again
-        {
-            repairs.lost.remove(&number);
-            repairs.again.push_back((now, number));
+        if again && self.rack.is_some() {
+            self.holes.remove(&number);
+            self.again.push_back((now, number));
         }
         let record = Sent {
             at: now,
@@ -170,49 +173,90 @@ impl Deliveries {
         }
     }
 
-    /// Takes an ACK of all below `ack` that also reports `ranges`, and shows by whichever rule that
-    /// all below `lost_below` are lost that were sent once and have not arrived. Each goes to `lost`.
-    pub(crate) fn on_ack(
+    /// Takes an ACK of all below `ack`, without SACK.
+    pub(crate) fn on_ack(&mut self, now: u64, ack: u64) -> AckSample {
+        let mut sample = Sample::default();
+        self.acknowledge(now, ack, &mut sample);
+        self.measure(now, &sample);
+        self.finish(now, ack, sample)
+    }
+
+    /// Takes an ACK of all below `ack` that also reports `blocks`, in segments beyond it. A loss shrinks
+    /// no reordering window while `recovering`. Each segment that is lost now goes to `lost`.
+    pub(crate) fn on_selective_ack(
         &mut self,
         now: u64,
         ack: u64,
-        ranges: impl Iterator<Item = (u64, u64)>,
-        lost_below: u64,
+        blocks: &[(u32, u32)],
+        recovering: bool,
         lost: impl FnMut(Lost),
     ) -> AckSample {
         let mut sample = Sample::default();
+        self.acknowledge(now, ack, &mut sample);
+        let end = self.end();
+        for (start, stop) in absolute(ack, blocks) {
+            let (mut number, stop) = (start.max(self.base), stop.min(end));
+            while number < stop {
+                number = match self.sacked.containing(number) {
+                    Some((_, known)) => known,
+                    None => {
+                        self.sack(now, number, &mut sample);
+                        number + 1
+                    }
+                };
+            }
+        }
+        self.measure(now, &sample);
+        if repeated(ack, blocks).is_some()
+            && let Some(rack) = &mut self.rack
+        {
+            rack.on_duplicate(ack, end);
+        }
+        let lost_before = self.lost;
+        self.detect(now, recovering, lost);
+        AckSample {
+            newly_lost: self.lost - lost_before,
+            ..self.finish(now, ack, sample)
+        }
+    }
+
+    fn sack(&mut self, now: u64, number: u64, sample: &mut Sample) {
+        self.sacked.insert(number, number + 1);
+        self.sacked_count += 1;
+        let place = &mut self.sent[(number - self.base) as usize];
+        let sent = *place;
+        place.state = State::Delivered;
+        self.deliver(now, number, sent, sample);
+    }
+
+    /// All below `ack` is delivered.
+    fn acknowledge(&mut self, now: u64, ack: u64, sample: &mut Sample) {
         while self.base < ack
             && let Some(sent) = self.sent.pop_front()
         {
-            self.deliver(now, self.base, sent, &mut sample);
+            self.sacked_count -= u64::from(sent.state == State::Delivered);
+            self.deliver(now, self.base, sent, sample);
             self.base += 1;
         }
-        for (start, stop) in ranges {
-            let stop = stop.min(self.base + self.sent.len() as u64);
-            for number in start.max(self.base)..stop {
-                let place = &mut self.sent[(number - self.base) as usize];
-                let sent = *place;
-                place.state = State::Delivered;
-                self.deliver(now, number, sent, &mut sample);
-            }
-        }
-        if self.delivered > self.app_limited {
-            self.app_limited = 0;
-        }
-        self.judge(lost_below, lost);
-        self.finish(now, ack, sample)
+        self.sacked.remove_below(self.base);
+    }
+
+    /// One past the highest segment sent.
+    fn end(&self) -> u64 {
+        self.base + self.sent.len() as u64
     }
 
     fn deliver(&mut self, now: u64, number: u64, sent: Sent, sample: &mut Sample) {
         if sent.state == State::Delivered {
             return;
         }
-        match (sent.state, &mut self.repairs) {
-            (State::InFlight, _) => self.in_flight -= 1,
-            (_, Some(repairs)) => {
-                repairs.lost.remove(&number);
-            }
-            _ => {}
+        let min_rtt = self.min_rtt.unwrap_or(0);
+        if sent.state == State::InFlight {
+            self.in_flight -= 1;
+        }
+        if let Some(rack) = &mut self.rack {
+            self.holes.remove(&number);
+            rack.on_delivered(now, number, (sent.at, sent.again), min_rtt);
         }
         self.delivered += 1;
         self.delivered_at = now;
@@ -230,7 +274,21 @@ impl Deliveries {
         }
     }
 
+    /// Updates the round-trip times.
+    fn measure(&mut self, now: u64, sample: &Sample) {
+        if let Some(rtt) = sample.sent_once_at.map(|at| now - at) {
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+            self.srtt = match self.srtt {
+                0 => rtt,
+                srtt => srtt - srtt / 8 + rtt / 8,
+            };
+        }
+    }
+
     fn finish(&mut self, now: u64, ack: u64, sample: Sample) -> AckSample {
+        if self.delivered > self.app_limited {
+            self.app_limited = 0;
+        }
         let mut answer = AckSample {
             now,
             ack,
@@ -242,13 +300,6 @@ impl Deliveries {
             window_limited: self.delivered <= self.full_until,
             ..AckSample::default()
         };
-        if let Some(rtt) = answer.rtt {
-            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
-            self.srtt = match self.srtt {
-                0 => rtt,
-                srtt => srtt - srtt / 8 + rtt / 8,
-            };
-        }
         let Some(newest) = sample.newest else {
             answer.prior = self.delivered;
             return answer;
@@ -267,46 +318,88 @@ impl Deliveries {
         answer
     }
 
-    fn judge(&mut self, lost_below: u64, mut each: impl FnMut(Lost)) {
-        let end = lost_below.min(self.base + self.sent.len() as u64);
-        for number in self.judged.max(self.base)..end {
+    /// Finds the segments that are lost (RFC 8985, section 6.2, step 5), and sets the time to look again.
+    pub(crate) fn detect(&mut self, now: u64, recovering: bool, mut each: impl FnMut(Lost)) {
+        let Some(rack) = self.rack else {
+            return;
+        };
+        let window = self.reordering_window(&rack, recovering);
+        self.due = None;
+        // Both lists are in the order of transmission.
+        let (end, mut number, mut judged) = (self.end(), self.judged.max(self.base), true);
+        while number < end {
             let sent = self.sent[(number - self.base) as usize];
             if sent.state == State::InFlight && !sent.again {
-                each(self.lose(number));
+                match rack.lost_at(number, sent.at, window) {
+                    None => break,
+                    Some(at) if at <= now => each(self.lose(number)),
+                    waits => (judged, self.due) = (false, waits),
+                }
+            }
+            number += 1;
+            if judged {
+                self.judged = number;
             }
         }
-        self.judged = self.judged.max(end);
-        while let Some(number) = self.lost_again() {
-            each(self.lose(number));
+        while let Some(&(at, number)) = self.again.front() {
+            let lost_at = rack.lost_at(number, at, window);
+            match self.is_in_flight(number, at) {
+                true if lost_at.is_none_or(|lost_at| lost_at > now) => break,
+                true => each(self.lose(number)),
+                false => {}
+            }
+            self.again.pop_front();
         }
+        let again = self.again.iter();
+        let waits = again.map_while(|&(at, number)| {
+            let lost_at = rack.lost_at(number, at, window)?;
+            Some(self.is_in_flight(number, at).then_some(lost_at))
+        });
+        self.due = waits.max().flatten().max(self.due);
     }
 
-    /// A segment that was sent again and is lost again: one that was sent later, by more than the
-    /// reordering that RACK allows (RFC 8985, section 6.2), has arrived.
-    fn lost_again(&mut self) -> Option<u64> {
-        let reordering = self.min_rtt? / 4;
-        let again = &mut self.repairs.as_mut()?.again;
-        while let Some(&(at, number)) = again.front()
-            && at + reordering < self.first_at
-        {
-            again.pop_front();
-            let index = number.checked_sub(self.base);
-            let sent = index.and_then(|index| self.sent.get(index as usize));
-            if sent.is_some_and(|sent| sent.at == at && sent.state == State::InFlight) {
-                return Some(number);
-            }
-        }
-        None
+    fn reordering_window(&self, rack: &Rack, recovering: bool) -> u64 {
+        let min_rtt = self.min_rtt.unwrap_or(0);
+        rack.window(recovering, self.sacked_count, min_rtt, self.srtt)
+    }
+
+    /// True if segment `number` is in flight since it was sent again at `at`.
+    fn is_in_flight(&self, number: u64, at: u64) -> bool {
+        let index = number.checked_sub(self.base);
+        let sent = index.and_then(|index| self.sent.get(index as usize));
+        sent.is_some_and(|sent| sent.at == at && sent.state == State::InFlight)
+    }
+
+    /// Time at which [`detect`](Self::detect) must be called, in ns; none if no segment waits for it.
+    pub(crate) const fn due(&self) -> Option<u64> {
+        self.due
     }
 
     /// The lowest segment that is lost and not sent again.
     pub(crate) fn first_lost(&self) -> Option<u64> {
-        self.repairs.as_ref()?.lost.first().copied()
+        self.holes.first().copied()
     }
 
-    /// True if it says what is to be sent again.
-    pub(crate) fn repairs(&self) -> bool {
-        self.repairs.is_some()
+    /// Time at which the lowest segment not acknowledged was sent last, in ns.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        self.sent.front().map(|sent| sent.at)
+    }
+
+    /// True if segments are SACKed beyond one that is missing.
+    pub(crate) const fn has_gap(&self) -> bool {
+        self.sacked_count > 0
+    }
+
+    /// True if losses are found here, by RACK.
+    pub(crate) const fn has_rack(&self) -> bool {
+        self.rack.is_some()
+    }
+
+    /// A recovery is over.
+    pub(crate) fn on_recovered(&mut self) {
+        if let Some(rack) = &mut self.rack {
+            rack.on_recovered();
+        }
     }
 
     /// Segment `number` is lost, whatever was known of it.
@@ -316,8 +409,8 @@ impl Deliveries {
             place.state = State::Lost;
             self.in_flight -= 1;
             self.lost += 1;
-            if let Some(repairs) = &mut self.repairs {
-                repairs.lost.insert(number);
+            if self.rack.is_some() {
+                self.holes.insert(number);
             }
         }
         Lost {
@@ -329,23 +422,23 @@ impl Deliveries {
         }
     }
 
-    /// The timer expired: all that is in flight is lost.
-    pub(crate) fn lose_all(&mut self) {
-        for number in self.base..self.base + self.sent.len() as u64 {
-            self.lose(number);
+    /// The retransmission timer expired: the lowest segment is lost, and all that should have arrived by
+    /// now (RFC 8985, section 6.3); without RACK all.
+    pub(crate) fn on_timeout(&mut self, now: u64) {
+        let rack = self.rack;
+        let window = rack.map_or(0, |rack| self.reordering_window(&rack, true));
+        for number in self.base..self.end() {
+            let at = self.sent[(number - self.base) as usize].at;
+            if number == self.base || rack.is_none_or(|rack| rack.expires(at, window) <= now) {
+                self.lose(number);
+            }
         }
+        self.due = None;
     }
 
     /// What is sent from now on until this is delivered is less than the path might carry.
     pub(crate) fn limit_by_application(&mut self) {
         self.app_limited = (self.delivered + self.in_flight).max(1);
-    }
-
-    /// True if segment `number` is in flight, and was sent once.
-    pub(crate) fn is_in_flight_once(&self, number: u64) -> bool {
-        let index = number.checked_sub(self.base);
-        let sent = index.and_then(|index| self.sent.get(index as usize));
-        sent.is_some_and(|sent| sent.state == State::InFlight && !sent.again)
     }
 
     /// Segments in flight (`C.inflight`).
@@ -359,15 +452,57 @@ impl Deliveries {
     }
 }
 
+/// Blocks relative to `ack` as segments. What has arrived twice may be below.
+fn absolute(ack: u64, blocks: &[(u32, u32)]) -> impl Iterator<Item = (u64, u64)> {
+    let segment = move |offset: u32| ack.saturating_add_signed(offset.cast_signed().into());
+    let blocks = blocks.iter();
+    blocks.map(move |&(start, stop)| (segment(start), segment(stop)))
+}
+
+/// The segment that has arrived twice, by a DSACK (RFC 2883): the first block, if it is below `ack` or within the second.
+pub(crate) fn repeated(ack: u64, blocks: &[(u32, u32)]) -> Option<u64> {
+    let mut blocks = absolute(ack, blocks);
+    let (start, stop) = blocks.next()?;
+    let second = blocks.next();
+    let within = second.is_some_and(|(from, to)| from <= start && stop <= to);
+    (start < ack || within).then_some(start)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
 
-    /// Takes an ACK that shows no loss.
-    fn ack(deliveries: &mut Deliveries, now: u64, ack: u64, ranges: &[(u64, u64)]) -> AckSample {
-        deliveries.on_ack(now, ack, ranges.iter().copied(), 0, |_| {})
+    /// Takes an ACK of all below `una` with these ranges.
+    fn ack(deliveries: &mut Deliveries, now: u64, una: u64, ranges: &[(u64, u64)]) -> AckSample {
+        lost(deliveries, now, una, ranges, false).0
+    }
+
+    /// The same, and the segments that are found lost.
+    fn lost(
+        deliveries: &mut Deliveries,
+        now: u64,
+        una: u64,
+        ranges: &[(u64, u64)],
+        recovering: bool,
+    ) -> (AckSample, Vec<u64>) {
+        let from = |number: u64| number.wrapping_sub(una) as u32;
+        let blocks: Vec<_> = ranges.iter().map(|r| (from(r.0), from(r.1))).collect();
+        let mut numbers = Vec::new();
+        let sample = deliveries.on_selective_ack(now, una, &blocks, recovering, |lost| {
+            numbers.push(lost.number);
+        });
+        (sample, numbers)
+    }
+
+    /// A record with RACK, of segments from 0 on sent at these times in ms.
+    fn rack(times: &[u64]) -> Deliveries {
+        let mut deliveries = Deliveries::with_rack();
+        for (number, at) in (0..).zip(times) {
+            deliveries.on_sent(at * MS, number, 100.0);
+        }
+        deliveries
     }
 
     /// Segments 0 to 9, sent at once or one each 10 ms.
@@ -413,53 +548,149 @@ mod tests {
     }
 
     #[test]
-    fn each_loss_is_judged_once_and_leaves_the_flight() {
-        let mut deliveries = sent(MS);
-        let mut lost = Vec::new();
-        for _ in 0..2 {
-            let sacked = [(4, 7)].into_iter();
-            deliveries.on_ack(100 * MS, 1, sacked, 4, |segment| lost.push(segment.lost));
-        }
-        assert_eq!(lost, [1, 2, 3]);
-        assert_eq!(deliveries.in_flight(), 3);
-        deliveries.on_sent(101 * MS, 1, 100.0);
-        assert_eq!(deliveries.in_flight(), 4);
-        deliveries.judge(4, |segment| lost.push(segment.lost));
+    fn three_segments_sacked_prove_a_loss_once_until_reordering_was_seen() {
+        // RFC 8985, section 6.2, step 4.
+        let mut deliveries = rack(&[0, 100, 100, 100, 100, 100, 100, 100]);
+        ack(&mut deliveries, 100 * MS, 1, &[]);
         assert_eq!(
-            lost.len(),
-            3,
-            "what is sent again is not lost for what was before"
+            lost(&mut deliveries, 200 * MS, 1, &[(3, 5)], false).1,
+            [0; 0]
         );
-        let sample = ack(&mut deliveries, 200 * MS, 4, &[(4, 8)]);
-        assert_eq!((sample.total, sample.in_flight), (8, 2));
+        assert_eq!(deliveries.due(), Some(225 * MS), "min_RTT / 4 later");
+        assert_eq!(
+            lost(&mut deliveries, 201 * MS, 1, &[(3, 6)], false).1,
+            [1, 2]
+        );
+        assert_eq!(
+            lost(&mut deliveries, 202 * MS, 1, &[(3, 7)], true).1,
+            [0; 0]
+        );
+        assert_eq!(
+            (deliveries.in_flight(), deliveries.first_lost()),
+            (1, Some(1))
+        );
+        deliveries.on_sent(203 * MS, 1, 100.0);
+        assert_eq!(
+            (deliveries.in_flight(), deliveries.first_lost()),
+            (2, Some(2))
+        );
+        let sample = ack(&mut deliveries, 303 * MS, 8, &[]);
+        assert_eq!((sample.total, sample.in_flight), (8, 0));
     }
 
     #[test]
-    fn a_retransmission_is_lost_once_one_sent_a_quarter_round_trip_later_has_arrived() {
-        let mut deliveries = Deliveries::with_repairs();
-        (0..10).for_each(|number| deliveries.on_sent(0, number, 100.0));
-        let sacked = [(1, 10)].into_iter();
-        deliveries.on_ack(100 * MS, 0, sacked, 7, |_| {});
-        assert_eq!(deliveries.first_lost(), Some(0));
+    fn a_segment_that_is_late_for_a_quarter_of_the_minimum_round_trip_is_lost() {
+        // Step 5: sent at 100, RACK.rtt 102 ms, window 25 ms.
+        let mut deliveries = rack(&[0, 100, 101]);
+        ack(&mut deliveries, 100 * MS, 1, &[]);
+        ack(&mut deliveries, 203 * MS, 1, &[(2, 3)]);
+        assert_eq!(deliveries.due(), Some(227 * MS));
+        deliveries.detect(227 * MS - 1, false, |lost| panic!("{lost:?}"));
+        let mut found = Vec::new();
+        deliveries.detect(227 * MS, false, |lost| found.push(lost.number));
+        assert_eq!((found, deliveries.due()), (vec![1], None));
+    }
+
+    #[test]
+    fn the_timer_is_for_the_segment_that_was_sent_last() {
+        // Step 5: the timeout is the maximum over all.
+        let mut deliveries = rack(&[0, 100, 110, 120]);
+        ack(&mut deliveries, 100 * MS, 1, &[]);
+        ack(&mut deliveries, 220 * MS, 1, &[(3, 4)]);
+        assert_eq!(deliveries.due(), Some((110 + 100 + 25) * MS));
+    }
+
+    #[test]
+    fn once_reordering_was_seen_a_loss_waits_whatever_is_sacked() {
+        // Step 3: 2 comes after 3 without being sent again.
+        let mut deliveries = rack(&[0, 100, 100, 100, 200, 200, 200, 200, 200]);
+        ack(&mut deliveries, 100 * MS, 1, &[]);
+        ack(&mut deliveries, 200 * MS, 1, &[(3, 4)]);
+        ack(&mut deliveries, 201 * MS, 1, &[(2, 4)]);
+        ack(&mut deliveries, 202 * MS, 4, &[]);
+        assert_eq!(
+            lost(&mut deliveries, 300 * MS, 4, &[(5, 9)], true).1,
+            [0; 0]
+        );
+        assert_eq!(deliveries.due(), Some(325 * MS));
+    }
+
+    #[test]
+    fn each_round_with_a_dsack_widens_the_window_and_sixteen_recoveries_shrink_it() {
+        // Step 4.
+        let mut rack = Rack::default();
+        let window = |rack: &Rack| rack.window(false, 0, 100, 1000);
+        assert_eq!(window(&rack), 25);
+        rack.on_duplicate(10, 20);
+        assert_eq!(window(&rack), 50);
+        rack.on_duplicate(19, 30);
+        assert_eq!(window(&rack), 50, "of the same round");
+        rack.on_duplicate(20, 30);
+        assert_eq!(window(&rack), 75);
+        assert_eq!(rack.window(false, 0, 100, 60), 60, "at most SRTT");
+        (0..15).for_each(|_| rack.on_recovered());
+        assert_eq!(window(&rack), 75);
+        rack.on_recovered();
+        assert_eq!(window(&rack), 25);
+    }
+
+    #[test]
+    fn a_dsack_is_below_the_number_or_within_the_second_block() {
+        // RFC 2883, sections 4.1 and 4.2.
+        let offset = |number: i64| number as u32;
+        let dsack = (offset(-2), offset(-1));
+        assert_eq!(repeated(10, &[dsack]), Some(8));
+        assert_eq!(repeated(10, &[dsack, (3, 5)]), Some(8));
+        assert_eq!(repeated(10, &[(3, 4), (2, 5)]), Some(13));
+        assert_eq!(repeated(10, &[(3, 4), (6, 9)]), None);
+        assert_eq!(repeated(10, &[]), None);
+    }
+
+    #[test]
+    fn a_retransmission_is_lost_once_one_sent_after_it_has_arrived() {
+        let mut deliveries = rack(&[0; 10]);
+        let all = [(1, 10)];
+        assert_eq!(lost(&mut deliveries, 100 * MS, 0, &all, false).1, [0]);
         deliveries.on_sent(100 * MS, 0, 100.0);
         assert_eq!(deliveries.first_lost(), None);
-        for (number, at) in [(10, 120), (11, 126), (12, 127)] {
-            deliveries.on_sent(at * MS, number, 100.0);
-        }
-        // Of a round-trip time of 100 ms a quarter; judged from the ACK after on.
-        for (end, lost) in [(11, None), (12, None), (13, Some(0))] {
-            ack(&mut deliveries, 230 * MS, 0, &[(1, end)]);
-            assert_eq!(deliveries.first_lost(), lost, "{end}");
-        }
-        ack(&mut deliveries, 240 * MS, 13, &[]);
-        assert_eq!(deliveries.first_lost(), None);
+        deliveries.on_sent(101 * MS, 10, 100.0);
+        assert_eq!(lost(&mut deliveries, 201 * MS, 0, &[(1, 11)], true).1, [0]);
+        deliveries.on_sent(202 * MS, 0, 100.0);
+        let sample = ack(&mut deliveries, 302 * MS, 11, &[]);
+        assert_eq!((deliveries.first_lost(), sample.in_flight), (None, 0));
+    }
+
+    #[test]
+    fn an_answer_before_the_minimum_round_trip_is_to_the_first_transmission() {
+        // Step 2.
+        let mut deliveries = rack(&[0, 100, 101, 102]);
+        ack(&mut deliveries, 100 * MS, 1, &[]);
+        deliveries.on_sent(190 * MS, 1, 100.0);
+        // 2 and 3, sent before the second transmission of 1, are not lost by it.
+        assert_eq!(lost(&mut deliveries, 200 * MS, 2, &[], true).1, [0; 0]);
+        assert_eq!(deliveries.due(), None);
+    }
+
+    #[test]
+    fn a_timeout_loses_the_first_segment_and_those_that_are_due() {
+        // RFC 8985, section 6.3.
+        let mut deliveries = rack(&[0, 100, 100, 350]);
+        ack(&mut deliveries, 100 * MS, 1, &[]);
+        deliveries.on_timeout(400 * MS);
+        assert_eq!(
+            (deliveries.in_flight(), deliveries.first_lost()),
+            (1, Some(1))
+        );
+        let mut without = sent(0);
+        without.on_timeout(400 * MS);
+        assert_eq!(without.in_flight(), 0);
     }
 
     #[test]
     fn what_has_arrived_and_is_sent_again_after_a_timeout_is_delivered_once() {
         let mut deliveries = sent(0);
         ack(&mut deliveries, 100 * MS, 0, &[(1, 10)]);
-        deliveries.lose_all();
+        deliveries.on_timeout(400 * MS);
         (0..10).for_each(|number| deliveries.on_sent(400 * MS, number, 100.0));
         assert_eq!(deliveries.in_flight(), 1);
         let sample = ack(&mut deliveries, 500 * MS, 10, &[]);

@@ -2,7 +2,7 @@
 //! it does not use.
 
 use crate::packets::{HostClock, Options, TcpOptions};
-use crate::senders::{Deliveries, EcnSender, Pacer, Scoreboard};
+use crate::senders::{Deliveries, EcnSender, Pacer, Repair};
 
 /// What a sender adds for its options.
 pub(crate) trait Sending {
@@ -15,9 +15,15 @@ pub(crate) trait Sending {
     #[inline]
     fn hears(&mut self, _options: &Self::Options) {}
 
-    /// What is known to have arrived out of order; `None` without SACK.
+    /// The record of deliveries that finds losses; `None` without SACK.
     #[inline]
-    fn scoreboard(&mut self) -> Option<&mut Scoreboard> {
+    fn selective(&mut self) -> Option<&mut Deliveries> {
+        None
+    }
+
+    /// What a sender with SACK does next; `None` without SACK.
+    #[inline]
+    fn repair(&mut self) -> Option<&mut Repair> {
         None
     }
 
@@ -37,7 +43,7 @@ pub(crate) trait Sending {
         false
     }
 
-    /// What was delivered and lost, if the congestion control asks.
+    /// What was delivered and lost, with SACK or if the congestion control asks.
     #[inline]
     fn deliveries(&mut self) -> Option<&mut Deliveries> {
         None
@@ -92,7 +98,8 @@ pub(crate) trait Sending {
 /// A sender's part with every option.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FullSending {
-    pub(crate) scoreboard: Option<Scoreboard>,
+    /// With SACK.
+    pub(crate) repair: Option<Repair>,
     pub(crate) timestamps: bool,
     pub(crate) clock: HostClock,
     /// The latest timestamp of the other end (TS.Recent, RFC 7323).
@@ -102,6 +109,18 @@ pub(crate) struct FullSending {
     pub(crate) ecn: Option<EcnSender>,
     pub(crate) deliveries: Option<Deliveries>,
     pub(crate) pacer: Option<Pacer>,
+}
+
+#[cfg(test)]
+impl FullSending {
+    /// With SACK, and PRR in recoveries.
+    pub(crate) fn with_sack() -> Self {
+        Self {
+            repair: Some(Repair::new(true)),
+            deliveries: Some(Deliveries::with_rack()),
+            ..Self::default()
+        }
+    }
 }
 
 impl Sending for FullSending {
@@ -117,8 +136,14 @@ impl Sending for FullSending {
         }
     }
 
-    fn scoreboard(&mut self) -> Option<&mut Scoreboard> {
-        self.scoreboard.as_mut()
+    fn selective(&mut self) -> Option<&mut Deliveries> {
+        self.deliveries
+            .as_mut()
+            .filter(|deliveries| deliveries.has_rack())
+    }
+
+    fn repair(&mut self) -> Option<&mut Repair> {
+        self.repair.as_mut()
     }
 
     fn options(&mut self, now: u64, number: u64, again: bool) -> TcpOptions {

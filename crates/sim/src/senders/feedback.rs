@@ -1,8 +1,8 @@
 //! The sender's part in what ACKs say beside their numbers: marks, losses, delivery rates, pace.
 
 use crate::congestion::CongestionControl;
-use crate::packets::{Options, Outbox, Segment};
-use crate::senders::{Phase, Sender, Sending, rate_of_window};
+use crate::packets::{Options, Segment};
+use crate::senders::{AckSample, Sender, Sending, rate_of_window};
 
 impl<C: CongestionControl, E: Sending> Sender<C, E> {
     /// Takes what an ACK says beside its number, of all below `una`; `before` was acknowledged
@@ -19,11 +19,14 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
             return;
         }
         self.take_echo(segment, (before, una), delivered);
-        self.take_sample(now, segment);
+        if let Some(deliveries) = self.extension.deliveries() {
+            let sample = deliveries.on_ack(now, segment.number());
+            self.take_sample(&sample);
+        }
     }
 
     /// ECN (RFC 3168, section 6.1.2). A SYN-ACK's ECE agrees to it, and marks nothing.
-    fn take_echo(
+    pub(super) fn take_echo(
         &mut self,
         segment: &Segment<E::Options>,
         (before, una): (u64, u64),
@@ -49,64 +52,13 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    fn take_sample(&mut self, now: u64, segment: &Segment<E::Options>) {
-        let lost_below = self.extension.scoreboard().map_or(0, |b| b.lost_below());
-        let Some(deliveries) = self.extension.deliveries() else {
-            return;
-        };
-        let congestion = &mut self.congestion;
-        let ack = segment.number();
-        let blocks = segment.options.on_wire().map_or(&[][..], |o| o.blocks());
-        let blocks = blocks.iter();
-        let ranges = blocks.map(|&(start, stop)| (ack + u64::from(start), ack + u64::from(stop)));
-        let sample = deliveries.on_ack(now, ack, ranges, lost_below, |lost| {
-            congestion.on_lost(now, &lost);
-        });
-        if self.phase == Phase::AfterTimeout && self.una >= self.recover {
-            self.phase = Phase::Open;
-            congestion.on_recovered();
-        }
-        congestion.on_sample(&sample);
-        if congestion.limits_samples() {
-            deliveries.limit_by_application();
-        }
-    }
-
-    /// A recovery by SACK begins: segment `una` is lost, by RFC 6675's rule or three ACKs that
-    /// report others.
-    pub(super) fn note_first_loss(&mut self, now: u64, una: u64) {
-        if let Some(deliveries) = self.extension.deliveries()
-            && deliveries.is_in_flight_once(una)
+    /// The congestion control takes a sample of the path.
+    pub(super) fn take_sample(&mut self, sample: &AckSample) {
+        self.congestion.on_sample(sample);
+        if self.congestion.limits_samples()
+            && let Some(deliveries) = self.extension.deliveries()
         {
-            let lost = deliveries.lose(una);
-            self.congestion.on_lost(now, &lost);
-        }
-    }
-
-    /// Fills the window by what is known of deliveries: what is lost first, then what is new.
-    pub(super) fn send_by_deliveries(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
-        loop {
-            let limit = self
-                .limit
-                .min(self.una.saturating_add(self.receive_window as u64));
-            let window = self.congestion.window();
-            let Some(deliveries) = self.extension.deliveries() else {
-                return;
-            };
-            let (lost, in_flight) = (deliveries.first_lost(), deliveries.in_flight());
-            let sends = lost.is_some() || self.next < limit;
-            if !sends || in_flight as f64 + 1.0 > window || !self.extension.may_send(now) {
-                return;
-            }
-            match lost {
-                Some(number) => {
-                    if number == self.una {
-                        self.restart_timer(now);
-                    }
-                    self.send(now, number, out);
-                }
-                None => self.send_next(now, out),
-            }
+            deliveries.limit_by_application();
         }
     }
 
@@ -138,9 +90,7 @@ mod tests {
     use super::*;
     use crate::congestion::Reno;
     use crate::packets::{Kind, TcpOptions};
-    use crate::senders::{
-        Deliveries, EcnSender, FullSending, Pacer, Recovery, RttEstimator, Scoreboard,
-    };
+    use crate::senders::{Deliveries, EcnSender, FullSending, Pacer, Recovery, RttEstimator};
     use asymq_core::packet::flags;
 
     const MS: u64 = 1_000_000;
@@ -182,10 +132,13 @@ mod tests {
     }
 
     fn with_ecn(sack: bool) -> FullSending {
+        let base = match sack {
+            true => FullSending::with_sack(),
+            false => FullSending::default(),
+        };
         FullSending {
-            scoreboard: sack.then(Scoreboard::default),
             ecn: Some(EcnSender::default()),
-            ..FullSending::default()
+            ..base
         }
     }
 

@@ -2,7 +2,8 @@
 //! and sends segments into an [`Outbox`](crate::packets::Outbox); a
 //! [`CongestionControl`](crate::congestion::CongestionControl) says how many.
 //!
-//! Where RFCs leave a choice, the choice is ns-2.35's, which the papers and our comparison use:
+//! With SACK, senders recover as today's systems do: RACK-TLP and PRR, and Linux' retransmission timeout.
+//! Without, and where RFCs leave a choice, the choice is ns-2.35's, which the papers and our comparison use:
 //! initial window of 2, limited transmit, one RTT sample per window, a clock of 10 ms, and a
 //! retransmission timeout of at least 0.2 s.
 
@@ -12,8 +13,9 @@ mod ecn;
 mod extension;
 mod feedback;
 mod pacing;
+mod prr;
+mod rack;
 mod rtt;
-mod scoreboard;
 mod selective;
 mod sender;
 
@@ -23,8 +25,8 @@ pub(crate) use ecn::{Echo, EcnReceiver, EcnSender, Offer};
 pub(crate) use extension::{FullSending, Sending};
 pub(crate) use pacing::{Pacer, rate_of_window};
 pub(crate) use rtt::{RttEstimator, RttExtent};
-pub(crate) use scoreboard::Scoreboard;
-pub(crate) use sender::{Phase, Recovery, Sender, THRESHOLD};
+pub(crate) use selective::Repair;
+pub(crate) use sender::{Phase, Recovery, Sender};
 
 #[cfg(test)]
 mod tests;

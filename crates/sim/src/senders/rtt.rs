@@ -17,6 +17,12 @@ pub(crate) struct RttEstimator {
     base: u64,
     backoff: u64,
     extent: RttExtent,
+    /// A tick in ns.
+    tick: u64,
+    /// The variation now, and its maximum of this round trip, which ends at a segment; in ticks times 4.
+    deviation: i64,
+    max_deviation: i64,
+    round_end: u64,
 }
 
 /// What the samples so far extend over, in ns.
@@ -59,6 +65,10 @@ impl RttEstimator {
             rttvar: 0,
             base: Self::INITIAL,
             backoff: 1,
+            tick: Self::TICK,
+            deviation: 0,
+            max_deviation: 0,
+            round_end: 0,
             extent: RttExtent {
                 samples: 0,
                 sum: 0,
@@ -66,6 +76,49 @@ impl RttEstimator {
                 max: 0,
             },
         }
+    }
+
+    /// An estimator as Linux has it: it takes each ACK's sample, in ns, the variation follows the maximum of
+    /// a round trip, and the minimum timeout is the variation's.
+    pub(crate) const fn linux() -> Self {
+        Self {
+            tick: 1,
+            base: 1_000_000_000,
+            ..Self::new(0)
+        }
+    }
+
+    /// Takes a round-trip time in ns of an ACK of all below `una`; `end` is sent next.
+    pub(crate) fn sample_each(&mut self, rtt: u64, una: u64, end: u64) {
+        self.extent.add(rtt);
+        let (rtt, floor) = (rtt.max(1) as i64, Self::MIN as i64);
+        if self.srtt == 0 {
+            self.srtt = rtt << 3;
+            self.deviation = rtt << 1;
+            self.rttvar = self.deviation.max(floor);
+            self.max_deviation = self.rttvar;
+            self.round_end = end;
+        } else {
+            let error = rtt - (self.srtt >> 3);
+            self.srtt += error;
+            let change = error.abs() - (self.deviation >> 2);
+            // A round-trip time that falls hardly raises the variation.
+            let change = if error < 0 && change > 0 {
+                change >> 3
+            } else {
+                change
+            };
+            self.deviation += change;
+            self.max_deviation = self.max_deviation.max(self.deviation);
+            self.rttvar = self.rttvar.max(self.max_deviation);
+            if una > self.round_end {
+                self.rttvar -= (self.rttvar - self.max_deviation).max(0) >> 2;
+                self.round_end = end;
+                self.max_deviation = floor;
+            }
+        }
+        self.base = ((self.srtt >> 3) + self.rttvar) as u64;
+        self.end_backoff();
     }
 
     /// What the samples extend over.
@@ -105,7 +158,7 @@ impl RttEstimator {
         if self.timeout() < Self::MAX {
             self.backoff *= 2;
         }
-        if self.backoff > 8 {
+        if self.backoff > 8 && self.tick == Self::TICK {
             // The estimate is likely bogus: the next sample starts afresh (RFC 6298, section 5).
             self.rttvar += self.srtt >> 3;
             self.srtt = 0;
@@ -115,7 +168,7 @@ impl RttEstimator {
     /// The smoothed round-trip time in ns; 0 before the first sample.
     #[inline]
     pub(crate) fn smoothed(&self) -> u64 {
-        (self.srtt as u64 * Self::TICK) >> 3
+        (self.srtt as u64 * self.tick) >> 3
     }
 
     /// The timeout in force, in ns.

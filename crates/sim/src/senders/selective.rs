@@ -1,125 +1,328 @@
-//! The sender's part in RFC 6675: what an ACK with SACK blocks makes it send.
+//! The sender's part with SACK: recovery by RACK-TLP (RFC 8985) and PRR (RFC 9937).
 
 use crate::congestion::CongestionControl;
 use crate::packets::{Options, Outbox, Segment};
-use crate::senders::{Phase, Sender, Sending, THRESHOLD};
+use crate::senders::prr::Prr;
+use crate::senders::{Phase, Sender, Sending};
+
+/// What a sender with SACK does next.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Repair {
+    timer: Timer,
+    probe: Option<Probe>,
+    /// This recovery's; none in one whose window is not reduced in proportion.
+    prr: Option<Prr>,
+    /// True if recoveries use PRR: a congestion control with a pace of its own has rules of its own.
+    reduces_in_proportion: bool,
+}
+
+impl Repair {
+    /// The state of a new connection, with PRR or without.
+    pub(crate) fn new(reduces_in_proportion: bool) -> Self {
+        Self {
+            reduces_in_proportion,
+            ..Self::default()
+        }
+    }
+}
+
+/// What the timer is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Timer {
+    #[default]
+    Retransmission,
+    /// The tail may be lost.
+    Probe,
+    /// Segments that may be late are lost.
+    Reordering,
+}
+
+/// A tail loss probe that is not answered.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    /// One past the highest segment sent then (`TLP.end_seq`).
+    end: u64,
+    /// True if it was sent before (`TLP.is_retrans`).
+    again: bool,
+}
+
+/// Time in ns that a lone segment's ACK may be delayed (`TLP.max_ack_delay`).
+const MAX_ACK_DELAY: u64 = 200_000_000;
+/// Probe timeout before a round-trip time is known, in ns.
+const FIRST_PROBE: u64 = 1_000_000_000;
 
 impl<C: CongestionControl, E: Sending> Sender<C, E> {
-    /// Takes an acknowledgement (RFC 6675, section 5).
+    /// Takes an acknowledgement.
     pub(super) fn on_selective_ack(
         &mut self,
         now: u64,
         segment: &Segment<E::Options>,
         out: &mut impl Outbox<E::Options>,
     ) {
-        let (ack, una_before) = (segment.number(), self.una);
-        let (una, end) = (self.una.max(ack), self.end);
-        let Some(board) = self.extension.scoreboard() else {
+        let (before, ack) = (self.una, segment.number());
+        let una = before.max(ack);
+        let recovering = self.phase != Phase::Open && una < self.recover;
+        let congestion = &mut self.congestion;
+        let Some(deliveries) = self.extension.selective() else {
             return;
         };
+        let flight = deliveries.in_flight();
         let blocks = segment.options.on_wire().map_or(&[][..], |o| o.blocks());
-        let blocks = blocks.iter();
-        let ranges = blocks.map(|&(start, stop)| (ack + u64::from(start), ack + u64::from(stop)));
-        let sacked_before = board.sacked();
-        let newly_sacked = board.update(una, end, ranges);
-        let delivered = una + board.sacked() - una_before - sacked_before;
-        let lost = board.is_lost(una);
-        if ack > self.una {
-            if self.phase == Phase::FastRecovery && ack < self.recover {
-                self.una = ack;
-                self.next = self.next.max(ack);
-                self.sample_rtt(now, ack, &segment.options);
-                self.restart_timer(now);
-            } else {
-                self.on_new_ack(now, ack, &segment.options);
-            }
+        let sample = deliveries.on_selective_ack(now, ack, blocks, recovering, |lost| {
+            congestion.on_lost(now, &lost);
+        });
+        let in_flight = sample.in_flight;
+        if let Some(rtt) = sample.rtt {
+            self.rtt.sample_each(rtt, una, self.end);
         }
-        if newly_sacked > 0 {
-            self.duplicate_acks += 1;
+        self.take_probe_answer(ack, before, blocks);
+        if ack > before {
+            self.advance(now, ack, sample.newly);
         }
-        self.take_feedback(now, segment, (una_before, self.una), delivered);
-        let begins = self.duplicate_acks >= THRESHOLD || lost;
-        if self.phase != Phase::FastRecovery && begins && self.una >= self.recover {
-            self.begin_recovery(now, out);
+        self.take_echo(segment, (before, una), sample.newly);
+        self.take_sample(&sample);
+        if sample.newly_lost > 0 && self.phase == Phase::Open {
+            self.begin_recovery(now, (flight, in_flight), out);
+        }
+        let threshold = self.congestion.window() as u64;
+        if let Some(Repair { prr: Some(prr), .. }) = self.extension.repair() {
+            let safe = una > before && sample.newly_lost == 0;
+            prr.on_ack(sample.newly, safe, in_flight, threshold);
         }
         self.update_pace();
-        self.send_by_pipe(now, out);
+        self.send_selective(now, ack > before, out);
     }
 
-    /// RFC 6675, section 5, step 4.
-    fn begin_recovery(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
-        self.recover = self.end;
-        self.phase = Phase::FastRecovery;
-        let flight = self.flight();
-        // One reduction a window, be it for marks or for losses (RFC 3168, section 6.1.2).
-        if !self.extension.has_answered(self.una) {
+    /// All below `ack` is acknowledged, and `delivered` segments have arrived newly.
+    fn advance(&mut self, now: u64, ack: u64, delivered: u64) {
+        let established = self.una == 0;
+        let window_used = self.uses_window();
+        self.una = ack;
+        self.next = self.next.max(ack);
+        if self.phase != Phase::Open && ack >= self.recover {
+            self.phase = Phase::Open;
+            self.congestion.on_recovered();
+            self.clear_repair();
+            if let Some(deliveries) = self.extension.selective() {
+                deliveries.on_recovered();
+            }
+        }
+        if ack < self.end {
+            self.restart_timer(now);
+        } else {
+            self.idle_since = now;
+        }
+        if established {
+            self.congestion.on_established(self.initial_window);
+        } else if window_used && self.phase != Phase::FastRecovery {
+            self.congestion.on_ack(delivered, now, self.rtt.smoothed());
+        }
+    }
+
+    /// Ends PRR, and forgets the probe.
+    fn clear_repair(&mut self) {
+        if let Some(repair) = self.extension.repair() {
+            (repair.prr, repair.probe) = (None, None);
+        }
+    }
+
+    /// RFC 8985, section 7.4.2. `before` was acknowledged before this ACK.
+    fn take_probe_answer(&mut self, ack: u64, before: u64, blocks: &[(u32, u32)]) {
+        let Some(repair) = self.extension.repair() else {
+            return;
+        };
+        let Some(probe) = repair.probe.filter(|probe| ack >= probe.end) else {
+            return;
+        };
+        let repeats = super::delivery::repeated(ack, blocks) == Some(probe.end - 1);
+        let both_arrived = repeats || ack == before && blocks.is_empty();
+        if !probe.again || both_arrived || ack > probe.end {
+            repair.probe = None;
+        }
+        // The probe has repaired a loss.
+        if probe.again && !both_arrived && ack > probe.end && self.phase == Phase::Open {
+            let flight = self.flight();
             self.congestion.on_selective_loss(flight);
         }
-        self.restart_timer(now);
-        self.timed = None;
-        let una = self.una;
-        self.note_first_loss(now, una);
-        if let Some(board) = self.extension.scoreboard() {
-            board.begin(una + 1);
-        }
-        self.send(now, una, out);
     }
 
-    /// Fills the pipe up to the window: in recovery by RFC 6675's NextSeg, else with new segments.
-    pub(super) fn send_by_pipe(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
-        if self
+    /// A loss was found, with `flight` segments in flight before and `in_flight` now.
+    fn begin_recovery(
+        &mut self,
+        now: u64,
+        (flight, in_flight): (u64, u64),
+        out: &mut impl Outbox<E::Options>,
+    ) {
+        self.recover = self.end;
+        self.phase = Phase::FastRecovery;
+        let reduced = self.flight();
+        // One reduction a window, be it for marks or for losses (RFC 3168, section 6.1.2).
+        if !self.extension.has_answered(self.una) {
+            self.congestion.on_selective_loss(reduced);
+        }
+        self.clear_repair();
+        match self.extension.repair() {
+            Some(repair) if repair.reduces_in_proportion => {
+                repair.prr = Some(Prr::new(flight, in_flight));
+            }
+            _ => self.send_first_lost(now, out),
+        }
+    }
+
+    /// Sends the lowest lost segment again, whatever the window says.
+    fn send_first_lost(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        let lost = self
             .extension
-            .deliveries()
-            .is_some_and(|deliveries| deliveries.repairs())
-        {
-            return self.send_by_deliveries(now, out);
+            .selective()
+            .and_then(|deliveries| deliveries.first_lost());
+        if let Some(number) = lost {
+            self.restart_timer(now);
+            self.send(now, number, out);
         }
+    }
+
+    /// Fills the window: lost segments first, then new ones. Then sets the timer; `advanced` says that data was acknowledged.
+    pub(super) fn send_selective(
+        &mut self,
+        now: u64,
+        advanced: bool,
+        out: &mut impl Outbox<E::Options>,
+    ) {
+        let mut sent = advanced;
         loop {
-            let (una, recover) = (self.una, self.recover);
-            let limit = self
-                .limit
-                .min(una.saturating_add(self.receive_window as u64));
-            let window = self.congestion.window() as u64;
-            let recovering = self.phase == Phase::FastRecovery;
-            let Some(board) = self.extension.scoreboard() else {
-                return;
-            };
-            // After a timeout, what the receiver has need not be sent again.
-            self.next = board.first_missing(self.next);
-            let next = self.next;
-            let new = next < limit;
-            let pipe = match recovering {
-                true => board.pipe(una, next),
-                false => board.outstanding(una, next),
-            };
-            if pipe >= window {
-                return;
+            let limit = self.sendable();
+            let mut window = self.congestion.window() as u64;
+            if let Some(Repair { prr: Some(prr), .. }) = self.extension.repair() {
+                window = prr.window();
             }
-            if !self.extension.may_send(now) {
+            let Some(deliveries) = self.extension.selective() else {
                 return;
+            };
+            let (lost, in_flight) = (deliveries.first_lost(), deliveries.in_flight());
+            let sends = lost.is_some() || self.next < limit;
+            if !sends || in_flight >= window || !self.extension.may_send(now) {
+                break;
             }
-            let Some(board) = self.extension.scoreboard() else {
-                return;
-            };
-            let again = match recovering {
-                true => board
-                    .next_lost(una)
-                    .or_else(|| if new { None } else { board.next_missing(una) })
-                    .or_else(|| {
-                        if new {
-                            None
-                        } else {
-                            board.rescue(una, next, recover)
-                        }
-                    }),
-                false => None,
-            };
-            match again {
-                Some(number) => self.send(now, number, out),
-                None if new => self.send_next(now, out),
-                None => return,
+            sent = true;
+            if let Some(Repair { prr: Some(prr), .. }) = self.extension.repair() {
+                prr.on_sent();
+            }
+            match lost {
+                Some(number) => {
+                    if number == self.una {
+                        self.restart_timer(now);
+                    }
+                    self.send(now, number, out);
+                }
+                None => self.send_next(now, out),
             }
         }
+        self.set_timer(now, sent);
+    }
+
+    /// One past the highest segment that application and receiver allow.
+    fn sendable(&self) -> u64 {
+        let edge = self.una.saturating_add(self.receive_window as u64);
+        self.limit.min(edge)
+    }
+
+    /// Sets the timer after an ACK or a transmission; `moved` says that there was new data in either.
+    fn set_timer(&mut self, now: u64, moved: bool) {
+        if self.una == self.end {
+            self.deadline = u64::MAX;
+            return;
+        }
+        let timeout = self.rtt.timeout();
+        let in_order = self.phase == Phase::Open && self.una > 0;
+        let probe_after = self.probe_timeout();
+        let Some(deliveries) = self.extension.selective() else {
+            return;
+        };
+        let (due, has_gap) = (deliveries.due(), deliveries.has_gap());
+        let expiry = deliveries.oldest().unwrap_or(now) + timeout;
+        let Some(repair) = self.extension.repair() else {
+            return;
+        };
+        let may_probe = in_order && !has_gap && repair.probe.is_none();
+        if let Some(due) = due {
+            (repair.timer, self.deadline) = (Timer::Reordering, due);
+        } else if may_probe && (moved || repair.timer != Timer::Probe) {
+            let probe = now + probe_after;
+            let at = if expiry > now {
+                probe.min(expiry)
+            } else {
+                probe
+            };
+            (repair.timer, self.deadline) = (Timer::Probe, at);
+        } else if !may_probe && repair.timer != Timer::Retransmission {
+            (repair.timer, self.deadline) = (Timer::Retransmission, expiry.max(now + 1));
+        }
+    }
+
+    /// RFC 8985, section 7.2.
+    fn probe_timeout(&self) -> u64 {
+        match self.rtt.smoothed() {
+            0 => FIRST_PROBE,
+            srtt if self.end - self.una == 1 => 2 * srtt + MAX_ACK_DELAY,
+            srtt => 2 * srtt,
+        }
+    }
+
+    /// The timer expires. Returns false if it was for a retransmission.
+    pub(super) fn on_repair_timer(&mut self, now: u64, out: &mut impl Outbox<E::Options>) -> bool {
+        match self.extension.repair().map(|repair| repair.timer) {
+            None | Some(Timer::Retransmission) => return false,
+            Some(Timer::Probe) => self.send_probe(now, out),
+            Some(Timer::Reordering) => self.on_reordering_timer(now, out),
+        }
+        true
+    }
+
+    /// What was late for too long is lost (RFC 8985, section 6.2, step 5).
+    fn on_reordering_timer(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        let recovering = self.phase != Phase::Open;
+        let congestion = &mut self.congestion;
+        let Some(deliveries) = self.extension.selective() else {
+            return;
+        };
+        let flight = deliveries.in_flight();
+        deliveries.detect(now, recovering, |lost| congestion.on_lost(now, &lost));
+        let in_flight = deliveries.in_flight();
+        if in_flight < flight && !recovering {
+            self.begin_recovery(now, (flight, in_flight), out);
+        }
+        self.send_selective(now, false, out);
+    }
+
+    /// RFC 8985, section 7.3: a new segment if there is one, else the last again.
+    fn send_probe(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        let again = self.next >= self.sendable();
+        match again {
+            true => self.send(now, self.end - 1, out),
+            false => self.send_next(now, out),
+        }
+        let end = self.end;
+        if let Some(repair) = self.extension.repair() {
+            repair.probe = Some(Probe { end, again });
+        }
+        self.restart_timer(now);
+    }
+
+    /// After a retransmission timeout.
+    pub(super) fn send_after_timeout(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        self.next = self.end;
+        self.clear_repair();
+        self.send_first_lost(now, out);
+        self.send_selective(now, false, out);
+    }
+
+    /// Starts the retransmission timer.
+    #[inline]
+    pub(super) fn restart_timer(&mut self, now: u64) {
+        if let Some(repair) = self.extension.repair() {
+            repair.timer = Timer::Retransmission;
+        }
+        self.deadline = now + self.rtt.timeout();
     }
 }
 
@@ -128,43 +331,70 @@ mod tests {
     use super::*;
     use crate::congestion::Reno;
     use crate::packets::{Kind, TcpOptions};
-    use crate::senders::{FullSending, Recovery, RttEstimator, Scoreboard};
+    use crate::senders::{FullSending, Recovery, RttEstimator};
 
-    const RTT: u64 = 100_000_000;
+    const MS: u64 = 1_000_000;
+    const RTT: u64 = 100 * MS;
 
-    /// A sender with `flight` segments out, the lowest of which is returned.
-    fn open(flight: u64) -> (Sender<Reno, FullSending>, u64) {
-        let extension = FullSending {
-            scoreboard: Some(Scoreboard::default()),
-            ..FullSending::default()
-        };
-        let congestion = Reno::new();
-        let rtt = RttEstimator::new(0);
-        let mut sender = Sender::new(congestion, rtt, Recovery::NewReno, u64::MAX, extension);
-        let mut out = Vec::new();
-        sender.connect(0, &mut out);
-        let mut una = 0;
-        while sender.next - sender.una < flight {
-            una += 1;
-            ack(&mut sender, una, &[]);
-        }
-        (sender, una)
+    struct Wire {
+        sender: Sender<Reno, FullSending>,
+        now: u64,
     }
 
-    /// What an ACK makes the sender send; blocks in segments.
-    fn ack(sender: &mut Sender<Reno, FullSending>, una: u64, blocks: &[(u64, u64)]) -> Vec<u64> {
-        let mut options = TcpOptions::new(None, 1460);
-        for &(start, end) in blocks {
-            options.push_sack(start - una, end - una);
+    impl Wire {
+        /// Established, with `flight` segments out, the lowest of which is returned.
+        fn open(flight: u64) -> (Self, u64) {
+            let mut wire = Self::new(u64::MAX);
+            let (mut una, mut round) = (0, 1);
+            while wire.sender.next - wire.sender.una < flight {
+                una += 1;
+                if una == round {
+                    wire.now += RTT;
+                    round = wire.sender.next + 1;
+                }
+                wire.ack(una, &[]);
+            }
+            wire.now += RTT;
+            (wire, una)
         }
-        let mut out = Vec::new();
-        sender.on_ack(RTT, Segment::with(Kind::Ack, una, options), &mut out);
-        out.iter().map(|segment| segment.number()).collect()
+
+        /// Connecting, to send so many segments.
+        fn new(segments: u64) -> Self {
+            let (rtt, extension) = (RttEstimator::linux(), FullSending::with_sack());
+            let mut sender = Sender::new(Reno::new(), rtt, Recovery::NewReno, u64::MAX, extension);
+            sender.limit_to(segments);
+            sender.connect(0, &mut Vec::new());
+            Self { sender, now: 0 }
+        }
+
+        /// What an ACK makes the sender send; blocks in segments.
+        fn ack(&mut self, una: u64, blocks: &[(u64, u64)]) -> Vec<u64> {
+            let mut options = TcpOptions::new(None, 1460);
+            for &(start, end) in blocks {
+                options.push_sack(start.wrapping_sub(una), end.wrapping_sub(una));
+            }
+            let mut out = Vec::new();
+            let ack = Segment::with(Kind::Ack, una, options);
+            self.sender.on_ack(self.now, ack, &mut out);
+            out.iter().map(|segment| segment.number()).collect()
+        }
+
+        /// What the timer makes it send.
+        fn expire(&mut self) -> Vec<u64> {
+            self.now = self.sender.deadline();
+            let mut out = Vec::new();
+            self.sender.on_timeout(self.now, &mut out);
+            out.iter().map(|segment| segment.number()).collect()
+        }
+
+        fn window(&self) -> f64 {
+            self.sender.congestion.window()
+        }
     }
 
     #[test]
     fn all_holes_of_a_window_are_filled_within_a_round_trip() {
-        let (mut sender, una) = open(20);
+        let (mut wire, una) = Wire::open(20);
         let lost = [0, 2, 4, 6, 8].map(|n| una + n);
         let mut again = Vec::new();
         for arrived in (una..una + 20).filter(|n| !lost.contains(n)) {
@@ -174,7 +404,7 @@ mod tests {
             let mut blocks: Vec<_> = odd.collect();
             let rest = blocks.len().saturating_sub(4);
             blocks.drain(..rest);
-            again.extend(ack(&mut sender, una, &blocks));
+            again.extend(wire.ack(una, &blocks));
         }
         again.retain(|n| *n < una + 20);
         assert_eq!(again, lost);
@@ -182,42 +412,130 @@ mod tests {
 
     #[test]
     fn one_ack_that_reports_three_arrivals_is_enough() {
-        let (mut sender, una) = open(10);
-        assert_eq!(
-            ack(&mut sender, una, &[(una + 1, una + 3)]).len(),
-            2,
-            "limited transmit"
-        );
-        assert_eq!(ack(&mut sender, una, &[(una + 1, una + 4)])[0], una);
+        let (mut wire, una) = Wire::open(10);
+        assert_eq!(wire.ack(una, &[(una + 1, una + 3)]).len(), 2);
+        assert_eq!(wire.sender.phase, Phase::Open);
+        assert_eq!(wire.ack(una, &[(una + 1, una + 4)])[0], una);
     }
 
     #[test]
     fn recovery_halves_the_window_once_and_ends_with_the_last_segment_sent_before_it() {
-        let (mut sender, una) = open(16);
-        ack(&mut sender, una, &[(una + 1, una + 4)]);
+        let (mut wire, una) = Wire::open(16);
+        wire.ack(una, &[(una + 1, una + 4)]);
         assert_eq!(
-            (sender.phase, sender.congestion.window()),
+            (wire.sender.phase, wire.window()),
             (Phase::FastRecovery, 8.0)
         );
-        let end = sender.recover;
-        ack(&mut sender, una + 6, &[(una + 8, una + 12)]);
+        let end = wire.sender.recover;
+        wire.ack(una + 6, &[(una + 8, una + 12)]);
         assert_eq!(
-            (sender.phase, sender.congestion.window()),
+            (wire.sender.phase, wire.window()),
             (Phase::FastRecovery, 8.0)
         );
-        ack(&mut sender, end, &[]);
-        assert_eq!(sender.phase, Phase::Open);
-        assert!(sender.next - sender.una <= 9);
+        wire.ack(end, &[]);
+        assert_eq!(wire.sender.phase, Phase::Open);
+        assert!(wire.sender.next - wire.sender.una <= 9);
+    }
+
+    #[test]
+    fn one_loss_of_twenty_sends_a_segment_for_every_other_that_arrives() {
+        // PRR at one half; RFC 6675 would fall silent for half of a round trip.
+        let (mut wire, una) = Wire::open(20);
+        let sent: Vec<usize> = (2..=20)
+            .map(|arrived| wire.ack(una, &[(una + 1, una + arrived)]).len())
+            .collect();
+        // The first two ACKs are limited transmit; the third begins the recovery.
+        assert_eq!(sent[..4], [1, 1, 1, 0]);
+        let recovery = &sent[2..18];
+        assert!(
+            recovery.windows(2).all(|pair| pair[0] + pair[1] == 1),
+            "{sent:?}"
+        );
+    }
+
+    #[test]
+    fn a_loss_among_the_last_segments_is_found_by_time_and_not_by_the_retransmission_timer() {
+        // Section 3.2: one SACK alone, then the reordering timer.
+        let mut wire = Wire::new(4);
+        wire.now = RTT;
+        wire.ack(1, &[]);
+        wire.now += RTT;
+        assert_eq!(wire.ack(3, &[]), [3, 4]);
+        wire.now += RTT;
+        assert_eq!(wire.ack(3, &[(4, 5)]), [0; 0]);
+        let due = wire.now + RTT / 4;
+        assert_eq!((wire.expire(), wire.now), (vec![3], due));
+        assert_eq!(wire.sender.counts().timeouts, 0);
+    }
+
+    #[test]
+    fn a_lost_tail_is_probed_two_round_trips_after_the_last_segment() {
+        // Section 7.2: PTO is 2 SRTT; section 7.3: the last segment again, without new data.
+        let mut wire = Wire::new(4);
+        wire.now = RTT;
+        wire.ack(1, &[]);
+        wire.now += RTT;
+        assert_eq!(wire.ack(3, &[]), [3, 4]);
+        let due = wire.now + 2 * RTT;
+        assert_eq!((wire.expire(), wire.now), (vec![4], due));
+        assert_eq!(wire.sender.counts().timeouts, 0);
+        // Its SACK makes RACK send the other.
+        wire.now += RTT;
+        assert_eq!(wire.ack(3, &[(4, 5)]), [3]);
+        assert_eq!(wire.sender.counts().timeouts, 0);
+    }
+
+    #[test]
+    fn a_probe_of_a_lone_segment_waits_for_a_delayed_ack() {
+        // The retransmission timer is later, at 900 ms, and it bounds the probe's over short paths.
+        for (rtt, probe) in [(300, 800), (100, 300)] {
+            let mut wire = Wire::new(1);
+            wire.now = rtt * MS;
+            assert_eq!(wire.ack(1, &[]), [1]);
+            assert_eq!(wire.sender.deadline(), wire.now + probe * MS);
+        }
+    }
+
+    #[test]
+    fn a_probe_is_new_data_if_there_is_any_whatever_the_window_says_and_one_alone() {
+        let (mut wire, una) = Wire::open(10);
+        let end = wire.sender.end;
+        assert_eq!(wire.expire(), [end]);
+        assert_eq!(wire.sender.counts().retransmissions, 0);
+        // The second timer is the retransmission's.
+        assert_eq!(wire.expire()[0], una);
+        assert_eq!(wire.sender.counts().timeouts, 1);
+    }
+
+    #[test]
+    fn a_loss_that_a_probe_repairs_reduces_the_window_and_a_probe_that_arrives_twice_does_not() {
+        // Section 7.4.2: a DSACK says that the tail was not lost.
+        for (dsack, window) in [(false, 2.0), (true, 3.0)] {
+            let mut wire = Wire::new(4);
+            wire.now = RTT;
+            wire.ack(1, &[]);
+            wire.now += RTT;
+            wire.ack(3, &[]);
+            assert_eq!(wire.expire(), [4]);
+            wire.ack(5, &[]);
+            if dsack {
+                wire.ack(5, &[(4, 5)]);
+            }
+            wire.sender.write(wire.now, 1, &mut Vec::new());
+            wire.ack(6, &[]);
+            assert_eq!(wire.window(), window);
+        }
     }
 
     #[test]
     fn after_a_timeout_only_what_is_missing_is_sent_again() {
-        let (mut sender, una) = open(10);
-        let mut out = Vec::new();
-        sender.on_timeout(sender.deadline(), &mut out);
-        assert_eq!(out[0].number(), una);
+        let (mut wire, una) = Wire::open(10);
+        wire.expire();
+        assert_eq!(wire.expire()[0], una);
+        wire.now += RTT;
         // Its ACK reports that all but the fifth have arrived.
-        let sent = ack(&mut sender, una + 4, &[(una + 5, una + 10)]);
-        assert_eq!(sent, [una + 4, una + 10]);
+        let end = wire.sender.end;
+        let sent = wire.ack(una + 4, &[(una + 5, end)]);
+        assert_eq!(sent, [una + 4, end]);
     }
 }

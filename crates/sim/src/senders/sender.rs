@@ -31,7 +31,7 @@ pub(crate) enum Phase {
 pub(crate) struct Sender<C, E = Nothing> {
     pub(crate) congestion: C,
     pub(crate) extension: E,
-    rtt: RttEstimator,
+    pub(super) rtt: RttEstimator,
     recovery: Recovery,
     pub(super) phase: Phase,
     /// The lowest segment not acknowledged.
@@ -55,7 +55,7 @@ pub(crate) struct Sender<C, E = Nothing> {
     pub(super) limit: u64,
     /// Since when all that was sent is acknowledged, in ns.
     pub(super) idle_since: u64,
-    initial_window: f64,
+    pub(super) initial_window: f64,
     counts: SenderCounts,
 }
 
@@ -104,6 +104,11 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
             initial_window: 2.0,
             counts: SenderCounts::default(),
         }
+    }
+
+    /// Sets the initial window in segments; RFC 6928 allows 10.
+    pub(crate) fn set_initial_window(&mut self, segments: f64) {
+        self.initial_window = segments;
     }
 
     /// Takes the clock of its host.
@@ -183,7 +188,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         out: &mut impl Outbox<E::Options>,
     ) {
         self.extension.hears(&segment.options);
-        if self.extension.scoreboard().is_some() {
+        if self.extension.selective().is_some() {
             self.on_selective_ack(now, &segment, out);
             return;
         }
@@ -218,8 +223,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
     #[cold]
     fn on_pace(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         self.extension.wake();
-        if self.extension.scoreboard().is_some() {
-            self.send_by_pipe(now, out);
+        if self.extension.selective().is_some() {
+            self.send_selective(now, false, out);
         } else if self.duplicate_acks == 0 || self.duplicate_acks >= THRESHOLD {
             self.send_window(now, 1, out);
         }
@@ -244,14 +249,20 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
 
     /// Sends what the window allows, outside recovery.
     fn send_allowed(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
-        if self.extension.scoreboard().is_some() {
-            self.send_by_pipe(now, out);
+        if self.extension.selective().is_some() {
+            self.send_selective(now, false, out);
         } else {
             self.send_window(now, u64::MAX, out);
         }
     }
 
-    pub(super) fn on_new_ack(&mut self, now: u64, ack: u64, options: &E::Options) {
+    /// True if the window, not the application, limits what is sent.
+    #[inline]
+    pub(super) fn uses_window(&self) -> bool {
+        self.next < self.limit || (self.next - self.una) as f64 + 1.0 > self.effective_window()
+    }
+
+    fn on_new_ack(&mut self, now: u64, ack: u64, options: &E::Options) {
         if self.phase == Phase::FastRecovery {
             self.congestion.on_recovered();
             self.phase = Phase::Open;
@@ -259,8 +270,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.partial_ack_seen = false;
         self.duplicate_acks = 0;
         let established = self.una == 0;
-        let window_used =
-            self.next < self.limit || (self.next - self.una) as f64 + 1.0 > self.effective_window();
+        let window_used = self.uses_window();
         let acked = ack - self.una;
         self.una = ack;
         self.next = self.next.max(ack);
@@ -279,7 +289,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
     }
 
     #[inline]
-    pub(super) fn sample_rtt(&mut self, now: u64, ack: u64, options: &E::Options) {
+    fn sample_rtt(&mut self, now: u64, ack: u64, options: &E::Options) {
         if let Some(sent) = self.extension.sent_at(ack, self.end, options) {
             self.rtt.sample(sent, now);
         }
@@ -355,6 +365,9 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         if now < self.deadline && self.extension.wakes() <= now {
             return self.on_pace(now, out);
         }
+        if self.on_repair_timer(now, out) {
+            return;
+        }
         if self.una == 0 {
             // A lost SYN (RFC 5681, section 3.1).
             self.initial_window = 1.0;
@@ -370,15 +383,11 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.restart_timer(now);
         self.timed = None;
         self.next = self.una;
-        if let Some(board) = self.extension.scoreboard() {
-            board.clear();
-        }
         if let Some(deliveries) = self.extension.deliveries() {
-            deliveries.lose_all();
-            if deliveries.repairs() {
-                self.next = self.end;
-                return self.send_by_deliveries(now, out);
-            }
+            deliveries.on_timeout(now);
+        }
+        if self.extension.selective().is_some() {
+            return self.send_after_timeout(now, out);
         }
         self.send_window(now, u64::MAX, out);
     }
@@ -446,10 +455,5 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         if self.deadline == u64::MAX {
             self.restart_timer(now);
         }
-    }
-
-    #[inline]
-    pub(super) fn restart_timer(&mut self, now: u64) {
-        self.deadline = now + self.rtt.timeout();
     }
 }

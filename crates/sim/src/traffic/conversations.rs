@@ -280,13 +280,19 @@ pub(crate) fn flow<V: Variant>(
         spins: None,
         sender: Sender::new(
             V::congestion(model, &connection),
-            RttEstimator::new(phase),
+            match own.sack {
+                true => RttEstimator::linux(),
+                false => RttEstimator::new(phase),
+            },
             model.recovery,
             receive_window(own),
             V::sending(own, model),
         ),
         receiver: Receiver::new(own.ack_policy, V::receiving(own)),
     };
+    if own.tcp.is_linux() {
+        flow.sender.set_initial_window(10.0);
+    }
     flow.set_server_clock(HostClock::of_server(own, clock));
     flow
 }

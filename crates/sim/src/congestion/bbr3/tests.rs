@@ -3,7 +3,7 @@
 use super::*;
 use crate::packets::{Segment, TcpOptions};
 use crate::receivers::{FullReceiving, Receiver};
-use crate::senders::{Deliveries, FullSending, Pacer, Recovery, RttEstimator, Scoreboard, Sender};
+use crate::senders::{FullSending, Pacer, Recovery, Repair, RttEstimator, Sender};
 use asymq_scenario::AckPolicy;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -38,13 +38,12 @@ struct Path {
 impl Path {
     fn new(rate: f64, rtt_ms: u64, buffer: usize) -> Self {
         let extension = FullSending {
-            scoreboard: Some(Scoreboard::default()),
-            deliveries: Some(Deliveries::with_repairs()),
+            repair: Some(Repair::default()),
             pacer: Some(Pacer::default()),
-            ..FullSending::default()
+            ..FullSending::with_sack()
         };
         let congestion = Bbr3::new(7);
-        let rtt = RttEstimator::new(0);
+        let rtt = RttEstimator::linux();
         let mut path = Self {
             sender: Sender::new(congestion, rtt, Recovery::NewReno, u64::MAX, extension),
             receiver: Receiver::new(

@@ -1,0 +1,127 @@
+//! Proportional Rate Reduction (RFC 9937): segments to send for those delivered, while the flight shrinks
+//! to the slow-start threshold.
+
+/// The state of one recovery, in segments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prr {
+    /// Segments in flight as the recovery began (`RecoverFS`).
+    flight: u64,
+    /// Segments delivered and sent since (`prr_delivered`, `prr_out`).
+    delivered: u64,
+    sent: u64,
+    /// Segments that may be in flight until the next ACK.
+    window: u64,
+}
+
+impl Prr {
+    /// A recovery begins with `flight` segments in flight, of which `in_flight` are neither delivered nor
+    /// lost now. One may be sent whatever ACKs say.
+    pub(crate) fn new(flight: u64, in_flight: u64) -> Self {
+        Self {
+            flight: flight.max(1),
+            delivered: 0,
+            sent: 0,
+            window: in_flight + 1,
+        }
+    }
+
+    /// An ACK delivers segments, and leaves `in_flight`. It is `safe` if it acknowledges new data and shows
+    /// no further loss.
+    pub(crate) fn on_ack(&mut self, delivered: u64, safe: bool, in_flight: u64, threshold: u64) {
+        if delivered == 0 {
+            return;
+        }
+        self.delivered += delivered;
+        let mut count = if in_flight > threshold {
+            let due = (self.delivered * threshold).div_ceil(self.flight);
+            due.saturating_sub(self.sent)
+        } else {
+            let due = self.delivered.saturating_sub(self.sent).max(delivered);
+            (due + u64::from(safe)).min(threshold - in_flight)
+        };
+        if self.sent == 0 {
+            count = count.max(1);
+        }
+        self.window = in_flight + count;
+    }
+
+    /// A segment is sent.
+    pub(crate) fn on_sent(&mut self) {
+        self.sent += 1;
+    }
+
+    /// Segments that may be in flight.
+    pub(crate) const fn window(&self) -> u64 {
+        self.window
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Segments that an ACK lets go, which are sent.
+    fn ack(prr: &mut Prr, delivered: u64, safe: bool, in_flight: u64, threshold: u64) -> u64 {
+        prr.on_ack(delivered, safe, in_flight, threshold);
+        let count = prr.window() - in_flight;
+        (0..count).for_each(|_| prr.on_sent());
+        count
+    }
+
+    #[test]
+    fn above_the_threshold_segments_leave_in_proportion_to_those_delivered() {
+        // RFC 9937, section 6.2: ceil(delivered * ssthresh / RecoverFS) - prr_out. One of 20 is lost; the
+        // threshold is 14, of CUBIC.
+        let mut prr = Prr::new(20, 18);
+        let mut in_flight = 19;
+        let mut total = 0;
+        for delivered in 1..=19 {
+            in_flight -= 1;
+            let count = ack(&mut prr, 1, false, in_flight, 14);
+            total += count;
+            in_flight += count;
+            let proportional = (delivered * 14u64).div_ceil(20).max(1);
+            if in_flight > 14 {
+                assert_eq!(total, proportional, "{delivered}");
+            }
+        }
+        assert_eq!(in_flight, 14);
+    }
+
+    #[test]
+    fn below_the_threshold_an_unsafe_ack_conserves_packets_and_a_safe_one_adds_a_segment() {
+        // A burst lost 15 of 20: five are in flight, below the threshold of 10.
+        let mut prr = Prr::new(20, 5);
+        assert_eq!(ack(&mut prr, 1, false, 4, 10), 1);
+        assert_eq!(ack(&mut prr, 1, false, 4, 10), 1);
+        assert_eq!(ack(&mut prr, 1, true, 4, 10), 2);
+        assert_eq!(ack(&mut prr, 3, true, 2, 10), 4);
+    }
+
+    #[test]
+    fn no_ack_takes_the_flight_above_the_threshold() {
+        let mut prr = Prr::new(20, 5);
+        assert_eq!(ack(&mut prr, 6, true, 8, 10), 2);
+        assert_eq!(ack(&mut prr, 1, true, 10, 10), 0);
+    }
+
+    #[test]
+    fn the_first_retransmission_leaves_with_the_ack_that_begins_the_recovery() {
+        // ceil(3 * 1 / 100) would be 1 anyway; with nothing of the threshold's left it is forced.
+        let mut prr = Prr::new(100, 96);
+        assert_eq!(prr.window(), 97);
+        assert_eq!(ack(&mut prr, 3, false, 10, 10), 1);
+        assert_eq!(ack(&mut prr, 1, false, 10, 10), 0);
+    }
+
+    #[test]
+    fn what_was_not_sent_when_it_could_have_been_is_sent_later() {
+        // The application had nothing for three ACKs; limited by what is delivered since.
+        let mut prr = Prr::new(20, 4);
+        for _ in 0..3 {
+            prr.on_ack(1, false, 4, 10);
+        }
+        prr.on_sent();
+        assert_eq!(ack(&mut prr, 1, false, 4, 10), 3);
+    }
+}

@@ -1,0 +1,80 @@
+//! RACK: a segment is lost once one that was sent later has arrived, and time for reordering has passed
+//! (RFC 8985, section 6).
+
+/// Segments SACKed before reordering is ruled out (`DupThresh`).
+const THRESHOLD: u64 = 3;
+/// Recoveries until the reordering window shrinks again (section 6.2, step 4).
+const PERSIST: u32 = 16;
+
+/// What was learnt of reordering, and of the segment that was sent last of those delivered. Times in ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rack {
+    /// Send time and number of that segment (`RACK.xmit_ts`, `RACK.end_seq`), and its round-trip time.
+    newest: (u64, u64),
+    rtt: u64,
+    /// The highest segment delivered (`RACK.fack`).
+    highest: u64,
+    reordering_seen: bool,
+    /// `RACK.reo_wnd_mult` less one, and `RACK.reo_wnd_persist`.
+    wider: u64,
+    persist: u32,
+    /// DSACKs are ignored until this is acknowledged (`RACK.dsack_round`).
+    dsack_round: u64,
+}
+
+impl Rack {
+    /// Steps 2 and 3: segment `number`, sent at `sent` (before too, if `again`), has arrived at `now`.
+    pub(super) fn on_delivered(
+        &mut self,
+        now: u64,
+        number: u64,
+        (sent, again): (u64, bool),
+        min_rtt: u64,
+    ) {
+        self.highest = self.highest.max(number);
+        self.reordering_seen |= number < self.highest && !again;
+        // An answer that is too early is to an earlier transmission.
+        if again && now - sent < min_rtt {
+            return;
+        }
+        self.rtt = now - sent;
+        self.newest = self.newest.max((sent, number));
+    }
+
+    /// Step 4: an ACK of all below `una` says that a segment has arrived twice; `end` is sent next.
+    pub(super) fn on_duplicate(&mut self, una: u64, end: u64) {
+        if una >= self.dsack_round {
+            self.dsack_round = end;
+            self.wider = (self.wider + 1).min(254);
+            self.persist = PERSIST;
+        }
+    }
+
+    /// Step 4: a recovery is over.
+    pub(super) fn on_recovered(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+        if self.persist == 0 {
+            self.wider = 0;
+        }
+    }
+
+    /// The reordering window. Until reordering was seen, it is 0 while `recovering` and once three segments
+    /// are `sacked`.
+    pub(super) fn window(&self, recovering: bool, sacked: u64, min_rtt: u64, srtt: u64) -> u64 {
+        if !self.reordering_seen && (recovering || sacked >= THRESHOLD) {
+            return 0;
+        }
+        ((self.wider + 1) * min_rtt / 4).min(srtt)
+    }
+
+    /// Step 5: time from which on segment `number`, sent at `sent`, is lost; `None` if none that was
+    /// sent later has arrived.
+    pub(super) fn lost_at(&self, number: u64, sent: u64, window: u64) -> Option<u64> {
+        ((sent, number) < self.newest).then(|| self.expires(sent, window))
+    }
+
+    /// Time at which a segment sent at `sent` should have arrived.
+    pub(super) fn expires(&self, sent: u64, window: u64) -> u64 {
+        sent + self.rtt + window
+    }
+}
