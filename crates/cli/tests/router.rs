@@ -5,11 +5,11 @@ mod wait;
 
 use asymq_gateway::net::{Netns, Network, VethEnd};
 use std::fs;
-use std::io::{BufRead, BufReader, Write as _};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use tempfile::TempDir;
@@ -18,7 +18,7 @@ use wait::{DEADLINE, wait_for};
 /// A router between `home` and a far host.
 struct Place {
     router: Netns,
-    _far: Netns,
+    far: Netns,
     port: String,
     folder: TempDir,
 }
@@ -56,7 +56,7 @@ impl Place {
         far.run(|| configure(PORT, [192, 0, 2, 1])).unwrap();
         Some(Self {
             router,
-            _far: far,
+            far,
             port,
             folder: tempfile::tempdir().unwrap(),
         })
@@ -299,4 +299,127 @@ fn the_services_port_outlives_the_gateway_until_it_is_restored() {
     assert!(place.pings());
     assert_eq!(place.run("restore --state DIR/state", "").1, Some(0));
     assert!(place.is_given_back());
+}
+
+/// Uploads from `home` until `until`, to a port of the far host.
+fn uploads(
+    home: &Netns,
+    port: u16,
+    count: usize,
+    until: std::time::Instant,
+) -> Vec<thread::JoinHandle<()>> {
+    let upload = |_| {
+        let stream = home
+            .run(|| std::net::TcpStream::connect(("192.0.2.1", port)))
+            .unwrap();
+        thread::spawn(move || {
+            let mut stream = stream;
+            let block = [0; 1 << 14];
+            while std::time::Instant::now() < until && stream.write_all(&block).is_ok() {}
+        })
+    };
+    (0..count).map(upload).collect()
+}
+
+/// Counts what arrives at a port of the far host.
+fn count(far: &Netns, port: u16) -> std::sync::Arc<AtomicU64> {
+    let counter = std::sync::Arc::new(AtomicU64::new(0));
+    let listener = far
+        .run(|| std::net::TcpListener::bind(("192.0.2.1", port)))
+        .unwrap();
+    let all = counter.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let all = all.clone();
+            thread::spawn(move || {
+                let (mut stream, mut block) = (stream, [0; 1 << 14]);
+                while let Ok(length) = stream.read(&mut block) {
+                    if length == 0 {
+                        return;
+                    }
+                    all.fetch_add(length as u64, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    counter
+}
+
+#[test]
+fn hosts_behind_nat_share_the_line_and_not_their_flows() {
+    let Some(place) = Place::new() else { return };
+    let rules = format!(
+        "table ip nat {{\n chain after {{\n type nat hook postrouting priority 100\n oifname {:?} masquerade\n }}\n}}\n",
+        place.port
+    );
+    let file = place.folder.path().join("rules");
+    fs::write(&file, rules).unwrap();
+    let homes = [1, 2].map(|number: u8| {
+        let home = Netns::new().unwrap();
+        let end = |name, mac| VethEnd {
+            name,
+            index: 30 + u32::from(number),
+            mac: [2, 0, 0, 9, number, mac],
+        };
+        let inside = format!("home{number}");
+        let (index, gateway) = (end("eth", 0).index, [10, 0, number, 1]);
+        place
+            .router
+            .run(|| {
+                let mut network = Network::open()?;
+                network.add_veth(end(&inside, 1), end("eth", 2), home.as_fd())?;
+                network.set_up(index)?;
+                network.add_address(index, gateway, 24)
+            })
+            .unwrap();
+        home.run(|| {
+            let mut network = Network::open()?;
+            network.set_up(index)?;
+            network.add_address(index, [10, 0, number, 2], 24)?;
+            let route = format!("route add default via 10.0.{number}.1");
+            Command::new("ip").args(route.split(' ')).status().map(drop)
+        })
+        .unwrap();
+        home
+    });
+    let nat = place.router.run(|| {
+        fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
+        Command::new("nft").arg("-f").arg(&file).status()
+    });
+    if !nat.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: no nft");
+        return;
+    }
+    let running =
+        place.start("--up 10mbit --down 100mbit --isolation dual-srchost --control DIR/control");
+    running.hears("sends by");
+    wait_for("a ping", DEADLINE, || place.pings());
+    let counters = [5001, 5002].map(|port| count(&place.far, port));
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(12);
+    let flows = [(0, 5001, 1), (1, 5002, 12)]
+        .map(|(home, port, count): (usize, u16, usize)| uploads(&homes[home], port, count, until));
+    let read = || {
+        counters
+            .each_ref()
+            .map(|counter| counter.load(Ordering::Relaxed) as f64)
+    };
+    thread::sleep(std::time::Duration::from_secs(3));
+    let before = read();
+    thread::sleep(std::time::Duration::from_secs(8));
+    let after = read();
+    let [one, twelve] = [0, 1].map(|home| after[home] - before[home]);
+    let share = one / (one + twelve);
+    println!(
+        "share of the host with one upload: {share:.3} of {} bytes",
+        one + twelve
+    );
+    let control = place.folder.path().join("control");
+    let status = asymq_gateway::request_status(&control).unwrap();
+    assert!(
+        status.contains("\"hosts_behind_nat\":{\"tracked\":true,\"connections\":13,\"refused\":0}"),
+        "{status}"
+    );
+    drop(running);
+    drop(flows);
+    assert!((0.45..=0.55).contains(&share), "{share}");
 }

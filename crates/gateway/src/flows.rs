@@ -233,6 +233,7 @@ pub(crate) mod tests {
                 header: header(direction, 6, 500),
                 network: 14,
                 transport: 0,
+                translated: 0,
                 bytes: frame(direction, 2, 6).into(),
             };
             let count = if direction == Direction::Up { 9999 } else { 2 };

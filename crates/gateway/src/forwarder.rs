@@ -1,6 +1,7 @@
 //! Path of a frame between the ports, without I/O and clock.
 
 use crate::config::{BuiltLink, BuiltStage, LinkConfig};
+use crate::conntrack::{HostsBehindNat, NatMap};
 use crate::direction::DirectionState;
 use crate::flows::{FlowCounters, FlowSnapshot};
 use crate::frame::Frame;
@@ -15,6 +16,7 @@ use asymq_core::units::{Duration, Instant};
 use asymq_core::{Backlog, Header, Protocol};
 use asymq_rates::{Learner, Observed, RateLaw};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 /// Both directions of a link. Each observes the frames that the other sends.
 pub struct Forwarder {
@@ -29,6 +31,8 @@ pub struct Forwarder {
     /// Time of the learner's next step.
     learns_at: Instant,
     rate_probe: RateProbe,
+    /// Hosts behind the NAT of the router that it runs on.
+    nat: Option<Arc<NatMap>>,
     changes: u64,
 }
 
@@ -56,6 +60,7 @@ impl Forwarder {
             watch: None,
             flows: None,
             passive: Passive::default(),
+            nat: None,
             changes: 0,
         }
     }
@@ -105,10 +110,12 @@ impl Forwarder {
             return;
         }
         let (network, transport) = offsets;
+        let nat = self.nat.as_ref();
         let frame = Frame {
             header,
             network,
             transport,
+            translated: nat.map_or(0, |nat| nat.host(direction, bytes, network)),
             bytes: bytes.into(),
         };
         state.push(now, frame);
@@ -178,6 +185,14 @@ impl Forwarder {
             let sojourn = now.saturating_since(header.arrival);
             flows.sent(direction, header, sojourn, (bytes, offsets.0));
         }
+    }
+
+    pub(crate) fn set_nat(&mut self, nat: Arc<NatMap>) {
+        self.nat = Some(nat);
+    }
+
+    pub(crate) fn hosts_behind_nat(&self) -> Option<HostsBehindNat> {
+        self.nat.as_ref().map(|nat| nat.state())
     }
 
     pub(crate) fn set_flows(&mut self, flows: FlowCounters) {

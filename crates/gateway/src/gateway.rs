@@ -2,6 +2,7 @@
 
 use crate::change::{Changer, Changes};
 use crate::config::{LinkConfig, LinkError};
+use crate::conntrack::NatTracker;
 use crate::error::GatewayError;
 use crate::fail_open::FailOpen;
 use crate::flows::{FlowCounters, FlowRequests};
@@ -82,7 +83,7 @@ pub struct Gateway {
     /// Outgoing links up and down: WAN and LAN.
     links: [Link; 2],
     fail_open: FailOpen,
-    forwarder: Forwarder,
+    pub(crate) forwarder: Forwarder,
     changes: Changes,
     shared: Shared,
     report_interval: Duration,
@@ -90,6 +91,8 @@ pub struct Gateway {
     notify: Notify,
     /// Network namespace of the interfaces, if it is not that of the caller.
     pub(crate) namespace: Option<Netns>,
+    /// Hosts behind the router's NAT.
+    pub(crate) nat: Option<NatTracker>,
 }
 
 impl Gateway {
@@ -127,6 +130,7 @@ impl Gateway {
             log: Box::new(log::line),
             notify: Notify::default(),
             namespace: None,
+            nat: None,
         })
     }
 
@@ -238,11 +242,6 @@ impl Gateway {
                 (self.log)(&format!("{}: not released ({error})", link.name()));
             }
         }
-    }
-
-    fn enter(&self) -> Result<(), GatewayError> {
-        let entered = self.namespace.as_ref().map_or(Ok(()), Netns::enter);
-        entered.map_err(GatewayError::during("entering a network namespace"))
     }
 
     fn forward(&mut self, stop: &Stop) -> Result<(), GatewayError> {

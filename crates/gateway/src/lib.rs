@@ -11,6 +11,7 @@
 mod change;
 mod clients;
 mod config;
+mod conntrack;
 mod control;
 mod direction;
 mod error;
@@ -57,6 +58,7 @@ mod writer;
 
 pub use change::{ChangeError, Changer};
 pub use config::{BuiltLink, LinkConfig, LinkError, STANDARD, Stage};
+pub use conntrack::HostsBehindNat;
 pub use control::{Control, InForce, ReadFile, ReadSettings, request_change, request_status};
 pub use error::GatewayError;
 pub use exposition::exposition;

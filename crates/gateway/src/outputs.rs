@@ -94,6 +94,9 @@ impl Outputs {
                 server.serve(quit, "the page is at /\n", answers);
             })?;
         }
+        if let Some(nat) = gateway.nat.take() {
+            helpers.start("conntrack", move |quit| nat.follow(quit))?;
+        }
         let changer = gateway.changer();
         helpers.start("control", {
             let (heading, stats) = (heading.clone(), stats.clone());

@@ -2,6 +2,7 @@
 //! pair takes its place, with its name, index, address and configuration. A gateway runs between the pair's other end
 //! and the port.
 
+use crate::conntrack::{NatMap, NatTracker};
 use crate::error::GatewayError;
 use crate::frame::Frame;
 use crate::gateway::{Gateway, GatewayConfig};
@@ -18,6 +19,7 @@ use std::fs;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -186,7 +188,16 @@ impl Gateway {
         let mut gateway = opened?;
         back.map_err(system("entering a network namespace"))?;
         gateway.namespace = Some(inner);
+        let map = Arc::new(NatMap::new());
+        gateway.nat = NatTracker::open(Arc::clone(&map));
+        gateway.forwarder.set_nat(map);
         Ok(gateway)
+    }
+
+    /// Enters the network namespace of the interfaces.
+    pub(crate) fn enter(&self) -> Result<(), GatewayError> {
+        let entered = self.namespace.as_ref().map_or(Ok(()), Netns::enter);
+        entered.map_err(GatewayError::during("entering a network namespace"))
     }
 }
 

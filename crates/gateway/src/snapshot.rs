@@ -1,5 +1,6 @@
 //! Snapshots of a running gateway.
 
+use crate::conntrack::HostsBehindNat;
 use crate::flows::FlowSnapshot;
 use crate::forwarder::Forwarder;
 use crate::io::Losses;
@@ -38,6 +39,9 @@ pub struct Snapshot {
     pub sending: Ports<Option<Sending>>,
     /// Number of changes of the settings.
     pub changes: u64,
+    /// Knowledge of the hosts behind NAT, on a router.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts_behind_nat: Option<HostsBehindNat>,
 }
 
 /// State of one direction.
@@ -205,6 +209,7 @@ impl Observer {
             losses,
             sending: Ports::default(),
             changes: forwarder.changes(),
+            hosts_behind_nat: forwarder.hosts_behind_nat(),
         }
     }
 }

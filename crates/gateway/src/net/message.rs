@@ -169,6 +169,33 @@ impl Netlink {
     }
 }
 
+impl Netlink {
+    pub(super) const fn socket(&self) -> &Socket {
+        &self.0
+    }
+
+    /// Sends a request whose answers [`receive`](Self::receive) shows.
+    pub(super) fn send(&mut self, message: Message) -> io::Result<()> {
+        self.0.write_all(&message.finish())
+    }
+
+    /// Shows kind and body of all messages that wait at a non-blocking socket.
+    pub(super) fn receive(&mut self, each: &mut dyn FnMut(u16, &[u8])) -> io::Result<()> {
+        let mut answers = [0; 1 << 15];
+        loop {
+            let len = match self.0.read(&mut answers) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                len => len?,
+            };
+            let mut rest = &answers[..len];
+            while let Some((kind, body, after)) = split(rest) {
+                each(kind as u16, body);
+                rest = after;
+            }
+        }
+    }
+}
+
 fn code(body: &[u8]) -> i32 {
     let code = body.first_chunk();
     code.map_or(0, |code| i32::from_ne_bytes(*code))

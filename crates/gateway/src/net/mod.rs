@@ -2,6 +2,7 @@
 //! programs.
 
 mod bypass;
+mod conntrack;
 mod hooks;
 mod interfaces;
 mod message;
@@ -10,6 +11,7 @@ mod offloads;
 mod port_state;
 
 pub use bypass::{BypassBlock, BypassRule, add_bypass, has_bypass, remove_bypass};
+pub(crate) use conntrack::Conntrack;
 pub use hooks::hooked_by;
 pub use interfaces::{Address, LinkInfo};
 pub use netns::Netns;

@@ -53,15 +53,7 @@ impl PacketSocket {
 
     /// Sets the size of the queue outside of the ring.
     pub(crate) fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-        // The forced variant ignores net.core.rmem_max, but needs CAP_NET_ADMIN.
-        let bytes_wanted = bytes as i32;
-        let forced = set_option(
-            &self.0,
-            libc::SOL_SOCKET,
-            libc::SO_RCVBUFFORCE,
-            &bytes_wanted,
-        );
-        forced.or_else(|_| self.0.set_recv_buffer_size(bytes))
+        set_receive_buffer(&self.0, bytes)
     }
 
     /// Receives one frame with its virtio_net_hdr from the queue outside of the ring. Returns its length; a frame that
@@ -100,6 +92,24 @@ impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Sets the size of a socket's queue.
+pub(crate) fn set_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
+    // The forced variant ignores net.core.rmem_max, but needs CAP_NET_ADMIN.
+    let wanted = bytes as i32;
+    let forced = set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &wanted);
+    forced.or_else(|_| socket.set_recv_buffer_size(bytes))
+}
+
+/// Receives the events of a netlink group.
+pub(crate) fn add_membership(socket: &Socket, group: u32) -> io::Result<()> {
+    set_option(
+        socket,
+        libc::SOL_NETLINK,
+        libc::NETLINK_ADD_MEMBERSHIP,
+        &group,
+    )
 }
 
 /// Sets an option that is a structure of integers.

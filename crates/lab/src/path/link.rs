@@ -188,6 +188,7 @@ pub(super) mod tests {
             },
             network: 0,
             transport: 0,
+            translated: 0,
             bytes: Box::default(),
         }
     }

@@ -14,6 +14,9 @@ pub struct Frame<B> {
     pub network: u16,
     /// Offset of the TCP header; 0 unless TCP.
     pub transport: u16,
+    /// Host at home of a packet whose address was translated (NAT): a hash in all but the lowest bit, which is the end
+    /// that it replaces, 0 for the source and 1 for the destination. 0 if the addresses in the packet are the hosts'.
+    pub translated: u64,
     /// The frame as received.
     pub bytes: B,
 }
@@ -30,6 +33,7 @@ impl<B> Frame<B> {
             },
             network: parsed.network,
             transport: parsed.transport,
+            translated: 0,
             bytes,
         }
     }
@@ -46,7 +50,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Packet for Frame<B> {
     }
 
     fn network(&self) -> Network {
-        hosts_and_dscp(self.bytes.as_ref(), self.network)
+        let mut network = hosts_and_dscp(self.bytes.as_ref(), self.network);
+        if self.translated != 0 {
+            network.hosts[(self.translated & 1) as usize] = self.translated | 1;
+        }
+        network
     }
 
     fn mark_ce(&mut self) -> bool {

@@ -1,0 +1,331 @@
+//! Hosts behind NAT, from the kernel's connection tracking.
+//!
+//! A gateway between a router and its port sees translated packets, all with the router's address. A thread keeps a
+//! bounded map of connections to addresses at home; the forwarding loop reads it without locks.
+
+use crate::log;
+use crate::net::Conntrack;
+use crate::stop::Waker;
+use crate::sys::poll;
+use asymq_core::Direction;
+use asymq_core::frame::hosts_of_v4;
+use asymq_core::units::Duration;
+use std::hash::{BuildHasher, RandomState};
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+/// Slots of a bucket: their keys fill a cache line.
+const WAYS: usize = 8;
+const BUCKETS: usize = 4096;
+/// Minimum time between two readings of the whole table.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A translated connection as the line sees it: addresses and ports of the router's and of the far end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Translated {
+    pub(crate) ends: [Ipv4Addr; 2],
+    pub(crate) ports: [u16; 2],
+    pub(crate) protocol: u8,
+}
+
+/// A change of the kernel's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tracked {
+    /// A connection of a host at home.
+    New(Translated, Ipv4Addr),
+    Gone(Translated),
+}
+
+/// State of the map, for snapshots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct HostsBehindNat {
+    /// False if connection tracking cannot be read: flows share the line, and hosts do not.
+    pub tracked: bool,
+    /// Connections whose host is known.
+    pub connections: u64,
+    /// Connections that found no place; their flows share as if the router had made them.
+    pub refused: u64,
+}
+
+/// Map of translated connections, with one writer.
+pub(crate) struct NatMap {
+    keys: Box<[AtomicU64]>,
+    hosts: Box<[AtomicU64]>,
+    secret: [u64; 2],
+    tracked: AtomicBool,
+    connections: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl NatMap {
+    pub(crate) fn new() -> Self {
+        let slots = || (0..BUCKETS * WAYS).map(|_| AtomicU64::new(0)).collect();
+        let random = RandomState::new();
+        Self {
+            keys: slots(),
+            hosts: slots(),
+            secret: [random.hash_one(1), random.hash_one(2) | 1],
+            tracked: AtomicBool::new(false),
+            connections: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    /// Host at home of an IPv4 frame whose network header begins at `network`, as
+    /// [`Frame::translated`](asymq_core::frame::Frame::translated) has it; 0 if it is not known.
+    #[inline]
+    pub(crate) fn host(&self, direction: Direction, frame: &[u8], network: u16) -> u64 {
+        read(frame, network, direction).map_or(0, |connection| {
+            let host = self.get(&connection);
+            // The end that the host's address replaces: source up, destination down.
+            host | (u64::from(host != 0) * direction as u64)
+        })
+    }
+
+    fn get(&self, connection: &Translated) -> u64 {
+        let key = self.key(connection);
+        self.slots(key)
+            .find(|slot| self.keys[*slot].load(Ordering::Acquire) == key)
+            .map_or(0, |slot| self.hosts[slot].load(Ordering::Relaxed))
+    }
+
+    /// A keyed hash of all that identifies a connection, so that no sender can fill a bucket on purpose.
+    fn key(&self, connection: &Translated) -> u64 {
+        let Translated {
+            ends,
+            ports,
+            protocol,
+        } = connection;
+        let [near, far] = ends.map(|end| u64::from(u32::from(end)));
+        let ports = u64::from(ports[0]) << 24 | u64::from(ports[1]) << 8 | u64::from(*protocol);
+        let mix = |hash: u64, word: u64| {
+            let product = u128::from(hash ^ word) * u128::from(self.secret[1]);
+            (product >> 64) as u64 ^ product as u64
+        };
+        mix(mix(self.secret[0], near << 32 | far), ports).max(1)
+    }
+
+    fn slots(&self, key: u64) -> std::ops::Range<usize> {
+        let bucket = (key >> 40) as usize % BUCKETS;
+        bucket * WAYS..(bucket + 1) * WAYS
+    }
+
+    fn apply(&self, change: Tracked) {
+        match change {
+            Tracked::New(connection, host) => {
+                let key = self.key(&connection);
+                // The lowest bit is the direction's.
+                let host = (hosts_of_v4([host; 2])[0] & !1).max(2);
+                let is = |wanted: u64| {
+                    move |slot: &usize| self.keys[*slot].load(Ordering::Relaxed) == wanted
+                };
+                let slot = self
+                    .slots(key)
+                    .find(is(key))
+                    .or_else(|| self.slots(key).find(is(0)));
+                let Some(slot) = slot else {
+                    self.refused.fetch_add(1, Ordering::Relaxed);
+                    return;
+                };
+                let was = self.keys[slot].load(Ordering::Relaxed);
+                self.hosts[slot].store(host, Ordering::Relaxed);
+                self.keys[slot].store(key, Ordering::Release);
+                self.connections
+                    .fetch_add(u64::from(was != key), Ordering::Relaxed);
+            }
+            Tracked::Gone(connection) => {
+                let key = self.key(&connection);
+                let mut slots = self.slots(key);
+                if let Some(slot) =
+                    slots.find(|slot| self.keys[*slot].load(Ordering::Relaxed) == key)
+                {
+                    self.keys[slot].store(0, Ordering::Relaxed);
+                    self.connections.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    fn clear(&self) {
+        self.keys
+            .iter()
+            .for_each(|key| key.store(0, Ordering::Relaxed));
+        self.connections.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn state(&self) -> HostsBehindNat {
+        HostsBehindNat {
+            tracked: self.tracked.load(Ordering::Relaxed),
+            connections: self.connections.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Reads an IPv4 packet with ports. The router's end is the source of what goes up.
+#[inline]
+fn read(frame: &[u8], network: u16, direction: Direction) -> Option<Translated> {
+    const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
+    const LATER_FRAGMENT: u16 = 0x1fff;
+    let packet = frame.get(network.into()..)?;
+    let header = packet.first_chunk::<20>()?;
+    let offset = u16::from_be_bytes([header[6], header[7]]) & LATER_FRAGMENT;
+    if header[0] >> 4 != 4 || !WITH_PORTS.contains(&header[9]) || offset != 0 {
+        return None;
+    }
+    let ports: &[u8; 4] = packet
+        .get(usize::from(header[0] & 15) * 4..)?
+        .first_chunk()?;
+    let address =
+        |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]);
+    let mut ends = [address(12), address(16)];
+    let mut ports = [[ports[0], ports[1]], [ports[2], ports[3]]].map(u16::from_be_bytes);
+    if direction == Direction::Down {
+        ends.reverse();
+        ports.reverse();
+    }
+    Some(Translated {
+        ends,
+        ports,
+        protocol: header[9],
+    })
+}
+
+/// Keeps a map up to date.
+pub(crate) struct NatTracker {
+    socket: Conntrack,
+    map: Arc<NatMap>,
+}
+
+impl NatTracker {
+    /// Opens the connection tracking of the calling thread's network namespace. Without it the map stays empty, which
+    /// is logged.
+    pub(crate) fn open(map: Arc<NatMap>) -> Option<Self> {
+        match Conntrack::open() {
+            Ok(socket) => Some(Self { socket, map }),
+            Err(error) => {
+                log::line(&format!(
+                    "connection tracking cannot be read ({error}); hosts behind NAT share as one"
+                ));
+                None
+            }
+        }
+    }
+
+    /// Follows the kernel's table until `quit` wakes.
+    pub(crate) fn follow(mut self, quit: &Waker) {
+        let map = Arc::clone(&self.map);
+        let mut is_lost = true;
+        loop {
+            if is_lost {
+                map.clear();
+                is_lost = self.socket.reload().is_err();
+                map.tracked.store(!is_lost, Ordering::Relaxed);
+            }
+            let wait = is_lost.then_some(RELOAD_INTERVAL);
+            let ready = poll([Some(self.socket.as_fd()), Some(quit.as_fd())], wait);
+            let Ok([is_readable, false]) = ready else {
+                return;
+            };
+            if is_readable && self.socket.read(&mut |change| map.apply(change)).is_err() {
+                // Events were lost.
+                is_lost = true;
+                thread::sleep(RELOAD_INTERVAL.into());
+                let _ = self.socket.read(&mut |_| {});
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connection(port: u16) -> Translated {
+        let ends = [Ipv4Addr::new(192, 0, 2, 9), Ipv4Addr::new(198, 51, 100, 1)];
+        Translated {
+            ends,
+            ports: [port, 443],
+            protocol: 6,
+        }
+    }
+
+    fn frame(direction: Direction, port: u16) -> Vec<u8> {
+        let Translated {
+            mut ends,
+            mut ports,
+            protocol,
+        } = connection(port);
+        if direction == Direction::Down {
+            ends.reverse();
+            ports.reverse();
+        }
+        let mut frame = vec![0; 54];
+        (frame[14], frame[23]) = (0x45, protocol);
+        frame[26..30].copy_from_slice(&ends[0].octets());
+        frame[30..34].copy_from_slice(&ends[1].octets());
+        frame[34..36].copy_from_slice(&ports[0].to_be_bytes());
+        frame[36..38].copy_from_slice(&ports[1].to_be_bytes());
+        frame
+    }
+
+    #[test]
+    fn both_directions_of_a_connection_have_its_host_until_it_ends() {
+        let map = NatMap::new();
+        let host = |direction, port| map.host(direction, &frame(direction, port), 14);
+        let hosts = |port| [host(Direction::Up, port), host(Direction::Down, port)];
+        assert_eq!(hosts(1), [0, 0]);
+        map.apply(Tracked::New(connection(1), Ipv4Addr::new(10, 0, 0, 1)));
+        map.apply(Tracked::New(connection(2), Ipv4Addr::new(10, 0, 0, 2)));
+        map.apply(Tracked::New(connection(3), Ipv4Addr::new(10, 0, 0, 1)));
+        let [up, down] = hosts(1);
+        assert_eq!((up & 1, down), (0, up | 1));
+        assert_eq!(hosts(3), [up, down]);
+        assert_ne!(hosts(2)[0], up);
+        assert_eq!(map.state().connections, 3);
+        map.apply(Tracked::New(connection(1), Ipv4Addr::new(10, 0, 0, 2)));
+        assert_eq!(hosts(1), hosts(2));
+        map.apply(Tracked::Gone(connection(1)));
+        map.apply(Tracked::Gone(connection(1)));
+        assert_eq!((hosts(1), map.state().connections), ([0, 0], 2));
+    }
+
+    #[test]
+    fn a_full_map_refuses_and_counts() {
+        let map = NatMap::new();
+        for port in 0..=u16::MAX {
+            map.apply(Tracked::New(connection(port), Ipv4Addr::new(10, 0, 0, 1)));
+        }
+        let HostsBehindNat {
+            connections,
+            refused,
+            ..
+        } = map.state();
+        assert_eq!(connections + refused, 1 << 16);
+        assert!((29_000..=32_768).contains(&connections), "{connections}");
+        for port in 0..=u16::MAX {
+            map.apply(Tracked::Gone(connection(port)));
+        }
+        assert_eq!(map.state().connections, 0);
+    }
+
+    #[test]
+    fn hostile_frames_have_no_host_and_do_no_harm() {
+        let map = NatMap::new();
+        map.apply(Tracked::New(connection(1), Ipv4Addr::new(10, 0, 0, 1)));
+        let whole = frame(Direction::Up, 1);
+        assert_ne!(map.host(Direction::Up, &whole, 14), 0);
+        for len in 0..38 {
+            assert_eq!(map.host(Direction::Up, &whole[..len], 14), 0, "{len}");
+        }
+        assert_eq!(map.host(Direction::Up, &whole, u16::MAX), 0);
+        for (at, value) in [(14, 0x65), (14, 0x4f), (21, 1), (23, 1), (20, 0x1f)] {
+            let mut other = whole.clone();
+            other[at] = value;
+            assert_eq!(map.host(Direction::Up, &other, 14), 0, "{at}");
+        }
+    }
+}
