@@ -285,14 +285,6 @@ impl Hosts {
         self.has_neighbours() && load().is_some_and(|load| u32::from(load.flows) >= most)
     }
 
-    /// Flows that would have the link's rate together if each had as much as one of this host's; `None`
-    /// while no hosts compete.
-    pub(super) fn share(&self, host: Host) -> Option<u64> {
-        let busy = u64::from(self.busy.count());
-        let load = self.loads.get(host.0 as usize)?;
-        (busy > 1).then_some(busy * u64::from(load.flows.max(1)))
-    }
-
     /// True if hosts compete for the link.
     #[inline]
     pub(super) fn compete(&self) -> bool {

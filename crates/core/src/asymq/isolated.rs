@@ -5,7 +5,7 @@ use super::hosts::{Host, Hosts};
 use super::learnt::Learnt;
 use super::room::is_small;
 use super::target::TargetParams;
-use super::targets::{Slot, Targets};
+use super::targets::Targets;
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::hold::drr::{FlowRounds, NEW, OLD, OWN, Round, quantum};
@@ -160,28 +160,18 @@ impl<P: Packet> Isolated<P> {
     /// Updates the flow whose queue a packet has joined, its host and the rounds. Returns the host to which the queue
     /// counts.
     #[inline(always)]
-    fn join(
-        &mut self,
-        now: Instant,
-        number: u32,
-        flow: u64,
-        header: &Header,
-        home: Host,
-    ) -> Option<Host> {
+    fn join(&mut self, number: u32, flow: u64, header: &Header, home: Host) -> Option<Host> {
         let len = header.len;
         let state = self.flows.flow_mut(number)?;
         let (round, aqm) = (state.round, &mut state.aqm);
         let opens = round == Round::None;
-        let learnt = aqm.target;
         aqm.set_flow(flow);
         if opens {
             aqm.host = home;
         }
         let Learnt { target, host, .. } = *aqm;
         let turn = aqm.first_turn(header.protocol);
-        if learnt.is_some() {
-            self.end_pause(now, number, (learnt, target), home);
-        }
+        self.targets.on_enqueue(number, target);
         self.hosts.on_enqueue(host, len, opens);
         let choose = |quantum| match i64::from(len) <= quantum {
             true => SMALL,
@@ -267,17 +257,12 @@ impl<P: Packet> Isolated<P> {
         alone: bool,
     ) -> Option<()> {
         self.ahead.on_dequeue(number, len);
-        let turn = self.turn(self.flows.flow(number)?.aqm.host);
         let state = &mut self.flows.flow_mut(number)?.aqm;
         state.debt = match alone {
             true => 0,
             false => state.debt.saturating_add(len),
         };
         let debt = state.debt;
-        if left == 0 {
-            let time = turn * u64::from(debt) / u64::from(FULL_PACKET);
-            self.targets.on_debt(number, state.target, time);
-        }
         self.set_ahead(number, debt > 0)?;
         let credit_limit = self.credit_limit(&self.flows.flow(number)?.aqm);
         match (1..=MAX_BACKLOG_AHEAD).contains(&left) && debt < credit_limit {
@@ -300,26 +285,6 @@ impl<P: Packet> Isolated<P> {
     pub(super) fn bulk_flows(&self) -> u64 {
         let flows: u32 = self.flows.groups().iter().map(|all| all.bulk).sum();
         u64::from(flows.max(1))
-    }
-
-    /// Time of a round in which each bulk flow sends a full packet, or of the host's share if hosts compete.
-    fn turn(&self, host: Host) -> Duration {
-        let flows = self.bulk_flows();
-        let share = self
-            .hosts
-            .share(host)
-            .map_or(flows, |share| share.min(flows));
-        self.params.target.full_packet * share
-    }
-
-    /// Ends the pause of a flow that had a learnt target, and has `target` now.
-    fn end_pause(&mut self, now: Instant, number: u32, (learnt, target): (Slot, Slot), host: Host) {
-        // Only a short pause within an epoch needs the time of a turn.
-        let turn = match self.targets.counts_idle_time(number, learnt, now) {
-            true => self.turn(host),
-            false => Duration::MAX,
-        };
-        self.targets.on_enqueue(number, target, now, turn);
     }
 
     fn is_new(&self, number: u32) -> bool {
@@ -390,12 +355,13 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
         self.next = NO_FLOW;
+        self.targets.stop_idle_clock(now);
         let before = self.flows.queues().backlog();
         let was_empty = match self.flows.queues_mut().push(number, ticket, packet) {
             Ok(joined) => joined.was_empty,
             Err(packet) => return sink.dropped(now, packet, Reason::OverLimit),
         };
-        let Some(host) = self.join(now, number, flow, &header, home) else {
+        let Some(host) = self.join(number, flow, &header, home) else {
             return;
         };
         if is_bulk {
@@ -418,7 +384,12 @@ impl<P: Packet> Queue<P> for Isolated<P> {
     #[inline(always)]
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
         let number = self.admit_oldest(now, sink)?;
-        self.flows.queues_mut().pop(number)
+        let packet = self.flows.queues_mut().pop(number)?;
+        if self.flows.queues().backlog().packets == 0 {
+            let end = now + self.params.link.tx_time(packet.header().len);
+            self.targets.start_idle_clock(end);
+        }
+        Some(packet)
     }
 
     fn drain(&mut self) -> Option<P> {

@@ -7,6 +7,9 @@
 
 use crate::units::{Duration, Instant};
 
+/// Full packets above which a queue may be above its target, however low that is.
+const MIN_PACKETS: u64 = 2;
+
 /// Time from a signal until its effect is judged: several round trips of most senders.
 const EPOCH: Duration = Duration::from_millis(1500);
 
@@ -42,7 +45,7 @@ impl TargetParams {
     pub(super) fn start_is_exceeded(&self, sojourn: Duration, left: u64, sends: Sends) -> bool {
         let (target, floor) = sends.bounds(self.start, self);
         self.interval > Duration::ZERO
-            && sojourn > target.max(self.full_packet * 4)
+            && sojourn > target.max(self.full_packet * MIN_PACKETS)
             && left >= floor
     }
 }
@@ -150,9 +153,9 @@ pub(super) struct Target {
     epoch: Since,
     /// Minimum sojourn in the epoch; zero if the queue ran empty.
     low: ShortTime,
-    /// Idle time in the epoch: the queue was empty when its turn came.
+    /// Time in the epoch in which the queue was empty and the link had nothing to send.
     idle: ShortTime,
-    /// Time at which the queue ran empty, if it is.
+    /// Time on the link's idle clock at which the queue ran empty, if it is.
     empty_since: Since,
     /// Signals since the queue was last at its target for long.
     signals: u8,
@@ -170,27 +173,21 @@ impl Target {
         }
     }
 
-    /// Counts the idle time that an arrival ends. `turn` is the time that a packet of this flow waits for its turn,
-    /// during which an empty queue costs nothing.
-    pub(super) fn on_enqueue(&mut self, now: Instant, turn: Duration) {
+    /// Counts the idle time that an arrival ends. `idle` is the time on the link's idle clock: while others have packets,
+    /// an empty queue costs the link nothing.
+    pub(super) fn on_enqueue(&mut self, idle: Instant) {
         if let Some(since) = self.empty_since.take() {
-            let idle = now.saturating_since(since).saturating_sub(turn);
+            let idle = idle.saturating_since(since);
             if idle <= MAX_IDLE {
                 self.idle = ShortTime::of(self.idle.get() + idle);
             }
         }
     }
 
-    /// True if an arrival at `now` may add idle time; if not, [`on_enqueue`](Self::on_enqueue) ignores the time of a turn.
-    pub(super) fn counts_idle_time(&self, now: Instant) -> bool {
-        let since = self.empty_since.0;
-        self.epoch.get().is_some() && since < now
-    }
-
     /// Returns the signal for a packet that leaves after `sojourn` with `left` bytes behind it.
     pub(super) fn on_dequeue(
         &mut self,
-        now: Instant,
+        (now, idle): (Instant, Instant),
         sojourn: Duration,
         left: u64,
         sends: Sends,
@@ -202,18 +199,18 @@ impl Target {
         if self.target.0 == 0 {
             self.target = ShortTime::of(params.start);
         }
-        self.judge(now, sends, params);
+        self.judge(now, params);
         self.low = match left {
             0 => ShortTime::default(),
             _ => ShortTime::of(self.low.get().min(sojourn)),
         };
         let target = self.target.get();
         if left == 0 {
-            self.empty_since.set(now);
+            self.empty_since.set(idle);
         }
         let (target, floor) = sends.bounds(target, params);
         let hold = params.interval * 4 + target;
-        let is_above = sojourn > target.max(params.full_packet * 4) && left >= floor;
+        let is_above = sojourn > target.max(params.full_packet * MIN_PACKETS) && left >= floor;
         if !is_above {
             self.above.take();
             if now.saturating_since(self.signalled) > hold * 2 {
@@ -230,13 +227,6 @@ impl Target {
             return Signal::Mark;
         }
         Signal::Drop
-    }
-
-    /// Excludes the time in which the turns of an empty queue repay its debt from its idle time.
-    pub(super) fn on_debt(&mut self, time: Duration) {
-        if let Some(since) = self.empty_since.get() {
-            self.empty_since.set(since + time);
-        }
     }
 
     /// Notes that the last [`Signal`] was sent.
@@ -265,7 +255,7 @@ impl Target {
     }
 
     /// Updates the target at the end of an epoch.
-    fn judge(&mut self, now: Instant, sends: Sends, params: &TargetParams) {
+    fn judge(&mut self, now: Instant, params: &TargetParams) {
         let over = |began: Instant| now.saturating_since(began) >= EPOCH;
         if !self.epoch.get().is_some_and(over) {
             return;
@@ -274,11 +264,7 @@ impl Target {
         let (target, idle, low) = (self.target.get(), self.idle.get(), self.low.get());
         let target = match idle > MIN_IDLE {
             true => target + idle.min(target),
-            false => {
-                // A proportional answer leaves most of the queue: DCTCP's.
-                let is_small = sends == Sends::Marked && low > target / 2;
-                target.saturating_sub(low.min(target) / if is_small { 2 } else { 4 })
-            }
+            false => target.saturating_sub(low.min(target) / 2),
         };
         self.target = ShortTime::of(target.max(params.min).min(params.max));
     }
@@ -307,6 +293,8 @@ pub(super) mod tests {
         sends: Sends,
         target: Target,
         now: Instant,
+        /// The link's idle clock.
+        idle: Instant,
         drops: u32,
         marks: u32,
     }
@@ -317,6 +305,7 @@ pub(super) mod tests {
                 sends: Sends::Data,
                 target: Target::default(),
                 now: Instant::from_nanos(1),
+                idle: Instant::ZERO,
                 drops: 0,
                 marks: 0,
             }
@@ -327,10 +316,14 @@ pub(super) mod tests {
             let sojourn = Duration::from_millis(sojourn);
             for _ in 0..ms / 10 {
                 self.now += Duration::from_millis(10);
-                self.target.on_enqueue(self.now, Duration::ZERO);
-                let signal = self
-                    .target
-                    .on_dequeue(self.now, sojourn, left, self.sends, &PARAMS);
+                self.target.on_enqueue(self.idle);
+                let signal = self.target.on_dequeue(
+                    (self.now, self.idle),
+                    sojourn,
+                    left,
+                    self.sends,
+                    &PARAMS,
+                );
                 match signal {
                     Signal::None => continue,
                     Signal::Mark => self.marks += 1,
@@ -407,38 +400,31 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_delay_that_always_stands_lowers_the_target_and_a_lack_raises_it() {
-        let mut bench = Bench::new();
-        bench.run(300, 60, 10_000);
-        bench.run(1_700, 30, 10_000);
-        assert_eq!(bench.target_ms(), 32, "40 ms less a quarter of 30");
-        bench.run(300, 60, 10_000);
-        bench
-            .target
-            .on_dequeue(bench.now, Duration::ZERO, 0, bench.sends, &PARAMS);
-        bench.now += Duration::from_millis(20);
-        bench.run(2_000, 10, 10_000);
-        let raised = bench.target_ms();
-        assert!(
-            (45..=65).contains(&raised),
-            "{raised}: by the 20 to 30 ms that it lacked"
-        );
-    }
-
-    #[test]
-    fn a_queue_that_marks_hardly_shorten_has_its_target_halved() {
-        for (sojourn, sends, expected) in [
-            (30, Sends::Marked, 25),
-            (30, Sends::Data, 32),
-            (16, Sends::Marked, 36),
-        ] {
+    fn a_delay_that_always_stands_lowers_the_target_by_half_of_it() {
+        for sends in [Sends::Data, Sends::Marked] {
             let mut bench = Bench {
                 sends,
                 ..Bench::new()
             };
             bench.run(300, 60, 10_000);
-            bench.run(1_700, sojourn, 10_000);
-            assert_eq!(bench.target_ms(), expected, "{sojourn} ms, {sends:?}");
+            bench.run(1_700, 30, 10_000);
+            assert_eq!(bench.target_ms(), 25, "{sends:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_queue_raises_the_target_by_the_time_in_which_the_link_was_idle() {
+        for (idle, expected) in [(0, 40), (20, 60)] {
+            let mut bench = Bench::new();
+            bench.run(300, 60, 10_000);
+            let now = (bench.now, bench.idle);
+            bench
+                .target
+                .on_dequeue(now, Duration::ZERO, 0, bench.sends, &PARAMS);
+            bench.now += Duration::from_millis(50);
+            bench.idle += Duration::from_millis(idle);
+            bench.run(2_000, 10, 10_000);
+            assert_eq!(bench.target_ms(), expected, "{idle} ms");
         }
     }
 
@@ -469,7 +455,7 @@ pub(super) mod tests {
                 low: ShortTime::default(),
                 ..Target::default()
             };
-            target.judge(Instant::ZERO + EPOCH, Sends::Data, &PARAMS);
+            target.judge(Instant::ZERO + EPOCH, &PARAMS);
             target.target()
         };
         let three = Duration::from_millis(3);
@@ -482,10 +468,15 @@ pub(super) mod tests {
     fn a_pause_of_the_application_is_no_lack() {
         let mut bench = Bench::new();
         bench.run(300, 60, 10_000);
-        bench
-            .target
-            .on_dequeue(bench.now, Duration::ZERO, 0, bench.sends, &PARAMS);
+        bench.target.on_dequeue(
+            (bench.now, bench.idle),
+            Duration::ZERO,
+            0,
+            bench.sends,
+            &PARAMS,
+        );
         bench.now += Duration::from_millis(900);
+        bench.idle += Duration::from_millis(900);
         bench.run(2_000, 10, 10_000);
         assert!(bench.target_ms() <= 40, "{}", bench.target_ms());
     }
@@ -500,10 +491,15 @@ pub(super) mod tests {
         assert!(bench.target_ms() >= 5);
         for _ in 0..60 {
             bench.run(300, 300, 10_000);
-            bench
-                .target
-                .on_dequeue(bench.now, Duration::ZERO, 0, bench.sends, &PARAMS);
+            bench.target.on_dequeue(
+                (bench.now, bench.idle),
+                Duration::ZERO,
+                0,
+                bench.sends,
+                &PARAMS,
+            );
             bench.now += Duration::from_millis(400);
+            bench.idle += Duration::from_millis(400);
             bench.run(1_300, 1, 10_000);
         }
         assert_eq!(bench.target_ms(), 250);

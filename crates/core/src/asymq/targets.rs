@@ -18,20 +18,16 @@ impl Default for Slot {
     }
 }
 
-impl Slot {
-    /// True if a flow may have a target.
-    #[inline]
-    pub(super) const fn is_some(self) -> bool {
-        self.0 != u16::MAX
-    }
-}
-
 /// A fixed number of targets. A further flow takes one that was not used lately.
 #[derive(Clone, Debug)]
 pub(super) struct Targets {
     entries: Box<[Target]>,
     /// The place that is checked next.
     hand: u16,
+    /// The link's idle clock: it runs while no packet waits.
+    idle: Instant,
+    /// Time at which the link runs out of packets, if none waits; else [`Instant::MAX`].
+    idle_since: Instant,
 }
 
 impl Targets {
@@ -43,6 +39,8 @@ impl Targets {
                 Target::of(u16::MAX)
             })?,
             hand: 0,
+            idle: Instant::ZERO,
+            idle_since: Instant::MAX,
         })
     }
 
@@ -81,25 +79,25 @@ impl Targets {
         None
     }
 
-    /// See [`Target::counts_idle_time`].
+    /// Starts the idle clock at the end of the last packet.
     #[inline]
-    pub(super) fn counts_idle_time(&mut self, number: u32, slot: Slot, now: Instant) -> bool {
-        self.get(number, slot)
-            .is_some_and(|target| target.counts_idle_time(now))
+    pub(super) fn start_idle_clock(&mut self, at: Instant) {
+        self.idle_since = at;
+    }
+
+    /// Stops the idle clock before an arrival.
+    #[inline]
+    pub(super) fn stop_idle_clock(&mut self, now: Instant) {
+        self.idle += now.saturating_since(self.idle_since);
+        self.idle_since = Instant::MAX;
     }
 
     /// See [`Target::on_enqueue`].
     #[inline]
-    pub(super) fn on_enqueue(&mut self, number: u32, slot: Slot, now: Instant, turn: Duration) {
+    pub(super) fn on_enqueue(&mut self, number: u32, slot: Slot) {
+        let idle = self.idle;
         if let Some(target) = self.get(number, slot) {
-            target.on_enqueue(now, turn);
-        }
-    }
-
-    /// See [`Target::on_debt`].
-    pub(super) fn on_debt(&mut self, number: u32, slot: Slot, time: Duration) {
-        if let Some(target) = self.get(number, slot) {
-            target.on_debt(time);
+            target.on_enqueue(idle);
         }
     }
 
@@ -114,6 +112,7 @@ impl Targets {
         sends: Sends,
         params: &TargetParams,
     ) -> Signal {
+        let now = (now, self.idle);
         if let Some(target) = self.get(number, *slot) {
             return target.on_dequeue(now, sojourn, left, sends, params);
         }
@@ -175,8 +174,8 @@ mod tests {
     fn a_flow_without_a_place_learns_what_one_with_its_own_does() {
         let mut own = Target::default();
         let expected = course(|now, sojourn, left| {
-            own.on_enqueue(now, Duration::ZERO);
-            let signal = own.on_dequeue(now, sojourn, left, Sends::Data, &PARAMS);
+            own.on_enqueue(Instant::ZERO);
+            let signal = own.on_dequeue((now, Instant::ZERO), sojourn, left, Sends::Data, &PARAMS);
             if signal == Signal::Drop {
                 own.on_signal(now, signal);
             }
@@ -184,7 +183,7 @@ mod tests {
         });
         let (mut targets, mut slot) = (Targets::new(4).unwrap(), Slot::default());
         let found = course(|now, sojourn, left| {
-            targets.on_enqueue(7, slot, now, Duration::ZERO);
+            targets.on_enqueue(7, slot);
             let signal =
                 targets.on_dequeue((7, &mut slot), now, sojourn, left, Sends::Data, &PARAMS);
             if signal == Signal::Drop {
