@@ -69,9 +69,9 @@ impl Defaults {
         }
     }
 
-    /// The link of AQ's Fig. 1, one flow in each direction. The text leaves the buffers open;
-    /// 100 packets give its numbers with NewReno. Kernel CUBIC rides a buffer of 100 better (its
-    /// download reaches 0.75), so it is shown at section 4's 50.
+    /// The link of AQ's Fig. 1, one flow in each direction, with Linux' senders. The text
+    /// leaves the buffers open; 100 packets give its numbers with NewReno. Kernel CUBIC rides a buffer of 100 better
+    /// (its download reaches 0.75), so it is shown at section 4's 50.
     #[must_use]
     pub const fn headline(self) -> Self {
         Self {
@@ -80,6 +80,7 @@ impl Defaults {
             buffer: self.headline_buffer,
             runs: self.headline_runs,
             probe: Some(Duration::from_millis(100)),
+            tcp: if self.simulated { Tcp::Linux } else { self.tcp },
             ..self
         }
     }

@@ -1,6 +1,7 @@
-//! The picture of a comparison: one row per discipline, the throughput of each direction over time.
+//! The picture of a comparison: one row per discipline, data and ACKs of each direction over time.
 //!
-//! A self-contained SVG that follows the reader's light or dark colour scheme.
+//! A self-contained SVG that follows the reader's light or dark colour scheme. It is narrow, so that its text stays
+//! legible on a phone.
 
 use crate::heading::title;
 use crate::{comparison, output};
@@ -12,20 +13,24 @@ use asymq_core::catalog::Catalog;
 use asymq_scenario::{Report, Run, Series};
 use plotters::prelude::*;
 
-const WIDTH: i32 = 940;
-const HEAD: i32 = 124;
-const FOOT: i32 = 24;
-/// Of a row, what is not its panels: the discipline's name and some air.
-const ROW_HEAD: i32 = 42;
-const PANEL_WIDTH: i32 = 356;
+const WIDTH: i32 = 560;
+const FOOT: i32 = 28;
+/// Height of a line of text.
+const LINE: i32 = 20;
+const PANEL_WIDTH: i32 = 176;
 /// Left edges of the two columns of panels.
-const COLUMNS: [i32; 2] = [64, 496];
+const COLUMNS: [i32; 2] = [54, 310];
+/// Left edge of the text.
+const LEFT: i32 = 8;
 
 const TITLE: LabelStyle = LabelStyle::new(20, &TEXT).bold();
-const SUBTITLE: LabelStyle = LabelStyle::new(13, &MUTED);
-const NAME: LabelStyle = LabelStyle::new(14, &TEXT).bold();
-const LEVEL: LabelStyle = LabelStyle::new(11, &MUTED).ending();
-const TIME: LabelStyle = LabelStyle::new(11, &MUTED).centred();
+const SUBTITLE: LabelStyle = LabelStyle::new(15, &MUTED);
+/// Characters of a subtitle in a line, in a wide font.
+const CHARACTERS: usize = 62;
+const NAME: LabelStyle = LabelStyle::new(17, &TEXT).bold();
+const LEVEL: LabelStyle = LabelStyle::new(14, &MUTED).ending();
+const TIME: LabelStyle = LabelStyle::new(14, &MUTED).centred();
+const LEGEND: &str = "Strong: data. Pale above it: ACKs. Numbers: goodput.";
 
 /// The words above the panels.
 #[derive(Debug)]
@@ -45,15 +50,15 @@ pub(crate) fn comparison(
     words: &Words,
     catalog: &dyn Catalog,
 ) -> anyhow::Result<String> {
-    let row = ROW_HEAD + panel_height(reports.len());
-    let height = HEAD + row * reports.len() as i32 + FOOT;
+    let layout = Layout::new(reports, words);
+    let height = layout.row(reports.len()) + FOOT;
     let frame = Frame {
         width: WIDTH,
         height,
         alt: &alt_text(reports, catalog),
         standalone: true,
     };
-    asymq_charts::svg(&frame, |root| draw(root, reports, words, catalog))
+    asymq_charts::svg(&frame, |root| draw(root, reports, &layout, catalog))
         .map_err(|error| anyhow!("cannot draw the chart: {error}"))
 }
 
@@ -65,82 +70,115 @@ fn alt_text(reports: &[Report], catalog: &dyn Catalog) -> String {
             format!(
                 "{}: download {}, upload {}, {}",
                 title(&report.scenario.uplink.qdisc, catalog),
-                percent(report.mean.down.utilization),
-                percent(report.mean.up.utilization),
+                percent(report.mean.down.delivered),
+                percent(report.mean.up.delivered),
                 comparison::line(report)
             )
         })
         .collect();
-    format!("Utilization of the link. {}", rows.join("; "))
+    format!("Goodput as a share of the link. {}", rows.join("; "))
 }
 
 fn percent(fraction: f64) -> String {
     format!("{:.0} %", fraction * 100.0)
 }
 
-fn draw(root: &Area<'_>, reports: &[Report], words: &Words, catalog: &dyn Catalog) -> Drawn {
+/// The lines of text of a chart, and where its rows are.
+struct Layout {
+    title: Vec<String>,
+    head: Vec<String>,
+    /// Text under each discipline's name.
+    captions: Vec<Vec<String>>,
+    panel_height: i32,
+}
+
+impl Layout {
+    fn new(reports: &[Report], words: &Words) -> Self {
+        let lines = |text: &str, characters| {
+            let lines = output::wrapped(text, characters);
+            lines.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        Self {
+            title: lines(&words.title, 42),
+            head: [&words.setting, &words.note, LEGEND]
+                .iter()
+                .flat_map(|text| lines(text, CHARACTERS))
+                .collect(),
+            captions: reports
+                .iter()
+                .map(|report| lines(&comparison::line(report), CHARACTERS))
+                .collect(),
+            panel_height: panel_height(reports.len()),
+        }
+    }
+
+    /// Height of the text above the rows.
+    fn head_height(&self) -> i32 {
+        let lines = (self.title.len() + self.head.len()) as i32;
+        52 + LINE * lines
+    }
+
+    /// Height of a row's text.
+    fn row_head(&self) -> i32 {
+        let lines = self.captions.iter().map(Vec::len).max().unwrap_or(0) as i32;
+        40 + LINE * lines
+    }
+
+    /// Top of a row.
+    fn row(&self, row: usize) -> i32 {
+        self.head_height() + (self.row_head() + self.panel_height) * row as i32
+    }
+}
+
+fn draw(root: &Area<'_>, reports: &[Report], layout: &Layout, catalog: &dyn Catalog) -> Drawn {
     root.fill(&BACKGROUND.0)?;
-    write(root, (COLUMNS[0], 34), &words.title, TITLE)?;
-    write(root, (COLUMNS[0], 58), &words.setting, SUBTITLE)?;
-    write(root, (COLUMNS[0], 77), &words.note, SUBTITLE)?;
-    let height = panel_height(reports.len());
+    let titles = layout.title.iter().map(|line| (line, TITLE));
+    let lines = titles.chain(layout.head.iter().map(|line| (line, SUBTITLE)));
+    for (number, (line, style)) in (0..).zip(lines) {
+        write(root, (LEFT, 28 + LINE * number), line, style)?;
+    }
     for (row, report) in reports.iter().enumerate() {
         let (scenario, mean) = (&report.scenario, &report.mean);
         let series = typical_series(report).ok_or("a run has no time series")?;
-        let top = HEAD + (ROW_HEAD + height) * row as i32;
-        write(
-            root,
-            (COLUMNS[0], top + 18),
-            title(&scenario.uplink.qdisc, catalog),
-            NAME,
-        )?;
-        write(
-            root,
-            (COLUMNS[1], top + 18),
-            &comparison::line(report),
-            SUBTITLE,
-        )?;
-        for (left, name, rate, colour, values, mean) in [
+        let top = layout.row(row);
+        let name = title(&scenario.uplink.qdisc, catalog);
+        write(root, (LEFT, top + 20), name, NAME)?;
+        for (number, line) in (0..).zip(&layout.captions[row]) {
+            write(root, (LEFT, top + 40 + LINE * number), line, SUBTITLE)?;
+        }
+        let (up, down) = (&mean.up, &mean.down);
+        let columns = [
             (
-                COLUMNS[0],
                 "Download",
                 scenario.down,
                 &DOWN,
-                &series.down,
-                mean.down.utilization,
+                (&series.down, &series.data_down),
+                down.delivered,
             ),
             (
-                COLUMNS[1],
                 "Upload",
                 scenario.up,
                 &UP,
-                &series.up,
-                mean.up.utilization,
+                (&series.up, &series.data_up),
+                up.delivered,
             ),
-        ] {
+        ];
+        for (left, (name, rate, colour, (all, data), mean)) in COLUMNS.into_iter().zip(columns) {
             let panel = Panel {
-                corner: (left, top + 28),
-                height,
+                corner: (left, top + layout.row_head() - 8),
+                height: layout.panel_height,
                 span: scenario.duration.as_secs_f64(),
             };
             if row == 0 {
                 let title = format!("{name}, % of {}", output::rate(rate.bits_per_sec() as f64));
-                write(
-                    root,
-                    (left, HEAD - 14),
-                    &title,
-                    LabelStyle::new(14, colour).bold(),
-                )?;
+                let style = LabelStyle::new(16, colour).bold();
+                write(root, (left, top - 6), &title, style)?;
             }
-            panel.draw(root, colour, series.interval_s, values)?;
+            panel.draw(root, colour, series.interval_s, [all, data])?;
             panel.veil(root, scenario.warmup.as_secs_f64())?;
-            let beside = (left + PANEL_WIDTH + 7, panel.y(mean) + 6);
-            write(
-                root,
-                beside,
-                &percent(mean),
-                LabelStyle::new(17, colour).bold(),
-            )?;
+            let beside = (left + PANEL_WIDTH + 4, panel.y(mean) + 6);
+            let style = LabelStyle::new(17, colour).bold();
+            write(root, beside, &percent(mean), style)?;
             if left == COLUMNS[0] {
                 panel.levels(root)?;
             }
@@ -159,7 +197,7 @@ const fn panel_height(rows: usize) -> i32 {
 
 /// The series of the run whose download is nearest to the mean.
 fn typical_series(report: &Report) -> Option<&Series> {
-    let off = |run: &&Run| (run.summary.down.utilization - report.mean.down.utilization).abs();
+    let off = |run: &&Run| (run.summary.down.delivered - report.mean.down.delivered).abs();
     let nearest = |a: &&Run, b: &&Run| off(a).total_cmp(&off(b));
     report.runs.iter().min_by(nearest)?.series.as_ref()
 }
@@ -185,7 +223,14 @@ impl Panel {
         self.corner.0 + (f64::from(PANEL_WIDTH) * time / self.span).round() as i32
     }
 
-    fn draw(&self, root: &Area<'_>, colour: &Colour, interval: f64, values: &[f64]) -> Drawn {
+    /// Draws the data with its line, and the ACKs pale above it.
+    fn draw(
+        &self,
+        root: &Area<'_>,
+        colour: &Colour,
+        interval: f64,
+        [all, data]: [&[f64]; 2],
+    ) -> Drawn {
         let area = root.clone().shrink(
             (self.corner.0 * SCALE, self.corner.1 * SCALE),
             (PANEL_WIDTH * SCALE, self.height * SCALE),
@@ -196,13 +241,18 @@ impl Panel {
             let ends = [(0.0, level), (self.span, level)];
             chart.draw_series([PathElement::new(ends, GRID.0.stroke_width(SCALE as u32))])?;
         }
-        let line = values.iter().enumerate().map(|(index, &value)| {
-            let time = (index as f64 + 0.5) * interval;
-            (time.min(self.span), value.min(TOP_LEVEL))
-        });
-        chart.draw_series(AreaSeries::new(line.clone(), 0.0, colour.0.mix(0.12)))?;
+        let curve = |values: &[f64]| -> Vec<(f64, f64)> {
+            let points = values.iter().enumerate().map(|(index, &value)| {
+                let time = (index as f64 + 0.5) * interval;
+                (time.min(self.span), value.min(TOP_LEVEL))
+            });
+            points.collect()
+        };
+        let (all, data) = (curve(all), curve(data));
+        chart.draw_series(AreaSeries::new(all, 0.0, colour.0.mix(0.22)))?;
+        chart.draw_series(AreaSeries::new(data.clone(), 0.0, colour.0.mix(0.4)))?;
         let stroke = colour.0.stroke_width((1.4 * f64::from(SCALE)) as u32);
-        chart.draw_series(LineSeries::new(line, stroke))?;
+        chart.draw_series(LineSeries::new(data, stroke))?;
         Ok(())
     }
 
@@ -227,16 +277,16 @@ impl Panel {
     }
 
     fn times(&self, root: &Area<'_>) -> Drawn {
-        const STEPS: [f64; 12] = [
-            1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0,
+        const STEPS: [f64; 13] = [
+            1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0,
         ];
-        let fits = |step: &f64| self.span / step <= 7.0;
+        let fits = |step: &f64| self.span / step <= 4.0;
         let step = STEPS.into_iter().find(fits).unwrap_or(self.span);
         let last = (self.span / step) as u32;
         for tick in 0..=last {
             let time = f64::from(tick) * step;
             let label = format!("{time}{}", if tick == last { " s" } else { "" });
-            let under = self.corner.1 + self.height + 18;
+            let under = self.corner.1 + self.height + 20;
             write(root, (self.x(time), under), &label, TIME)?;
         }
         Ok(())

@@ -6,7 +6,7 @@ use crate::report::{SPREAD, runs, spread};
 use crate::table::Table;
 use asymq_args::Defaults;
 use asymq_core::catalog::{Catalog, Group, Role};
-use asymq_scenario::{Grade, Percentiles, Report, Summary};
+use asymq_scenario::{Direction, Grade, Percentiles, Report, Summary};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -172,11 +172,16 @@ const COLUMNS: [Column; 14] = [
     .from(Width::Spare),
 ];
 
-const MEANING: &str = "* best of its column. utility: goodput, which is what is delivered in order, as a share of \
-     both links; 2 would be perfect. up, down: the same of each link.";
+const MEANING: &str = "* best of its column. up, down: goodput, which is data delivered in order, as a share of the \
+     link. utility: the sum of both; 2 would be perfect.";
 
 /// What further columns mean, each with a column's key.
-const MEANINGS: [(&str, &str); 6] = [
+const MEANINGS: [(&str, &str); 7] = [
+    (
+        "smallest_flow",
+        " min flow: the smallest flow's goodput as a share of the mean of its direction; only of directions whose \
+     flows all last.",
+    ),
     (
         "unfiltered",
         " unfilt. ACKs: share of the uplink's ACKs that a filter kept although a later one came \
@@ -229,16 +234,23 @@ fn kept_in_words(reports: &[Report]) -> Option<String> {
     (!each.is_empty()).then(|| wrapped(&format!("{words}: {}.", each.join(", ")), WIDTH))
 }
 
-/// The smallest flow's share of its direction's mean, where a direction has several flows.
+/// The smallest flow's share of its direction's mean, where a direction has several flows and all of them last.
 fn smallest(summary: &Summary) -> Option<f64> {
     let goodput = &summary.goodput;
+    let ends = |way| {
+        let flows = summary
+            .flows
+            .iter()
+            .filter(move |flow| flow.direction == way);
+        flows.filter_map(|flow| flow.completion_s).next().is_some()
+    };
     [
-        (&goodput.up, goodput.smallest_up),
-        (&goodput.down, goodput.smallest_down),
+        (Direction::Up, &goodput.up, goodput.smallest_up),
+        (Direction::Down, &goodput.down, goodput.smallest_down),
     ]
     .into_iter()
-    .filter(|(flows, _)| flows.len() > 1)
-    .filter_map(|(_, share)| share)
+    .filter(|(way, flows, _)| flows.len() > 1 && !ends(*way))
+    .filter_map(|(.., share)| share)
     .reduce(f64::min)
 }
 
@@ -334,7 +346,13 @@ pub(crate) fn table(
             table.row(std::iter::once(format!("  {}", name(report))).chain(cells));
         }
     }
-    let setting = wrapped(&setting(&first.scenario, catalog, defaults), WIDTH);
+    let mut setting = setting(&first.scenario, catalog, defaults);
+    if is_both(reports) {
+        let parts = setting.split("; ");
+        let others = parts.filter(|part| !part.ends_with(" at the downlink"));
+        setting = others.chain([BOTH]).collect::<Vec<_>>().join("; ");
+    }
+    let setting = wrapped(&setting, WIDTH);
     let shown = if wide { SPREAD } else { "means" };
     let runs = wrapped(&runs(&first.scenario, shown), WIDTH);
     let further = MEANINGS
@@ -352,20 +370,28 @@ pub(crate) fn table(
     )
 }
 
-/// A report in a line, for beside its picture.
+/// Words for a comparison whose disciplines are each in both directions.
+pub(crate) const BOTH: &str = "each discipline in both directions";
+
+/// True if each of several disciplines is in both directions.
+pub(crate) fn is_both(reports: &[Report]) -> bool {
+    let same = |report: &Report| report.scenario.downlink.qdisc == name(report);
+    reports.len() > 1 && reports.iter().all(same)
+}
+
+/// A report in a line, for its picture.
 pub(crate) fn line(report: &Report) -> String {
     let mean = &report.mean;
-    let mut text = format!("goodput utility {:.2}", mean.goodput_utility);
-    if let Some(delay) = mean.up.probe_ms {
-        let _ = write!(
-            text,
-            ", a call waits {:.0} ms upwards (grade {})",
-            delay.p99,
-            Grade::of(delay)
-        );
+    let mut text = format!("goodput utility {:.2} of 2", mean.goodput_utility);
+    let waits = [(mean.up.probe_ms, "up"), (mean.down.probe_ms, "down")];
+    for (number, (delay, way)) in (0..).zip(waits) {
+        if let Some(Percentiles { p99, .. }) = delay {
+            let before = ["; a call waits", ","][number.min(1)];
+            let _ = write!(text, "{before} {p99:.0} ms {way}");
+        }
     }
     if let Some(share) = smallest(mean) {
-        let _ = write!(text, ", smallest flow {share:.2} of the mean");
+        let _ = write!(text, "; smallest flow {share:.2} of the mean");
     }
     text
 }
@@ -375,7 +401,7 @@ mod tests {
     use super::*;
     use asymq_args::ScenarioArgs;
     use asymq_core::catalog::{Shown, Standard};
-    use asymq_scenario::{Direction, FlowResult, Run, Tool};
+    use asymq_scenario::{FlowResult, Run, Tool};
 
     fn report(qdisc: &str, change: impl Fn(&mut Summary)) -> Report {
         let args = ScenarioArgs {
@@ -529,17 +555,23 @@ mod tests {
             ]
             .concat()
         );
+        // The smallest share of flows that end says nothing.
         assert_eq!(
             heads(&with, Width::Terminal),
-            [&always[..], &["start_s", "web_p95_ms"], &last].concat()
+            [
+                &always[..3],
+                &["longest_stall_s", "start_s", "web_p95_ms"],
+                &last
+            ]
+            .concat()
         );
-        assert_eq!(heads(&with, Width::All).len(), 10);
+        assert_eq!(heads(&with, Width::All).len(), 9);
         // The flow that is not complete took the whole minute.
         assert_eq!(with[0].mean.down.completion_s, Some((7.0 + 60.0) / 2.0));
         assert_eq!(with[0].mean.up.completion_s, None);
         let text = table(&with, &Standard, &Defaults::paper(), Width::Terminal);
         assert!(
-            text.contains("start: ") && !text.contains("longest stall: "),
+            text.contains("start: ") && !text.contains("min flow: "),
             "{text}"
         );
     }

@@ -1,11 +1,11 @@
 //! The scenario in a few lines: its link, flows and disciplines, and all that differs from the defaults.
 
 use crate::output;
-use crate::words::{count, path, span};
+use crate::words::path;
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_core::Rate;
 use asymq_core::catalog::{Catalog, Config, Params, Place, Role, Values, resolve};
-use asymq_scenario::{AckPolicy, Scenario};
+use asymq_scenario::{Scenario, count};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -44,16 +44,6 @@ pub(crate) fn setting(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Def
         count(scenario.flows_down, "download"),
         path(scenario),
     );
-    match scenario.ack_policy {
-        AckPolicy::EveryPacket => {}
-        AckPolicy::Delayed(timeout) => {
-            let _ = write!(text, "; ACKs delayed up to {}", span(timeout));
-        }
-        AckPolicy::Every(packets, timeout) => {
-            let timeout = span(timeout);
-            let _ = write!(text, "; an ACK every {packets} packets, or after {timeout}");
-        }
-    }
     let assumed = scenario.uplink.reverse;
     if let Some(assumed) = assumed.filter(|rate| *rate != scenario.down) {
         let _ = write!(text, "; the uplink assumes {}", bits(assumed));

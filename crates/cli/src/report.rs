@@ -62,14 +62,14 @@ pub(crate) fn full(
     );
     for (name, value, meaning) in [
         (
-            "utility",
-            pair(|s| s.utility),
-            "data sent in both directions; at most 2",
-        ),
-        (
             "goodput utility",
             pair(|s| s.goodput_utility),
-            "data delivered in order, each byte once",
+            "data delivered in order; at most 2",
+        ),
+        (
+            "sent utility",
+            pair(|s| s.utility),
+            "data sent, as the papers count it",
         ),
         (
             "min utilization",
@@ -152,7 +152,7 @@ fn packet_table(report: &Report, several: bool) -> Table {
 /// Goodput and longest stall of each direction's flows.
 fn delivery_table(report: &Report, several: bool) -> Table {
     let (mean, sd) = (&report.mean, &report.sd);
-    let mut table = Table::new(["of the flows", "delivered", "smallest", "Jain", "stall"]);
+    let mut table = Table::new(["of the flows", "goodput", "smallest", "Jain", "stall"]);
     let share = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
     let of = &mean.goodput;
     for (name, direction, sd, smallest, jain) in [

@@ -2,9 +2,9 @@
 
 use crate::output;
 use asymq_core::{Duration, Limit};
-use asymq_scenario::Scenario;
+use asymq_scenario::{AckPolicy, Scenario, count};
 
-/// `NewReno, RTT 100 ms, buffers of 100 packets`.
+/// `NewReno, RTT 100 ms, buffers of 100 packets; ACKs delayed up to 40 ms`.
 pub(crate) fn path(scenario: &Scenario) -> String {
     let rtt = &scenario.rtt;
     let rtt = if rtt.min == rtt.max {
@@ -21,12 +21,18 @@ pub(crate) fn path(scenario: &Scenario) -> String {
             limit(scenario.buffer_down)
         )
     };
-    format!("{}, RTT {rtt}, buffers of {buffers}", scenario.tcp.title())
-}
-
-/// `1 upload`, `5 uploads`.
-pub(crate) fn count(number: u32, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+    let acks = match scenario.ack_policy {
+        AckPolicy::EveryPacket => String::new(),
+        AckPolicy::Delayed(timeout) => format!("; ACKs delayed up to {}", span(timeout)),
+        AckPolicy::Every(packets, timeout) => {
+            let timeout = span(timeout);
+            format!("; an ACK every {packets} packets, or after {timeout}")
+        }
+    };
+    format!(
+        "{}, RTT {rtt}, buffers of {buffers}{acks}",
+        scenario.tcp.title()
+    )
 }
 
 /// `100 ms`.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use asymq_args::Defaults;
+use asymq_core::units::nearest;
 use asymq_sweep::experiment::{self, BadExperiment, Evidence, Experiment};
 use asymq_sweep::report::{Collection, Group};
 use std::path::{Path, PathBuf};
@@ -137,16 +138,18 @@ impl Files {
         if !experiments.is_empty() {
             return Ok(experiments);
         }
-        let names = self.figures.iter().map(|(name, _)| name.as_str());
-        let within: Vec<&str> = names
+        let names = || self.figures.iter().map(|(name, _)| name.as_str());
+        let within: Vec<&str> = names()
             .filter(|name| paper_of(select) == paper_of(name))
             .collect();
         let papers: Vec<&str> = GROUPS.iter().map(|(paper, ..)| *paper).collect();
+        let near = nearest(select, papers.iter().copied().chain(names()));
         Err(SelectError::Unknown {
             select: select.to_owned(),
-            known: match within.as_slice() {
-                [] => format!("all, {}", papers.join(", ")),
-                names => names.join(", "),
+            instead: match (near, within.as_slice()) {
+                (Some(near), _) => format!("did you mean {near}?"),
+                (None, []) => format!("use all, {}", papers.join(", ")),
+                (None, names) => format!("use {}", names.join(", ")),
             },
         })
     }
@@ -188,12 +191,12 @@ fn no_evidence(experiment: &Experiment, folder: &str, id: &str) -> BadExperiment
 #[derive(Debug, thiserror::Error)]
 pub enum SelectError {
     /// No experiment has this name.
-    #[error("{select}: unknown; use {known}")]
+    #[error("{select}: unknown; {instead}")]
     Unknown {
         /// The name.
         select: String,
-        /// The names that exist.
-        known: String,
+        /// The names to write instead.
+        instead: String,
     },
     /// The folder or a file of it cannot be read.
     #[error("{}: {source}", folder.display())]

@@ -47,6 +47,6 @@ pub use report::{
 pub use rtt::RttRange;
 pub use scenario::Scenario;
 pub use tcp::{OutsideTcp, Tcp, TcpEcn};
-pub use text::{escaped, quoted};
+pub use text::{count, escaped, quoted};
 pub use traffic::{OnOff, WebLoad};
 pub use udp::{Flood, UdpBurst};

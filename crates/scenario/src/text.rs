@@ -13,6 +13,13 @@ pub fn quoted(text: &str) -> String {
     escaped(text, 200)
 }
 
+/// `1 upload`, `5 uploads`.
+pub fn count(number: impl std::fmt::Display, noun: &str) -> String {
+    let number = number.to_string();
+    let plural = if number == "1" { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 /// Text with words of others as it is safe to show: like [`quoted`], of up to `most` characters.
 pub fn escaped(text: &str, most: usize) -> String {
     let mut shown = String::new();

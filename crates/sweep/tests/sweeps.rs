@@ -353,17 +353,17 @@ fn a_wrong_line_is_named_with_what_to_write_instead() {
         (
             "of = \"down.utilization\"",
             "of = \"down.utilisation\"",
-            "small.toml:28: unknown metric down.utilisation",
+            "small.toml:28: unknown metric down.utilisation; did you mean `down.utilization`?",
         ),
         (
             "measures = [\"down\"]",
             "measures = [\"dwn\"]",
-            "small.toml:31: unknown measure dwn",
+            "small.toml:31: unknown measure dwn; did you mean `down`?",
         ),
         (
             "measures = [\"down\"]",
             "measures = [\"down\"]\ny-range = [[0, 1], [0, 2]]",
-            "small.toml:32: y-range: 2 given for 1 panels; write one for all, or one for each",
+            "small.toml:32: y-range: 2 given for 1 panel; write one for all, or one for each",
         ),
         (
             "shown-by = [\"aq:down < 10.1\"]",
@@ -383,12 +383,12 @@ fn a_wrong_line_is_named_with_what_to_write_instead() {
         (
             "aq:down < 1",
             "qa:down < 1",
-            "small.toml:40: unknown series qa; use droptail, aq",
+            "small.toml:40: unknown series qa; use droptail or aq",
         ),
         (
             "aq:down < 1",
             "aq:down@9mbit < 1",
-            "small.toml:40: unknown point 9mbit; use 1mbit, 2mbit",
+            "small.toml:40: unknown point 9mbit; did you mean `1mbit` or `2mbit`?",
         ),
         (
             "{ aq:down@1mbit }",

@@ -3,17 +3,17 @@
 use crate::catalogs::Catalogs;
 use crate::comparison::Width;
 use crate::driver::{Driver, Tracks};
-use crate::words::{count, path};
+use crate::words::path;
 use crate::{chart, comparison, output};
 use asymq_args::{BadArgument, Defaults, ScenarioError, ScenarioFlags};
 use asymq_core::catalog::Shown;
-use asymq_scenario::{Report, Scenario};
+use asymq_scenario::{Report, Scenario, count};
 use clap::{Args, Command};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Run one scenario under several disciplines: by default one upload and one download (AQ, Fig. 1).
+/// Run one scenario under several disciplines: by default one upload and one download of today's senders.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq compare --up 512kbit --down 8mbit --chart adsl.svg")]
 pub(crate) struct CompareArgs {
@@ -24,7 +24,10 @@ pub(crate) struct CompareArgs {
     /// cake+ack-filter, asymq with --real].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
-    /// Every discipline of today and of the papers.
+    /// Each discipline in both directions, as in a home that shapes its downlink too.
+    #[arg(long)]
+    both: bool,
+    /// Every discipline.
     #[arg(long, conflicts_with = "only")]
     all: bool,
     /// Every column, each with its standard deviation.
@@ -64,6 +67,7 @@ pub(crate) fn own_defaults(command: Command) -> Command {
         ("buffer", default(|d| d.buffer.to_string())),
         ("buffer_down", default(|d| d.buffer.to_string())),
         ("runs", default(|d| d.runs.to_string())),
+        ("tcp", default(|d| d.tcp.to_string())),
         (
             "probe",
             default(|d| d.probe.unwrap_or_default().to_string()),
@@ -96,7 +100,11 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         .into());
     }
     let driver = if args.real { Driver::Lab } else { Driver::Sim };
-    let defaults = driver.defaults(catalogs).headline();
+    // A file has the same defaults as with sim and lab.
+    let defaults = match args.scenario.file {
+        Some(_) => driver.defaults(catalogs),
+        None => driver.defaults(catalogs).headline(),
+    };
     let extent = match (args.all, driver) {
         (true, _) => Shown::All,
         (false, Driver::Sim) => Shown::Usual,
@@ -110,6 +118,9 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let under = |name: &str| {
         let mut flags = args.scenario.clone();
         flags.given.words.set("qdisc", name);
+        if args.both {
+            flags.given.words.set("qdisc-down", name);
+        }
         let scenario = flags.resolve(catalogs.names, &defaults);
         scenario.map_err(only_names)
     };
@@ -130,7 +141,7 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let mut reports = driver.run(&scenarios, &tracks, catalogs)?;
 
     if let Some(path) = &args.chart {
-        let svg = chart::comparison(&reports, &words(driver, scenario), catalogs.names)?;
+        let svg = chart::comparison(&reports, &words(driver, scenario, &reports), catalogs.names)?;
         output::write_file(path, &svg)?;
         eprintln!("Picture: {}", path.display());
     }
@@ -175,7 +186,7 @@ fn drop_series(reports: &mut [Report]) {
     }
 }
 
-fn words(driver: Driver, scenario: &Scenario) -> chart::Words {
+fn words(driver: Driver, scenario: &Scenario, reports: &[Report]) -> chart::Words {
     let how = match driver {
         Driver::Sim => "Simulated",
         Driver::Lab => "Real kernel TCP",
@@ -190,12 +201,15 @@ fn words(driver: Driver, scenario: &Scenario) -> chart::Words {
         ),
     };
     chart::Words {
-        title: format!("{flows}, under each discipline"),
-        setting: format!("{how}: {}.", path(scenario)),
+        title: flows,
+        setting: match comparison::is_both(reports) {
+            true => format!("{how}: {}; {}.", path(scenario), comparison::BOTH),
+            false => format!("{how}: {}.", path(scenario)),
+        },
         note: match scenario.runs {
-            1 => "The mean leaves out the pale start.".to_owned(),
+            1 => "Numbers leave out the pale start.".to_owned(),
             runs => format!(
-                "Means of {runs} runs, which leave out the pale start; drawn is the run nearest to them."
+                "Means of {runs} runs without the pale start; curves: the run nearest to them."
             ),
         },
     }

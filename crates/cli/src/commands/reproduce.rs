@@ -6,6 +6,7 @@ use crate::output;
 use anyhow::Context;
 use asymq_args::BadArgument;
 use asymq_papers::Files;
+use asymq_scenario::count;
 use asymq_sweep::verdicts;
 use clap::Args;
 use std::path::PathBuf;
@@ -68,8 +69,8 @@ pub(crate) fn run(args: &ReproduceArgs, catalogs: Catalogs) -> anyhow::Result<()
         output::print(&text)?;
         if !found.failures.is_empty() {
             anyhow::bail!(
-                "{} claims differ from {}; if that is right, copy {} there",
-                found.failures.len(),
+                "{} not as in {}; if that is right, copy {} there",
+                count(found.failures.len(), "claim"),
                 path.display(),
                 args.out.join("verdicts.toml").display()
             );

@@ -6,6 +6,7 @@ use crate::progress::ProgressBar;
 use anyhow::Context;
 use asymq_args::BadArgument;
 use asymq_papers::COLLECTION;
+use asymq_scenario::count;
 use asymq_sweep::data::Origin;
 use asymq_sweep::experiment::Experiment;
 use asymq_sweep::folder::{self, Plan};
@@ -206,10 +207,7 @@ fn verdict_lines(outcomes: &[Outcome]) -> String {
         (count > 0).then(|| format!("{count} {verdict}"))
     });
     let counts: Vec<String> = counts.into_iter().flatten().collect();
-    let claims = match findings.len() {
-        1 => "1 claim".to_owned(),
-        number => format!("{number} claims"),
-    };
+    let claims = count(findings.len(), "claim");
     let counts = format!("{claims}: {}", counts.join(", "));
     let mut text = output::wrapped(&counts, output::WIDTH);
     for verdict in Verdict::ALL

@@ -1,6 +1,7 @@
 //! `asymq sim` and `asymq compare`, run as a user runs them.
 
 use crate::{answer, asymq};
+use asymq_core::catalog::{Catalog, Role, Standard};
 use serde_json::Value;
 use std::fs;
 
@@ -190,6 +191,83 @@ fn compare_answers_in_json_with_a_report_per_discipline_and_no_picture() {
     assert_eq!(reports["aq"]["scenario"]["buffer"], "100p");
     assert!(reports["droptail"]["mean"]["down"]["utilization"].is_number());
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn sim_and_compare_run_a_file_alike() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a.toml"), "up = \"2mbit\"\n").unwrap();
+    let json = |command: &str| -> Value {
+        let text = answer(directory.path(), &format!("{command} --json {SHORT}"));
+        serde_json::from_str(&text).unwrap()
+    };
+    let compared = json("compare a.toml --only sad");
+    assert_eq!(compared["reports"]["sad"], json("sim a.toml --qdisc sad"));
+}
+
+#[test]
+fn both_puts_each_discipline_at_both_ends_of_the_link() {
+    let directory = tempfile::tempdir().unwrap();
+    let line = format!("compare --both --only cake+ack-filter,fq_codel --json {SHORT}");
+    let compared: Value = serde_json::from_str(&answer(directory.path(), &line)).unwrap();
+    let table = answer(directory.path(), &line.replace("--json", ""));
+    assert!(
+        table.contains("discipline in both") && !table.contains("at the downlink"),
+        "{table}"
+    );
+    for name in ["cake+ack-filter", "fq_codel"] {
+        let scenario = &compared["reports"][name]["scenario"];
+        assert_eq!(
+            [&scenario["uplink"]["qdisc"], &scenario["downlink"]["qdisc"]],
+            [name, name]
+        );
+    }
+}
+
+#[test]
+fn all_disciplines_are_all_that_the_catalog_has() {
+    let directory = tempfile::tempdir().unwrap();
+    let line =
+        "compare --all --json --flows-up 0 --flows-down 0 --duration 2s --warmup 1s --runs 1";
+    let compared: Value = serde_json::from_str(&answer(directory.path(), line)).unwrap();
+    let shown: Vec<&str> = compared["reports"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let mut known: Vec<&str> = Standard
+        .of_role(Role::Qdisc)
+        .iter()
+        .map(|entry| entry.name)
+        .collect();
+    known.sort_unstable();
+    assert_eq!(shown, known);
+}
+
+#[test]
+fn the_picture_has_the_goodput_of_the_table() {
+    let directory = tempfile::tempdir().unwrap();
+    let line = format!("compare --only fq_codel,asymq {SHORT}");
+    answer(directory.path(), &format!("{line} --chart c.svg"));
+    let svg = fs::read_to_string(directory.path().join("c.svg")).unwrap();
+    let json: Value =
+        serde_json::from_str(&answer(directory.path(), &format!("{line} --json"))).unwrap();
+    for name in ["fq_codel", "asymq"] {
+        for way in ["up", "down"] {
+            let mean = &json["reports"][name]["mean"][way];
+            let goodput = format!("\n{:.0} %\n", 100.0 * mean["delivered"].as_f64().unwrap());
+            assert!(svg.contains(&goodput), "{name} {way} {goodput}: {svg}");
+        }
+    }
+    let title = svg.split("</title>").next().unwrap();
+    assert!(
+        title.contains("Goodput as a share of the link. FQ-CoDel: download "),
+        "{title}"
+    );
+    for text in ["40 ms", "Pale above it: ACKs"] {
+        assert!(svg.contains(text), "{text}");
+    }
 }
 
 #[test]

@@ -179,7 +179,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry {
         title: "asymq, QUIC thinned",
         group: Group::Variant,
-        shown: Shown::Named,
+        shown: Shown::All,
         brings: &[
             ("ack-queue", "slots"),
             ("data-queue", "isolated"),

@@ -139,8 +139,7 @@ pub(super) static DISCIPLINES: &[Entry] = &[
             ("controller", "dcbq"),
             ("data-per-ack", "2"),
         ],
-        // Where every packet is acknowledged, as in a comparison unless asked otherwise.
-        shown: Shown::Named,
+        shown: Shown::All,
         ..paper("e-dcbq", "E-DCBQ", "DCBQ where receivers delay their ACKs")
     },
     Entry {

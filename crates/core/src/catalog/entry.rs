@@ -39,10 +39,8 @@ pub enum Shown {
     Short,
     /// One of each idea.
     Usual,
-    /// All that people run today or that a paper has.
+    /// All, variants among them.
     All,
-    /// Those named, variants among them.
-    Named,
 }
 
 /// A part's constructor from a resolved description.

@@ -1,6 +1,6 @@
 //! Values of parameters: a closed set of kinds, read and printed here and nowhere else.
 
-use crate::units::{Bytes, Duration, Limit, Rate, Share, either};
+use crate::units::{Bytes, Duration, Limit, Rate, Share, either, suggestion};
 use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -134,7 +134,10 @@ impl Kind {
             },
             Self::Words(words) => match words.iter().find(|word| **word == text) {
                 Some(word) => Ok(Value::Word(word)),
-                None => Err(format!("unknown; use {}", either(words))),
+                None => Err(format!(
+                    "unknown{}",
+                    suggestion(text, words.iter().copied())
+                )),
             },
             Self::Either(choice) => choice.read(text),
             Self::Part => Ok(Value::Text(text.into())),

@@ -16,7 +16,7 @@ pub use limit::{Bytes, Limit};
 pub use rate::Rate;
 pub use rate_range::{BadRateRange, RateRange};
 pub use share::{Share, ShareError};
-pub use suggest::{either, nearest, suggestion};
+pub use suggest::{either, nearest, suggestion, suggestion_of};
 pub use time::{Duration, Instant};
 
 #[cfg(feature = "serde")]

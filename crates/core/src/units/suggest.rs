@@ -19,11 +19,20 @@ const FEW: usize = 8;
 
 /// The end of an error about an unknown name: at most three known names like it, or all if they are few.
 pub fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    suggestion_of(name, known, "--help")
+}
+
+/// [`suggestion`] for names that `list` lists.
+pub fn suggestion_of<'a>(
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    list: &str,
+) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("; did you mean {nearest}?"),
         None if (1..=FEW).contains(&known.len()) => format!("; use {}", either(&known)),
-        None => "; --help lists all".into(),
+        None => format!("; {list} lists all"),
     }
 }
 

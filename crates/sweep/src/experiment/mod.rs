@@ -7,6 +7,7 @@ pub use read::{BadExperiment, read, read_text};
 
 use crate::expression::{Condition, Expression};
 use crate::prose;
+use asymq_core::units::suggestion_of;
 use asymq_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -419,8 +420,11 @@ fn index_of<'a>(
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> Result<usize, String> {
     let index = known.clone().position(|known| known == id);
-    index.ok_or_else(|| {
-        let known: Vec<&str> = known.collect();
-        format!("unknown {kind} {id}; use {}", known.join(", "))
-    })
+    index.ok_or_else(|| unknown(kind, id, known))
+}
+
+/// The error for an unknown name, with the nearest ones or, if they are few, all.
+fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let end = suggestion_of(name, known, "docs/research/experiments.md");
+    format!("unknown {kind} {name}{end}")
 }

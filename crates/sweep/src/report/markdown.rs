@@ -9,7 +9,7 @@ use crate::expression::{Answer, Condition, Relation};
 use crate::numbers::{number, with_interval};
 use crate::outcome::Outcome;
 use crate::verdict::{Check, Finding, Verdict};
-use asymq_scenario::escaped;
+use asymq_scenario::{count, escaped};
 use std::fmt::Write as _;
 
 /// One table per paper with a row per claim, then all claims that were not reproduced. Of a user's own
@@ -43,8 +43,8 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
         let counts = counts(all()).into_iter();
         let counts: Vec<String> = counts.map(|(v, count)| format!("{count} {v}")).collect();
         text.line(&format!(
-            "\n{} claims: {}.",
-            all().count(),
+            "\n{}: {}.",
+            count(all().count(), "claim"),
             counts.join(", ")
         ));
         if columns.len() > 0 {
@@ -52,8 +52,8 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
             let with = with.iter().filter(|(count, _)| *count > 0);
             let with: Vec<String> = with.map(|(count, v)| format!("{count} {v}")).collect();
             text.line(&format!(
-                "\nWith the settings found, {} claims: {}.",
-                columns.len(),
+                "\nWith the settings found, {}: {}.",
+                count(columns.len(), "claim"),
                 with.join(", ")
             ));
         }

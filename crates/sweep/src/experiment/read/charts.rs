@@ -89,8 +89,9 @@ impl Reader<'_> {
             PerPanel::Each(values) if values.len() == count => values.clone(),
             PerPanel::Each(values) => {
                 let message = format!(
-                    "{key}: {} given for {count} panels; write one for all, or one for each",
-                    values.len()
+                    "{key}: {} given for {}; write one for all, or one for each",
+                    values.len(),
+                    asymq_scenario::count(count, "panel")
                 );
                 return Err(self.at(given.span().start, message));
             }

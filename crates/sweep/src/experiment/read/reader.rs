@@ -1,5 +1,6 @@
 //! An experiment file, and its errors at their lines.
 
+use crate::experiment::unknown;
 use crate::expression::Expression;
 use asymq_args::{Defaults, Flags, KeyError, ScenarioArgs, Words};
 use asymq_core::catalog::Standard;
@@ -108,10 +109,7 @@ impl Reader<'_> {
             let is_known = |name: &&str| known.iter().any(|known| known.as_ref() == *name);
             match of.names().into_iter().find(|name| !is_known(name)) {
                 None => Ok(of),
-                Some(name) => {
-                    let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
-                    Err(format!("unknown {kind} {name}; use {}", known.join(", ")))
-                }
+                Some(name) => Err(unknown(kind, name, known.iter().map(AsRef::as_ref))),
             }
         })
     }
