@@ -2,7 +2,7 @@
 
 use crate::load::Range;
 use asymq_core::Direction;
-use asymq_scenario::{Goodput, Grade, Percentiles, Tool};
+use asymq_scenario::{Goodput, Grade, Percentiles, Tool, count};
 use serde::{Deserialize, Serialize};
 
 /// A measured line.
@@ -117,9 +117,12 @@ pub struct LoadSeries {
 /// Flags to use, and reasons to doubt them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Advice {
-    /// A command line of the gateway; absent if no uplink was measured.
+    /// A command line of the gateway; absent if no uplink was measured, or something shapes it already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// What shapes the line already, and should be kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep: Option<String>,
     /// Doubts that the measurement leaves.
     pub unsure: Vec<String>,
 }
@@ -142,7 +145,17 @@ impl Advice {
     pub(crate) fn of(measured: &Measured) -> Self {
         let link = &measured.link;
         let up = link.up.filter(|up| *up > 0.0);
-        let command = up.map(|up| format!("asymq gateway --up {}", tidy(0.95 * up)));
+        let keep = up.filter(|up| is_short(measured, *up)).map(|_| {
+            "Hardly anything waits under the upload: a shaper stands before the line, or its modem has a short queue. Keep \
+             its rate, which is above the one measured here; to see the line itself, measure without it."
+                .to_owned()
+        });
+        let command = up.filter(|_| keep.is_none()).map(|up| {
+            let down = link.down.filter(|down| *down > 0.0);
+            let down = down.map(|down| format!(" --down {} --qdisc-down asymq", tidy(0.95 * down)));
+            let (up, down) = (tidy(0.95 * up), down.unwrap_or_default());
+            format!("asymq gateway --lan LAN --wan WAN --up {up}{down}")
+        });
         let mut unsure = Vec::new();
         for (load, direction, points) in [
             (&measured.up, "upload", Direction::Up),
@@ -182,8 +195,8 @@ impl Advice {
         }
         for (name, load) in measured.loads().filter(|(_, load)| load.silent_flows > 0) {
             unsure.push(format!(
-                "{name}: {} flows carried no data in 10 s, so the others had more; use fewer --flows.",
-                load.silent_flows
+                "{name}: {} carried no data in 10 s, so the others had more; use fewer --flows.",
+                count(load.silent_flows, "flow")
             ));
         }
         if measured.idle_ms.is_none() {
@@ -196,17 +209,6 @@ impl Advice {
                     .into(),
             );
         }
-        let waits = |load: &Load| load.down.probe_ms.is_some_and(|delays| delays.p99 > 30.0);
-        if let Some(down) = link
-            .down
-            .filter(|_| measured.down.as_ref().is_some_and(waits))
-        {
-            unsure.push(format!(
-                "Over 30 ms wait in the downlink's queue. The gateway shapes it too with --down {} \
-                 --qdisc-down asymq: compare both.",
-                tidy(0.95 * down)
-            ));
-        }
         if command.is_some() {
             unsure.push(
                 "Rates are of IP packets; the link's own overhead per packet is not measured. Add \
@@ -214,8 +216,25 @@ impl Advice {
                     .into(),
             );
         }
-        Self { command, unsure }
+        Self {
+            command,
+            keep,
+            unsure,
+        }
     }
+
+    /// The advice behind a shaper of this host, like `asymq at 950kbit`: to keep it.
+    pub fn keep_shaper(&mut self, shaper: &str) {
+        self.command = None;
+        self.keep = Some(format!("Measured behind {shaper}: keep it."));
+    }
+}
+
+/// True if less waits under the upload than two packets and 5 ms, or 15 ms: no queue of a line that nothing shapes.
+fn is_short(measured: &Measured, up: f64) -> bool {
+    let packets = 1e3 * 2.0 * 1514.0 * 8.0 / up;
+    let delay = measured.up.as_ref().and_then(|load| load.up.probe_ms);
+    delay.is_some_and(|delay| delay.p99 < (packets + 5.0).max(15.0))
 }
 
 /// The lowest and highest second of a series' last `seconds`, if they differ from its mean by over 10 %.
@@ -271,6 +290,52 @@ mod tests {
         ] {
             assert_eq!(tidy(rate), text);
         }
+    }
+
+    /// The advice for a line of 1/10 Mbit/s whose uploads see this 99th percentile, in ms.
+    fn advice(p99: f64) -> Advice {
+        let mut up = Load::default();
+        up.up.probe_ms = Some(Percentiles {
+            p99,
+            ..Percentiles::default()
+        });
+        Advice::of(&Measured {
+            format: Measured::FORMAT,
+            tool: Tool {
+                version: "0".into(),
+                driver: "measure".into(),
+                kernel: None,
+            },
+            server: String::new(),
+            flows: 4,
+            link: Link {
+                up: Some(1e6),
+                down: Some(10e6),
+                ..Link::default()
+            },
+            idle_ms: None,
+            up: Some(up),
+            down: None,
+            both: None,
+            advice: Advice::default(),
+        })
+    }
+
+    #[test]
+    fn a_line_that_is_shaped_gets_no_lower_rate() {
+        let line = advice(900.0);
+        let flags =
+            "asymq gateway --lan LAN --wan WAN --up 950kbit --down 9.5mbit --qdisc-down asymq";
+        assert_eq!((line.command.as_deref(), line.keep), (Some(flags), None));
+        // asymq lets a call wait for a packet of the uplink, 12 ms.
+        let mut shaped = advice(12.5);
+        assert_eq!(shaped.command, None);
+        assert!(shaped.keep.as_ref().unwrap().contains("Keep its rate"));
+        shaped.keep_shaper("asymq at 950kbit");
+        assert_eq!(
+            shaped.keep.unwrap(),
+            "Measured behind asymq at 950kbit: keep it."
+        );
     }
 
     #[test]

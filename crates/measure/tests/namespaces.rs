@@ -153,7 +153,12 @@ fn rates_are_those_of_the_line_and_a_delay_is_that_of_its_full_queue() {
     assert!(upload.down.probe_ms.unwrap().p50 < 5.0, "{upload:?}");
     assert!(measured.idle_ms.unwrap().p50 < 5.0);
     let flags = measured.advice.command.unwrap();
-    assert!(flags.starts_with("asymq gateway --up 9"), "{flags}");
+    let expected = "asymq gateway --lan LAN --wan WAN --up 9";
+    assert!(flags.starts_with(expected), "{flags}");
+    assert!(
+        flags.contains("kbit --down 9") && flags.ends_with("mbit --qdisc-down asymq"),
+        "{flags}"
+    );
 }
 
 /// True if a capacity is within 2 % of the truth, or its range contains it.

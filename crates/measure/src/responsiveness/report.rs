@@ -1,7 +1,7 @@
 //! The result of a responsiveness test.
 
 use super::calculation::{Confidence, ForeignTimes, Responsiveness};
-use asymq_scenario::Tool;
+use asymq_scenario::{Tool, count};
 use serde::{Deserialize, Serialize};
 
 /// The responsiveness of a line.
@@ -165,7 +165,10 @@ impl Tested {
                 ));
             }
             if 20 * load.probes_failed > of.foreign.probes + of.own.probes {
-                unsure.push(format!("{name}: {} probes failed.", load.probes_failed));
+                unsure.push(format!(
+                    "{name}: {} failed.",
+                    count(load.probes_failed, "probe")
+                ));
             }
         }
         unsure

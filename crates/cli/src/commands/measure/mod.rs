@@ -6,6 +6,8 @@ mod chart;
 mod https;
 #[cfg(feature = "https")]
 mod responsiveness;
+#[cfg(target_os = "linux")]
+mod shaper;
 mod words;
 
 use crate::output;
@@ -153,7 +155,11 @@ fn run_client(args: &MeasureArgs, host: &str, stop: &AtomicBool) -> anyhow::Resu
         bar.set_message(words::progress(&progress));
     });
     bar.finish_and_clear();
-    let measured = measured?;
+    let mut measured = measured?;
+    #[cfg(target_os = "linux")]
+    if let Some(shaper) = shaper::of_this_host() {
+        measured.advice.keep_shaper(&shaper);
+    }
     #[cfg(feature = "research")]
     if let Some(path) = &args.chart {
         output::write_file(path, &chart::svg(&measured)?)?;

@@ -3,6 +3,7 @@
 use crate::output::{self, rate, wrapped};
 use crate::table::Table;
 use asymq_measure::{Load, LoadDirection, Measured, Progress, Range};
+use asymq_scenario::count;
 
 /// The stage, its rates and its latest round trip.
 pub(crate) fn progress(progress: &Progress) -> String {
@@ -34,7 +35,8 @@ pub(crate) fn result(measured: &Measured) -> String {
     for (name, load) in measured.loads() {
         table.row(row(name, load));
     }
-    let mut text = format!("{}, {} flows each way\n\n", measured.server, measured.flows);
+    let flows = count(measured.flows, "flow");
+    let mut text = format!("{}, {flows} each way\n\n", measured.server);
     if let Some(idle) = measured.idle_ms {
         text += &format!(
             "Idle round trip {}, 99 % below {}.\n",
@@ -60,6 +62,9 @@ pub(crate) fn result(measured: &Measured) -> String {
             ),
             80,
         );
+    }
+    if let Some(keep) = &measured.advice.keep {
+        text += &format!("\n{}", wrapped(keep, 80));
     }
     if let Some(command) = &measured.advice.command {
         text += &format!("\nUse: {command}\n");

@@ -1,0 +1,61 @@
+//! The shaper of this host through which a measurement goes.
+
+use asymq_gateway::request_status;
+use std::path::Path;
+use std::process::Command;
+
+/// Control socket of an installed gateway.
+const CONTROL: &str = "/run/asymq/control";
+
+/// A gateway with the usual control socket, or a shaping qdisc at an interface: `asymq at 950kbit`.
+pub(super) fn of_this_host() -> Option<String> {
+    let gateway = || of_gateway(&request_status(Path::new(CONTROL)).ok()?);
+    let qdiscs = || Command::new("tc").args(["qdisc", "show"]).output().ok();
+    gateway().or_else(|| of_qdiscs(&String::from_utf8_lossy(&qdiscs()?.stdout)))
+}
+
+/// The uplink's rate in the status of a gateway.
+fn of_gateway(status: &str) -> Option<String> {
+    let status: serde_json::Value = serde_json::from_str(status).ok()?;
+    let settings = status["settings"].as_str()?;
+    let rate = settings
+        .lines()
+        .find_map(|line| line.strip_prefix("up = "))?;
+    Some(format!("asymq at {}", rate.trim_matches('"')))
+}
+
+/// The first qdisc of `tc qdisc show` that shapes an uplink.
+fn of_qdiscs(text: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let key = match *words.get(1)? {
+            "asymq" => "up",
+            "cake" => "bandwidth",
+            _ => return None,
+        };
+        let rate = words.iter().skip_while(|word| **word != key).nth(1)?;
+        (*rate != "unlimited").then(|| format!("{} at {}", words[1], rate.to_lowercase()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gateway_and_a_qdisc_are_named_with_their_rates() {
+        let status = r#"{"settings": "lan = \"a\"\nup = \"950kbit\"\ndown = \"9mbit\"\n"}"#;
+        assert_eq!(of_gateway(status).unwrap(), "asymq at 950kbit");
+        assert_eq!(of_gateway("{}"), None);
+        let shown = "qdisc noqueue 0: dev lo root refcnt 2\n\
+                     qdisc cake 8001: dev ifb0 root refcnt 2 bandwidth unlimited diffserv3\n\
+                     qdisc asymq 8002: dev eth0 root refcnt 2 up 950Kbit nat\n";
+        assert_eq!(of_qdiscs(shown).unwrap(), "asymq at 950kbit");
+        let cake = "qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 20Mbit besteffort\n";
+        assert_eq!(of_qdiscs(cake).unwrap(), "cake at 20mbit");
+        assert_eq!(
+            of_qdiscs("qdisc fq_codel 0: dev eth0 root\nqdisc asymq\n"),
+            None
+        );
+    }
+}
