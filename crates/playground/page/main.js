@@ -119,6 +119,8 @@ function showVerdict() {
   const errors = [...new Set(sides.map(({ run }) => run.error).filter(Boolean))];
   $('error').hidden = !errors.length;
   $('error').textContent = errors.join('\n');
+  // No run is to come after an error.
+  if (errors.length && sides.some(({ run }) => !run.report)) $('verdict').replaceChildren(document.createElement('p'));
   if (sides.some(({ run }) => !run.report || run.error)) return;
   const said = sides.map(({ run: { result } }, index) => {
     const parts = [];

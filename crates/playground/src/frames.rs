@@ -43,7 +43,7 @@ pub(crate) const SAMPLE: usize = 8;
 
 /// Appends the last `intervals` of the time series as one: the shares of the uplink that were used and that
 /// were TCP data, the same of the downlink, the longest waits for the uplink of ACKs, data and others in ms,
-/// and the longest of others for the downlink.
+/// and the longest of others for the downlink. Those of others are the probe's with its wait in a modem, if there is one.
 pub(crate) fn record_sample(
     steps: &Steps<'_>,
     series: &Series,
@@ -57,6 +57,11 @@ pub(crate) fn record_sample(
     let [up, down] =
         [Direction::Up, Direction::Down].map(|direction| steps.longest_sojourns(direction));
     let ms = |waits: asymq_core::Duration| waits.as_secs_f64() as f32 * 1000.0;
+    let [other_up, other_down] =
+        [(Direction::Up, &up), (Direction::Down, &down)].map(|(way, at_queue)| {
+            let probe = steps.longest_probe(way);
+            ms(probe.unwrap_or_else(|| at_queue.of(TrafficClass::Other)))
+        });
     let sample: [f32; SAMPLE] = [
         last(&series.up),
         last(&series.data_up),
@@ -64,8 +69,8 @@ pub(crate) fn record_sample(
         last(&series.data_down),
         ms(up.of(TrafficClass::Ack)),
         ms(up.of(TrafficClass::Data)),
-        ms(up.of(TrafficClass::Other)),
-        ms(down.of(TrafficClass::Other)),
+        other_up,
+        other_down,
     ];
     samples.extend(sample);
 }

@@ -1,7 +1,7 @@
 //! A run's world with all that is recorded of it, from step to step.
 
 use super::Capture;
-use super::summary::{INTERVAL, Recorder, Snapshot, clear_measures, summary};
+use super::summary::{INTERVAL, Recorder, Snapshot, clear_measures, probe, summary};
 use crate::links::{Link, Watched};
 use crate::packets::SimPacket;
 use crate::running::{RunOptions, SimError, World};
@@ -31,6 +31,9 @@ pub(crate) trait Stepping {
 
     /// Record of a direction's departures, if the run is watched.
     fn watched(&self, direction: usize) -> Option<&Watched>;
+
+    /// Longest queueing delay of the probe in a direction since the last call, in ns, if there is a probe.
+    fn longest_probe(&self, direction: usize) -> Option<u64>;
 
     /// The time series so far, if it was asked for.
     fn series(&self) -> Option<&Series>;
@@ -127,6 +130,10 @@ impl<V: Variant> Stepping for Stepped<'_, V> {
 
     fn watched(&self, direction: usize) -> Option<&Watched> {
         self.world.links[direction].watched()
+    }
+
+    fn longest_probe(&self, direction: usize) -> Option<u64> {
+        probe(&self.world).map(|probe| probe.longest[direction].take())
     }
 
     fn series(&self) -> Option<&Series> {

@@ -73,6 +73,12 @@ impl<'a> Steps<'a> {
         watched.map_or_else(PerClass::default, |watched| watched.longest.take())
     }
 
+    /// Longest queueing delay of the probe in a direction since the last call, modems included, if there is a probe.
+    pub fn longest_probe(&self, direction: Direction) -> Option<Duration> {
+        let longest = self.run.longest_probe(direction as usize);
+        longest.map(Duration::from_nanos)
+    }
+
     /// The time series so far; empty unless the options ask for it.
     pub fn series(&self) -> Option<&Series> {
         self.run.series()
@@ -162,6 +168,18 @@ mod tests {
             }
             assert!(most > 2, "{name} never had a queue");
         }
+    }
+
+    #[test]
+    fn the_longest_wait_of_a_probe_includes_a_modem() {
+        let words = "--qdisc=asymq --probe=50ms --duration=8s";
+        let longest = |modem| {
+            let mut steps = Steps::new(&scenario(&format!("{words}{modem}")), 1, SERIES).unwrap();
+            steps.advance(Duration::from_secs(8));
+            steps.longest_probe(Direction::Up).unwrap()
+        };
+        assert!(longest("") < Duration::from_millis(50));
+        assert!(longest(" --modem-up=500kbit,buffer=500ms") > Duration::from_millis(300));
     }
 
     #[test]

@@ -143,6 +143,15 @@ pub(crate) fn clear_measures<V: Variant>(world: &mut World<'_, V>, now: u64) {
     }
 }
 
+/// The probe of a world, if it has one.
+pub(crate) fn probe<'w, V: Variant>(world: &'w World<'_, V>) -> Option<&'w Probe> {
+    let mut conversations = world.lasting().iter();
+    conversations.find_map(|conversation| match &conversation.agent {
+        Agent::Probe(probe) => Some(&**probe),
+        Agent::Tcp(_) | Agent::Udp(_) | Agent::Web(_) => None,
+    })
+}
+
 /// The summary of the time from `start` to `end`, to which `world` has run.
 pub(crate) fn summary<V: Variant>(
     world: &World<'_, V>,
@@ -150,11 +159,7 @@ pub(crate) fn summary<V: Variant>(
     end: &Snapshot,
 ) -> Summary {
     let window = Window { world, start, end };
-    let mut conversations = world.lasting().iter();
-    let probe = conversations.find_map(|conversation| match &conversation.agent {
-        Agent::Probe(probe) => Some(&**probe),
-        Agent::Tcp(_) | Agent::Udp(_) | Agent::Web(_) => None,
-    });
+    let probe = probe(world);
     let (flows, delivered) = window.flows();
     let [up, down] = Direction::ALL.map(|way| window.direction(way, &flows, &delivered, probe));
     let mut summary = Summary::of(up, down, flows);

@@ -8,6 +8,7 @@ use crate::variant::Variant;
 use asymq_core::Duration;
 use asymq_core::measure::Histogram;
 use asymq_scenario::Direction;
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 /// A side of the access link.
@@ -76,6 +77,8 @@ pub(crate) struct Probe {
     pub(crate) returning: VecDeque<(u64, u64)>,
     /// Queueing delays by direction.
     pub(crate) delays: [Histogram; 2],
+    /// Longest queueing delay by direction since it was read, in ns, modems included.
+    pub(crate) longest: [Cell<u64>; 2],
     /// Both directions together.
     pub(crate) round_trips: Histogram,
     /// The number of the first that counts.
@@ -114,7 +117,7 @@ impl Probe {
             self.at_server.take(number, self.since, self.interval);
         }
         let up = (now - number).saturating_sub(self.base[0]);
-        self.delays[0].record(Duration::from_nanos(up));
+        self.record(0, up);
         self.returning.push_back((number, up));
     }
 
@@ -130,7 +133,7 @@ impl Probe {
             self.returning.pop_front();
             if returned == number {
                 let down = both.saturating_sub(up);
-                self.delays[1].record(Duration::from_nanos(down));
+                self.record(1, down);
             } else {
                 lost_back += u64::from(returned >= self.since);
             }
@@ -140,6 +143,12 @@ impl Probe {
             self.way_back.arrived += 1;
             self.at_home.take(number, self.since, self.interval);
         }
+    }
+
+    fn record(&mut self, direction: usize, delay: u64) {
+        self.delays[direction].record(Duration::from_nanos(delay));
+        let longest = &self.longest[direction];
+        longest.set(longest.get().max(delay));
     }
 
     /// Forgets the delays so far.

@@ -229,6 +229,7 @@ impl<V: Variant> Conversations<'_, V> {
             interval,
             base: tx.map(|tx| one_way + 2 * access + dumbbell.links * tx),
             returning: VecDeque::new(),
+            longest: Default::default(),
             delays: Default::default(),
             round_trips: Histogram::default(),
             since: 0,

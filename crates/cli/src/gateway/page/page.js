@@ -78,8 +78,9 @@ function drawWay(way, rows, last, seconds) {
   drawUse($(`draw-${way}`), run, seconds, 0, 1);
   const rate = value(last, `${way}_all`);
   $(`${way}-rate`).textContent = rateText(rate);
-  $(`${way}-rate`).nextElementSibling.style.setProperty('--share', Math.min(1, rate / max));
-  $(`${way}-rate`).parentElement.style.setProperty('--share', Math.min(1, rate / max));
+  // The bar is of the rate in force, which a curve of the past may exceed.
+  const full = Math.min(1, rate / (capacity || max));
+  for (const part of ['nextElementSibling', 'parentElement']) $(`${way}-rate`)[part].style.setProperty('--share', full);
   $(`${way}-acked`).textContent = rateText(value(last, `${way}_acked`));
   $(`${way}-max`).textContent = `the top line is ${rateText(max)}`;
   $(`draw-${way}`).setAttribute('aria-label', `${way}link in use: ${rateText(rate)} now, at most ${rateText(highest)} in this time`);
