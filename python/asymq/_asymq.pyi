@@ -24,7 +24,7 @@ class Scenario:
     def __new__(cls, file: str | os.PathLike[str] | None = None, /, **keys: Unpack[Keys]) -> Scenario: ...
     @staticmethod
     def headline(**keys: Unpack[Keys]) -> Scenario:
-        """The link that `asymq compare` shows: one upload and one download of 100 ms."""
+        """The scenario of `asymq compare`: one upload and one download of CUBIC with delayed ACKs, 100 ms."""
     @staticmethod
     def from_toml(text: str) -> Scenario:
         """Reads the text of a scenario file."""

@@ -50,15 +50,20 @@ def theme_of(name: str | None) -> dict[str, str]:
 
 
 def over_time(results: Mapping[str, Simulated], theme: str | None = None) -> Figure:
-    """A row per result: the share of each direction in use over time, of the run nearest to the means."""
+    """A row per result: data and ACKs of each direction over time, of the run nearest to the means.
+
+    Strong is data, pale above it ACKs; the numbers and dashed lines are goodput.
+    """
     colours = theme_of(theme)
-    figure = _figure(figsize=(9.4, 0.7 + 1.5 * len(results)), layout="constrained")
+    figure = _figure(figsize=(7, 0.9 + 1.6 * len(results)), layout="constrained")
     figure.set_facecolor(colours["background"])
     rows: Any = figure.subplots(len(results), 2, sharex=True, sharey=True, squeeze=False)
     for axes, (name, result) in zip(rows, results.items(), strict=True):
         draw(axes, name, result, colours)
     for axis in rows[-1]:
         axis.set_xlabel("time, s", color=colours["muted"])
+    legend = "share of the link: data (strong), ACKs (pale); dashed: goodput"
+    figure.suptitle(legend, fontsize=10, color=colours["muted"])
     return figure
 
 
@@ -82,10 +87,10 @@ def draw(axes: Any, name: str, result: Simulated, colours: Mapping[str, str]) ->
     time = [series["time_s"][index] for index in rows]
     warmup = _seconds(result.scenario["warmup"])
     for axis, side, title in ((axes[0], "down", "download"), (axes[1], "up", "upload")):
-        values = series[f"{side}_utilization"]
-        values = [values[index] for index in rows]
-        mean = result.mean[f"{side}_utilization"]
-        axis.fill_between(time, values, step="post", color=colours[side], alpha=0.25, linewidth=0)
+        mean = result.mean[f"{side}_delivered"]
+        for column, alpha in ((f"{side}_utilization", 0.25), (f"{side}_data", 0.4)):
+            values = [series[column][index] for index in rows]
+            axis.fill_between(time, values, step="post", color=colours[side], alpha=alpha, linewidth=0)
         axis.step(time, values, where="post", color=colours[side], linewidth=1)
         axis.axvspan(0, warmup, color=colours["background"], alpha=0.6, linewidth=0, zorder=3)
         axis.axhline(mean, color=colours["muted"], linewidth=0.8, linestyle="--")
@@ -102,7 +107,7 @@ def draw(axes: Any, name: str, result: Simulated, colours: Mapping[str, str]) ->
 def _typical(result: Simulated) -> int:
     """The seed of the run nearest to the means."""
     mean = result.mean
-    sides = ("up_utilization", "down_utilization")
+    sides = ("up_delivered", "down_delivered")
 
     def distance(run: Mapping[str, float]) -> float:
         return sum((run[side] - mean[side]) ** 2 for side in sides)

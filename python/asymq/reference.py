@@ -29,6 +29,10 @@ class Curve:
     #: The unit of the values, if the file says so.
     unit: str = ""
 
+    def __repr__(self) -> str:
+        unit = f" in {self.unit}" if self.unit else ""
+        return f"<asymq.Curve {self.name}: {len(self.values)} values{unit}>"
+
     def draw(self, axis: Any, factor: float = 1.0, **style: Any) -> None:
         """Draws it on an axis of matplotlib, its values times `factor`."""
         values = [float("nan") if value is None else value * factor for value in self.values]

@@ -41,7 +41,7 @@ def simulate(
 
 def compare(
     scenario: Scenario | None = None,
-    only: Sequence[str] | None = None,
+    only: str | Sequence[str] | None = None,
     seeds: Iterable[int] | None = None,
     *,
     series: bool = False,
@@ -51,11 +51,15 @@ def compare(
     """Runs one scenario under several disciplines, with the same seeds.
 
     Without a scenario it is the one of `asymq compare`, `Scenario.headline()`; without `only`, the
-    disciplines are those of `asymq compare`. `progress` is called with the disciplines done and all.
+    disciplines are those of `asymq compare`; names in one text have commas between them. `progress` is called with the disciplines done and all.
     """
     scenario = Scenario.headline() if scenario is None else scenario
     only = _asymq.compared() if only is None else only
-    under = [scenario.replace(qdisc=name) for name in only]
+    names = only.split(",") if isinstance(only, str) else only
+    try:
+        under = [scenario.replace(qdisc=name) for name in names]
+    except _asymq.ScenarioError as error:
+        raise _asymq.ScenarioError(str(error).replace("--qdisc", "only", 1)) from None
     results: dict[str, Result] = {}
     for one in under:
         result = simulate(one, seeds, series=series, threads=threads)
@@ -165,7 +169,7 @@ class Result:
         return self.table.to_arrow()
 
     def plot(self, *, theme: str | None = None) -> Figure:
-        """The throughput of each direction over time, of the run that is nearest to the means.
+        """Data and ACKs of each direction over time, of the run that is nearest to the means.
 
         `theme` is "light" or "dark"; as matplotlib's style if absent.
         """
@@ -174,10 +178,10 @@ class Result:
         return over_time({self.qdisc: self}, theme)
 
     def __repr__(self) -> str:
-        up, down = self.mean["up_utilization"], self.mean["down_utilization"]
+        up, down = self.mean["up_delivered"], self.mean["down_delivered"]
         return (
-            f"<asymq.Result of {len(self.runs)} runs under {self.qdisc}: "
-            f"upload {up:.3f}, download {down:.3f}>"
+            f"<asymq.Result of {_runs(self)} under {self.qdisc}: goodput "
+            f"up {up:.3f}, down {down:.3f}>"
         )
 
     def _repr_html_(self) -> str:
@@ -234,7 +238,7 @@ class Comparison(Mapping[str, Result]):
         return pyarrow.concat_tables(tables, promote_options="permissive")
 
     def plot(self, *, theme: str | None = None) -> Figure:
-        """The throughput of each direction over time, a row per discipline."""
+        """Data and ACKs of each direction over time, a row per discipline."""
         from .plot import over_time
 
         return over_time(self._results, theme)
@@ -251,9 +255,9 @@ class Comparison(Mapping[str, Result]):
 
 # Columns of the tables for people: column, heading, factor, decimals.
 _SHOWN = [
-    ("goodput_utility", "utility", 1.0, 3),
-    ("up_delivered", "up", 1.0, 3),
-    ("down_delivered", "down", 1.0, 3),
+    ("goodput_utility", "goodput utility", 1.0, 3),
+    ("up_delivered", "goodput up", 1.0, 3),
+    ("down_delivered", "goodput down", 1.0, 3),
     ("up_sojourn_p95_s", "sojourn up p95, ms", 1e3, 1),
     ("up_probe_p99_s", "probe up p99, ms", 1e3, 1),
     ("down_probe_p99_s", "probe down p99, ms", 1e3, 1),
@@ -277,10 +281,15 @@ def _rows(results: Mapping[str, Result]) -> list[list[str]]:
     return rows
 
 
+def _runs(result: Result) -> str:
+    count = len(result.runs)
+    return "1 run" if count == 1 else f"{count} runs"
+
+
 def _note(results: Mapping[str, Result]) -> str:
     runs = len(next(iter(results.values())).runs) if results else 0
     intervals = " with 95 % intervals" if runs >= 3 else ""
-    shares = "utility, up and down: data delivered in order as a share of the links"
+    shares = "goodput: data delivered in order, as a share of the links"
     return f"{f'means of {runs} runs{intervals}' if runs > 1 else 'one run'}; {shares}"
 
 

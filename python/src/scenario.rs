@@ -55,7 +55,7 @@ impl Scenario {
         })
     }
 
-    /// The link that `asymq compare` shows: one upload and one download of 100 ms.
+    /// The scenario of `asymq compare`: one upload and one download of CUBIC with delayed ACKs, 100 ms.
     #[staticmethod]
     #[pyo3(signature = (**keys))]
     fn headline(keys: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -66,7 +66,11 @@ impl Scenario {
             format!("--buffer={}", defaults.buffer),
             format!("--buffer-down={}", defaults.buffer),
             format!("--runs={}", defaults.runs),
+            format!("--tcp={}", defaults.tcp),
         ];
+        if typed.get("ack-every").is_none() && typed.get("delayed-ack").is_none() {
+            words.push(format!("--delayed-ack={}", defaults.ack_policy.parts().1));
+        }
         words.extend(defaults.probe.map(|probe| format!("--probe={probe}")));
         // Listed flows replace the default flows.
         if typed.get("flow").is_none() {
@@ -268,7 +272,7 @@ fn split(word: &str) -> (&str, &str) {
 pub(crate) fn words_of(keys: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<String>> {
     let mut words = Vec::new();
     for (key, value) in keys.into_iter().flatten() {
-        let key = key.extract::<String>()?.replace('_', "-");
+        let (key, value) = (key.extract::<String>()?.replace('_', "-"), native(&value)?);
         if let ("parameters", Ok(own)) = (&*key, value.cast::<PyDict>()) {
             // A discipline's own parameters, unknown to type checkers.
             if own.contains("parameters")? {
@@ -292,14 +296,23 @@ pub(crate) fn words_of(keys: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<String>
     Ok(words)
 }
 
+/// Arrays and scalars of NumPy and pandas as lists and numbers of Python; other values as they are.
+pub(crate) fn native<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match value.is_instance_of::<PyType>() || !value.hasattr("dtype")? {
+        true => Ok(value.clone()),
+        false => value.call_method0("tolist"),
+    }
+}
+
 fn word(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(format!("--{key}={}", text(key, value)?))
 }
 
 /// A value as a word. A table has values and no tables, so that its depth is bounded.
 fn text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let value = native(value)?;
     let Ok(table) = value.cast::<PyDict>() else {
-        return plain_text(key, value);
+        return plain_text(key, &value);
     };
     let pairs = table.iter().map(|(key, value)| {
         let key = key.extract::<String>()?.replace('_', "-");
@@ -307,7 +320,7 @@ fn text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
             let message = format!("{key}: a table inside of a table; write text or a number");
             return Err(PyValueError::new_err(message));
         }
-        Ok(format!("{key}={}", plain_text(&key, &value)?))
+        Ok(format!("{key}={}", plain_text(&key, &native(&value)?)?))
     });
     Ok(pairs.collect::<PyResult<Vec<_>>>()?.join(","))
 }
@@ -329,7 +342,7 @@ fn plain_text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(path) = value.extract::<PathBuf>() {
         return Ok(path.to_string_lossy().into_owned());
     }
-    // Numbers of numpy and pandas.
+    // Numbers of other packages.
     if let Ok(number) = value.extract::<f64>() {
         return Ok(number.to_string());
     }

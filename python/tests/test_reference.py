@@ -21,6 +21,7 @@ def test_a_result_reads_back_from_a_file_of_flents(tmp_path: Path) -> None:
     curves = reference.read_flent(tmp_path / "a.flent.gz")
     assert sorted(curves) == ["TCP download", "TCP upload"]
     download = curves["TCP download"]
+    assert repr(download) == "<asymq.Curve TCP download: 40 values in Mbits/s>"
     assert (download.unit, len(download.values), download.time_s[-1]) == ("Mbits/s", 40, pytest.approx(8))
     series = result.series
     of_run = [data for seed, data in zip(series["seed"], series["down_data"], strict=True) if seed == 2]

@@ -101,6 +101,15 @@ def test_charts_are_drawn_in_the_colours_of_the_theme(
         result.plot(theme="blue")
 
 
+def test_every_view_of_a_result_has_the_same_goodput(result: asymq.Result) -> None:
+    up, down = result.mean["up_delivered"], result.mean["down_delivered"]
+    assert f"goodput up {up:.3f}, down {down:.3f}>" in repr(result)
+    assert f"{up:.3f} ±" in str(result) and f"{down:.3f} ±" in str(result)
+    titles = [axis.get_title(loc="left") for axis in result.plot().axes]
+    assert titles[0].endswith(f"download {down:.0%}") and titles[1].endswith(f"upload {up:.0%}")
+    assert "<asymq.Result of 1 run under" in repr(asymq.simulate(SCENARIO.replace(runs=1)))
+
+
 def test_a_notebook_shows_a_table(result: asymq.Result) -> None:
     text = result._repr_html_()
     assert "<table>" in text

@@ -239,3 +239,29 @@ def test_tables_that_contain_themselves_are_refused() -> None:
     parameters["parameters"] = parameters
     with pytest.raises(ValueError, match="contains `parameters`"):
         asymq.Scenario(parameters=parameters)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    numpy = pytest.importorskip("numpy")
+    ours = asymq.Scenario(flows_up=3, sack=True, data_share=0.5, qdisc="wrr", udp=["up:1kbit", "down:1kbit"])
+    theirs = asymq.Scenario(
+        flows_up=numpy.int64(3),
+        sack=numpy.bool_(True),
+        data_share=numpy.float64(0.5),
+        qdisc="wrr",
+        udp=numpy.array(["up:1kbit", "down:1kbit"]),
+    )
+    assert theirs == ours
+    assert asymq.Scenario(flow={"direction": "down", "ack-every": numpy.uint8(2)}) == asymq.Scenario(
+        flow="down,ack-every=2"
+    )
+    short = asymq.Scenario(duration="3s", warmup="1s", flows_up=1, flows_down=0)
+    assert asymq.simulate(short, seeds=numpy.arange(2)) == asymq.simulate(short, seeds=range(2))
+
+
+def test_names_of_a_comparison_may_be_one_text() -> None:
+    short = asymq.Scenario(duration="3s", warmup="1s", flows_up=1, flows_down=0, runs=1)
+    assert list(asymq.compare(short, only="asymq")) == ["asymq"]
+    assert list(asymq.compare(short, only="sad,aq")) == ["sad", "aq"]
+    with pytest.raises(asymq.ScenarioError, match="^only asymqq: unknown; did you mean `asymq`"):
+        asymq.compare(short, only=["asymqq"])
