@@ -100,7 +100,7 @@ impl SendBatch {
                 self.socket.as_fd().as_raw_fd(),
                 messages.as_mut_ptr(),
                 ends.len() as u32,
-                libc::MSG_DONTWAIT,
+                libc::MSG_DONTWAIT as _,
             )
         };
         usize::try_from(answer).map_err(|_| io::Error::last_os_error())

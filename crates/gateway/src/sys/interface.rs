@@ -18,13 +18,13 @@ pub(crate) fn ethtool<const N: usize>(name: &str, mut words: [u32; N]) -> io::Re
         return Err(io::Error::from_raw_os_error(libc::ENODEV));
     }
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed();
+        *to = from as libc::c_char;
     }
     request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
     // SAFETY: the call takes an ifreq; the pointer in it is valid for as many words as the commands
     // used here have.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) })?;
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) })?;
     Ok(words)
 }
 
