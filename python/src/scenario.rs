@@ -68,9 +68,6 @@ impl Scenario {
             format!("--runs={}", defaults.runs),
             format!("--tcp={}", defaults.tcp),
         ];
-        if typed.get("ack-every").is_none() && typed.get("delayed-ack").is_none() {
-            words.push(format!("--delayed-ack={}", defaults.ack_policy.parts().1));
-        }
         words.extend(defaults.probe.map(|probe| format!("--probe={probe}")));
         // Listed flows replace the default flows.
         if typed.get("flow").is_none() {
