@@ -1,13 +1,11 @@
 //! The control socket between a gateway and whoever understands its settings.
 
-mod common;
-
+use crate::common::wait::{DEADLINE, wait_for};
+use crate::common::{Place, droptail};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{
     Control, Gateway, GatewayConfig, HostOptions, Outputs, STANDARD, Stop, request_change,
 };
-use common::wait::{DEADLINE, wait_for};
-use common::{Place, droptail};
 use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex};
 use std::thread;

@@ -1,10 +1,7 @@
 //! The forwarder between fake ports, by a fake clock.
 
-#[path = "common/disciplines.rs"]
-mod disciplines;
-#[path = "common/fake.rs"]
-mod fake;
-
+use crate::common::disciplines::{discipline, names};
+use crate::fake::FakePort;
 use asymq_core::Direction;
 use asymq_core::Fate;
 use asymq_core::catalog::{Config, Params, Place, Standard, resolve};
@@ -13,8 +10,6 @@ use asymq_core::hold::Transmitter;
 use asymq_core::units::RateRange;
 use asymq_core::units::{Duration, Instant, Limit, Rate};
 use asymq_gateway::{Forwarder, LinkConfig, Stage};
-use disciplines::{discipline, names};
-use fake::FakePort;
 
 impl FakePort {
     fn bytes(&self) -> u64 {

@@ -1,19 +1,15 @@
 //! The far side of the slow link: ACKs that were filtered before it are regenerated.
 
-mod common;
-#[path = "common/fake.rs"]
-mod fake;
-
+use crate::common::disciplines::discipline;
+use crate::common::wire::{NOBODY, Tap, send};
+use crate::common::{HOME, NET, Place, Running, transfer};
+use crate::fake::FakePort;
 use asymq_core::Direction;
 use asymq_core::catalog::Standard;
 use asymq_core::frame::FlowKey;
 use asymq_core::hold::{RegeneratorParams, Spacing};
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::{Forwarder, GatewayConfig, LinkConfig, Stage};
-use common::disciplines::discipline;
-use common::wire::{NOBODY, Tap, send};
-use common::{HOME, NET, Place, Running, transfer};
-use fake::FakePort;
 use std::thread;
 
 const SEGMENT: u32 = 1000;

@@ -1,12 +1,10 @@
 //! A gateway on a host that goes on after it: silent while it runs, and leaving nothing behind.
 //! Needs root; says so and passes otherwise.
 
-mod common;
-
+use crate::common::{HOME, LAN, NET, Place, Running, WAN, droptail, transfer};
 use asymq_core::catalog::Standard;
 use asymq_gateway::net::{Feature, Netns, Network, VethEnd, feature, set_feature};
 use asymq_gateway::{Gateway, GatewayConfig, HostOptions, PacketIo, Port, STANDARD, restore};
-use common::{HOME, LAN, NET, Place, Running, WAN, droptail, transfer};
 use std::fs;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -140,7 +138,7 @@ fn a_gateway_is_silent_and_takes_no_address_whatever_the_isp_announces() {
         of_ports.map(|of| of.ip.to_string()).collect::<Vec<_>>()
     };
     let mut own = Vec::new();
-    common::wait::wait_for("the host to answer", common::wait::DEADLINE, || {
+    crate::common::wait::wait_for("the host to answer", crate::common::wait::DEADLINE, || {
         provoke(&mut taps);
         taps.iter_mut().for_each(|tap| own_frames(tap, &mut own));
         let answers = |kind: [u8; 2]| own.iter().any(|frame| frame[12..14] == kind);
@@ -420,7 +418,7 @@ fn a_pipe_in_the_folder_of_journals_does_not_block() {
     assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
     let folder = state.path().to_owned();
     let restoring = thread::spawn(move || place.middle.run(|| restore(&folder)));
-    common::wait::wait_for("the end", common::wait::DEADLINE, || {
+    crate::common::wait::wait_for("the end", crate::common::wait::DEADLINE, || {
         restoring.is_finished()
     });
     assert_eq!(restoring.join().unwrap().unwrap(), []);
@@ -469,7 +467,7 @@ impl Waiting {
 
     #[track_caller]
     fn hear(&self, words: &str) {
-        common::wait::wait_for(words, common::wait::DEADLINE, || {
+        crate::common::wait::wait_for(words, crate::common::wait::DEADLINE, || {
             self.log
                 .lock()
                 .unwrap()
@@ -530,7 +528,7 @@ fn one_that_is_made_again_with_the_same_index_is_made_silent_too() {
 /// Waits until a gateway has made the interface towards the net what it makes it.
 #[track_caller]
 fn wait_until_silent(place: &Place) {
-    common::wait::wait_for("a silent interface", common::wait::DEADLINE, || {
+    crate::common::wait::wait_for("a silent interface", crate::common::wait::DEADLINE, || {
         let now = settings(place, "wan", WAN).join(" ");
         now.contains("disable_ipv6 = 1") && now.contains("arp false")
     });

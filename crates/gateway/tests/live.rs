@@ -1,9 +1,9 @@
 //! Changes of a running gateway, between fake ports and over real interfaces.
 
-mod common;
-#[path = "common/fake.rs"]
-mod fake;
-
+use crate::common::disciplines::{discipline, names};
+use crate::common::wire::{Tap, port_and_number, reverse_segment, segment, send};
+use crate::common::{HOME, NET, Place, Running, transfer};
+use crate::fake::FakePort;
 use asymq_core::Direction;
 use asymq_core::catalog::Standard;
 use asymq_core::frame::FlowKey;
@@ -13,10 +13,6 @@ use asymq_core::{Fate, TrafficClass};
 use asymq_gateway::{
     ChangeError, Forwarder, GatewayConfig, LinkConfig, PacketIo as _, Port, Stage,
 };
-use common::disciplines::{discipline, names};
-use common::wire::{Tap, port_and_number, reverse_segment, segment, send};
-use common::{HOME, NET, Place, Running, transfer};
-use fake::FakePort;
 use std::thread;
 
 /// All disciplines that drop no data before their limit.

@@ -2,16 +2,14 @@
 //! hosts leave segmentation and checksums to their interfaces. Needs root; says so and passes
 //! otherwise.
 
-mod common;
-
+use crate::common::disciplines::discipline;
+use crate::common::wire::{Tap, numbered, port_and_number, segment, send};
+use crate::common::{HOME, LAN, NET, Place, Running, WAN, droptail, transfer};
 use asymq_gateway::net::{Feature, Network, set_feature};
 use asymq_gateway::{
     Gateway, GatewayConfig, HostOptions, LinkConfig, Losses, PacketIo, Port, STANDARD, Sending,
     Stage,
 };
-use common::disciplines::discipline;
-use common::wire::{Tap, numbered, port_and_number, segment, send};
-use common::{HOME, LAN, NET, Place, Running, WAN, droptail, transfer};
 use std::io;
 use std::net::Ipv4Addr;
 use std::process::Command;

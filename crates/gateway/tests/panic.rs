@@ -1,19 +1,15 @@
 //! A discipline of another crate that panics: nobody waits for its gateway for ever.
 
-mod common;
-#[path = "common/panicking.rs"]
-mod panicking;
-
+use crate::common::disciplines::discipline;
+use crate::common::wait::{DEADLINE, wait_for};
+use crate::common::wire::{numbered, send};
+use crate::common::{Place, Running, droptail};
+use crate::panicking::Panicking;
 use asymq_core::units::Duration;
 use asymq_gateway::net::Netns;
 use asymq_gateway::{
     ChangeError, Control, Gateway, GatewayConfig, HostOptions, LinkConfig, Outputs, Stage, Stop,
 };
-use common::disciplines::discipline;
-use common::wait::{DEADLINE, wait_for};
-use common::wire::{numbered, send};
-use common::{Place, Running, droptail};
-use panicking::Panicking;
 use std::os::fd::AsFd as _;
 use std::thread;
 

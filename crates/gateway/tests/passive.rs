@@ -1,17 +1,13 @@
 //! Round trips and acknowledged bytes that a forwarder reads from passing TCP segments.
 
-mod common;
-#[path = "common/fake.rs"]
-mod fake;
-
+use crate::common::{checksums, droptail};
+use crate::fake::FakePort;
 use asymq_core::Direction;
 use asymq_core::catalog::Standard;
 use asymq_core::frame::FlowKey;
 use asymq_core::packet::flags::{ACK, SYN};
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::{Forwarder, LinkConfig, Observer, Ports, Snapshot, Stage};
-use common::{checksums, droptail};
-use fake::FakePort;
 
 /// A segment from home, or its reverse, with a timestamp and its echo or without the option.
 fn segment(

@@ -37,11 +37,10 @@ pub use parts::{
     LIMITS,
 };
 pub use real::{default_buffer, is_link_rate, link_rate, nearest_link_rate, surroundings};
-pub use registry::{BoxedQdisc, Build, Catalog, compose};
+pub use registry::{BoxedQdisc, Build, Catalog, Standard, compose};
 #[cfg(feature = "text")]
 pub use resolve::{ConfigError, Place, known_parameters, needs_reverse, resolve};
 pub use role::Role;
-pub use standard::Standard;
 pub use value::{Either, FromValue, Kind, Value};
 pub use values::Values;
 

@@ -59,11 +59,7 @@ impl Params {
 
 impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Params {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(values: I) -> Self {
-        let values = values.into_iter();
-        Self(
-            values
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
-        )
+        let text = |(name, value): (N, V)| (name.into(), value.into());
+        Self(values.into_iter().map(text).collect())
     }
 }

@@ -5,7 +5,7 @@ use super::config::Config;
 use super::entry::{BoxedQueue, Entry, Maker, Shown, StandardQueue};
 use super::parts::{ACK_LIMIT, BUFFER_SPLIT, BufferSplit, CLASSIFIER, DATA_LIMIT, DATA_SHARE};
 use super::role::Role;
-use super::standard::Standard;
+use super::standard;
 use crate::decide::service::{AnyService, Service};
 use crate::hold::{
     Buffer, BuildError, DropTail, Fifo, Fifos, Machine, OpaqueAcks, Pair, Parts, Queues, boxed,
@@ -96,6 +96,34 @@ pub trait Catalog: Sync {
     }
 }
 
+/// The catalog of this crate.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Standard;
+
+impl Catalog for Standard {
+    fn entries(&self) -> Vec<&'static Entry> {
+        standard::ENTRIES.iter().copied().flatten().collect()
+    }
+
+    /// The entry of a name in a role; allocates nothing.
+    fn entry(&self, role: Role, name: &str) -> Option<&'static Entry> {
+        let mut entries = standard::ENTRIES.iter().copied().flatten();
+        entries.find(|entry| entry.role == role && entry.name == name)
+    }
+
+    fn queue<P: Packet + Send + 'static>(
+        &self,
+        role: Role,
+        config: &Config,
+        limit: Limit,
+    ) -> Result<BoxedQueue<P>, BuildError> {
+        match self.part(role, config)?.maker {
+            Maker::Queue(queue) => standard::queue(queue, config, limit),
+            _ => Err(config.unknown(role)),
+        }
+    }
+}
+
 /// [`Catalog::build`] for one kind of packet and behind a pointer, so that what drives disciplines is
 /// compiled once, and not for every catalog.
 pub trait Build<P>: Sync {
@@ -135,13 +163,13 @@ pub fn compose<P: Packet + Send + 'static>(
     }
     let limit = |limit| config.find(limit).unwrap_or(config.limit);
     let limits @ [ack, data] = [limit(ACK_LIMIT), limit(DATA_LIMIT)];
-    let standard = |role| match catalog.part(role, config).map(|part| part.maker) {
+    let kind = |role| match catalog.part(role, config).map(|part| part.maker) {
         Ok(Maker::Queue(queue)) => Some(queue),
         _ => None,
     };
     let service = service(catalog, config)?;
     // The most common queues, and their services, are known when compiled.
-    match (standard(Role::AckQueue), standard(Role::DataQueue)) {
+    match (kind(Role::AckQueue), kind(Role::DataQueue)) {
         (Some(StandardQueue::Fifo), Some(StandardQueue::Fifo)) => {
             // They share the memory of a buffer that they share.
             match buffer {

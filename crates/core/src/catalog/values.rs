@@ -29,10 +29,8 @@ impl Values {
 
     /// A value.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        let mut values = self.0.iter();
-        values
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value)
+        let (_, value) = self.0.iter().find(|(known, _)| known == name)?;
+        Some(value)
     }
 
     /// A value as its type.
