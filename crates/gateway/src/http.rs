@@ -46,9 +46,9 @@ pub(crate) fn respond(
     if announces_body {
         return refused("413 Content Too Large");
     }
-    let mut hosts = request.headers.iter();
-    let host = hosts.find(|header| header.name.eq_ignore_ascii_case("host"));
-    if host.is_some_and(|host| !is_local(host.value)) {
+    let is_host = |name: &str| name.eq_ignore_ascii_case("host");
+    let mut headers = request.headers.iter();
+    if headers.any(|header| is_host(header.name) && !is_local(header.value)) {
         let text = "use the address of this host, or a name of your own network\n";
         let status = "421 Misdirected Request";
         return Some(response(
@@ -82,8 +82,11 @@ fn is_local(host: &[u8]) -> bool {
     let Ok(host) = std::str::from_utf8(host) else {
         return false;
     };
-    if host.starts_with('[') {
-        return true;
+    if let Some(bracketed) = host.strip_prefix('[') {
+        let address = bracketed
+            .split_once(']')
+            .map(|(address, _)| address.parse());
+        return matches!(address, Some(Ok::<std::net::Ipv6Addr, _>(_)));
     }
     let name = host.split_once(':').map_or(host, |(name, _)| name);
     let name = name.trim_end_matches('.').to_ascii_lowercase();
@@ -173,6 +176,8 @@ mod tests {
         }
         for foreign in [
             "evil.example:9801",
+            "[evil].example",
+            "x\r\nHost: evil.example",
             "127.0.0.1.evil.example",
             "xlan.example",
             "a.notlan",
