@@ -25,6 +25,14 @@ struct Place {
 
 const PORT: u32 = 21;
 
+const fn end(name: &str, index: u32, mac: u8) -> VethEnd<'_> {
+    VethEnd {
+        name,
+        index,
+        mac: [2, 0, 0, 9, 0, mac],
+    }
+}
+
 impl Place {
     fn new() -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -34,11 +42,6 @@ impl Place {
         };
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let port = format!("r{}x{number}", std::process::id());
-        let end = |name, index, mac| VethEnd {
-            name,
-            index,
-            mac: [2, 0, 0, 9, 0, mac],
-        };
         let configure = |index, address: [u8; 4]| {
             let mut network = Network::open()?;
             network.set_up(index)?;
@@ -59,6 +62,19 @@ impl Place {
             far,
             port,
             folder: tempfile::tempdir().unwrap(),
+        })
+    }
+
+    /// A new port with the old one's address.
+    fn plug_in(&self, name: &str, index: u32) -> std::io::Result<()> {
+        self.router.run(|| {
+            let (here, there) = (end(name, index, 1), end("far", PORT, 2));
+            Network::open()?.add_veth(here, there, self.far.as_fd())
+        })?;
+        self.far.run(|| {
+            let mut network = Network::open()?;
+            network.set_up(PORT)?;
+            network.add_address(PORT, [192, 0, 2, 1], 24)
         })
     }
 
@@ -220,6 +236,59 @@ fn after_a_kill_the_kernel_forwards_and_the_next_one_takes_over() {
         }
         assert!(place.is_given_back());
     }
+}
+
+#[test]
+fn a_port_is_followed_when_its_cable_its_mtu_or_its_place_changes() {
+    let Some(place) = Place::new() else { return };
+    let mut running = place.start("--up 20mbit");
+    running.hears("sends by");
+    wait_for("a ping", DEADLINE, || place.pings());
+    let pair = || {
+        place
+            .router
+            .run(|| Network::open()?.link(PORT))
+            .unwrap()
+            .unwrap()
+    };
+    let far = |up| {
+        let set = |network: &mut Network| match up {
+            true => network.set_up(PORT),
+            false => network.set_down(PORT),
+        };
+        place.far.run(|| set(&mut Network::open()?)).unwrap();
+    };
+    far(false);
+    wait_for("no carrier", DEADLINE, || !pair().carrier);
+    far(true);
+    wait_for("a carrier", DEADLINE, || pair().carrier);
+    wait_for("a ping", DEADLINE, || place.pings());
+
+    let inner = Netns::named(&format!("asymq-{}", place.port))
+        .unwrap()
+        .unwrap();
+    let port = || {
+        inner
+            .run(|| Network::open()?.link_named(&place.port))
+            .unwrap()
+    };
+    place
+        .router
+        .run(|| Network::open()?.set_mtu(PORT, 1400))
+        .unwrap();
+    wait_for("the MTU", DEADLINE, || port().unwrap().mtu == 1400);
+
+    // Unplugged, and plugged in again under another name.
+    let index = port().unwrap().index;
+    inner.run(|| Network::open()?.delete(index)).unwrap();
+    wait_for("no carrier", DEADLINE, || !pair().carrier);
+    place.plug_in("usb0", 77).unwrap();
+    wait_for("the port", DEADLINE, || port().is_some());
+    wait_for("a ping", DEADLINE, || place.pings());
+    running.signal("TERM");
+    assert_eq!(running.ends(), Some(0));
+    assert!(place.is_given_back());
+    wait_for("a ping", DEADLINE, || place.pings());
 }
 
 #[test]

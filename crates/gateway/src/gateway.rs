@@ -17,6 +17,7 @@ use crate::net::Netns;
 use crate::notify::Notify;
 use crate::port::PortErrorKind;
 use crate::restore::restore_killed;
+use crate::router_follow::PortFollower;
 use crate::snapshot::{Observer, Ports, Shared, Snapshot};
 use crate::stop::{DRAIN, Stop};
 use crate::sys::{poll, precise_timers, raise_priority, start_clock};
@@ -93,6 +94,7 @@ pub struct Gateway {
     pub(crate) namespace: Option<Netns>,
     /// Hosts behind the router's NAT.
     pub(crate) nat: Option<NatTracker>,
+    pub(crate) follower: Option<PortFollower>,
 }
 
 impl Gateway {
@@ -131,6 +133,7 @@ impl Gateway {
             notify: Notify::default(),
             namespace: None,
             nat: None,
+            follower: None,
         })
     }
 

@@ -23,7 +23,7 @@ pub(crate) struct Identity {
     /// Inode of the network namespace.
     namespace: u64,
     pub(crate) index: u32,
-    mac: [u8; 6],
+    pub(crate) mac: [u8; 6],
 }
 
 impl Identity {

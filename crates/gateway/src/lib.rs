@@ -46,6 +46,7 @@ mod rate_probe;
 mod restore;
 mod router;
 mod router_check;
+mod router_follow;
 mod sender;
 mod server;
 mod setting;

@@ -97,6 +97,9 @@ impl Outputs {
         if let Some(nat) = gateway.nat.take() {
             helpers.start("conntrack", move |quit| nat.follow(quit))?;
         }
+        if let Some(follower) = gateway.follower.take() {
+            helpers.start("port", move |quit| follower.follow(quit))?;
+        }
         let changer = gateway.changer();
         helpers.start("control", {
             let (heading, stats) = (heading.clone(), stats.clone());

@@ -13,6 +13,7 @@ use crate::log;
 use crate::net::{BypassRule, LinkInfo, Netns, Network, PortState, VethEnd, add_bypass};
 use crate::port::find;
 use crate::restore::{HELD, Restored, restore};
+use crate::router_follow::PortFollower;
 use asymq_core::catalog::Build;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -125,6 +126,11 @@ impl RouterPort {
         &self.outer
     }
 
+    fn follower(&self) -> io::Result<PortFollower> {
+        let Journal { identity, name, .. } = &self.journal;
+        PortFollower::open(&self.inner, name, identity.index, identity.mac)
+    }
+
     /// True if a service manager gives the port back.
     pub const fn is_kept(&self) -> bool {
         self.journal.keep
@@ -188,6 +194,7 @@ impl Gateway {
         let mut gateway = opened?;
         back.map_err(system("entering a network namespace"))?;
         gateway.namespace = Some(inner);
+        gateway.follower = Some(port.follower().map_err(system("following the port"))?);
         let map = Arc::new(NatMap::new());
         gateway.nat = NatTracker::open(Arc::clone(&map));
         gateway.forwarder.set_nat(map);
