@@ -89,7 +89,7 @@ class Keys(TypedDict, total=False):
     data_per_ack: float | str | None
     interval: str | None
     beyond_limit: str | None
-    gamma: float | None
+    gamma: float | str | None
     utility: str | None
     min_share: float | None
     unused_share: str | None

@@ -1,4 +1,4 @@
-"""The model: what AQ's equations say of a link."""
+"""The model: AQ's equations and the AMP model for a link."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _RATES = {"up", "down", "non_tcp_up", "non_tcp_down", "least_up"}
 def model(**keys: Any) -> dict[str, Any]:
     """The answer of `asymq model` for a link, by name, in base units.
 
-    The keys are its flags: up, down, ack_size, data_size, data_per_ack, buffer, non_tcp_up, non_tcp_down.
+    The keys are its flags: up, down, ack_size, data_size, data_per_ack, buffer, non_tcp_up, non_tcp_down,
+    packets_per_ack, data_share, data_share_down. Names of the AMP model's quantities start with `amp_`.
     A quantity that the link does not have, such as the rates where it cannot be filled, is absent.
     """
     columns: dict[str, Any] = {}
@@ -35,6 +36,9 @@ def _flatten(columns: dict[str, Any], path: str, value: Any) -> None:
         columns[f"{path}_bytes"] = _bytes(value)
     elif name.endswith("_ms"):
         columns[path.replace("_ms", "") + "_s"] = value / 1e3
+    elif path.startswith("amp_"):
+        rate = path.endswith("_rate")
+        columns[f"{path[:-5]}_bit_per_s" if rate else path] = value
     elif path in _RATES or path.startswith("rates_"):
         columns[f"{path}_bit_per_s"] = value
     elif path in ("ack_size", "data_size"):

@@ -193,6 +193,10 @@ def test_the_model_and_the_comparison_are_the_commands(command: Any) -> None:
     assert columns["rates_down_data_bit_per_s"] == said["full"]["rates"]["down"]["data"]
     assert columns["delay_data_s"] == pytest.approx(said["full"]["delay_ms"]["data"] / 1e3)
     assert columns["droptail_delay_s"] == pytest.approx(said["droptail_delay_ms"] / 1e3)
+    # SAD, sec. 2 and Table 1: 200 ACKs/s, 1.6 Mbit/s, K = 5.
+    amp = asymq.model(up="64kbit", down="8mbit", data_size="1000b")
+    assert (amp["amp_a"], amp["amp_throughput_bit_per_s"], amp["amp_k"]) == (200, 1.6e6, 5)
+    assert amp["amp_down_packets"] == pytest.approx(200)
     assert asymq.model(buffer="64kb")["buffer_bytes"] == 65536
     with pytest.raises(asymq.ScenarioError) as error:
         asymq.model(data_per_ack=0)

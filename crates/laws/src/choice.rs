@@ -60,6 +60,10 @@ pub fn value(kind: &Kind, source: &mut Source<'_>) -> String {
             let number: f64 = *pick(&[between, 1.0, 50.0, *min, *max], source);
             number.clamp(*min, *max).to_string()
         }
+        Kind::Step(max) => match source(2) {
+            0 => rate(source).to_string(),
+            _ => value(&Kind::Number(0.0, *max), source),
+        },
         Kind::Words(words) => pick(words, source).to_string(),
         Kind::Count(min, max) => {
             let between = min + source(1 << 16) as u32 % (max - min + 1);

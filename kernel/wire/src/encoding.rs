@@ -31,6 +31,9 @@ pub(crate) fn billionths(number: f64) -> u64 {
     (number * BILLION as f64 + 0.5) as u64
 }
 
+/// The bit of a step that is a rate.
+const RATE: u64 = 1 << 63;
+
 /// The place of words beside values of another kind.
 enum Words {
     /// Numbers from 0 on, each value's number increased by this.
@@ -63,7 +66,8 @@ pub(crate) fn value(kind: &Kind, number: u64) -> Option<Value> {
             _ => return None,
         },
         Kind::Flag => Value::Flag((number <= 1).then_some(number == 1)?),
-        Kind::Number(..) => Value::Number(number as f64 / BILLION as f64),
+        Kind::Step(_) if number & RATE != 0 => Value::Rate(Rate::from_bits_per_sec(number ^ RATE)?),
+        Kind::Number(..) | Kind::Step(_) => Value::Number(number as f64 / BILLION as f64),
         Kind::Count(..) => Value::Count(u32::try_from(number).ok()?),
         Kind::Words(words) => word(words, number)?,
         Kind::Either(choice) => either(choice, number)?,
@@ -119,6 +123,7 @@ pub(crate) fn number(kind: &Kind, value: &Value) -> Option<u64> {
                 number(&choice.kind, value)?.min(u64::MAX - choice.words.len() as u64)
             }
         },
+        (Kind::Step(_), Value::Rate(rate)) => rate.bits_per_sec() | RATE,
         (_, Value::Rate(rate)) => rate.bits_per_sec(),
         (_, Value::Time(time)) => time.as_nanos(),
         (_, Value::Size(Bytes(bytes))) => *bytes,
@@ -142,6 +147,6 @@ pub(crate) fn range(kind: &Kind) -> (u64, u64) {
         Kind::Number(min, max) => (billionths(min), billionths(max)),
         Kind::Count(min, max) => (min.into(), max.into()),
         Kind::Words(words) => (0, words.len() as u64 - 1),
-        Kind::Limit | Kind::Time | Kind::Either(_) | Kind::Part => (0, u64::MAX),
+        Kind::Limit | Kind::Time | Kind::Step(_) | Kind::Either(_) | Kind::Part => (0, u64::MAX),
     }
 }

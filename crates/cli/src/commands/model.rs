@@ -1,17 +1,19 @@
-//! `asymq model`: AQ's equations for a link.
+//! `asymq model`: AQ's equations and the AMP model for a link.
 
 use crate::output::{self, rate, time};
 use crate::table::Table;
 use asymq_args::BadArgument;
 use asymq_core::catalog::link_rate;
-use asymq_core::control::model::{AckDemand, Capacities, FullRates, OutOfReach, worst_delay};
+use asymq_core::control::model::{
+    AckDemand, Amp, Bound, Capacities, Framing, FullRates, OutOfReach, worst_delay,
+};
 use asymq_core::hold::split_buffer;
 use asymq_core::units::{Bytes, Limit, Rate, Share, UnitError};
 use clap::{Args, Command, FromArgMatches};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Compute AQ's equations for a link: ratio, rates, buffers, limits, worst-case delays.
+/// Compute AQ's equations and the AMP model for a link: ratio, rates, buffers, limits, bounds, delays.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq model --up 1mbit --down 10mbit")]
 pub(crate) struct ModelArgs {
@@ -28,7 +30,7 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "SIZE", default_value = "1500b", value_parser = size(41))]
     data_size: u32,
     /// Data packets per ACK, 1 to 64; 2 with delayed ACKs.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = data_per_ack)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = number::<1, 64>)]
     data_per_ack: f64,
     /// Uplink buffer, in packets or bytes.
     #[arg(long, value_name = "LIMIT", default_value = "50p")]
@@ -39,6 +41,15 @@ pub(crate) struct ModelArgs {
     /// Rate of non-TCP traffic down.
     #[arg(long, value_name = "RATE")]
     non_tcp_down: Option<Rate>,
+    /// AMP's M, 1 to 1000: packets that an ACK releases [default: --data-per-ack].
+    #[arg(long, value_name = "M", value_parser = number::<1, 1000>)]
+    packets_per_ack: Option<f64>,
+    /// AMP's g, 0 to 1: data's share of the uplink.
+    #[arg(long, value_name = "G", default_value = "0", value_parser = number::<0, 1>)]
+    data_share: f64,
+    /// AMP's f, 0 to 1: data's share of the downlink.
+    #[arg(long, value_name = "F", default_value = "1", value_parser = number::<0, 1>)]
+    data_share_down: f64,
     /// Print JSON (docs/reference/json.md).
     #[arg(long)]
     json: bool,
@@ -63,6 +74,58 @@ struct Answer {
     full: Option<Full>,
     /// Worst-case queueing delay under DropTail (eq. 12).
     droptail_delay_ms: f64,
+    /// The AMP model (SAD, sec. 2); absent where other traffic leaves nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amp: Option<AmpAnswer>,
+}
+
+/// The AMP model's quantities. Rates are in bit/s, packets and ACKs per second.
+#[derive(Debug, Serialize)]
+struct AmpAnswer {
+    a: f64,
+    m: f64,
+    p: u32,
+    f: f64,
+    forward_rate: f64,
+    g: f64,
+    throughput_rate: f64,
+    k: f64,
+    k_atm: f64,
+    k_atm_llc: f64,
+    up: PerSecond,
+    down: PerSecond,
+}
+
+/// Maximum packets and ACKs per second of one direction.
+#[derive(Debug, Serialize)]
+struct PerSecond {
+    packets: f64,
+    acks: f64,
+}
+
+impl From<Bound> for PerSecond {
+    fn from(Bound { packets, acks }: Bound) -> Self {
+        Self { packets, acks }
+    }
+}
+
+impl From<Amp> for AmpAnswer {
+    fn from(amp: Amp) -> Self {
+        Self {
+            a: amp.acks(),
+            m: amp.packets_per_ack,
+            p: amp.packet_size,
+            f: amp.forward_share,
+            forward_rate: amp.forward(),
+            g: amp.reverse_share,
+            throughput_rate: amp.throughput(),
+            k: amp.asymmetry(Framing::Plain),
+            k_atm: amp.asymmetry(Framing::Atm),
+            k_atm_llc: amp.asymmetry(Framing::AtmLlc),
+            up: amp.reverse_bound().into(),
+            down: amp.forward_bound().into(),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -150,6 +213,17 @@ fn answer(args: &ModelArgs) -> (Answer, Option<OutOfReach>) {
         normalized_asymmetry: shared.then(|| capacities.normalized_asymmetry(demand)),
         least_up: shared.then(|| capacities.least_uplink(demand) + link.non_tcp_up),
         full: solved.ok().map(|rates| full(&link, &rates)),
+        amp: shared.then(|| {
+            let amp = Amp {
+                capacities,
+                ack_size: link.ack_size,
+                packet_size: link.data_size,
+                packets_per_ack: args.packets_per_ack.unwrap_or(link.data_per_ack),
+                reverse_share: args.data_share,
+                forward_share: args.data_share_down,
+            };
+            amp.into()
+        }),
         droptail_delay_ms: 1e3 * worst_delay(volume(link.buffer, link.data_size), link.up),
         link,
     };
@@ -166,10 +240,11 @@ fn size(min: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
     }
 }
 
-fn data_per_ack(text: &str) -> Result<f64, String> {
+/// Reads a number in a range.
+fn number<const MIN: u32, const MAX: u32>(text: &str) -> Result<f64, String> {
     match text.parse() {
-        Ok(number) if (1.0..=64.0).contains(&number) => Ok(number),
-        Ok(_) => Err("out of range; use a number from 1 to 64".to_owned()),
+        Ok(number) if (f64::from(MIN)..=f64::from(MAX)).contains(&number) => Ok(number),
+        Ok(_) => Err(format!("out of range; use a number from {MIN} to {MAX}")),
         Err(_) => Err("not a number; write it like 2".to_owned()),
     }
 }
@@ -231,7 +306,32 @@ fn in_words(answer: &Answer, out_of_reach: Option<OutOfReach>) -> String {
         (None, Some(reason)) => text += &limit_in_words(answer, reason),
         (None, None) => {}
     }
+    if let Some(amp) = &answer.amp {
+        text += &amp_in_words(amp);
+    }
     text
+}
+
+fn amp_in_words(amp: &AmpAnswer) -> String {
+    let mut table = Table::new(["AMP's bounds", "packets/s", "ACKs/s"]);
+    for (name, bound) in [("uplink", &amp.up), ("downlink", &amp.down)] {
+        let number = |value: f64| format!("{value:.1}");
+        table.row([name.into(), number(bound.packets), number(bound.acks)]);
+    }
+    format!(
+        "\nAMP (SAD, sec. 2), g = {}, f = {}: A = {:.1} ACKs/s of M = {} packets of P = {} bytes; F = {}.\n\
+         Maximum download min(F, A M P) = {}. K = {:.2}; {:.2} over ATM, {:.2} with LLC.\n\n{table}",
+        amp.g,
+        amp.f,
+        amp.a,
+        amp.m,
+        amp.p,
+        rate(amp.forward_rate),
+        rate(amp.throughput_rate),
+        amp.k,
+        amp.k_atm,
+        amp.k_atm_llc,
+    )
 }
 
 /// The normalized asymmetry and the minimum uplink, where there is something to share.

@@ -7,7 +7,7 @@ use super::parts::{ACK_LIMIT, DATA_SIZE, narrow};
 use super::role::Role;
 use super::value::{Either, FromValue, Kind, Value, words};
 use crate::control::{
-    AckLimit, AqController, AqParams, BeyondLimit, DataPerAck, DownloadMeter, Gradient,
+    AckLimit, AqController, AqParams, BeyondLimit, DataPerAck, DownloadMeter, Gamma, Gradient,
     GradientParams, UnusedShare, Utility,
 };
 use crate::hold::{BuildError, boxed};
@@ -49,12 +49,24 @@ const INTERVAL: Typed<Duration> = interval("200ms");
 const MAX_GAMMA: f64 = 1e9;
 
 /// Scales with the line: the papers' numbers suit lines of a few hundred kbit/s.
-const GAMMA: Typed<f64> = Typed::new("gamma", "Step of the gradient in (kbit/s)^2", "0.0005 up^2")
-    .within(Kind::Number(0.0, MAX_GAMMA))
-    .computed(|context| {
-        let up = context.link.bits_per_sec() as f64 / 1000.0;
-        Value::Number((0.0005 * up * up).min(MAX_GAMMA))
-    });
+const GAMMA: Typed<Gamma> = gamma("0.0005 up^2").computed(|context| {
+    let up = context.link.bits_per_sec() as f64 / 1000.0;
+    Value::Number((0.0005 * up * up).min(MAX_GAMMA))
+});
+
+/// The same step as a rate.
+const GAMMA_RATE: Typed<Gamma> = gamma("0.0005 up").computed(|context| {
+    let rate = Rate::from_bits_per_sec(context.link.bits_per_sec() / 2000);
+    Value::Rate(rate.unwrap_or(context.link))
+});
+
+const fn gamma(default: &'static str) -> Typed<Gamma> {
+    Typed::new(
+        "gamma",
+        "Step of the gradient: a number in (kbit/s)^2 (ACQ), or a rate, 10kbit (DCBQ)",
+        default,
+    )
+}
 
 /// Equal shares by default: by the papers' rule a data class that was idle gets nothing.
 const UNUSED_SHARE: Typed<UnusedShare> = Typed::new(
@@ -141,6 +153,18 @@ impl FromValue for DataPerAck {
     }
 }
 
+impl FromValue for Gamma {
+    const KIND: Kind = Kind::Step(MAX_GAMMA);
+
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Number(squared) => Some(Self::Squared(*squared)),
+            Value::Rate(rate) => Some(Self::Rate(*rate)),
+            _ => None,
+        }
+    }
+}
+
 impl FromValue for Utility {
     const KIND: Kind = Kind::Either(&Either {
         words: &["utilization", "proportional"],
@@ -215,7 +239,7 @@ pub(super) static CONTROLLERS: &[Entry] = &[
         moves: &["data-share"],
         parameters: listed![
             interval("5s"),
-            GAMMA,
+            GAMMA_RATE,
             UTILITY,
             MIN_SHARE,
             UNUSED_SHARE,

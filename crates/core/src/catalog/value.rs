@@ -87,6 +87,8 @@ pub enum Kind {
     Number(f64, f64),
     /// A whole number between two others.
     Count(u32, u32),
+    /// A step of a rate: a rate, `10kbit`, or a number of (kbit/s)^2 from 0 to another.
+    Step(f64),
     /// One of these words.
     Words(&'static [&'static str]),
     /// A word, or a value of another kind.
@@ -128,6 +130,10 @@ impl Kind {
                 Ok(number) => Ok(Value::Number(number)),
                 Err(_) => Err("not a number; write it like 2".into()),
             },
+            Self::Step(_) => match text.parse() {
+                Ok(number) => Ok(Value::Number(number)),
+                Err(_) => parse(text).map(Value::Rate),
+            },
             Self::Count(..) => match text.parse() {
                 Ok(count) => Ok(Value::Count(count)),
                 Err(_) => Err("not a whole number; write it like 5".into()),
@@ -146,6 +152,9 @@ impl Kind {
             (true, _) => Ok(value),
             (_, Self::Size(min, max)) => Err(format!("out of range; use {min}b to {max}b")),
             (_, Self::Number(min, max)) => Err(format!("out of range; use {min} to {max}")),
+            (_, Self::Step(max)) => Err(format!(
+                "out of range; use 0 to {max}, or a rate like 10kbit"
+            )),
             (_, Self::Count(min, max)) => Err(format!("out of range; use {min} to {max}")),
             _ => Err("not above 0; write it like 200ms".into()),
         }
@@ -158,6 +167,7 @@ impl Kind {
             (Self::Size(min, max), Value::Size(Bytes(size))) => (min..=max).contains(&size),
             (Self::Number(min, max), Value::Number(number)) => (min..=max).contains(&number),
             (Self::Count(min, max), Value::Count(count)) => (min..=max).contains(&count),
+            (Self::Step(max), Value::Number(number)) => (&0.0..=max).contains(&number),
             (Self::Words(words), Value::Word(word)) => words.contains(word),
             (Self::Either(choice), Value::Word(word)) => choice.words.contains(word),
             (Self::Either(choice), Value::Labelled(_, number)) => match choice.kind {
@@ -166,6 +176,7 @@ impl Kind {
             },
             (Self::Either(choice), value) => choice.kind.accepts(value),
             (Self::Rate, Value::Rate(_))
+            | (Self::Step(_), Value::Rate(_))
             | (Self::Time, Value::Time(_))
             | (Self::Limit, Value::Limit(_))
             | (Self::Share, Value::Share(_))
@@ -185,6 +196,7 @@ impl Kind {
             Self::Share => "SHARE",
             Self::Flag => "true|false",
             Self::Number(..) | Self::Count(..) => "NUMBER",
+            Self::Step(_) => "RATE|NUMBER",
             Self::Words(_) | Self::Part => "NAME",
             Self::Either(choice) => choice.name,
         }
@@ -315,6 +327,8 @@ mod tests {
             (Kind::Share, "0.30", "0.3"),
             (Kind::Number(0.0, 10.0), "2.0", "2"),
             (Kind::Number(0.0, 10.0), ".5", "0.5"),
+            (Kind::Step(1e9), "560.0", "560"),
+            (Kind::Step(1e9), "10000bit", "10kbit"),
             (Kind::Number(0.0, 1e9), "1e3", "1000"),
             (Kind::Flag, "true", "true"),
             (Option::<Bytes>::KIND, "none", "none"),
@@ -344,6 +358,11 @@ mod tests {
                 Kind::Number(0.0, 4.0),
                 "five",
                 "not a number; write it like 2",
+            ),
+            (
+                Kind::Step(1e9),
+                "-1",
+                "out of range; use 0 to 1000000000, or a rate like 10kbit",
             ),
             (Kind::Period, "0s", "not above 0; write it like 200ms"),
             (Kind::Flag, "yes", "use true or false"),

@@ -40,6 +40,16 @@ pub enum DownloadMeter {
     PerAck(f64),
 }
 
+/// Step of the gradient.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Gamma {
+    /// In (kbit/s)^2, with the utility's derivative by a rate (ACQ, eq. 1).
+    Squared(f64),
+    /// A rate, with the derivative by the weight R / C_up (DCBQ, eq. 11): this times the uplink's
+    /// rate in (kbit/s)^2.
+    Rate(Rate),
+}
+
 /// Response to an interval in which a class wanted less than half of its share. The rate that it
 /// got then says nothing about the line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,8 +72,8 @@ pub struct GradientParams {
     pub down: Rate,
     /// Interval at which the rate is set, `T`; ACQ advises at least two round-trip times.
     pub interval: Duration,
-    /// Step, `gamma`, in (kbit/s)^2.
-    pub gamma: f64,
+    /// Step, `gamma`.
+    pub gamma: Gamma,
     /// The utility.
     pub utility: Utility,
     /// Measure of the download.
@@ -161,7 +171,11 @@ impl Gradient {
         };
         self.previous = Some((upload, download));
         let (by_upload, by_download) = params.utility.marginals(upload, download, up, down);
-        let rate = base + params.gamma * (by_upload + by_download * slope);
+        let gamma = match params.gamma {
+            Gamma::Squared(gamma) => gamma,
+            Gamma::Rate(rate) => rate.bits_per_sec() as f64 / 1000.0 * up,
+        };
+        let rate = base + gamma * (by_upload + by_download * slope);
         let min = params.min_share.clamp(0.0, 0.5);
         // not clamp, which panics where the bounds are not in order
         (rate / up).max(min).min(1.0 - min)
@@ -198,7 +212,7 @@ mod tests {
             up: "100kbit".parse().unwrap(),
             down: "1mbit".parse().unwrap(),
             interval: Duration::from_secs(10),
-            gamma,
+            gamma: Gamma::Squared(gamma),
             utility,
             meter: DownloadMeter::AckedBytes,
             min_share: 0.05,
@@ -241,6 +255,17 @@ mod tests {
         assert!((climb(&mut acq, 40.0, 900.0) - 0.40).abs() < 1e-9);
         // 44 + 500 * (1/100 + 1/1000 * (890 - 900) / (44 - 40)) = 47.75.
         assert!((climb(&mut acq, 44.0, 890.0) - 0.4775).abs() < 1e-9);
+    }
+
+    #[test]
+    fn dcbqs_gamma_is_a_rate_and_its_derivative_is_by_the_weight() {
+        let mut dcbq = controller(0.0, Utility::Utilization);
+        dcbq.params.gamma = Gamma::Rate("10kbit".parse().unwrap());
+        climb(&mut dcbq, 50.0, 800.0);
+        // DCBQ, eq. 11: 40 + 10 * (1 + ((900 - 800) / 1000) / ((40 - 50) / 100)) = 40 kbit/s of 100.
+        assert!((climb(&mut dcbq, 40.0, 900.0) - 0.40).abs() < 1e-9);
+        // 44 + 10 * (1 + ((890 - 900) / 1000) / ((44 - 40) / 100)) = 51.5.
+        assert!((climb(&mut dcbq, 44.0, 890.0) - 0.515).abs() < 1e-9);
     }
 
     /// Rates of ACKs and of data in kbit/s over ten seconds, and the packets that wait then.

@@ -10,4 +10,4 @@ pub mod model;
 
 pub use ack_limit::AckLimit;
 pub use aq::{AqController, AqParams, BeyondLimit, DataPerAck};
-pub use gradient::{DownloadMeter, Gradient, GradientParams, UnusedShare, Utility};
+pub use gradient::{DownloadMeter, Gamma, Gradient, GradientParams, UnusedShare, Utility};

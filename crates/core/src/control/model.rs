@@ -1,6 +1,6 @@
 //! The papers' equations as functions, in bit/s and bytes.
 //!
-//! AQ's equations, and the AMP model of SAD's paper; `docs/notes/papers.md` has the references.
+//! AQ's equations, and the AMP model of SAD's paper ([`Amp`]); `docs/notes/papers.md` has the references.
 
 /// The reason for which no pair of rates fills both directions: one direction's ACKs alone overload the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +126,105 @@ impl Capacities {
     }
 }
 
+/// Link layer below IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// IP packets as they are.
+    Plain,
+    /// AAL5 over ATM: a trailer of 8 bytes, in whole cells of 48 bytes payload and 53 bytes on the line.
+    Atm,
+    /// The same with an LLC header of 8 bytes.
+    AtmLlc,
+}
+
+impl Framing {
+    /// Bytes of a packet on the line.
+    pub fn bytes(self, packet: u32) -> u32 {
+        let before = match self {
+            Self::Plain => return packet,
+            Self::Atm => 8,
+            Self::AtmLlc => 16,
+        };
+        packet
+            .saturating_add(before)
+            .div_ceil(48)
+            .saturating_mul(53)
+    }
+}
+
+/// The AMP model's input (SAD, sec. 2): a link whose classes are saturated at their shares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Amp {
+    /// `C_r` and `C_f` in bit/s.
+    pub capacities: Capacities,
+    /// Bytes of an ACK, `P_ack`.
+    pub ack_size: u32,
+    /// Bytes of a packet, `P`.
+    pub packet_size: u32,
+    /// `M`: packets that one ACK releases.
+    pub packets_per_ack: f64,
+    /// `g`: packets' share of the reverse link, 0 to 1.
+    pub reverse_share: f64,
+    /// `f`: packets' share of the forward link, 0 to 1.
+    pub forward_share: f64,
+}
+
+/// Maximum rates of one channel per second (SAD, sec. 2, table).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bound {
+    /// Packets.
+    pub packets: f64,
+    /// ACKs.
+    pub acks: f64,
+}
+
+impl Amp {
+    /// `A`: ACKs per second that the reverse link carries.
+    pub fn acks(&self) -> f64 {
+        (1.0 - self.reverse_share) * self.capacities.up / bits(self.ack_size)
+    }
+
+    /// `F`: forward capacity for packets, in bit/s.
+    pub fn forward(&self) -> f64 {
+        self.forward_share * self.capacities.down
+    }
+
+    /// Maximum forward throughput, `min(F, A M P)`, in bit/s.
+    pub fn throughput(&self) -> f64 {
+        let released = self.acks() * self.packets_per_ack * bits(self.packet_size);
+        self.forward().min(released)
+    }
+
+    /// Bounds of the reverse channel.
+    pub fn reverse_bound(&self) -> Bound {
+        Bound {
+            packets: self.reverse_share * self.capacities.up / bits(self.packet_size),
+            acks: self.acks(),
+        }
+    }
+
+    /// Bounds of the forward channel, as the table has them. By the sentence above it, ACKs have a share
+    /// of `1 - f` and not `f`; the reverse packets bound them in either case.
+    pub fn forward_bound(&self) -> Bound {
+        let acks = self.forward() / bits(self.ack_size);
+        Bound {
+            packets: self.throughput() / bits(self.packet_size),
+            acks: acks.min(self.reverse_bound().packets),
+        }
+    }
+
+    /// Normalized asymmetry `K` of the link with a framing.
+    pub fn asymmetry(&self, framing: Framing) -> f64 {
+        let [ack, packet] = [self.ack_size, self.packet_size].map(|size| framing.bytes(size));
+        self.capacities
+            .normalized_asymmetry(AckDemand::new(ack, packet, 1.0))
+    }
+}
+
+fn bits(bytes: u32) -> f64 {
+    f64::from(bytes.max(1)) * 8.0
+}
+
 /// Worst-case queueing delay under DropTail, in seconds (eq. 12): a full buffer of `buffer` bytes
 /// drained at `rate` bit/s. With `B_D` and `R_D` it is AQ's delay of data (eq. 13).
 pub fn worst_delay(buffer: f64, rate: f64) -> f64 {
@@ -222,6 +321,83 @@ mod tests {
             5.0,
             1e-9,
         );
+    }
+
+    /// SAD's link: 8 Mbit/s down, packets of 1000 bytes, ACKs of 40.
+    const fn amp(up: f64) -> Amp {
+        Amp {
+            capacities: Capacities { up, down: 8e6 },
+            ack_size: 40,
+            packet_size: 1000,
+            packets_per_ack: 1.0,
+            reverse_share: 0.0,
+            forward_share: 1.0,
+        }
+    }
+
+    #[test]
+    fn amp_gives_the_papers_example() {
+        // SAD, sec. 2: 64 kbit/s carry 200 ACKs/s; 3.2 Mbit/s in slow start, 1.6 Mbit/s else.
+        near(amp(64e3).acks(), 200.0, 1e-9);
+        near(amp(64e3).throughput(), 1.6e6, 1e-3);
+        let slow_start = Amp {
+            packets_per_ack: 2.0,
+            ..amp(64e3)
+        };
+        near(slow_start.throughput(), 3.2e6, 1e-3);
+        near(amp(784e3).throughput(), 8e6, 1e-3); // F
+    }
+
+    #[test]
+    fn amps_k_is_that_of_table_1() {
+        for (up, k) in [
+            (64e3, 5.0),
+            (128e3, 2.5),
+            (256e3, 1.25),
+            (640e3, 0.5),
+            (784e3, 0.41),
+        ] {
+            near(amp(up).asymmetry(Framing::Plain), k, 0.005);
+        }
+    }
+
+    #[test]
+    fn atm_changes_k_by_16_percent_as_in_table_6() {
+        for (up, plain, atm) in [(64e3, 4.88, 5.64), (128e3, 2.42, 2.8), (256e3, 1.21, 1.4)] {
+            let amp = Amp {
+                packet_size: 1024,
+                ..amp(up)
+            };
+            let change = amp.asymmetry(Framing::Atm) / amp.asymmetry(Framing::Plain) - 1.0;
+            near(amp.asymmetry(Framing::Plain), plain, 0.03);
+            near(amp.asymmetry(Framing::Atm), atm, 0.05);
+            near(change, 0.16, 0.005);
+            // With LLC an ACK no longer fits one cell: 2 cells of 23 instead of 1 of 22.
+            near(
+                amp.asymmetry(Framing::AtmLlc) / amp.asymmetry(Framing::Atm),
+                2.0 * 22.0 / 22.0,
+                0.1,
+            );
+        }
+        assert_eq!(Framing::Atm.bytes(40), 53);
+        assert_eq!(Framing::AtmLlc.bytes(40), 106);
+        assert_eq!(Framing::Atm.bytes(1024), 22 * 53);
+    }
+
+    #[test]
+    fn amps_bounds_are_those_of_the_table_of_section_2() {
+        let amp = Amp {
+            packets_per_ack: 1.5,
+            reverse_share: 0.75,
+            forward_share: 0.99,
+            ..amp(256e3)
+        };
+        // g C_r / P = 0.75 * 256000 / 8000, (1 - g) C_r / P_ack = 64000 / 320.
+        near(amp.reverse_bound().packets, 24.0, 1e-9);
+        near(amp.reverse_bound().acks, 200.0, 1e-9);
+        // min((1 - g) C_r M / P_ack, f C_f / P) = min(300, 990); ACKs min(24750, 24).
+        near(amp.forward_bound().packets, 300.0, 1e-9);
+        near(amp.forward_bound().acks, 24.0, 1e-9);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! defined, or `series:measure`, `series:measure@x`, `series:measure@x..y` in a claim. A value is a
 //! list, one number per point of the sweep; a single number combines with every point.
 
+use asymq_core::control::model::{AckDemand, Amp, Capacities, Framing};
+
 mod condition;
 mod grammar;
 mod relation;
@@ -45,9 +47,15 @@ enum Function {
     Least,
     Atm,
     AtmLlc,
+    /// Data's share of the uplink by AQ's eq. 7: `eq7( up , down , ack , data )`.
+    Eq7,
+    /// Normalized asymmetry: `k( up , down , ack , data )`.
+    K,
+    /// The AMP model's bound in bit/s: `amp( up , down , ack , packet , m )`.
+    Amp,
 }
 
-const FUNCTIONS: [(&str, Function, usize); 9] = [
+const FUNCTIONS: [(&str, Function, usize); 12] = [
     ("max", Function::Max, 1),
     ("min", Function::Min, 1),
     ("mean", Function::Mean, 1),
@@ -57,11 +65,38 @@ const FUNCTIONS: [(&str, Function, usize); 9] = [
     ("least", Function::Least, 2),
     ("atm", Function::Atm, 1),
     ("atm-llc", Function::AtmLlc, 1),
+    ("eq7", Function::Eq7, 4),
+    ("k", Function::K, 4),
+    ("amp", Function::Amp, 5),
 ];
 
-/// Bytes of ATM cells that carry a packet with an AAL5 trailer of 8 bytes and `header` bytes before it.
-fn cells(packet: f64, header: f64) -> f64 {
-    53.0 * ((packet + header + 8.0) / 48.0).ceil()
+/// Bytes of a packet on an ATM line.
+fn cells(packet: f64, framing: Framing) -> f64 {
+    framing.bytes(packet as u32).into()
+}
+
+/// The AMP model of `[up, down, ack, packet]` and M, all of the link for one class a direction.
+fn amp(arguments: &[f64]) -> Amp {
+    let at = |place: usize| arguments.get(place).copied().unwrap_or(1.0);
+    Amp {
+        capacities: Capacities {
+            up: at(0),
+            down: at(1),
+        },
+        ack_size: at(2) as u32,
+        packet_size: at(3) as u32,
+        packets_per_ack: at(4),
+        reverse_share: 0.0,
+        forward_share: 1.0,
+    }
+}
+
+/// Data's share of the uplink by AQ's eq. 7; 0 where eq. 11 fails.
+fn eq7(arguments: &[f64]) -> f64 {
+    let link = amp(arguments);
+    let demand = AckDemand::new(link.ack_size, link.packet_size, 1.0);
+    let rates = link.capacities.full_rates(demand, demand);
+    rates.map_or(0.0, |rates| rates.data_share())
 }
 
 impl Operator {
@@ -112,8 +147,11 @@ impl Function {
             Self::First => list.first().map(|sample| vec![sample.clone()]),
             Self::Last => list.last().map(|sample| vec![sample.clone()]),
             Self::Least => pairwise(list, arguments.get(1)?, f64::min),
-            Self::Atm => each(|bytes| cells(bytes, 0.0)),
-            Self::AtmLlc => each(|bytes| cells(bytes, 8.0)),
+            Self::Atm => each(|bytes| cells(bytes, Framing::Atm)),
+            Self::AtmLlc => each(|bytes| cells(bytes, Framing::AtmLlc)),
+            Self::Eq7 => by_means(arguments, eq7),
+            Self::K => by_means(arguments, |all| amp(all).asymmetry(Framing::Plain)),
+            Self::Amp => by_means(arguments, |all| amp(all).throughput()),
         }
     }
 
@@ -124,6 +162,24 @@ impl Function {
             Self::Max | Self::Min | Self::Mean | Self::Median | Self::First | Self::Last
         )
     }
+}
+
+/// `f` of the arguments' means, point by point: they are settings, without a spread.
+fn by_means(arguments: &[Vec<Sample>], f: impl Fn(&[f64]) -> f64) -> Option<Vec<Sample>> {
+    let points = arguments.iter().map(Vec::len).max()?;
+    let point = |place: usize| {
+        let means: Option<Vec<f64>> = arguments
+            .iter()
+            .map(|list| match list.as_slice() {
+                [one] => Some(one.mean),
+                list => list.get(place).map(|sample| sample.mean),
+            })
+            .collect();
+        let of = f(&means?);
+        let longest = arguments.iter().find(|list| list.len() == points)?;
+        Some(longest.get(place)?.map(|_| of))
+    };
+    (0..points).map(point).collect()
 }
 
 /// `f` of each pair; a list of one number combines with every number of the other.
