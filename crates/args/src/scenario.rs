@@ -59,7 +59,7 @@ settings! {
         pub ack_every: Option<u32> = "N", read within(1..=64);
         /// Receive window in packets or bytes [default: unlimited].
         pub window: Option<Limit> = "LIMIT";
-        /// Constant-rate UDP, like up:500kbit, down:3mbit:200b@60s..80s, or over some links of a chain only up:1mbit/2..3; with :udp, :syns, :acks or :40 behind the packet size, a flood of a second host at home, each packet of a new flow or of one of 40 (simulator); repeatable.
+        /// Constant-rate UDP, like up:500kbit, down:3mbit:200b@60s..80s, or over some links of a chain only up:1mbit/2..3; with :udp, :syns, :acks or :40 behind the packet size, a flood of a second host at home, each packet of a new flow or of one of 40, and :server or :forged behind that to flood the first flow's server (simulator); repeatable.
         pub udp: Vec<UdpBurst> = "FLOW";
         /// Send a probe, a small UDP echo, this often and report its queueing delay; 0 sends none.
         pub probe: Option<Duration> = "TIME";

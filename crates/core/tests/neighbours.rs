@@ -1,5 +1,6 @@
 //! A host that floods takes nothing from its neighbours: their calls wait for a packet and 5 ms, lose nothing, and
-//! their uploads have nine tenths of their share.
+//! their uploads have nine tenths of their share: whatever its packets' destinations, and with forged addresses if
+//! the line answers the neighbour.
 
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
 use asymq_core::packet::{Flow, Header, Network, Packet, Protocol, flags};
@@ -9,7 +10,7 @@ use asymq_core::units::{Duration, Instant, Limit, Rate};
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     header: Header,
-    host: u64,
+    hosts: [u64; 2],
 }
 
 impl Packet for Sent {
@@ -18,7 +19,7 @@ impl Packet for Sent {
     }
     fn network(&self) -> Network {
         Network {
-            hosts: [self.host, self.header.flow.0],
+            hosts: self.hosts,
             dscp: 0,
         }
     }
@@ -40,6 +41,7 @@ impl Sink<Sent> for Lost {
 
 const NEIGHBOUR: u64 = 7;
 const ATTACKER: u64 = 9;
+const SERVER: u64 = 11;
 const CALL: Flow = Flow(0x51c3_17aa);
 const UPLOAD: Flow = Flow(0x93d1_8e42);
 
@@ -95,6 +97,17 @@ fn mix(number: u64) -> u64 {
     (number ^ number >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ number >> 32
 }
 
+/// Addresses of the attacker's packets.
+#[derive(Clone, Copy, Debug)]
+enum Aim {
+    /// From its own to many servers.
+    Servers,
+    /// From its own to the neighbour's server.
+    Server,
+    /// From one of its own for each flow to the neighbour's server.
+    Forged,
+}
+
 struct Seen {
     /// Maximum wait of the call's packets in ms.
     wait: f64,
@@ -106,8 +119,8 @@ struct Seen {
 }
 
 /// An uplink under attack for so many seconds, beside a call and an upload of another host whose window keeps
-/// twenty packets there.
-fn under(attack: Attack, rate: &str, seconds: u64) -> Seen {
+/// twenty packets there. The line answers the upload if `answers`.
+fn under(attack: Attack, (aim, answers): (Aim, bool), rate: &str, seconds: u64) -> Seen {
     let link: Rate = rate.parse().unwrap();
     let place = Place {
         link,
@@ -129,7 +142,7 @@ fn under(attack: Attack, rate: &str, seconds: u64) -> Seen {
     let (mut free_at, mut attacks_at, mut calls_at) = (now, now, now);
     let (mut count, mut given, mut left) = (0u64, 0u64, 0u64);
     let (mut bytes, mut of_upload) = (0u64, 0u64);
-    let give = |qdisc: &mut BoxedQdisc<Sent>, now, host, flow, len, kind, lost: &mut Lost| {
+    let give = |qdisc: &mut BoxedQdisc<Sent>, now, hosts, flow, len, kind, lost: &mut Lost| {
         let (protocol, flags) = kind;
         let header = Header {
             arrival: now,
@@ -141,7 +154,7 @@ fn under(attack: Attack, rate: &str, seconds: u64) -> Seen {
             flags,
             ..Header::default()
         };
-        qdisc.enqueue(now, Sent { header, host }, lost);
+        qdisc.enqueue(now, Sent { header, hosts }, lost);
     };
     let udp = (Protocol::NonTcp, 0);
     while now < end {
@@ -155,7 +168,11 @@ fn under(attack: Attack, rate: &str, seconds: u64) -> Seen {
             give(
                 &mut qdisc,
                 now,
-                ATTACKER,
+                match aim {
+                    Aim::Servers => [ATTACKER, flow],
+                    Aim::Server => [ATTACKER, SERVER],
+                    Aim::Forged => [mix(flow), SERVER],
+                },
                 Flow(flow),
                 attack.len,
                 kind,
@@ -164,14 +181,19 @@ fn under(attack: Attack, rate: &str, seconds: u64) -> Seen {
             attacks_at = now + interval;
         }
         if now >= calls_at {
-            give(&mut qdisc, now, NEIGHBOUR, CALL, 200, udp, &mut seen.lost);
+            let hosts = [NEIGHBOUR, SERVER + 1];
+            give(&mut qdisc, now, hosts, CALL, 200, udp, &mut seen.lost);
             calls_at = now + Duration::from_millis(20);
         }
-        while given - left - seen.lost.upload < 20 {
+        // Each may drop one.
+        for _ in 0..20 {
+            if given - left - seen.lost.upload >= 20 {
+                break;
+            }
             give(
                 &mut qdisc,
                 now,
-                NEIGHBOUR,
+                [NEIGHBOUR, SERVER],
                 UPLOAD,
                 1500,
                 udp,
@@ -188,6 +210,16 @@ fn under(attack: Attack, rate: &str, seconds: u64) -> Seen {
             } = packet.header;
             free_at = now + link.tx_time(len);
             left += u64::from(flow == UPLOAD);
+            if answers && flow == UPLOAD {
+                let flow = flow.reverse();
+                let protocol = Protocol::NonTcp;
+                let header = Header {
+                    flow,
+                    protocol,
+                    ..Header::default()
+                };
+                qdisc.observe(now, &header);
+            }
             if now >= second {
                 bytes += u64::from(len);
                 of_upload += u64::from(len) * u64::from(flow == UPLOAD);
@@ -209,9 +241,18 @@ fn under(attack: Attack, rate: &str, seconds: u64) -> Seen {
 #[test]
 fn a_host_that_floods_takes_nothing_from_its_neighbour() {
     for (rate, seconds) in [("2mbit", 6), ("20mbit", 2)] {
-        for attack in ATTACKS {
-            let seen = under(*attack, rate, seconds);
-            let what = format!("{} at {rate}", attack.name);
+        let aims = [
+            (Aim::Servers, false),
+            (Aim::Server, false),
+            (Aim::Server, true),
+            (Aim::Forged, true),
+        ];
+        let cases = ATTACKS
+            .iter()
+            .flat_map(|attack| aims.map(|aim| (attack, aim)));
+        for (attack, aim) in cases {
+            let seen = under(*attack, aim, rate, seconds);
+            let what = format!("{} {aim:?} at {rate}", attack.name);
             println!(
                 "{what}: call {:.1} ms, upload {:.2}, lost {}, backlog {}",
                 seen.wait, seen.upload, seen.lost.call, seen.backlog

@@ -49,4 +49,4 @@ pub use scenario::Scenario;
 pub use tcp::{OutsideTcp, Tcp, TcpEcn};
 pub use text::{count, escaped, quoted};
 pub use traffic::{OnOff, WebLoad};
-pub use udp::{Flood, UdpBurst};
+pub use udp::{Aim, Flood, UdpBurst};

@@ -31,6 +31,48 @@ pub struct UdpBurst {
     /// Flows and kind of the packets of a second host at home; one flow of the first host if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flood: Option<Flood>,
+    /// Addresses of a flood.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub aim: Aim,
+}
+
+fn is_default(aim: &Aim) -> bool {
+    *aim == Aim::default()
+}
+
+/// Addresses of a flood's packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aim {
+    /// Each flow has a server of its own.
+    #[default]
+    Servers,
+    /// To the server of the scenario's first flow.
+    Server,
+    /// To the same server, each flow from a forged address at home.
+    Forged,
+}
+
+impl FromStr for Aim {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "server" => Ok(Self::Server),
+            "forged" => Ok(Self::Forged),
+            _ => Err("unknown addresses; use server or forged".into()),
+        }
+    }
+}
+
+impl Aim {
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Servers => "",
+            Self::Server => ":server",
+            Self::Forged => ":forged",
+        }
+    }
 }
 
 /// Packets of a second host at home, which its neighbours in the house compete with. They expect no answer.
@@ -107,6 +149,7 @@ impl FromStr for UdpBurst {
         let rate = part(parts.next().ok_or(FORM)?)?;
         let packet = parts.next().map_or(Ok(default_packet()), part)?;
         let flood = parts.next().map(part).transpose()?;
+        let aim = parts.next().map(part).transpose()?.unwrap_or_default();
         if parts.next().is_some() {
             return Err(FORM.into());
         }
@@ -118,6 +161,7 @@ impl FromStr for UdpBurst {
             links,
             packet,
             flood,
+            aim,
         })
     }
 }
@@ -129,7 +173,7 @@ impl fmt::Display for UdpBurst {
             write!(f, ":{}", self.packet)?;
         }
         if let Some(flood) = self.flood {
-            write!(f, ":{flood}")?;
+            write!(f, ":{flood}{}", self.aim.suffix())?;
         }
         if let Some(stop) = self.stop {
             write!(f, "@{}..{stop}", self.start)?;
@@ -175,6 +219,8 @@ mod tests {
             ("down:3mbit:1400b:udp@1s..2s", Flood::Udp),
             ("up:3mbit:1000b:acks", Flood::Acks),
             ("up:6mbit:1400b:40/1", Flood::Flows(40)),
+            ("up:6mbit:1400b:udp:forged", Flood::Udp),
+            ("up:6mbit:1400b:40:server@1s..2s", Flood::Flows(40)),
         ] {
             let burst: UdpBurst = text.parse().unwrap();
             assert_eq!(burst.flood, Some(flood), "{text}");
@@ -197,6 +243,7 @@ mod tests {
         );
         assert!(error("up").starts_with("write it like"));
         assert!(error("up:1mbit:100b:x").starts_with("x: unknown flows"));
-        assert!(error("up:1mbit:100b:40:x").starts_with("write it like"));
+        assert!(error("up:1mbit:100b:40:x").starts_with("x: unknown addresses; use server"));
+        assert!(error("up:1mbit:100b:40:server:x").starts_with("write it like"));
     }
 }

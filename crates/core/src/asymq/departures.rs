@@ -94,6 +94,7 @@ impl<P: Packet> Isolated<P> {
         }
         let len = packet.header().len;
         self.hosts.on_dequeue(flow.aqm.host, len);
+        flow.aqm.packets = flow.aqm.packets.saturating_sub(1);
         match early {
             true => self.charge_early(number, len, left, alone)?,
             false => flow.earn(-i64::from(len)),

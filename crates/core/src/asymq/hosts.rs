@@ -4,12 +4,12 @@
 //! both thousands of times. Beyond its bounds, a host's new flows are bulk flows, share one queue, and
 //! drop their own packets. While one host alone is seen, its data is not bounded.
 
-use crate::hold::{BuildError, slots};
+use crate::hold::{BuildError, Host, slots};
 use crate::packet::FULL_PACKET;
 use crate::units::{Duration, Instant, Limit, Rate};
 use alloc::boxed::Box;
 
-/// Number of accounts. Hosts that share one by chance share its bounds.
+/// Number of accounts: one for each host.
 const ACCOUNTS: usize = 256;
 
 /// Binary logarithm of the ns for which a host counts at least: one second.
@@ -141,20 +141,9 @@ pub(super) struct Hosts {
     burst: Duration,
 }
 
-/// Account of a host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Host(u8);
-
-impl Host {
-    /// The host of this hash.
-    pub(super) const fn of(hash: u64) -> Self {
-        Self((hash % ACCOUNTS as u64) as u8)
-    }
-
-    /// Identity of the flow that stands for all flows in the host's overflow queue.
-    pub(super) const fn overflow_flow(self) -> u64 {
-        (self.0 as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    }
+/// Identity of the flow that stands for all flows in a host's overflow queue.
+pub(super) const fn overflow_flow(host: Host) -> u64 {
+    (host.index() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 impl Hosts {
@@ -190,9 +179,9 @@ impl Hosts {
     /// Notes a packet of a host.
     pub(super) fn note(&mut self, now: Instant, host: Host) {
         let epoch = Epoch::of(now);
-        if let Some(account) = self.accounts.get_mut(host.0 as usize) {
+        if let Some(account) = self.accounts.get_mut(host.index()) {
             self.seen.note(epoch, &mut account.seen);
-            let load = self.loads.get(host.0 as usize);
+            let load = self.loads.get(host.index());
             if load.is_some_and(|load| u64::from(load.bytes) >= BUSY) {
                 self.busy.note(epoch, &mut account.busy);
             }
@@ -201,7 +190,7 @@ impl Hosts {
 
     /// Counts a packet of a host that is put into a queue. `opens` is true if its flow becomes active.
     pub(super) fn on_enqueue(&mut self, host: Host, len: u32, opens: bool) {
-        if let Some(load) = self.loads.get_mut(host.0 as usize) {
+        if let Some(load) = self.loads.get_mut(host.index()) {
             load.bytes = load.bytes.saturating_add(len);
             load.packets += 1;
             load.flows += u16::from(opens);
@@ -210,7 +199,7 @@ impl Hosts {
 
     /// Counts a packet of a host that leaves a queue.
     pub(super) fn on_dequeue(&mut self, host: Host, len: u32) {
-        if let Some(load) = self.loads.get_mut(host.0 as usize) {
+        if let Some(load) = self.loads.get_mut(host.index()) {
             load.bytes = load.bytes.saturating_sub(len);
             load.packets = load.packets.saturating_sub(1);
         }
@@ -218,14 +207,14 @@ impl Hosts {
 
     /// Counts a flow of a host that is no longer active.
     pub(super) fn on_flow_end(&mut self, host: Host) {
-        if let Some(load) = self.loads.get_mut(host.0 as usize) {
+        if let Some(load) = self.loads.get_mut(host.index()) {
             load.flows = load.flows.saturating_sub(1);
         }
     }
 
     /// Counts a flow of a host that starts or ends to be ahead of its share.
     pub(super) fn count_ahead(&mut self, host: Host, is_ahead: bool) {
-        if let Some(load) = self.loads.get_mut(host.0 as usize) {
+        if let Some(load) = self.loads.get_mut(host.index()) {
             load.ahead = match is_ahead {
                 true => load.ahead.saturating_add(1),
                 false => load.ahead.saturating_sub(1),
@@ -233,9 +222,42 @@ impl Hosts {
         }
     }
 
+    /// Bytes and packets of all hosts.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> (u64, u32) {
+        let bytes = self.loads.iter().map(|load| u64::from(load.bytes)).sum();
+        (bytes, self.loads.iter().map(|load| load.packets).sum())
+    }
+
+    /// Active flows of all hosts.
+    #[cfg(test)]
+    pub(super) fn active(&self) -> u32 {
+        self.loads
+            .iter()
+            .map(|load| u32::from(load.flows) + u32::from(load.ahead))
+            .sum()
+    }
+
+    /// Moves an active flow, with its backlog, to another host.
+    pub(super) fn move_flow(&mut self, hosts: [Host; 2], bytes: u64, packets: u32, ahead: bool) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        if let Some(load) = self.loads.get_mut(hosts[0].index()) {
+            load.bytes = load.bytes.saturating_sub(bytes);
+            load.packets = load.packets.saturating_sub(packets);
+            load.flows = load.flows.saturating_sub(1);
+            load.ahead = load.ahead.saturating_sub(ahead.into());
+        }
+        if let Some(load) = self.loads.get_mut(hosts[1].index()) {
+            load.bytes = load.bytes.saturating_add(bytes);
+            load.packets += packets;
+            load.flows += 1;
+            load.ahead += u16::from(ahead);
+        }
+    }
+
     /// Number of flows of a host that are ahead of their share.
     pub(super) fn ahead(&self, host: Host) -> u32 {
-        let load = self.loads.get(host.0 as usize);
+        let load = self.loads.get(host.index());
         load.map_or(0, |load| load.ahead.into())
     }
 
@@ -255,7 +277,7 @@ impl Hosts {
     fn charge(&mut self, now: Instant, host: Host, flow: u64, len: u32) -> bool {
         let is_alone = !self.has_neighbours();
         let busy = &mut self.busy;
-        let Some(account) = self.accounts.get_mut(host.0 as usize) else {
+        let Some(account) = self.accounts.get_mut(host.index()) else {
             return false;
         };
         let is_busy = busy.counts(account.busy);
@@ -281,7 +303,7 @@ impl Hosts {
     /// True if a new flow of this host must share its overflow queue.
     pub(super) fn needs_overflow_queue(&self, host: Host, exceeds: bool) -> bool {
         let most = if exceeds { FEW_FLOWS } else { MANY_FLOWS };
-        let load = || self.loads.get(host.0 as usize);
+        let load = || self.loads.get(host.index());
         self.has_neighbours() && load().is_some_and(|load| u32::from(load.flows) >= most)
     }
 
@@ -301,7 +323,7 @@ impl Hosts {
         limit: Limit,
     ) -> Option<bool> {
         let busy = u64::from(self.busy.count());
-        let load = self.loads.get(host.0 as usize)?;
+        let load = self.loads.get(host.index())?;
         if busy < 2 {
             return None;
         }

@@ -1,7 +1,7 @@
 //! Data queue: a queue per flow, served by DRR++, each with a learnt target.
 
 use super::ahead::Ahead;
-use super::hosts::{Host, Hosts};
+use super::hosts::{Hosts, overflow_flow};
 use super::learnt::Learnt;
 use super::room::is_small;
 use super::target::TargetParams;
@@ -9,7 +9,7 @@ use super::targets::Targets;
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::hold::drr::{FlowRounds, NEW, OLD, OWN, Round, quantum};
-use crate::hold::{Admission, BuildError, Isolation, Queue};
+use crate::hold::{Admission, BuildError, Host, Isolation, Queue};
 use crate::packet::{Ecn, FULL_PACKET, Header, Network, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
@@ -136,13 +136,12 @@ impl<P: Packet> Isolated<P> {
         let is_new = own.is_none_or(|(_, round)| round == Round::Sparse);
         let exceeds = is_new && self.hosts.exceeds_part(now, home, flow, header.len);
         let overflows = own.is_none() && self.hosts.needs_overflow_queue(home, exceeds);
-        let flow = if overflows {
-            home.overflow_flow()
-        } else {
-            flow
-        };
+        let flow = if overflows { overflow_flow(home) } else { flow };
         let number = match (own, found) {
-            (Some((number, _)), _) => number,
+            (Some((number, _)), _) => {
+                self.follow_host(number, home, network);
+                number
+            }
             (None, Some((number, _))) if !overflows => {
                 self.flows.renew(number, network);
                 number
@@ -157,6 +156,25 @@ impl<P: Packet> Isolated<P> {
         })
     }
 
+    /// Moves an active flow to its host, which the line may have answered since the flow's last packet.
+    #[inline]
+    fn follow_host(&mut self, number: u32, home: Host, network: &Network) -> Option<()> {
+        match self.flows.flow(number)?.aqm.host == home {
+            true => Some(()),
+            false => self.move_flow(number, home, network),
+        }
+    }
+
+    #[cold]
+    fn move_flow(&mut self, number: u32, home: Host, network: &Network) -> Option<()> {
+        let bytes = self.flows.queues().bytes(number);
+        let aqm = &mut self.flows.flow_mut(number)?.aqm;
+        let hosts = [core::mem::replace(&mut aqm.host, home), home];
+        self.hosts.move_flow(hosts, bytes, aqm.packets, aqm.ahead);
+        self.flows.renew(number, network);
+        Some(())
+    }
+
     /// Updates the flow whose queue a packet has joined, its host and the rounds. Returns the host to which the queue
     /// counts.
     #[inline(always)]
@@ -169,6 +187,7 @@ impl<P: Packet> Isolated<P> {
         if opens {
             aqm.host = home;
         }
+        aqm.packets += 1;
         let Learnt { target, host, .. } = *aqm;
         let turn = aqm.first_turn(header.protocol);
         self.targets.on_enqueue(number, target);
@@ -213,7 +232,9 @@ impl<P: Packet> Isolated<P> {
     #[inline]
     pub(super) fn take(&mut self, number: u32) -> Option<P> {
         let packet = self.flows.queues_mut().pop(number)?;
-        let host = self.flows.flow(number)?.aqm.host;
+        let aqm = &mut self.flows.flow_mut(number)?.aqm;
+        aqm.packets = aqm.packets.saturating_sub(1);
+        let host = aqm.host;
         self.hosts.on_dequeue(host, packet.header().len);
         self.ahead.on_dequeue(number, packet.header().len);
         Some(packet)
@@ -339,13 +360,11 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             ticket,
             room,
             limit,
+            network,
+            host: home,
             ..
         } = admission;
-        let network = self.flows.network(&packet, false);
         let header = *packet.header();
-        let home = self.params.isolation.home();
-        let home = home.and_then(|side| network.hosts.get(side));
-        let home = Host::of(home.copied().unwrap_or_default());
         let Some(Place {
             number,
             flow,
@@ -446,5 +465,81 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             "bulk_target",
             Reading::Time(targets.max().unwrap_or_default()),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::random::{SplitMix64, mix};
+    use crate::hold::within;
+    use crate::packet::{Facts, Flow};
+    use crate::qdisc::Discard;
+
+    #[test]
+    fn accounts_of_hosts_hold_what_waits_though_flows_move_between_them() {
+        let link: Rate = Rate::from_bits_per_sec(2_000_000).unwrap();
+        let params = IsolatedParams {
+            link,
+            isolation: Isolation::DualSrcHost,
+            target: TargetParams {
+                start: Duration::from_millis(40),
+                min: Duration::from_millis(5),
+                max: Duration::from_millis(250),
+                interval: Duration::from_millis(200),
+                floor: 3100,
+                full_packet: link.tx_time(FULL_PACKET),
+            },
+            queues: 64,
+            targets: 16,
+            bulk_limit: 60_000,
+            flow_limit: 6000,
+        };
+        let limit = Limit::Packets(200);
+        let mut queue = Isolated::<Facts>::new(params, limit).unwrap();
+        let mut random = SplitMix64::new(5);
+        let mut now = Instant::from_nanos(1);
+        let mut moves = 0;
+        for ticket in 0..40_000 {
+            now += Duration::from_micros(random.next() % 3000);
+            if random.next() % 5 < 3 {
+                let flow = random.next() % 40;
+                // A flow's host changes now and then, as answers come and expire.
+                let host = match random.next() % 8 {
+                    0 => Host::COMMON,
+                    _ => Host::at((flow % 5) as usize),
+                };
+                let mut packet = Facts::default();
+                packet.header.flow = Flow(mix(flow));
+                packet.header.len = 1 + (random.next() % 1500) as u32;
+                packet.header.arrival = now;
+                packet.network.hosts = [host.index() as u64, 9];
+                let admission = Admission {
+                    ticket,
+                    network: packet.network,
+                    host,
+                    ..within(limit)
+                };
+                let found = queue.flows.find(mix(flow), &packet.network);
+                moves += usize::from(found.is_some_and(|(number, round)| {
+                    let state = queue.flows.flow(number).unwrap();
+                    round != Round::None && state.aqm.host != host
+                }));
+                queue.enqueue(now, packet, admission, &mut Discard);
+            } else {
+                queue.dequeue(now, &mut Discard);
+            }
+            let backlog = queue.backlog();
+            let bulk = queue.bulk_flows();
+            assert!(bulk <= 64);
+            assert_eq!(queue.hosts.waiting(), (backlog.bytes, backlog.packets));
+        }
+        assert!(moves > 1000, "{moves} moves");
+        while queue.dequeue(now, &mut Discard).is_some() {}
+        for _ in 0..64 {
+            queue.reclaim_idle();
+        }
+        assert_eq!(queue.hosts.waiting(), (0, 0));
+        assert_eq!(queue.hosts.active(), 0);
     }
 }

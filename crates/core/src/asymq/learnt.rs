@@ -1,9 +1,10 @@
 //! State of a flow beside its target.
 
-use super::hosts::{Host, half};
+use super::hosts::half;
 use super::shallow::Shallow;
 use super::target::Sends;
 use super::targets::Slot;
+use crate::hold::Host;
 use crate::hold::drr::FirstTurn;
 use crate::packet::{Ecn, FULL_PACKET, Protocol};
 
@@ -16,6 +17,8 @@ pub(super) struct Learnt {
     pub(super) debt: u32,
     pub(super) target: Slot,
     pub(super) shallow: Shallow,
+    /// Packets in the queue.
+    pub(super) packets: u32,
     /// Host of the packets in the queue.
     pub(super) host: Host,
     /// True if it is counted as ahead at its host.

@@ -1,8 +1,8 @@
 //! Drops at enqueue: stale packets of calls, and packets above the limits.
 
-use super::hosts::Host;
 use super::isolated::{Isolated, IsolatedParams};
 use super::target::{SMALL_WAIT, TargetParams};
+use crate::hold::Host;
 use crate::hold::drr::Round;
 use crate::packet::{FULL_PACKET, Header, Packet, Protocol};
 use crate::qdisc::{Backlog, Reason, Sink};

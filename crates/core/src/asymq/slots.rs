@@ -1,12 +1,12 @@
 //! ACK queue: a slot per flow, in which an ACK waits for later ones while data goes first.
 
-use super::hosts::{Host, Hosts};
+use super::hosts::Hosts;
 use super::target::Since;
 use crate::decide::ack::{AckInfo, before};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::hold::ack_chains::{AckChains, Arrival};
-use crate::hold::{Admission, BuildError, List, Queue};
+use crate::hold::{Admission, BuildError, Host, List, Queue};
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
@@ -59,9 +59,8 @@ impl<P: Packet> Slots<P> {
 
     /// True if a packet is the first ACK of a flow of a host that has had its part of those. Such ACKs are made
     /// from nothing; the flow is not remembered, and takes no place from others.
-    fn is_beyond_part(&mut self, now: Instant, packet: &P, is_known: bool) -> bool {
+    fn is_beyond_part(&mut self, now: Instant, packet: &P, host: Host, is_known: bool) -> bool {
         let header = packet.header();
-        let host = Host::of(packet.network().hosts[0]);
         self.hosts.note(now, host);
         header.is_pure_ack()
             && !is_known
@@ -95,7 +94,7 @@ impl<P: Packet> Slots<P> {
 impl<P: Packet> Queue<P> for Slots<P> {
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let known = self.acks.known(packet.header().flow);
-        if self.is_beyond_part(now, &packet, known.is_some()) {
+        if self.is_beyond_part(now, &packet, admission.host, known.is_some()) {
             return sink.dropped(now, packet, Reason::OverLimit);
         }
         let arrival = self.acks.read(&packet, known, admission.opaque);

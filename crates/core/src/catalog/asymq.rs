@@ -4,7 +4,7 @@ use super::config::Config;
 use super::entry::{Entry, Group, Maker, Shown, StandardQueue, StartedController};
 use super::parameter::{Typed, listed};
 use super::parts::{ACK_LIMIT, DATA_LIMIT, narrow};
-use super::peers::ISOLATION;
+use super::peers;
 use super::queues::{MAX_STRETCH, max_stretch};
 use super::role::Role;
 use super::value::{Kind, Value};
@@ -13,7 +13,7 @@ use crate::asymq::{
     TargetParams, limit_in_time,
 };
 use crate::decide::service::DueFirst;
-use crate::hold::{BuildError, boxed};
+use crate::hold::{BuildError, Isolation, boxed};
 use crate::packet::{FULL_PACKET, Packet};
 use crate::units::{Bytes, Duration, Limit, Rate};
 use alloc::boxed::Box;
@@ -117,6 +117,13 @@ const EXPONENT: Typed<f64> = Typed::new(
     "3",
 )
 .within(Kind::Number(0.0, 100.0));
+
+/// CAKE's, but of the hosts at home alone: a sender chooses the other end.
+const ISOLATION: Typed<Isolation> = Typed::new(
+    peers::ISOLATION.parameter.name,
+    peers::ISOLATION.parameter.help,
+    "dual-srchost",
+);
 
 /// Bits per second up to which a link is one household's: eighty ACKs that wait are many there.
 const HOUSEHOLD: u64 = 20_000_000;

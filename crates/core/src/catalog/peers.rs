@@ -81,7 +81,7 @@ const DIFFSERV: Typed<Diffserv> = Typed::new("diffserv", "CAKE's tins, by DSCP",
 
 pub(super) const ISOLATION: Typed<Isolation> = Typed::new(
     "isolation",
-    "Between whom CAKE divides a tin",
+    "Between whom flow queues divide the link, by names of tc-cake(8)",
     "triple-isolate",
 );
 

@@ -4,11 +4,13 @@ use super::asymq::{self, THIN_OPAQUE};
 use super::config::Config;
 use super::entry::{BoxedQueue, Entry, Maker, Shown, StandardQueue};
 use super::parts::{ACK_LIMIT, BUFFER_SPLIT, BufferSplit, CLASSIFIER, DATA_LIMIT, DATA_SHARE};
+use super::peers::ISOLATION;
 use super::role::Role;
 use super::standard;
 use crate::decide::service::{AnyService, Service};
 use crate::hold::{
-    Buffer, BuildError, DropTail, Fifo, Fifos, Machine, OpaqueAcks, Pair, Parts, Queues, boxed,
+    Answered, Buffer, BuildError, DropTail, Fifo, Fifos, Isolation, Machine, OpaqueAcks, Pair,
+    Parts, Queues, boxed,
 };
 use crate::packet::Packet;
 use crate::qdisc::Qdisc;
@@ -219,6 +221,19 @@ fn service(catalog: &dyn Catalog, config: &Config) -> Result<AnyService, BuildEr
     }
 }
 
+/// Hosts at home, for queues that have accounts of them.
+#[inline(never)]
+fn answered(catalog: &dyn Catalog, config: &Config) -> Result<Option<Answered>, BuildError> {
+    for role in [Role::AckQueue, Role::DataQueue] {
+        let maker = catalog.part(role, config)?.maker;
+        if let Maker::Queue(StandardQueue::Slots | StandardQueue::Isolated) = maker {
+            let isolation = config.find(ISOLATION).unwrap_or(Isolation::DualSrcHost);
+            return Answered::new(isolation).map(Some);
+        }
+    }
+    Ok(None)
+}
+
 #[inline(never)]
 fn machine<P, Q, S>(
     catalog: &dyn Catalog,
@@ -250,6 +265,7 @@ where
             Some(true) => Some(OpaqueAcks::new()?),
             _ => None,
         },
+        answered: answered(catalog, config)?,
         queues,
         limits,
         aqm,

@@ -1,9 +1,10 @@
 //! DropTail: one FIFO for all, arrivals over the limit are dropped.
 
+use super::answered::Host;
 use super::capacity::BuildError;
 use super::fifo::Fifo;
 use super::queue::{Admission, Queue};
-use crate::packet::Packet;
+use crate::packet::{Network, Packet};
 use crate::qdisc::{Backlog, Dequeue, Qdisc, Sink, Visit};
 use crate::units::{Instant, Limit};
 
@@ -35,6 +36,8 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
             room: true,
             limit: self.limit,
             opaque: None,
+            network: Network::default(),
+            host: Host::COMMON,
         };
         self.queue.enqueue(now, packet, admission, sink);
     }

@@ -1,6 +1,7 @@
 //! A discipline made of parts: queues, a classifier, an AQM, a service and a controller.
 
 use super::acked_bytes::AckedBytes;
+use super::answered::{Answered, Host};
 use super::capacity::{BuildError, boxed};
 use super::opaque_acks::{OpaqueAck, OpaqueAcks};
 use super::queue::Admission;
@@ -10,7 +11,7 @@ use crate::decide::aqm::{Aqm, Verdict};
 use crate::decide::classify::{Class, Classifier};
 use crate::decide::control::{Controller, Level, Levels, Needs, Settings, Signals};
 use crate::decide::service::{AnyService, Departure, Heads, Next, Service};
-use crate::packet::{FULL_PACKET, Header, Packet};
+use crate::packet::{FULL_PACKET, Header, Network, Packet};
 use crate::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reading, Reason, Sink, Visit};
 use crate::units::{Instant, Limit, Rate, Share};
 use alloc::boxed::Box;
@@ -22,6 +23,8 @@ pub struct Parts<Q, S = AnyService> {
     pub classifier: Classifier,
     /// Recognition of ACKs that cannot be read, which join the ACK queue.
     pub opaque: Option<OpaqueAcks>,
+    /// Hosts at home, for queues with accounts of hosts.
+    pub answered: Option<Answered>,
     /// The ACK queue and the data queue.
     pub queues: Q,
     /// Their limits, until the controller changes them.
@@ -197,11 +200,17 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         packet: P,
         sink: &mut dyn Sink<P>,
     ) {
+        let (network, host) = match &mut self.parts.answered {
+            Some(answered) => answered.read(now, &packet),
+            None => (Network::default(), Host::COMMON),
+        };
         let admission = Admission {
             ticket: self.next_ticket,
             room,
             limit: self.parts.limits[class as usize],
             opaque,
+            network,
+            host,
         };
         self.next_ticket = self.next_ticket.wrapping_add(1);
         self.parts
@@ -324,10 +333,13 @@ impl<P: Packet, Q: Queues<P>, S: Service> Qdisc<P> for Machine<P, Q, S> {
         if let Some(opaque) = &mut self.parts.opaque {
             opaque.observe(now, reverse);
         }
+        if let Some(answered) = &mut self.parts.answered {
+            answered.observe(reverse);
+        }
     }
 
     fn observes_reverse(&self) -> bool {
-        self.needs.reverse || self.parts.opaque.is_some()
+        self.needs.reverse || self.parts.opaque.is_some() || self.parts.answered.is_some()
     }
 
     fn set_rates(&mut self, link: Rate, reverse: Option<Rate>) {
@@ -352,7 +364,10 @@ impl<P: Packet, Q: Queues<P>, S: Service> Qdisc<P> for Machine<P, Q, S> {
 
     fn reads_flows(&self) -> bool {
         let parts = &self.parts;
-        self.acked.is_some() || parts.opaque.is_some() || parts.queues.reads_flows()
+        self.acked.is_some()
+            || parts.opaque.is_some()
+            || parts.answered.is_some()
+            || parts.queues.reads_flows()
     }
 
     /// In the order of arrival over both classes, so that a successor sees what this one saw.

@@ -8,6 +8,7 @@
 //! | queues of one class: FIFO, ACK filtering, flow queues, CoDel, FQ-CoDel, CAKE, DualPI2 | [`Queue`] and its implementations |
 //! | a discipline of queues, a service and a controller | [`Machine`] |
 //! | one FIFO for all | [`DropTail`] |
+//! | hosts at home, told from forged addresses | [`Answered`] |
 //! | ACKs that cannot be read, taken for what they are by size and direction | [`OpaqueAcks`] |
 //! | a discipline, its transmitter and its counters | [`Egress`] |
 //! | ACK regeneration beyond the slow link | [`Regenerator`] |
@@ -15,6 +16,7 @@
 pub(crate) mod ack_chains;
 mod ack_flow;
 mod acked_bytes;
+mod answered;
 mod cake;
 mod capacity;
 mod codel;
@@ -43,6 +45,7 @@ mod slab;
 mod transmitter;
 
 pub use acked_bytes::AckedBytes;
+pub use answered::{Answered, Host};
 pub use cake::{Cake, CakeAckFilter, CakeParams, Diffserv};
 pub use capacity::{BuildError, MAX_PACKETS, array, boxed, capacity, slots};
 pub use codel::CodelQueue;
@@ -58,6 +61,8 @@ pub use fq_codel::{FqCodel, FqCodelParams};
 pub use machine::{Buffer, Machine, Parts, split_buffer};
 pub use meters::{Meters, PerClass};
 pub use opaque_acks::{OpaqueAck, OpaqueAcks};
+#[cfg(test)]
+pub(crate) use queue::within;
 pub use queue::{Admission, Queue};
 pub use queues::{Fifos, Pair, Queues};
 pub use regenerator::{Regenerator, RegeneratorParams, Spacing};

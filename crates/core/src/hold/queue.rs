@@ -1,9 +1,10 @@
 //! The contract of a queue of one class.
 
+use super::answered::Host;
 use super::opaque_acks::OpaqueAck;
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
-use crate::packet::Packet;
+use crate::packet::{Network, Packet};
 use crate::qdisc::{Backlog, Probe, Sink, Visit};
 use crate::units::{Instant, Limit};
 
@@ -19,6 +20,10 @@ pub struct Admission {
     pub limit: Limit,
     /// What the packet acknowledges, if it cannot be read and is taken for an ACK.
     pub opaque: Option<OpaqueAck>,
+    /// Network facts, if the machine distinguishes [hosts](super::Answered).
+    pub network: Network,
+    /// Host at home, if the machine distinguishes hosts.
+    pub host: Host,
 }
 
 impl Admission {
@@ -107,11 +112,16 @@ impl<P: Packet, Q: Queue<P> + ?Sized> Queue<P> for alloc::boxed::Box<Q> {
 
 /// An admission in any order, with room for all that `limit` admits.
 #[cfg(test)]
-pub(super) const fn within(limit: Limit) -> Admission {
+pub(crate) const fn within(limit: Limit) -> Admission {
     Admission {
         ticket: 0,
         room: true,
         limit,
         opaque: None,
+        network: Network {
+            hosts: [0; 2],
+            dscp: 0,
+        },
+        host: Host::COMMON,
     }
 }

@@ -6,7 +6,7 @@ use asymq_core::decide::random::mix;
 use asymq_core::overhead::Overhead;
 use asymq_core::packet::{Header, Network, Packet, flags};
 use asymq_core::{Ecn, Flow, Instant, Protocol};
-use asymq_scenario::{Direction, Encapsulation, Scenario, Tunnel};
+use asymq_scenario::{Aim, Direction, Encapsulation, Scenario, Tunnel};
 
 /// A packet of an agent: a TCP segment or a UDP datagram.
 ///
@@ -144,14 +144,17 @@ impl<O: Options> Packet for SimPacket<O> {
         marked
     }
 
-    /// Home is one host, but for floods, which are another's. Each flow has a server of its own.
+    /// Home is one host, but for floods. Each flow has a server of its own. A flood's `note` is its [`Aim`].
     fn network(&self) -> Network {
         const HOME: u64 = mix(0);
         const NEIGHBOUR: u64 = mix(1 << 63);
+        const FIRST_SERVER: u64 = mix(1);
         let server = mix(1 + (self.header.flow.0 >> 1));
-        let home = match self.is_of_flood() {
-            true => NEIGHBOUR,
-            false => HOME,
+        let (home, server) = match self.header.note {
+            _ if !self.is_of_flood() => (HOME, server),
+            FORGED => (mix(self.header.flow.0 | 1), FIRST_SERVER),
+            SERVER => (NEIGHBOUR, FIRST_SERVER),
+            _ => (NEIGHBOUR, server),
         };
         let hosts = match self.direction() {
             Direction::Up => [home, server],
@@ -224,6 +227,10 @@ impl<O: Options> SimPacket<O> {
     }
 }
 
+/// Notes of a flood's packets.
+const SERVER: u32 = Aim::Server as u32;
+const FORGED: u32 = Aim::Forged as u32;
+
 /// Bit of a flow that is one of a flood. No generation of a conversation is as high.
 const FLOOD_FLOW: u64 = 1 << 63;
 
@@ -256,8 +263,8 @@ pub(crate) struct Layout {
     encapsulation: Encapsulation,
     /// IP bytes of an ACK without options, in plain TCP.
     plain_ack: u32,
-    /// Flows of a flood; zero if it is none.
-    flood: u64,
+    /// Flows of a flood, zero if it is none, and its addresses.
+    flood: (u64, Aim),
 }
 
 impl Layout {
@@ -296,15 +303,15 @@ impl Layout {
             overhead: None,
             encapsulation: Encapsulation::None,
             plain_ack: headers,
-            flood: 0,
+            flood: (0, Aim::Servers),
         }
     }
 
     /// The layout of a flood of packets of `len` IP bytes, each of one of so many flows at random.
-    pub(crate) fn flood(conversation: usize, scenario: &Scenario, len: u32, flows: u64) -> Self {
-        let layout = Self::new(conversation, scenario.payload(), len, len);
+    pub(crate) fn flood(index: usize, scenario: &Scenario, len: u32, flood: (u64, Aim)) -> Self {
+        let layout = Self::new(index, scenario.payload(), len, len);
         Self {
-            flood: flows.max(1),
+            flood,
             ..layout.charging(scenario.overhead)
         }
     }
@@ -451,9 +458,10 @@ impl Layout {
             ack: common.ack.wrapping_add(acked),
             ..common
         };
-        if O::EXTRAS && self.flood > 0 {
-            let flow = mix(segment.number()) % self.flood;
+        if O::EXTRAS && self.flood.0 > 0 {
+            let flow = mix(segment.number()) % self.flood.0;
             header.flow = Flow(mix(flow ^ common.flow.0) & !1 | bit | FLOOD_FLOW);
+            header.note = self.flood.1 as u32;
         }
         if let Some(options) = segment.options.on_wire() {
             let added = options.ack_bytes();
@@ -653,8 +661,13 @@ mod tests {
     fn a_floods_packets_are_of_another_host_and_of_as_many_flows_as_it_says() {
         let scenario = asymq_args::ScenarioArgs::default();
         let scenario = scenario.resolve(&asymq_args::Defaults::sim()).unwrap();
-        for (flows, expected) in [(3, 3), (u64::MAX, 500)] {
-            let layout = Layout::flood(7, &scenario, 60, flows);
+        let cases = [
+            (3, 3, Aim::Servers),
+            (u64::MAX, 500, Aim::Server),
+            (u64::MAX, 500, Aim::Forged),
+        ];
+        for (flows, expected, aim) in cases {
+            let layout = Layout::flood(7, &scenario, 60, (flows, aim));
             let packet = |count| {
                 let segment = Segment::<TcpOptions>::new(Kind::Syn, flood_number(7, count));
                 layout.packet(segment, Direction::Up, Instant::ZERO)
@@ -665,7 +678,10 @@ mod tests {
                 all.len()
             };
             assert_eq!(distinct(|packet| packet.header.flow.0), expected);
-            assert_eq!(distinct(|packet| packet.network().hosts[0]), 1);
+            let sources = if aim == Aim::Forged { 500 } else { 1 };
+            assert_eq!(distinct(|packet| packet.network().hosts[0]), sources);
+            let servers = if aim == Aim::Servers { 3 } else { 1 };
+            assert_eq!(distinct(|packet| packet.network().hosts[1]), servers);
             let other = Layout::new(7, 1460, 40, 0).packet(
                 Segment::<TcpOptions>::new(Kind::Syn, 0),
                 Direction::Up,

@@ -84,7 +84,7 @@ pub(crate) fn conversations<V: Variant>(
             len,
         );
         if let (Some(_), Some(added)) = (burst.flood, all.list.last_mut()) {
-            added.layout = Layout::flood(index, scenario, len, flows);
+            added.layout = Layout::flood(index, scenario, len, (flows, burst.aim));
         }
     }
     if let Some(interval) = scenario.probe {

@@ -1,0 +1,285 @@
+//! Hosts at home. An address is a host with an account of its own once the line has answered it; until then all
+//! addresses share one account. A sender may forge addresses, but not the packets that an answer leads to.
+//!
+//! Answers are recognised by flow, so that a discipline behind NAT needs no address of the reverse path.
+
+use super::capacity::{BuildError, slots};
+use super::drr::Isolation;
+use super::flow_table::{FlowTable, Slot};
+use crate::packet::{Flow, Header, Network, Packet, Protocol, flags};
+use crate::units::Instant;
+use alloc::boxed::Box;
+
+/// Hosts remembered at once: each [`Host`] but the common one has a slot.
+const HOSTS: u32 = 248;
+
+/// Flows of the reverse path remembered at once, by hash; a later one takes the place of an earlier one.
+const FLOWS: usize = 1024;
+
+/// Seconds after its last answer in which a host keeps its slot. Without an answer to any host for this time, the
+/// reverse path is not visible, and each address counts as a host.
+const LIFETIME: u32 = 60;
+
+/// Number of a host at home: an index of accounts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Host(u8);
+
+impl Host {
+    /// Shared by all addresses that the line has not answered, and by packets without an address.
+    pub const COMMON: Self = Self(0);
+
+    /// The host of a slot.
+    fn of(slot: Slot) -> Self {
+        Self(slot.index() as u8 + 1)
+    }
+
+    /// The host of this number.
+    #[cfg(test)]
+    pub(crate) const fn at(number: usize) -> Self {
+        Self(number as u8)
+    }
+
+    /// Its number.
+    #[inline]
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A second by its number; zero is before all.
+fn second(now: Instant) -> u32 {
+    ((now.as_nanos() >> 30) as u32).max(1)
+}
+
+/// Identity of a flow among those that are remembered, and its place there.
+const fn note_of(flow: Flow) -> (u32, usize) {
+    let hash = flow.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((hash >> 20) as u32 | 1, (hash >> 54) as usize % FLOWS)
+}
+
+/// The hosts at home, and the flows that the line has answered.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    isolation: Isolation,
+    /// Second of the last answer to each address; zero if there was none.
+    hosts: FlowTable<u32>,
+    /// Flows of the reverse path since the last packet of their opposites; zero if there is none.
+    flows: Box<[u32]>,
+    /// Second of the last answer to any host.
+    last: u32,
+}
+
+impl Answered {
+    /// Nothing seen.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub fn new(isolation: Isolation) -> Result<Self, BuildError> {
+        Ok(Self {
+            isolation,
+            hosts: FlowTable::new(HOSTS)?,
+            flows: slots(FLOWS, |_| 0)?,
+            last: 0,
+        })
+    }
+
+    /// Sees a packet of the reverse path. A SYN or a reset answers senders with a forged address too.
+    #[inline]
+    pub fn observe(&mut self, reverse: &Header) {
+        let answers = reverse.flags & (flags::SYN | flags::RST) == 0;
+        if answers || reverse.protocol != Protocol::Tcp {
+            let (note, place) = note_of(reverse.flow.reverse());
+            if let Some(flow) = self.flows.get_mut(place) {
+                *flow = note;
+            }
+        }
+    }
+
+    /// Network facts of an arrival and its host at home. Until the host is answered, its address is zero.
+    #[inline]
+    pub fn read<P: Packet>(&mut self, now: Instant, packet: &P) -> (Network, Host) {
+        if !self.isolation.needs_hosts() {
+            return (Network::default(), Host::COMMON);
+        }
+        let mut network = packet.network();
+        let home = self.isolation.home();
+        let Some(address) = home.and_then(|side| network.hosts.get_mut(side)) else {
+            return (network, Host::COMMON);
+        };
+        let host = self.host_of(second(now), *address, packet.header().flow);
+        if host == Host::COMMON {
+            *address = 0;
+        }
+        (network, host)
+    }
+
+    #[inline]
+    fn host_of(&mut self, now: u32, address: u64, flow: Flow) -> Host {
+        let slot = self.hosts.find(Flow(address));
+        let answered = slot.and_then(|slot| self.hosts.get(slot));
+        match (slot, answered) {
+            // One answer a second suffices.
+            (Some(slot), Some(answered)) if *answered == now => Host::of(slot),
+            _ => self.judge(now, address, flow),
+        }
+    }
+
+    #[inline(never)]
+    fn judge(&mut self, now: u32, address: u64, flow: Flow) -> Host {
+        if address == 0 {
+            return Host::COMMON;
+        }
+        let (note, place) = note_of(flow);
+        let seen = self.flows.get_mut(place).filter(|seen| **seen == note);
+        let is_answered = seen.map(|seen| *seen = 0).is_some();
+        if is_answered {
+            self.last = now;
+        }
+        let is_visible = self.last > 0 && now.wrapping_sub(self.last) <= LIFETIME;
+        let slot = match self.hosts.find(Flow(address)) {
+            Some(slot) => Some(slot),
+            None if is_visible && !is_answered => None,
+            None => {
+                let age = |answered: &u32| {
+                    let is_fresh = *answered > 0 && now.wrapping_sub(*answered) <= LIFETIME;
+                    (!is_fresh).then_some(u64::from(*answered))
+                };
+                self.hosts.insert(Flow(address), age, 0)
+            }
+        };
+        let Some(slot) = slot else {
+            return Host::COMMON;
+        };
+        match self.hosts.get_mut(slot) {
+            Some(answered) if is_answered => *answered = now,
+            Some(0) if is_visible => return Host::COMMON,
+            _ => {}
+        }
+        Host::of(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Facts;
+    use crate::units::Duration;
+
+    /// A packet of a flow from an address at home to a server.
+    fn packet(address: u64, flow: u64) -> Facts {
+        let mut packet = Facts::default();
+        packet.header.flow = Flow(flow * 2);
+        packet.network.hosts = [address, 99];
+        packet
+    }
+
+    struct Bench {
+        answered: Answered,
+        now: Instant,
+    }
+
+    impl Bench {
+        fn new(isolation: Isolation) -> Self {
+            Self {
+                answered: Answered::new(isolation).unwrap(),
+                now: Instant::ZERO + Duration::from_secs(5),
+            }
+        }
+
+        fn send(&mut self, address: u64, flow: u64) -> Host {
+            let (network, host) = self.answered.read(self.now, &packet(address, flow));
+            assert_eq!(network.hosts[0] == 0, host == Host::COMMON);
+            assert_eq!(network.hosts[1], 99);
+            host
+        }
+
+        fn answer(&mut self, flow: u64, flags: u16) {
+            let header = Header {
+                flow: Flow(flow * 2 + 1),
+                protocol: Protocol::Tcp,
+                flags,
+                ..Header::default()
+            };
+            self.answered.observe(&header);
+        }
+
+        /// The host of an address that the line answers now.
+        fn converse(&mut self, address: u64, flow: u64) -> Host {
+            self.answer(flow, flags::ACK);
+            self.send(address, flow)
+        }
+    }
+
+    #[test]
+    fn an_address_shares_the_common_account_until_it_sends_after_an_answer() {
+        let mut bench = Bench::new(Isolation::DualSrcHost);
+        let one = bench.converse(1, 1);
+        assert_ne!(one, Host::COMMON);
+        assert_eq!(bench.send(2, 2), Host::COMMON);
+        for forged in [flags::SYN | flags::ACK, flags::RST, flags::RST | flags::ACK] {
+            bench.answer(2, forged);
+            assert_eq!(bench.send(2, 2), Host::COMMON);
+        }
+        bench.answer(2, flags::ACK);
+        assert_eq!(bench.send(3, 3), Host::COMMON, "the answer is not its own");
+        let two = bench.send(2, 2);
+        assert!(two != Host::COMMON && two != one);
+        assert_eq!((bench.send(1, 7), bench.send(2, 8)), (one, two));
+    }
+
+    #[test]
+    fn without_a_visible_reverse_path_each_address_is_a_host() {
+        let mut bench = Bench::new(Isolation::DualSrcHost);
+        let hosts = [1, 2].map(|address| bench.send(address, address));
+        assert!(hosts[0] != hosts[1] && !hosts.contains(&Host::COMMON));
+        assert_eq!(bench.converse(1, 1), hosts[0], "it keeps its account");
+        assert_eq!(bench.send(2, 2), Host::COMMON);
+        bench.now = bench.now + Duration::from_secs(100);
+        assert_eq!(bench.send(2, 2), hosts[1]);
+    }
+
+    #[test]
+    fn forged_addresses_take_no_slot_of_an_answered_host() {
+        let mut bench = Bench::new(Isolation::Triple);
+        let hosts: [_; 30] =
+            core::array::from_fn(|host| bench.converse(1 + host as u64, host as u64));
+        for forged in 1000..100_000 {
+            // Servers answer, and nobody sends again.
+            assert_eq!(bench.send(forged, forged), Host::COMMON);
+            bench.answer(forged, flags::ACK);
+        }
+        for (address, host) in (1..).zip(hosts) {
+            assert_eq!(bench.send(address, 5), host);
+        }
+    }
+
+    #[test]
+    fn an_idle_host_gives_its_slot_to_a_new_one_after_a_minute() {
+        let mut bench = Bench::new(Isolation::DualSrcHost);
+        let count = |bench: &mut Bench, addresses: core::ops::Range<u64>| {
+            addresses
+                .filter(|address| bench.converse(*address, *address) != Host::COMMON)
+                .count()
+        };
+        let first = count(&mut bench, 1..2000);
+        assert!((200..=HOSTS as usize).contains(&first), "{first} hosts");
+        assert!(count(&mut bench, 3000..3100) < 40);
+        bench.now = bench.now + Duration::from_secs(80);
+        assert_eq!(count(&mut bench, 4000..4050), 50);
+    }
+
+    #[test]
+    fn hosts_of_a_downlink_are_its_destinations_and_without_hosts_there_is_none() {
+        let mut down = Answered::new(Isolation::DualDstHost).unwrap();
+        let now = Instant::ZERO + Duration::from_secs(5);
+        let mut of = |source, destination| {
+            let mut packet = packet(source, 1);
+            packet.network.hosts[1] = destination;
+            down.read(now, &packet).1
+        };
+        assert_eq!(of(1, 7), of(2, 7));
+        assert_ne!(of(1, 7), of(1, 8));
+        let mut flows = Answered::new(Isolation::Flows).unwrap();
+        assert_eq!(flows.read(now, &packet(1, 1)).1, Host::COMMON);
+    }
+}
