@@ -617,7 +617,7 @@ fn check_tells_which_way_a_host_is_and_cuts_nobody_off() {
                 "sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'",
             ],
             "this box is the router: it forwards between lan, which has an address, and wan",
-            "sudo tc qdisc replace dev wan root asymq up 950kbit nat",
+            "sudo asymq router --wan wan --up 950kbit",
         ),
         (
             "router",
@@ -628,7 +628,7 @@ fn check_tells_which_way_a_host_is_and_cuts_nobody_off() {
                 "sh -c 'echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'",
             ],
             "this box is the router: it forwards between lan",
-            "sudo tc qdisc replace dev wan root asymq up 950kbit nat",
+            "sudo asymq router --wan wan --up 950kbit",
         ),
         (
             "open-wrt",

@@ -140,6 +140,10 @@ impl Facts {
         let way_in = self.links.iter().find(|link| {
             self.has_address(link) && link.hardware != libc::ARPHRD_LOOPBACK && self.leads_out(link)
         });
+        let is_ethernet = |name: &str| {
+            let mut links = self.links.iter();
+            links.any(|of| of.name == name && of.hardware == libc::ARPHRD_ETHER)
+        };
         let qdisc = |device: &str| {
             format!("'sudo tc qdisc replace dev {device} root asymq up {up} nat'{rate}")
         };
@@ -167,11 +171,17 @@ impl Facts {
                     ),
                     None => format!("this box dials in: {wan} has the default route"),
                 },
-                format!(
-                    "keep its addresses: a gateway on its ports would cut off this host and the home; put the qdisc on the \
-                     WAN device: {}",
-                    qdisc(wan)
-                ),
+                match is_ethernet(wan) {
+                    true => format!(
+                        "keep its addresses, and take the port over with 'sudo asymq router --wan {wan} --up {up}'{rate}; \
+                         'asymq router check --wan {wan}' says first what speaks against it"
+                    ),
+                    false => format!(
+                        "keep its addresses; take the Ethernet port below {wan} over with 'sudo asymq router --wan', or \
+                         put the qdisc on {wan}: {}",
+                        qdisc(wan)
+                    ),
+                },
             ),
             (None, _, [first, second, ..]) => {
                 let [lan, wan] = match ports {
@@ -307,7 +317,7 @@ mod tests {
         let (place, said) = role(&router);
         assert_eq!(place, HostRole::Router, "{said}");
         assert!(
-            said.contains("tc qdisc replace dev eth0 root asymq"),
+            said.contains("sudo asymq router --wan eth0 --up 950kbit"),
             "{said}"
         );
         // With a bridge of its home's ports, a VLAN towards the modem, or Wi-Fi.
@@ -319,7 +329,7 @@ mod tests {
         ];
         let (place, said) = role(&host("eth0.7", &bridged));
         assert_eq!(place, HostRole::Router, "{said}");
-        assert!(said.contains("dev eth0.7 "), "{said}");
+        assert!(said.contains("--wan eth0.7 "), "{said}");
         let docker = [
             ("eth0", "", 0, true),
             ("docker0", "bridge", 0, true),

@@ -116,7 +116,7 @@ fn stacked(network: &mut Network, link: &LinkInfo, subject: &str) -> Vec<Finding
                 subject,
                 format!("{} on it has the address {}", of.name, address.ip),
                 format!(
-                    "it may be the way to this host: on a router put the qdisc on {} instead (docs/router/which-way.md), on a \
+                    "it may be the way to this host: on a router use 'asymq router --wan {}' instead (docs/router/which-way.md), on a \
                      box between router and modem move the address to a third interface, from a console",
                     of.name
                 ),

@@ -158,7 +158,7 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
         };
         let text = format!(
             "is in the {kind} {}, which may be the way to this host; the gateway is the bridge: on a router \
-             use the qdisc instead (docs/router/which-way.md), on a box between router and modem take it out \
+             use 'asymq router' instead (docs/router/which-way.md), on a box between router and modem take it out \
              from a console or over a third interface",
             master.name
         );
@@ -170,8 +170,8 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
         return Ok(());
     };
     let text = format!(
-        "has the address {ip}/{prefix}, which may be the way to this host; on a router use the qdisc \
-         instead (docs/router/which-way.md), on a box between router and modem move the address to a third \
+        "has the address {ip}/{prefix}, which may be the way to this host; on a router use 'asymq \
+         router' instead (docs/router/which-way.md), on a box between router and modem move the address to a third \
          interface, from a console, and keep NetworkManager, systemd-networkd and dhcpcd from this one"
     );
     Err(PortError::new(name, PortErrorKind::Unfit, text))

@@ -337,8 +337,8 @@ fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
     add(LAN, "192.168.1.2".parse().unwrap(), 24);
     assert_eq!(
         refused(),
-        "--lan lan: has the address 192.168.1.2/24, which may be the way to this host; on a router use the qdisc \
-         instead (docs/router/which-way.md), on a box between router and modem move the address to a third \
+        "--lan lan: has the address 192.168.1.2/24, which may be the way to this host; on a router use 'asymq \
+         router' instead (docs/router/which-way.md), on a box between router and modem move the address to a third \
          interface, from a console, and keep NetworkManager, systemd-networkd and dhcpcd from this one"
     );
     place.middle.run(|| Network::open()?.delete(LAN)).unwrap();
@@ -362,7 +362,7 @@ fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
             assert_eq!(
                 refused(),
                 "--wan wan: is in the bridge br0, which may be the way to this host; the gateway is the bridge: on a router \
-                 use the qdisc instead (docs/router/which-way.md), on a box between router and modem take it out \
+                 use 'asymq router' instead (docs/router/which-way.md), on a box between router and modem take it out \
                  from a console or over a third interface"
             );
             place.middle.run(|| Network::open()?.delete(20)).unwrap();
