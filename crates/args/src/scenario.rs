@@ -12,7 +12,8 @@ use crate::words::{Flags, Given, Words};
 use asymq_core::catalog::{Catalog, Role, Standard, link_rate};
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
 use asymq_scenario::{
-    AckPolicy, Netem, QuicFlows, RateSource, RateTrace, RttRange, Scenario, Tcp, UdpBurst,
+    AckPolicy, ListedFlow, Netem, QuicFlows, RateSource, RateTrace, RttRange, Scenario, Tcp,
+    UdpBurst,
 };
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -49,7 +50,7 @@ settings! {
         pub param_down: Vec<String> = "NAME=VALUE";
         /// Congestion control.
         pub tcp: Option<Tcp> = "NAME", arg |arg| arg.help(tcp_help());
-        /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10: stack or path of its program, flows a direction, congestion control [--tcp], packets for an ACK [the stack's]; scripts/quic/stacks builds quinn, tquic and aioquic (lab).
+        /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10: stack or path of its program, flows a direction, congestion control [--tcp], packets for an ACK [the stack's]. Simulated are chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2 and msquic; scripts/quic/stacks builds quinn, tquic and aioquic for the lab.
         pub quic: Option<QuicFlows> = "FLOWS";
         /// TCP segment payload, 88b to 65495b (lab: 1460b); real ones spend 12 on timestamps [default: 1460b].
         pub mss: Option<Bytes> = "SIZE";
@@ -212,6 +213,10 @@ impl ScenarioArgs {
             true => defaults.flows,
             false => (0, 0),
         };
+        let (mut flow, mut quic) = (simulated.flow, args.quic);
+        if defaults.simulated {
+            flow.extend(quic.take().map(listed).transpose()?.unwrap_or_default());
+        }
         let ace_only = simulated.ace_only.unwrap_or(false);
         let accecn = simulated.accecn.unwrap_or(ace_only);
         let mut scenario = Scenario {
@@ -219,8 +224,8 @@ impl ScenarioArgs {
             down,
             flows_up: args.flows_up.unwrap_or(flows.0),
             flows_down: args.flows_down.unwrap_or(flows.1),
-            flow: simulated.flow,
-            quic: args.quic,
+            flow,
+            quic,
             rtt: args.rtt.unwrap_or(defaults.rtt),
             start_within: simulated.start_within,
             buffer,
@@ -356,13 +361,6 @@ pub(crate) fn check(
     if let Some(message) = defaults.refuses(scenario.tcp) {
         return Err(bad("tcp", scenario.tcp.to_string(), message));
     }
-    if let (true, Some(quic)) = (defaults.simulated, &scenario.quic) {
-        let message = format!(
-            "not available {}; use lab, or --flow with opaque=true",
-            defaults.place
-        );
-        return Err(bad("quic", quic.to_string(), message));
-    }
     if let Some(words) = &scenario.tc {
         let message = match (defaults.simulated, words.trim().is_empty()) {
             (true, _) => format!("not available {}; leave it out, or use lab", defaults.place),
@@ -419,6 +417,17 @@ pub(crate) fn check(
     scenario
         .check(catalog)
         .map_err(|error| bad(&error.name, error.value, error.message))
+}
+
+/// The flows of a QUIC stack as the simulator runs them.
+fn listed(flows: QuicFlows) -> Result<Vec<ListedFlow>, ScenarioError> {
+    flows.listed().map_err(|message| {
+        ScenarioError::Value(BadArgument {
+            argument: "--quic".into(),
+            value: Some(flows.to_string()),
+            message,
+        })
+    })
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ settings! {
         pub regenerate_spacing: Option<Spacing> = "SPACING";
         /// Long-lived flows start uniformly within this time, 0 to the duration [default: 1s, or a tenth of a shorter run].
         pub start_within: Option<Duration> = "TIME";
-        /// A further TCP flow, like down,rtt=40ms,start=2s,size=1mb: direction, rtt, start, stop, size, rate (of its application), tcp, sack, mss, delayed-ack, ack-every, acks-per-rtt, opaque, quic or tunnel (no queue can read its packets), links (of a chain, like 2..3); repeatable.
+        /// A further TCP flow, like down,rtt=40ms,start=2s,size=1mb: direction, rtt, start, stop, size, rate (of its application), tcp, sack, mss, delayed-ack, ack-every, acks-per-rtt, opaque, quic (true or a stack) or tunnel (no queue can read its packets), links (of a chain, like 2..3); repeatable.
         pub flow: Vec<ListedFlow> = "FLOW";
         /// Short TCP transfers, like down:1:30kb:1.3: direction, new ones per second (Poisson), mean size, Pareto shape; repeatable.
         pub web: Vec<WebLoad> = "LOAD";

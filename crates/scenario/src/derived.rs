@@ -2,8 +2,8 @@
 
 use crate::draw::fraction;
 use crate::{
-    AckPolicy, DelayStep, Draw, Encapsulation, ListedFlow, Modem, RateProfile, RateStep, RttRange,
-    Scenario, Source, TcpEcn, Tunnel, uniform,
+    AckPolicy, DelayStep, Draw, Encapsulation, ListedFlow, Modem, QuicStack, RateProfile, RateStep,
+    RttRange, Scenario, Source, TcpEcn, Tunnel, uniform,
 };
 use asymq_core::Direction;
 use asymq_core::decide::random::SplitMix64;
@@ -84,7 +84,7 @@ impl ListedFlow {
                 (None, Some(_)) => scenario.mss.min(Tunnel::MTU - scenario.header),
                 (None, None) => scenario.mss,
             },
-            ack_policy: match self.ack_policy {
+            ack_policy: match self.ack_policy.or(self.stack.map(QuicStack::policy)) {
                 Some(policy) => policy,
                 None if is_linux => AckPolicy::LINUX,
                 None => scenario.ack_policy,

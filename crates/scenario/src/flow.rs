@@ -1,7 +1,7 @@
 //! TCP flows listed one by one.
 
 use crate::text::part;
-use crate::{AckPolicy, Direction, Encapsulation, Links, RttRange, Tcp};
+use crate::{AckPolicy, Direction, Encapsulation, Links, QuicStack, RttRange, Tcp};
 use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
@@ -37,6 +37,8 @@ pub struct ListedFlow {
     /// ACKs of its receiver in a round-trip time (QUIC's ACK_FREQUENCY), of at most 64 packets each; as the ACK
     /// policy says if absent.
     pub acks_per_rtt: Option<u32>,
+    /// The QUIC stack of both ends, which says when its receiver acknowledges; RFC 9000's pairs if absent.
+    pub stack: Option<&'static QuicStack>,
     /// True if QUIC's spin bit turns (RFC 9000, section 17.4).
     pub spin: bool,
 }
@@ -107,6 +109,7 @@ impl FromStr for ListedFlow {
             links: None,
             encapsulation: Encapsulation::None,
             acks_per_rtt: None,
+            stack: None,
             spin: false,
         };
         let (mut every, mut delay, mut hidden) = (None, None, None);
@@ -127,7 +130,15 @@ impl FromStr for ListedFlow {
                 "opaque" => {
                     truth(value).map(|value| hidden = value.then_some(Encapsulation::Opaque))
                 }
-                "quic" => truth(value).map(|value| hidden = value.then_some(Encapsulation::Quic)),
+                "quic" => {
+                    flow.stack = QuicStack::named(value);
+                    let is_quic = match flow.stack {
+                        Some(_) => Ok(true),
+                        None => truth(value)
+                            .map_err(|error| format!("{error}, or {}", QuicStack::either())),
+                    };
+                    is_quic.map(|value| hidden = value.then_some(Encapsulation::Quic))
+                }
                 "spin" => truth(value).map(|value| flow.spin = value),
                 "tunnel" => part(value).map(|tunnel| hidden = Some(Encapsulation::Tunnel(tunnel))),
                 "acks-per-rtt" => match value.parse() {
@@ -186,7 +197,10 @@ impl fmt::Display for ListedFlow {
         match self.encapsulation {
             Encapsulation::None => {}
             Encapsulation::Opaque => write!(f, ",opaque=true")?,
-            Encapsulation::Quic => write!(f, ",quic=true")?,
+            Encapsulation::Quic => {
+                let name = self.stack.map_or("true", |stack| stack.name);
+                write!(f, ",quic={name}")?;
+            }
             Encapsulation::Tunnel(tunnel) => write!(f, ",tunnel={tunnel}")?,
         }
         if self.spin {
@@ -222,6 +236,7 @@ mod tests {
             "down,ack-every=1",
             "down,rtt=40ms,opaque=true",
             "up,quic=true,spin=true",
+            "down,quic=chrome",
             "down,quic=true,acks-per-rtt=4",
             "up,tunnel=wireguard",
             "up,start=0ns,ack-every=4,delayed-ack=100ms",

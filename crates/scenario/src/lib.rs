@@ -38,7 +38,7 @@ pub use link_rate::{RateStep, RateTrace};
 pub use links::Links;
 pub use modem::{DelayStep, Modem, ModemBuffer, RateSource};
 pub use netem::{Delay, Loss, Netem, Percent, Reorder};
-pub use quic::QuicFlows;
+pub use quic::{QuicFlows, QuicStack};
 pub use rate_profile::RateProfile;
 pub use report::{
     DirectionReport, Extent, Fates, FlowResult, FlowTotals, Goodput, Report, Run, Series,

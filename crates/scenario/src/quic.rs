@@ -1,9 +1,76 @@
-//! Flows of a QUIC stack in the lab.
+//! Flows of a QUIC stack: a program in the lab, and its rule for ACKs in the simulator.
 
-use crate::Tcp;
 use crate::text::part;
+use crate::{AckPolicy, Direction, ListedFlow, Tcp};
+use asymq_core::units::Duration;
 use std::fmt;
 use std::str::FromStr;
+
+/// When the receiver of a QUIC stack acknowledges, with its sender's requests if both ends are this stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuicStack {
+    /// The name in flags, files and results.
+    pub name: &'static str,
+    /// Packets that are acknowledged in pairs first.
+    pub paired: u64,
+    /// Packets for an ACK after those.
+    pub every: u32,
+    /// An ACK waits for this part of the round-trip time, and for at most 25 ms; 0 is 25 ms alone.
+    pub rtt_part: u32,
+    /// Where its rule is written.
+    pub source: &'static str,
+}
+
+impl QuicStack {
+    /// All that the simulator has.
+    pub const ALL: &[Self] = &[
+        Self::new("chrome", (100, 10, 4), "quiche, QuicReceivedPacketManager"),
+        Self::new("mvfst", (0, 10, 4), "mvfst, QuicConstants.h"),
+        Self::new("neqo", (0, 64, 4), "neqo-transport, ackrate.rs"),
+        Self::new("picoquic", (0, 64, 4), "picoquic, sender.c"),
+        Self::new("quinn", (0, 2, 0), "RFC 9000, section 13.2.2; quinn-proto"),
+        Self::new("quic-go", (0, 2, 0), "quic-go, received_packet_tracker.go"),
+        Self::new("ngtcp2", (0, 2, 0), "ngtcp2, ngtcp2_acktr.h"),
+        Self::new("msquic", (0, 2, 0), "msquic, quicdef.h"),
+    ];
+
+    const fn new(name: &'static str, rule: (u64, u32, u32), source: &'static str) -> Self {
+        let (paired, every, rtt_part) = rule;
+        Self {
+            name,
+            paired,
+            every,
+            rtt_part,
+            source,
+        }
+    }
+
+    /// The stack of a name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        Self::ALL.iter().find(|stack| stack.name == name)
+    }
+
+    /// The policy at the start of a connection.
+    pub(crate) fn policy(&self) -> AckPolicy {
+        let every = if self.paired > 0 { 2 } else { self.every };
+        AckPolicy::Every(every, Duration::from_millis(25))
+    }
+
+    /// Packets for an ACK, and how long it may wait in ns, after `packets` at a round-trip time in ns.
+    pub fn rule(&self, packets: u64, rtt: u64) -> (u32, u64) {
+        const MAX_ACK_DELAY: u64 = 25_000_000;
+        let every = if packets < self.paired { 2 } else { self.every };
+        let part = rtt.checked_div(self.rtt_part.into());
+        let wait = part.map_or(MAX_ACK_DELAY, |part| part.clamp(1_000_000, MAX_ACK_DELAY));
+        (every, wait)
+    }
+
+    /// The names as a choice, for an error.
+    pub(crate) fn either() -> String {
+        let names: Vec<&str> = Self::ALL.iter().map(|stack| stack.name).collect();
+        names.join(", ")
+    }
+}
 
 /// Long-lived flows of a QUIC stack, a program that the lab starts at home and at the servers. Upload and download
 /// of a number have the round-trip time and the start of the TCP flow of that number.
@@ -24,6 +91,33 @@ pub struct QuicFlows {
 impl QuicFlows {
     /// Maximum number of flows a direction.
     const MAX: u32 = 500;
+}
+
+impl QuicFlows {
+    /// The flows as the simulator runs them.
+    ///
+    /// # Errors
+    /// The simulator has no stack of this name.
+    pub fn listed(&self) -> Result<Vec<ListedFlow>, String> {
+        let stack = QuicStack::named(&self.stack);
+        if stack.is_none() {
+            let known = QuicStack::either();
+            return Err(format!("{}: not simulated; use {known}", self.stack));
+        }
+        let flow = |direction: Direction| {
+            let mut flow: ListedFlow = direction.to_string().parse()?;
+            flow.encapsulation = crate::Encapsulation::Quic;
+            (flow.stack, flow.tcp) = (stack, self.tcp);
+            let policy = |every| AckPolicy::Every(every, Duration::from_millis(25));
+            flow.ack_policy = self.ack_every.map(policy);
+            Ok(flow)
+        };
+        let of = |direction, count: u32| std::iter::repeat_n(direction, count as usize);
+        of(Direction::Up, self.up)
+            .chain(of(Direction::Down, self.down))
+            .map(flow)
+            .collect()
+    }
 }
 
 impl FromStr for QuicFlows {
@@ -86,6 +180,40 @@ crate::text::serde_as_string!(QuicFlows);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chromes_receiver_answers_pairs_then_tens_within_a_quarter_of_a_round_trip() {
+        let chrome = QuicStack::named("chrome").unwrap();
+        let ms = 1_000_000;
+        assert_eq!(chrome.rule(99, 40 * ms), (2, 10 * ms));
+        assert_eq!(chrome.rule(100, 40 * ms), (10, 10 * ms));
+        assert_eq!(chrome.rule(100, 400 * ms), (10, 25 * ms));
+        let quinn = QuicStack::named("quinn").unwrap();
+        assert_eq!(quinn.rule(1000, 40 * ms), (2, 25 * ms));
+    }
+
+    #[test]
+    fn the_simulator_lists_the_flows_of_the_stacks_that_it_has() {
+        let listed = |text: &str| text.parse::<QuicFlows>().unwrap().listed();
+        let flows: Vec<String> = listed("chrome,up=1,down=2,tcp=bbr3")
+            .unwrap()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            flows,
+            [
+                "up,tcp=bbr3,quic=chrome",
+                "down,tcp=bbr3,quic=chrome",
+                "down,tcp=bbr3,quic=chrome"
+            ]
+        );
+        let error = listed("tquic,down=1").unwrap_err();
+        assert!(
+            error.starts_with("tquic: not simulated; use chrome, mvfst"),
+            "{error}"
+        );
+    }
 
     #[test]
     fn quic_flows_read_back_what_they_write() {

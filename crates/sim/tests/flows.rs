@@ -116,3 +116,20 @@ fn a_listed_flow_stays_as_it_is_when_others_are_added() {
     assert_eq!(first("--flow up --flow up"), first(""));
     assert_eq!(first(""), (listed.start_s, listed.base_rtt_ms));
 }
+
+#[test]
+fn a_quic_stack_acknowledges_by_its_own_rule() {
+    let acks = |stack: &str| {
+        let links = "--up 10mbit --down 20mbit --rtt 40ms --buffer-down 100p";
+        let times = "--tcp cubic --duration 20s --warmup 5s";
+        let summary = run(&format!("{links} {times} --quic {stack},down=1"), 1);
+        assert!(summary.down.utilization > 0.9, "{stack}");
+        // 65 bytes each; what cannot be read is counted as no ACK.
+        summary.up.utilization * 10e6 / 8.0 / 65.0
+    };
+    // 1667 packets a second, and round trips of 63 to 100 ms.
+    let (pairs, tens, four) = (acks("quinn"), acks("chrome"), acks("neqo"));
+    assert!((800.0..900.0).contains(&pairs), "{pairs}");
+    assert!((160.0..200.0).contains(&tens), "{tens}");
+    assert!(four < 110.0, "{four}");
+}

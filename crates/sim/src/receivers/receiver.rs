@@ -45,7 +45,12 @@ impl<E: Receiving> Receiver<E> {
 
     /// From now on an ACK waits for up to 64 packets and `timeout` ns, at least a millisecond.
     pub(crate) fn wait_up_to(&mut self, timeout: u64) {
-        (self.every, self.timeout) = (64, timeout.max(1_000_000));
+        self.acknowledge_each((64, timeout.max(1_000_000)));
+    }
+
+    /// From now on an ACK waits for so many packets, and for so many ns.
+    pub(crate) fn acknowledge_each(&mut self, (packets, timeout): (u32, u64)) {
+        (self.every, self.timeout) = (packets, timeout);
     }
 
     /// A receiver that has received nothing.

@@ -7,7 +7,7 @@ use crate::senders::Sender;
 use crate::variant::Variant;
 use asymq_core::Duration;
 use asymq_core::measure::Histogram;
-use asymq_scenario::Direction;
+use asymq_scenario::{Direction, QuicStack};
 use std::cell::Cell;
 use std::collections::VecDeque;
 
@@ -49,6 +49,8 @@ pub(crate) struct TcpFlow<V: Variant> {
     pub(crate) application: Option<Box<Application>>,
     /// ACKs of the receiver in a round-trip time, where its sender asks for so many.
     pub(crate) acks_per_rtt: Option<u32>,
+    /// The QUIC stack of both ends, which says when the receiver acknowledges.
+    pub(crate) stack: Option<&'static QuicStack>,
     /// The spin bit of home and server, where QUIC spins.
     pub(crate) spins: Option<[bool; 2]>,
     pub(crate) sender: Sender<V::Congestion, V::Sending>,
@@ -275,6 +277,13 @@ impl<V: Variant> TcpFlow<V> {
             {
                 self.receiver
                     .wait_up_to(self.sender.smoothed_rtt() / u64::from(acks));
+            }
+            if V::Options::EXTRAS
+                && let Some(stack) = self.stack
+            {
+                let packets = self.receiver.data_in_order();
+                let rule = stack.rule(packets, self.sender.smoothed_rtt());
+                self.receiver.acknowledge_each(rule);
             }
             self.receiver.on_segment(now, segment, out);
             return self.receiver.deadline();

@@ -172,6 +172,7 @@ impl<V: Variant> Conversations<'_, V> {
         };
         let stop = listed.stop.map(Duration::as_nanos);
         flow.acks_per_rtt = listed.acks_per_rtt;
+        flow.stack = listed.stack.filter(|_| listed.ack_policy.is_none());
         if listed.encapsulation == Encapsulation::Quic {
             flow.receiver.acknowledge_as_quic();
         }
@@ -278,6 +279,7 @@ pub(crate) fn flow<V: Variant>(
         acts: start,
         application: None,
         acks_per_rtt: None,
+        stack: None,
         spins: None,
         sender: Sender::new(
             V::congestion(model, &connection),
