@@ -239,9 +239,6 @@ mod tests {
             params(&[("interval", "1s"), ("gamma", "7")], "aq"),
             "AQ (interval 1s)"
         );
-        assert_eq!(
-            params(&[("ack-queue", "sad")], "vaq"),
-            "VAQ (ack-queue sad)"
-        );
+        assert_eq!(params(&[("ack-queue", "af")], "vaq"), "VAQ (ack-queue af)");
     }
 }
