@@ -562,11 +562,11 @@ mod tests {
         };
         assert_eq!(
             uplink("--qdisc vaq").params.text("ack-queue").as_deref(),
-            Some("fifo")
+            Some("sad")
         );
-        let slots = uplink("--qdisc vaq --ack-queue sad --ack-limit 30p");
-        assert_eq!(slots.params.text("ack-queue").as_deref(), Some("sad"));
-        assert_eq!(slots.params.text("ack-limit").as_deref(), Some("30p"));
+        let fifo = uplink("--qdisc vaq --ack-queue fifo --ack-limit 30p");
+        assert_eq!(fifo.params.text("ack-queue").as_deref(), Some("fifo"));
+        assert_eq!(fifo.params.text("ack-limit").as_deref(), Some("30p"));
     }
 
     #[test]
