@@ -120,7 +120,7 @@ def test_a_notebook_shows_a_table(result: asymq.Result) -> None:
 
 def test_printed_results_are_tables_with_intervals_from_three_runs_on(result: asymq.Result) -> None:
     heads, row, note = str(result).splitlines()
-    assert heads.split()[:3] == ["utility", "up", "down"]
+    assert heads.split()[:6] == ["goodput", "utility", "goodput", "up", "goodput", "down"]
     assert row.split()[:3] == ["asymq", f"{result.mean['goodput_utility']:.3f}", "±"]
     assert note.startswith("means of 4 runs with 95 % intervals")
     assert "±" not in str(asymq.simulate(SCENARIO, seeds=range(2)))
