@@ -234,7 +234,7 @@ mod tests {
         assert!(hosts[0] != hosts[1] && !hosts.contains(&Host::COMMON));
         assert_eq!(bench.converse(1, 1), hosts[0], "it keeps its account");
         assert_eq!(bench.send(2, 2), Host::COMMON);
-        bench.now = bench.now + Duration::from_secs(100);
+        bench.now += Duration::from_secs(100);
         assert_eq!(bench.send(2, 2), hosts[1]);
     }
 
@@ -264,7 +264,7 @@ mod tests {
         let first = count(&mut bench, 1..2000);
         assert!((200..=HOSTS as usize).contains(&first), "{first} hosts");
         assert!(count(&mut bench, 3000..3100) < 40);
-        bench.now = bench.now + Duration::from_secs(80);
+        bench.now += Duration::from_secs(80);
         assert_eq!(count(&mut bench, 4000..4050), 50);
     }
 
