@@ -62,8 +62,6 @@ class Table:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Table) and self._columns == other._columns
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.to_dict(), len(self))
 
