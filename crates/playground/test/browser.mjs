@@ -104,7 +104,7 @@ const tests = {
   },
 
   async 'curves appear while a long run is computed, and nothing stutters'() {
-    const page = await open({ hash: '#up=20mbit&down=200mbit&tcp=cubic&flows-up=3&flows-down=5&qdisc=asymq&qdisc=cake' });
+    const page = await open({ hash: '#up=20mbit&down=200mbit&tcp=cubic&flows-up=3&flows-down=5&duration=180s&qdisc=asymq&qdisc=cake' });
     // A third of the curves is there, but not the result; meanwhile frames are drawn. In the page's own thread
     // a run would hold them up for seconds.
     await page.waitForSelector('.card[aria-busy=true]');
