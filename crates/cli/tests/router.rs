@@ -1,4 +1,4 @@
-//! `asymq router` on a router. What needs root says so and passes otherwise.
+//! `asymq router` on a router. Tests that need root print a note and pass without it.
 
 #[path = "../../gateway/tests/common/wait.rs"]
 mod wait;

@@ -106,7 +106,7 @@ mod tests {
         let (state, link) = (folder.path().join("state"), folder.path().join("link"));
         fs::create_dir(&state).unwrap();
         symlink(&state, &link).unwrap();
-        // Of an interface that is gone, so that its journal is removed.
+        // Stands for an interface that is gone, so that its journal is removed.
         let gone = LinkInfo {
             index: 1 << 30,
             ..LinkInfo::default()

@@ -371,7 +371,7 @@ fn read_journal_of(path: &Path) -> Option<Journal> {
 /// # Errors
 /// The folder exists but cannot be read.
 pub fn restore_router(folder: &Path) -> io::Result<Vec<Restored>> {
-    // What others could write there is not for root to follow.
+    // Root follows no file in a folder that others may write.
     if !folder.exists() || private_folder(folder).is_err() {
         return Ok(Vec::new());
     }

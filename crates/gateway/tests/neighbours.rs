@@ -57,7 +57,7 @@ enum Aim {
     Prefix,
     /// From the Internet to another host at home.
     Inwards,
-    /// From the Internet to addresses at home that nobody has.
+    /// From the Internet to unused addresses at home.
     InwardsForged,
 }
 

@@ -120,7 +120,7 @@ pub struct Advice {
     /// A command line of the gateway; absent if no uplink was measured, or something shapes it already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// What shapes the line already, and should be kept.
+    /// Shaper that already limits the line, and should be kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<String>,
     /// Doubts that the measurement leaves.

@@ -481,7 +481,7 @@ fn replace(path: &Path, mode: u32, mut content: impl Read) -> io::Result<()> {
         fs::set_permissions(folder, Permissions::from_mode(0o755))?;
     }
     let new = path.with_extension("new");
-    // Of an installation that was interrupted.
+    // Left by an interrupted installation.
     let _ = fs::remove_file(&new);
     let mut file = File::create_new(&new)?;
     file.set_permissions(Permissions::from_mode(mode))?;

@@ -54,7 +54,7 @@ const GAMMA: Typed<Gamma> = gamma("0.0005 up^2").computed(|context| {
     Value::Number((0.0005 * up * up).min(MAX_GAMMA))
 });
 
-/// The same step as a rate.
+/// Default step of `dcbq`, a rate that scales with the line.
 const GAMMA_RATE: Typed<Gamma> = gamma("0.0005 up").computed(|context| {
     let rate = Rate::from_bits_per_sec(context.link.bits_per_sec() / 2000);
     Value::Rate(rate.unwrap_or(context.link))

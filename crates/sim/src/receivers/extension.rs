@@ -87,7 +87,7 @@ impl FullReceiving {
         }
     }
 
-    /// The same, which acknowledges each of the first segments at once.
+    /// Acknowledges each of the first segments at once.
     pub(crate) fn with_quick_acks(self) -> Self {
         Self {
             quick: QUICK_ACKS,

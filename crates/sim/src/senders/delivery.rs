@@ -479,7 +479,7 @@ mod tests {
         lost(deliveries, now, una, ranges, false).0
     }
 
-    /// The same, and the segments that are found lost.
+    /// Like `ack`, and also returns the segments that are found lost.
     fn lost(
         deliveries: &mut Deliveries,
         now: u64,

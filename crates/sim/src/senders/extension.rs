@@ -21,7 +21,7 @@ pub(crate) trait Sending {
         None
     }
 
-    /// What a sender with SACK does next; `None` without SACK.
+    /// Next action of a sender with SACK; `None` without SACK.
     #[inline]
     fn repair(&mut self) -> Option<&mut Repair> {
         None

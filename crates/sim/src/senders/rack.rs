@@ -6,7 +6,7 @@ const THRESHOLD: u64 = 3;
 /// Recoveries until the reordering window shrinks again (section 6.2, step 4).
 const PERSIST: u32 = 16;
 
-/// What was learnt of reordering, and of the segment that was sent last of those delivered. Times in ns.
+/// State of RACK: the reordering seen, and the delivered segment that was sent last. Times in ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rack {
     /// Send time and number of that segment (`RACK.xmit_ts`, `RACK.end_seq`), and its round-trip time.

@@ -5,7 +5,7 @@ use crate::packets::{Options, Outbox, Segment};
 use crate::senders::prr::Prr;
 use crate::senders::{Phase, Sender, Sending};
 
-/// What a sender with SACK does next.
+/// Next action of a sender with SACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Repair {
     timer: Timer,
