@@ -16,7 +16,7 @@ pub trait Qdisc<P: Packet> {
     /// The next packet to transmit, if one may leave now. May drop others into `sink`.
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Dequeue<P>;
 
-    /// Shows the discipline a packet of the reverse path.
+    /// Passes a packet of the reverse path to the discipline.
     ///
     /// A discipline that measures the opposite traffic needs this; the others ignore it.
     fn observe(&mut self, _now: Instant, _reverse: &Header) {}

@@ -67,7 +67,7 @@ proptest! {
         let parsed = Parsed { header, network: link_header, transport: 0 };
         let len = match (link.counts_frames(), ip_len) {
             (true, _) => frame_len,
-            // What is not IP counts from where IP would begin.
+            // Non-IP frames are charged from the network offset.
             (false, 0) => padding,
             (false, _) => ip_len,
         };

@@ -33,7 +33,7 @@ struct HostRow {
 
 #[derive(Serialize)]
 struct FlowRow {
-    /// Protocol above IP, by IANA's numbers.
+    /// Protocol above IP (IANA number).
     protocol: u8,
     port: u16,
     /// Address of the far end.

@@ -15,7 +15,7 @@ pub struct ModemQueue {
     limit: Limit,
     grants: Option<Grants>,
     delays: Vec<DelayStep>,
-    /// Time at which the packet before the next has left.
+    /// End of the current or last transmission.
     free_at: u64,
     /// Time at which the latest packet is behind the path.
     out_at: u64,

@@ -120,7 +120,7 @@ pub struct AckNeed {
 }
 
 impl AckNeed {
-    /// A controller that has measured nothing.
+    /// Creates a controller without measurements.
     ///
     /// # Errors
     /// There is not enough memory.

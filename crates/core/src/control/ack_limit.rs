@@ -1,10 +1,10 @@
-//! AFVQ: the ACK queue's limit follows what waits in the data queue (AFVQ, abstract;
-//! `docs/notes/afvq.md` derives the rule).
+//! AFVQ: the ACK queue's limit follows the backlog of the data queue (AFVQ, abstract; `docs/notes/afvq.md` derives the
+//! rule).
 
 use crate::decide::control::{Controller, Levels, Needs, Settings, Signals, Step};
 use crate::units::{Instant, Limit};
 
-/// In proportion to the room left in the data queue, and never less than one ACK.
+/// Sets the ACK queue's limit in proportion to the free room of the data queue, at least one ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct AckLimit {
     /// The limit at an empty data queue.
@@ -12,7 +12,7 @@ pub struct AckLimit {
 }
 
 impl AckLimit {
-    /// A limit of `max_acks` ACKs, at least one, at an empty data queue.
+    /// Creates a controller with a limit of `max_acks` ACKs, at least one, at an empty data queue.
     pub fn new(max_acks: u32) -> Self {
         Self {
             max_acks: max_acks.max(1),

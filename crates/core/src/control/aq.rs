@@ -1,4 +1,4 @@
-//! AQ: the capacities less the measured non-TCP rates (AQ, sec. 3).
+//! AQ: the equations with the capacities minus the measured non-TCP rates (AQ, sec. 3).
 
 use super::model::{AckDemand, Capacities, OutOfReach};
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
@@ -14,15 +14,15 @@ pub enum BeyondLimit {
     /// most of its rate and the upload its half.
     #[default]
     EqualShares,
-    /// ACKs are served only when no data waits, and one place is kept for them. What the paper's
-    /// implementation must have done: Figs. 5 and 6 show a full upload and no download.
+    /// ACKs are served only if the data queue is empty, and keep one place in the buffer. The paper's implementation
+    /// must have done this: Figs. 5 and 6 show a full upload and no download.
     StarveAcks,
 }
 
 /// Data packets per ACK.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DataPerAck {
-    /// As given, at least 1: 1 without delayed ACKs, 2 with RFC 5681's.
+    /// Fixed number, at least 1: 1 without delayed ACKs, 2 with delayed ACKs (RFC 5681).
     Given(f64),
     /// Counted in every interval: TCP data packets down over ACKs up.
     Measured,
@@ -61,7 +61,7 @@ impl AqParams {
         }
     }
 
-    /// The share of the uplink that is data's when nothing but TCP flows and nothing is measured.
+    /// Returns the data class's share of the uplink before any measurement, for TCP traffic only.
     ///
     /// # Errors
     /// Eq. 11 fails for these capacities and sizes.
@@ -86,7 +86,7 @@ impl AqParams {
     }
 }
 
-/// The controller: answers with a new share at the end of every interval.
+/// The controller: computes a new share at the end of every interval.
 #[derive(Clone, Debug)]
 pub struct AqController {
     params: AqParams,
@@ -95,7 +95,7 @@ pub struct AqController {
 }
 
 impl AqController {
-    /// A controller that has measured nothing.
+    /// Creates a controller without measurements.
     pub fn new(params: AqParams) -> Self {
         Self {
             params,
@@ -118,7 +118,7 @@ impl AqController {
         Share::from_f64(share)
     }
 
-    /// Eqs. 9 and 10: the capacities less what is not TCP.
+    /// Eqs. 9 and 10: the capacities minus non-TCP traffic.
     fn measure(&mut self, signals: &Signals) {
         let elapsed = signals.elapsed.as_secs_f64();
         if elapsed <= 0.0 {
@@ -133,8 +133,8 @@ impl AqController {
         }
     }
 
-    /// Moves a quarter of the way to what the interval showed; an interval with few ACKs shows
-    /// nothing. Lost data or a starved ACK class can only bend the count, so it is bounded.
+    /// Moves a quarter of the way to the interval's value. Intervals with few ACKs are skipped. The value is bounded,
+    /// since lost data or a starved ACK class distort it.
     fn update_data_per_ack(&mut self, signals: &Signals) {
         const MIN_ACKS: u64 = 8;
         const MAX_DATA_PER_ACK: f64 = 64.0;

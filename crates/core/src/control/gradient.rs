@@ -11,8 +11,7 @@ pub enum Utility {
     /// `x_r / C_r + x_f / C_f`: both directions' utilization by data.
     #[default]
     Utilization,
-    /// Utilization with the upload's part times this weight (0 to 1000): above 1 uploads come first,
-    /// below 1 downloads.
+    /// Utilization with the upload's part times this weight (0 to 1000): above 1 favours uploads, below 1 downloads.
     Priority(f64),
     /// `log x_r + log x_f`: proportional fairness.
     Proportional,
@@ -30,7 +29,7 @@ impl Utility {
     }
 }
 
-/// Reading of the download's rate off the passing ACKs.
+/// Measurement of the download's rate from passing ACKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum DownloadMeter {
     /// Bytes they acknowledge (ACQ).
@@ -50,8 +49,7 @@ pub enum Gamma {
     Rate(Rate),
 }
 
-/// Response to an interval in which a class wanted less than half of its share. The rate that it
-/// got then says nothing about the line.
+/// Response to an interval in which a class used less than half of its share. Its rate is then no measure of the line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnusedShare {
     /// The share follows the rate that was served, as in the papers: a data class that was idle
@@ -78,8 +76,8 @@ pub struct GradientParams {
     pub utility: Utility,
     /// Measure of the download.
     pub meter: DownloadMeter,
-    /// Neither class gets less of the link, from 0 (the papers') to a half. A class without service
-    /// shows no gradient, and the rule does not give it back.
+    /// Minimum share of each class, from 0 (as in the papers) to 0.5. A class without service has no gradient, so the
+    /// rule would never serve it again.
     pub min_share: f64,
     /// Response to demand below the shares.
     pub unused_share: UnusedShare,
@@ -99,7 +97,7 @@ impl Gradient {
     /// Both classes start with this share (DCBQ, sec. 5.3).
     pub const INITIAL_SHARE: Share = Share::HALF;
 
-    /// A controller that has measured nothing.
+    /// Creates a controller without measurements.
     pub const fn new(params: GradientParams) -> Self {
         Self {
             params,
@@ -108,7 +106,7 @@ impl Gradient {
         }
     }
 
-    /// The data class's new share, if something was measured.
+    /// Returns the data class's new share, if the interval has a measurement.
     fn measure(&mut self, signals: &Signals) -> Option<Share> {
         let elapsed = signals.elapsed.as_secs_f64();
         if elapsed <= 0.0 {
@@ -137,7 +135,7 @@ impl Gradient {
         Some(Share::from_f64(self.share))
     }
 
-    /// True if one of the classes wanted less than half of its share.
+    /// True if one of the classes used less than half of its share.
     fn is_slack(&self, signals: &Signals, upload: f64, acks: f64) -> bool {
         let wants_less = |class: Class, rate: f64, share: f64| {
             signals.backlog[class as usize].packets == 0 && rate < share * self.up() / 2.0
@@ -177,7 +175,7 @@ impl Gradient {
         };
         let rate = base + gamma * (by_upload + by_download * slope);
         let min = params.min_share.clamp(0.0, 0.5);
-        // not clamp, which panics where the bounds are not in order
+        // `clamp` would panic if the bounds were out of order
         (rate / up).max(min).min(1.0 - min)
     }
 }

@@ -1,7 +1,6 @@
-//! The third storey: the papers' equations and the controllers that run them once an interval.
+//! The papers' equations and the controllers that apply them once an interval.
 //!
-//! Floats are at home here, and nothing here is called per packet but
-//! [`AckLimit`], which counts in integers.
+//! This module may use floats. Only [`AckLimit`], which uses integers, is called per packet.
 
 pub mod ack_limit;
 pub mod aq;

@@ -9,7 +9,7 @@ pub enum OutOfReach {
     AcksOverloadUplink,
     /// The uploads' ACKs need more than the whole downlink.
     AcksOverloadDownlink,
-    /// A capacity is not positive (other traffic takes it all).
+    /// A capacity is not positive: other traffic uses all of it.
     NoCapacity,
 }
 
@@ -29,13 +29,13 @@ impl core::error::Error for OutOfReach {}
 
 /// Bytes of ACK that one byte of data causes in the other direction.
 ///
-/// The paper's `r_s = S_A / S_D` (eq. 8) if every packet is acknowledged; with `d` packets per ACK
-/// eqs. 3 and 4 hold with `r_s / d`, and all that follows from them does.
+/// The paper's `r_s = S_A / S_D` (eq. 8) if every packet is acknowledged. With `d` packets per ACK, eqs. 3 and 4 and
+/// their consequences hold with `r_s / d`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AckDemand(f64);
 
 impl AckDemand {
-    /// From an ACK's and a data packet's size, and data packets per ACK (at least 1).
+    /// Computes the demand from the sizes of an ACK and a data packet, and the data packets per ACK (at least 1).
     pub fn new(ack_size: u32, data_size: u32, data_per_ack: f64) -> Self {
         let data_bytes = f64::from(data_size.max(1)) * data_per_ack.max(1.0);
         Self(f64::from(ack_size) / data_bytes)
@@ -99,7 +99,7 @@ impl Capacities {
         let determinant = 1.0 - download.0 * upload.0;
         let data_up = (self.up - download.0 * self.down) / determinant;
         let data_down = (self.down - upload.0 * self.up) / determinant;
-        // Not a number where both demands' product is 1.
+        // NaN if the product of both demands is 1.
         if data_up <= 0.0 || data_up.is_nan() {
             return Err(OutOfReach::AcksOverloadUplink);
         }
@@ -133,7 +133,7 @@ pub enum Framing {
     Plain,
     /// AAL5 over ATM: a trailer of 8 bytes, in whole cells of 48 bytes payload and 53 bytes on the line.
     Atm,
-    /// The same with an LLC header of 8 bytes.
+    /// Like `Atm`, with an LLC header of 8 bytes.
     AtmLlc,
 }
 
@@ -203,8 +203,8 @@ impl Amp {
         }
     }
 
-    /// Bounds of the forward channel, as the table has them. By the sentence above it, ACKs have a share
-    /// of `1 - f` and not `f`; the reverse packets bound them in either case.
+    /// Bounds of the forward channel, as in the paper's table. According to the sentence above the table, the ACKs'
+    /// share is `1 - f`, not `f`. The reverse packets bound the ACKs in both cases.
     pub fn forward_bound(&self) -> Bound {
         let acks = self.forward() / bits(self.ack_size);
         Bound {

@@ -1,50 +1,50 @@
-//! AccECN (RFC 9768): what a sender reads off an ACK that stands for others, so that it counts the
-//! marks that the receiver counted.
+//! AccECN (RFC 9768): conditions under which a sender counts the receiver's marks correctly from an ACK that replaces
+//! others.
 //!
-//! ACE counts marked packets modulo 8; the option counts marked bytes modulo 2^24. A sender that sees
-//! more than seven packets acknowledged at once must reckon with a cycle of ACE. Without the option it
-//! takes as many for marked as it may (appendix A.2.1); with it, as many as the marked bytes allow
-//! (A.2.2). `docs/notes/ack-rules.md` derives the bounds.
+//! ACE counts marked packets modulo 8; the option counts marked bytes modulo 2^24. If an ACK acknowledges more than
+//! seven packets, ACE may have wrapped. Without the option, the sender assumes the largest possible number of marks
+//! (appendix A.2.1); with it, the number that the marked bytes allow (A.2.2). `docs/notes/ack-rules.md` derives the
+//! bounds.
 
 use super::ack::{AckInfo, before};
 use crate::ack_info::AccEcn;
 
-/// Bytes that one survivor may acknowledge to a sender that has ACE alone. It may take all packets
-/// beyond the seventh for marked (RFC 9768, secs. 3.2.2.5.2 and 3.3.3); one is for segments that are
-/// smaller than the others.
+/// Maximum bytes that one survivor may acknowledge to a sender that has ACE only. Beyond seven packets, the sender may
+/// assume marks (RFC 9768, secs. 3.2.2.5.2 and 3.3.3). One packet of margin covers smaller segments.
 pub(crate) const ACE_STRETCH: u32 = 6 * FULL;
 
 /// Bytes of a full packet.
 const FULL: u32 = 1460;
 
-/// Marks that a survivor may report without such a bound, where the option resolves a cycle of ACE.
+/// Maximum marks that a survivor may report without this bound, if the option resolves a wrap of ACE.
 ///
-/// Linux estimates marked packets as `marked bytes / mean packet` and rounds up. Of three full ones the
-/// estimate stays below eight, the next cycle, while packets are at least 3/7 full on average. Of the mean it
-/// counts all packets but not all bytes, see [`counted_bytes`].
+/// Linux estimates marked packets as `marked bytes / mean packet`, rounded up. For three full packets the estimate
+/// stays below eight, the next wrap, if packets are at least 3/7 full on average. The mean counts all packets but not
+/// all bytes, see [`counted_bytes`].
 const OPTION_MARKS: u32 = 3;
 
 const MASK: u32 = 0x00ff_ffff;
 
-/// Place of the counter of CE in both orders of the option.
+/// Index of the CE counter in both orders of the option.
 const CE: u8 = 1;
 
-/// State of a sender after an ACK: the counter of the option to which Linux attributes bytes
-/// (`est_ecnfield`), without which it does not use an option.
+/// State of a sender after an ACK: the option counter to which Linux attributes bytes (`est_ecnfield`). Without it,
+/// Linux ignores the option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// It may have passed over the ACK, or has no counter for an ACK without the option.
+    /// The sender may have ignored the ACK, or has no counter for an ACK without the option.
     Passed,
-    /// It has read the counters, and attributes bytes to none or to an unknown one.
+    /// The sender has read the counters and attributes bytes to none, or to an unknown one.
     Unsettled,
-    /// It has read them, and attributes bytes to the one at this place.
+    /// The sender has read the counters and attributes bytes to the one at this index.
     Settled(u8),
-    /// It has attributed the bytes of an ACK without the option to a counter other than CE's.
+    /// The sender has attributed the bytes of an ACK without the option to a counter other than CE's.
     Guessing,
 }
 
 impl AccEcn {
-    /// Counters that are larger than in `older`, a bit each, if both have the same and none goes back.
+    /// Returns a bit for each counter that is larger than in `older`, if both have the same counters and none
+    /// decreased.
     fn advances(&self, older: &Self) -> Option<u8> {
         const HALF: u32 = 1 << 23;
         if self.order != older.order || self.fields != older.fields {
@@ -62,7 +62,7 @@ impl AccEcn {
         Some(advanced)
     }
 
-    /// Marked bytes that it has counted since `older`, of the same order and with as many counters.
+    /// Returns the marked bytes counted since `older`, which must have the same order and number of counters.
     fn marked_bytes_since(&self, older: &Self) -> u32 {
         match (self.counters, older.counters) {
             ([_, new, _], [_, old, _]) if self.fields > CE => new.wrapping_sub(old) & MASK,
@@ -71,20 +71,20 @@ impl AccEcn {
     }
 }
 
-/// An ACK that a sender has taken.
+/// An ACK that a sender has processed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken<'a> {
     pub(crate) info: &'a AckInfo,
-    /// The highest number that ACKs up to this one acknowledge or SACK.
+    /// Highest number acknowledged or SACKed up to this ACK.
     pub(crate) top: u32,
     pub(crate) reader: Reader,
 }
 
 impl Taken<'_> {
-    /// State of the sender after `info`, by which the highest number is `top`.
+    /// Returns the sender's state after `info`, with `top` as the highest number.
     ///
-    /// Of an option's counters one beside the attributed one may change, and is the attributed one then;
-    /// more are ambiguous.
+    /// One option counter other than the attributed one may change; it is then the attributed one. More changes are
+    /// ambiguous.
     pub(crate) fn then(&self, info: &AckInfo, top: u32) -> Reader {
         let Some(option) = &info.accecn else {
             return match self.reader {
@@ -93,7 +93,7 @@ impl Taken<'_> {
                 _ => Reader::Passed,
             };
         };
-        // Linux passes over an ACK that brings nothing new. SACKed ranges below the highest may be known.
+        // Linux ignores an ACK without new information. SACKed ranges below the highest may be known already.
         let is_later = match (info.timestamps, self.info.timestamps) {
             (Some((val, _)), Some((older, _))) => before(older, val),
             _ => false,
@@ -120,8 +120,8 @@ impl Taken<'_> {
     }
 }
 
-/// True if a sender that takes `newer` after `previous` counts the marks that it had counted by `older`
-/// and `newer`, and is in the same state then; it learns of `stretch` bytes at once.
+/// True if a sender that processes `newer` directly after `previous` counts the same marks, and reaches the same state,
+/// as with `older` in between. `stretch` is the number of bytes newly reported at once.
 pub(crate) fn tells_marks(
     (newer, top): (&AckInfo, u32),
     older: Taken<'_>,
@@ -132,10 +132,10 @@ pub(crate) fn tells_marks(
     let marks = older.info.marks_since(previous.info) + newer.marks_since(older.info);
     let state = previous.then(newer, top);
     if newer.accecn.is_none() {
-        // Its bytes are attributed to a counter that is not CE's: ACE has not cycled.
+        // The bytes belong to a counter other than CE's: ACE has not wrapped.
         return short || marks == 0 && state == Reader::Guessing;
     }
-    // Else ACE has cycled between two of them: one that was overtaken comes later.
+    // Otherwise ACE wrapped between two of them, because of a reordered ACK.
     let agrees = match (&newer.accecn, &previous.info.accecn) {
         (Some(option), Some(older)) => option.marked_bytes_since(older) <= marks * FULL,
         _ => false,
@@ -147,34 +147,33 @@ pub(crate) fn tells_marks(
     settled && agrees && state == older.then(newer, top) && (short || estimated)
 }
 
-/// Bytes that Linux counts for sure of those that `newer` tells of beyond `previous`: the step of the number. Of what is
-/// SACKed it counts nothing that it merges with its neighbour (`tcp_shifted_skb`), nor anything beside a step of the
-/// number (`tcp_clean_rtx_queue`).
+/// Returns the bytes reported by `newer` beyond `previous` that Linux certainly counts: the step of the cumulative
+/// number. It may not count SACKed bytes, which it merges with their neighbours (`tcp_shifted_skb`) or skips beside a
+/// cumulative step (`tcp_clean_rtx_queue`).
 const fn counted_bytes(newer: &AckInfo, previous: &AckInfo) -> u32 {
     newer.ack.wrapping_sub(previous.ack)
 }
 
 impl AckInfo {
-    /// ACE, from AE, CWR and ECE.
+    /// Value of Value of ACE, from AE, CWR and ECE.
     const fn ace(&self) -> u32 {
         (self.flags as u32 >> 6) & 7
     }
 
-    /// Marks that ACE has counted since `older`. A receiver sends an ACK before it has eight (RFC 9768,
-    /// sec. 3.2.2.5.1).
+    /// Returns the marks counted by ACE since `older`. A receiver sends an ACK before eight marks (RFC 9768, sec.
+    /// 3.2.2.5.1).
     pub(crate) const fn marks_since(&self, older: &Self) -> u32 {
         self.ace().wrapping_sub(older.ace()) & 7
     }
 
-    /// The highest number that it acknowledges or SACKs, at least `top`.
+    /// Returns the highest number that it acknowledges or SACKs, at least `top`.
     pub(crate) fn top(&self, top: u32) -> u32 {
         let ends = self.ranges().iter().map(|range| range.end);
         let later = |top, end| if before(top, end) { end } else { top };
         ends.fold(later(top, self.ack), later)
     }
 
-    /// True if it shows that its connection uses AccECN: by AE, which Classic ECN never sets, or by
-    /// the option.
+    /// True if the ACK shows that its connection uses AccECN: by the option, or by AE, which Classic ECN never sets.
     pub const fn shows_accecn(&self) -> bool {
         self.flags & crate::packet::flags::AE != 0 || self.accecn.is_some()
     }

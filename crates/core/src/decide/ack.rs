@@ -26,28 +26,27 @@
 //! | stretch | the sender learns a bounded number of bytes from one survivor | RFC 3449, sec. 5.2.1 |
 //! | ace | and of at most six segments where AccECN is in use, unless its option reports the marks | RFC 9768, secs. 3.2.2.5.2, 3.3.3 |
 //!
-//! The last three need what a queue remembers of a flow:
-//! [`AckFilter`](crate::hold::AckFilter) has them.
+//! The last three need per-flow state and are in [`AckFilter`](crate::hold::AckFilter).
 
 use crate::ack_info::ACE_MARKS;
 pub use crate::ack_info::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRange};
 
 use crate::packet::flags;
 
-/// Rules that kept an ACK beside a later one of its flow, in groups.
+/// Groups of rules that keep an ACK beside a later one of its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Unfiltered {
-    /// Its report of losses: rules *sack*, *dsack* and *duplicates*.
+    /// Reports of losses: rules *sack*, *dsack* and *duplicates*.
     Losses,
-    /// Its report of marks: *ecn-echo*, *accecn* and *ace*.
+    /// Reports of marks: *ecn-echo*, *accecn* and *ace*.
     Marks,
-    /// The bound on what the sender learns at once: *stretch*.
+    /// Bound on the bytes reported at once: *stretch*.
     Stretch,
-    /// Options or headers that no filter may interpret, as MPTCP's and TCP-AO's: *options*, *ip-options* and
+    /// Options or headers that no filter may interpret, such as those of MPTCP and TCP-AO: *options*, *ip-options* and
     /// *reserved*.
     Options,
-    /// All else.
+    /// All other rules.
     Other,
 }
 
@@ -61,7 +60,7 @@ impl Unfiltered {
         Self::Other,
     ];
 
-    /// The name of its count among the control variables.
+    /// Name of its counter among the control variables.
     pub const fn variable(self) -> &'static str {
         match self {
             Self::Losses => "unfiltered_losses",
@@ -72,14 +71,14 @@ impl Unfiltered {
         }
     }
 
-    /// Its name in reports and metrics: that of the variable without `unfiltered_`.
+    /// Name in reports and metrics: the variable's name without `unfiltered_`.
     pub fn name(self) -> &'static str {
         self.variable()
             .strip_prefix("unfiltered_")
             .unwrap_or_default()
     }
 
-    /// The group that a control variable counts, if it counts one.
+    /// Returns the group that a control variable counts, if any.
     pub fn counted_by(variable: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -88,7 +87,7 @@ impl Unfiltered {
 }
 
 impl SackRange {
-    /// Bytes in it; 0 if it ends before it starts.
+    /// Length in bytes; 0 if the range ends before it starts.
     #[inline]
     pub const fn len(self) -> u32 {
         let len = self.end.wrapping_sub(self.start);
@@ -101,12 +100,12 @@ impl SackRange {
         self.len() == 0
     }
 
-    /// True if all of `other` lies in it.
+    /// True if `other` is inside this range.
     const fn holds(self, other: Self) -> bool {
         !before(other.start, self.start) && !before(self.end, other.end)
     }
 
-    /// Bytes that it shares with `other`.
+    /// Number of bytes in both ranges.
     const fn shared(self, other: Self) -> u32 {
         let start = if before(self.start, other.start) {
             other.start
@@ -123,7 +122,7 @@ impl SackRange {
 }
 
 impl AccEcn {
-    /// True if a sender that reads this misses nothing of `older`.
+    /// True if this contains all information of `older`.
     fn covers(&self, older: &Self) -> bool {
         const HALF: u32 = 1 << 23;
         let goes_on = |(new, old): (&u32, &u32)| new.wrapping_sub(*old) & 0x00ff_ffff < HALF;
@@ -148,8 +147,8 @@ impl AckInfo {
         self.sack.get(..count).unwrap_or_default()
     }
 
-    /// True if it reports a duplicate segment, in either form of RFC 2883: a first range below the
-    /// cumulative number, or a first range inside the second.
+    /// True if it reports a duplicate segment, in either form of RFC 2883: the first range is below the cumulative
+    /// number, or inside the second range.
     pub fn is_dsack(&self) -> bool {
         match self.ranges() {
             [first, ..] if before(first.start, self.ack) => true,
@@ -158,19 +157,19 @@ impl AckInfo {
         }
     }
 
-    /// True if every sequence number of `range` is acknowledged here.
+    /// True if this ACK acknowledges or SACKs all of `range`.
     fn covers(&self, range: SackRange) -> bool {
         !before(self.ack, range.end) || self.ranges().iter().any(|mine| mine.holds(range))
     }
 
-    /// True if all that `older` SACKs is acknowledged here.
+    /// True if this ACK acknowledges or SACKs every range of `older`.
     #[inline]
     fn covers_ranges_of(&self, older: &Self) -> bool {
         older.ranges().iter().all(|range| self.covers(*range))
     }
 
-    /// True if a sender that takes the later `other` has taken this too, as far as it shows in them: with a
-    /// lower sequence number it may have been a probe.
+    /// True if a sender that processes the later `other` also processes this one, judged by their fields. With a lower
+    /// sequence number it may be a probe.
     pub(crate) const fn is_taken_like(&self, other: &Self) -> bool {
         self.seq == other.seq
             && self.context == other.context
@@ -178,11 +177,10 @@ impl AckInfo {
             && !self.keep
     }
 
-    /// Bytes that a sender learns from it that has heard of `previous`: cumulative, and SACKed
-    /// beyond.
+    /// Returns the bytes that this ACK reports to a sender that has received `previous`: cumulative, and SACKed beyond.
     ///
-    /// At least so many: a range that an earlier ACK reported counts again, and a lower number than
-    /// the previous counts as very many.
+    /// This is an upper bound: a range reported by an earlier ACK counts again, and a number below the previous one
+    /// counts as very many.
     #[inline]
     pub fn bytes_beyond(&self, previous: &Self) -> u32 {
         let ranges = previous.ranges();
@@ -197,7 +195,7 @@ impl AckInfo {
                 end: range.end,
             };
             let shared = |old: &SackRange| above.shared(*old);
-            // One range at most: those of a DSACK overlap.
+            // At most one range: those of a DSACK overlap.
             let old = ranges.iter().map(shared).max().unwrap_or(0);
             above.len().saturating_sub(old)
         };
@@ -207,21 +205,21 @@ impl AckInfo {
             .fold(cumulative, u32::saturating_add)
     }
 
-    /// True if this later ACK of the same flow says all that `older` says, so that `older` may be
-    /// filtered. The module's table names the rules.
+    /// True if this later ACK of the same flow contains all information of `older`, so that `older` may be filtered.
+    /// The module's table names the rules.
     ///
-    /// `previous` is the ACK that leaves before `older`, if the sender takes it: few SACK ranges fit
-    /// an ACK, which repeats what those before it said.
+    /// `previous` is the ACK sent before `older`, if the sender processes it. An ACK has room for few SACK ranges and
+    /// relies on earlier ones.
     ///
-    /// An equal number suffices only if more is SACKed: plain duplicates are counted by the sender.
+    /// An equal number suffices only with more SACKed bytes: the sender counts plain duplicates.
     #[inline]
     pub fn supersedes(&self, older: &Self, previous: Option<&Self>) -> bool {
         self.keeps(older, previous).is_none()
     }
 
-    /// The group of rules that keeps `older` beside this later ACK.
+    /// Returns the group of rules that keeps `older` beside this later ACK, if any.
     pub fn keeps(&self, older: &Self, previous: Option<&Self>) -> Option<Unfiltered> {
-        // An edge of ECE, CWR or AE is information in itself.
+        // A change of ECE, CWR or AE carries information.
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
         const URGENT: u16 = flags::PSH | flags::URG;
         const RESERVED: u16 = 0x0e00;
@@ -242,7 +240,7 @@ impl AckInfo {
             (Some(newer), Some(older)) => newer.covers(older),
             _ => false,
         };
-        // Beside AccECN's option they are a counter, which may go on until it cycles.
+        // With AccECN's option they are a counter, which may advance up to a wrap.
         let counts = || match (&self.accecn, &older.accecn, previous) {
             (Some(_), Some(_), Some(previous)) => {
                 older.marks_since(previous) + self.marks_since(older) <= ACE_MARKS
@@ -271,7 +269,7 @@ impl AckInfo {
         }
     }
 
-    /// True if it says nothing but number, window and timestamps.
+    /// True if it contains only number, window and timestamps.
     pub fn is_plain(&self) -> bool {
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
         let bare = !self.signed && !self.keep && self.flags & ECN == 0;

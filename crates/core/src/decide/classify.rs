@@ -1,4 +1,4 @@
-//! Classes of packets, and the rule that sends a packet to one.
+//! Classes of packets, and the rules that select the class of a packet.
 
 use crate::packet::{Header, Protocol};
 
@@ -19,14 +19,14 @@ impl Class {
     pub const ALL: [Self; Self::COUNT] = [Self::Ack, Self::Data];
 }
 
-/// The rule that sends a packet to a class.
+/// The rule that selects the class of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Classifier {
     /// A TCP segment with ACK set, no payload, and no SYN, FIN or RST is an ACK. Real ACKs carry
     /// timestamps and SACK blocks (52 to 80 bytes) or ride on IPv6, so this is the default.
     #[default]
     PureAck,
-    /// An IP packet of at most so many bytes is an ACK, unless it is opaque: AQ, sec. 3 says 40.
+    /// An IP packet of at most this many bytes is an ACK, unless it is opaque. AQ, sec. 3 uses 40.
     Size(u32),
     /// Everything is data.
     None,

@@ -1,39 +1,39 @@
-//! The slow loop as the packet path sees it: counters in, settings out.
+//! Interface of controllers: counters in, settings out.
 
 use crate::decide::classify::Class;
 use crate::packet::{Header, Protocol};
 use crate::qdisc::{Backlog, Counter, Probe};
 use crate::units::{Duration, Instant, Limit, Rate, Share};
 
-/// Moves the settings of a discipline from time to time by what was measured meanwhile.
+/// Changes the settings of a discipline periodically, based on measurements.
 ///
 /// Floats are allowed in [`step`](Controller::step), which runs once an interval, and nowhere else.
 pub trait Controller {
-    /// Answers with new settings, and with the time of the next call.
+    /// Returns new settings and the time of the next call.
     fn step(&mut self, now: Instant, signals: &Signals) -> Step;
 
-    /// Settings that follow what waits, after every packet: integers only. Only called if
-    /// [`needs`](Controller::needs) says so.
+    /// Returns settings that depend on the backlog, after every packet; integers only. Called only if
+    /// [`needs`](Controller::needs) requests it.
     fn follow(&mut self, _levels: &Levels) -> Settings {
         Settings::default()
     }
 
-    /// The link goes on at another rate, and the reverse path at `reverse` if that is known.
+    /// Called after a change of the link's rate; `reverse` is the rate of the reverse path, if known.
     fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}
 
-    /// True if it is the same for any rates, or follows [`set_rates`](Controller::set_rates).
+    /// True if it does not depend on rates, or follows [`set_rates`](Controller::set_rates).
     fn follows_rates(&self) -> bool {
         false
     }
 
-    /// Signals that must be measured for it.
+    /// Signals that it needs.
     fn needs(&self) -> Needs;
 
     /// Names and values of its variables.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }
 
-/// Answer of a controller.
+/// Result of a controller's step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// New settings.
@@ -47,7 +47,7 @@ pub struct Step {
 pub struct Needs {
     /// The reverse path.
     pub reverse: bool,
-    /// The bytes that passing ACKs acknowledge anew.
+    /// Bytes newly acknowledged by passing ACKs.
     pub acked_bytes: bool,
     /// A call of [`Controller::follow`] after every packet.
     pub levels: bool,
@@ -60,7 +60,7 @@ pub struct Signals {
     pub elapsed: Duration,
     /// Packets offered to the discipline.
     pub arrived: Traffic,
-    /// Packets that left it to be transmitted.
+    /// Packets dequeued for transmission.
     pub sent: Traffic,
     /// Packets of the reverse path.
     pub reverse: Traffic,
@@ -70,7 +70,7 @@ pub struct Signals {
     pub backlog: [Backlog; Class::COUNT],
 }
 
-/// Counters of one direction, by what a controller has to tell apart.
+/// Counters of one direction by kind of packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// The ACK class.
@@ -79,7 +79,7 @@ pub struct Traffic {
     pub tcp_data: Counter,
     /// All other TCP.
     pub tcp_control: Counter,
-    /// All that is not TCP, or opaque.
+    /// Non-TCP and opaque packets.
     pub non_tcp: Counter,
 }
 
@@ -117,7 +117,7 @@ pub struct Levels {
 /// Backlog and limit of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// Packets and bytes that wait.
+    /// Queued packets and bytes.
     pub backlog: Backlog,
     /// The limit in force.
     pub limit: Limit,
@@ -126,18 +126,18 @@ pub struct Level {
 /// Changes of settings. `None` leaves a setting as it is; a part without the setting ignores it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The link's rate, where it moves.
+    /// The link's new rate.
     pub link: Option<Rate>,
     /// The data class's share of the link, for services that have shares.
     pub data_share: Option<Share>,
     /// The ACK queue's limit.
     pub ack_limit: Option<Limit>,
-    /// The sojourn time that an AQM aims at.
+    /// Target sojourn time of an AQM.
     pub target: Option<Duration>,
     /// Maximum wait of an ACK for a later one.
     pub ack_wait: Option<Duration>,
-    /// Acknowledged bytes of a flow for which it waits no longer.
+    /// Acknowledged bytes of a flow at which a held ACK is sent.
     pub ack_bytes: Option<u32>,
-    /// Bytes at the start of a flow that are acknowledged without a wait.
+    /// Bytes at the start of a flow whose ACKs are not held.
     pub ack_ramp: Option<u32>,
 }

@@ -1,7 +1,7 @@
-//! The first storey: decisions about one packet, in integers.
+//! Decisions about one packet, in integers.
 //!
-//! No allocation, no float and no panic is reached from here: this storey and
-//! [`hold`](crate::hold) run in a kernel's softirq.
+//! This module never allocates, uses no floats and cannot panic: it and [`hold`](crate::hold) run in a kernel's
+//! softirq.
 //!
 //! | decision | module |
 //! | --- | --- |

@@ -6,7 +6,7 @@ use Framing::{Atm, Plain, Ptm};
 use alloc::string::{String, ToString};
 use core::{fmt, str::FromStr};
 
-/// Packing of the bytes below the packet.
+/// Framing below the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Framing {
     /// As they are.
@@ -14,14 +14,14 @@ enum Framing {
     Plain,
     /// Whole ATM cells of 53 bytes, 48 of them payload (ADSL).
     Atm,
-    /// PTM's 64b/65b code, a byte for every 64 or part of 64 (VDSL2); conservative, as CAKE's is.
+    /// PTM's 64b/65b code (VDSL2): one byte for every started 64 bytes, as conservative as CAKE's.
     Ptm,
 }
 
 /// The accounting of one link.
 ///
-/// Its default charges a frame as it is. Any other overhead is added to the length of the IP packet,
-/// so that it stands for *all* that the link adds, VLAN tags and PPPoE included.
+/// The default charges a frame's own length. Any other overhead is added to the length of the IP packet and so covers
+/// *everything* that the link adds, VLAN tags and PPPoE included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overhead {
     /// Bytes added to every packet, -64 to 256.
@@ -63,18 +63,18 @@ const KEYWORDS: &[(&str, i32, Option<Framing>, Option<u32>)] = &[
 ];
 
 impl Overhead {
-    /// The bytes that the link spends on a frame; at least 1.
+    /// Returns the charged bytes of a frame; at least 1.
     #[inline]
     pub fn charge(&self, parsed: &Parsed, frame_len: u32) -> u32 {
         self.charge_packet(parsed.header.ip_len, parsed.network, frame_len)
     }
 
-    /// The same of a frame with an IP packet of `ip_len` bytes, 0 for none, which begins at `network`.
+    /// Like [`charge`](Self::charge), for a frame whose IP packet of `ip_len` bytes (0 for none) begins at `network`.
     #[inline]
     pub fn charge_packet(&self, ip_len: u32, network: u16, frame_len: u32) -> u32 {
         self.charge_len(match self.basis {
             Basis::Frame | Basis::Raw => frame_len,
-            // What is not IP counts from where IP would begin.
+            // Non-IP frames are charged from the network offset.
             Basis::Ip if ip_len == 0 => frame_len.saturating_sub(network.into()),
             Basis::Ip => ip_len,
         })

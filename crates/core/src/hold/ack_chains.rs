@@ -1,5 +1,5 @@
-//! ACKs that wait, chained by flow, and the rules by which a later one makes an earlier redundant:
-//! what the papers' ACK filters and asymq's slots share.
+//! Queued ACKs, chained by flow, and the rules by which a later ACK makes an earlier one redundant. The papers' ACK
+//! filters and asymq's slots share them.
 
 use super::ack_flow::{FlowState, KEPT_DUPLICATES, Past};
 use super::capacity::{BuildError, capacity};
@@ -14,38 +14,38 @@ use crate::packet::{Flow, Header, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Visit};
 use crate::units::{Instant, Limit};
 
-/// Flows whose ACKs are filtered at once: as many as ACKs may wait, within these. The ACKs of further ones wait in plain
-/// order.
+/// Bounds of the number of flows whose ACKs are filtered; between them it is the limit in packets. ACKs of further
+/// flows are queued without filtering.
 const FLOWS: core::ops::RangeInclusive<u32> = 80..=8192;
 
 #[derive(Clone, Debug)]
 struct Waiting<P, N> {
     packet: P,
-    /// Content of the packet; `None` if it is not to be touched.
+    /// Content of the ACK; `None` if the packet must not be filtered.
     ack: Option<Past>,
     /// Slot of its flow, or none.
     slot: Slot,
-    /// Counted by the sender: the first of a run of duplicates and three of them.
+    /// True for ACKs that the sender counts: the first of a run of duplicates and its first three duplicates.
     protected: bool,
     /// The owner's own note.
     note: N,
-    /// The places before and after this one of the same flow.
+    /// Neighbours in the chain of the same flow.
     previous: Place,
     following: Place,
 }
 
-/// An arrival that has not joined yet.
+/// An arriving packet that is not queued yet.
 pub(crate) struct Arrival {
     len: u32,
     info: Option<AckInfo>,
     slot: Option<Slot>,
-    /// Place in a run of duplicates, if it is in one.
+    /// Position in a run of duplicate ACKs, if it is in one.
     duplicates: Option<u8>,
     protected: bool,
 }
 
 impl Arrival {
-    /// Slot of its flow and content, if it takes part in filtering.
+    /// Returns the slot of its flow and its content if it can be filtered.
     #[inline]
     pub(crate) const fn filterable(&self) -> Option<(Slot, &AckInfo)> {
         match (self.slot, &self.info) {
@@ -54,7 +54,7 @@ impl Arrival {
         }
     }
 
-    /// Slot of its flow, if that is remembered.
+    /// Slot of its flow, if the flow has one.
     pub(crate) const fn slot(&self) -> Option<Slot> {
         self.slot
     }
@@ -65,10 +65,10 @@ impl Arrival {
     }
 }
 
-/// Packets in lists of their owner, each with a note of type `N`, and all packets of a flow chained.
+/// Packets in lists of the owner, each with a note of type `N`. All packets of a flow are chained.
 #[derive(Clone, Debug)]
 pub(crate) struct AckChains<P, N> {
-    /// Noted are tickets.
+    /// The notes are tickets.
     slab: Slab<Waiting<P, N>>,
     flows: FlowTable<FlowState>,
     backlog: Backlog,
@@ -77,7 +77,7 @@ pub(crate) struct AckChains<P, N> {
 }
 
 impl<P: Packet, N: Copy> AckChains<P, N> {
-    /// No packets; room for those of `limit`.
+    /// Creates empty chains with room for the packets of `limit`.
     pub(crate) fn new(limit: Limit) -> Result<Self, BuildError> {
         let places = capacity(limit)?;
         Ok(Self {
@@ -93,8 +93,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         self.flows.find(flow)
     }
 
-    /// Compares an arrival with its flow's history, whose slot is `known` if there is one. An opaque packet is what it is
-    /// taken for.
+    /// Compares an arrival with the history of its flow, which is in slot `known` if the flow has one. An opaque packet
+    /// counts as the ACK that it is assumed to be.
     pub(crate) fn read(
         &mut self,
         packet: &P,
@@ -102,7 +102,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         opaque: Option<OpaqueAck>,
     ) -> Arrival {
         let header = packet.header();
-        // A class may hold more than ACKs: `size<=40` takes a SYN or RST without options for one.
+        // A class may hold more than ACKs: `size<=40` also selects a SYN or RST without options.
         let pure = header.is_pure_ack();
         let info = match (pure, opaque) {
             (true, _) => packet.ack_info(),
@@ -136,15 +136,15 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         arrival
     }
 
-    /// Slot of an ACK's flow that is remembered from here on, if there is one.
-    // A frame of its own, here and below: a kernel's stack is small.
+    /// Returns the slot of an ACK's flow; inserts the flow if a slot is free.
+    // Not inlined, here and below: a kernel's stack is small.
     #[inline(never)]
     fn remembers(&mut self, header: &Header, info: &AckInfo) -> Option<Slot> {
         let new = FlowState::new(info, header.arrival);
         self.flows.insert(header.flow, FlowState::last_used, new)
     }
 
-    /// The ACK of the flow at this place, or the last that left where the place is none.
+    /// Returns the flow's ACK at `place`, or the last ACK sent if `place` is none.
     fn ack_at<'a>(&'a self, place: Place, state: &'a FlowState) -> Option<&'a Past> {
         match self.slab.get(place) {
             Some(waiting) => waiting.ack.as_ref(),
@@ -172,8 +172,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Some((state, &self.ack_at(place, state)?.info))
     }
 
-    /// The flow's last place, if the arrival makes it redundant, the sender learns at most
-    /// `max_stretch` bytes from the survivor, and `permits` agrees. It gets the arrival of the ACK before that place.
+    /// Returns the flow's last place if the arrival makes it redundant, the survivor acknowledges at most `max_stretch`
+    /// new bytes, and `permits` returns true. `permits` gets the arrival time of the ACK before that place.
     pub(crate) fn redundant_tail(
         &mut self,
         arrival: &Arrival,
@@ -204,15 +204,15 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         None
     }
 
-    /// ACKs kept beside a later one of their flow, by the rules that kept them.
+    /// Counts ACKs that stayed beside a later one of their flow, by the rule that kept them.
     pub(crate) fn probe(&self, show: &mut Probe<'_>) {
         for (unfiltered, count) in Unfiltered::ALL.into_iter().zip(self.unfiltered) {
             show(unfiltered.variable(), Reading::Count(count));
         }
     }
 
-    /// The bound that `newer` exceeds, if any: the sender learns at most `max_stretch` bytes from it, and
-    /// each mark that was counted.
+    /// Returns the bound that `newer` would exceed, if any: at most `max_stretch` new bytes, and every counted mark
+    /// stays visible.
     fn bound(
         state: &FlowState,
         newer: &AckInfo,
@@ -226,7 +226,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         if !state.accecn {
             return None;
         }
-        // What a sender knows that passes over one of them is unknown.
+        // If the sender ignores one of the two, its state is unknown.
         let tells = older.is_taken
             && previous.is_taken
             && previous.info.is_taken_like(newer)
@@ -239,13 +239,13 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         (!tells).then_some(Unfiltered::Marks)
     }
 
-    /// True if there is room for an arrival beside all that waits.
+    /// True if there is room for an arrival beside all queued packets.
     #[inline]
     pub(crate) const fn admits(&self, arrival: &Arrival, admission: &Admission) -> bool {
         admission.admits(self.backlog, arrival.len)
     }
 
-    /// True if an arrival may take the place of `older`: else that must stay, or both would be lost.
+    /// True if an arrival may replace `older`. Otherwise `older` must stay, or both would be lost.
     pub(crate) fn admits_instead_of(
         &self,
         older: Place,
@@ -261,8 +261,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         arrival.len <= older || admission.admits(without, arrival.len)
     }
 
-    /// Remembers an arrival that joins after the flow's ACK at `previous`; `None` if it is not to be
-    /// touched.
+    /// Records an arrival that is queued after the flow's ACK at `previous`. Returns `None` if the packet must not be
+    /// filtered.
     fn remember(&mut self, arrival: &Arrival, previous: Place) -> Option<Past> {
         let (slot, info) = arrival.filterable()?;
         let (top, reader) = self.knowledge(slot, info, previous);
@@ -276,7 +276,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         })
     }
 
-    /// The highest number and the state of the sender after `info`, which leaves after the ACK at
+    /// Returns the highest number acknowledged and the sender's state after `info`, if that is sent after the ACK at
     /// `previous`.
     fn knowledge(&self, slot: Slot, info: &AckInfo, previous: Place) -> (u32, Reader) {
         let known = self.flows.get(slot).filter(|state| state.accecn);
@@ -290,7 +290,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
-    /// Puts an arrival into the place of an older packet, which comes back.
+    /// Replaces an older packet by an arrival; returns the older packet.
     #[inline(never)]
     pub(crate) fn replace(&mut self, place: Place, arrival: &Arrival, packet: P) -> Option<P> {
         let previous = self.slab.get(place)?.previous;
@@ -304,7 +304,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Some(older)
     }
 
-    /// Takes out the last place of a flow, which is in `list`.
+    /// Removes the last packet of a flow, which is in `list`.
     #[inline(never)]
     pub(crate) fn remove_tail(&mut self, list: &mut List, place: Place) -> Option<P> {
         let waiting = self.slab.remove(list, place)?;
@@ -356,7 +356,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
     /// Takes the first packet of a list.
     pub(crate) fn pop(&mut self, list: &mut List) -> Option<P> {
         let head = list.head();
-        // What the flow needs is read in place: the packet alone is moved out.
+        // Read the flow's data in place, so that only the packet is moved.
         let waiting = self.slab.get(head)?;
         let header = waiting.packet.header();
         self.backlog.leave(header.len);
@@ -375,7 +375,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Some(self.slab.remove(list, head)?.packet)
     }
 
-    /// The first packet of a list, as a service sees it, with its note.
+    /// Returns the head of a list, as a service sees it, with its note.
     #[inline]
     pub(crate) fn head(&self, list: &List) -> Option<(Head, N)> {
         let (ticket, waiting) = self.slab.noted(list.head())?;
@@ -387,8 +387,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Some((head, waiting.note))
     }
 
-    /// Moves the last place of a flow from one list to another if `moves`, which may change its note,
-    /// agrees.
+    /// Moves the last packet of a flow to another list if `moves` returns true. `moves` may change its note.
     pub(crate) fn transfer_tail(
         &mut self,
         slot: Slot,
@@ -403,13 +402,13 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
-    /// Shows `see` the packets of a list, until it answers `false`. Returns true if it never did.
+    /// Calls `see` for the packets of a list until it returns `false`. Returns true if it never did.
     pub(crate) fn visit(&self, list: &List, see: &mut Visit<'_, P>) -> bool {
         let mut waiting = self.slab.values(list);
         waiting.all(|waiting| see(&waiting.packet))
     }
 
-    /// Packets and bytes that wait.
+    /// Queued packets and bytes.
     #[inline]
     pub(crate) const fn backlog(&self) -> Backlog {
         self.backlog

@@ -1,4 +1,4 @@
-//! Memory of a flow for ACK filters: its sender's knowledge, and the places of its ACKs.
+//! State of a flow for ACK filters: the estimated state of its sender, and the places of its ACKs.
 
 use super::slab::Place;
 use crate::decide::accecn::{Reader, Taken};
@@ -33,8 +33,8 @@ impl Newest {
         }
     }
 
-    /// True if a sender that has seen this passes over `info`: a probe, an ACK that was overtaken, or
-    /// one with an old timestamp. It neither counts as a duplicate nor ends a run of them.
+    /// True if a sender that has received this ACK ignores `info`: a probe, an overtaken ACK, or one with an old
+    /// timestamp. Such an ACK neither counts as a duplicate nor ends a run of duplicates.
     fn outdates(&self, info: &AckInfo) -> bool {
         let old_timestamp = match info.timestamps {
             Some((val, _)) => self.has_val && before(val, self.val),
@@ -44,20 +44,20 @@ impl Newest {
     }
 }
 
-/// An ACK, as what comes after it is compared with it.
+/// An earlier ACK, with which later ones are compared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Past {
     pub(crate) info: AckInfo,
-    /// True if the sender takes what it says.
+    /// True if the sender processes this ACK.
     pub(crate) is_taken: bool,
-    /// The highest number acknowledged or SACKed up to it.
+    /// Highest number acknowledged or SACKed up to this ACK.
     pub(crate) top: u32,
-    /// State of its sender after it.
+    /// State of the sender after this ACK.
     pub(crate) reader: Reader,
 }
 
 impl Past {
-    /// As a sender knows it that has taken it.
+    /// Knowledge of a sender that has processed this ACK.
     pub(crate) const fn taken(&self) -> Taken<'_> {
         Taken {
             info: &self.info,
@@ -69,23 +69,23 @@ impl Past {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowState {
-    /// The flow's last place in the queue.
+    /// Last queued packet of the flow.
     pub(crate) tail: Place,
-    /// The newest ACK that joined, and how often its number was repeated.
+    /// Newest queued ACK, and the number of its repetitions.
     newest: Option<Newest>,
     duplicates: u8,
-    /// An ACK of the flow had the marks of AccECN.
+    /// True once an ACK of the flow carried AccECN counters.
     pub(crate) accecn: bool,
-    /// The last ACK that left; the flow's first, of which no sender knows, until one has.
+    /// Last ACK that was sent; before that, the flow's first ACK.
     pub(crate) last_sent: Past,
-    /// Time at which that arrived.
+    /// Arrival time of `last_sent`.
     pub(crate) last_arrival: Instant,
-    /// Bytes acknowledged by what left, as far as they count.
+    /// Bytes acknowledged by sent ACKs, modulo 2^32.
     pub(crate) acked: u32,
 }
 
 impl FlowState {
-    /// A flow whose first ACK is `info`: what comes after it counts from there.
+    /// Creates the state of a flow whose first ACK is `info`. Numbers are relative to it.
     pub(crate) const fn new(info: &AckInfo, arrival: Instant) -> Self {
         Self {
             tail: Place::NONE,
@@ -103,9 +103,8 @@ impl FlowState {
         }
     }
 
-    /// Remembers an ACK that joins, with its answer of [`duplicates`](Self::duplicates); answers
-    /// whether the sender takes it. What it may pass over is protected like a duplicate, but does not
-    /// advance the count.
+    /// Records a queued ACK with its result of [`duplicates`](Self::duplicates). Returns true if the sender processes
+    /// it. An ACK that the sender may ignore is protected like a duplicate, but does not advance the count.
     pub(crate) fn note(&mut self, info: &AckInfo, duplicates: Option<u8>) -> bool {
         let is_taken = !self.newest.is_some_and(|newest| newest.outdates(info));
         if is_taken {
@@ -115,12 +114,12 @@ impl FlowState {
         is_taken
     }
 
-    /// The place of `info` in a run of duplicates, if it is in one.
+    /// Returns the position of `info` in a run of duplicates, if it is in one.
     #[inline]
     pub(crate) fn duplicates(&self, info: &AckInfo) -> Option<u8> {
         let newest = self.newest?;
-        // What came before a step of the sequence number may have been a probe: it counts as no duplicate, and
-        // its window and a lower number say nothing of the sender's.
+        // An ACK before a step of the sequence number may be a probe. It is no duplicate, and its window and number are
+        // ignored.
         let (repeats, place) = match newest.seq == info.seq {
             true => (
                 newest.ack == info.ack && newest.window == info.window,
@@ -131,7 +130,7 @@ impl FlowState {
         repeats.then_some(place)
     }
 
-    /// An ACK leaves.
+    /// Records that an ACK was sent.
     pub(crate) fn sends(&mut self, ack: Past, arrival: Instant) {
         let bytes = ack.info.ack.wrapping_sub(self.last_sent.info.ack);
         if (bytes as i32) > 0 {
@@ -141,7 +140,7 @@ impl FlowState {
         self.last_arrival = arrival;
     }
 
-    /// A flow with ACKs waiting is not forgotten.
+    /// A flow with queued ACKs is never evicted.
     pub(crate) fn last_used(&self) -> Option<u64> {
         (self.tail == Place::NONE).then_some(self.last_arrival.as_nanos())
     }

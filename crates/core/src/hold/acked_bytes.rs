@@ -1,11 +1,11 @@
-//! Bytes that passing ACKs acknowledge, which are the bytes downloaded.
+//! Bytes acknowledged by passing ACKs, which are the bytes downloaded.
 
 use super::capacity::BuildError;
 use super::flow_table::FlowTable;
 use crate::decide::ack::before;
 use crate::packet::Header;
 
-/// Flows remembered at once; the least recently used make room for further ones.
+/// Capacity of the flow table. A new flow evicts the least recently used one.
 const MAX_FLOWS: u32 = 4096;
 
 /// The newest acknowledgement number of each flow.
@@ -22,7 +22,7 @@ struct Newest {
 }
 
 impl AckedBytes {
-    /// Nothing seen.
+    /// Creates an empty instance.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -33,7 +33,7 @@ impl AckedBytes {
         })
     }
 
-    /// Bytes that this ACK acknowledges beyond all before it in its flow; 0 for a flow's first.
+    /// Returns the bytes newly acknowledged by this ACK; 0 for the first ACK of a flow.
     #[inline]
     pub fn pass(&mut self, ack: &Header) -> u32 {
         self.uses += 1;

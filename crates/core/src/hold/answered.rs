@@ -70,7 +70,7 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// Nothing seen.
+    /// Creates an empty instance.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -83,7 +83,7 @@ impl Answered {
         })
     }
 
-    /// Sees a packet of the reverse path. A SYN or a reset answers senders with a forged address too.
+    /// Processes a packet of the reverse path. A SYN or a reset answers senders with a forged address too.
     #[inline]
     pub fn observe(&mut self, reverse: &Header) {
         let answers = reverse.flags & (flags::SYN | flags::RST) == 0;

@@ -12,7 +12,7 @@ pub const MAX_PACKETS: u32 = 1 << 20;
 /// Maximum number of packets in a queue limited in bytes.
 const MAX_PACKETS_OF_BYTES: u64 = 1 << 17;
 
-/// No packet that TCP sends is shorter.
+/// Length of the shortest TCP packet in bytes.
 const SHORTEST: u64 = 40;
 
 /// Why something cannot be built.
@@ -22,7 +22,7 @@ pub enum BuildError {
     OutOfMemory,
     /// A limit is beyond [`MAX_PACKETS`].
     LimitTooLarge(Limit),
-    /// A part or a parameter has no meaning; the text says which and what to write instead.
+    /// A part or a parameter is invalid; the text names it and a valid form.
     Description(alloc::string::String),
 }
 
@@ -53,16 +53,16 @@ pub fn capacity(limit: Limit) -> Result<u32, BuildError> {
     }
 }
 
-/// A value in memory of its own.
+/// Allocates a value on the heap.
 ///
 /// # Errors
-/// There is not enough memory: unlike by `Box::new`, nothing panics for that.
+/// There is not enough memory. Unlike `Box::new`, this does not panic.
 #[inline]
 pub fn boxed<T>(value: T) -> Result<Box<T>, BuildError> {
     FallibleBox::try_new(value).map_err(|_| BuildError::OutOfMemory)
 }
 
-/// `count` values by their places, allocated exactly.
+/// Allocates exactly `count` values; `value` gets the index.
 ///
 /// # Errors
 /// There is not enough memory.
@@ -75,7 +75,7 @@ pub fn slots<T>(count: usize, mut value: impl FnMut(usize) -> T) -> Result<Box<[
     Ok(slots.into_boxed_slice())
 }
 
-/// A value so many times, made where it stays: a kernel's stack is small.
+/// Allocates an array filled with `value`, without a copy on the stack: a kernel's stack is small.
 ///
 /// # Errors
 /// There is not enough memory.

@@ -1,4 +1,4 @@
-//! CoDel (RFC 8289) on a FIFO, and the course of a dequeue under CoDel for any queue.
+//! CoDel (RFC 8289) on a FIFO, and its dequeue function for any queue.
 
 use super::capacity::BuildError;
 use super::fifo::Fifo;
@@ -10,12 +10,11 @@ use crate::packet::Packet;
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Instant, Limit};
 
-/// Packets that an AQM drops for one that is sent: bounds the work after a long pause.
+/// Maximum number of packets that an AQM drops for one sent. It bounds the work after a long pause.
 pub(super) const MAX_DROPS: u32 = 32;
 
-/// The next packet that CoDel lets through (RFC 8289, sec. 5.5). `take` takes the oldest packet of the
-/// queue and says how many bytes stay behind; at most `drops` others are dropped, which are counted
-/// down.
+/// Returns the next packet that CoDel does not drop (RFC 8289, sec. 5.5). `take` removes the oldest packet of the queue
+/// and returns the bytes behind it. `drops` is the number of packets that may still be dropped, and is counted down.
 pub(super) fn dequeue<P: Packet>(
     codel: &mut Codel,
     params: &CodelParams,
@@ -79,7 +78,7 @@ pub(super) fn dequeue<P: Packet>(
     Some(packet)
 }
 
-/// A FIFO that drops or marks at its head while packets wait too long.
+/// A FIFO that drops or marks at its head while the sojourn time is too long.
 #[derive(Clone, Debug)]
 pub struct CodelQueue<P> {
     queue: Fifo<P>,

@@ -1,4 +1,4 @@
-//! DropTail: one FIFO for all, arrivals over the limit are dropped.
+//! DropTail: one FIFO; arrivals over the limit are dropped.
 
 use super::answered::Host;
 use super::capacity::BuildError;
@@ -8,7 +8,7 @@ use crate::packet::{Network, Packet};
 use crate::qdisc::{Backlog, Dequeue, Qdisc, Sink, Visit};
 use crate::units::{Instant, Limit};
 
-/// One first-in-first-out queue: what every modem does, and what the papers compare with.
+/// One first-in-first-out queue, as in most modems. The papers compare with it.
 #[derive(Clone, Debug)]
 pub struct DropTail<P> {
     queue: Fifo<P>,

@@ -13,15 +13,15 @@ use crate::units::{Duration, Instant, Limit};
 /// Parameters beside the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DualPi2Params {
-    /// PI2's, for both queues.
+    /// Parameters of PI2, for both queues.
     pub pi2: Pi2Params,
     /// Sojourn time beyond which every scalable packet is marked.
     pub step: Duration,
-    /// Percent of the link that classic packets have beside scalable ones, at most 100.
+    /// Share of the link for classic packets beside scalable ones, in percent, at most 100.
     pub classic_share: u32,
-    /// True if packets are judged when they arrive, and not when they leave.
+    /// True to mark or drop on arrival instead of departure.
     pub on_arrival: bool,
-    /// True if every ECN-capable packet is scalable, and not only ECT(1) and CE.
+    /// True to treat every ECN-capable packet as scalable, not only ECT(1) and CE.
     pub any_ect: bool,
 }
 
@@ -29,16 +29,16 @@ pub struct DualPi2Params {
 const CLASSIC: u32 = 0;
 const SCALABLE: u32 = 1;
 
-/// Updates of the probability that one call makes up for.
+/// Maximum number of probability updates in one call.
 const MAX_UPDATES: u64 = 1024;
 
-/// The scalable queue goes first, up to its share of bytes while both have packets.
+/// DualPI2. The scalable queue has priority, up to its share of bytes while both queues have packets.
 #[derive(Clone, Debug)]
 pub struct DualPi2<P> {
     queues: NumberedQueues<P>,
     pi2: Pi2,
     next_update: Option<Instant>,
-    /// Percents of bytes; up to 0, the scalable queue is next.
+    /// Scheduling credit in percent of bytes. The scalable queue is next while it is at most 0.
     credit: i64,
     params: DualPi2Params,
 }
@@ -64,7 +64,7 @@ impl<P: Packet> DualPi2<P> {
         self.credit = i64::from(FULL_PACKET) * (2 * i64::from(self.params.classic_share) - 100);
     }
 
-    /// Updates the probability as often as it was due: the delay is that of the older head.
+    /// Makes all due updates of the probability, from the sojourn time of the older head.
     fn update(&mut self, now: Instant) {
         let period = self.params.pi2.update;
         let first = *self.next_update.get_or_insert(now + period);
@@ -86,7 +86,7 @@ impl<P: Packet> DualPi2<P> {
         self.next_update = Some(first + period * due);
     }
 
-    /// The verdict on a packet while the others wait.
+    /// Returns the verdict on a packet of queue `number`.
     fn judge(&mut self, number: u32) -> Verdict {
         match self.queues.backlog().bytes < u64::from(2 * FULL_PACKET) {
             true => Verdict::Pass,
@@ -94,7 +94,7 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
-    /// Applies a verdict; the packet, unless it was dropped.
+    /// Applies a verdict. Returns the packet unless it was dropped.
     fn apply(now: Instant, verdict: Verdict, mut packet: P, sink: &mut dyn Sink<P>) -> Option<P> {
         match verdict {
             Verdict::Pass => return Some(packet),
@@ -108,7 +108,7 @@ impl<P: Packet> DualPi2<P> {
         None
     }
 
-    /// The queue that is next, and whether the other has packets too.
+    /// Returns the queue to serve next, and true if the other has packets too.
     fn next(&self) -> Option<(u32, bool)> {
         let waits = [CLASSIC, SCALABLE].map(|number| !self.queues.is_empty(number));
         match waits {

@@ -1,5 +1,5 @@
-//! A discipline, the transmitter behind it, and the counters of both: what simulator, lab and
-//! gateway have at the entry of a link.
+//! A discipline, the transmitter behind it, and the counters of both. Simulator, lab and gateway have one at the entry
+//! of each link.
 
 use super::meters::Meters;
 use super::transmitter::Transmitter;
@@ -11,20 +11,20 @@ use alloc::vec::Vec;
 
 /// The entry of one direction of a link.
 ///
-/// Time does not go back between calls. A caller that asks exactly at [`next`](Egress::next) sends
-/// at exactly the rate; one that asks later loses nothing, up to [`Transmitter::MAX_LATE`].
+/// Time must not decrease between calls. A caller that dequeues at [`next`](Egress::next) sends exactly at the rate. A
+/// later call loses nothing, up to [`Transmitter::MAX_LATE`].
 pub struct Egress<P> {
     qdisc: Box<dyn Qdisc<P> + Send>,
     observes: bool,
     transmitter: Transmitter,
-    /// Time from which the discipline can have something to send, by its last answer and arrivals since.
+    /// Earliest time at which the discipline may have a packet to send.
     not_before: Instant,
     counts: Counts,
 }
 
-/// All counters: one thing to point to.
+/// All counters, behind one pointer.
 struct Counts {
-    /// Packets that wait.
+    /// Queued packets.
     waiting: u32,
     meters: Meters,
 }
@@ -32,14 +32,14 @@ struct Counts {
 /// Effect of a change of discipline on the packets that waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handover {
-    /// They were handed over.
+    /// Packets handed over.
     pub packets: u64,
-    /// Packets of these that the new discipline dropped, since they were more than its limit.
+    /// Packets that the new discipline dropped because of its limit.
     pub dropped: u64,
 }
 
 impl<P: Packet> Egress<P> {
-    /// A discipline before a free link of `rate`.
+    /// Creates an egress with an idle link of `rate`.
     pub fn new(qdisc: Box<dyn Qdisc<P> + Send>, rate: Rate) -> Self {
         Self {
             observes: qdisc.observes_reverse(),
@@ -53,7 +53,7 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// A discipline without a shaper: it may send whenever it is asked.
+    /// Creates an egress without a shaper: each dequeue may send.
     pub fn unshaped(qdisc: Box<dyn Qdisc<P> + Send>) -> Self {
         Self {
             transmitter: Transmitter::unshaped(),
@@ -61,12 +61,12 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// Counts on from `meters`, those of the egress that stood here before.
+    /// Continues the counters of a previous egress.
     pub fn count_from(&mut self, meters: Meters) {
         self.counts.meters = meters;
     }
 
-    /// Takes a packet that arrives at `now`, which its header says too.
+    /// Enqueues a packet that arrives at `now`; its header has the same time.
     #[inline]
     pub fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
         let header = packet.header();
@@ -74,7 +74,8 @@ impl<P: Packet> Egress<P> {
         self.enqueue_known(now, facts, packet, sink);
     }
 
-    /// [`enqueue`](Egress::enqueue) of a packet whose class and length the caller has at hand: here it is only passed on.
+    /// [`enqueue`](Egress::enqueue) for callers that already have the class and length, to avoid another read of the
+    /// header.
     #[inline]
     pub fn enqueue_known(
         &mut self,
@@ -94,14 +95,14 @@ impl<P: Packet> Egress<P> {
         self.qdisc.enqueue(now, packet, &mut sink);
     }
 
-    /// Time of the next call of [`dequeue`](Egress::dequeue); `None` if no packet waits.
+    /// Time for the next call of [`dequeue`](Egress::dequeue); `None` if the queue is empty.
     #[inline]
     pub fn next(&self) -> Option<Instant> {
         let next = self.transmitter.free_at().max(self.not_before);
         (self.counts.waiting > 0).then_some(next)
     }
 
-    /// The packet whose transmission starts now, if one may.
+    /// Returns the packet whose transmission starts now, if any.
     #[inline]
     pub fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
         if !self.begins(now) {
@@ -116,8 +117,8 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// [`dequeue`](Egress::dequeue) for callers that only look at the packet: `see` gets it where the
-    /// discipline wrote it, and when it has left the link. A copy made at once would stall.
+    /// [`dequeue`](Egress::dequeue) for callers that only read the packet. `see` gets a reference to it and the time at
+    /// which it has left the link. This avoids a copy that would stall the processor.
     #[inline]
     pub fn dequeue_ref(
         &mut self,
@@ -136,7 +137,7 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// True if the link is free, for what waits from now on.
+    /// True if the link is free; a transmission may start now.
     #[inline]
     fn begins(&mut self, now: Instant) -> bool {
         if self.transmitter.free_at() > now {
@@ -147,7 +148,7 @@ impl<P: Packet> Egress<P> {
         true
     }
 
-    /// Accounts for an answer of the discipline, which stays where that wrote it.
+    /// Accounts for a result of the discipline in place.
     #[inline]
     fn accounts_for(&mut self, now: Instant, answer: &Dequeue<P>) {
         match answer {
@@ -162,15 +163,13 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// The packet that [`dequeue`](Egress::dequeue) has just given leaves at `at`, whatever the rate: for a
-    /// caller that knows a rate that changes.
+    /// Sets the end of the current transmission to `at`, whatever the rate. For callers with a link rate that varies.
     pub fn busy_until(&mut self, at: Instant) {
         self.transmitter.busy_until(at);
     }
 
-    /// Goes on at `rate`: what is left of the packet being sent leaves at it, and the discipline follows. Without
-    /// a shaper there is none afterwards.
-    /// `reverse` is the rate of the other direction, if it is known.
+    /// Changes the rate, for the rest of the current transmission too, and reports it to the discipline. An egress
+    /// without a shaper stays without. `reverse` is the rate of the other direction, if known.
     pub fn set_rate(&mut self, now: Instant, rate: Rate, reverse: Option<Rate>) {
         self.transmitter.set_rate(now, rate);
         self.qdisc.set_rates(rate, reverse);
@@ -182,13 +181,13 @@ impl<P: Packet> Egress<P> {
         self.transmitter.free_at()
     }
 
-    /// True if the discipline wants to see the reverse path.
+    /// True if the discipline needs the packets of the reverse path.
     #[inline]
     pub const fn observes_reverse(&self) -> bool {
         self.observes
     }
 
-    /// Shows the discipline a packet of the reverse path.
+    /// Passes a packet of the reverse path to the discipline.
     #[inline]
     pub fn observe(&mut self, now: Instant, reverse: &Header) {
         if self.observes {
@@ -196,14 +195,13 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// True if the discipline reads flows; without, [`FlowKey::none`](crate::frame::FlowKey::none) does.
+    /// True if the discipline reads flows. Otherwise [`FlowKey::none`](crate::frame::FlowKey::none) suffices.
     pub fn reads_flows(&self) -> bool {
         self.qdisc.reads_flows()
     }
 
-    /// Puts another discipline in the place of this one, and goes on at `rate`. What waits moves in
-    /// the order of its arrival; `update` may charge it anew. The old one comes back empty: freeing
-    /// its memory takes time that the caller may not have.
+    /// Replaces the discipline and continues at `rate`. Queued packets move in order of arrival; `update` may change
+    /// their charged length. Returns the old discipline, empty, so that the caller can free it outside the packet path.
     pub fn replace(
         &mut self,
         now: Instant,
@@ -230,16 +228,15 @@ impl<P: Packet> Egress<P> {
         (handover, old)
     }
 
-    /// Takes out all that waits, in the order of its arrival, as if it had never come.
+    /// Removes all queued packets in order of arrival, and from the arrival counters.
     pub fn take_backlog(&mut self) -> Vec<P> {
         let mut waiting: Vec<P> = core::iter::from_fn(|| self.drain()).collect();
-        // A discipline hands over the oldest of a class or flow first; ties keep that order.
+        // A discipline drains each class or flow in order; the stable sort keeps that for equal times.
         waiting.sort_by_key(|packet| packet.header().arrival);
         waiting
     }
 
-    /// Takes out one packet whatever the schedule says, the oldest of its class or flow, as if it had
-    /// never come.
+    /// Removes one packet regardless of the schedule, the oldest of its class or flow, and from the arrival counters.
     pub fn drain(&mut self) -> Option<P> {
         let packet = self.qdisc.drain()?;
         self.counts.meters.hands_over(packet.header());
@@ -252,25 +249,25 @@ impl<P: Packet> Egress<P> {
         &*self.qdisc
     }
 
-    /// The discipline alone, with what waits in it.
+    /// Returns the discipline with its queued packets.
     pub fn into_qdisc(self) -> Box<dyn Qdisc<P> + Send> {
         self.qdisc
     }
 
-    /// Counters of arrivals and of their fates.
+    /// Counters of arrivals and their fates.
     #[inline]
     pub const fn meters(&self) -> &Meters {
         &self.counts.meters
     }
 
-    /// Packets and bytes that wait.
+    /// Queued packets and bytes.
     #[inline]
     pub fn backlog(&self) -> Backlog {
         self.counts.meters.backlog().total()
     }
 }
 
-/// Counts what leaves on its way to the caller's sink.
+/// Counts packets that leave, and passes them to the caller's sink.
 struct Counting<'a, P> {
     counts: &'a mut Counts,
     sink: &'a mut dyn Sink<P>,

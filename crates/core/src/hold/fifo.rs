@@ -31,7 +31,7 @@ impl<P: Packet> Fifo<P> {
     /// The oldest packet, out of the queue.
     #[inline]
     pub(super) fn pop(&mut self) -> Dequeue<P> {
-        // Read before it moves, so that it moves whole.
+        // Read before the move, so that the packet is moved once.
         let Some(packet) = self.front() else {
             return Dequeue::Empty;
         };

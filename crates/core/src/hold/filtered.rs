@@ -1,4 +1,4 @@
-//! The papers' ACK queues, which filter ACKs that a later one makes redundant: AF and SAD.
+//! The papers' ACK queues, AF and SAD, which drop ACKs that a later one makes redundant.
 
 use super::ack_chains::{AckChains, Arrival};
 use super::capacity::BuildError;
@@ -23,8 +23,7 @@ pub enum Survivor {
 /// Bounds of filtering, so that senders still get a clock and RTT samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterBounds {
-    /// Maximum number of bytes that the sender learns of from one surviving ACK of a flow, newly
-    /// acknowledged and newly SACKed ones together.
+    /// Maximum number of bytes, newly acknowledged and newly SACKed together, that one surviving ACK of a flow reports.
     pub max_stretch: u32,
     /// With [`Survivor::AtTail`], maximum time between the arrivals of two survivors of a flow: each
     /// later ACK moves to the tail, and without a bound a steady flow's ACK may never leave. A slot
@@ -42,10 +41,10 @@ impl Default for FilterBounds {
     }
 }
 
-/// ACKs that one arrival may filter; bounds the work per packet.
+/// Maximum number of ACKs that one arrival may filter.
 const MAX_FILTERED: u32 = 4;
 
-/// A queue of ACKs, of which those go that a later one makes redundant.
+/// A queue of ACKs that drops those made redundant by a later one.
 #[derive(Clone, Debug)]
 pub struct AckFilter<P> {
     acks: AckChains<P, ()>,
@@ -80,7 +79,7 @@ impl<P: Packet> AckFilter<P> {
         })
     }
 
-    /// Filtering first frees places, or makes one unnecessary. A frame beside that of who reads the ACK.
+    /// Filters first, which may free places. Not inlined, to keep the stack of the ACK parser small.
     #[inline(never)]
     fn offer(
         &mut self,

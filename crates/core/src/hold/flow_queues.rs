@@ -22,7 +22,7 @@ const ROUND: u32 = 0;
 #[derive(Clone, Copy, Debug, Default)]
 struct Turn {
     deficit: i64,
-    /// True if it has begun: the queue has got its quantum.
+    /// True if the turn has begun and the queue has received its quantum.
     begun: bool,
 }
 
@@ -46,7 +46,7 @@ impl<P: Packet> FlowQueues<P> {
     /// The limit is too large, or there is not enough memory.
     pub fn new(limit: Limit) -> Result<Self, BuildError> {
         Ok(Self {
-            // One more, for the arrival that drives another packet out.
+            // One more, since an overflow drops after the enqueue.
             queues: NumberedQueues::new(QUEUES, (), capacity(limit)? + 1)?,
             turns: slots(QUEUES as usize, |_| Turn::default())?,
             round: Rounds::new(QUEUES, 1)?,
@@ -55,7 +55,7 @@ impl<P: Packet> FlowQueues<P> {
         })
     }
 
-    /// Takes the oldest packet of a queue; one that runs empty leaves the round.
+    /// Removes the oldest packet of a queue. An empty queue leaves the round.
     fn take(&mut self, number: u32) -> Option<P> {
         let packet = self.queues.pop(number)?;
         if self.queues.is_empty(number) {
@@ -65,8 +65,8 @@ impl<P: Packet> FlowQueues<P> {
         Some(packet)
     }
 
-    /// True if an arrival makes it hold more than `before`. Packets above a limit that fell stay,
-    /// so that the work for one arrival is bounded.
+    /// True if an arrival raised the backlog above `before` and the limit. After a limit was lowered, excess packets
+    /// stay, so that the work per arrival is bounded.
     const fn has_grown(&self, before: Backlog, limit: Limit) -> bool {
         let now = self.queues.backlog();
         match limit {
@@ -75,8 +75,8 @@ impl<P: Packet> FlowQueues<P> {
         }
     }
 
-    /// The queue whose turn it is, which has a packet that its deficit covers. At most one queue is
-    /// passed over: the next begins its turn, and a quantum covers any packet.
+    /// Returns the queue to serve, whose deficit covers its next packet. At most one queue is skipped: the next one
+    /// gets a quantum, which covers any packet.
     fn turn(&mut self) -> Option<(u32, Head)> {
         for _ in 0..2 {
             let number = self.round.first(ROUND)?;

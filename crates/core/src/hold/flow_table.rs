@@ -4,10 +4,10 @@ use super::capacity::{BuildError, slots};
 use crate::packet::Flow;
 use alloc::boxed::Box;
 
-/// Flows that share a set: as many as CAKE has, whose tags fill a cache line.
+/// Number of flows in a set, as in CAKE. Their tags fill a cache line.
 const WAYS: usize = 8;
 
-/// Place of a flow's state; valid until the flow is forgotten.
+/// Place of a flow's state; valid until the flow is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(u32);
 
@@ -21,8 +21,8 @@ impl Slot {
     }
 }
 
-/// State of flows, found by hash. Set-associative: each flow can be in one of eight places, and when
-/// all eight are taken, the one that may be forgotten and was used least recently is.
+/// State of flows by hash, in a set-associative table. Each flow can be in one of eight places. If all are taken, the
+/// least recently used flow that may be evicted makes room.
 #[derive(Clone, Debug)]
 pub struct FlowTable<T> {
     tags: Box<[[Flow; WAYS]]>,
@@ -61,9 +61,8 @@ impl<T> FlowTable<T> {
         Some(Slot((first + way) as u32))
     }
 
-    /// Slot of a flow, whose state `new` makes at first. In a full set the flow for which
-    /// `last_used` answers with the least number is forgotten for it; `None` if it answers `None`,
-    /// keep it, for all.
+    /// Returns the slot of a flow; `new` creates its state. In a full set, the flow with the smallest `last_used` is
+    /// evicted. Flows for which `last_used` is `None` are kept; returns `None` if all are.
     #[inline]
     pub fn find_or_insert(
         &mut self,
@@ -103,13 +102,13 @@ impl<T> FlowTable<T> {
         self.states.len()
     }
 
-    /// Forgets all flows.
+    /// Removes all flows.
     pub fn clear(&mut self) {
         self.tags.fill([Flow(0); WAYS]);
         self.states.fill_with(|| None);
     }
 
-    /// The states of all flows, in no order.
+    /// States of all flows, unordered.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.states.iter().flatten()
     }

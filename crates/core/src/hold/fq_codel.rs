@@ -24,7 +24,7 @@ pub struct FqCodelParams {
     pub quantum: u32,
     /// Bytes that may wait in all queues.
     pub memory_limit: u64,
-    /// Packets that are dropped at once when the buffer is full.
+    /// Maximum number of packets dropped at once when the buffer is full.
     pub drop_batch: u32,
 }
 
@@ -39,8 +39,8 @@ struct Flow {
     deficit: i64,
 }
 
-/// A queue per flow. A flow with little to send is always new, and served first; the others take
-/// turns. A full buffer takes from the longest queue.
+/// A queue per flow. Sparse flows are served first, the others in rounds. If the buffer is full, the longest queue
+/// drops.
 #[derive(Clone, Debug)]
 pub struct FqCodel<P> {
     queues: NumberedQueues<P>,
@@ -55,10 +55,10 @@ impl<P: Packet> FqCodel<P> {
     /// # Errors
     /// The limit is too large, or there is not enough memory.
     pub fn new(params: FqCodelParams, limit: Limit) -> Result<Self, BuildError> {
-        // Of 65 536 the lists of rounds take two.
+        // `Rounds` has 65 536 numbers, of which two are its lists.
         let flows = params.flows.clamp(1, (1 << u16::BITS) - LISTS);
         Ok(Self {
-            // One more, for the arrival that drives others out.
+            // One more, since an overflow drops after the enqueue.
             queues: NumberedQueues::new(flows, (), capacity(limit)? + 1)?,
             flows: slots(flows as usize, |_| Flow::default())?,
             rounds: Rounds::new(flows, LISTS)?,
@@ -99,8 +99,8 @@ impl<P: Packet> FqCodel<P> {
         drops > 0
     }
 
-    /// The flow whose turn it is, empty or not. One that has sent more than its quantum passes it on,
-    /// as often as its packets have quanta.
+    /// Returns the flow to serve, which may be empty. A flow with a negative deficit gets its quantum and moves to the
+    /// end of its list.
     fn turn(&mut self) -> Option<(u32, u32)> {
         loop {
             let (list, number) = match self.rounds.first(NEW) {
@@ -116,8 +116,8 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// The flow had nothing to send in its turn. A new one goes to the end of the old ones, so that
-    /// they are served between.
+    /// Called for a flow without packets in its turn. A new flow moves to the end of the old ones, so that they are
+    /// served in between.
     fn pause(&mut self, list: u32, number: u32) {
         if list == NEW && self.rounds.first(OLD).is_some() {
             self.rounds.move_to_end(number, OLD);
@@ -155,7 +155,7 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
             let queues = &mut self.queues;
             let take = || {
                 let packet = queues.pop(number)?;
-                // Linux counts what waits in all queues.
+                // Linux passes the backlog of all queues here.
                 Some((packet, queues.backlog().bytes))
             };
             let params = &self.params.codel;

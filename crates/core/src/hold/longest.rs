@@ -4,26 +4,25 @@ use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
 use core::cmp::Reverse;
 
-/// Changes of a length for which the heap is kept up after it was last asked: building it again
-/// costs about as much.
+/// Number of changes for which the heap is maintained after its last use. Building it again costs about as much.
 const KEPT: u32 = 2048;
 
-/// Bytes of all queues, as their owner has them.
+/// Lengths of all queues in bytes.
 pub(super) trait Lengths {
-    /// Those of one; `None` beyond the last.
+    /// Length of one queue; `None` beyond the last.
     fn of(&self, queue: u16) -> Option<u32>;
 }
 
-/// A binary heap over the numbers of queues, the longest on top, as in CAKE: built when it is asked,
-/// and kept up for a while, in which a change costs at most the logarithm of their number. Of equal
-/// queues the first is on top, whenever it was built.
+/// A binary heap of queue numbers, the longest on top, as in CAKE. It is built on demand and maintained for a while; a
+/// change then costs O(log n). The first of equal queues is on top, so that the result does not depend on when it was
+/// built.
 #[derive(Clone, Debug)]
 pub(super) struct Longest {
     /// Queues, the longest first.
     heap: Box<[u16]>,
     /// Place in the heap of each queue.
     places: Box<[u16]>,
-    /// Changes for which the heap is kept up yet; 0 if it is out of date.
+    /// Number of changes for which the heap is still maintained; 0 if it is out of date.
     kept: u32,
 }
 
@@ -48,7 +47,7 @@ impl Longest {
         self.heap.first().map(|queue| u32::from(*queue))
     }
 
-    /// A queue has become longer, or shorter.
+    /// Updates the heap after a queue became longer (`grows`) or shorter.
     #[inline]
     pub(super) fn moves(&mut self, queue: u32, grows: bool, lengths: &impl Lengths) {
         if self.kept > 0 {
@@ -70,7 +69,7 @@ impl Longest {
         }
     }
 
-    /// Rank of the queue at a place; `None` beyond the end, which is less than any.
+    /// Rank of the queue at a place; `None`, the lowest, beyond the end.
     fn rank(&self, place: usize, lengths: &impl Lengths) -> Option<(u32, Reverse<u16>)> {
         let queue = *self.heap.get(place)?;
         Some((lengths.of(queue)?, Reverse(queue)))

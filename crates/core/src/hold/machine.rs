@@ -1,4 +1,4 @@
-//! A discipline made of parts: queues, a classifier, an AQM, a service and a controller.
+//! A discipline composed of queues, a classifier, an AQM, a service and a controller.
 
 use super::acked_bytes::AckedBytes;
 use super::answered::{Answered, Host};
@@ -19,11 +19,11 @@ use core::marker::PhantomData;
 
 /// Parts of a [`Machine`] with the queues `Q` and the service `S`.
 pub struct Parts<Q, S = AnyService> {
-    /// Rule that sends a packet to a queue.
+    /// Rule that selects the queue of a packet.
     pub classifier: Classifier,
-    /// Recognition of ACKs that cannot be read, which join the ACK queue.
+    /// Recognition of encrypted ACKs, which are put into the ACK queue.
     pub opaque: Option<OpaqueAcks>,
-    /// Hosts at home, for queues with accounts of hosts.
+    /// Hosts at home, for queues that isolate hosts.
     pub answered: Option<Answered>,
     /// The ACK queue and the data queue.
     pub queues: Q,
@@ -52,7 +52,7 @@ pub enum Buffer {
 
 /// An ACK queue, a data queue, a service that chooses between them, and a controller.
 ///
-/// It knows no part: a new one needs no change here.
+/// It depends on no particular part: a new part needs no change here.
 pub struct Machine<P, Q, S = AnyService> {
     parts: Parts<Q, S>,
     needs: Needs,
@@ -67,8 +67,8 @@ pub struct Machine<P, Q, S = AnyService> {
 }
 
 impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
-    /// The machine of these parts, empty. `data_share` is the share that divides a buffer
-    /// [in ratio](Buffer::InRatio) until the controller says otherwise.
+    /// Creates an empty machine. `data_share` divides a buffer [in ratio](Buffer::InRatio) until the controller changes
+    /// it.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -78,7 +78,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         Ok(machine)
     }
 
-    /// The same in memory of its own. What goes deep is called when no machine is on the stack any more: a kernel's is small.
+    /// Like `new`, on the heap, with little use of the stack: a kernel's stack is small.
     pub(crate) fn boxed(
         parts: Parts<Q, S>,
         data_share: Option<Share>,
@@ -127,7 +127,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         self.follow();
     }
 
-    /// Runs the controller if it is time. Costs a comparison otherwise.
+    /// Runs the controller if it is due. Otherwise this is one comparison.
     #[inline]
     fn control(&mut self, now: Instant) {
         if now >= self.next_step {
@@ -141,7 +141,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
             self.next_step = Instant::MAX;
             return;
         };
-        // The first step only starts the clock: its epoch is the caller's.
+        // The first step only starts the clock.
         if self.stepped_at > Instant::ZERO {
             self.signals.elapsed = now.saturating_since(self.stepped_at);
         }
@@ -153,7 +153,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         self.apply(&step.settings);
     }
 
-    /// Applies settings that follow the backlog.
+    /// Applies settings that depend on the backlog.
     #[inline]
     fn follow(&mut self) {
         if self.needs.levels
@@ -180,7 +180,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         if let (Buffer::InRatio(limit), Some(share)) = (self.parts.buffer, settings.data_share) {
             let (data, ack) = split_buffer(limit, share);
             self.parts.limits = [ack, data];
-            // A class over its limit since the ratio moved still fills places of the other.
+            // A class over its limit after a change of the ratio still uses places of the other.
             self.shared = Some(limit.with_value(data.value() + ack.value()));
         }
     }
@@ -191,7 +191,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         self.parts.queues.backlog(Class::Ack) + self.parts.queues.backlog(Class::Data)
     }
 
-    /// Lets an arrival into its queue. Before, the packet is only borrowed, so that it moves once.
+    /// Enqueues an arrival. Until then the packet is only borrowed, so that it is moved once.
     #[inline(always)]
     fn admit(
         &mut self,
@@ -219,7 +219,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         self.follow();
     }
 
-    /// Asks the AQM, which may mark the packet, or drop it in the queue's place.
+    /// Applies the AQM, which may mark or drop the packet.
     #[inline(never)]
     fn ask_aqm(
         &mut self,
@@ -245,7 +245,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
     }
 }
 
-/// The data queue's and the ACK queue's part of a buffer, at least one packet of its kind each.
+/// Splits a buffer between data queue and ACK queue, at least one packet of its kind each.
 pub fn split_buffer(limit: Limit, data_share: Share) -> (Limit, Limit) {
     let whole = limit.value();
     let (min_data, min_ack) = match limit {
@@ -288,7 +288,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Qdisc<P> for Machine<P, Q, S> {
     #[inline]
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Dequeue<P> {
         self.control(now);
-        // An AQM in a queue may drop all that waits there, once for each queue.
+        // An AQM may drop all packets of a queue, once for each queue.
         for _ in 0..Class::COUNT + 1 {
             let Parts {
                 queues, service, ..
@@ -370,7 +370,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Qdisc<P> for Machine<P, Q, S> {
             || parts.queues.reads_flows()
     }
 
-    /// In the order of arrival over both classes, so that a successor sees what this one saw.
+    /// In order of arrival over both classes, so that the next discipline sees the same sequence.
     fn drain(&mut self) -> Option<P> {
         let queues = &mut self.parts.queues;
         let ack_first = match (queues.head(Class::Ack), queues.head(Class::Data)) {

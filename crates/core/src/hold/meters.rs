@@ -15,7 +15,7 @@ impl<T: Copy> PerClass<T> {
         self.0[class as usize]
     }
 
-    /// The value of one class, to be changed.
+    /// The value of one class, mutable.
     #[inline]
     pub const fn of_mut(&mut self, class: TrafficClass) -> &mut T {
         &mut self.0[class as usize]
@@ -34,17 +34,17 @@ impl<T: Copy + core::ops::Add<Output = T> + Default> PerClass<T> {
     }
 }
 
-/// Counters of an egress since it was made: arrivals and their fates by traffic class. Bytes are as
-/// charged to the link. Always `arrived = sent + all that left by a reason + drained + backlog`.
+/// Counters of an egress since it was created: arrivals and their fates by traffic class. Bytes are as charged to the
+/// link. Invariant: `arrived = sent + left (all reasons) + drained + backlog`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meters {
     /// Packets given to the discipline.
     pub arrived: PerClass<Counter>,
     /// Packets transmitted.
     pub sent: PerClass<Counter>,
-    /// Packets that got a congestion mark, on their way to be transmitted.
+    /// Packets sent with a congestion mark of this queue.
     pub marked: PerClass<Counter>,
-    /// Time that the link was busy, the packet on it counted whole.
+    /// Busy time of the link; a packet counts whole when it starts.
     pub busy: PerClass<Duration>,
     left: [PerClass<Counter>; Reason::COUNT],
 }
@@ -55,7 +55,7 @@ impl Meters {
         self.left[reason as usize]
     }
 
-    /// Packets that wait: those that arrived and have neither been sent nor left.
+    /// Queued packets: arrivals that have neither been sent nor left.
     pub fn backlog(&self) -> PerClass<Backlog> {
         let mut backlog = PerClass::default();
         for class in TrafficClass::ALL {
@@ -84,14 +84,14 @@ impl Meters {
         sum
     }
 
-    /// A packet of `len` bytes arrives. An [`Egress`](super::Egress) counts by itself; this and the
-    /// three below are for a link's entry that is none.
+    /// Counts an arrival of `len` bytes. [`Egress`](super::Egress) calls this itself. This function and the three below
+    /// are for callers without an `Egress`.
     #[inline]
     pub fn arrives(&mut self, class: TrafficClass, len: u32) {
         self.arrived.of_mut(class).add(len);
     }
 
-    /// A packet that arrived starts on the link, which it keeps `busy`.
+    /// Counts the start of a transmission that takes `busy`.
     #[inline]
     pub fn sends(&mut self, header: &Header, busy: Duration) {
         let class = header.traffic_class();
@@ -99,7 +99,7 @@ impl Meters {
         *self.busy.of_mut(class) = self.busy.of(class) + busy;
     }
 
-    /// A packet that arrived is not sent.
+    /// Counts a packet that left without being sent.
     #[inline]
     pub fn leaves(&mut self, header: &Header, reason: Reason) {
         let class = header.traffic_class();
@@ -108,7 +108,7 @@ impl Meters {
         }
     }
 
-    /// A packet is handed over to another discipline: as if it had never come here.
+    /// Removes a packet that moves to another discipline from the arrival counters.
     pub fn hands_over(&mut self, header: &Header) {
         let class = header.traffic_class();
         let arrived = self.arrived.of_mut(class);

@@ -1,7 +1,7 @@
-//! The second storey: what waits, and what is remembered of flows, in integers.
+//! Queues and per-flow state, in integers.
 //!
-//! Everything is bounded and allocated when it is built, which may fail with a [`BuildError`]; from
-//! then on nothing allocates, and the work per packet is bounded by a constant.
+//! All memory is bounded and allocated at construction, which may fail with a [`BuildError`]. After that nothing
+//! allocates, and the work per packet is bounded by a constant.
 //!
 //! | what | module |
 //! | --- | --- |

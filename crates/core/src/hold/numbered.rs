@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 #[derive(Clone, Copy, Debug)]
 struct Numbered<S> {
     packets: List,
-    /// At least one for each packet, and below 4 GB.
+    /// Bytes in the queue: at least one for each packet, below 4 GB.
     bytes: u32,
     state: S,
 }
@@ -25,26 +25,25 @@ impl<S> Lengths for Box<[Numbered<S>]> {
     }
 }
 
-/// A fixed number of FIFOs, of which the longest is known. Beside each, found by the same look-up, is the owner's state
-/// of it.
+/// A fixed number of FIFOs with the longest one tracked. Each has a state of its owner beside it.
 #[derive(Clone, Debug)]
 pub(crate) struct NumberedQueues<P, S = ()> {
-    /// Noted are tickets.
+    /// The notes are tickets.
     pool: Pool<P>,
     queues: Box<[Numbered<S>]>,
     longest: Longest,
     backlog: Backlog,
 }
 
-/// A packet that has joined a queue.
+/// Result of an enqueue.
 pub(crate) struct Joined {
     pub(crate) place: Place,
-    /// True if nothing waited before it.
+    /// True if the queue was empty before.
     pub(crate) was_empty: bool,
 }
 
 impl<P: Packet, S: Copy> NumberedQueues<P, S> {
-    /// `count` empty queues in a state, for at most `packets` packets.
+    /// Creates `count` empty queues with this state, for at most `packets` packets.
     pub(crate) fn new(count: u32, state: S, packets: u32) -> Result<Self, BuildError> {
         let empty = Numbered {
             packets: List::EMPTY,
@@ -111,7 +110,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         self.pool.pop(&mut queue.packets)
     }
 
-    /// Takes a packet out of the queue that it is in.
+    /// Removes a packet from its queue.
     #[inline]
     pub(crate) fn remove(&mut self, number: u32, place: Place) -> Option<P> {
         self.leaves(number, place)?;
@@ -164,7 +163,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         })
     }
 
-    /// Shows `see` all packets, queue by queue, until it answers `false`. Returns true if it never did.
+    /// Calls `see` for all packets, queue by queue, until it returns `false`. Returns true if it never did.
     pub(crate) fn visit(&self, see: &mut Visit<'_, P>) -> bool {
         let queues = self.queues.iter().filter(|queue| !queue.packets.is_empty());
         queues
@@ -185,14 +184,14 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         self.longest.top(&self.queues)
     }
 
-    /// True if packets and bytes are beyond what may wait.
+    /// True if the backlog exceeds either limit.
     pub(crate) fn exceeds(&self, limit: Limit, memory_limit: u64) -> bool {
         let Backlog { packets, bytes } = self.backlog;
         bytes > memory_limit || !limit.holds(packets, bytes)
     }
 
-    /// True if more waits than `before`. Packets above a limit that fell stay, so that the work
-    /// for one arrival is bounded.
+    /// True if the backlog is larger than `before`. After a limit was lowered, excess packets stay, so that the work
+    /// per arrival is bounded.
     pub(crate) const fn has_grown(&self, before: Backlog) -> bool {
         self.backlog.packets > before.packets || self.backlog.bytes > before.bytes
     }

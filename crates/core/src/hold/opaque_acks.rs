@@ -1,9 +1,8 @@
-//! QUIC packets that are taken for ACKs by their size and direction: their content is encrypted.
+//! QUIC packets that are treated as ACKs by size and direction, since their content is encrypted.
 //!
-//! A QUIC packet that holds an ACK frame alone is not acknowledged and not sent again, and a later one
-//! repeats what it said (RFC 9000, sec. 13.2). What else a packet of that size may hold (a window update, a
-//! short request) is sent again a round trip later if it is filtered. That is a guess, so that no discipline makes it
-//! unless its owner asks.
+//! A QUIC packet with only an ACK frame is neither acknowledged nor retransmitted, and a later one repeats its content
+//! (RFC 9000, sec. 13.2). Any other content of that size, such as a window update or a short request, is retransmitted
+//! a round trip later if the packet is dropped. Since this is a guess, it is off unless configured.
 
 use super::capacity::BuildError;
 use super::flow_table::FlowTable;
@@ -11,41 +10,42 @@ use crate::decide::ack::AckInfo;
 use crate::packet::{Header, Protocol, flags};
 use crate::units::{Duration, Instant};
 
-/// Conversations remembered at once; the least recently used make room for further ones.
+/// Capacity of the conversation table. A new one evicts the least recently used.
 const MAX_FLOWS: u32 = 512;
 
-/// IP bytes from which on a packet counts as full, and minimum that an ACK stands for.
+/// IP length from which a packet counts as full-sized, and the minimum that an ACK acknowledges.
 const FULL: u32 = 600;
 
 /// Maximum IP bytes of an ACK. Those of QUIC stacks have 60 to 97 without losses, and up to 207 with gaps to report.
 const MAX_ACK: u32 = 220;
 
-/// Bytes by which an ACK may be shorter than the one before it, since numbers and delays vary in length.
-/// One that is shorter still may lack a frame of the other.
+/// Bytes by which an ACK may be shorter than its predecessor, since encoded numbers vary in length. A shorter one may
+/// lack a frame of the other.
 const SLACK: u32 = 4;
 
 /// Bytes of a download before any of its ACKs is recognised.
 const START: u32 = 40_000;
 
-/// Maximum bytes of the past that account for ACKs: two superpackets, whose ACKs come after each of them.
+/// Maximum bytes of earlier data that ACKs may still account for: two superpackets.
 const MAX_CREDIT: u32 = 1 << 17;
 
-/// Time after a full packet of the ACKs' direction in which none is recognised: an ACK that overtakes data makes that look lost.
+/// Time without recognition after a full-sized packet in the direction of the ACKs: an ACK that overtakes data makes
+/// that data look lost.
 const OWN_DATA: Duration = Duration::from_secs(1);
 
-/// What an opaque packet is assumed to acknowledge.
+/// Assumed content of an opaque ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpaqueAck {
-    /// Bytes of the download that came before it, modulo 2^32.
+    /// Bytes of the download seen before it, modulo 2^32.
     bytes: u32,
-    /// Changes wherever a packet is much shorter than its predecessor, which it must not replace.
+    /// Changes at each packet that is much shorter than its predecessor and must not replace it.
     kind: u32,
     /// The ECN field.
     context: u32,
 }
 
 impl OpaqueAck {
-    /// As the ACK that it is taken for.
+    /// Returns the ACK that it is assumed to be.
     pub(crate) fn info(&self) -> AckInfo {
         AckInfo {
             seq: self.kind,
@@ -57,18 +57,18 @@ impl OpaqueAck {
     }
 }
 
-/// A conversation whose download is seen.
+/// A conversation with a visible download.
 #[derive(Clone, Copy, Debug)]
 struct Download {
     bytes: u32,
-    /// The same, but at most [`START`].
+    /// Bytes of the download, at most [`START`].
     first: u32,
-    /// Bytes that no ACK stands for yet, at most [`MAX_CREDIT`].
+    /// Bytes not yet acknowledged by an assumed ACK, at most [`MAX_CREDIT`].
     credit: u32,
     kind: u32,
-    /// IP bytes of the last packet that was taken for an ACK.
+    /// IP length of the last assumed ACK.
     len: u32,
-    /// End of the time in which no packet is taken for one.
+    /// Time until which no packet is treated as an ACK.
     not_before: Instant,
     last_used: Instant,
 }
@@ -78,14 +78,14 @@ fn is_udp(header: &Header) -> bool {
     matches!(header.protocol, Protocol::Quic | Protocol::NonTcp)
 }
 
-/// Downloads whose ACKs cannot be read, by the flow of their ACKs.
+/// Downloads with encrypted ACKs, by the flow of the ACKs.
 #[derive(Clone, Debug)]
 pub struct OpaqueAcks {
     downloads: FlowTable<Download>,
 }
 
 impl OpaqueAcks {
-    /// Nothing seen.
+    /// Creates an empty instance.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -95,7 +95,7 @@ impl OpaqueAcks {
         })
     }
 
-    /// Sees a packet of the reverse path.
+    /// Processes a packet of the reverse path.
     pub fn observe(&mut self, now: Instant, reverse: &Header) {
         if !is_udp(reverse) || reverse.ip_len < FULL {
             return;
@@ -111,7 +111,7 @@ impl OpaqueAcks {
         };
         let last_used = |download: &Download| Some(download.last_used.as_nanos());
         let flow = reverse.flow.reverse();
-        // Stacks that grease the first bits (RFC 9287) show them right in every second packet.
+        // Stacks that grease the fixed bit (RFC 9287) set it in every second packet.
         let slot = match reverse.protocol {
             Protocol::Quic => self.downloads.find_or_insert(flow, last_used, new),
             _ => self.downloads.find(flow),
@@ -127,8 +127,8 @@ impl OpaqueAcks {
         }
     }
 
-    /// What an arrival acknowledges, if it is taken for an ACK: a small packet of a conversation whose
-    /// other direction has had bytes for it.
+    /// Returns the assumed content of an arrival that is treated as an ACK: a small packet of a conversation with
+    /// enough unacknowledged bytes in the other direction.
     pub fn read(&mut self, now: Instant, header: &Header) -> Option<OpaqueAck> {
         if !is_udp(header) {
             return None;

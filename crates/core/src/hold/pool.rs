@@ -1,11 +1,10 @@
-//! Lists whose members leave in the order in which they came, in constant time and fixed memory.
+//! FIFO lists in fixed memory with constant-time operations.
 
 use super::capacity::{BuildError, slots};
 use super::slab::{List, Place};
 use alloc::boxed::Box;
 
-/// The place behind one, in three bytes: they and the note fill what a tag would waste before a value. No table has
-/// as many places.
+/// Index of the next place in three bytes. With the note it fills the padding after the tag. No table has 2^24 places.
 #[derive(Clone, Copy, Debug)]
 struct Next([u8; 3]);
 
@@ -18,7 +17,7 @@ impl Next {
         Self([low, middle, high])
     }
 
-    /// None is all ones here, too.
+    /// `NONE` is all ones here too.
     #[inline]
     const fn place(self) -> Place {
         let Self([low, middle, high]) = self;
@@ -26,7 +25,7 @@ impl Next {
     }
 }
 
-/// A place, with a tag of its own, as [`Room`](super::room::Room) has it.
+/// A place with a separate tag, like [`Room`](super::room::Room).
 #[derive(Clone, Debug)]
 #[repr(u8)]
 enum Node<T> {
@@ -133,7 +132,7 @@ impl<T> Pool<T> {
         Some(())
     }
 
-    /// A place for one more value, if there is one. Asked before a push, it saves giving the value back.
+    /// A place for one more value, if there is one. Checking before the value moves avoids returning it.
     #[inline]
     pub(super) fn vacant(&mut self) -> Option<Vacant<'_, T>> {
         let place = self.free;
@@ -154,7 +153,7 @@ impl<T> Pool<T> {
         self.empty(place)
     }
 
-    /// Takes a value out of the list that it is in, behind those before it.
+    /// Removes a value from its list; takes time in proportion to its position.
     pub(super) fn remove(&mut self, list: &mut List, place: Place) -> Option<T> {
         let (mut before, mut at) = (Place::NONE, list.head);
         while at != place {
@@ -173,7 +172,7 @@ impl<T> Pool<T> {
         self.empty(place)
     }
 
-    /// Empties a place that is in no list any more. The value moves last, and once.
+    /// Frees a place that is in no list any more. The value moves once, at the end.
     #[inline]
     fn empty(&mut self, place: Place) -> Option<T> {
         let free = core::mem::replace(&mut self.free, place);

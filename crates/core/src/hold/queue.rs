@@ -11,14 +11,14 @@ use crate::units::{Instant, Limit};
 /// Circumstances of an arrival at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admission {
-    /// Place in the order of arrival over all classes; it wraps.
+    /// Number in order of arrival over all classes; wraps.
     pub ticket: u32,
-    /// True if the whole buffer has room for it, whatever the queue's own limit says.
+    /// True if the whole buffer has room, whatever the queue's own limit.
     pub room: bool,
-    /// The queue's own limit: at most the one that it was built with. Packets that wait above a limit
-    /// that fell stay; arrivals are dropped until it holds.
+    /// The queue's own limit: at most the one that it was built with. After it was lowered, excess packets stay and
+    /// arrivals are dropped until it holds.
     pub limit: Limit,
-    /// What the packet acknowledges, if it cannot be read and is taken for an ACK.
+    /// Assumed content if the packet is encrypted and treated as an ACK.
     pub opaque: Option<OpaqueAck>,
     /// Network facts, if the machine distinguishes [hosts](super::Answered).
     pub network: Network,
@@ -34,29 +34,29 @@ impl Admission {
     }
 }
 
-/// Packets of one class that wait. Work per call is bounded by a constant.
+/// Queue of one class. The work per call is bounded by a constant.
 pub trait Queue<P: Packet> {
-    /// Takes a packet, or drops it or others into `sink`.
+    /// Enqueues a packet, or drops it or others into `sink`.
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>);
 
-    /// Takes out the next packet. An AQM may drop others into `sink` before it, and even all.
+    /// Removes the next packet. An AQM may first drop others into `sink`, even all of them.
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P>;
 
-    /// Takes out the next packet without asking an AQM, to hand it over to another discipline.
+    /// Removes the next packet without an AQM, to hand it over to another discipline.
     fn drain(&mut self) -> Option<P>;
 
     /// The packet that [`dequeue`](Queue::dequeue) would start with.
     fn head(&mut self) -> Option<Head>;
 
-    /// Packets and bytes that wait.
+    /// Queued packets and bytes.
     fn backlog(&self) -> Backlog;
 
-    /// Shows `see` the packets that wait, as [`Qdisc::visit`](crate::qdisc::Qdisc::visit) does.
+    /// Calls `see` for the queued packets, like [`Qdisc::visit`](crate::qdisc::Qdisc::visit).
     fn visit(&self, _see: &mut Visit<'_, P>) -> bool {
         true
     }
 
-    /// True if it tells flows apart: reads [`Header::flow`](crate::packet::Header::flow).
+    /// True if it reads [`Header::flow`](crate::packet::Header::flow).
     fn reads_flows(&self) -> bool {
         true
     }

@@ -35,7 +35,7 @@ pub trait Queues<P: Packet> {
     /// See [`Queue::backlog`].
     fn backlog(&self, class: Class) -> Backlog;
 
-    /// Shows the packets of both, ACKs first.
+    /// Visits the packets of both, ACKs first.
     fn visit(&self, see: &mut Visit<'_, P>) -> bool;
 
     /// True if one of them reads flows.
@@ -44,7 +44,7 @@ pub trait Queues<P: Packet> {
     /// True if both follow rates.
     fn follows_rates(&self) -> bool;
 
-    /// Both take the settings that concern them.
+    /// Applies settings to both.
     fn tune(&mut self, settings: &Settings);
 
     /// See [`Queue::probe`].
@@ -132,17 +132,17 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Queues<P> for Pair<A, D> {
     }
 }
 
-/// Packets of one class, in a list of the memory that both share.
+/// Packets of one class, in a list of the shared pool.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     packets: List,
     backlog: Backlog,
 }
 
-/// Two FIFOs that drop arrivals over their limit, with room for the packets of one buffer: either may have all of it.
+/// Two FIFOs that drop arrivals over their limits and share one buffer; either may use all of it.
 #[derive(Clone, Debug)]
 pub struct Fifos<P> {
-    /// Noted are tickets.
+    /// The notes are tickets.
     pool: Pool<P>,
     lines: [Line; Class::COUNT],
 }

@@ -1,5 +1,5 @@
-//! AR: on the far side of the slow link, the ACKs that were filtered before it are regenerated
-//! (SAD, sec. 3; RFC 3449, sec. 5.3.1), so that senders get their clock back.
+//! AR, ACK regeneration (SAD, sec. 3; RFC 3449, sec. 5.3.1): on the far side of the slow link, ACKs that were filtered
+//! are created again, which restores the senders' ACK clock.
 
 use super::capacity::BuildError;
 use super::flow_table::{FlowTable, Slot};
@@ -17,15 +17,15 @@ use core::str::FromStr;
 /// Parameters of a regenerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegeneratorParams {
-    /// ACKs regenerated for every one filtered, `R`; 1 makes up for what was filtered, more opens
-    /// the senders' windows faster.
+    /// ACKs regenerated for each one filtered, `R`. With 1 their number is restored; more opens the senders' windows
+    /// faster.
     pub factor: u32,
-    /// Bytes that one ACK stood for before filtering: a segment's payload.
+    /// Bytes acknowledged by one ACK before filtering: a segment's payload.
     pub segment: u32,
     /// Departure times of the regenerated ACKs.
     pub spacing: Spacing,
-    /// Longest time between two of them under [`Spacing::Paced`]. A segment's time on the fast link keeps
-    /// its queue from bursts; what the last ACK is held beyond that costs throughput.
+    /// Maximum gap between two of them under [`Spacing::Paced`]. The transmission time of a segment on the fast link
+    /// avoids bursts there; holding the last ACK longer costs throughput.
     pub max_gap: Duration,
 }
 
@@ -50,8 +50,8 @@ pub enum Spacing {
     /// Spread over the time since the flow's previous ACK.
     #[default]
     Paced,
-    /// Spread over the smoothed time between the flow's ACKs, a quarter of it new, and regenerated across
-    /// a hole that closes too, as ns-2's AR does.
+    /// Spread over the smoothed time between the flow's ACKs (weight of a new sample: 1/4). ACKs are also regenerated
+    /// across a hole that closes. This is the rule of ns-2's AR.
     Smoothed,
 }
 
@@ -86,21 +86,20 @@ impl FromStr for Spacing {
 
 /// Maximum number of ACKs regenerated for one.
 const MAX_REGENERATED: u32 = 256;
-/// The longest that an ACK is held for pacing, and over the smoothed time between ACKs.
+/// Maximum time for which an ACK is held: for pacing, and over the smoothed interval.
 const MAX_HOLD: Duration = Duration::from_millis(50);
 const MAX_SMOOTHED_HOLD: Duration = Duration::from_secs(1);
 const MAX_FLOWS: u32 = 4096;
-/// Data segments of one flow, and of all, that ACKs are regenerated for after they passed: what may
-/// be in flight at 1 Gbit/s and at 10 Gbit/s over 150 ms. Whatever is sent, no more ACKs than these
-/// are regenerated at once, times the factor, and then one for each segment that passes.
+/// Maximum credit of one flow and of all flows, in data segments: the data in flight at 1 Gbit/s and at 10 Gbit/s over
+/// 150 ms. It bounds the ACKs regenerated at once, times the factor; after that each passing segment allows one.
 const MAX_FLOW_CREDIT: u32 = 1 << 14;
 const MAX_CREDIT: u32 = 1 << 17;
-/// Packets held at once; arrivals beyond are dropped. 50 ms of ACKs at 80 000 a second.
+/// Maximum number of held packets; further arrivals are dropped. Holds 50 ms of ACKs at 80 000/s.
 const MAX_HELD: u32 = 1 << 12;
 
 #[derive(Clone, Copy, Debug)]
 struct FlowState {
-    /// The highest acknowledgement number, and when the latest ACK came.
+    /// Highest acknowledgement number, and arrival time of the latest ACK.
     newest: u32,
     passed: Instant,
     /// The smoothed time between ACKs; zero before the second.
@@ -109,11 +108,11 @@ struct FlowState {
     known: bool,
     /// Time of the last packet of either direction.
     used: Instant,
-    /// Data that passed the other way and that no ACK has claimed yet.
+    /// Data that passed in the other direction and is not yet acknowledged.
     credit: Credit,
-    /// No later ACK of the flow leaves before this.
+    /// Earliest departure time of the flow's next ACK.
     busy_until: Instant,
-    /// Duplicates passed: the next jump closes a hole and stands for no ACK that was filtered.
+    /// True after duplicates: the next jump closes a hole and does not indicate filtered ACKs.
     hole: bool,
 }
 
@@ -152,11 +151,10 @@ impl Credit {
         }
     }
 
-    /// Claims up to `jump` bytes for an ACK and those before it, one per `segment`; answers how many
-    /// ACKs that are.
+    /// Claims up to `jump` bytes for an ACK and those before it. Returns the number of ACKs, one per `segment`.
     fn claim(&mut self, jump: u32, segment: u32) -> u32 {
         let bytes = jump.min(self.bytes);
-        // Of segments shorter than `segment` more are claimed than ACKs regenerated.
+        // For segments shorter than `segment`, more segments are claimed than ACKs regenerated.
         let share = u64::from(self.segments) * u64::from(bytes);
         let segments = share.div_ceil(u64::from(self.bytes).max(1)) as u32;
         self.bytes -= bytes;
@@ -165,7 +163,7 @@ impl Credit {
     }
 }
 
-/// A packet, and the ACKs that leave before it.
+/// A held packet, and the ACKs to send before it.
 #[derive(Clone, Debug)]
 struct Held<P> {
     packet: P,
@@ -174,31 +172,29 @@ struct Held<P> {
     previous: u32,
     step: u32,
     gap: Duration,
-    /// ACKs still to be regenerated, and how many have been.
+    /// ACKs still to regenerate, and already regenerated.
     remaining: u32,
     made: u32,
 }
 
-/// Departure time, ticket and place, the earliest first; equal times keep the order of arrival.
+/// Departure time, ticket and place; earliest first, equal times in order of arrival.
 type Due = Reverse<(Instant, u64, Place)>;
 
-/// Passes packets on, ACKs in order and with those between them that it regenerates.
+/// Forwards packets, and inserts regenerated ACKs in order.
 ///
-/// It writes numbers only below one really seen and above the flow's previous one, in order, on
-/// copies of the real ACK; none for ACKs that carry SACK ranges or ECN marks, are signed, or carry
-/// unknown options, and none across a hole that closes. The copies are made as they
-/// leave: a packet costs one place, however many ACKs it stands for.
+/// A regenerated ACK is a copy of a real ACK with a number between the flow's previous number and the real one. No ACK
+/// is regenerated for ACKs with SACK ranges, ECN marks, signatures or unknown options, or across a hole that closes.
+/// Copies are made at departure, so that each held packet needs one place.
 ///
-/// An ACK is regenerated only for data that was [observed](Self::observe) to pass the other way and
-/// that no ACK has claimed before. So whatever numbers a receiver sends, all ACKs of a flow together
-/// are at most as many as its data segments, times the factor.
+/// An ACK is regenerated only for data [observed](Self::observe) in the other direction and not claimed by an earlier
+/// ACK. Whatever numbers a receiver sends, the ACKs of a flow are at most its data segments times the factor.
 #[derive(Clone, Debug)]
 pub struct Regenerator<P> {
     params: RegeneratorParams,
     flows: FlowTable<FlowState>,
     slab: Slab<Held<P>>,
     list: List,
-    /// Never holds more than it was built for.
+    /// Never larger than its initial capacity.
     due: BinaryHeap<Due>,
     /// Data segments of all flows that ACKs may be regenerated for.
     credit: u32,
@@ -215,7 +211,7 @@ struct Plan {
 }
 
 impl<P: Packet + Clone> Regenerator<P> {
-    /// A regenerator that has seen nothing.
+    /// Creates an empty regenerator.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -235,8 +231,7 @@ impl<P: Packet + Clone> Regenerator<P> {
         })
     }
 
-    /// Sees a packet that passes towards the slow link, `reverse`: ACKs of its data may be
-    /// regenerated. Without this none are.
+    /// Observes a packet in the other direction, `reverse`. Only data seen here allows regenerated ACKs.
     pub fn observe(&mut self, now: Instant, reverse: &Header) {
         if !reverse.is_tcp_data() {
             return;
@@ -255,7 +250,7 @@ impl<P: Packet + Clone> Regenerator<P> {
             .find_or_insert(flow, last_used, || FlowState::new(now))
     }
 
-    /// Takes a packet that came over the slow link.
+    /// Takes a packet received over the slow link.
     pub fn push(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
         let header = packet.header();
         let flow = header.flow;
@@ -266,7 +261,7 @@ impl<P: Packet + Clone> Regenerator<P> {
         };
         let plan = match &info {
             Some(info) => self.plan(now, flow, info),
-            // What belongs to the flow must not overtake its held ACKs.
+            // Other packets of the flow must not overtake its held ACKs.
             None => {
                 let state = self.flows.find(flow).and_then(|slot| self.flows.get(slot));
                 Plan {
@@ -327,14 +322,14 @@ impl<P: Packet + Clone> Regenerator<P> {
         state.passed = now;
         state.interval = match state.interval {
             Duration::ZERO => since,
-            // Longer ones are held no longer than the bound.
+            // Bounded by the maximum hold time.
             interval => (interval * 3 + since.min(MAX_SMOOTHED_HOLD * 4)) / 4,
         };
         if advances {
             state.newest = info.ack;
         }
         let jump = info.ack.wrapping_sub(previous);
-        // What an ACK claims is claimed, whether any are regenerated for it or not.
+        // An ACK uses up credit even if nothing is regenerated for it.
         let claimed = match advances {
             true => state.credit.claim(jump, params.segment.max(1)),
             false => 0,

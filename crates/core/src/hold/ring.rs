@@ -4,11 +4,12 @@ use super::capacity::{BuildError, slots};
 use super::room::Room;
 use alloc::boxed::Box;
 
-/// As many places as were asked for, allocated once.
+/// A ring buffer of fixed capacity, allocated once.
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
     places: Box<[Room<T>]>,
-    // As wide as a sum of bytes beside it, `len` would be updated together with that, as a vector: that costs more.
+    // Narrower than the byte counter beside it: at equal width the compiler would update both as a vector, which costs
+    // more.
     head: u32,
     len: u32,
 }
@@ -41,7 +42,7 @@ impl<T> Ring<T> {
         })
     }
 
-    /// The place behind the newest value, if there is one. Asked before a push, it saves giving the value back.
+    /// Returns the place after the newest value, if one is free. Checking before the value moves avoids returning it.
     #[inline]
     pub fn vacant(&mut self) -> Option<Vacant<'_, T>> {
         let tail = self.wrap(self.head + self.len);
@@ -68,8 +69,8 @@ impl<T> Ring<T> {
         self.pop_front_or(None, Some)
     }
 
-    /// Takes the oldest value through `full`, or answers `empty`: an [`Option`] in between would
-    /// take the value apart.
+    /// Removes the oldest value and passes it to `full`, or returns `empty`. Avoids an [`Option`], whose tag would be
+    /// taken from the value's spare bits.
     #[inline]
     pub fn pop_front_or<R>(&mut self, empty: R, full: impl FnOnce(T) -> R) -> R {
         let Some(place) = self.places.get_mut(self.head as usize) else {

@@ -1,7 +1,7 @@
 //! One place for one value.
 
-/// A place for a value, with a tag of its own: an [`Option`] hides its tag in the value's spare
-/// bits, and then every move takes the value apart and puts it together again.
+/// A place for a value, with a separate tag. An [`Option`] stores its tag in the value's spare bits, so that each move
+/// decodes and encodes the value.
 #[derive(Clone, Debug)]
 #[repr(u8)]
 pub(super) enum Room<T> {

@@ -3,17 +3,17 @@
 use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
 
-/// Neighbours in a ring. A number that is in no list is its own neighbour, so that none needs a value for none.
+/// Neighbours in a ring. A number in no list is its own neighbour, so that no null value is needed.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     previous: u16,
     next: u16,
 }
 
-/// Numbers in ordered lists, each in one at most. Every change takes constant time.
+/// Numbers in ordered lists, each in at most one list. Every change takes constant time.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
-    /// Of the numbers, then of the lists: a list stands between its last and its first.
+    /// Links of the numbers, then of the lists. A list's link is between its last and first member.
     links: Box<[Link]>,
     count: u32,
 }
@@ -62,7 +62,7 @@ impl Rounds {
         self.links.get_mut(usize::from(number))
     }
 
-    /// Appends a number to a list, out of the one that it is in.
+    /// Moves a number to the end of a list.
     #[inline]
     pub(crate) fn move_to_end(&mut self, number: u32, list: u32) {
         self.relink(number as u16, (self.count + list) as u16);
@@ -70,7 +70,7 @@ impl Rounds {
 
     #[inline(always)]
     fn relink(&mut self, number: u16, list: u16) -> Option<()> {
-        // One that is alone makes itself its neighbour here, and has others below.
+        // A single member becomes its own neighbour here, and gets others below.
         let Link { previous, next } = *self.link(number)?;
         self.link(previous)?.next = next;
         self.link(next)?.previous = previous;
@@ -84,7 +84,7 @@ impl Rounds {
         Some(())
     }
 
-    /// Takes a number out of its list, if it is in one.
+    /// Removes a number from its list, if it is in one.
     #[inline]
     pub(crate) fn leave(&mut self, number: u32) {
         self.take_out(number as u16);

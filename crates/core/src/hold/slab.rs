@@ -1,9 +1,9 @@
-//! Lists whose members may also leave from the middle, in constant time and fixed memory.
+//! Doubly linked lists in fixed memory; members may be removed anywhere, in constant time.
 
 use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
 
-/// Place of a value: valid until the value leaves, then used again.
+/// Place of a value; reused after the value is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place(u32);
 
@@ -21,13 +21,13 @@ impl Place {
         self.0
     }
 
-    /// Its number, as an index of tables that its owner keeps.
+    /// Its index, for tables of the owner.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Neighbours of a place in its list, and its owner's note: they fill what a tag would waste before a value.
+/// Neighbours in the list and the owner's note. They fill the padding after the tag.
 #[derive(Clone, Copy, Debug)]
 struct Links {
     next: Place,
@@ -35,7 +35,7 @@ struct Links {
     note: u32,
 }
 
-/// A place, with a tag of its own, as [`Room`](super::room::Room) has it.
+/// A place with a separate tag, like [`Room`](super::room::Room).
 #[derive(Clone, Debug)]
 #[repr(u8)]
 enum Node<T> {
@@ -109,7 +109,7 @@ pub struct Vacant<'a, T> {
 }
 
 impl<T> Vacant<'_, T> {
-    /// Appends a value to a list, with a note of the owner's.
+    /// Appends a value with a note to a list.
     #[inline]
     pub fn fill(self, list: &mut List, note: u32, value: T) -> Place {
         let Self { slab, place } = self;
@@ -218,14 +218,14 @@ impl<T> Slab<T> {
         }
     }
 
-    /// A place for one more value, if there is one. Asked before a push, it saves giving the value back.
+    /// A place for one more value, if there is one. Checking before the value moves avoids returning it.
     #[inline]
     pub fn vacant(&mut self) -> Option<Vacant<'_, T>> {
         let place = self.free;
         (place.index() < self.nodes.len()).then_some(Vacant { slab: self, place })
     }
 
-    /// Takes a value out of the list that it is in.
+    /// Removes a value from its list.
     #[inline]
     pub fn remove(&mut self, list: &mut List, place: Place) -> Option<T> {
         let Node::Full(Links { previous, next, .. }, _) = *self.node(place)? else {
@@ -251,7 +251,7 @@ impl<T> Slab<T> {
         to.tail = place;
     }
 
-    /// Makes two places neighbours, or ends of the list where they are none.
+    /// Links two places; `NONE` stands for an end of the list.
     #[inline]
     fn join(&mut self, list: &mut List, previous: Place, next: Place) {
         match self.links(previous) {
@@ -279,7 +279,7 @@ impl<T> Slab<T> {
         self.empty(place)
     }
 
-    /// Empties a place that is in no list any more. The value moves last, and once.
+    /// Frees a place that is in no list any more. The value moves once, at the end.
     #[inline]
     fn empty(&mut self, place: Place) -> Option<T> {
         let free = core::mem::replace(&mut self.free, place);

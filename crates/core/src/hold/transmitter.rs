@@ -2,8 +2,7 @@
 
 use crate::units::{Duration, Instant, Rate};
 
-/// Transmission times at one rate, exactly as [`Rate::tx_time`] has them, without a division per
-/// packet.
+/// Transmission times at one rate, equal to [`Rate::tx_time`], without a division per packet.
 #[derive(Clone, Copy, Debug)]
 pub struct TxTime {
     rate: Rate,
@@ -31,7 +30,7 @@ impl TxTime {
         self.rate
     }
 
-    /// Time that `bytes` occupy the link, rounded up.
+    /// Transmission time of `bytes`, rounded up.
     #[inline]
     pub const fn of(&self, bytes: u32) -> Duration {
         const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;
@@ -45,22 +44,22 @@ impl TxTime {
     }
 }
 
-/// A transmitter: one packet at a time, each for as long as the rate says.
+/// A transmitter: one packet at a time, at the link's rate.
 ///
-/// The caller may come late; the time lost is made up, so that the rate is reached exactly, but
-/// only up to [`MAX_LATE`](Self::MAX_LATE), so that no burst is longer than that.
+/// A late caller catches up, so that the rate is reached exactly. The lost time counts up to
+/// [`MAX_LATE`](Self::MAX_LATE), which bounds bursts.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmitter {
     tx: TxTime,
-    /// Time at which the packet before the next has left.
+    /// End of the current or last transmission.
     free_at: Instant,
 }
 
 impl Transmitter {
-    /// Maximum lost time that is made up. A tick of a kernel with HZ=250 fits in.
+    /// Maximum time to catch up. It covers a kernel tick at HZ=250.
     pub const MAX_LATE: Duration = Duration::from_millis(5);
 
-    /// A transmitter that is free.
+    /// Creates an idle transmitter.
     pub const fn new(rate: Rate) -> Self {
         Self {
             tx: TxTime::new(rate),
@@ -68,9 +67,9 @@ impl Transmitter {
         }
     }
 
-    /// A transmitter that is always free, because the link is shaped elsewhere.
+    /// Creates a transmitter that is always free, for links shaped elsewhere.
     pub const fn unshaped() -> Self {
-        // A reciprocal of nothing: every packet takes no time.
+        // A reciprocal of 0: transmission takes no time.
         let tx = TxTime {
             reciprocal: 0,
             ..TxTime::new(Rate::MAX)
@@ -87,7 +86,7 @@ impl Transmitter {
         self.free_at
     }
 
-    /// The rate changes; what is left of the packet being sent leaves at the new one.
+    /// Changes the rate, for the rest of the current transmission too.
     pub fn set_rate(&mut self, now: Instant, rate: Rate) {
         if self.tx.reciprocal == 0 {
             return;

@@ -1,5 +1,4 @@
-//! COBALT, CAKE's AQM: CoDel for flows that answer a signal, BLUE for those that do not
-//! (CAKE; Linux' `sch_cake`).
+//! COBALT, CAKE's AQM: CoDel for flows that respond to signals, BLUE for those that do not (CAKE; Linux' `sch_cake`).
 
 use super::inverse_root::root_near;
 use crate::decide::random::SplitMix64;
@@ -8,11 +7,11 @@ use crate::units::{Duration, Instant};
 /// Parameters of COBALT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CobaltParams {
-    /// The time that packets may wait.
+    /// Target of the sojourn time.
     pub target: Duration,
-    /// The time between signals, for the first.
+    /// Time from the first signal to the second.
     pub interval: Duration,
-    /// The time in which a full packet is transmitted: a wait of less than four is never too long.
+    /// Transmission time of a full packet. Sojourn times below four of these are never too long.
     pub full_packet: Duration,
 }
 
@@ -21,7 +20,7 @@ const RISE: u32 = 1 << 24;
 /// Fall of that probability when the queue is empty: 1/4096.
 const FALL: u32 = 1 << 20;
 
-/// Signals that one packet may be taken back for; bounds the work after a long pause.
+/// Maximum number of signals undone for one packet. It bounds the work after a long pause.
 const MAX_STEPS_BACK: u32 = 1024;
 
 /// The state of one queue.
@@ -29,18 +28,18 @@ const MAX_STEPS_BACK: u32 = 1024;
 pub struct Cobalt {
     dropping: bool,
     count: u32,
-    /// `1 / sqrt(count)` in units of 2^-32; 0 until the first signal, which follows at once therefore.
+    /// `1 / sqrt(count)` in units of 2^-32; 0 until the first signal, which is therefore immediate.
     root: u32,
     /// BLUE's probability of a drop, in units of 2^-32.
     probability: u32,
     /// Time of the probability's last change.
     blue_at: Instant,
-    /// Time of the next signal; while there is none, time until which the queue counts as active.
+    /// Time of the next signal; without one, time until which the queue counts as active.
     drop_next: Instant,
 }
 
 impl Cobalt {
-    /// A packet was dropped from this queue for want of room.
+    /// Called when this queue dropped a packet because the buffer was full.
     pub fn queue_full(&mut self, params: &CobaltParams, now: Instant) {
         if now.saturating_since(self.blue_at) > params.target {
             self.probability = self.probability.saturating_add(RISE);
@@ -51,7 +50,7 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// The queue's turn came, and it was empty.
+    /// Called when the queue was empty in its turn.
     pub fn queue_empty(&mut self, params: &CobaltParams, now: Instant) {
         if self.probability > 0 && now.saturating_since(self.blue_at) > params.target {
             self.probability = self.probability.saturating_sub(FALL);
@@ -63,12 +62,12 @@ impl Cobalt {
         }
     }
 
-    /// True if nothing is left to remember.
+    /// True if the state has fully decayed.
     pub fn is_at_rest(&self, now: Instant) -> bool {
         self.probability == 0 && self.count == 0 && now >= self.drop_next
     }
 
-    /// CoDel's decision about the packet at the head, which has waited for `sojourn`.
+    /// CoDel's decision on the head packet, whose sojourn time is `sojourn`.
     pub fn decide(&mut self, params: &CobaltParams, now: Instant, sojourn: Duration) -> Decision {
         let due = self.count > 0 && now >= self.drop_next;
         let mut last = self.drop_next;
@@ -103,12 +102,12 @@ impl Cobalt {
         }
     }
 
-    /// True if BLUE drops the packet, which no mark averts.
+    /// True if BLUE drops the packet; a mark is no substitute.
     pub fn blue_drops(&self, random: &mut SplitMix64) -> bool {
         self.probability > 0 && ((random.next() >> 32) as u32) < self.probability
     }
 
-    /// Accounts for the fate of the packet that was decided about.
+    /// Records the fate of the packet after a decision.
     pub fn decided(
         &mut self,
         params: &CobaltParams,
@@ -140,12 +139,12 @@ impl Cobalt {
     }
 }
 
-/// Answer of [`Cobalt::decide`].
+/// Result of [`Cobalt::decide`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// True if CoDel signals: by a mark if the packet can carry one, else by a drop.
+    /// True if CoDel signals: by a mark if the packet is ECN-capable, otherwise by a drop.
     pub signals: bool,
-    /// True if the next signal was due before.
+    /// True if the next signal is overdue.
     is_late: bool,
 }
 

@@ -1,4 +1,4 @@
-//! CoDel's law (RFC 8289): signal while packets have waited too long for too long.
+//! CoDel's law (RFC 8289): signals while the sojourn time stays above the target for an interval.
 
 use super::inverse_root::newton;
 use crate::units::{Duration, Instant};
@@ -6,20 +6,20 @@ use crate::units::{Duration, Instant};
 /// Parameters of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodelParams {
-    /// The time that packets may wait (RFC 8289, sec. 4.3: TARGET).
+    /// Target of the sojourn time (RFC 8289, sec. 4.3: TARGET).
     pub target: Duration,
-    /// The time for which they must have waited longer before a signal (sec. 4.3: INTERVAL).
+    /// Time for which the target must be exceeded before a signal (sec. 4.3: INTERVAL).
     pub interval: Duration,
-    /// Backlogs up to so many bytes are never bad: a full packet (sec. 4.4).
+    /// Backlog in bytes that is never too long: a full packet (sec. 4.4).
     pub full_packet: u32,
     /// True if ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// A time beyond which every ECN-capable packet is marked, whatever CoDel says.
+    /// Sojourn time above which every ECN-capable packet is marked, regardless of CoDel's state.
     pub ce_threshold: Option<Duration>,
 }
 
 impl CodelParams {
-    /// As Linux has them: 5 ms, 100 ms, an Ethernet frame.
+    /// Linux' defaults: 5 ms, 100 ms, one Ethernet frame.
     pub const fn new() -> Self {
         Self {
             target: Duration::from_millis(5),
@@ -32,7 +32,7 @@ impl CodelParams {
 }
 
 impl CodelParams {
-    /// True if a packet that has waited so long is marked, whatever CoDel says.
+    /// True if a packet with this sojourn time is marked regardless of CoDel's state.
     pub fn is_beyond_ce_threshold(&self, sojourn: Duration) -> bool {
         let beyond = |limit: Duration| sojourn.as_nanos() > whole_units(limit.as_nanos());
         self.ce_threshold.is_some_and(beyond)
@@ -48,13 +48,13 @@ impl Default for CodelParams {
 /// State of a queue at the moment of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// For how long the packet has waited.
+    /// Sojourn time of the packet.
     pub sojourn: Duration,
-    /// Bytes that wait behind it.
+    /// Bytes queued behind it.
     pub backlog: u64,
 }
 
-/// CoDel counts time in units of 1024 ns, as Linux does, so that both decide alike.
+/// Time unit of 1024 ns, as in Linux, so that both make the same decisions.
 const UNIT: u64 = 1 << 10;
 
 const fn whole_units(nanos: u64) -> u64 {
@@ -65,18 +65,18 @@ const fn whole_units(nanos: u64) -> u64 {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Codel {
     dropping: bool,
-    /// `1 / sqrt(count)` in units of 2^-16: Linux keeps no more of it.
+    /// `1 / sqrt(count)` in units of 2^-16, the precision of Linux.
     root: u16,
     count: u32,
     /// The count at which the last dropping state began.
     last_count: u32,
-    /// Time from which packets have waited too long for an interval.
+    /// Time at which the target has been exceeded for an interval.
     first_above: Option<Instant>,
     drop_next: Instant,
 }
 
 impl Codel {
-    /// True if the packet at the head has waited too long, and all before it for an interval too.
+    /// True if the sojourn time has exceeded the target for an interval, the head packet included.
     pub fn is_bad(&mut self, params: &CodelParams, now: Instant, wait: Wait) -> bool {
         let now = whole_units(now.as_nanos());
         let sojourn = wait.sojourn.as_nanos();
@@ -112,7 +112,7 @@ impl Codel {
         self.dropping && whole_units(now.as_nanos()) >= self.drop_next.as_nanos()
     }
 
-    /// The first signal, at `now`. Goes on near the rate at which it stopped, if that was not long ago.
+    /// Makes the first signal at `now`. Resumes near the last signal rate if the last dropping state ended recently.
     pub fn start(&mut self, params: &CodelParams, now: Instant) {
         let units = Instant::from_nanos(whole_units(now.as_nanos()));
         let since = units.saturating_since(self.drop_next);
@@ -129,34 +129,34 @@ impl Codel {
         self.drop_next = self.after(params, units);
     }
 
-    /// One signal more.
+    /// Counts one more signal.
     pub fn count_signal(&mut self) {
         self.count = self.count.wrapping_add(1);
         self.step();
     }
 
-    /// The next signal is due `interval / sqrt(count)` after the last was (RFC 8289, sec. 3.3).
+    /// Schedules the next signal `interval / sqrt(count)` after the last due time (RFC 8289, sec. 3.3).
     pub fn schedule(&mut self, params: &CodelParams) {
         self.drop_next = self.after(params, self.drop_next);
     }
 
-    /// Packets no longer wait too long.
+    /// Called when the sojourn time is below the target again.
     pub const fn stop(&mut self) {
         self.dropping = false;
     }
 
-    /// The queue ran empty in its turn.
+    /// Called when the queue became empty in its turn.
     pub const fn run_empty(&mut self) {
         self.stop();
         self.forget_wait();
     }
 
-    /// The queue ran empty by the first signal, which has begun a dropping state all the same.
+    /// Called when the first signal emptied the queue; the dropping state stays.
     pub const fn forget_wait(&mut self) {
         self.first_above = None;
     }
 
-    /// Packets were dropped for want of room: signals come faster from now on.
+    /// Called after drops because of a full buffer: signals become more frequent.
     pub const fn add_drops(&mut self, drops: u32) {
         self.count = self.count.wrapping_add(drops);
     }

@@ -1,4 +1,4 @@
-//! `1 / sqrt(count)` in fixed point, as CoDel's control law wants it.
+//! `1 / sqrt(count)` in fixed point, for CoDel's control law.
 
 /// One step of Newton's method from `root` towards `1 / sqrt(count)`, in units of 2^-32.
 pub(super) const fn newton(root: u32, count: u32) -> u32 {

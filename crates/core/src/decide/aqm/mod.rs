@@ -1,5 +1,5 @@
-//! Active queue management: drop or mark before the queue is full. [`Aqm`] judges arrivals; [`Codel`],
-//! [`Cobalt`] and [`Pi2`] judge departures, for the queues that have them.
+//! Active queue management: drops or marks before the queue is full. [`Aqm`] acts on arrivals; [`Codel`], [`Cobalt`]
+//! and [`Pi2`] act on departures in their queues.
 
 mod cobalt;
 mod codel;
@@ -19,21 +19,20 @@ use crate::packet::Header;
 use crate::qdisc::{Backlog, Probe};
 use crate::units::Instant;
 
-/// Judgement of an AQM about a packet.
+/// Verdict of an AQM on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Let it pass.
     Pass,
-    /// Signal congestion by a mark if the packet can carry one, else by dropping it.
+    /// Signal congestion: mark the packet if it is ECN-capable, otherwise drop it.
     Mark,
     /// Drop it.
     Drop,
 }
 
-/// An AQM that looks at arrivals. One that looks at departures is a
-/// [`Queue`](crate::hold::Queue).
+/// An AQM that acts on arrivals. An AQM that acts on departures is a [`Queue`](crate::hold::Queue).
 pub trait Aqm {
-    /// Judges an arrival that finds this backlog.
+    /// Returns the verdict on an arrival that finds this backlog.
     fn arrives(&mut self, now: Instant, header: &Header, class: Class, backlog: Backlog)
     -> Verdict;
 

@@ -1,5 +1,5 @@
-//! PI2's law (RFC 9332, appendix A; Linux' `sch_dualpi2`): one probability, which follows the queueing delay.
-//! Scalable packets are marked by a multiple of it, classic ones signalled by its square.
+//! PI2's law (RFC 9332, appendix A; Linux' `sch_dualpi2`): one probability that follows the queueing delay. Scalable
+//! packets are marked with a multiple of it; classic ones get signals with its square.
 
 use super::Verdict;
 use crate::decide::random::SplitMix64;
@@ -8,7 +8,7 @@ use crate::units::{Duration, Share};
 /// Parameters of PI2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pi2Params {
-    /// The queueing delay aimed at.
+    /// Target of the queueing delay.
     pub target: Duration,
     /// The time between two updates of the probability.
     pub update: Duration,
@@ -18,8 +18,8 @@ pub struct Pi2Params {
     pub beta: u32,
     /// The multiple of the probability by which scalable packets are marked.
     pub coupling: u32,
-    /// True if packets are dropped on overload, ECN-capable or not; else all scalable packets are marked, and
-    /// the buffer overflows.
+    /// True to drop all kinds of packets on overload. Otherwise all scalable packets are marked until the buffer
+    /// overflows.
     pub drop_on_overload: bool,
 }
 
@@ -79,7 +79,7 @@ impl Pi2 {
         (self.random.next() >> 32) as u32 <= probability
     }
 
-    /// Judges a packet of either queue. A mark is a drop of a packet that cannot carry it.
+    /// Returns the verdict on a packet of either queue. For packets that are not ECN-capable, a mark means a drop.
     pub fn judge(&mut self, params: &Pi2Params, scalable: bool) -> Verdict {
         let probability = self.probability;
         let coupled = u64::from(probability) * u64::from(params.coupling);

@@ -20,7 +20,7 @@ pub struct RedParams {
     pub weight: u32,
     /// Time to transmit a typical packet: how fast the average decays while the queue is idle.
     pub packet_time: Duration,
-    /// True if pure ACKs are spared, as by a router that knows them.
+    /// True if pure ACKs are never dropped early.
     pub spares_acks: bool,
     /// True if ECN-capable packets are marked instead of dropped below the upper threshold.
     pub ecn: bool,

@@ -1,4 +1,4 @@
-//! Marking at a step of the backlog, as DCTCP wants it (RFC 8257, section 3.1).
+//! Marking at a step of the backlog, for DCTCP (RFC 8257, section 3.1).
 
 use super::{Aqm, Verdict};
 use crate::decide::classify::Class;
@@ -6,7 +6,7 @@ use crate::packet::Header;
 use crate::qdisc::Backlog;
 use crate::units::{Instant, Limit};
 
-/// Signals congestion to every data packet that finds this backlog or more. Pure ACKs pass.
+/// Signals congestion to every data packet that finds at least this backlog. Pure ACKs pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     threshold: Limit,

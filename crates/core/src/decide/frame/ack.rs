@@ -13,7 +13,7 @@ const WINDOW: usize = 14;
 const CHECKSUM: usize = 16;
 const FIXED_HEADER: usize = 20;
 
-/// Kinds of TCP options (IANA); what is not here is not understood, and its carrier is kept.
+/// Kinds of TCP options (IANA). ACKs with any other option are never filtered.
 mod kind {
     pub(super) const END: u8 = 0;
     pub(super) const NOP: u8 = 1;
@@ -27,15 +27,14 @@ mod kind {
 
 /// Content of the pure ACK in `frame`, whose TCP header begins at an offset.
 ///
-/// `None` if it is no pure ACK, or the checksum of its segment or of an IPv4 header around it is
-/// wrong: what such an ACK says is not to be believed, and not to be lost either, so that it waits in
-/// plain order.
+/// `None` if it is no pure ACK, or if the checksum of its segment or of an IPv4 header around it is wrong. Such an ACK
+/// is forwarded in order and never filtered.
 pub fn ack_info(frame: &[u8], transport: u16) -> Option<AckInfo> {
     read_ack(frame, transport, false)
 }
 
-/// [`ack_info`] without a check of the TCP checksum: this machine made the ACK and leaves the checksum
-/// to the hardware, or the hardware has verified it.
+/// [`ack_info`] without a check of the TCP checksum, for ACKs whose checksum is left to the hardware or was verified by
+/// it.
 pub fn ack_info_of_trusted(frame: &[u8], transport: u16) -> Option<AckInfo> {
     read_ack(frame, transport, true)
 }
@@ -91,13 +90,13 @@ struct Around {
     payload: usize,
     /// True if an IP header has options or extensions.
     options: bool,
-    /// A hash of what makes the network treat packets alike.
+    /// Hash of the fields that decide how the network treats a packet.
     context: u32,
 }
 
 impl Around {
     /// `None` if there is no segment at `transport`, or a checksum is wrong.
-    // A frame of its own: a kernel's stack is small.
+    // Not inlined: a kernel's stack is small.
     #[inline(never)]
     fn read(frame: &[u8], transport: u16, trusted: bool) -> Option<Self> {
         let link = link::read(frame, frame.len());
@@ -135,8 +134,7 @@ impl Around {
     }
 }
 
-/// A hash of the link headers, but for the length in them: addresses, tags with their priority,
-/// session.
+/// Hash of the link headers without length fields: addresses, tags with priority, session.
 #[inline]
 fn hash_of(frame: &[u8], link: &Link) -> u64 {
     /// Bytes of the longest link header: Ethernet, three tags, PPPoE.
@@ -162,8 +160,8 @@ const fn mix(hash: u64, word: u64) -> u64 {
     product ^ product >> 29
 }
 
-/// Writes number, window and timestamps of `newer` into the ACK in `frame`, and mends its checksum
-/// by the difference (RFC 1624), so that a wrong checksum stays wrong.
+/// Writes number, window and timestamps of `newer` into the ACK in `frame`. Updates its checksum incrementally (RFC
+/// 1624), so that a wrong checksum stays wrong.
 pub fn rewrite_ack(frame: &mut [u8], transport: u16, newer: &AckInfo) {
     rewrite(frame, transport, newer);
 }
@@ -209,8 +207,8 @@ fn tcp_header(frame: &[u8], transport: u16) -> Option<&[u8]> {
         .filter(|header| header.len() >= FIXED_HEADER)
 }
 
-/// Calls `see` with each option's kind, body and the body's offset in the header; `None` if an
-/// option's length is a lie.
+/// Calls `see` with each option's kind, body and the body's offset in the header; `None` if an option's length is
+/// invalid.
 fn for_each_option(header: &[u8], mut see: impl FnMut(u8, &[u8], usize)) -> Option<()> {
     let mut at = FIXED_HEADER;
     while let Some(&kind) = header.get(at) {

@@ -1,4 +1,4 @@
-//! A frame that waits in a discipline.
+//! A frame queued in a discipline.
 
 use super::{Parsed, ack_info, hosts_and_dscp, mark_ce, rewrite_ack};
 use crate::decide::ack::AckInfo;
@@ -8,21 +8,21 @@ use crate::units::Instant;
 /// An Ethernet frame in a buffer of the driver's choice, and its facts.
 #[derive(Clone, Debug)]
 pub struct Frame<B> {
-    /// The facts that a discipline may know.
+    /// Facts for the discipline.
     pub header: Header,
-    /// Offset of the IP header; where it would begin if the frame is not IP.
+    /// Offset of the IP header, or of the payload if the frame is not IP.
     pub network: u16,
     /// Offset of the TCP header; 0 unless TCP.
     pub transport: u16,
-    /// Host at home of a packet whose address was translated (NAT): a hash in all but the lowest bit, which is the end
-    /// that it replaces, 0 for the source and 1 for the destination. 0 if the addresses in the packet are the hosts'.
+    /// Host at home of a packet whose address was translated (NAT); 0 if the packet's addresses are the hosts'. The
+    /// lowest bit is the end that it replaces: 0 for the source, 1 for the destination. The other bits are a hash.
     pub translated: u64,
     /// The frame as received.
     pub bytes: B,
 }
 
 impl<B> Frame<B> {
-    /// The frame of `bytes` that arrives at `now` and for which the link charges `len` bytes.
+    /// Creates a frame from `bytes` that arrives at `now` with a charged length of `len` bytes.
     #[inline]
     pub fn new(now: Instant, parsed: &Parsed, len: u32, bytes: B) -> Self {
         Self {

@@ -30,8 +30,8 @@ pub(super) fn segment_is_right(ip: &Ip<'_>) -> bool {
     fold(sum) == 0xffff
 }
 
-/// The sum of big-endian 32-bit words, the last filled up with zeros: [`fold`] makes of it the sum of
-/// 16-bit words.
+/// Returns the sum of big-endian 32-bit words, the last one padded with zeros. [`fold`] reduces it to the sum of 16-bit
+/// words.
 #[inline]
 pub fn words(bytes: &[u8]) -> u64 {
     let (quads, rest) = bytes.as_chunks::<4>();

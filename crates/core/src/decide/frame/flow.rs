@@ -22,13 +22,12 @@ impl Conversation {
     }
 }
 
-/// The secret that flows are hashed with. Draw it from the system's random source: a sender that knows it can
-/// make flows collide.
+/// Secret key of the flow hash. Take it from the system's random source: a sender that has it can make flows collide.
 #[derive(Clone, Copy)]
 pub struct FlowKey(Option<SipKey>);
 
 impl core::fmt::Debug for FlowKey {
-    /// Does not show the secret.
+    /// Hides the secret.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("FlowKey")
     }
@@ -46,12 +45,12 @@ impl FlowKey {
         Self(None)
     }
 
-    /// A number that follows from the secret alone; 0 without one.
+    /// A number derived from the secret; 0 without one.
     pub fn number(&self) -> u16 {
         self.0.map_or(0, |key| key.hash([0]) as u16)
     }
 
-    /// SipHash-1-3 of the two ends in an order that both directions share, and of `scope`.
+    /// Returns SipHash-1-3 of the two ends, in an order common to both directions, and of `scope`.
     pub(super) fn flow(&self, packet: &Conversation, scope: u64) -> Flow {
         let Some(key) = &self.0 else {
             return Flow(0);
@@ -78,13 +77,13 @@ impl FlowKey {
         Flow(hash & !1 | u64::from(backward))
     }
 
-    /// The same of a packet between two IPv4 addresses, source first.
+    /// Like [`flow`](Self::flow), for a packet between two IPv4 addresses, source first.
     #[inline(always)]
     pub(super) fn flow_v4(&self, ends: [u32; 2], protocol: u8, ports: u32, scope: u64) -> Flow {
         let Some(key) = &self.0 else {
             return Flow(0);
         };
-        // Any order will do: this is that of the bytes in memory.
+        // Any order works; this is the byte order in memory.
         let end = |address: u32, port: u32| u64::from(address.swap_bytes()) << 16 | u64::from(port);
         let (from, to) = (end(ends[0], ports >> 16), end(ends[1], ports & 0xffff));
         let low = from.min(to) | u64::from(protocol) << 48;
@@ -97,7 +96,7 @@ impl FlowKey {
     }
 }
 
-/// SipHash-1-3 (Aumasson and Bernstein, 2012), in the state in which its key leaves it.
+/// SipHash-1-3 (Aumasson and Bernstein, 2012): the state after its key.
 #[derive(Clone, Copy)]
 struct SipKey([u64; 4]);
 
@@ -111,8 +110,8 @@ impl SipKey {
         ])
     }
 
-    /// The hash of words, of which the last has its upper eight bits clear, as the eight bytes of each, the lowest
-    /// first; but for the last byte, in whose place the length stands: no word more.
+    /// Returns the hash of words as little-endian bytes. The upper eight bits of the last word must be clear: the
+    /// length takes their place, which saves one word.
     #[inline]
     fn hash<const N: usize>(&self, mut words: [u64; N]) -> u64 {
         if let Some(last) = words.last_mut() {

@@ -19,9 +19,9 @@ pub(super) enum Addresses {
 /// A whole IP packet.
 pub(super) struct Ip<'a> {
     pub(super) addresses: Addresses,
-    /// Protocol that follows all headers, by IANA's numbers.
+    /// Protocol after all headers (IANA number).
     pub(super) protocol: u8,
-    /// A fragment of a packet; its payload is not to be interpreted.
+    /// True for a fragment, whose payload must not be interpreted.
     pub(super) fragment: bool,
     pub(super) ecn: Ecn,
     /// DSCP and ECN field: IPv4's TOS, IPv6's traffic class.
@@ -30,15 +30,15 @@ pub(super) struct Ip<'a> {
     pub(super) len: u32,
     /// Length of the headers, options and extension headers included.
     pub(super) header_len: usize,
-    /// Bytes that follow the headers, as far as they are at hand.
+    /// Bytes after the headers, as far as available.
     pub(super) payload: &'a [u8],
-    /// Bytes of the payload that are not at hand.
+    /// Number of payload bytes that are not available.
     pub(super) missing: usize,
 }
 
 impl<'a> Ip<'a> {
-    /// Reads `bytes`, after which `missing` more were sent. `None` if it is not the version announced,
-    /// or not whole, or its lengths contradict each other. Bytes beyond its length are ignored.
+    /// Reads `bytes`, which `missing` more bytes follow. Returns `None` if the version differs, the packet is
+    /// incomplete, or its lengths contradict each other. Bytes beyond its length are ignored.
     #[inline]
     pub(super) fn read(version: Version, bytes: &'a [u8], missing: usize) -> Option<Self> {
         match version {
@@ -47,7 +47,7 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// Bytes at hand from `start` on of a packet that ends after `end` bytes, and the number of those that are not.
+    /// Returns the available bytes from `start` to `end` of a packet, and the number of missing ones.
     #[inline]
     fn cut(bytes: &[u8], missing: usize, start: usize, end: usize) -> Option<(&[u8], usize)> {
         let beyond = end.saturating_sub(bytes.len());
@@ -134,7 +134,7 @@ impl<'a> Ip<'a> {
         Some(ip)
     }
 
-    /// Moves past the extension headers. An authenticated or encrypted payload is left as it is.
+    /// Skips the extension headers. Stops at an authenticated or encrypted payload.
     #[inline]
     fn skip_extensions(&mut self) -> Option<()> {
         const HOP_BY_HOP: u8 = 0;
@@ -142,7 +142,7 @@ impl<'a> Ip<'a> {
         const FRAGMENT: u8 = 44;
         const DESTINATION: u8 = 60;
         const MOBILITY: u8 = 135;
-        // RFC 8200 section 4.1 foresees seven; a longer chain is refused.
+        // RFC 8200 section 4.1 lists seven; longer chains are refused.
         const MOST: usize = 8;
         for _ in 0..=MOST {
             let len = match self.protocol {

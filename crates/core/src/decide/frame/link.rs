@@ -1,4 +1,4 @@
-//! Ethernet, VLAN tags and PPPoE: what stands before the IP header.
+//! Link headers before the IP header: Ethernet, VLAN tags and PPPoE.
 
 use super::ip::Version;
 
@@ -6,18 +6,18 @@ use super::ip::Version;
 pub(super) struct Link {
     /// Its length in bytes.
     pub(super) len: usize,
-    /// VLAN identifiers and PPPoE session, 16 bits each: equal addresses in two of them are strangers.
+    /// VLAN identifiers and PPPoE session, 16 bits each. Equal addresses in different scopes are different hosts.
     pub(super) scope: u64,
-    /// The IP version that it announces, if any.
+    /// IP version of the payload, if any.
     pub(super) carries: Option<Version>,
-    /// End of the packet at the latest: bytes beyond are padding.
+    /// Upper bound of the packet's end; bytes beyond are padding.
     pub(super) end: usize,
     /// Offset of a length that differs from packet to packet, if there is one.
     pub(super) length_at: Option<usize>,
 }
 
 impl Link {
-    /// The packet that it carries, as far as `frame` has it.
+    /// Returns the available part of the packet that it carries.
     #[inline]
     pub(super) fn packet<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
         let end = self.end.min(frame.len());
@@ -25,7 +25,7 @@ impl Link {
     }
 }
 
-/// Tags before a frame is called opaque; three and a PPPoE session fill the scope.
+/// Maximum number of tags; a frame with more is opaque. Three tags and a PPPoE session fill the scope.
 const MOST_TAGS: usize = 3;
 
 /// EtherTypes.

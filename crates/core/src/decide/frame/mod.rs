@@ -28,10 +28,10 @@ use ip::{Ip, Version};
 /// A frame's facts, and where its headers begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
-    /// The facts. `arrival` is the caller's to set; `len` is the frame's length until the caller
-    /// charges the link's [`Overhead`](crate::decide::overhead::Overhead).
+    /// The facts. The caller sets `arrival`. `len` is the frame's length until the caller charges the link's
+    /// [`Overhead`](crate::decide::overhead::Overhead).
     pub header: Header,
-    /// Bytes of link layer before the network header, or before what stands in its place.
+    /// Offset of the network header, or of the payload if there is none.
     pub network: u16,
     /// Offset of the TCP header; 0 unless TCP.
     pub transport: u16,
@@ -39,13 +39,13 @@ pub struct Parsed {
 
 /// Reads a frame that starts with its Ethernet header and has no frame check sequence.
 ///
-/// Bytes after the IP packet (the padding of a 60-byte frame) count for nothing.
+/// Bytes after the IP packet (the padding of a 60-byte frame) are ignored.
 pub fn parse(frame: &[u8], key: &FlowKey) -> Parsed {
     parse_prefix(frame, frame.len(), key)
 }
 
-/// Reads the first bytes of a frame of `wire_len` bytes, as a kernel has them at hand. What has all its
-/// headers in `prefix` is read as [`parse`] reads the whole.
+/// Parses the first bytes of a frame of `wire_len` bytes, as available in a kernel. If `prefix` contains all headers,
+/// the result equals that of [`parse`].
 pub fn parse_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey) -> Parsed {
     let mut parsed = Parsed::default();
     let offsets = read_prefix(prefix, wire_len, key, &mut parsed.header);
@@ -53,7 +53,7 @@ pub fn parse_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey) -> Parsed {
     parsed
 }
 
-/// Where the headers of a frame begin.
+/// Offsets of the headers of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offsets {
     /// [`Parsed::network`].
@@ -64,8 +64,8 @@ pub struct Offsets {
     pub is_plain: bool,
 }
 
-/// [`parse_prefix`] into a header that is blank but for `arrival` and `note`, which stay: where the packet is built, since
-/// a copy costs as much as reading.
+/// [`parse_prefix`] in place, since a copy of the header costs as much as parsing. `header` must be blank except for
+/// `arrival` and `note`, which stay.
 #[inline(always)]
 pub fn read_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) -> Offsets {
     match plain_v4(prefix, wire_len, key, header) {
@@ -74,8 +74,8 @@ pub fn read_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut H
     }
 }
 
-/// Reads what most frames are: TCP or UDP in an IPv4 packet without options, fragments or tags, whose first forty bytes
-/// are at hand. Leaves the header of any other as it is.
+/// Parses the common case: TCP or UDP over IPv4 without options, fragments or tags, with forty bytes available. Leaves
+/// `header` unchanged otherwise.
 #[inline(always)]
 fn plain_v4(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) -> Option<Offsets> {
     const LINK: usize = 14;
@@ -125,7 +125,7 @@ fn plain_v4(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) 
     })
 }
 
-// Out of the way of the plain ones.
+// Not inlined into the common case.
 #[inline(never)]
 fn read_any(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) -> Offsets {
     let link = link::read(prefix, wire_len);
@@ -153,7 +153,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
 
-/// Fills in what the IP packet says; answers with the offset of a TCP header.
+/// Fills in the facts of the IP packet. Returns the offset of a TCP header.
 #[inline]
 fn network(
     version: Version,
@@ -172,7 +172,7 @@ fn network(
                 let offset = outer.header_len + inner.header_len;
                 (inner, offset)
             }
-            // Not what its outer header says.
+            // Not the protocol of its outer header.
             None => {
                 header.flow = key.flow(&Conversation::new(&outer, 0), scope);
                 return None;
@@ -210,18 +210,18 @@ fn network(
     tcp.then_some(offset)
 }
 
-/// True if the first byte after the UDP header is that of a short QUIC header.
+/// True if the first byte after the UDP header fits a short QUIC header.
 fn is_quic(protocol: u8, payload: &[u8]) -> bool {
     const FIRST_BITS: u8 = 0xc0;
     const SHORT: u8 = 0x40;
-    // Opcode 9, and the key's number; of QUIC's packets they are one in eight.
+    // OpenVPN's opcode 9 with the key number; one in eight QUIC packets has such a byte.
     const OPENVPN_DATA: core::ops::RangeInclusive<u8> = 0x48..=0x4f;
     let first = payload.get(UDP_HEADER);
     let is_short = |first: &u8| first & FIRST_BITS == SHORT && !OPENVPN_DATA.contains(first);
     protocol == UDP && first.is_some_and(is_short)
 }
 
-/// Source and destination port of the protocols that begin with them; 0 of all others.
+/// Source and destination port, for protocols that begin with them; 0 otherwise.
 fn ports_of(protocol: u8, payload: &[u8]) -> u32 {
     const DCCP: u8 = 33;
     const SCTP: u8 = 132;
@@ -241,7 +241,7 @@ struct Segment {
 }
 
 impl Segment {
-    /// `None` if the header is not whole or its length is wrong.
+    /// Returns `None` if the header is incomplete or its length is invalid.
     #[inline]
     fn read(bytes: &[u8], missing: usize) -> Option<Self> {
         let &[p0, p1, p2, p3, _, _, _, _, a0, a1, a2, a3, f0, f1, ..] =

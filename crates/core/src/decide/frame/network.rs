@@ -5,25 +5,23 @@ use crate::decide::random::mix;
 use crate::packet::Network;
 use core::net::{IpAddr, Ipv4Addr};
 
-/// The DSCP that CAKE gives to ARP: network control.
+/// DSCP that CAKE assigns to ARP: network control.
 const CS7: u8 = 56;
 
-/// Hosts and DSCP of a frame whose network header begins at `offset`, as
-/// [`parse`](super::parse) found it. In a tunnel the hosts are the inner ones, the DSCP the outer
-/// one. All is 0 where there is no IP packet.
+/// Returns hosts and DSCP of a frame whose network header begins at `offset`, from [`parse`](super::parse). In a tunnel
+/// the hosts are the inner ones, the DSCP the outer one. All values are 0 without an IP packet.
 ///
-/// Hosts are hashed without a secret: a sender that chooses addresses can make two collide, which makes them
-/// one host.
+/// Hosts are hashed without a secret: a sender that chooses addresses can make two hosts collide and share one account.
 #[inline]
 pub fn hosts_and_dscp(frame: &[u8], offset: u16) -> Network {
-    // Most packets, of whose headers the addresses suffice.
+    // The common case, which needs only the addresses.
     match frame.get(offset.into()..).and_then(plain_v4) {
         Some(network) => network,
         None => of_any(frame, offset),
     }
 }
 
-/// [`hosts_and_dscp`] of a frame that was [found to be plain](super::Offsets::is_plain), with less to look at.
+/// Faster [`hosts_and_dscp`] for a [plain](super::Offsets::is_plain) frame.
 #[inline]
 pub fn hosts_and_dscp_of_plain(frame: &[u8]) -> Option<Network> {
     let head = frame.first_chunk::<34>()?;
@@ -37,7 +35,7 @@ pub fn hosts_and_dscp_of_plain(frame: &[u8]) -> Option<Network> {
     })
 }
 
-// Out of the way of the plain ones.
+// Not inlined into the common case.
 #[inline(never)]
 fn of_any(frame: &[u8], offset: u16) -> Network {
     const ARP: [u8; 2] = [0x08, 0x06];
@@ -58,13 +56,13 @@ fn of_any(frame: &[u8], offset: u16) -> Network {
     }
 }
 
-/// Hosts of a packet between two IPv4 addresses, source first, as [`hosts_and_dscp`] hashes them: for a packet whose
-/// addresses at home are known from elsewhere, since it has passed a translation (NAT).
+/// Returns the hosts of a packet between two IPv4 addresses, source first, hashed like [`hosts_and_dscp`]. For
+/// translated packets (NAT) whose addresses at home are known from elsewhere.
 pub fn hosts_of_v4(ends: [Ipv4Addr; 2]) -> [u64; 2] {
     hosts(Addresses::V4(ends[0].into(), ends[1].into()))
 }
 
-/// Those of an IPv4 packet that is no tunnel's, and whole as far as its header says.
+/// Returns hosts and DSCP of a complete IPv4 packet that is no tunnel.
 #[inline(always)]
 fn plain_v4(packet: &[u8]) -> Option<Network> {
     const NO_OPTIONS: u8 = 0x45;
@@ -92,12 +90,12 @@ pub struct Ends {
     pub hosts: [IpAddr; 2],
     /// Their ports; 0 where the protocol has none, and of fragments.
     pub ports: [u16; 2],
-    /// Protocol above IP, by IANA's numbers.
+    /// Protocol above IP (IANA number).
     pub protocol: u8,
 }
 
-/// The ends of a frame whose network header begins at `offset`, as [`parse`](super::parse) found it; the
-/// inner ones in a tunnel. `None` where there is no IP packet.
+/// Returns the ends of a frame whose network header begins at `offset`, from [`parse`](super::parse); in a tunnel the
+/// inner ones. `None` without an IP packet.
 pub fn ends(frame: &[u8], offset: u16) -> Option<Ends> {
     const TCP: u8 = 6;
     let (outer, inner) = packets(frame.get(offset.into()..)?)?;
@@ -129,7 +127,7 @@ fn version(packet: &[u8]) -> Option<Version> {
 /// An IP packet, and the one in it if it is a tunnel's.
 #[inline]
 fn packets(packet: &[u8]) -> Option<(Ip<'_>, Option<Ip<'_>>)> {
-    // Of the packet the headers suffice.
+    // Only the packet's headers are needed.
     const REST: usize = u16::MAX as usize;
     let outer = Ip::read(version(packet)?, packet, REST)?;
     let inner = outer.tunnels();
@@ -137,8 +135,8 @@ fn packets(packet: &[u8]) -> Option<(Ip<'_>, Option<Ip<'_>>)> {
     Some((outer, inner))
 }
 
-/// Fibonacci hashing, with the upper half folded into the lower one: neighbours in a network are far from each other. No
-/// address is 0.
+/// Fibonacci hashing with the upper half folded into the lower one, which spreads neighbouring addresses. The result is
+/// never 0.
 #[inline]
 const fn host_of_v4(address: u32) -> u64 {
     let product = (address as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -7,21 +7,21 @@ use crate::hold::slab::Place;
 use crate::packet::{Flow, flags};
 use alloc::boxed::Box;
 
-/// Readiness to filter ACKs.
+/// Strength of CAKE's ACK filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CakeAckFilter {
-    /// The older of two redundant ACKs of a flow goes.
+    /// Drops the older of two redundant ACKs of a flow.
     Conservative,
-    /// One suffices if the newer ACK follows it at once.
+    /// One redundant ACK suffices if the newer one is right behind it.
     Aggressive,
 }
 
-/// Packets of a queue that are looked at for one arrival: bounds the work.
+/// Maximum number of queued packets compared with one arrival.
 const MAX_LOOKS: u32 = 64;
 
 const ECN: u16 = flags::ECE | flags::CWR;
 
-/// Content of the ACKs that wait.
+/// Content of the queued ACKs.
 #[derive(Clone, Debug)]
 pub(super) struct WaitingAcks {
     mode: CakeAckFilter,
@@ -36,7 +36,7 @@ impl WaitingAcks {
         })
     }
 
-    /// Notes what waits at a place.
+    /// Records the ACK at a place.
     pub(super) fn set(&mut self, place: Place, ack: Option<(Flow, AckInfo)>) {
         if let Some(slot) = self.acks.get_mut(place.index()) {
             *slot = ack;
@@ -47,7 +47,7 @@ impl WaitingAcks {
         self.acks.get(place.index())?.as_ref()
     }
 
-    /// The ACK that is redundant now that the one at `newest` has joined its queue as its last.
+    /// Returns the ACK that the one at `newest`, the last of its queue, makes redundant.
     pub(super) fn redundant(
         &self,
         first: Place,
@@ -67,7 +67,7 @@ impl WaitingAcks {
             let Some((_, older)) = self.get(here).filter(|(other, _)| other == flow) else {
                 continue;
             };
-            // Between two that differ in ECE or CWR neither goes: that would hide an edge.
+            // ACKs that differ in ECE or CWR both stay, or a change would be hidden.
             if eligible.is_some_and(|(_, echo)| older.flags & ECN != echo) {
                 eligible = None;
                 found -= 1;
@@ -89,10 +89,10 @@ impl WaitingAcks {
     }
 }
 
-/// True if CAKE takes the older ACK for redundant.
+/// True if the older ACK is redundant by CAKE's rules.
 fn says_no_more(older: &AckInfo, newer: &AckInfo) -> bool {
     let bare = older.flags & !ECN & 0x0fff == flags::ACK;
-    // A missing timestamp of the newer one counts as 0.
+    // A missing timestamp of the newer ACK counts as 0.
     let (value, echo) = newer.timestamps.unwrap_or_default();
     let is_old = match older.timestamps {
         None => true,
@@ -107,7 +107,7 @@ fn says_no_more(older: &AckInfo, newer: &AckInfo) -> bool {
     }
 }
 
-/// True if the newer ACK SACKs more bytes; `None` if the older has a range that it lacks.
+/// True if the newer ACK SACKs more bytes; `None` if it lacks a range of the older one.
 fn sacks_more(older: &AckInfo, newer: &AckInfo) -> Option<bool> {
     let (old, new) = (older.ranges(), newer.ranges());
     let kept = old.iter().all(|range| {

@@ -1,8 +1,8 @@
-//! CAKE (Høiland-Jørgensen, Täht and Morton 2018; Linux' `sch_cake`) behind a shaper: tins by DSCP, in
-//! each an eight-way set-associative table of flow queues under COBALT, served by DRR++ with a part
-//! of the quantum for each flow of a host, and perhaps an ACK filter.
+//! CAKE (Høiland-Jørgensen, Täht and Morton 2018; Linux' `sch_cake`) behind a shaper. Packets are sorted into tins by
+//! DSCP. Each tin has an eight-way set-associative table of flow queues under COBALT. DRR++ serves them, dividing the
+//! quantum among the flows of a host. An ACK filter is optional.
 //!
-//! The shaper is the [`Egress`](super::Egress) that it stands at.
+//! The shaper is the [`Egress`](super::Egress).
 
 mod ack_filter;
 mod tins;
@@ -31,9 +31,9 @@ pub struct CakeParams {
     pub link: Rate,
     /// Round-trip time that CoDel expects.
     pub rtt: Duration,
-    /// DSCPs that are told apart.
+    /// Classes of DSCPs.
     pub diffserv: Diffserv,
-    /// Parties between which a tin is divided.
+    /// Parties that share a tin fairly.
     pub isolation: Isolation,
     /// ACK filter, if there is one.
     pub ack_filter: Option<CakeAckFilter>,
@@ -41,7 +41,7 @@ pub struct CakeParams {
     pub memory_limit: u64,
 }
 
-/// The list of empty flows whose COBALT remembers something.
+/// List of empty flows whose COBALT state still decays.
 const DECAYING: u32 = OWN;
 
 /// The queue that the module describes.
@@ -104,8 +104,8 @@ impl<P: Packet> Cake<P> {
         Some(())
     }
 
-    /// The tin to serve: the last, of highest rank, that is within its share, else the one that will
-    /// be first. A rank goes first within its share only, so that none starves.
+    /// Returns the tin to serve: the one of highest rank within its share, or else the one whose share is free first.
+    /// Ranks count only within shares, so that no tin starves.
     fn tin(&self, now: Instant) -> Option<u32> {
         let mut best: Option<(u32, Instant)> = None;
         let tins = self.tins.iter().zip(self.flows.groups());
@@ -118,8 +118,7 @@ impl<P: Packet> Cake<P> {
         best.map(|(tin, _)| tin)
     }
 
-    /// The flow whose turn it is in a tin. One of the decaying flows comes before all, once for each
-    /// packet, so that they do decay.
+    /// Returns the flow that a tin serves next. With `decays`, a decaying flow comes first, once for each packet.
     fn flow(&self, tin: u32, decays: bool) -> Option<u32> {
         let lists = match decays {
             true => [DECAYING, NEW, OLD],
@@ -129,7 +128,7 @@ impl<P: Packet> Cake<P> {
         lists.into_iter().find_map(first)
     }
 
-    /// A flow had nothing to send in its turn: it leaves the rounds when its COBALT is at rest.
+    /// Called for a flow without packets in its turn. It leaves the rounds once its COBALT state has decayed.
     fn pause(&mut self, now: Instant, number: u32) -> Option<()> {
         let (params, cobalt) = self.cobalt(number)?;
         cobalt.queue_empty(&params, now);
@@ -137,7 +136,7 @@ impl<P: Packet> Cake<P> {
         self.flows.pause(number, decays)
     }
 
-    /// The next packet of a flow that COBALT lets through. The last of a queue is marked at most.
+    /// Returns the next packet of a flow that COBALT does not drop. The last packet of a queue is never dropped.
     fn send(&mut self, now: Instant, number: u32, sink: &mut dyn Sink<P>) -> Option<P> {
         let params = self.tin_mut(number)?.cobalt;
         for drops in 0.. {
@@ -164,7 +163,7 @@ impl<P: Packet> Cake<P> {
         None
     }
 
-    /// A flow with packets: a guess at the next one, since COBALT may drop what it has.
+    /// Returns a flow with packets. It may not be the next one served, since COBALT may drop its packets.
     fn any_flow(&self) -> Option<u32> {
         let tin = self.tins.iter().rposition(|tin| tin.packets > 0)? as u32;
         let lists = [NEW, OLD, DECAYING].into_iter();
@@ -173,7 +172,7 @@ impl<P: Packet> Cake<P> {
             .find(|number| !self.flows.queues().is_empty(*number))
     }
 
-    /// A packet joins its flow's queue. A frame beside that of who reads the ACK.
+    /// Appends a packet to its flow's queue. Not inlined, to keep the stack of the ACK parser small.
     #[inline(never)]
     fn join(
         &mut self,

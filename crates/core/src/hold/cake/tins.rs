@@ -1,4 +1,4 @@
-//! CAKE's tins: what a packet's DSCP says, and what a tin gets of the link.
+//! CAKE's tins: the classes of DSCPs and their shares of the link.
 
 use crate::decide::aqm::CobaltParams;
 use crate::hold::drr::quantum;
@@ -6,7 +6,7 @@ use crate::hold::transmitter::TxTime;
 use crate::packet::FULL_PACKET;
 use crate::units::{Duration, Instant, Rate};
 
-/// DSCPs that are told apart, as `tc-cake(8)` names them.
+/// Classes of DSCPs, with the names of `tc-cake(8)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Diffserv {
     /// None.
@@ -21,7 +21,7 @@ pub enum Diffserv {
     Eight,
 }
 
-/// CAKE's interval in targets.
+/// CAKE's interval divided by its target.
 const TARGET_PART: u64 = 20;
 
 impl Diffserv {
@@ -35,7 +35,7 @@ impl Diffserv {
         }
     }
 
-    /// The tin of a DSCP. Tin 0 is best effort of three and four, and of lowest rank of eight.
+    /// Returns the tin of a DSCP. With three or four tins, tin 0 is best effort; with eight, tin 0 has the lowest rank.
     pub(super) const fn tin(self, dscp: u8) -> usize {
         let dscp = dscp & 0x3f;
         match self {
@@ -76,12 +76,12 @@ impl Diffserv {
         }
     }
 
-    /// Bytes that a flow may send in its turn, were it its hosts' only one.
+    /// Quantum in bytes of a flow that is the only one of its hosts.
     pub(super) fn quantum(self, tin: usize, link: Rate) -> u32 {
         quantum(self.rate(tin, link.bits_per_sec() / 8))
     }
 
-    /// The bytes a second up to which a tin goes before others.
+    /// Rate in bytes/s up to which a tin has priority.
     fn rate(self, tin: usize, link: u64) -> u64 {
         match self {
             Self::BestEffort => link,
@@ -99,9 +99,9 @@ impl Diffserv {
 pub(super) struct Tin {
     pub(super) cobalt: CobaltParams,
     time: TxTime,
-    /// Time at which the tin's own share of the link is free.
+    /// Time from which the tin is within its share of the link again.
     pub(super) free_at: Instant,
-    /// Packets that wait.
+    /// Queued packets.
     pub(super) packets: u32,
 }
 
@@ -125,7 +125,7 @@ impl Tin {
         }
     }
 
-    /// Charges a packet that leaves to the tin's share.
+    /// Charges a sent packet to the tin's share.
     pub(super) fn charge(&mut self, now: Instant, len: u32) {
         let time = self.time.of(len);
         if self.free_at < now {

@@ -1,22 +1,22 @@
-//! Flows in groups, and the number of bulk flows of each host. A flow is found in an eight-way set-associative table, as
-//! CAKE has it, or in chains by its hash, where any flow may have any queue.
+//! Flows in groups, and the number of bulk flows of each host. A flow is found either in an eight-way set-associative
+//! table as in CAKE, or in hash chains where any flow may have any queue.
 
 use crate::hold::capacity::{BuildError, slots};
 use crate::hold::numbered::NumberedQueues;
 use crate::packet::{Network, Packet};
 use alloc::boxed::Box;
 
-/// Queues that a flow can have, one after the other if others have them already.
+/// Number of queues that a flow can use; the first free one is taken.
 const WAYS: u32 = 8;
 
-/// End of a chain, beyond all queues, and the mark of one that is in none.
+/// End of a chain; also marks a queue that is in no chain.
 const END: u16 = u16::MAX;
 const UNCHAINED: u16 = END - 1;
 
-/// Parties between which a group's share is divided, as `tc-cake(8)` names them.
+/// Parties that share a group fairly, with the names of `tc-cake(8)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// None: all packets are one flow.
+    /// All packets are one flow.
     FlowBlind,
     /// Source hosts.
     SrcHost,
@@ -35,7 +35,7 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// True if source and destination hosts share alike, whatever the number of their flows.
+    /// True for each side whose hosts get equal shares, whatever the number of their flows.
     const fn of_hosts(self) -> [bool; 2] {
         match self {
             Self::DualSrcHost => [true, false],
@@ -45,7 +45,7 @@ impl Isolation {
         }
     }
 
-    /// Side of the hosts at home: the sources of an uplink's packets, but for `dual-dsthost`, which is for a downlink.
+    /// Side of the hosts at home: destinations with `dual-dsthost`, which is for a downlink, sources otherwise.
     pub(crate) const fn home(self) -> Option<usize> {
         match self.of_hosts() {
             [true, _] => Some(0),
@@ -75,20 +75,20 @@ impl Isolation {
 /// The round that a flow is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Round {
-    /// None: it has nothing to send, and its queue can be another's.
+    /// In no round: the flow has nothing to send, and its queue can be reused.
     #[default]
     None,
     /// Round of new flows.
     Sparse,
-    /// Round of old flows, which it fell into when it was empty already: it counts as sparse.
+    /// Round of old flows, entered while the queue was empty: still counts as sparse.
     SparseInBulk,
     /// Round of old flows.
     Bulk,
-    /// CAKE's decaying flows: no packet, but the queue stays the flow's.
+    /// CAKE's decaying flows: the queue is empty but still belongs to the flow.
     Decaying,
 }
 
-/// Identity of a flow, in halves: a whole would be aligned to its size.
+/// Identity of a flow in two halves, to avoid the alignment of a `u64`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tag([u32; 2]);
 
@@ -109,15 +109,15 @@ pub(crate) struct Flow<A> {
     pub(crate) aqm: A,
     deficit: i32,
     tag: Tag,
-    /// Source and destination, as numbers of their tables.
+    /// Source and destination as indices of the host tables.
     hosts: [u16; 2],
     pub(crate) round: Round,
-    /// The next of its chain.
+    /// Next queue of the chain.
     next: u16,
 }
 
 impl<A> Flow<A> {
-    /// Bytes that it may still send in its turn; it has sent more if they are below zero.
+    /// Deficit in bytes: what the flow may still send in its turn. Negative if it has sent more.
     #[inline]
     pub(crate) const fn deficit(&self) -> i64 {
         self.deficit as i64
@@ -128,19 +128,19 @@ impl<A> Flow<A> {
         self.deficit = bytes.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
     }
 
-    /// Gets so many bytes, or has sent them if they are below zero.
+    /// Adds to the deficit; negative for bytes sent.
     #[inline]
     pub(crate) fn earn(&mut self, bytes: i64) {
         self.set_deficit(self.deficit().saturating_add(bytes));
     }
 }
 
-/// What a host is known by: two of a table are taken for one once in 2^32.
+/// Tag of a host. Two hosts of a table collide with a probability of 2^-32.
 const fn tag_of(host: u64) -> u32 {
     (host ^ host >> 32) as u32
 }
 
-/// Hosts of one side, found by their tags; empty if none share.
+/// Hosts of one side by tag; empty if this side is not isolated.
 #[derive(Clone, Debug)]
 struct Hosts {
     tags: Box<[u32]>,
@@ -148,7 +148,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// Those of both sides, as far as they share.
+    /// Creates the host tables of the sides that are isolated.
     fn of(isolation: Isolation, count: usize) -> Result<[Self; 2], BuildError> {
         let [sources, destinations] = isolation.of_hosts().map(|counts| match counts {
             true => Self::new(count),
@@ -170,14 +170,14 @@ impl Hosts {
 pub(super) struct Flows<P, A> {
     pub(super) queues: NumberedQueues<P, Flow<A>>,
     hosts: [Hosts; 2],
-    /// Queues of a group, or at least as many, a power of two: hosts have a table of so many places.
+    /// Number of queues of a group, rounded up to a power of two; the size of the host tables.
     places: u32,
     isolation: Isolation,
-    /// First queue of each chain; none where queues are sets.
+    /// First queue of each chain; empty if queues are in sets.
     chains: Box<[u16]>,
 }
 
-/// The places of a set, from the one that the hash says, in a group of `queues` from `first` on.
+/// Yields the queues of a set, beginning at the hashed one, in a group of `queues` from `first` on.
 fn ways(queues: u32, first: u32, hash: u64) -> impl Iterator<Item = u32> + Clone {
     let direct = hash as u32 & (queues - 1);
     let inner = direct % WAYS;
@@ -185,7 +185,7 @@ fn ways(queues: u32, first: u32, hash: u64) -> impl Iterator<Item = u32> + Clone
 }
 
 impl<P: Packet, A: Copy + Default> Flows<P, A> {
-    /// Queues of all groups together are at most 65 536, for at most so many `packets`.
+    /// Creates groups with at most 65 536 queues altogether, for at most `packets` packets.
     pub(super) fn new(
         groups: u32,
         queues: u32,
@@ -204,7 +204,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         })
     }
 
-    /// One group, in which any flow may have any queue: fewer than 65 534.
+    /// Creates one group in which any flow may have any queue. The number of queues is below 65 534.
     pub(super) fn chained(
         queues: u32,
         isolation: Isolation,
@@ -228,13 +228,13 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         !self.chains.is_empty()
     }
 
-    /// The chain of a flow: tags may be small numbers.
+    /// Returns the chain of a flow. Hashed again, since tags may be small numbers.
     fn chain(&self, tag: u64) -> usize {
         let hash = (tag as u32 ^ (tag >> 32) as u32).wrapping_mul(0x9e37_79b9);
         (hash >> 8) as usize & self.chains.len().wrapping_sub(1)
     }
 
-    /// The queue in a chain that has this tag, and the round of its flow.
+    /// Returns the queue with this tag in its chain, and the round of its flow.
     #[inline(always)]
     fn in_chain(&self, tag: u64) -> Option<(u32, Round)> {
         let mut number = *self.chains.get(self.chain(tag))?;
@@ -248,7 +248,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         None
     }
 
-    /// Queues of a flow's chain, of which there are no more than ways.
+    /// Yields the queues of a flow's chain, at most `WAYS`.
     fn chained_with(&self, tag: u64) -> impl Iterator<Item = u32> {
         let first = self.chains.get(self.chain(tag)).copied();
         let numbers =
@@ -280,7 +280,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(())
     }
 
-    /// Gives a queue to a flow, which is first in its chain.
+    /// Assigns a queue to a flow, at the head of its chain.
     fn enchain(&mut self, number: u32, tag: u64) -> Option<()> {
         self.unchain(number);
         let chain = self.chain(tag);
@@ -291,7 +291,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(())
     }
 
-    /// A queue for a flow that has none in its chain: one of another if the chain is full.
+    /// Returns a queue for a flow that has none in its chain. If the chain is full, it is shared with another flow.
     pub(super) fn queue_in_chain(
         &mut self,
         flow: u64,
@@ -306,7 +306,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(number)
     }
 
-    /// Renews the hosts of a flow that has found its queue again.
+    /// Updates the hosts of a flow that uses its old queue again.
     #[inline]
     pub(super) fn renew(&mut self, number: u32, network: &Network) {
         if !self.has_hosts(number, network) {
@@ -338,13 +338,13 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         self.queues.state_mut(number)
     }
 
-    /// The queue that a flow has in its chain, and the round that it is in.
+    /// Returns the queue of a flow in its chain, and the round of the flow.
     #[inline(always)]
     pub(super) fn find(&self, flow: u64, network: &Network) -> Option<(u32, Round)> {
         self.in_chain(self.isolation.tag(flow, network))
     }
 
-    /// The queue of a flow: its own; a free one of eight; or, where none is free, that of another.
+    /// Returns the queue of a flow: its own, a free one of the eight, or one shared with another flow.
     pub(super) fn queue_in_set(&mut self, group: u32, flow: u64, network: &Network) -> Option<u32> {
         let queues = self.places;
         let first = group * queues;
@@ -367,7 +367,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(number)
     }
 
-    /// A queue is a flow's between these hosts from now on.
+    /// Sets the hosts of a queue's flow.
     fn set_hosts(&mut self, number: u32, first: u32, network: &Network) -> Option<()> {
         let was_bulk = self.get(number)?.round == Round::Bulk;
         if was_bulk {
@@ -384,8 +384,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(())
     }
 
-    /// True if a queue's hosts are still these, as they were found when it last got a flow. Of a side that does not
-    /// share none is known.
+    /// True if a queue's hosts are still these. Sides that are not isolated are ignored.
     #[inline]
     fn has_hosts(&self, number: u32, network: &Network) -> bool {
         let Some(flow) = self.get(number) else {
@@ -413,7 +412,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(number)
     }
 
-    /// A flow becomes a bulk flow of its hosts, or is one no longer.
+    /// Counts a flow in or out of its hosts' bulk flows.
     pub(super) fn count_bulk(&mut self, number: u32, is_bulk: bool) {
         let Some(flow) = self.queues.state(number) else {
             return;
@@ -430,13 +429,12 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         }
     }
 
-    /// Bytes that a flow gets in its turn where a flow alone gets `quantum`. `dither` makes up for
-    /// rounding.
+    /// Returns a flow's part of `quantum` in bytes; a flow alone gets all of it. `dither` compensates rounding.
     pub(super) fn quantum(&self, number: u32, quantum: u32, dither: u16) -> i64 {
         (self.part(number, quantum) + i64::from(dither)) >> 16
     }
 
-    /// Gives a flow its [`quantum`](Self::quantum).
+    /// Adds a flow's [`quantum`](Self::quantum) to its deficit.
     #[inline]
     pub(super) fn earn_quantum(&mut self, number: u32, quantum: u32, dither: u16) -> Option<()> {
         let flow = self.queues.state_mut(number)?;
@@ -452,7 +450,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
     }
 }
 
-/// Bulk flows of the host that has more of them, at least one. A side that does not share has no hosts.
+/// Returns the larger number of bulk flows of the two hosts, at least 1. Sides that are not isolated have no hosts.
 #[inline]
 fn load([sources, destinations]: &[Hosts; 2], [source, destination]: [u16; 2]) -> u16 {
     let of = |hosts: &Hosts, host| hosts.bulk_flows.get(usize::from(host)).copied();
@@ -460,7 +458,7 @@ fn load([sources, destinations]: &[Hosts; 2], [source, destination]: [u16; 2]) -
     sources.unwrap_or(1).max(destinations.unwrap_or(1)).max(1)
 }
 
-/// A flow's part of `quantum` beside `load` flows, in units of 2^-16 bytes.
+/// Returns `quantum` divided by `load`, in units of 2^-16 bytes.
 #[inline]
 fn part(load: u16, quantum: u32) -> i64 {
     let part = match PARTS.get(usize::from(load)) {
@@ -470,7 +468,7 @@ fn part(load: u16, quantum: u32) -> i64 {
     i64::from(quantum.max(1)) * i64::from(part.max(1))
 }
 
-/// Parts beside few flows: a division takes as long as all the rest of a turn.
+/// Quotients for small loads: a division costs as much as the rest of a turn.
 const PARTS: [u16; 64] = {
     let mut parts = [u16::MAX; 64];
     let mut load = 1;

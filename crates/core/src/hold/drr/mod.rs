@@ -1,5 +1,5 @@
-//! DRR++ (MacGregor and Shi 2000) as `sch_cake` has it: flow queues in groups, new flows before old
-//! ones, and a part of the quantum for each bulk flow of a host. CAKE and asymq's data queue share it.
+//! DRR++ (MacGregor and Shi 2000) as in `sch_cake`: flow queues in groups, new flows before old ones, the quantum
+//! divided among the bulk flows of a host. CAKE and asymq's data queue use it.
 
 mod flows;
 
@@ -16,51 +16,51 @@ use crate::units::Limit;
 use alloc::boxed::Box;
 use flows::Flows;
 
-/// The lists of each group's flows: new ones, old ones, and one for its owner's use.
+/// Lists of flows in each group: new, old, and one for the owner's use.
 pub(crate) const NEW: u32 = 0;
 pub(crate) const OLD: u32 = 1;
 pub(crate) const OWN: u32 = 2;
 const LISTS: u32 = 3;
-/// The list of queues that are no flow's, or one's that is silent, behind those of the only group.
+/// List of queues without an active flow, after the lists of the only group.
 const FREE: u32 = LISTS;
 
-/// Flows that may pass their turn on for one packet. Beyond, rounds are not gone through but
-/// computed: a thousand flows of a host get a third of a byte in each.
+/// Maximum number of turns passed on for one packet. Beyond it, the remaining rounds are computed at once: with a
+/// thousand flows of a host, each gets a third of a byte per round.
 const MAX_PASSES: u32 = 1 << 12;
 
-/// Dithers quanta and draws BLUE's drops: any fixed seed does.
+/// Seed for the dither of quanta and for BLUE's drops. Any fixed value works.
 const SEED: u64 = 1;
 
-/// Bytes that a flow may send in its turn where it has `bytes_per_sec` for itself.
+/// Returns the quantum in bytes for a flow alone at `bytes_per_sec`.
 pub(crate) fn quantum(bytes_per_sec: u64) -> u32 {
     (bytes_per_sec >> 12).clamp(300, u64::from(FULL_PACKET)) as u32
 }
 
-/// Packets that a limit holds, and one more.
+/// Returns the capacity of a limit in packets, plus one.
 fn packets(limit: Limit) -> Result<u32, BuildError> {
     Ok(capacity(limit)? + 1)
 }
 
-/// Quantum of a flow that joins.
+/// First quantum of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstTurn {
-    /// Its part of its host's, as CAKE has it.
+    /// Divided among the flows of its host, as in CAKE.
     Divided,
-    /// Undivided: a probe beside a hundred uploads of its host stays small.
+    /// Undivided, so that a sparse flow beside a hundred uploads of its host stays fast.
     Whole,
 }
 
-/// A tin of CAKE, or all of a queue.
+/// A tin of CAKE, or a whole queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Group {
-    /// Bytes that a flow may send in its turn, were it its hosts' only one.
+    /// Quantum in bytes of a flow that is the only one of its hosts.
     pub(crate) quantum: u32,
-    /// Flows in the lists, by what they count as.
+    /// Number of flows in the lists: sparse and bulk.
     pub(crate) sparse: u32,
     pub(crate) bulk: u32,
 }
 
-/// Flow queues and the order of their turns; `A` is the state of a queue's AQM.
+/// Flow queues and their rounds; `A` is the AQM state of a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowRounds<P, A> {
     flows: Flows<P, A>,
@@ -71,8 +71,8 @@ pub(crate) struct FlowRounds<P, A> {
 }
 
 impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
-    /// Empty queues, so many in each of the groups with these quanta, which together hold `limit` and one packet
-    /// more: the arrival that drives others out.
+    /// Creates empty queues in groups with these quanta. Together they hold `limit` and one packet more, since an
+    /// overflow drops after the enqueue.
     pub(crate) fn new(
         quanta: &[u32],
         queues: u32,
@@ -88,8 +88,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Self::of(flows, slots(quanta.len(), group)?, count * LISTS)
     }
 
-    /// The same in one group, where any flow may have any queue. Of those that are silent the first to fall so gives its
-    /// queue to another.
+    /// Like `new`, with one group in which any flow may have any queue. A new flow reclaims the queue that has been
+    /// idle longest.
     pub(crate) fn chained(
         quantum: u32,
         queues: u32,
@@ -131,14 +131,14 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         &mut self.flows.queues
     }
 
-    /// All groups go on with this quantum.
+    /// Sets the quantum of all groups.
     pub(crate) fn set_quantum(&mut self, quantum: u32) {
         for group in &mut self.groups {
             group.quantum = quantum;
         }
     }
 
-    /// Hosts and DSCP of a packet, if flows or groups are told apart by them.
+    /// Returns a packet's hosts and DSCP if flows or groups depend on them.
     #[inline]
     pub(crate) fn network(&self, packet: &P, by_dscp: bool) -> Network {
         match by_dscp || self.isolation.needs_hosts() {
@@ -147,36 +147,36 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         }
     }
 
-    /// The queue of a packet's flow in a group.
+    /// Returns the queue of a packet's flow in a group.
     pub(crate) fn queue_of(&mut self, group: u32, flow: u64, network: &Network) -> Option<u32> {
         self.flows.queue_in_set(group, flow, network)
     }
 
-    /// The queue that a flow has, of chains, and the round that it is in.
+    /// With chains: returns the queue of a flow and its round.
     #[inline(always)]
     pub(crate) fn find(&self, flow: u64, network: &Network) -> Option<(u32, Round)> {
         self.flows.find(flow, network)
     }
 
-    /// The queue that a flow has, of chains, goes on with it.
+    /// With chains: updates the hosts of a flow that uses its queue again.
     #[inline]
     pub(crate) fn renew(&mut self, number: u32, network: &Network) {
         self.flows.renew(number, network);
     }
 
-    /// A free queue for a flow that has none, of chains.
+    /// With chains: returns a free queue for a flow that has none.
     pub(crate) fn free_queue(&mut self, flow: u64, network: &Network) -> Option<u32> {
         let rounds = &self.rounds;
         self.flows
             .queue_in_chain(flow, network, || rounds.first(FREE))
     }
 
-    /// True if a queue is left for a further flow, of chains.
+    /// With chains: true if a queue is free for a new flow.
     pub(crate) fn has_free(&self) -> bool {
         self.rounds.first(FREE).is_some()
     }
 
-    /// The queue of a flow, of chains, where none is free: that of the flow whose turn is next.
+    /// With chains: returns a queue for a new flow if none is free. It is shared with the flow that is served next.
     pub(crate) fn shared_queue(&mut self, flow: u64, network: &Network) -> Option<u32> {
         let rounds = &self.rounds;
         let next = || [OLD, NEW, OWN].iter().find_map(|list| rounds.first(*list));
@@ -204,7 +204,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.flows.get_mut(number)
     }
 
-    /// A flow, and the generator that its AQM draws from.
+    /// Returns a flow and the random generator for its AQM.
     pub(crate) fn drawing(&mut self, number: u32) -> Option<(&mut Flow<A>, &mut SplitMix64)> {
         Some((self.flows.get_mut(number)?, &mut self.random))
     }
@@ -236,8 +236,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.flows.quantum(number, quantum, dither)
     }
 
-    /// A flow with a packet is in a list. One that was in none is sparse at first, in the list that
-    /// `choose` names for its quantum.
+    /// Puts a flow with a packet into a list. A flow that was in no list starts as sparse, in the list that `choose`
+    /// returns for its quantum.
     pub(crate) fn join(
         &mut self,
         number: u32,
@@ -255,7 +255,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// [`join`](Self::join) of a flow that was in no round of its group.
+    /// [`join`](Self::join) for a flow that was in no list.
     #[inline(always)]
     pub(crate) fn open(
         &mut self,
@@ -278,8 +278,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// A sparse flow becomes a bulk flow, which gets its quanta for `debt` bytes before it sends: many
-    /// that join at once do not send at once.
+    /// Turns a sparse flow into a bulk flow that starts with a deficit of `-debt` bytes, so that many new bulk flows do
+    /// not send at once.
     pub(crate) fn demote(&mut self, number: u32, debt: u32) -> Option<()> {
         let flow = self.flows.get_mut(number)?;
         if flow.round == Round::Sparse {
@@ -299,8 +299,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// True if a flow whose turn it is may send in it. One that has sent more than its quantum passes
-    /// the turn on; `passes` counts those for one packet.
+    /// True if the flow at the head of the round may send. Otherwise it gets its quantum and moves to the end; `passes`
+    /// counts these moves for one packet.
     #[inline]
     pub(crate) fn may_send(&mut self, number: u32, passes: &mut u32) -> Option<bool> {
         match self.flows.get(number)?.deficit() > 0 {
@@ -309,7 +309,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         }
     }
 
-    /// Gives a flow its quantum, and the turn to the next.
+    /// Adds a flow's quantum and moves it to the end of its round.
     #[inline(never)]
     fn pass_on(&mut self, number: u32, passes: &mut u32) -> Option<()> {
         let round = self.flows.get(number)?.round;
@@ -330,8 +330,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// The first of a group's old flows that may send, after those that pass their turn on, as
-    /// [`may_send`](Self::may_send) has it.
+    /// Returns the first old flow of a group that may send, by [`may_send`](Self::may_send).
     pub(crate) fn next_old(&mut self, group: u32, passes: &mut u32) -> Option<u32> {
         let list = group * LISTS + OLD;
         let quantum = self.groups.get(group as usize)?.quantum;
@@ -350,7 +349,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         }
     }
 
-    /// Gives the old flows of a group what they get in all rounds but the last in which none may send.
+    /// Adds the quanta of all rounds in which no old flow of the group may send, except the last one.
     fn skip_rounds(&mut self, group: u32) -> Option<()> {
         let quantum = self.groups.get(group as usize)?.quantum;
         let old = group * LISTS + OLD;
@@ -366,7 +365,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// A flow had nothing to send in its turn: it leaves the lists, or moves to its owner's if `keeps`.
+    /// Called for a flow without packets in its turn. It leaves the lists, or moves to the owner's list if `keeps`.
     pub(crate) fn pause(&mut self, number: u32, keeps: bool) -> Option<()> {
         let round = if keeps { Round::Decaying } else { Round::None };
         let flow = self.flows.get_mut(number)?;
