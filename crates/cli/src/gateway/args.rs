@@ -1,8 +1,8 @@
 //! Flags of the gateway.
 
 use asymq_args::{
-    BadArgument, Flags, Given, LineRate, QdiscParams, ScenarioError, Settings, Words, one_of,
-    settings, within,
+    BadArgument, Flags, Given, LineRate, QdiscParams, ScenarioError, Settings as AnySettings,
+    Words, one_of, settings, within,
 };
 use asymq_core::Direction;
 use asymq_core::catalog::{
@@ -48,12 +48,12 @@ pub(crate) enum GatewayCommand {
     Try(Box<TryArgs>),
     /// Report faults of this host for a gateway, each with its remedy.
     #[command(after_help = "Example: asymq gateway check --config /etc/asymq.toml")]
-    Check(Box<CheckArgs>),
+    Check(Box<CheckArgs<HostArgs>>),
     /// Install the gateway as a systemd service with these settings.
     #[command(
         after_help = "Example: asymq gateway install --lan eth1 --wan eth0 --up 950kbit --overhead docsis"
     )]
-    Install(Box<InstallArgs>),
+    Install(Box<InstallArgs<HostArgs>>),
     /// Remove the service, and restore interfaces that a killed gateway left changed.
     Uninstall(UninstallArgs),
     /// Restore interfaces that a killed gateway left changed.
@@ -103,31 +103,45 @@ pub(crate) struct TryArgs {
     pub(crate) json: bool,
 }
 
-/// Settings of a gateway that is not running yet.
+/// Settings of a gateway or router that is not running yet.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct PlannedArgs {
+pub(crate) struct PlannedArgs<S: AnySettings> {
     /// Settings file (TOML, same names); flags override it.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
-    given: Given<HostArgs>,
+    pub(crate) given: Given<S>,
 }
 
-impl PlannedArgs {
+/// Merges flags over the file, adds defaults, and reads both. Also returns the merged words.
+pub(super) type Read =
+    fn(&Words, Option<&Path>, &dyn Catalog) -> Result<(SettingsArgs, Words), ScenarioError>;
+
+impl<S: AnySettings> PlannedArgs<S> {
     /// Merges flags and file.
-    pub(crate) fn settings(
+    pub(super) fn settings(
         &self,
+        read: Read,
         catalog: &dyn Catalog,
     ) -> Result<(SettingsArgs, Words), ScenarioError> {
-        let flags = Flags::new(catalog);
-        let words = merged(&flags, &self.given.words, self.config.as_deref())?;
-        let settings = flags.read(&words).map_err(ScenarioError::Value)?;
-        Ok((settings, words))
+        read(&self.given.words, self.config.as_deref(), catalog)
     }
 }
 
+/// Reads the settings of a gateway.
+pub(super) fn read(
+    typed: &Words,
+    file: Option<&Path>,
+    catalog: &dyn Catalog,
+) -> Result<(SettingsArgs, Words), ScenarioError> {
+    let flags = Flags::<SettingsArgs>::new(catalog);
+    let words = merged(&flags, typed, file)?;
+    let settings = flags.read(&words).map_err(ScenarioError::Value)?;
+    Ok((settings, words))
+}
+
 /// Merges typed words over those of the file.
-pub(crate) fn merged<S: Settings>(
+pub(super) fn merged<S: AnySettings>(
     flags: &Flags<S>,
     typed: &Words,
     file: Option<&Path>,
@@ -136,21 +150,36 @@ pub(crate) fn merged<S: Settings>(
     Ok(flags.merge(typed, &file.unwrap_or_default()))
 }
 
-/// Flags of `asymq gateway check`.
+/// Sets keys that `words` lack.
+pub(super) fn add_missing(words: &mut Words, defaults: &[(&str, &str)]) {
+    for (key, value) in defaults {
+        if words.get(key).is_none() {
+            words.set(key, value);
+        }
+    }
+}
+
+/// Folder of journals in a settings file, if it is valid and names one.
+pub(super) fn state_of<S: AnySettings>(file: &Path, catalog: &dyn Catalog) -> Option<PathBuf> {
+    let words = Flags::<S>::new(catalog).file(file).ok()?;
+    Some(words.get("state")?.into())
+}
+
+/// Flags of `check`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct CheckArgs {
+pub(crate) struct CheckArgs<S: AnySettings> {
     #[command(flatten)]
-    pub(crate) planned: PlannedArgs,
+    pub(crate) planned: PlannedArgs<S>,
     /// Print the findings as JSON.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 }
 
-/// Flags of `asymq gateway install`.
+/// Flags of `install`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct InstallArgs {
+pub(crate) struct InstallArgs<S: AnySettings> {
     #[command(flatten)]
-    pub(crate) planned: PlannedArgs,
+    pub(crate) planned: PlannedArgs<S>,
     /// Write below this folder, and run nothing (for packages and tests).
     #[arg(long, value_name = "DIR", help_heading = "Host")]
     pub(crate) root: Option<PathBuf>,
@@ -159,10 +188,10 @@ pub(crate) struct InstallArgs {
     pub(crate) dry_run: bool,
 }
 
-/// Flags of `asymq gateway uninstall`.
+/// Flags of `uninstall`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct UninstallArgs {
-    /// Keep /etc/asymq.toml.
+    /// Keep the settings file.
     #[arg(long)]
     pub(crate) keep_settings: bool,
     /// Remove below this folder, and run nothing (for packages and tests).
@@ -189,15 +218,22 @@ settings! {
         /// Interface towards the Internet.
         pub(crate) wan: Option<String> = "IF";
         pub(crate) link: LinkArgs;
-        /// Folder for journals of changed interfaces, which no other user may write [default: /run/asymq/state; root's
-        /// beside a service: /run/asymq-root/state].
-        pub(crate) state: Option<PathBuf> = "DIR", arg |arg| arg.help_heading("Host");
         /// Let the kernel bridge both interfaces while no gateway runs: stopped, killed or updated [default: false; with
         /// install: true].
         pub(crate) fail_open: Option<bool> = "true|false", arg |arg| arg.help_heading("Host");
+        pub(crate) service: ServiceArgs;
+    }
+}
+
+settings! {
+    /// Host and outputs of a gateway or a router.
+    pub(crate) struct ServiceArgs: "" {
+        /// Folder for journals of changed interfaces, which no other user may write [default: /run/asymq/state; root's
+        /// beside a service: /run/asymq-root/state].
+        pub(crate) state: Option<PathBuf> = "DIR", arg |arg| arg.help_heading("Host");
         /// Method of sending frames: auto, af-xdp or af-packet; auto uses AF_XDP if possible [default: auto].
         pub(crate) send: Option<SendBy> = "WAY", arg |arg| arg.help_heading("Host");
-        /// Accept changes from `asymq gateway set` at this Unix socket.
+        /// Accept changes (`set`) at this Unix socket.
         pub(crate) control: Option<PathBuf> = "PATH", arg |arg| arg.help_heading("Output");
         /// Serve Prometheus metrics at http://ADDR:PORT/metrics.
         pub(crate) metrics: Option<SocketAddr> = "ADDR:PORT", arg |arg| arg.help_heading("Output");
@@ -210,6 +246,13 @@ settings! {
     /// All settings of a settings file.
     pub(crate) struct SettingsArgs: "" {
         pub(crate) host: HostArgs;
+        pub(crate) show: ShowArgs;
+    }
+}
+
+settings! {
+    /// Output on the terminal.
+    pub(crate) struct ShowArgs: "" {
         /// Show a live table.
         pub(crate) watch: Option<bool> = "true|false", arg |arg| arg.conflicts_with("json").help_heading("Output");
         /// Print a line of JSON every second.
@@ -593,7 +636,10 @@ mod tests {
         let settings = flags.read(&merged).unwrap();
         let link = &settings.host.link;
         assert_eq!((link.atm, link.ptm), (None, Some(true)));
-        assert_eq!((settings.watch, settings.json), (None, Some(true)));
+        assert_eq!(
+            (settings.show.watch, settings.show.json),
+            (None, Some(true))
+        );
         assert_eq!(link.overhead, ["10", "ether-vlan"]);
         assert_eq!(link.qdisc_params.0.get("data-share"), Some("0.3"));
     }

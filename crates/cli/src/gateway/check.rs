@@ -1,6 +1,6 @@
 //! `asymq gateway check`: faults of this host, each with its remedy.
 
-use super::args::{CheckArgs, HostArgs};
+use super::args::{CheckArgs, HostArgs, LinkArgs, read};
 use crate::output;
 use anyhow::bail;
 use asymq_args::LineRate;
@@ -11,8 +11,8 @@ use asymq_gateway::{Finding, host_role, inspect_host, inspect_interface, mtu};
 use std::fmt::Write as _;
 
 /// Prints the findings. Fails if one is wrong.
-pub(super) fn run(args: &CheckArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
-    let settings = args.planned.settings(catalog)?.0.host;
+pub(super) fn run(args: &CheckArgs<HostArgs>, catalog: &dyn Catalog) -> anyhow::Result<()> {
+    let settings = args.planned.settings(read, catalog)?.0.host;
     let findings = match (&settings.lan, &settings.wan) {
         (None, None) => vec![role(&settings)],
         _ => {
@@ -66,12 +66,6 @@ fn findings(settings: &HostArgs) -> Vec<Finding> {
     for (flag, name) in sides {
         findings.extend(inspect_interface(flag, name));
     }
-    for (flag, rate) in [("--up", settings.link.up), ("--down", settings.link.down)] {
-        for (_, name) in sides {
-            let given = rate.and_then(LineRate::given);
-            findings.extend(given.and_then(|rate| faster_than_link(flag, rate, name)));
-        }
-    }
     if let [Some(lan), Some(wan)] = sides.map(|(_, name)| mtu(name))
         && lan != wan
     {
@@ -82,18 +76,21 @@ fn findings(settings: &HostArgs) -> Vec<Finding> {
             format!("set both to one value: 'ip link set {lan_name} mtu {wan}'"),
         ));
     }
-    findings.extend(overhead(settings));
+    let names = sides.map(|(_, name)| name);
+    findings.extend(rates_and_overhead(&settings.link, &names));
     findings
 }
 
-/// Findings about the rates of a router's port, and the overhead.
-pub(super) fn rates_and_overhead(settings: &HostArgs, wan: &str) -> Vec<Finding> {
-    let rates = [("--up", settings.link.up), ("--down", settings.link.down)];
-    let given = rates
-        .into_iter()
-        .filter_map(|(flag, rate)| Some((flag, rate?.given()?)));
-    let faster = given.filter_map(|(flag, rate)| faster_than_link(flag, rate, wan));
-    faster.chain(overhead(settings)).collect()
+/// Findings about the rates of the ports, and the overhead.
+pub(super) fn rates_and_overhead(link: &LinkArgs, ports: &[&str]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (flag, rate) in [("--up", link.up), ("--down", link.down)] {
+        let given = rate.and_then(LineRate::given);
+        let faster = |port: &&str| faster_than_link(flag, given?, port);
+        findings.extend(ports.iter().filter_map(faster));
+    }
+    findings.extend(overhead(link));
+    findings
 }
 
 fn faster_than_link(flag: &str, rate: Rate, name: &str) -> Option<Finding> {
@@ -108,8 +105,7 @@ fn faster_than_link(flag: &str, rate: Rate, name: &str) -> Option<Finding> {
 }
 
 /// The overhead cannot be measured here, so the finding asks for it.
-fn overhead(settings: &HostArgs) -> Option<Finding> {
-    let link = &settings.link;
+fn overhead(link: &LinkArgs) -> Option<Finding> {
     if !link.overhead.is_empty() {
         return None;
     }

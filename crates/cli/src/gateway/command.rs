@@ -1,6 +1,9 @@
 //! `asymq gateway`: runs a gateway or one of its commands.
 
-use super::args::{GatewayArgs, GatewayCommand, HostArgs, LinkArgs, SetArgs, SettingsArgs, merged};
+use super::args::{
+    GatewayArgs, GatewayCommand, HostArgs, LinkArgs, Read, ServiceArgs, SetArgs, SettingsArgs,
+    ShowArgs, read,
+};
 use super::restore::restore;
 use super::settings::Settings;
 use super::{check, install, trial};
@@ -9,8 +12,8 @@ use crate::output;
 use asymq_args::{Flags, ScenarioError, Words};
 use asymq_core::catalog::Catalog;
 use asymq_gateway::{
-    Control, Gateway, GatewayError, Guard, HostOptions, Notify, Outputs, PageOptions, RouterPort,
-    Show, Stop, default_state, request_change,
+    Control, Gateway, GatewayConfig, GatewayError, Guard, HostOptions, Notify, Outputs,
+    PageOptions, RouterPort, Show, Stop, default_state, request_change,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,42 +43,48 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         Some(GatewayCommand::Restore(args)) => return restore(args.state.as_deref()),
         None => {}
     }
-    let typed = args.settings.words.clone();
-    let flags = Flags::<SettingsArgs>::new(catalog);
-    let words = merged(&flags, &typed, args.config.as_deref())?;
-    let settings = flags.read(&words).map_err(ScenarioError::Value)?;
-    settings.host.config(catalog)?;
-    if settings.host.link.learns_unasked() {
+    let plan = Plan::new(read, &args.settings.words, args.config.as_deref(), catalog)?;
+    if plan.settings.host.link.learns_unasked() {
         eprintln!(
             "asymq gateway: no --up: the uplink's rate is learnt from passing TCP, as with --up auto; \
              where the line keeps its rate, --up with 95 % of it is better"
         );
     }
-    let file = args.config.clone();
-    let plan = Plan {
-        typed,
-        words,
-        settings,
-        file,
-        defaults: false,
-    };
     plan.run(catalogs, |_| Ok(None))
 }
 
 /// A gateway to run.
 pub(super) struct Plan {
+    read: Read,
     /// Words of the command line.
-    pub(super) typed: Words,
+    typed: Words,
     /// Words in force.
-    pub(super) words: Words,
+    words: Words,
     pub(super) settings: SettingsArgs,
+    pub(super) config: GatewayConfig,
     /// Settings file.
-    pub(super) file: Option<PathBuf>,
-    /// A router's defaults stand for settings that the file does not have.
-    pub(super) defaults: bool,
+    file: Option<PathBuf>,
 }
 
 impl Plan {
+    /// Reads flags and file.
+    pub(super) fn new(
+        read: Read,
+        typed: &Words,
+        file: Option<&Path>,
+        catalog: &dyn Catalog,
+    ) -> anyhow::Result<Self> {
+        let (settings, words) = read(typed, file, catalog)?;
+        Ok(Self {
+            read,
+            typed: typed.clone(),
+            words,
+            config: settings.host.config(catalog)?,
+            settings,
+            file: file.map(Path::to_owned),
+        })
+    }
+
     /// Runs until SIGINT or SIGTERM. `port` takes over a router's port.
     pub(super) fn run(
         self,
@@ -84,20 +93,18 @@ impl Plan {
     ) -> anyhow::Result<()> {
         let catalog = catalogs.names;
         let system = GatewayError::during;
-        let config = self.settings.host.config(catalog)?;
-        // All fields are named, so that the compiler reports one without effect.
-        let SettingsArgs { host, watch, json } = self.settings;
         let HostArgs {
-            lan: _,
-            wan: _,
-            link: _,
+            fail_open, service, ..
+        } = self.settings.host;
+        // All fields are named, so that the compiler reports one without effect.
+        let ServiceArgs {
             state,
-            fail_open,
             send,
             control: socket,
             metrics,
             page,
-        } = host;
+        } = service;
+        let ShowArgs { watch, json } = self.settings.show;
         let stop = Stop::new().map_err(system("making a pipe"))?;
         // Before interfaces are changed: an interrupt must restore them.
         let guard = Guard::install(&stop)?;
@@ -113,13 +120,15 @@ impl Plan {
         };
         let port = port(&stop)?.map(GivenBack);
         let mut gateway = match &port {
-            None => Gateway::open(catalogs.gateway, &config, &host)?,
-            Some(GivenBack(port)) => Gateway::open_router(catalogs.gateway, &config, &host, port)?,
+            None => Gateway::open(catalogs.gateway, &self.config, &host)?,
+            Some(GivenBack(port)) => {
+                Gateway::open_router(catalogs.gateway, &self.config, &host, port)?
+            }
         };
         let notify = Notify::from_environment();
         gateway.set_notify(notify.map_err(system("reading NOTIFY_SOCKET"))?);
 
-        let settings = Settings::new(self.typed, self.words, self.defaults);
+        let settings = Settings::new(self.read, self.typed, self.words);
         let control = control(settings, socket.as_deref(), self.file, catalog)?;
         let outputs = Outputs {
             control,

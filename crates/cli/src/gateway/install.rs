@@ -1,10 +1,12 @@
 //! `asymq gateway install` and `uninstall`: a systemd service.
 
-use super::args::{HostArgs, InstallArgs, SettingsArgs, UninstallArgs};
+use super::args::{
+    HostArgs, InstallArgs, SettingsArgs, UninstallArgs, add_missing, read, state_of,
+};
 use super::restore::restore;
 use crate::output;
 use anyhow::{Context as _, anyhow, bail};
-use asymq_args::{Flags, Words};
+use asymq_args::Words;
 use asymq_core::catalog::Catalog;
 use asymq_gateway::{GatewayError, STATES, check_interface_name};
 use std::cell::RefCell;
@@ -15,10 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SETTINGS: &str = "/etc/asymq.toml";
-/// Previous settings that were replaced.
-const OLD_SETTINGS: &str = "/etc/asymq.toml.old";
 /// Runtime folder of the service, which systemd creates and leaves for journals.
-pub(super) const RUN: &str = "/run/asymq";
+const RUN: &str = "/run/asymq";
 const UNIT: &str = "/etc/systemd/system/asymq.service";
 /// Unit of a package, which also has the user and the program.
 const PACKAGED: &str = "/usr/lib/systemd/system/asymq.service";
@@ -26,18 +26,13 @@ const USER: &str = "/etc/sysusers.d/asymq.conf";
 const NETWORKD: &str = "/etc/systemd/network/10-asymq.network";
 const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/asymq.conf";
 /// Copy of a program that the service could not see or a build would replace.
-pub(super) const BINARY: &str = "/usr/local/bin/asymq";
+const BINARY: &str = "/usr/local/bin/asymq";
 
-/// All files that are written, renamed or removed.
-const WRITTEN: [&str; 7] = [
-    SETTINGS,
-    OLD_SETTINGS,
-    UNIT,
-    USER,
-    NETWORKD,
-    NETWORK_MANAGER,
-    BINARY,
-];
+const FILES: Files = Files {
+    settings: [SETTINGS, "/etc/asymq.toml.old"],
+    unit: UNIT,
+    others: &[USER, NETWORKD, NETWORK_MANAGER],
+};
 
 /// First line of written files. Other files are never overwritten or removed.
 const MARK: &str = "# Written by asymq gateway install";
@@ -49,8 +44,8 @@ const OURS: &str = "# Written by asymq ";
 const COPIED: &str = "# The program in /usr/local/bin was copied there by the same command.";
 
 /// Writes the service and its settings, without starting it.
-pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
-    let (settings, words) = args.planned.settings(catalog)?;
+pub(super) fn install(args: &InstallArgs<HostArgs>, catalog: &dyn Catalog) -> anyhow::Result<()> {
+    let (settings, words) = args.planned.settings(read, catalog)?;
     let settings = settings.host;
     let config = settings.config(catalog)?;
     for (flag, name) in [
@@ -61,25 +56,14 @@ pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Resu
         check_interface_name(name).map_err(|source| GatewayError::Port { flag, source })?;
     }
     config.check_interfaces()?;
-    let target = Target::new(args.root.as_deref(), args.dry_run);
-    target.check_links(&WRITTEN)?;
+    let target = Target::new(FILES, args.root.as_deref(), args.dry_run)?;
     let is_packaged = target.has(PACKAGED);
-    let binary = target.place(is_packaged, UNIT)?;
+    let binary = target.place(is_packaged)?;
     let mut files = files(&settings, &words, &binary)?;
     if is_packaged {
         files.retain(|(path, _)| ![UNIT, USER].contains(path));
     }
-    // Checks all files before the first one is written.
-    for (path, _) in &files {
-        target.check_ours(path)?;
-    }
-    binary.copy(&target)?;
-    for (path, text) in &files {
-        if *path == SETTINGS {
-            target.keep_old(path, text)?;
-        }
-        target.write(path, text)?;
-    }
+    target.write_all(&files, &binary)?;
     if !is_packaged {
         target.run(&["systemd-sysusers", USER])?;
         target.run(&["systemctl", "daemon-reload"])?;
@@ -93,36 +77,13 @@ pub(super) fn install(args: &InstallArgs, catalog: &dyn Catalog) -> anyhow::Resu
 
 /// Stops the service, removes the files of [`install`], and restores interfaces.
 pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
-    let target = Target::new(args.root.as_deref(), args.dry_run);
-    target.check_links(&WRITTEN)?;
-    let unit = target.text(UNIT);
-    let copied = target.copied(UNIT);
-    // An invalid file names no folder.
-    let words = Flags::<SettingsArgs>::new(catalog).file(&target.path(SETTINGS));
-    let state = words
-        .ok()
-        .and_then(|words| Some(PathBuf::from(words.get("state")?)));
-    if unit.starts_with(MARK) {
+    let target = Target::new(FILES, args.root.as_deref(), args.dry_run)?;
+    let state = state_of::<SettingsArgs>(&target.path(SETTINGS), catalog);
+    if target.text(UNIT).starts_with(MARK) {
         target.run(&["systemctl", "disable", "--now", "asymq"])?;
     }
-    let settings = match args.keep_settings {
-        true => &[][..],
-        false => &[SETTINGS, OLD_SETTINGS],
-    };
     let had_user = target.has(USER);
-    for path in [UNIT, USER, NETWORKD, NETWORK_MANAGER]
-        .iter()
-        .chain(settings)
-    {
-        target.remove(path)?;
-    }
-    target.remove_copy(copied)?;
-    if target.runs() {
-        restore(state.as_deref())?;
-        // The folder stays if journals could not be applied.
-        let state = state.as_deref().unwrap_or(Path::new(STATES[0]));
-        let _ = fs::remove_dir(state).and_then(|()| fs::remove_dir(RUN));
-    }
+    target.remove_all(args.keep_settings, state)?;
     if had_user {
         target.run(&["userdel", "asymq"])?;
     }
@@ -137,12 +98,8 @@ fn files(
     binary: &Binary,
 ) -> anyhow::Result<Vec<(&'static str, String)>> {
     let (lan, wan) = (name(&settings.lan), name(&settings.wan));
-    let unit = include_str!("files/asymq.service");
     Ok(vec![
-        (
-            UNIT,
-            binary.marked(&unit.replace("@BINARY@", &binary.exec_start()?)),
-        ),
+        (UNIT, binary.unit(include_str!("files/asymq.service"))?),
         (USER, include_str!("files/sysusers.conf").into()),
         (
             NETWORKD,
@@ -183,11 +140,7 @@ pub(super) fn settings_file(
 ) -> String {
     let shown = ["watch", "json"];
     let mut words = words.clone().filtered(|key| !shown.contains(&key));
-    for (key, value) in defaults {
-        if words.get(key).is_none() {
-            words.set(key, value);
-        }
-    }
+    add_missing(&mut words, defaults);
     let toml = words.to_toml();
     format!("{mark}; 'systemctl reload {service}' reads it again.\n{toml}")
 }
@@ -239,20 +192,16 @@ pub(super) struct Binary {
 }
 
 impl Binary {
-    /// The program in a unit's `ExecStart`.
-    pub(super) fn exec_start(&self) -> anyhow::Result<String> {
-        exec_start(&self.to)
-    }
-
-    /// A unit that records that the program was copied for it.
-    pub(super) fn marked(&self, unit: &str) -> String {
-        match self.from == self.to {
-            true => unit.into(),
+    /// A unit with this program, which records if the program was copied for it.
+    pub(super) fn unit(&self, text: &str) -> anyhow::Result<String> {
+        let unit = text.replace("@BINARY@", &exec_start(&self.to)?);
+        Ok(match self.from == self.to {
+            true => unit,
             false => unit.replacen("\n[Unit]", &format!("\n{COPIED}\n[Unit]"), 1),
-        }
+        })
     }
 
-    pub(super) fn copy(&self, target: &Target<'_>) -> anyhow::Result<()> {
+    fn copy(&self, target: &Target<'_>) -> anyhow::Result<()> {
         match self.from == self.to {
             true => Ok(()),
             false => target.copy(&self.from, &self.to),
@@ -260,8 +209,17 @@ impl Binary {
     }
 }
 
+/// Paths of a service. Each file begins with a mark.
+pub(super) struct Files {
+    /// Settings, and the previous ones that were replaced.
+    pub(super) settings: [&'static str; 2],
+    pub(super) unit: &'static str,
+    pub(super) others: &'static [&'static str],
+}
+
 /// The system to change: this one, a folder, or none for a dry run.
 pub(super) struct Target<'a> {
+    files: Files,
     root: Option<&'a Path>,
     dry: bool,
     /// Failed programs, reported at the end.
@@ -269,43 +227,98 @@ pub(super) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    pub(super) const fn new(root: Option<&'a Path>, dry: bool) -> Self {
-        Self {
+    /// # Errors
+    /// A path has a link below the root, which would lead out of it.
+    pub(super) fn new(files: Files, root: Option<&'a Path>, dry: bool) -> anyhow::Result<Self> {
+        let target = Self {
+            files,
             root,
             dry,
             failed: RefCell::new(Vec::new()),
+        };
+        let Some(root) = root else { return Ok(target) };
+        let Files {
+            settings,
+            unit,
+            others,
+        } = &target.files;
+        let written = settings.iter().chain(*others).chain([unit, &BINARY]);
+        for path in written.map(|path| target.path(path)) {
+            let below = path.ancestors().take_while(|part| *part != root);
+            if let Some(link) = { below }.find(|part| part.is_symlink()) {
+                let root = root.display();
+                bail!(
+                    "{}: a link, which may lead out of {root}; remove it first",
+                    link.display()
+                );
+            }
         }
+        Ok(target)
     }
 
-    /// Finds this program, which is copied unless it is installed. `unit` is that of the service.
+    /// Finds this program, which is copied unless it is installed.
     ///
     /// # Errors
     /// The copy would replace a program of others.
-    pub(super) fn place(&self, is_packaged: bool, unit: &str) -> anyhow::Result<Binary> {
+    pub(super) fn place(&self, is_packaged: bool) -> anyhow::Result<Binary> {
         let from = std::env::current_exe().context("finding this program")?;
         let is_installed = from.starts_with("/usr") || from.starts_with("/opt");
         let to = match is_packaged || is_installed && self.root.is_none() {
             true => from.clone(),
             false => BINARY.into(),
         };
-        if to != from && self.has(BINARY) && !self.text(unit).contains(COPIED) {
+        if to != from && self.has(BINARY) && !self.text(self.files.unit).contains(COPIED) {
             return Err(self.foreign(BINARY));
         }
         Ok(Binary { from, to })
     }
 
-    /// True if the program was copied for a service.
-    pub(super) fn copied(&self, unit: &str) -> bool {
-        self.text(unit).contains(COPIED) && self.has(BINARY)
+    /// Checks all files, then writes them and the program.
+    pub(super) fn write_all(
+        &self,
+        files: &[(&str, String)],
+        binary: &Binary,
+    ) -> anyhow::Result<()> {
+        for (path, _) in files {
+            match fs::read_to_string(self.path(path)) {
+                Ok(text) if !text.starts_with(OURS) => return Err(self.foreign(path)),
+                _ => {}
+            }
+        }
+        binary.copy(self)?;
+        for (path, text) in files {
+            if *path == self.files.settings[0] {
+                self.keep_old(text)?;
+            }
+            self.write(path, text)?;
+        }
+        Ok(())
     }
 
-    /// Removes a copied program, and names one of others.
-    pub(super) fn remove_copy(&self, copied: bool) -> anyhow::Result<()> {
-        match copied {
-            true => self.remove_file(BINARY),
-            false if self.has(BINARY) => self.stays(BINARY),
-            false => Ok(()),
+    /// Removes files and a copied program, and restores interfaces from the journals in `state`.
+    pub(super) fn remove_all(
+        &self,
+        keep_settings: bool,
+        state: Option<PathBuf>,
+    ) -> anyhow::Result<()> {
+        let Files {
+            settings,
+            unit,
+            others,
+        } = &self.files;
+        let copied = self.text(unit).contains(COPIED);
+        let settings = settings.iter().filter(|_| !keep_settings);
+        for path in [unit].into_iter().chain(*others).chain(settings) {
+            self.remove(path, |text| text.starts_with(OURS))?;
         }
+        self.remove(BINARY, |_| copied)?;
+        if self.runs() {
+            restore(state.as_deref())?;
+            // The folder stays if journals could not be applied.
+            let state = state.as_deref().unwrap_or(Path::new(STATES[0]));
+            let _ = fs::remove_dir(state).and_then(|()| fs::remove_dir(RUN));
+        }
+        Ok(())
     }
 
     /// True if programs are run.
@@ -321,31 +334,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Refuses links below the root, which would lead out of it.
-    pub(super) fn check_links(&self, written: &[&str]) -> anyhow::Result<()> {
-        let Some(root) = self.root else { return Ok(()) };
-        for path in written.iter().map(|path| self.path(path)) {
-            let below = path.ancestors().take_while(|part| *part != root);
-            if let Some(link) = { below }.find(|part| part.is_symlink()) {
-                let root = root.display();
-                bail!(
-                    "{}: a link, which may lead out of {root}; remove it first",
-                    link.display()
-                );
-            }
-        }
-        Ok(())
-    }
-
     pub(super) fn has(&self, path: &str) -> bool {
         self.path(path).exists()
-    }
-
-    pub(super) fn check_ours(&self, path: &str) -> anyhow::Result<()> {
-        match fs::read_to_string(self.path(path)) {
-            Ok(text) if !text.starts_with(OURS) => Err(self.foreign(path)),
-            _ => Ok(()),
-        }
     }
 
     fn foreign(&self, path: &str) -> anyhow::Error {
@@ -377,12 +367,11 @@ impl<'a> Target<'a> {
         output::print(&format!("{verb} {}\n", path.display()))
     }
 
-    /// Renames a file with other content, which its owner may have edited.
-    pub(super) fn keep_old(&self, path: &str, text: &str) -> anyhow::Result<()> {
-        let path = self.path(path);
+    /// Renames settings with other content, which their owner may have edited.
+    fn keep_old(&self, text: &str) -> anyhow::Result<()> {
+        let [path, aside] = self.files.settings.map(|path| self.path(path));
         match fs::read_to_string(&path) {
             Ok(old) if old != text => {
-                let aside = path.with_extension("toml.old");
                 let verbs = ["would keep the old one as", "kept the old one as"];
                 self.act(verbs, &aside, || fs::rename(&path, &aside))
             }
@@ -390,7 +379,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    pub(super) fn write(&self, path: &str, text: &str) -> anyhow::Result<()> {
+    fn write(&self, path: &str, text: &str) -> anyhow::Result<()> {
         let path = self.path(path);
         if self.dry {
             return output::print(&format!("would write {}:\n{text}\n", path.display()));
@@ -408,28 +397,20 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// Removes a file written by `install`. Prints and leaves others.
-    pub(super) fn remove(&self, path: &str) -> anyhow::Result<()> {
-        match self.text(path).starts_with(OURS) {
-            true => self.remove_file(path),
-            false if self.has(path) => self.stays(path),
-            false => Ok(()),
+    /// Removes a file if its text `is_ours`. Prints and leaves others.
+    fn remove(&self, path: &str, is_ours: impl FnOnce(&str) -> bool) -> anyhow::Result<()> {
+        let is_ours = is_ours(&self.text(path));
+        let path = self.path(path);
+        match (path.exists(), is_ours) {
+            (false, _) => Ok(()),
+            (true, true) => self.act(["would remove", "removed"], &path, || {
+                fs::remove_file(&path)
+            }),
+            (true, false) => output::print(&format!(
+                "left {}: not written by 'asymq gateway install'\n",
+                path.display()
+            )),
         }
-    }
-
-    fn stays(&self, path: &str) -> anyhow::Result<()> {
-        let path = self.path(path);
-        output::print(&format!(
-            "left {}: not written by 'asymq gateway install'\n",
-            path.display()
-        ))
-    }
-
-    fn remove_file(&self, path: &str) -> anyhow::Result<()> {
-        let path = self.path(path);
-        self.act(["would remove", "removed"], &path, || {
-            fs::remove_file(&path)
-        })
     }
 
     /// Runs a program or prints it. Skips a missing program with a message.

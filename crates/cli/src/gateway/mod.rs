@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod command;
+mod consent;
 mod install;
 mod restore;
 mod router;
@@ -15,7 +16,8 @@ pub(crate) use args::GatewayArgs;
 #[cfg(test)]
 pub(crate) use args::LinkArgs;
 pub(crate) use command::run;
-pub(crate) use router::{RouterArgs, run as run_router};
+pub(crate) use router::run as run_router;
+pub(crate) use router_args::RouterArgs;
 
 /// True if the gateway refused its input.
 pub(crate) fn is_bad_input(error: &anyhow::Error) -> bool {

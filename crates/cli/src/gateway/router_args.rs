@@ -1,11 +1,93 @@
-//! Settings of a router.
+//! Flags and settings of a router.
 
-use super::args::{HostArgs, LinkArgs, SettingsArgs, bad};
-use asymq_args::{BadArgument, settings};
-use asymq_core::catalog::DEFAULT_QDISC;
-use asymq_gateway::{INNER, SendBy};
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use super::args::{
+    CheckArgs, HostArgs, InstallArgs, LinkArgs, PlannedArgs, ServiceArgs, SetArgs, SettingsArgs,
+    ShowArgs, TryArgs, UninstallArgs, add_missing, bad, merged,
+};
+use super::consent::Consent;
+use asymq_args::{Flags, Given, ScenarioError, Words, settings};
+use asymq_core::catalog::{Catalog, DEFAULT_QDISC};
+use asymq_core::units::Duration;
+use asymq_gateway::INNER;
+use clap::{Args, Subcommand};
+use std::path::{Path, PathBuf};
+
+/// Flags of `asymq router`.
+#[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct RouterArgs {
+    /// A command, instead of running one.
+    #[command(subcommand)]
+    pub(crate) command: Option<RouterCommand>,
+    /// Settings file (TOML, same names); flags override it. SIGHUP reloads it.
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) settings: Given<RouterSettings>,
+    #[command(flatten)]
+    pub(super) consent: Consent,
+}
+
+/// Subcommands of the router.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum RouterCommand {
+    /// Report what speaks against it, each with a remedy; changes nothing.
+    #[command(after_help = "Example: asymq router check --wan eth0")]
+    Check(Box<CheckArgs<RouterHostArgs>>),
+    /// Install and start a systemd service with these settings.
+    #[command(
+        after_help = "Example: asymq router install --wan eth0 --up 19mbit --down 95mbit --overhead docsis"
+    )]
+    Install(Box<InstallRouter>),
+    /// Stop and remove the service, and give the port back.
+    Uninstall(UninstallArgs),
+    /// Give back a port that a killed `asymq router` has taken over.
+    Restore(RestoreRouter),
+    #[command(hide = true)]
+    /// Take the port over without shaping: the kernel forwards (for the service).
+    Take(Box<TakeRouter>),
+    #[command(hide = true)]
+    /// As `asymq gateway set`.
+    Set(Box<SetArgs>),
+    #[command(hide = true)]
+    /// As `asymq gateway try`.
+    Try(Box<TryArgs>),
+}
+
+/// Flags of `asymq router install`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct InstallRouter {
+    #[command(flatten)]
+    pub(super) service: InstallArgs<RouterHostArgs>,
+    #[command(flatten)]
+    pub(super) consent: Consent,
+}
+
+/// Flags of `asymq router take`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TakeRouter {
+    #[command(flatten)]
+    pub(super) planned: PlannedArgs<RouterHostArgs>,
+    /// Time to wait for a missing port.
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "10s",
+        help_heading = "Host"
+    )]
+    pub(super) wait: Duration,
+}
+
+/// Flags of `asymq router restore`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RestoreRouter {
+    /// Folder with the journals [default: /run/asymq/state and /run/asymq-root/state].
+    #[arg(long, value_name = "DIR")]
+    pub(super) state: Option<PathBuf>,
+    /// Settings file that names the folder.
+    #[arg(long, value_name = "FILE", conflicts_with = "state")]
+    pub(super) config: Option<PathBuf>,
+}
 
 settings! {
     /// Flags that a router's service may set.
@@ -13,16 +95,7 @@ settings! {
         /// Port that leads to the modem.
         pub(crate) wan: Option<String> = "IF";
         pub(crate) link: LinkArgs;
-        /// Folder for journals of changed interfaces [default: /run/asymq/state].
-        pub(crate) state: Option<PathBuf> = "DIR", arg |arg| arg.help_heading("Host");
-        /// Method of sending frames: auto, af-xdp or af-packet; auto uses AF_XDP if possible [default: auto].
-        pub(crate) send: Option<SendBy> = "WAY", arg |arg| arg.help_heading("Host");
-        /// Accept changes from `asymq router set` at this Unix socket.
-        pub(crate) control: Option<PathBuf> = "PATH", arg |arg| arg.help_heading("Output");
-        /// Serve Prometheus metrics at http://ADDR:PORT/metrics.
-        pub(crate) metrics: Option<SocketAddr> = "ADDR:PORT", arg |arg| arg.help_heading("Output");
-        /// Serve a read-only page for browsers at http://ADDR:PORT/.
-        pub(crate) page: Option<SocketAddr> = "ADDR:PORT", arg |arg| arg.help_heading("Output");
+        pub(crate) service: ServiceArgs;
     }
 }
 
@@ -30,42 +103,31 @@ settings! {
     /// All settings of a router's settings file.
     pub(crate) struct RouterSettings: "" {
         pub(crate) host: RouterHostArgs;
-        /// Show a live table.
-        pub(crate) watch: Option<bool> = "true|false", arg |arg| arg.conflicts_with("json").help_heading("Output");
-        /// Print a line of JSON every second.
-        pub(crate) json: Option<bool> = "true|false", arg |arg| arg.help_heading("Output");
+        pub(crate) show: ShowArgs;
     }
 }
 
-impl RouterSettings {
-    /// Settings that a router has unless others are given: both rates learnt, both directions shaped.
-    pub(super) const DEFAULTS: [(&'static str, &'static str); 2] =
-        [("down", "auto"), ("qdisc-down", DEFAULT_QDISC)];
+/// Settings that a router has unless others are given: both rates learnt, both directions shaped.
+const DEFAULTS: [(&str, &str); 2] = [("down", "auto"), ("qdisc-down", DEFAULT_QDISC)];
 
-    /// The settings of the gateway between the router and its port.
-    pub(super) fn gateway(self) -> Result<SettingsArgs, BadArgument> {
-        let Self { host, watch, json } = self;
-        let RouterHostArgs {
-            wan,
-            link,
-            state,
-            send,
-            control,
-            metrics,
-            page,
-        } = host;
-        let wan = wan.ok_or_else(|| bad("", "missing: --wan <IF>".into()))?;
-        let host = HostArgs {
-            lan: Some(INNER.into()),
-            wan: Some(wan),
-            link,
-            state,
-            fail_open: Some(true),
-            send,
-            control,
-            metrics,
-            page,
-        };
-        Ok(SettingsArgs { host, watch, json })
-    }
+/// Reads the settings of a router, as those of the gateway between the router and its port.
+pub(super) fn read(
+    typed: &Words,
+    file: Option<&Path>,
+    catalog: &dyn Catalog,
+) -> Result<(SettingsArgs, Words), ScenarioError> {
+    let flags = Flags::<RouterSettings>::new(catalog);
+    let mut words = merged(&flags, typed, file)?;
+    add_missing(&mut words, &DEFAULTS);
+    let RouterSettings { host, show } = flags.read(&words).map_err(ScenarioError::Value)?;
+    let RouterHostArgs { wan, link, service } = host;
+    let missing = || ScenarioError::Value(bad("", "missing: --wan <IF>".into()));
+    let host = HostArgs {
+        lan: Some(INNER.into()),
+        wan: Some(wan.ok_or_else(missing)?),
+        link,
+        fail_open: Some(true),
+        service,
+    };
+    Ok((SettingsArgs { host, show }, words))
 }

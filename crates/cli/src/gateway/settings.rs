@@ -1,8 +1,6 @@
 //! Settings of a running gateway: those in force, and requested ones.
 
-use super::args::{LinkArgs, SettingsArgs, merged};
-use super::router::add_defaults;
-use super::router_args::RouterSettings;
+use super::args::{LinkArgs, Read, SettingsArgs};
 use super::trial::REPLACE;
 use asymq_args::{Flags, Words};
 use asymq_core::catalog::Catalog;
@@ -14,10 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Shared by the sources of changes; one change at a time is in progress.
 #[derive(Debug)]
 pub(super) struct Settings {
+    read: Read,
     /// Words of the command line, which override the file's.
     typed: Words,
-    /// A router's defaults apply.
-    is_router: bool,
     state: Mutex<State>,
 }
 
@@ -29,10 +26,10 @@ struct State {
 }
 
 impl Settings {
-    pub(super) fn new(typed: Words, in_force: Words, is_router: bool) -> Self {
+    pub(super) fn new(read: Read, typed: Words, in_force: Words) -> Self {
         Self {
+            read,
             typed,
-            is_router,
             state: Mutex::new(State {
                 in_force,
                 asked: None,
@@ -71,22 +68,8 @@ impl Settings {
                 "{shown}: not a regular file; write the settings to one"
             ));
         }
-        let new = match self.is_router {
-            false => merged(
-                &Flags::<SettingsArgs>::new(catalog),
-                &self.typed,
-                Some(file),
-            ),
-            true => merged(
-                &Flags::<RouterSettings>::new(catalog),
-                &self.typed,
-                Some(file),
-            ),
-        };
-        let mut new = new.map_err(|error| error.to_string())?;
-        if self.is_router {
-            add_defaults(&mut new);
-        }
+        let new = (self.read)(&self.typed, Some(file), catalog);
+        let (_, new) = new.map_err(|error| error.to_string())?;
         let old = self.lock().in_force.clone();
         let config = self.ask(new.clone(), catalog)?;
         let link = Flags::<LinkArgs>::new(catalog);

@@ -1,0 +1,55 @@
+//! Consent to take over the port of one's own session.
+
+use asymq_core::units::Duration;
+use asymq_gateway::{GatewayError, SESSION, inspect_router};
+use clap::Args;
+use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+
+/// Ways to take over the port of one's own session.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Consent {
+    /// Give the port back after this time unless you press Enter.
+    #[arg(long, value_name = "TIME", help_heading = "Host")]
+    pub(super) confirm: Option<Duration>,
+    /// Take over the port by which this session came in.
+    #[arg(long, help_heading = "Host")]
+    pub(super) yes: bool,
+}
+
+impl Consent {
+    /// Fails on findings about a port that are wrong, but for the session's with consent.
+    pub(super) fn check(&self, wan: &str) -> Result<(), GatewayError> {
+        let consents = self.yes || self.confirm.is_some();
+        let findings = inspect_router(wan);
+        let wrong = findings
+            .iter()
+            .filter(|of| of.wrong && !(consents && of.subject == SESSION));
+        let lines: Vec<String> = wrong
+            .map(|of| format!("{}: {}; {}", of.subject, of.problem, of.remedy))
+            .collect();
+        match lines.is_empty() {
+            true => Ok(()),
+            false => Err(GatewayError::Refused(lines.join("; "))),
+        }
+    }
+}
+
+/// Waits for a line of standard input. Returns false if there is none within `time`.
+pub(super) fn is_confirmed(time: Duration) -> bool {
+    let (read, confirmed) = mpsc::channel();
+    thread::spawn(move || {
+        let line = io::stdin().read_line(&mut String::new());
+        line.is_ok_and(|length| length > 0).then(|| read.send(()))
+    });
+    match confirmed.recv_timeout(time.into()) {
+        Ok(()) => true,
+        // The end of standard input confirms nothing, and ends no wait.
+        Err(RecvTimeoutError::Disconnected) => {
+            thread::sleep(time.into());
+            false
+        }
+        Err(RecvTimeoutError::Timeout) => false,
+    }
+}
