@@ -16,7 +16,7 @@ pub struct BadArgument {
     pub argument: String,
     /// The value as typed, if the value is what is wrong.
     pub value: Option<String>,
-    /// The mistake, and the text to write instead.
+    /// The fault, and a valid form.
     pub message: String,
 }
 

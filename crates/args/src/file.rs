@@ -36,7 +36,7 @@ pub enum ScenarioError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// The mistake, and the text to write instead.
+        /// The fault, and a valid form.
         message: String,
     },
     /// A flag's value cannot be run.

@@ -1,4 +1,4 @@
-//! Content of a pure ACK, as its owner reads it off the frame.
+//! Content of a pure ACK, as parsed by the packet's owner.
 
 /// A range of sequence numbers received out of order, `start..end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,11 +12,10 @@ pub struct SackRange {
 /// The maximum number of SACK ranges that fit a TCP header.
 pub const MAX_SACK_RANGES: usize = 4;
 
-/// Marks that ACE reports before it cycles (RFC 9768, sec. 3.2.2).
+/// Maximum number of marks that ACE reports before it wraps (RFC 9768, sec. 3.2.2).
 pub(crate) const ACE_MARKS: u32 = 7;
 
-/// The order of an AccECN option's counters (RFC 9768, sec. 3.2.3): the two kinds differ, so that
-/// neither stands for the other.
+/// Order of an AccECN option's counters (RFC 9768, sec. 3.2.3). An option of one kind never replaces one of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AccEcnOrder {
@@ -29,9 +28,9 @@ pub enum AccEcnOrder {
 /// An AccECN option: bytes received with each mark, modulo 2^24.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccEcn {
-    /// In which order the counters stand.
+    /// Order of the counters.
     pub order: AccEcnOrder,
-    /// Number of `counters` that are there, 0 to 3.
+    /// Number of valid `counters`, 0 to 3.
     pub fields: u8,
     /// The counters, in the option's order.
     pub counters: [u32; 3],
@@ -39,8 +38,8 @@ pub struct AccEcn {
 
 /// Content of a pure ACK beyond its flow.
 ///
-/// The default is a bare ACK with right checksums. An owner that cannot know a field leaves it as it is: equal
-/// values of `seq` and `context` permit filtering.
+/// The default is a bare ACK with right checksums. Owners leave unknown fields at the default: equal values of `seq`
+/// and `context` permit filtering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckInfo {
     /// Sequence number. A pure ACK below what its sender has sent is a probe.
@@ -55,15 +54,15 @@ pub struct AckInfo {
     pub timestamps: Option<(u32, u32)>,
     /// SACK ranges, in the order of the option; the first `sack_ranges` count.
     pub sack: [SackRange; MAX_SACK_RANGES],
-    /// Number of `sack` that count.
+    /// Number of valid `sack` ranges.
     pub sack_ranges: u8,
-    /// Carries an option that is unknown, malformed, MPTCP or TCP-AO, a reserved bit, or IP options:
-    /// never filtered, and no other for it.
+    /// True if it carries IP options, a reserved bit, or an unknown or malformed option, MPTCP or TCP-AO. Such an ACK
+    /// is never filtered and replaces no other.
     pub keep: bool,
-    /// Signed by MD5 or TCP-AO: never to be edited.
+    /// True if signed by MD5 or TCP-AO: must never be edited.
     pub signed: bool,
     /// The AccECN option.
     pub accecn: Option<AccEcn>,
-    /// A hash of what routers and hosts treat alike: link headers, DSCP, ECN field, tunnel.
+    /// Hash of link headers, DSCP, ECN field and tunnel: packets with equal values are treated alike.
     pub context: u32,
 }

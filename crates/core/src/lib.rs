@@ -1,8 +1,7 @@
 //! The disciplines of asymq, sans-I/O.
 //!
-//! A discipline takes packets and a clock and returns packets. It never reads a clock, draws from a
-//! global random generator, allocates a packet or does I/O, so that simulator, gateway and kernel
-//! run one implementation.
+//! A discipline takes packets and the time and returns packets. It never reads a clock, uses a global random generator,
+//! allocates packets or does I/O. So simulator, gateway and kernel run one implementation.
 //!
 //! The contract:
 //!
@@ -15,7 +14,7 @@
 #![cfg_attr(not(feature = "measure"), doc = "`measure` (a feature of that name),")]
 //! percentiles of delays.
 //!
-//! Three storeys, each of which knows only those below:
+//! Three layers, each of which depends only on those below:
 //!
 //! - [`decide`]: decisions about one packet, in integers, without memory.
 //! - [`hold`]: queues and flow tables, allocated when built; the discipline made of parts, and the

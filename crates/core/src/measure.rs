@@ -1,4 +1,4 @@
-//! Percentiles of many durations at constant cost and memory: what every driver reports of delays.
+//! Percentiles of many durations at constant cost and memory, for the delays that drivers report.
 
 use crate::units::Duration;
 use alloc::boxed::Box;
@@ -15,18 +15,18 @@ pub struct Percentiles {
     pub p99: f64,
 }
 
-/// Counts durations and answers with their percentiles, each within 0.4 % of the exact value.
+/// Counts durations and returns percentiles within 0.4 % of the exact value.
 ///
 /// Range: 0 to 39 hours; longer durations count as 39 hours. Memory: about 40 KiB.
 ///
-/// Buckets are those of an HDR histogram of two digits, which answers. A packet is counted here,
-/// where the shape is a constant: that takes a third of the instructions.
+/// The buckets are those of an HDR histogram of two digits, which computes the quantiles. Counting here, with a
+/// constant shape, takes a third of the instructions.
 #[derive(Clone, Debug)]
 pub struct Histogram(Box<[u64; BUCKETS]>);
 
 type Hdr = hdrhistogram::Histogram<u64>;
 
-/// The largest duration in ns, 39 hours: no run is that long.
+/// Largest duration in ns, 39 hours.
 const MAX_NANOS: u64 = (1 << MAX_BITS) - 1;
 const MAX_BITS: u32 = 47;
 /// Two significant digits: at least 128 buckets per power of two.
@@ -117,7 +117,7 @@ impl Histogram {
     }
 }
 
-/// The middle of the bucket, which has the smallest error.
+/// Returns the middle of the bucket, which has the smallest error.
 fn quantile_nanos(hdr: &Hdr, share: f64) -> u64 {
     match hdr.is_empty() {
         true => 0,

@@ -1,4 +1,4 @@
-//! Facts of a packet that a discipline may know.
+//! Facts of a packet that a discipline may read.
 //!
 //! The simulator fills a [`Header`] from its own segments, the gateway from real frames
 //! ([`decide::frame::parse`](crate::decide::frame::parse)). A discipline never sees a frame's bytes.
@@ -11,8 +11,8 @@ pub(crate) const FULL_PACKET: u32 = 1514;
 
 /// One direction of one conversation, as a keyed hash of addresses, protocol and ports.
 ///
-/// The simulator numbers its flows; the gateway hashes with a secret key, so that a collision can
-/// be neither expected nor forced.
+/// The simulator numbers its flows. The gateway hashes them with a secret key, so that collisions are unlikely and
+/// cannot be forced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flow(pub u64);
 
@@ -32,11 +32,11 @@ pub enum Protocol {
     Tcp,
     /// Whole, but neither TCP nor QUIC.
     NonTcp,
-    /// UDP that looks like QUIC with a short header: the first two bits of its payload are 01 (RFC 9000,
-    /// sec. 17.3.1), which RTP, DTLS and STUN do not have (RFC 9443), nor WireGuard; and it is not OpenVPN's data.
+    /// UDP that looks like QUIC with a short header: its payload begins with the bits 01 (RFC 9000, sec. 17.3.1),
+    /// unlike RTP, DTLS, STUN (RFC 9443) and WireGuard. OpenVPN's data is excluded.
     Quic,
-    /// Not to be interpreted: not IP, a fragment, truncated or malformed. Travels as data and is
-    /// never dropped for what it says, only for lack of room.
+    /// Cannot be interpreted: not IP, a fragment, truncated or malformed. Queued as data, and dropped only if the queue
+    /// is full.
     #[default]
     Opaque,
 }
@@ -118,12 +118,11 @@ pub struct Header {
     pub protocol: Protocol,
     /// The ECN field; of the outer header in a tunnel.
     pub ecn: Ecn,
-    /// A note of the packet's owner, which no discipline reads: it fills what would be padding.
+    /// A note of the packet's owner in otherwise unused padding. Disciplines ignore it.
     pub note: u32,
 }
 
-/// Kind of packet in every counter: an acknowledgement, TCP data, or anything
-/// else. Which queue of a discipline it waits in is the discipline's own affair.
+/// Kind of packet in every counter: ACK, TCP data, or other. It is independent of the discipline's choice of queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TrafficClass {
@@ -131,7 +130,7 @@ pub enum TrafficClass {
     Ack,
     /// A TCP segment with payload.
     Data,
-    /// All else, TCP's SYN and FIN among it.
+    /// All other packets, including TCP's SYN and FIN.
     Other,
 }
 
@@ -156,7 +155,7 @@ impl Header {
     #[inline]
     pub const fn is_pure_ack(&self) -> bool {
         const CONTROL: u16 = flags::ACK | flags::SYN | flags::FIN | flags::RST;
-        // Here and below without branches, which no processor could predict.
+        // Here and below without branches, since they would be unpredictable.
         matches!(self.protocol, Protocol::Tcp)
             & (self.payload == 0)
             & (self.flags & CONTROL == flags::ACK)
@@ -168,7 +167,7 @@ impl Header {
         matches!(self.protocol, Protocol::Tcp) & (self.payload > 0)
     }
 
-    /// Kind that it counts as.
+    /// Class in counters.
     #[inline]
     pub const fn traffic_class(&self) -> TrafficClass {
         const CLASSES: [TrafficClass; 4] = {

@@ -146,7 +146,7 @@ macro_rules! reasons {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// Kind that it counts as.
+            /// Class in counters.
             pub const fn fate(self) -> Fate {
                 match self { $(Self::$name => Fate::$fate,)* }
             }

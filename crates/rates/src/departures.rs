@@ -6,7 +6,7 @@ use crate::observed::TimedSegment;
 use asymq_core::Header;
 use asymq_core::ack::before;
 
-/// Departures that wait for their echo at once.
+/// Maximum number of departures that wait for their echo.
 const DEPARTURES: usize = 64;
 /// Minimum time between two of them: with `DEPARTURES` of them, half a second.
 const SPACING: u64 = 8 * MS;
@@ -52,7 +52,7 @@ pub(crate) struct Echoed {
     pub(crate) answered: Answered,
 }
 
-/// What an ACK waited for at the receiver.
+/// Cause of an ACK's delay at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckTiming {
     /// A second packet, from whose departure it is measured.

@@ -1,5 +1,4 @@
-//! Controller: ACKs wait for each other as long as that costs the downlink nothing
-//! (`docs/notes/asymq.md`).
+//! Controller: ACKs are held for later ones as long as this costs the downlink nothing (`docs/notes/asymq.md`).
 
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::hold::{BuildError, boxed};
@@ -11,24 +10,24 @@ use alloc::boxed::Box;
 const STEP: Duration = Duration::from_millis(100);
 /// Steps to a decision.
 const DECISION: usize = 5;
-/// Steps in which the downlink shows its rate: ten seconds.
+/// Steps over which the downlink's rate is measured: ten seconds.
 const MEMORY: usize = 100;
 /// Steps of a window whose maximum is the rate that the downlink reaches.
 const PEAK: usize = 2;
-/// Steps of a window in most of which the downlink has the rate that it keeps up, which no burst does.
+/// Steps of the window for the sustained rate, which excludes bursts.
 const KEPT_UP: usize = 10;
 
 /// Maximum rate of a window before the last second, beside what the downlink keeps up.
 const BURST: f64 = 2.0;
 
-/// Use of the uplink below which ACKs hardly wait, so that nothing is learnt.
+/// Utilization of the uplink below which ACKs hardly wait and nothing is learnt.
 const BUSY: f64 = 0.9;
 /// Maximum change of the wait by one decision.
 const MAX_CHANGE: f64 = 0.3;
 /// Initial wait.
 pub const FIRST_WAIT: Duration = Duration::from_millis(20);
 
-/// Ramp of a downlink of which nothing is known, and the minimum of any: two hundred segments.
+/// Ramp for an unknown downlink, and the minimum ramp: two hundred segments.
 pub(crate) const FIRST_RAMP: u32 = 300_000;
 
 /// Parameters of the controller.
@@ -42,13 +41,13 @@ pub struct AckNeedParams {
     pub min_wait: Duration,
     /// The longest.
     pub max_wait: Duration,
-    /// Segments that one ACK stands for, for each ms of its wait.
+    /// Segments acknowledged by one ACK per ms of its wait.
     pub segments_per_ms: f64,
-    /// Use of the downlink from which on it counts as full.
+    /// Utilization from which the downlink counts as full.
     pub full: f64,
-    /// Share of the uplink that ACKs may have for each share of the downlink that is unused.
+    /// Share of the uplink for ACKs per unused share of the downlink.
     pub exponent: f64,
-    /// Share of the uplink beyond which ACKs get no more, whatever is unused.
+    /// Maximum share of the uplink for ACKs.
     pub max_share: f64,
     /// Time at the learnt downlink's rate in which a new download's ACKs do not wait.
     pub ramp: Duration,
@@ -75,8 +74,7 @@ impl<const STEPS: usize> Rates<STEPS> {
         self.0.iter().take(steps).sum::<f64>() / steps as f64
     }
 
-    /// The maximum rate that more than half of the steps of a window of `KEPT_UP` have: bursts of less are
-    /// not believed, however fast.
+    /// The maximum rate reached in more than half of the steps of a window of `KEPT_UP`. Shorter bursts are ignored.
     fn kept_up(&self) -> f64 {
         let median = |window: &[f64]| {
             let mut sorted = [0.0; KEPT_UP];
@@ -108,7 +106,7 @@ pub struct AckNeed {
     params: AckNeedParams,
     /// ms.
     wait: f64,
-    /// Not in place: too large to be made on a kernel's stack.
+    /// On the heap: too large for a kernel's stack.
     down: Box<Rates<MEMORY>>,
     up: Rates<DECISION>,
     acks: Rates<DECISION>,
@@ -160,7 +158,7 @@ impl AckNeed {
         }
     }
 
-    /// The downlink's rate. A window holds up to a packet more than its time carries.
+    /// Returns the downlink's rate. A window may contain up to one packet more than its time carries.
     fn learnt_capacity(&self) -> f64 {
         let excess = self.segment / (STEP.as_secs_f64() * PEAK as f64);
         let kept_up = self.down.kept_up();

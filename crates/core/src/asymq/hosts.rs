@@ -1,8 +1,8 @@
-//! Accounts of the hosts at home: bounds of what the many flows of one host take from other hosts.
+//! Accounts of the hosts at home, which bound the share that a host gets by many flows.
 //!
-//! New flows leave at once, and each flow has a queue. A host that makes thousands of flows would have
-//! both thousands of times. Beyond its bounds, a host's new flows are bulk flows, share one queue, and
-//! drop their own packets. While one host alone is seen, its data is not bounded.
+//! New flows are served at once, and each flow has a queue. A host with thousands of flows would have both thousands of
+//! times. Beyond its bounds, a host's new flows are bulk flows, share one queue, and drop their own packets. A single
+//! host is not bounded.
 
 use crate::hold::{BuildError, Host, slots};
 use crate::packet::FULL_PACKET;
@@ -23,7 +23,7 @@ const BURST: Duration = Duration::from_millis(4);
 /// Minimum of that in bytes: some probes on a slow link.
 const MIN_BURST: u32 = 800;
 
-/// New flows of a host have this part of the link in the long run while its others compete for it.
+/// Long-run part of the link for a host's new flows while its other flows compete for the link.
 const PART_BESIDE_BULK: u64 = 16;
 /// Minimum part of a host that has new flows alone.
 const MIN_PART: u64 = 8;
@@ -33,7 +33,7 @@ const FEW_FLOWS: u32 = 64;
 /// Queues of a host from which on all its further flows share one: more than half of a household's.
 const MANY_FLOWS: u32 = 256;
 
-/// Maximum time in which a host makes up for new flows.
+/// Maximum time for which a host repays new flows.
 const MAX_DEBT: Duration = Duration::from_millis(1000);
 
 /// New flows of a host, and when it was seen.
@@ -41,9 +41,9 @@ const MAX_DEBT: Duration = Duration::from_millis(1000);
 struct Account {
     /// Time at which the host's part of the link has carried its new flows so far.
     free_at: Instant,
-    /// Half of the hash of the flow that was last served as new: the host with one such flow uses no overflow queue.
+    /// Half of the hash of the flow last served as new. A host with one such flow uses no overflow queue.
     last: u32,
-    /// Epochs in which the host was last seen, and last busy.
+    /// Epochs in which the host was last seen and last busy.
     seen: Epoch,
     busy: Epoch,
 }
@@ -60,7 +60,7 @@ struct Load {
     ahead: u16,
 }
 
-/// An epoch by its number, which begins anew after ten hours; zero is none.
+/// Number of an epoch; wraps after ten hours; zero is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Epoch(u16);
 
@@ -87,7 +87,7 @@ pub(super) const fn half(flow: u64) -> u32 {
 struct Recent {
     epoch: Epoch,
     current: u32,
-    /// The more of the current's and the previous'.
+    /// Maximum of the current and the previous epoch.
     count: u32,
 }
 
@@ -99,7 +99,7 @@ impl Recent {
         }
     }
 
-    /// Notes a host for the first time in an epoch, or the first of an epoch.
+    /// Records a host that is new in this epoch, or the first of an epoch.
     #[cold]
     fn note_first(&mut self, epoch: Epoch, last: &mut Epoch) {
         if self.epoch != epoch {

@@ -393,7 +393,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             self.drop_stale(now, number, &header, sink);
         }
         match self.has_room(room, limit) {
-            // A shorter way to the same answer.
+            // Shortcut with the same result.
             true => debug_assert!(self.victim(number, host, (room, limit)).is_none()),
             false => self.make_room(now, (number, host), before, (room, limit), sink),
         }

@@ -42,8 +42,8 @@ impl Learnt {
         }
     }
 
-    /// Its first turn after a pause. QUIC's ACKs of a download often pause, and would exceed their share with a whole
-    /// quantum each time. A call is never a bulk flow, and has a whole quantum.
+    /// First quantum after a pause. QUIC's ACKs of a download often pause and would exceed their share with a whole
+    /// quantum each time. A call is never a bulk flow and gets a whole quantum.
     pub(super) fn first_turn(&self, protocol: Protocol) -> FirstTurn {
         let is_small = u32::from(self.size) < FULL_PACKET / 4;
         match self.was_bulk && is_small && protocol == Protocol::Quic {

@@ -14,7 +14,7 @@ const NEWER: u32 = 8;
 /// Maximum number of stale packets that one arrival drops; bounds the work.
 const MAX_STALE: u32 = 2;
 
-/// True if a packet may be a call's: neither TCP nor what cannot be read is one.
+/// True if a packet may belong to a call: not TCP and not opaque.
 #[inline]
 pub(super) fn is_small(header: &Header) -> bool {
     matches!(header.protocol, Protocol::NonTcp | Protocol::Quic) && header.len < FULL_PACKET / 4
@@ -117,7 +117,7 @@ impl<P: Packet> Isolated<P> {
             Some(true) if self.flows.flow(number)?.round == Round::Bulk => return Some(number),
             Some(true) => 0,
             Some(false) => u64::MAX,
-            // On a very slow link even the first packets are more than the bytes for all.
+            // On a very slow link, a few packets already exceed the limit of all flows.
             None => bulk_limit.max(flow_limit.saturating_mul(self.bulk_flows())),
         };
         let is_full = !room || self.flows.queues().exceeds(limit, bytes);

@@ -1,4 +1,4 @@
-//! ACK queue: a slot per flow, in which an ACK waits for later ones while data goes first.
+//! ACK queue: a slot per flow, in which an ACK is held for later ones while data is sent.
 
 use super::hosts::Hosts;
 use super::target::Since;
@@ -19,9 +19,9 @@ pub struct SlotWait {
     pub time: Duration,
     /// Maximum bytes, acknowledged and SACKed together, since the flow's ACK before it.
     pub bytes: u32,
-    /// Bytes of a flow that are acknowledged without a wait: a slow start is not slowed.
+    /// Bytes at the start of a flow whose ACKs are not held, so that slow start is not delayed.
     pub ramp: u32,
-    /// Maximum number of bytes that the sender learns of from one ACK.
+    /// Maximum number of bytes that one ACK reports to the sender.
     pub max_stretch: u32,
 }
 
@@ -31,11 +31,11 @@ const FIRST_ACKS: u64 = 2;
 /// A slot per flow: a later ACK takes the place of the one that it supersedes.
 #[derive(Clone, Debug)]
 pub struct Slots<P> {
-    /// Each with the time since when it waits, if it does.
+    /// The notes are the start of the wait, if the ACK waits.
     acks: AckChains<P, Since>,
-    /// ACKs that leave as soon as they can.
+    /// ACKs that are ready to be sent.
     order: List,
-    /// ACKs that wait for later ones, the oldest wait first. None of a flow's is before it in `order`.
+    /// Held ACKs, oldest first; at most one per flow, behind the flow's ACKs in `order`.
     held: List,
     wait: SlotWait,
     /// Accounts of flows' first ACKs.
@@ -57,8 +57,8 @@ impl<P: Packet> Slots<P> {
         })
     }
 
-    /// True if a packet is the first ACK of a flow of a host that has had its part of those. Such ACKs are made
-    /// from nothing; the flow is not remembered, and takes no place from others.
+    /// True if a packet is the first ACK of a flow and its host has used up its part for first ACKs. Such ACKs are
+    /// easily forged, so the flow gets no state and evicts no other.
     fn is_beyond_part(&mut self, now: Instant, packet: &P, host: Host, is_known: bool) -> bool {
         let header = packet.header();
         self.hosts.note(now, host);
@@ -121,7 +121,7 @@ impl<P: Packet> Queue<P> for Slots<P> {
             Some(true) => Since::from(now),
             _ => Since::default(),
         };
-        // No later ACK supersedes the flow's last one any more.
+        // No later ACK can supersede the flow's last one.
         self.release(&arrival);
         let list = match since.get() {
             Some(_) => &mut self.held,

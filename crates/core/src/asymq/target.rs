@@ -1,9 +1,9 @@
-//! AQM of one flow queue: a sojourn target that follows from what each signal did to the queue.
+//! AQM of one flow queue: a sojourn target learnt from the effect of each signal on the queue.
 //!
-//! A queue that stays above its target gets one signal, a CE mark or a drop, and time to answer. If
-//! the queue ran dry afterwards, the target was too low, and rises; if some packets always waited,
-//! that much of the delay was useless, and it falls. So the target approaches what the sender's window
-//! needs, which depends on its round-trip time and its congestion control, without a measurement of either.
+//! A queue that stays above its target gets one signal, a CE mark or a drop, and time to respond. If the queue then ran
+//! dry, the target was too low and rises. If a standing queue remained, that part of the delay was useless and the
+//! target falls. The target approaches the queue that the sender's window needs. That depends on its round-trip time
+//! and congestion control, but neither is measured.
 
 use crate::units::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const MIN_PACKETS: u64 = 2;
 /// Time from a signal until its effect is judged: several round trips of most senders.
 const EPOCH: Duration = Duration::from_millis(1500);
 
-/// Maximum idle time that counts. A longer pause is the application's.
+/// Maximum idle time that counts. Longer pauses are caused by the application.
 const MAX_IDLE: Duration = Duration::from_millis(500);
 
 /// Idle time below which an epoch counts as busy.
@@ -33,7 +33,7 @@ pub struct TargetParams {
     pub max: Duration,
     /// Time that a queue must stay above its target before a signal; zero: no signals.
     pub interval: Duration,
-    /// Bytes that must stay behind a packet that is dropped: by them its sender notices the loss.
+    /// Bytes that must be queued behind a dropped packet, so that its sender detects the loss.
     pub floor: u64,
     /// Transmission time of a full packet.
     pub full_packet: Duration,
@@ -159,13 +159,13 @@ pub(super) struct Target {
     empty_since: Since,
     /// Signals since the queue was last at its target for long.
     signals: u8,
-    /// Its owner's notes, in what would be padding: the queue that has it, and whether it was used lately.
+    /// The owner's notes, in otherwise unused padding: its queue, and true if used recently.
     pub(super) used: bool,
     pub(super) owner: u16,
 }
 
 impl Target {
-    /// A target that has learnt nothing, of the flow in this queue.
+    /// Creates an initial target for the flow in this queue.
     pub(super) fn of(owner: u16) -> Self {
         Self {
             owner,

@@ -44,7 +44,7 @@ impl Targets {
         })
     }
 
-    /// The target of the flow in this queue, if it has one still.
+    /// The target of the flow in this queue, if it still has one.
     #[inline]
     fn get(&mut self, number: u32, slot: Slot) -> Option<&mut Target> {
         let target = self.entries.get_mut(usize::from(slot.0))?;

@@ -37,7 +37,7 @@ const RAMP: Typed<Duration> = Typed::new(
     "250ms",
 );
 
-/// Off by default, since it is a guess.
+/// Off by default, because it is a guess.
 pub(super) const THIN_OPAQUE: Typed<bool> = Typed::new(
     "thin-opaque",
     "Filter small QUIC packets against a download as if they were ACKs alone, which cannot be read",
@@ -118,17 +118,17 @@ const EXPONENT: Typed<f64> = Typed::new(
 )
 .within(Kind::Number(0.0, 100.0));
 
-/// CAKE's, but of the hosts at home alone: a sender chooses the other end.
+/// Isolates only the hosts at home: a sender can choose the address at the other end.
 const ISOLATION: Typed<Isolation> = Typed::new(
     peers::ISOLATION.parameter.name,
     peers::ISOLATION.parameter.help,
     "dual-srchost",
 );
 
-/// Bits per second up to which a link is one household's: eighty ACKs that wait are many there.
+/// Rate in bit/s up to which a link counts as one household's. At these rates, eighty queued ACKs are many.
 const HOUSEHOLD: u64 = 20_000_000;
 
-/// Memory follows the line, but for the queues.
+/// The memory scales with the line, except for the queues.
 const MAX_ACKS: Typed<Limit> = Typed::new(
     ACK_LIMIT.parameter.name,
     ACK_LIMIT.parameter.help,
@@ -153,12 +153,12 @@ fn of_line<T>(link: Rate, household: T, beyond: T) -> T {
     }
 }
 
-/// Flow queues: a peer-to-peer client opens hundreds of uploads, and a probe beside them needs one of its own. A
-/// household's are more than its packets.
+/// Number of flow queues. A peer-to-peer client opens hundreds of uploads, and a sparse flow beside them needs its own
+/// queue. At a household's link there are more queues than packets.
 const QUEUES: u32 = 1024;
 const HOUSEHOLD_QUEUES: u32 = 448;
 
-/// The discipline where none is given.
+/// Default discipline.
 pub const DEFAULT_QDISC: &str = DISCIPLINE.name;
 
 /// The discipline.
@@ -180,7 +180,7 @@ const DISCIPLINE: Entry = Entry {
     )
 };
 
-/// The discipline, and the parts of which it is made.
+/// The discipline and its parts.
 pub(super) static ENTRIES: &[Entry] = &[
     DISCIPLINE,
     Entry {
@@ -269,7 +269,7 @@ pub(super) fn slots<P: Packet + Send + 'static>(
     config: &Config,
     limit: Limit,
 ) -> Result<Box<Slots<P>>, BuildError> {
-    // A controller that moves the wait starts with one of its own.
+    // A controller that changes the wait has its own initial value.
     let time = config.find(ACK_WAIT).unwrap_or(FIRST_WAIT);
     let wait = SlotWait {
         time,
@@ -280,7 +280,7 @@ pub(super) fn slots<P: Packet + Send + 'static>(
     boxed(Slots::new(wait, config.link, limit)?)
 }
 
-/// Bytes of a new download whose ACKs do not wait, before the downlink's rate is learnt.
+/// Bytes of a new download whose ACKs are not held, before the downlink's rate is learnt.
 fn first_ramp(config: &Config) -> Result<u32, BuildError> {
     let time = config.get(RAMP)?.as_secs_f64();
     Ok(config

@@ -12,24 +12,23 @@ use alloc::format;
 #[cfg(not(feature = "text"))]
 use alloc::string::String;
 
-/// A discipline at a link, complete: what flags, files and control sockets lower to by
-/// [`resolve`](fn@super::resolve), and what simulator, lab, gateway and results carry. Two equal
-/// descriptions are two equal disciplines.
+/// The complete description of a discipline at a link. [`resolve`](fn@super::resolve) makes it from flags, files and
+/// control requests; simulator, lab, gateway and results use it. Equal descriptions build equal disciplines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub struct Config {
     /// The discipline's name.
     pub qdisc: Cow<'static, str>,
-    /// Capacity of the link that it stands at.
+    /// Capacity of its link.
     pub link: Rate,
-    /// Assumed capacity of the reverse direction; nothing if absent.
+    /// Assumed capacity of the reverse direction, if known.
     #[cfg_attr(
         feature = "serde",
         serde(default, skip_serializing_if = "Option::is_none")
     )]
     pub reverse: Option<Rate>,
-    /// The limit of the backlog, in each queue where the discipline has two.
+    /// Limit of the backlog; of each queue if the discipline has two with separate limits.
     pub limit: Limit,
     /// The names of its parts and every parameter of each.
     #[cfg_attr(feature = "serde", serde(flatten))]
@@ -70,7 +69,7 @@ impl Config {
         self.reverse.ok_or_else(|| self.missing("reverse"))
     }
 
-    /// A kernel shows no such text.
+    /// Short text: the kernel does not show it.
     #[cfg(not(feature = "text"))]
     fn missing(&self, _: &str) -> BuildError {
         BuildError::Description(String::new())
@@ -82,13 +81,13 @@ impl Config {
         BuildError::Description(format!("{name}: missing in the description of {qdisc}"))
     }
 
-    /// Error for a part that the catalog lists and does not build.
+    /// Error for a part that the catalog lists but does not build.
     #[cfg(not(feature = "text"))]
     pub fn unknown(&self, _: Role) -> BuildError {
         BuildError::Description(String::new())
     }
 
-    /// Error for a part that the catalog lists and does not build.
+    /// Error for a part that the catalog lists but does not build.
     #[cfg(feature = "text")]
     pub fn unknown(&self, role: Role) -> BuildError {
         let key = role.key();

@@ -13,7 +13,7 @@ use crate::control::{
 use crate::hold::{BuildError, boxed};
 use crate::units::{Bytes, Duration, Limit, Rate};
 
-/// Above 0 by default: a class without service shows no gradient, and would stay without.
+/// Above 0 by default: a class without service has no gradient and would never be served again.
 const MIN_SHARE: Typed<f64> = Typed::new(
     "min-share",
     "Minimum share that the controller leaves to a class",
@@ -25,14 +25,14 @@ const ACK_SIZE: Typed<Bytes> =
     Typed::new("ack-size", "Bytes of an ACK on the link (AQ's S_A)", "40b")
         .within(Kind::Size(1, 65_535));
 
-/// Data packets per ACK where they can be measured.
+/// Data packets per ACK, if they can be measured.
 const DATA_PER_ACK: Typed<DataPerAck> = Typed::new(
     "data-per-ack",
     "Data packets per ACK: a number from 1 to 64, or auto to measure",
     "1",
 );
 
-/// Data packets per ACK where they cannot be measured.
+/// Data packets per ACK, if they cannot be measured.
 const GIVEN_DATA_PER_ACK: Typed<GivenPerAck> = Typed::new(
     DATA_PER_ACK.parameter.name,
     "Data packets per ACK: a number from 1 to 64; auto is 1",
@@ -45,7 +45,7 @@ const fn interval(default: &'static str) -> Typed<Duration> {
 
 const INTERVAL: Typed<Duration> = interval("200ms");
 
-/// Maximum step in (kbit/s)^2, in reach of the numbers that the qdisc exchanges with `tc`.
+/// Maximum step in (kbit/s)^2; fits the numbers that the qdisc exchanges with `tc`.
 const MAX_GAMMA: f64 = 1e9;
 
 /// Scales with the line: the papers' numbers suit lines of a few hundred kbit/s.
@@ -68,7 +68,7 @@ const fn gamma(default: &'static str) -> Typed<Gamma> {
     )
 }
 
-/// Equal shares by default: by the papers' rule a data class that was idle gets nothing.
+/// Equal shares by default: with the papers' rule, a data class gets nothing after it was idle.
 const UNUSED_SHARE: Typed<UnusedShare> = Typed::new(
     "unused-share",
     "What the gradient does after an interval in which a class wanted less than half of its share: follow what was served (the papers), or return to equal shares",
@@ -81,7 +81,7 @@ const UTILITY: Typed<Utility> = Typed::new(
     "utilization",
 );
 
-/// Equal shares by default: the download keeps most of its rate, which the paper's rule stops.
+/// Equal shares by default: the download keeps most of its rate. The paper's rule stops it.
 const BEYOND_LIMIT: Typed<BeyondLimit> = Typed::new(
     "beyond-limit",
     "What AQ does where its eq. 11 fails: as in the paper's figures, or halve the uplink",
@@ -119,10 +119,10 @@ fn max_acks(context: &Context<'_>) -> Value {
     Value::Limit(Limit::Packets(acks.clamp(1, 1_000_000)))
 }
 
-/// Concurrent flows of a home, each with an ACK that waits.
+/// Concurrent flows of a home, each with one queued ACK.
 const FLOWS: u32 = 30;
 
-/// Data packets for which an ACK stands.
+/// Data packets acknowledged by one ACK.
 #[derive(Clone, Copy)]
 struct GivenPerAck(f64);
 

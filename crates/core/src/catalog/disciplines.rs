@@ -1,4 +1,4 @@
-//! The disciplines: each a short choice of parts, to be held against its text.
+//! The disciplines: each is a short list of parts, to be compared with its paper.
 
 use super::entry::{Entry, Group, Shown};
 use super::role::Role;
@@ -91,7 +91,7 @@ pub(super) static DISCIPLINES: &[Entry] = &[
     },
     Entry {
         source: "AFVQ, abstract",
-        // In a short FIFO, the ACKs of some flows are dropped for minutes.
+        // A short FIFO drops the ACKs of some flows for minutes.
         brings: &[
             ("ack-queue", "sad"),
             ("service", "acks-first"),
@@ -105,7 +105,7 @@ pub(super) static DISCIPLINES: &[Entry] = &[
     },
     Entry {
         source: "ACQ, sec. 3",
-        // A class that pauses lends its share: by the paper's rule alone the line idles meanwhile.
+        // An idle class lends its share. With the paper's rule alone, the line idles.
         brings: &[
             ("service", "cbq"),
             ("borrow", "true"),
@@ -132,7 +132,7 @@ pub(super) static DISCIPLINES: &[Entry] = &[
     },
     Entry {
         source: "DCBQ, sec. 5.2",
-        // A delayed ACK stands for two packets; eq. 3 counts one.
+        // A delayed ACK acknowledges two packets; eq. 3 counts one.
         brings: &[
             ("service", "cbq"),
             ("borrow", "true"),
@@ -144,7 +144,7 @@ pub(super) static DISCIPLINES: &[Entry] = &[
     },
     Entry {
         source: "VAQ, sec. 4",
-        // In the paper's FIFO of 10, the ACKs of some flows are dropped for minutes.
+        // The paper's FIFO of 10 packets drops the ACKs of some flows for minutes.
         brings: &[
             ("ack-queue", "sad"),
             ("service", "vaq"),

@@ -10,54 +10,54 @@ use crate::hold::{BuildError, Queue};
 use crate::units::Share;
 use alloc::boxed::Box;
 
-/// A queue that a discipline can own in any thread.
+/// A queue that can be sent between threads.
 pub type BoxedQueue<P> = Box<dyn Queue<P> + Send>;
-/// An AQM that a discipline can own in any thread.
+/// An AQM that can be sent between threads.
 pub type BoxedAqm = Box<dyn Aqm + Send>;
-/// A controller, and the data share that it starts with if it moves one.
+/// A controller, and its initial data share if it changes the share.
 pub type StartedController = (Box<dyn Controller + Send>, Option<Share>);
 
-/// Where a discipline comes from, for tables.
+/// Origin of a discipline, for tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// Disciplines in common use.
     Peer,
-    /// A mechanism as its paper has it.
+    /// A paper's mechanism.
     Paper,
-    /// Another discipline with one change, under a name of its own.
+    /// A named variant of another discipline with one change.
     Variant,
     /// asymq's own discipline.
     Own,
-    /// Neither: parts, and disciplines from elsewhere.
+    /// Parts, and disciplines of other crates.
     Other,
 }
 
 /// The number of disciplines in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shown {
-    /// A few, where each takes minutes.
+    /// A few, for comparisons that take minutes per discipline.
     Short,
-    /// One of each idea.
+    /// One of each mechanism.
     Usual,
-    /// All, variants among them.
+    /// All, including variants.
     All,
 }
 
 /// A part's constructor from a resolved description.
 #[derive(Clone, Copy, Debug)]
 pub enum Maker {
-    /// By the catalog that lists it: a queue by [`Catalog::queue`](super::Catalog::queue), a discipline
-    /// by [`Catalog::build`](super::Catalog::build), which makes it of its parts unless it is overridden.
+    /// Built by the catalog that lists it: a queue by [`Catalog::queue`](super::Catalog::queue), a discipline by
+    /// [`Catalog::build`](super::Catalog::build), by default from its parts.
     Catalog,
-    /// Not at all: the part is an absence.
+    /// Nothing to build: the role stays empty.
     Nothing,
-    /// As a queue of this crate.
+    /// A queue of this crate.
     Queue(StandardQueue),
-    /// As an AQM on arrival.
+    /// An AQM on arrival.
     Aqm(fn(&Config) -> Result<BoxedAqm, BuildError>),
-    /// As a service.
+    /// A service.
     Service(fn(&Config) -> Result<AnyService, BuildError>),
-    /// As a controller.
+    /// A controller.
     Controller(fn(&Config) -> Result<StartedController, BuildError>),
 }
 
@@ -86,47 +86,47 @@ pub enum StandardQueue {
     Isolated,
 }
 
-/// A discipline or a part, as the catalog knows it.
+/// Catalog entry of a discipline or a part.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Its role.
     pub role: Role,
     /// Its name in flags, files and results.
     pub name: &'static str,
-    /// Its name as the papers spell it, for tables and charts.
+    /// Name in tables and charts, in the papers' spelling.
     pub title: &'static str,
-    /// Its function, in a line without a full stop.
+    /// Function in one line, without a full stop.
     pub summary: &'static str,
-    /// Where it is published, as in `docs/notes/papers.md`; empty if nowhere.
+    /// Publication, as named in `docs/notes/papers.md`; empty if there is none.
     pub source: &'static str,
-    /// Where it comes from.
+    /// Origin.
     pub group: Group,
-    /// Values of parameters that it brings, its parts among them; what the user gives goes first.
+    /// Default values of parameters and parts. The user's values override them.
     pub brings: &'static [(&'static str, &'static str)],
-    /// Its own parameters, each after those that its default needs.
+    /// Its own parameters, each after those that its computed default depends on.
     pub parameters: &'static [Parameter],
-    /// Parameters of other parts that it sets itself, so that they cannot be given.
+    /// Parameters of other parts that it sets itself; the user cannot set them.
     pub moves: &'static [&'static str],
     /// True if ACKs are regenerated beyond the link.
     pub regenerates: bool,
-    /// True if it computes with the rate of the reverse direction, which then must be given.
+    /// True if it needs the rate of the reverse direction.
     pub needs_reverse: bool,
-    /// True if it computes with the rate of its own link, which a qdisc that does not shape lacks.
+    /// True if it needs the rate of its own link, which is unknown to a qdisc that does not shape.
     pub needs_link: bool,
-    /// True if it keeps, when it borrows, the bytes of ACKs and data in the ratio of the shares.
+    /// True if, with borrowing, the bytes of ACKs and data keep the ratio of the shares.
     pub shares_bytes: bool,
-    /// True if it counts ACKs, of 40 bytes each, where the limit of their queue is in bytes.
+    /// True if it counts ACKs as 40 bytes each when the limit of their queue is in bytes.
     pub counts_acks: bool,
     /// True if a flow's packets with different ECN fields may overtake each other.
     pub splits_by_ecn: bool,
-    /// The smallest comparison that shows it.
+    /// The smallest comparison that includes it.
     pub shown: Shown,
     /// Its constructor.
     pub maker: Maker,
 }
 
 impl Entry {
-    /// A part that brings nothing and has no parameters.
+    /// Creates a part without defaults and parameters.
     pub const fn part(role: Role, name: &'static str, summary: &'static str) -> Self {
         Self {
             role,

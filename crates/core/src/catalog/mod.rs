@@ -1,8 +1,8 @@
-//! Every discipline and every part by name: what it is, what parameters it has, how it is built.
+//! Every discipline and part by name: description, parameters, construction.
 //!
-//! Flags, files, `--help`, documentation, laws, golden traces, fuzzing and benchmarks are made from
-//! here. A discipline from elsewhere joins by a [`Catalog`] of its own that answers for its names and
-//! hands the others to [`Standard`]; `docs/research/extending.md` shows it.
+//! Flags, files, `--help`, documentation, laws, golden traces, fuzzing and benchmarks are generated from it. Another
+//! crate adds a discipline with its own [`Catalog`], which handles its names and delegates the others to [`Standard`];
+//! `docs/research/extending.md` shows it.
 
 mod aqms;
 mod asymq;
@@ -44,5 +44,5 @@ pub use role::Role;
 pub use value::{Either, FromValue, Kind, Value};
 pub use values::Values;
 
-/// The discipline where none is given and the link's rate is not known, which asymq computes with.
+/// Default discipline if the link's rate, which asymq needs, is unknown.
 pub const RATELESS_QDISC: &str = "sad";

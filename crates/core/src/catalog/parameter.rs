@@ -6,7 +6,7 @@ use crate::units::{Limit, Rate};
 use alloc::string::String;
 use core::marker::PhantomData;
 
-/// One parameter, declared once: flags, files, `--help`, JSON, documentation and fuzzing follow.
+/// One parameter, declared once for flags, files, `--help`, JSON, documentation and fuzzing.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
     /// Its flag, key and name in results.
@@ -15,12 +15,12 @@ pub struct Parameter {
     pub help: &'static str,
     /// The accepted values.
     pub kind: Kind,
-    /// Value where none is given.
+    /// Default value.
     #[cfg(feature = "text")]
     pub default: Default,
 }
 
-/// A parameter whose values have the type `T`: [`Config::get`](super::Config::get) takes it.
+/// A parameter with values of type `T`, for [`Config::get`](super::Config::get).
 #[derive(Debug)]
 pub struct Typed<T> {
     /// The declaration without its type, as entries list it.
@@ -29,7 +29,7 @@ pub struct Typed<T> {
 }
 
 impl Parameter {
-    /// A parameter with a default as it could be written.
+    /// Declares a parameter; `default` is written as a user would.
     #[cfg_attr(not(feature = "text"), expect(unused_variables))]
     pub const fn new(
         name: &'static str,
@@ -56,7 +56,7 @@ impl Parameter {
 }
 
 impl<T: FromValue> Typed<T> {
-    /// A parameter with a default as it could be written.
+    /// Declares a parameter; `default` is written as a user would.
     pub const fn new(name: &'static str, help: &'static str, default: &'static str) -> Self {
         Self {
             parameter: Parameter::new(name, help, T::KIND, default),
@@ -64,14 +64,14 @@ impl<T: FromValue> Typed<T> {
         }
     }
 
-    /// This parameter, with a narrower range of values.
+    /// Returns this parameter with a narrower range of values.
     #[must_use]
     pub const fn within(mut self, kind: Kind) -> Self {
         self.parameter.kind = kind;
         self
     }
 
-    /// This parameter, with a default that follows from the link.
+    /// Returns this parameter with a default computed from the link.
     #[must_use]
     #[cfg_attr(not(feature = "text"), expect(unused_mut, unused_variables))]
     pub const fn computed(mut self, default: fn(&Context<'_>) -> Value) -> Self {
@@ -91,17 +91,17 @@ macro_rules! listed {
 }
 pub(crate) use listed;
 
-/// A parameter's value unless it is given.
+/// Default value of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub enum Default {
     /// This.
     Text(&'static str),
-    /// A value that follows from the link, with its rule in words.
+    /// Computed from the link, with its rule in words.
     Computed(&'static str, fn(&Context<'_>) -> Value),
 }
 
 impl Default {
-    /// In words, for `--help`.
+    /// Returns the default in words, for `--help`.
     pub const fn words(&self) -> &'static str {
         match self {
             Self::Text(text) | Self::Computed(text, _) => text,
@@ -118,12 +118,12 @@ pub struct Context<'a> {
     pub reverse: Option<Rate>,
     /// The whole buffer.
     pub limit: Limit,
-    /// The parameters that are resolved already.
+    /// Parameters that are already resolved.
     pub(super) values: &'a Values,
 }
 
 impl Context<'_> {
-    /// A parameter that is resolved already.
+    /// Returns a parameter that is already resolved.
     pub fn get<T: FromValue>(&self, parameter: Typed<T>) -> Option<T> {
         self.values.read(parameter.parameter.name)
     }

@@ -1,10 +1,9 @@
-//! Parameters as they were written.
+//! Parameters as text.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 
-/// Text of parameters by their names, as flags, files and requests give it. It is merged with
-/// [`or`](Self::or) before it is read.
+/// Text of parameters by name, from flags, files and requests. Merged with [`or`](Self::or) before it is parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params(BTreeMap<String, String>);
 
@@ -24,7 +23,7 @@ impl Params {
         self.0.insert(name.into(), value.into());
     }
 
-    /// These, with a value set.
+    /// Returns these values with one more value set.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.set(name, value);
@@ -36,7 +35,7 @@ impl Params {
         self.0.remove(name)
     }
 
-    /// These values, and `other`'s where these have none.
+    /// Returns these values, with those of `other` for missing names.
     #[must_use]
     pub fn or(mut self, other: Self) -> Self {
         for (name, value) in other.0 {

@@ -1,11 +1,11 @@
-//! Parameters of every discipline that is made of parts, and those that several parts have.
+//! Parameters of every discipline made of parts, and those common to several parts.
 
 use super::parameter::{Context, Parameter, Typed};
 use super::value::{Either, FromValue, Kind, Value, words};
 use crate::decide::classify::Classifier;
 use crate::units::{Bytes, Limit, Share};
 
-/// Parameters of every discipline that is made of parts.
+/// Parameters of every discipline made of parts.
 pub const COMMON: &[Parameter] = &[CLASSIFIER.parameter, BUFFER_SPLIT.parameter];
 
 /// Parameters of a buffer that is split into separate limits.
@@ -49,7 +49,7 @@ fn whole_buffer(context: &Context<'_>) -> Value {
 pub const DATA_SHARE: Typed<Share> =
     Typed::new("data-share", "Data's share of the link (SAD's g)", "0.5");
 
-/// True if a class may take what the other leaves; the default is WRR's.
+/// True if a class may use the other's unused share; the default is that of WRR.
 pub const BORROW: Typed<bool> = Typed::new(
     "borrow",
     "Whether a class may take what the other leaves",
@@ -104,7 +104,7 @@ impl FromValue for Classifier {
     }
 }
 
-/// A number of bytes, at most what 32 bits hold.
+/// A number of bytes, saturated to 32 bits.
 pub(super) fn narrow(Bytes(bytes): Bytes) -> u32 {
     bytes.min(u64::from(u32::MAX)) as u32
 }

@@ -122,7 +122,7 @@ const BETA: Typed<f64> = Typed::new(
 )
 .within(GAINS);
 
-/// In steps of 2^-8 Hz, from one to what the kernel takes.
+/// From one step of 2^-8 Hz to the kernel's maximum.
 const GAINS: Kind = Kind::Number(1.0 / 256.0, 8_388_607.0);
 
 const STEP_THRESH: Typed<Duration> = Typed::new(
@@ -188,7 +188,7 @@ words!(Option<CakeAckFilter>:
     "ack-filter-aggressive" => (Some(CakeAckFilter::Aggressive)),
 );
 
-/// Their limits are their own, whatever the buffer of the modem that they replace.
+/// They have their own limits, independent of the modem's buffer.
 const SEPARATE: (&str, &str) = ("buffer-split", "separate");
 
 /// The disciplines.

@@ -9,7 +9,7 @@ use crate::hold::{AckFilter, BuildError, FilterBounds, Survivor, boxed};
 use crate::packet::Packet;
 use crate::units::{Bytes, Duration, Limit};
 
-/// 64 segments by default: a sender keeps its ACK clock, and one ACK releases no longer burst.
+/// 64 segments by default: preserves the sender's ACK clock and bounds the burst that one ACK releases.
 pub(super) const MAX_STRETCH: Typed<Option<Bytes>> = Typed::new(
     "max-stretch",
     "Maximum bytes that filtering may leave between two ACKs of a flow, or none",
@@ -89,7 +89,7 @@ pub(super) fn filter<P: Packet + Send + 'static>(
     Ok(boxed(AckFilter::new(survivor, bounds, limit)?)?)
 }
 
-/// Bytes that filtering may leave between two ACKs.
+/// Maximum bytes between two ACKs after filtering.
 pub(super) fn max_stretch(config: &Config) -> Result<u32, BuildError> {
     Ok(config.get(MAX_STRETCH)?.map_or(u32::MAX, narrow))
 }

@@ -1,11 +1,11 @@
-//! Readings for real links, of gateway and kernel alike.
+//! Parameters for real links, common to gateway and kernel.
 
 use super::params::Params;
 use crate::decide::overhead::Overhead;
 use crate::units::{Bytes, Limit, Rate, UnitError};
 use alloc::string::{String, ToString};
 
-/// Values that real packets suggest: Linux's ACKs carry timestamps, and it delays them.
+/// Values for real packets: Linux sends delayed ACKs with timestamps.
 pub fn surroundings(overhead: &Overhead) -> Params {
     let charged = |packet: u32| {
         let frame = if overhead.counts_frames() { 14 } else { 0 };
@@ -28,11 +28,11 @@ pub fn is_link_rate(bits: u64) -> bool {
     LINK_RATES.contains(&bits)
 }
 
-/// A rate that a real link can be shaped to: below, a full frame takes seconds and TCP gives up;
-/// above, one core forwards no more.
+/// Parses a rate that a real link can be shaped to. Below the range, a full frame takes seconds and TCP gives up; above
+/// it, one core cannot forward.
 ///
 /// # Errors
-/// It is no rate, or out of range; the text says what to write instead.
+/// It is no rate, or out of range; the text has a valid form.
 pub fn link_rate(text: &str) -> Result<Rate, String> {
     match text.parse() {
         Ok(rate) if is_link_rate(Rate::bits_per_sec(rate)) => Ok(rate),
@@ -50,8 +50,8 @@ pub fn nearest_link_rate(rate: Rate) -> Rate {
     Rate::from_bits_per_sec(bits).unwrap_or(rate)
 }
 
-/// AQ's 50 packets, or 100 ms of full frames where that is more: short of what a fast link
-/// needs otherwise. Of these at most 5000, or 20 ms where that is more: each packet that may wait has a place in memory.
+/// AQ's 50 packets, or 100 ms of full frames if that is more, since a fast link needs more. These are at most 5000
+/// packets, or 20 ms if that is more, since each packet has a place in memory.
 pub fn default_buffer(up: Rate) -> Limit {
     const LARGE: u64 = 5_000;
     let ms = |ms: u64| up.bits_per_sec() / 1000 * ms / (8 * 1514);

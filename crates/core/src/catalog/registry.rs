@@ -18,19 +18,18 @@ use crate::units::Limit;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// A discipline that a driver can own in any thread.
+/// A discipline that can be sent between threads.
 pub type BoxedQdisc<P> = Box<dyn Qdisc<P> + Send>;
 
 /// The disciplines and parts, with their construction from a resolved [`Config`].
 ///
-/// All building may fail: for want of memory, or by a description that makes no sense. What a catalog
-/// does not build itself, [`Standard`] does. A `dyn Catalog` names what there is; a [`dyn Build`](Build)
-/// builds it.
+/// Construction may fail because of memory or an invalid description. [`Standard`] builds everything that a catalog
+/// does not build itself. A `dyn Catalog` lists names; a [`dyn Build`](Build) constructs.
 pub trait Catalog: Sync {
     /// All entries, in the order of `--help`.
     fn entries(&self) -> Vec<&'static Entry>;
 
-    /// A queue in the `role` of the ACK queue or the data queue, which holds at most `limit`.
+    /// Builds a queue for the `role` of ACK queue or data queue that holds at most `limit`.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -46,8 +45,8 @@ pub trait Catalog: Sync {
         Standard.queue(role, config, limit)
     }
 
-    /// The discipline, empty. A catalog whose discipline is not made of parts builds it here, and
-    /// leaves the others to [`compose`](fn@compose).
+    /// Builds an empty discipline. A catalog with a discipline not made of parts builds it here, and calls
+    /// [`compose`](fn@compose) for the others.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -90,7 +89,7 @@ pub trait Catalog: Sync {
         entries.filter(|entry| entry.role == role).collect()
     }
 
-    /// The names of the disciplines that a comparison of this extent shows.
+    /// Names of the disciplines in a comparison of this extent.
     fn compared(&self, extent: Shown) -> Vec<&'static str> {
         let entries = self.of_role(Role::Qdisc).into_iter();
         let shown = entries.filter(|entry| entry.shown <= extent);
@@ -107,7 +106,7 @@ impl Catalog for Standard {
         standard::ENTRIES.iter().copied().flatten().collect()
     }
 
-    /// The entry of a name in a role; allocates nothing.
+    /// The entry of a name in a role, without allocation.
     fn entry(&self, role: Role, name: &str) -> Option<&'static Entry> {
         let mut entries = standard::ENTRIES.iter().copied().flatten();
         entries.find(|entry| entry.role == role && entry.name == name)
@@ -126,10 +125,9 @@ impl Catalog for Standard {
     }
 }
 
-/// [`Catalog::build`] for one kind of packet and behind a pointer, so that what drives disciplines is
-/// compiled once, and not for every catalog.
+/// [`Catalog::build`] for one kind of packet, object-safe, so that drivers are compiled once and not for every catalog.
 pub trait Build<P>: Sync {
-    /// The discipline of a resolved description, empty.
+    /// Builds an empty discipline from a resolved description.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -142,7 +140,7 @@ impl<C: Catalog, P: Packet + Send + 'static> Build<P> for C {
     }
 }
 
-/// The discipline that a resolved description describes, of parts that the catalog builds.
+/// Builds a discipline from a resolved description, with parts built by the catalog.
 ///
 /// # Errors
 /// See [`BuildError`].
@@ -170,10 +168,10 @@ pub fn compose<P: Packet + Send + 'static>(
         _ => None,
     };
     let service = service(catalog, config)?;
-    // The most common queues, and their services, are known when compiled.
+    // The most common queues and services are resolved at compile time.
     match (kind(Role::AckQueue), kind(Role::DataQueue)) {
         (Some(StandardQueue::Fifo), Some(StandardQueue::Fifo)) => {
-            // They share the memory of a buffer that they share.
+            // Queues that share a buffer share its memory.
             match buffer {
                 Buffer::Separate => {
                     let queues = Pair {
@@ -221,7 +219,7 @@ fn service(catalog: &dyn Catalog, config: &Config) -> Result<AnyService, BuildEr
     }
 }
 
-/// Hosts at home, for queues that have accounts of them.
+/// Hosts at home, for queues that isolate them.
 #[inline(never)]
 fn answered(catalog: &dyn Catalog, config: &Config) -> Result<Option<Answered>, BuildError> {
     for role in [Role::AckQueue, Role::DataQueue] {

@@ -1,4 +1,4 @@
-//! From a name and what was given to a complete description.
+//! Resolution of a name and given values to a complete description.
 
 use super::config::Config;
 use super::entry::Entry;
@@ -15,7 +15,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Where a discipline stands.
+/// The link at which a discipline runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Capacity of the link.
@@ -26,14 +26,14 @@ pub struct Place {
     pub limit: Limit,
 }
 
-/// A name or a parameter that makes no sense.
+/// An invalid name or parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// The parameter, or `qdisc`.
     pub parameter: String,
     /// Its value.
     pub value: String,
-    /// The mistake, and the text to write instead.
+    /// The fault, and a valid form.
     pub message: String,
 }
 
@@ -50,14 +50,13 @@ impl fmt::Display for ConfigError {
 
 impl core::error::Error for ConfigError {}
 
-/// The complete description of a discipline at a place. Each parameter is the first of: what was
-/// `given`, what the discipline brings, what its parts bring, what `surroundings` suggest (packet
-/// sizes, say), and its default. What is given for a parameter that the discipline lacks is left out: the
-/// answer says what runs.
+/// Returns the complete description of a discipline at a place. Each parameter is taken from the first source that has
+/// it: `given`, the discipline's values, its parts' values, `surroundings` (such as packet sizes), and its default.
+/// Given values of parameters that the discipline lacks are omitted: the result shows the effective values.
 ///
 /// # Errors
-/// The name is not in the catalog, a value that was given makes no sense, or the discipline computes
-/// with the rate of the reverse direction, which is not given.
+/// The name is not in the catalog, a given value is invalid, or the rate of the reverse direction is needed and
+/// missing.
 pub fn resolve(
     catalog: &dyn Catalog,
     name: &str,
@@ -84,7 +83,7 @@ pub fn resolve(
         resolution.values.set(key, Value::Word(part.name));
         chosen.push(part);
     }
-    // Of what parts bring the last's goes first: a controller knows more than a queue.
+    // Later parts override earlier ones: a controller overrides a queue.
     for part in chosen.iter().rev() {
         resolution.brings.extend(part.brings);
     }
@@ -94,7 +93,7 @@ pub fn resolve(
     };
     let own = discipline.parameters.iter();
     let of_parts = chosen.iter().rev().flat_map(|part| part.parameters);
-    // A limit of a class is in force where each has its own, or where a controller computes with it.
+    // A class's limit is effective if each class has its own, or if a controller uses it.
     let in_force = |parameter: &Parameter, values: &Values| {
         let is = |other: &Parameter| other.name == parameter.name;
         let controllers = chosen.iter().filter(|part| part.role == Role::Controller);
@@ -136,7 +135,7 @@ fn is_separate(values: &Values) -> bool {
 const REVERSE_MISSING: &str = "computes with the downlink's rate; give that too (down 10mbit), or use \
     asymq, which learns it";
 
-/// True if the discipline or one of its parts computes with the rate of the reverse direction.
+/// True if the discipline or one of its parts needs the rate of the reverse direction.
 pub fn needs_reverse(catalog: &dyn Catalog, config: &Config) -> bool {
     let qdisc = catalog.entry(Role::Qdisc, &config.qdisc);
     let mut entries = catalog.parts(config).into_iter().chain(qdisc);
@@ -152,7 +151,7 @@ struct Resolution<'a> {
 }
 
 impl Resolution<'_> {
-    /// Values that were given or brought.
+    /// Given values, or those of the discipline or its parts.
     fn before_default(&self, name: &str) -> Option<&str> {
         let brought = || self.brings.iter().find(|(key, _)| *key == name);
         self.given
@@ -173,7 +172,7 @@ impl Resolution<'_> {
                 message,
             })
         };
-        // A suggestion of the surroundings holds if it is a value of this parameter.
+        // A value of the surroundings counts if it is valid for this parameter.
         let suggested = || parameter.read(self.surroundings.get(name)?).ok();
         let value = match self.before_default(name) {
             Some(text) => read(text)?,
@@ -210,7 +209,7 @@ fn find(
     })
 }
 
-/// Every name that is given is a parameter of something.
+/// Checks that every given name is a parameter of some entry.
 fn check_names(catalog: &dyn Catalog, given: &Params) -> Result<(), ConfigError> {
     if given.is_empty() {
         return Ok(());
@@ -229,7 +228,7 @@ fn check_names(catalog: &dyn Catalog, given: &Params) -> Result<(), ConfigError>
     Ok(())
 }
 
-/// Every parameter of the catalog once, parts among them, in the order of `--help`.
+/// Every parameter of the catalog once, roles of parts included, in the order of `--help`.
 pub fn known_parameters(catalog: &dyn Catalog) -> Vec<Parameter> {
     let parts = Role::PARTS
         .iter()

@@ -1,6 +1,6 @@
 //! Roles of disciplines and parts.
 
-/// The role that an entry names.
+/// Role of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A discipline: a choice of parts.
@@ -13,7 +13,7 @@ pub enum Role {
     Aqm,
     /// The rule that chooses the next queue.
     Service,
-    /// The rule that moves the settings.
+    /// The rule that changes the settings.
     Controller,
 }
 
@@ -27,7 +27,7 @@ impl Role {
         Self::Controller,
     ];
 
-    /// The flag and the key under which it is chosen.
+    /// Flag and key that select the part.
     pub const fn key(self) -> &'static str {
         match self {
             Self::Qdisc => "qdisc",
@@ -39,7 +39,7 @@ impl Role {
         }
     }
 
-    /// The part that a discipline has unless it names another.
+    /// Default part.
     pub const fn default_part(self) -> &'static str {
         match self {
             Self::Qdisc => "droptail",
@@ -49,12 +49,12 @@ impl Role {
         }
     }
 
-    /// The role of a part with this key.
+    /// Returns the role of a part with this key.
     pub fn of_part(key: &str) -> Option<Self> {
         Self::PARTS.into_iter().find(|role| role.key() == key)
     }
 
-    /// The choice, for `--help`.
+    /// Text for `--help`.
     pub const fn help(self) -> &'static str {
         match self {
             Self::Qdisc => "Queue discipline",

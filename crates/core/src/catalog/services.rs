@@ -16,14 +16,14 @@ use crate::units::{Bytes, Duration, Share};
 /// CBQ's default of [`BORROW`].
 const ALONE: Typed<bool> = Typed::new(BORROW.parameter.name, BORROW.parameter.help, "false");
 
-/// The other class's time by default: a class of short packets gets its share beside one of long packets.
+/// Default: the time of the other class's packet, so that a class of short packets gets its share beside long packets.
 const MADE_UP: Typed<MadeUp> = Typed::new(
     "made-up",
     "What a class without borrowing makes up after a wait: so much time, a packet's time of its own, or the other's too",
     "other",
 );
 
-/// A full data queue by default: after a long download, an upload with more would shut ACKs out for minutes.
+/// A full data queue by default. With more credit, an upload after a long download would block ACKs for minutes.
 const MAX_CREDIT: Typed<Option<Bytes>> =
     Typed::new("max-credit", "Maximum unspent credit, or none", "150000b");
 
@@ -127,7 +127,7 @@ pub(super) static SERVICES: &[Entry] = &[
     },
 ];
 
-/// Data's share. A controller that moves it starts with one of its own.
+/// Data's share. A controller that changes it has its own initial value.
 fn data_share(config: &Config) -> Share {
     config.find(DATA_SHARE).unwrap_or(Share::HALF)
 }

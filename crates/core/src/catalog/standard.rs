@@ -41,7 +41,7 @@ pub(super) fn queue<P: Packet + Send + 'static>(
     })
 }
 
-/// A queue in a frame of its own: a kernel's stack is small.
+/// Builds a queue; not inlined, since a kernel's stack is small.
 #[inline(never)]
 fn alone<P: Packet, Q: Queue<P> + Send + 'static>(
     make: impl FnOnce() -> Result<Q, BuildError>,

@@ -1,4 +1,4 @@
-//! Values of parameters: a closed set of kinds, read and printed here and nowhere else.
+//! Values of parameters: a closed set of kinds, parsed and printed only here.
 
 use crate::units::{Bytes, Duration, Limit, Rate, Share, either, suggestion};
 use alloc::format;
@@ -241,7 +241,7 @@ pub trait FromValue: Sized {
     fn from_value(value: &Value) -> Option<Self>;
 }
 
-/// Types that a value holds as they are.
+/// Types that a value holds directly.
 macro_rules! held {
     ($($type:ty, $variant:ident, $kind:expr;)+) => {$(
         impl FromValue for $type {

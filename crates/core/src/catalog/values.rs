@@ -1,4 +1,4 @@
-//! Parameters as they were read.
+//! Parsed parameters.
 
 use super::params::Params;
 use super::value::{FromValue, Value};
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 pub struct Values(Vec<(Cow<'static, str>, Value)>);
 
 impl Values {
-    /// So many values, in any order, without a panic where memory is missing.
+    /// Creates values in any order; does not panic if memory is missing.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -63,7 +63,7 @@ impl Values {
         self.0.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// These values as text, to be resolved again.
+    /// These values as text, for another resolution.
     pub fn to_params(&self) -> Params {
         self.iter().collect()
     }
@@ -82,7 +82,7 @@ mod serde_impl {
     }
 
     impl Serialize for Value {
-        /// Numbers and truths as such, all else as text.
+        /// Numbers and booleans as such, everything else as text.
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let text = self.to_string();
             if let Ok(truth) = text.parse() {
@@ -107,7 +107,7 @@ mod serde_impl {
         }
     }
 
-    /// A value as [`Value`] writes it.
+    /// Serialized form of a [`Value`].
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "not text, a number or a truth")]
     enum Written {

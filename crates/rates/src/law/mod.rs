@@ -208,7 +208,7 @@ impl RateLaw {
         self.capacity.latest = measured.unwrap_or(self.rate).max(least);
         self.capacity.is_measured |= measured.is_some();
         let full = Full::new(self.estimate.queue, self.rate, self.capacity.latest);
-        // Its end resumes a rate.
+        // The end of `Full` resumes a rate.
         self.state = State::Full(full);
         self.full(full, interval)
     }

@@ -17,7 +17,7 @@ use super::{Function, Node, Operator};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (character {character} of \"{text}\")")]
 pub struct SyntaxError {
-    /// The mistake, and the text to write instead.
+    /// The fault, and a valid form.
     pub message: String,
     /// The place, in characters from 1.
     pub character: usize,

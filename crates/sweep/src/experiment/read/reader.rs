@@ -27,7 +27,7 @@ pub enum BadExperiment {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// The mistake, and the text to write instead.
+        /// The fault, and a valid form.
         message: String,
     },
 }
