@@ -36,6 +36,14 @@ impl Section {
             .map_or("", |(_, value)| value)
     }
 
+    /// The interface that it shapes.
+    pub(super) fn interface(&self) -> &str {
+        let keys = ["interface", "WAN", "ul_if", "dev"].map(|key| self.get(key));
+        keys.into_iter()
+            .find(|name| !name.is_empty())
+            .unwrap_or_default()
+    }
+
     fn has_rate(&self) -> bool {
         !self.get("bandwidth").is_empty() || !self.get("rate").is_empty()
     }

@@ -1,5 +1,6 @@
-//! `asymq import`: settings of SQM, qosmate, cake-autorate or tc as flags of the gateway.
+//! `asymq import`: settings of SQM, qosmate, cake-autorate or tc as a command line for a router or a gateway.
 
+mod apply;
 mod file;
 mod rules;
 
@@ -13,14 +14,26 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Convert settings of SQM, qosmate, cake-autorate or tc to flags of the gateway, and list the rest.
+/// Convert a router's settings of SQM, qosmate, cake-autorate or tc to one command, and list the rest.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: tc qdisc show dev eth0 | asymq import -")]
+#[command(after_help = "Example: tc qdisc show | asymq import -")]
 pub(crate) struct ImportArgs {
     /// /etc/config/sqm, /etc/sqm/IF.iface.conf, /etc/config/qosmate, cake-autorate's settings, the output of
     /// `uci show` or `tc qdisc show`, or a command line of tc; - reads standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Port that leads to the modem, instead of the file's.
+    #[arg(long, value_name = "IF")]
+    wan: Option<String>,
+    /// Print the command for a box between this router and the modem.
+    #[arg(long)]
+    gateway: bool,
+    /// Show what would stop, ask, then stop it and run the command.
+    #[arg(long, conflicts_with = "gateway")]
+    apply: bool,
+    /// With --apply: do not ask.
+    #[arg(long, requires = "apply")]
+    yes: bool,
 }
 
 /// Runs the command.
@@ -28,24 +41,54 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     let text = read(&args.file)?;
     let name = args.file.file_name().unwrap_or_default();
     let sections = file::sections(&text, &name.to_string_lossy());
-    if sections.is_empty() {
+    let links = links(&sections, args.wan.as_deref(), &sessions());
+    if links.is_empty() {
         bail!(
             "{}: contains no settings of SQM, qosmate, cake-autorate or tc",
             args.file.display()
         );
     }
-    output::print(&described(&sections))
+    let texts = links.iter().map(|link| link.in_words(args.gateway));
+    output::print(&texts.collect::<Vec<_>>().join("\n"))?;
+    match (args.apply, &links[..]) {
+        (false, _) => Ok(()),
+        (true, [link]) => apply::apply(link, args.yes),
+        (true, links) => bail!(
+            "{}: has {} links, and asymq router serves one: run one of these commands yourself",
+            args.file.display(),
+            links.len()
+        ),
+    }
 }
 
-/// One command line for each section; one for both directions of a link that tc shows.
-fn described(sections: &[Section]) -> String {
+/// The kernel's PPPoE sessions with the ports below them.
+fn sessions() -> String {
+    std::fs::read_to_string("/proc/net/pppoe").unwrap_or_default()
+}
+
+/// The port below the only PPPoE session.
+fn port_below(sessions: &str) -> Option<&str> {
+    let mut ports = sessions
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().nth(2));
+    let port = ports.next()?;
+    ports.all(|other| other == port).then_some(port)
+}
+
+/// One link for each section; one for both directions of a link that tc shows.
+fn links(sections: &[Section], wan: Option<&str>, sessions: &str) -> Vec<Link> {
     let is_uplink = |half: &Section| half.dialect == Dialect::Tc && !half.is_download();
     match sections {
         // The uplink last, so that its flags override the downlink's.
-        [down, up] | [up, down] if down.is_download() && is_uplink(up) => in_words(&[down, up]),
+        [down, up] | [up, down] if down.is_download() && is_uplink(up) => {
+            vec![Link::new(&[down, up], wan, sessions)]
+        }
         _ => {
-            let texts = sections.iter().map(|section| in_words(&[section]));
-            texts.collect::<Vec<_>>().join("\n")
+            let links = sections.iter();
+            links
+                .map(|section| Link::new(&[section], wan, sessions))
+                .collect()
         }
     }
 }
@@ -65,99 +108,180 @@ fn read(path: &Path) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The command line of a link, the options with their flags, and the other options by reason.
-fn in_words(sections: &[&Section]) -> String {
-    let mut flags: Vec<String> = Vec::new();
-    let mut left: Vec<(String, Vec<String>)> = Vec::new();
-    let mut kept: Vec<(String, String)> = Vec::new();
-    let [mut link, mut link_down] = [Vec::new(), Vec::new()];
-    let options = |section: &&'_ Section| {
-        let options = section.options.iter();
-        let fates = options.flat_map(|(key, value)| fates(section, key, value));
-        let with_section = |(option, fate): (String, Fate)| match fate {
-            Fate::Link(words) if section.is_download() => (option, Fate::LinkDown(words)),
-            fate => (option, fate),
+/// Name of a port that neither file nor flag has.
+const UNKNOWN_PORT: &str = "WAN";
+
+/// A link's settings as flags, and the options that have none.
+#[derive(Debug, Default)]
+struct Link {
+    name: String,
+    /// The program that shapes it now, and its interface.
+    shaper: Option<(Dialect, String)>,
+    flags: Vec<String>,
+    /// Options with their flags.
+    kept: Vec<(String, String)>,
+    /// Reasons with the options that have no flag for them.
+    left: Vec<(String, Vec<String>)>,
+}
+
+impl Link {
+    fn new(sections: &[&Section], wan: Option<&str>, sessions: &str) -> Self {
+        let mut names: Vec<&str> = sections.iter().map(|of| of.name.as_str()).collect();
+        names.dedup();
+        let shaper = sections
+            .last()
+            .map(|of| (of.dialect, of.interface().to_owned()));
+        let mut link = Self {
+            name: names.join(" and "),
+            shaper,
+            ..Self::default()
         };
-        let mut fates: Vec<_> = fates.map(with_section).collect();
-        fates.sort_by_key(|(option, fate)| match fate {
-            Fate::Link(_) | Fate::LinkDown(_) => link_rank(section.dialect, option),
-            _ => 0,
-        });
-        fates
-    };
-    for (option, fate) in sections.iter().flat_map(options) {
-        let option = option.trim_end().to_owned();
-        match fate {
-            Fate::Link(words) => link.push((option, words)),
-            Fate::LinkDown(words) => link_down.push((option, words)),
-            Fate::Flag(flag) => {
-                let pair = (option, flag.clone());
-                if !kept.contains(&pair) {
-                    kept.push(pair);
-                }
-                // As tc, the last word counts.
-                let name = flag.split(' ').next().unwrap_or_default().to_owned();
-                flags.retain(|known| known.split(' ').next() != Some(&name));
-                flags.push(flag);
+        let [mut up, mut down] = [Vec::new(), Vec::new()];
+        for (option, fate) in sections.iter().flat_map(|section| ordered_fates(section)) {
+            let option = option.trim_end().to_owned();
+            match fate {
+                Fate::Link(words) => up.push((option, words)),
+                Fate::LinkDown(words) => down.push((option, words)),
+                Fate::Flag(flag) => link.keep(option, flag),
+                Fate::LeftOut(reason) => link.leave(option, &reason),
             }
-            Fate::LeftOut(reason) => match left.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, options)) if options.contains(&option) => {}
-                Some((_, options)) => options.push(option),
-                None => left.push((reason, vec![option])),
-            },
+        }
+        link.add_link_layer(up, down);
+        let below = port_below(sessions).filter(|_| {
+            let (_, name) = link.shaper.clone().unwrap_or((Dialect::Tc, String::new()));
+            name.starts_with("ppp")
+        });
+        match (wan, below) {
+            (Some(wan), _) => link.keep("--wan".into(), format!("--wan {wan}")),
+            (None, Some(port)) => link.keep("/proc/net/pppoe".into(), format!("--wan {port}")),
+            (None, None) if !link.has("--wan") => {
+                link.flags.push(format!("--wan {UNKNOWN_PORT}"));
+            }
+            _ => {}
+        }
+        let order = |flag: &String| ORDER.iter().position(|name| flag.starts_with(name));
+        link.flags.sort_by_key(order);
+        link
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.flags.iter().any(|flag| flag.starts_with(name))
+    }
+
+    /// As tc, the last word counts.
+    fn keep(&mut self, option: String, flag: String) {
+        let name = flag.split(' ').next().unwrap_or_default().to_owned();
+        self.flags
+            .retain(|known| known.split(' ').next() != Some(&name));
+        let pair = (option, flag.clone());
+        if !self.kept.contains(&pair) {
+            self.kept.push(pair);
+        }
+        self.flags.push(flag);
+    }
+
+    fn leave(&mut self, option: String, reason: &str) {
+        match self.left.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, options)) if options.contains(&option) => {}
+            Some((_, options)) => options.push(option),
+            None => self.left.push((reason.into(), vec![option])),
         }
     }
-    let mut leave = |option: String, reason: &str| match left.iter_mut().find(|of| of.0 == reason) {
-        Some((_, options)) => options.push(option),
-        None => left.push((reason.into(), vec![option])),
-    };
-    let (link, ignored) = match link.is_empty() {
-        true => (link_down, Vec::new()),
-        false => (link, link_down),
-    };
-    for (option, _) in ignored {
-        leave(
-            option,
-            "the uplink's words for the link layer apply to both directions",
-        );
-    }
-    let words: Vec<&str> = link.iter().map(|(_, words)| words.as_str()).collect();
-    let link_flags = link_flags(&words.join(" "));
-    for (option, _) in link {
-        match &link_flags {
-            Ok(flags) if flags.is_empty() => leave(option, "the default"),
-            Ok(flags) => kept.push((option, flags.join(" "))),
-            Err(error) => leave(option, error),
+
+    /// Adds the flags for the options with words of tc-cake: those of the uplink, if it has any.
+    fn add_link_layer(&mut self, up: Vec<(String, String)>, down: Vec<(String, String)>) {
+        let (words, ignored) = match up.is_empty() {
+            true => (down, Vec::new()),
+            false => (up, down),
+        };
+        let reason = "the uplink's words for the link layer apply to both directions";
+        for (option, _) in ignored {
+            self.leave(option, reason);
         }
+        let all: Vec<&str> = words.iter().map(|(_, words)| words.as_str()).collect();
+        let flags = link_flags(&all.join(" "));
+        for (option, _) in words {
+            match &flags {
+                Ok(flags) if flags.is_empty() => self.leave(option, "the default"),
+                Ok(flags) => self.kept.push((option, flags.join(" "))),
+                Err(error) => self.leave(option, error),
+            }
+        }
+        self.flags.extend(flags.unwrap_or_default());
     }
-    flags.extend(link_flags.unwrap_or_default());
-    flags.sort_by_key(|flag| ORDER.iter().position(|name| flag.starts_with(name)));
-    let mut names: Vec<&str> = sections
-        .iter()
-        .map(|section| section.name.as_str())
-        .collect();
-    names.dedup();
-    let name = names.join(" and ");
-    if !flags.iter().any(|flag| flag.starts_with("--wan")) {
-        flags.insert(0, "--wan WAN".into());
+
+    /// Flags for a gateway, or for a router, which shapes the downlink by itself and stands below its VLANs.
+    fn flags(&self, gateway: bool) -> impl Iterator<Item = &str> {
+        let is_its = move |flag: &&str| gateway || !flag.starts_with("--qdisc-down");
+        let below = move |flag| match gateway {
+            true => flag,
+            false => below_vlan(flag),
+        };
+        self.flags
+            .iter()
+            .map(String::as_str)
+            .filter(is_its)
+            .map(below)
     }
-    let mut text = format!("# {name}\nasymq gateway --lan LAN");
-    for flag in &flags {
-        let _ = write!(text, " {flag}");
+
+    /// The command line, the options with their flags, and the other options by reason.
+    fn in_words(&self, gateway: bool) -> String {
+        let command = match gateway {
+            true => "asymq gateway --lan LAN",
+            false => "asymq router install",
+        };
+        let mut text = format!("# {}\n{command}", self.name);
+        for flag in self.flags(gateway) {
+            let _ = write!(text, " {flag}");
+        }
+        if gateway && !self.has("--up") {
+            text += " --up RATE   # asymq measure finds RATE";
+        }
+        let is_vlan = !gateway && self.flags.iter().any(|flag| below_vlan(flag) != flag);
+        text += match (
+            !gateway && self.has(&format!("--wan {UNKNOWN_PORT}")),
+            is_vlan,
+        ) {
+            (true, _) => "   # WAN: the Ethernet port that leads to the modem\n\n",
+            (false, true) => "   # the port below the VLAN; takes effect at the next boot\n\n",
+            _ => "\n\n",
+        };
+        let shown = |(_, flag): &&(String, String)| gateway || !flag.starts_with("--qdisc-down");
+        let kept: Vec<_> = self.kept.iter().filter(shown).collect();
+        let width = kept.iter().map(|(option, _)| option.chars().count()).max();
+        let width = width.unwrap_or(0);
+        for (option, flag) in kept {
+            let _ = writeln!(text, "  {option:<width$}  {flag}");
+        }
+        for (reason, options) in &self.left {
+            text += &output::wrapped(&format!("- left out, {reason}: {}", options.join(", ")), 80);
+        }
+        text
     }
-    if !flags.iter().any(|flag| flag.starts_with("--up")) {
-        text += " --up RATE   # asymq measure finds RATE";
+}
+
+/// `--wan eth0.2` as `--wan eth0`: at boot the port is taken over before its VLANs exist.
+fn below_vlan(flag: &str) -> &str {
+    match flag.rsplit_once('.') {
+        Some((port, id)) if port.starts_with("--wan ") && id.parse::<u16>().is_ok() => port,
+        _ => flag,
     }
-    text += "\n\n";
-    let width = kept.iter().map(|(option, _)| option.chars().count()).max();
-    let width = width.unwrap_or(0);
-    for (option, flag) in &kept {
-        let _ = writeln!(text, "  {option:<width$}  {flag}");
-    }
-    for (reason, options) in left {
-        text += &output::wrapped(&format!("- left out, {reason}: {}", options.join(", ")), 80);
-    }
-    text
+}
+
+/// The fates of a section's options, those for the link layer in the order in which tc gets them.
+fn ordered_fates(section: &Section) -> Vec<(String, Fate)> {
+    let options = section.options.iter();
+    let fates = options.flat_map(|(key, value)| fates(section, key, value));
+    let of_section = |(option, fate): (String, Fate)| match fate {
+        Fate::Link(words) if section.is_download() => (option, Fate::LinkDown(words)),
+        fate => (option, fate),
+    };
+    let mut fates: Vec<_> = fates.map(of_section).collect();
+    fates.sort_by_key(|(option, fate)| match fate {
+        Fate::Link(_) | Fate::LinkDown(_) => link_rank(section.dialect, option),
+        _ => 0,
+    });
+    fates
 }
 
 /// The order of the flags in a command line.
@@ -180,11 +304,17 @@ mod tests {
     use asymq_args::Flags;
     use asymq_core::catalog::Standard;
 
+    fn described(sections: &[Section], gateway: bool) -> String {
+        let links = links(sections, None, "");
+        let texts = links.iter().map(|link| link.in_words(gateway));
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
     /// The only section's command line, and all that is said of it.
     fn imported(text: &str) -> (String, String) {
         let sections = file::sections(text, "");
         assert_eq!(sections.len(), 1, "{sections:?}");
-        let text = in_words(&[&sections[0]]);
+        let text = described(&sections, true);
         let command = text.lines().nth(1).unwrap().to_owned();
         let flags = command.split(' ').skip_while(|word| *word != "--up");
         Flags::<LinkArgs>::new(&Standard)
@@ -282,14 +412,14 @@ ping_extra_args=\"\"
         );
         assert!(!text.contains("unknown"), "{text}");
         let ifb = file::sections(&cake.replace("eth0", "ifb4eth0"), "");
-        assert!(in_words(&[&ifb[0]]).contains("--down 10mbit --qdisc-down cake --overhead 18"));
+        assert!(described(&ifb, true).contains("--down 10mbit --qdisc-down cake --overhead 18"));
         let tbf = "qdisc tbf 8001: dev eth0 root refcnt 2 rate 10Mbit burst 5Kb lat 50ms";
         let (command, text) = imported(tbf);
         assert_eq!(command, "asymq gateway --lan LAN --wan eth0 --up 10mbit");
         assert!(!text.contains("unknown"), "{text}");
         let codel = "qdisc fq_codel 0: dev eth1 root refcnt 2 limit 10240p flows 1024 quantum 1514 \
                      target 5ms interval 100ms memory_limit 32Mb ecn drop_batch 64";
-        let text = described(&file::sections(codel, ""));
+        let text = described(&file::sections(codel, ""), true);
         assert!(
             text.contains("--up RATE") && !text.contains("unknown"),
             "{text}"
@@ -304,7 +434,7 @@ qdisc cake 8011: dev eth1 root refcnt 2 bandwidth 10Mbit nat ack-filter rtt 100m
 qdisc ingress ffff: dev eth1 parent ffff:fff1 ----------------
 qdisc cake 8012: dev ifb4eth1 root refcnt 2 bandwidth 85Mbit nat ingress rtt 100ms overhead 44
 ";
-        let text = described(&file::sections(shown, ""));
+        let text = described(&file::sections(shown, ""), true);
         assert_eq!(
             text.lines().nth(1).unwrap(),
             "asymq gateway --lan LAN --wan eth1 --up 10mbit --down 85mbit --qdisc-down cake --overhead 18"
@@ -312,17 +442,20 @@ qdisc cake 8012: dev ifb4eth1 root refcnt 2 bandwidth 85Mbit nat ingress rtt 100
         assert_eq!(text.matches("asymq gateway").count(), 1, "{text}");
         assert_eq!(text.matches("rtt 100ms").count(), 1, "{text}");
         // Of two uplinks each is a link.
-        let two = described(&file::sections(
-            &shown
-                .replace("ifb4eth1", "eth2")
-                .replace("ingress rtt", "rtt"),
-            "",
-        ));
+        let two = described(
+            &file::sections(
+                &shown
+                    .replace("ifb4eth1", "eth2")
+                    .replace("ingress rtt", "rtt"),
+                "",
+            ),
+            true,
+        );
         assert_eq!(two.matches("asymq gateway").count(), 2, "{two}");
     }
 
     fn commands(text: &str, name: &str) -> Vec<String> {
-        let text = described(&file::sections(text, name));
+        let text = described(&file::sections(text, name), true);
         let lines = text.lines().filter(|line| line.starts_with("asymq"));
         lines
             .map(|line| line.replace("asymq gateway --lan LAN ", ""))
@@ -434,10 +567,67 @@ qdisc cake 0: dev eth0 parent 8001:2 bandwidth 10Mbit
         assert_eq!(commands(mq, ""), ["--wan eth0 --up 10mbit"]);
     }
 
+    /// The command lines for a router.
+    fn routers(text: &str, name: &str, wan: Option<&str>, sessions: &str) -> Vec<String> {
+        let links = links(&file::sections(text, name), wan, sessions);
+        let texts = links.iter().map(|link| link.in_words(false));
+        texts
+            .map(|text| text.lines().nth(1).unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn a_router_gets_its_whole_install_command() {
+        let of = |text: &str| routers(text, "eth1.iface.conf", None, "").remove(0);
+        assert_eq!(
+            of(SQM),
+            "asymq router install --wan eth1 --up 10mbit --down 85mbit --overhead 44 --mpu 84 --atm"
+        );
+        assert_eq!(
+            of("UPLINK=795\nDOWNLINK=7880\n"),
+            "asymq router install --wan eth1 --up 795kbit --down 7.88mbit"
+        );
+        let shown = "qdisc cake 1: dev eth0.2 root bandwidth 10Mbit docsis
+qdisc cake 2: dev ifb4eth0.2 root bandwidth 85Mbit docsis ingress
+";
+        assert_eq!(
+            of(shown),
+            "asymq router install --wan eth0 --up 10mbit --down 85mbit --overhead docsis   \
+             # the port below the VLAN; takes effect at the next boot"
+        );
+        // Rates that are not there are learnt.
+        let unshaped = SQM.replace("'10000'", "'0'").replace("'85000'", "'0'");
+        assert_eq!(
+            of(&unshaped),
+            "asymq router install --wan eth1 --overhead 44 --mpu 84 --atm"
+        );
+    }
+
+    #[test]
+    fn the_port_below_a_ppp_session_is_found_or_given() {
+        let sqm = SQM.replace("'eth1'\n        option down", "'ppp0'\n        option down");
+        let line = "Id       Address              Device\n";
+        let session = line.to_owned() + "0100     02:00:00:00:00:01    eth3\n";
+        let wan = |wan, sessions: &str| {
+            let line = routers(&sqm, "", wan, sessions).remove(0);
+            line.split(' ').nth(4).unwrap().to_owned()
+        };
+        assert_eq!(wan(None, &session), "eth3");
+        assert_eq!(wan(Some("eth4"), &session), "eth4");
+        assert_eq!(wan(None, ""), "WAN");
+        let two = session.clone() + "0200     02:00:00:00:00:02    eth5\n";
+        assert_eq!(wan(None, &two), "WAN");
+        // Another link's session is not this one's.
+        assert_eq!(
+            routers(SQM, "", None, &session)[0].split(' ').nth(4),
+            Some("eth1")
+        );
+    }
+
     #[test]
     fn hostile_settings_are_shown_without_control_characters_and_become_no_flag() {
         let text = "config queue\n option interface '\u{1b}[2J; reboot'\n option upload '-1'";
-        let text = described(&file::sections(text, ""));
+        let text = described(&file::sections(text, ""), true);
         assert!(
             !text.contains('\u{1b}') && text.contains("no name of an interface"),
             "{text}"

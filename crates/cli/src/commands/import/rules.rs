@@ -1,4 +1,4 @@
-//! The fate of each option: a flag of the gateway, or the reason why not.
+//! The fate of each option: a flag of asymq, or the reason why not.
 
 use super::file::{Dialect, Section, tc_words};
 use asymq_core::catalog::link_rate;
@@ -7,7 +7,7 @@ use asymq_core::overhead::Overhead;
 /// The fate of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// A flag of the gateway.
+    /// A flag of asymq.
     Flag(String),
     /// The reason why it has no flag.
     LeftOut(String),
@@ -25,11 +25,11 @@ const DSCP: &str = "asymq neither reads nor changes DSCP; --qdisc cake with --di
 const ACKS: &str = "asymq always filters ACKs, as many as the downlink needs";
 const ECN: &str = "asymq marks ECN-capable packets and drops others on its own";
 const MEMORY: &str = "--buffer sets the buffer; its default is 100 ms of the rate";
-const OWN_QDISC: &str = "the gateway uses both interfaces directly, without qdisc, IFB or marks";
-const HOSTS: &str = "asymq shares capacity by host, then by flow: put it on the inner side of NAT";
-const LEARNT: &str = "with auto, the gateway learns the rate from forwarded TCP, without probes";
+const OWN_QDISC: &str = "asymq uses the port directly, without qdisc, IFB or marks";
+const HOSTS: &str = "asymq shares capacity by host, then by flow, on a router through NAT too";
+const LEARNT: &str = "with auto, the rate is learnt from forwarded TCP, without probes";
 const ITS_OWN: &str = "controls only that program";
-const SHAPER: &str = "the gateway shapes in user space";
+const SHAPER: &str = "asymq shapes in user space";
 const RULES: &str = "asymq classifies by behaviour; it has no rules for ports or hosts";
 
 /// The fates of an option: several if its value holds options of a qdisc, or a rate of the downlink, which needs a shaper.
@@ -78,7 +78,7 @@ fn left(reason: &str) -> Fate {
 /// A rate in kbit/s, as SQM and its like give it.
 fn kbit(flag: &str, value: &str) -> Fate {
     if value == "0" {
-        return left("0 means not shaped; asymq measure finds the rate");
+        return left("0 means not shaped; asymq router learns the rate, and shapes");
     }
     rate(flag, &format!("{value}kbit"))
 }
@@ -99,9 +99,9 @@ fn interface(flag: &str, value: &str) -> Fate {
             && !name.starts_with('-')
     };
     match value {
-        name if name.starts_with("ppp") => left(
-            "the gateway bridges Ethernet: put it between this router and the modem (docs/router/which-way.md)",
-        ),
+        name if name.starts_with("ppp") => {
+            left("a PPP session: asymq needs the Ethernet port below it")
+        }
         name if is_name(name) => Flag(format!("{flag} {name}")),
         _ => left("no name of an interface"),
     }
@@ -262,9 +262,9 @@ fn qosmate(section: &Section, key: &str, value: &str) -> Fate {
         "RTT" | "MAXDEL" | "PFIFOMIN" | "PACKETSIZE" => left(CODEL),
         "AUTORATE_INGRESS" => left(LEARNT),
         "enabled" | "PRESERVE_CONFIG_FILES" | "NFT_HOOK" | "NFT_PRIORITY" => left(ITS_OWN),
-        "MSS" => left("the gateway changes no packet"),
+        "MSS" => left("asymq changes no packet"),
         key if key.starts_with("netem") || key == "pktlossp" => {
-            left("the gateway adds no delay and no loss; asymq lab emulates paths")
+            left("asymq adds no delay and no loss; asymq lab emulates paths")
         }
         _ => left(RULES),
     }
@@ -290,7 +290,7 @@ fn range(section: &Section, flag: &str, way: &str, max: &str) -> Fate {
     }
 }
 
-/// Starts of cake-autorate's keys for what the gateway learns.
+/// Starts of cake-autorate's keys for what asymq learns.
 const LEARNT_KEYS: [&str; 22] = [
     "min_",
     "max_",
@@ -321,7 +321,7 @@ fn autorate(section: &Section, key: &str, value: &str) -> Fate {
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| key.starts_with(prefix));
     match key {
         "ul_if" => interface("--wan", value),
-        "dl_if" => left("the gateway shapes the downlink where it leaves towards --lan"),
+        "dl_if" => left("asymq shapes the downlink without an IFB"),
         "base_ul_shaper_rate_kbps" if is_fixed("ul") => kbit("--up", value),
         "base_dl_shaper_rate_kbps" if is_fixed("dl") => kbit("--down", value),
         "min_ul_shaper_rate_kbps" | "max_ul_shaper_rate_kbps" | "min_ul_rate" | "max_ul_rate"
@@ -330,7 +330,9 @@ fn autorate(section: &Section, key: &str, value: &str) -> Fate {
             range(section, "--up", "ul", "35000")
         }
         "upload_only" if value == "0" => left(ITS_OWN),
-        "upload_only" => left("the downlink is not shaped without --down auto or --qdisc-down"),
+        "upload_only" => {
+            left("asymq router shapes both directions; a gateway without --down only the uplink")
+        }
         _ if section.get("upload_only") == "1" && key.contains("_dl_") => {
             left("upload_only leaves the downlink alone")
         }
@@ -350,9 +352,7 @@ fn autorate(section: &Section, key: &str, value: &str) -> Fate {
 fn tc(section: &Section, key: &str, value: &str) -> Fate {
     let is_download = section.is_download();
     match key {
-        "dev" if is_download => {
-            left("the gateway needs no IFB: it shapes the downlink towards --lan")
-        }
+        "dev" if is_download => left("asymq shapes the downlink without an IFB"),
         "dev" => interface("--wan", value),
         "bandwidth" | "rate" if is_download => rate("--down", value),
         "bandwidth" | "rate" => rate("--up", value),
@@ -394,9 +394,9 @@ fn word(key: &str) -> Fate {
         "limit" | "memlimit" | "memory_limit" => left(MEMORY),
         "flowblind" | "srchost" | "dsthost" | "hosts" | "dual-srchost" | "dual-dsthost"
         | "triple-isolate" | "nat" | "nonat" => left(HOSTS),
-        "split-gso" | "no-split-gso" => left("the gateway takes whole frames, offloads undone"),
+        "split-gso" | "no-split-gso" => left("asymq takes whole frames, offloads undone"),
         "autorate-ingress" => left(LEARNT),
-        "unlimited" => left("the gateway needs a rate; asymq measure finds it"),
+        "unlimited" => left("asymq learns the rate without --up"),
         "ingress" => left("asymq shapes what it sends, so that what it drops takes no capacity"),
         key => link_words(key),
     }

@@ -1,0 +1,196 @@
+//! `asymq import --apply`: stops what shapes a link now, and installs asymq in its place.
+
+use super::{Link, UNKNOWN_PORT};
+use crate::output;
+use anyhow::{Context as _, bail};
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::file::Dialect;
+
+/// Where service managers have the services of these programs.
+#[derive(Debug)]
+struct Host<'a> {
+    root: &'a Path,
+}
+
+/// A service or qdisc that shapes the link, with commands that stop it and that start it again.
+#[derive(Debug, PartialEq, Eq)]
+struct Shaper {
+    stop: Vec<String>,
+    start: Vec<String>,
+}
+
+impl Host<'_> {
+    fn has(&self, path: &str) -> bool {
+        self.root.join(path).exists()
+    }
+
+    /// A unit of systemd, a script of OpenWrt, or neither.
+    fn service(&self, name: &str) -> Option<Shaper> {
+        const UNITS: [&str; 3] = [
+            "etc/systemd/system",
+            "usr/lib/systemd/system",
+            "lib/systemd/system",
+        ];
+        let template = name
+            .split_once('@')
+            .map_or(name.into(), |(of, _)| format!("{of}@"));
+        let script = format!("/etc/init.d/{name}");
+        if UNITS
+            .iter()
+            .any(|folder| self.has(&format!("{folder}/{template}.service")))
+        {
+            let lines = [["disable", "--now"], ["enable", "--now"]];
+            let [stop, start] =
+                lines.map(|verb| vec![format!("systemctl {} {name}", verb.join(" "))]);
+            Some(Shaper { stop, start })
+        } else if self.has(&script[1..]) {
+            let lines = [["disable", "stop"], ["enable", "start"]];
+            let [stop, start] =
+                lines.map(|verbs| verbs.map(|verb| format!("{script} {verb}")).to_vec());
+            Some(Shaper { stop, start })
+        } else {
+            None
+        }
+    }
+
+    /// All that shapes a link of these settings.
+    fn shapers(&self, dialect: Dialect, interface: &str) -> Vec<Shaper> {
+        let sqm = [format!("sqm@{interface}"), "sqm".into()];
+        let services = match dialect {
+            // It changes the rates of SQM's qdiscs.
+            Dialect::Autorate => [&["cake-autorate".into()][..], &sqm].concat(),
+            Dialect::Sqm => sqm.to_vec(),
+            Dialect::Qosmate => vec!["qosmate".into()],
+            Dialect::Tc => [&["cake-autorate".into(), "qosmate".into()][..], &sqm].concat(),
+        };
+        let mut found: Vec<Shaper> = services
+            .iter()
+            .filter_map(|name| self.service(name))
+            .collect();
+        if found.is_empty() && dialect == Dialect::Tc {
+            let stop = ["root", "ingress"].map(|at| format!("tc qdisc del dev {interface} {at}"));
+            let start = Vec::new();
+            found.push(Shaper {
+                stop: stop.to_vec(),
+                start,
+            });
+        }
+        found
+    }
+}
+
+/// Shows what stops and what starts, asks, and does it.
+pub(super) fn apply(link: &Link, yes: bool) -> anyhow::Result<()> {
+    let Some((dialect, interface)) = &link.shaper else {
+        bail!("no settings to apply")
+    };
+    if link.has(&format!("--wan {UNKNOWN_PORT}")) {
+        bail!("add --wan IF, the Ethernet port that leads to the modem");
+    }
+    let shapers = Host {
+        root: Path::new("/"),
+    }
+    .shapers(*dialect, interface);
+    let flags: Vec<&str> = link.flags(false).flat_map(|flag| flag.split(' ')).collect();
+    let mut text = "\nwould run, in this order:\n".to_owned();
+    for line in shapers.iter().flat_map(|of| &of.stop) {
+        text += &format!("  {line}\n");
+    }
+    text += &format!("  asymq router install {}\n", flags.join(" "));
+    output::print(&text)?;
+    if !yes && !io::stdin().is_terminal() {
+        bail!("add --yes to run these commands, or confirm them on a terminal");
+    }
+    if !yes {
+        output::print("run them? [y/N] ")?;
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        if !matches!(answer.trim(), "y" | "Y" | "yes") {
+            bail!("nothing was changed");
+        }
+    }
+    let done = replace(&shapers, &flags);
+    if done.is_err() {
+        let starts = shapers.iter().rev().flat_map(|of| &of.start);
+        starts.for_each(|line| drop(run(line)));
+    }
+    done.context("asymq is not installed; services that were stopped are started again")
+}
+
+fn replace(shapers: &[Shaper], flags: &[&str]) -> anyhow::Result<()> {
+    for shaper in shapers {
+        for line in &shaper.stop {
+            // A qdisc that is not there need not be removed.
+            run(line).or_else(|error| match shaper.start.is_empty() {
+                true => Ok(()),
+                false => Err(error),
+            })?;
+        }
+    }
+    let program = std::env::current_exe().context("finding this program")?;
+    let mut install = Command::new(program);
+    install.args(["router", "install"]).args(flags);
+    succeed(&mut install, "asymq router install")
+}
+
+fn run(line: &str) -> anyhow::Result<()> {
+    let mut words = line.split(' ');
+    let mut command = Command::new(words.next().unwrap_or_default());
+    succeed(command.args(words).stdin(Stdio::null()), line)
+}
+
+fn succeed(command: &mut Command, line: &str) -> anyhow::Result<()> {
+    let status = command.status().with_context(|| line.to_owned())?;
+    match status.success() {
+        true => Ok(()),
+        false => bail!("{line}: {status}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn stops(files: &[&str], dialect: Dialect) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let shapers = Host {
+            root: folder.path(),
+        }
+        .shapers(dialect, "eth1");
+        shapers.into_iter().flat_map(|of| of.stop).collect()
+    }
+
+    #[test]
+    fn the_services_of_the_settings_stop_under_systemd_and_on_openwrt() {
+        let debian = ["usr/lib/systemd/system/sqm@.service"];
+        assert_eq!(
+            stops(&debian, Dialect::Sqm),
+            ["systemctl disable --now sqm@eth1"]
+        );
+        let openwrt = ["etc/init.d/sqm", "etc/init.d/cake-autorate"];
+        let sqm = ["/etc/init.d/sqm disable", "/etc/init.d/sqm stop"];
+        assert_eq!(stops(&openwrt, Dialect::Sqm), sqm);
+        let autorate = [
+            "/etc/init.d/cake-autorate disable",
+            "/etc/init.d/cake-autorate stop",
+        ];
+        assert_eq!(stops(&openwrt, Dialect::Autorate), [autorate, sqm].concat());
+        // Shown by tc, but set by a service.
+        assert_eq!(stops(&["etc/init.d/sqm"], Dialect::Tc), sqm);
+        let qdiscs = [
+            "tc qdisc del dev eth1 root",
+            "tc qdisc del dev eth1 ingress",
+        ];
+        assert_eq!(stops(&[], Dialect::Tc), qdiscs);
+        assert!(stops(&[], Dialect::Qosmate).is_empty());
+    }
+}
