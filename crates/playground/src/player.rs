@@ -106,7 +106,7 @@ impl Player {
         self.steps.advance(until);
     }
 
-    /// The time that it has reached.
+    /// Current time of the run.
     pub const fn now(&self) -> Duration {
         self.steps.now()
     }

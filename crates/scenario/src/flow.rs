@@ -30,9 +30,9 @@ pub struct ListedFlow {
     pub mss: Option<Bytes>,
     /// ACK policy of its receiver.
     pub ack_policy: Option<AckPolicy>,
-    /// The links of a chain that it passes; all if absent.
+    /// Links of a chain on its path; all if absent.
     pub links: Option<Links>,
-    /// The facts that queues can read of its packets.
+    /// Facts of its packets that queues can read.
     pub encapsulation: Encapsulation,
     /// ACKs of its receiver in a round-trip time (QUIC's ACK_FREQUENCY), of at most 64 packets each; as the ACK
     /// policy says if absent.

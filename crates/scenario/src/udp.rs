@@ -22,7 +22,7 @@ pub struct UdpBurst {
     /// No packet from this time on; the run's end if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
-    /// The links of a chain that it passes; all if absent.
+    /// Links of a chain on its path; all if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links: Option<Links>,
     /// IP packet size, 28 to 1500 bytes.

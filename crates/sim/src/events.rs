@@ -1,6 +1,6 @@
-//! The event set: which source acts next.
+//! The event set: finds the source with the next event.
 
-/// A set of sources, each with the time of its next event, and the earliest of them.
+/// A set of sources with the time of their next events, which finds the earliest.
 ///
 /// A winner tree of four children a node over packed keys: changing one source's time replays the
 /// log4(n) matches on its way to the root, each a minimum of four integers. There is at most one
@@ -48,8 +48,7 @@ impl EventSet {
         }
     }
 
-    /// Gives `source` its next event at `nanos`, in place of any it had; none if that is [`NEVER`]
-    /// or later.
+    /// Sets the next event of `source` to `nanos`, replacing its previous one; none if that is [`NEVER`] or later.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, nanos: u64) {
         let mut winner = nanos.min(NEVER) << SOURCE_BITS | source as u64;
@@ -59,7 +58,7 @@ impl EventSet {
             node /= 4;
             let group = &mut self.groups[node];
             group[place] = winner;
-            // Reads only the opponents: to read back what was just stored would stall.
+            // Reads only the siblings: reading the value just stored would stall.
             let opponents = group[place ^ 1].min(group[place ^ 2]).min(group[place ^ 3]);
             winner = winner.min(opponents);
             if node == 1 {
@@ -76,7 +75,7 @@ impl EventSet {
     }
 }
 
-/// An event: when, and by whom.
+/// An event: time and source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event(u64);
 

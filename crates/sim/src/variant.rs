@@ -1,4 +1,4 @@
-//! TCP with and without options, chosen by type: plain TCP does not pay for what it does not use.
+//! TCP with and without options, selected by type, so that plain TCP has no overhead.
 
 use crate::congestion::{AnyCongestion, CongestionControl, Connection, Reno, TcpModel};
 use crate::packets::{HostClock, Options, TcpOptions};
@@ -8,7 +8,7 @@ use crate::senders::{
 };
 use asymq_scenario::Scenario;
 
-/// Nothing but acknowledgement numbers.
+/// No options: only acknowledgement numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Nothing;
 
@@ -28,13 +28,13 @@ pub(crate) trait Variant: 'static {
     type Receiving: Receiving<Options = Self::Options>;
     /// The window of a new connection.
     fn congestion(model: &TcpModel, connection: &Connection) -> Self::Congestion;
-    /// A new sender's part.
+    /// Options state of a new sender.
     fn sending(scenario: &Scenario, model: &TcpModel) -> Self::Sending;
-    /// A new receiver's part.
+    /// Options state of a new receiver.
     fn receiving(scenario: &Scenario) -> Self::Receiving;
 }
 
-/// Reno's window and no options: what most experiments need, without the cost of the rest.
+/// Reno's window and no options, as most experiments need, without further cost.
 pub(crate) struct Plain;
 
 impl Variant for Plain {

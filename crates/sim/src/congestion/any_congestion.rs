@@ -1,4 +1,4 @@
-//! Any congestion control, where a run's is not known when compiled.
+//! A congestion control that is chosen at run time.
 
 use super::contract::inherit;
 use super::{AckSample, CongestionControl, Connection, Lost, Make};
@@ -11,7 +11,7 @@ pub(crate) struct AnyCongestion {
 }
 
 impl AnyCongestion {
-    /// A new connection's.
+    /// Creates the congestion control of a new connection.
     pub(crate) fn new(make: &Make, connection: &Connection) -> Self {
         Self {
             own: make(connection),
@@ -25,7 +25,7 @@ impl CongestionControl for AnyCongestion {
     inherit!(own: on_fast_retransmit on_selective_loss on_duplicate_ack on_partial_ack);
     inherit!(own: on_recovered on_timeout on_sample on_lost on_echo on_mark);
 
-    /// Its window as a sender may use it, whatever it says; NaN is one segment.
+    /// Returns its window, clamped to the range that a sender may use; NaN counts as one segment.
     fn window(&self) -> f64 {
         self.own.window().max(1.0).min(self.largest)
     }

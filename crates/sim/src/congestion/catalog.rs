@@ -1,17 +1,16 @@
-//! Congestion controls from outside of asymq, and the facts that they may know and ask for.
+//! Congestion controls of other crates, and the facts and measurements available to them.
 
 use super::CongestionControl;
 use asymq_scenario::OutsideTcp;
 use std::fmt;
 use std::sync::Arc;
 
-/// Facts of a connection that its congestion control may know.
+/// Facts of a connection for its congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// Payload bytes of a full segment.
     pub payload: u32,
-    /// Differs from connection to connection and from run to run, and is the same in each repetition: all
-    /// that is random must come from it.
+    /// Seed for all random decisions: differs between connections and runs, and is equal in a repetition.
     pub seed: u64,
 }
 
@@ -25,7 +24,7 @@ impl Connection {
 /// Makes the congestion control of a connection.
 pub(crate) type Make = dyn Fn(&Connection) -> Box<dyn CongestionControl> + Send + Sync;
 
-/// Needs of a congestion control from outside.
+/// Requirements of a congestion control of another crate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// A pacer that sends at [`CongestionControl::pacing_rate`].
@@ -34,7 +33,7 @@ pub struct About {
     pub measures_deliveries: bool,
 }
 
-/// Congestion controls from outside of asymq, by name.
+/// Congestion controls of other crates, by name.
 #[derive(Clone, Default)]
 pub struct Catalog(Vec<(OutsideTcp, About, Arc<Make>)>);
 
@@ -44,11 +43,11 @@ impl Catalog {
         Self(Vec::new())
     }
 
-    /// Adds a congestion control; one that had the name gives way. A run calls `make` for each connection,
-    /// in any thread.
+    /// Adds a congestion control, or replaces the one of this name. A run calls `make` for each connection, in any
+    /// thread.
     ///
     /// # Errors
-    /// The name is taken by one of asymq's own, or is not one.
+    /// The name belongs to one of asymq's own, or is invalid.
     pub fn add(
         &mut self,
         name: &str,

@@ -2,17 +2,17 @@
 
 use crate::senders::{AckSample, Lost};
 
-/// A congestion window and the rules that move it. Windows are in segments, times in ns.
+/// A congestion window and its rules. Windows are in segments, times in ns.
 ///
-/// The sender calls what happened, and reads [`window`](Self::window) before each segment that it sends.
-/// It finds losses and sends again by itself: with SACK by RFC 8985 and 9937, without by RFC 6582.
+/// The sender reports events and reads [`window`](Self::window) before each segment. It detects losses and retransmits
+/// itself: with SACK by RFC 8985 and 9937, without by RFC 6582.
 pub trait CongestionControl {
     /// Segments that may be in flight; at least one.
     fn window(&self) -> f64;
     /// The connection is established.
     fn on_established(&mut self, initial_window: f64);
-    /// `acked` segments were acknowledged at `now` outside fast recovery, by a sender that uses its window;
-    /// `srtt` is the smoothed round-trip time. None if an ACK is split (AR's factor `R`).
+    /// `acked` segments were acknowledged at `now` outside fast recovery, while the window limited the sender; `srtt`
+    /// is the smoothed round-trip time in ns. `acked` is 0 for a split ACK (AR's factor `R`).
     fn on_ack(&mut self, acked: u64, now: u64, srtt: u64);
     /// Fast recovery begins with the third duplicate ACK; `flight` segments are in flight.
     fn on_fast_retransmit(&mut self, flight: f64);
@@ -34,45 +34,45 @@ pub trait CongestionControl {
         self.on_recovered();
     }
 
-    // Of those that need to know more. Others keep these.
+    // Methods with defaults, for controls that need more information.
 
-    /// The slow-start threshold: below it, pacing (if asked for) leaves the window room to double.
+    /// The slow-start threshold. Below it, the pacing rate (if paced) allows the window to double.
     fn threshold(&self) -> f64 {
         f64::MAX
     }
-    /// Segments per second, if it sets a pacing rate of its own.
+    /// Pacing rate in segments per second, if it sets one.
     fn pacing_rate(&self) -> Option<f64> {
         None
     }
-    /// True if it sends less than the path might carry, so that delivery rates say nothing.
+    /// True if it sends less than the path might carry, so that delivery rates do not show the capacity.
     fn limits_samples(&self) -> bool {
         false
     }
     /// The application paused for longer than the retransmission timeout (RFC 5681, section 4.1).
     fn on_idle(&mut self, _restart_window: f64) {}
-    /// Receives an ACK's sample of the path; before [`on_ack`](Self::on_ack) without SACK, and after with it. Only
-    /// where deliveries are measured.
+    /// Receives an ACK's sample of the path: before [`on_ack`](Self::on_ack) without SACK, after it with SACK. Called
+    /// only if deliveries are measured.
     fn on_sample(&mut self, _sample: &AckSample) {}
-    /// A segment is judged lost. Only where deliveries are measured.
+    /// A segment was declared lost. Called only if deliveries are measured.
     fn on_lost(&mut self, _now: u64, _lost: &Lost) {}
-    /// An ACK of `acked` segments has come, of all below `una` now, which reports `marked` of them as
-    /// marked: with classic ECN all or none. All below `end` was sent. Only with ECN.
+    /// An ACK acknowledged `acked` segments, up to `una`, and reported `marked` of them as marked: with classic ECN all
+    /// or none. `end` is one past the highest segment sent. Called only with ECN.
     fn on_echo(&mut self, _acked: u64, _marked: u64, _una: u64, _end: u64) {}
-    /// A mark must be answered, at most once in a window, with `flight` segments in flight: as a loss
-    /// is (RFC 3168, section 6.1.2).
+    /// Responds to a mark with `flight` segments in flight, at most once in a window; by default like to a loss (RFC
+    /// 3168, section 6.1.2).
     fn on_mark(&mut self, flight: f64) {
         self.on_fast_retransmit(flight);
         self.on_recovered();
     }
 }
 
-/// A window with a slow-start threshold that another rule may move.
+/// A window with a slow-start threshold that another rule may change.
 pub(crate) trait WindowBased: CongestionControl + Copy {
     /// Sets both.
     fn adjust(&mut self, window: f64, threshold: f64);
 }
 
-/// Methods of a congestion control that are those of the one in its field.
+/// Delegates methods of a congestion control to the one in a field.
 macro_rules! inherit {
     ($inner:tt: $($method:ident)*) => { $(inherit!(@$method $inner);)* };
     (@window $inner:tt) => { inherit!(# $inner window() -> f64); };

@@ -5,7 +5,7 @@ use crate::congestion::{CongestionControl, Reno, WindowBased};
 
 /// `C`, in segments per second cubed (RFC 9438, section 5).
 const C: f64 = 0.4;
-/// The window that is left by a reduction, beta_cubic (section 4.6).
+/// Factor of the window at a reduction, beta_cubic (section 4.6).
 const BETA: f64 = 0.7;
 /// Growth per round of the Reno-friendly estimate until it reaches the window before the reduction
 /// (section 4.3).
@@ -16,7 +16,7 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 pub(crate) struct Cubic {
     /// Window, threshold and the inflation of fast recovery.
     reno: Reno,
-    /// Segments that an ACK counts for in slow start, at most.
+    /// Maximum number of segments that an ACK counts for in slow start.
     counted: u64,
     /// Growth per round of the Reno-friendly estimate above the window before the reduction.
     late_alpha: f64,
@@ -39,8 +39,8 @@ struct Epoch {
 }
 
 impl Cubic {
-    /// The window of a connection that has sent nothing. In slow start an ACK counts for at most `counted` of the
-    /// segments that it acknowledges: 1, RFC 3465's 2, or all of them in Linux.
+    /// Creates the window of a new connection. In slow start an ACK counts for at most `counted` of its segments: 1, 2
+    /// (RFC 3465), or all (Linux).
     pub(crate) const fn new(counted: u64) -> Self {
         Self {
             reno: Reno::new(),
@@ -52,7 +52,7 @@ impl Cubic {
         }
     }
 
-    /// The same as Linux has it: the Reno-friendly estimate never grows by a whole segment a round.
+    /// Like `new`, as in Linux: the Reno-friendly estimate always grows by less than a segment per round.
     pub(crate) const fn linux(counted: u64) -> Self {
         Self {
             late_alpha: ALPHA,
@@ -66,7 +66,7 @@ impl Cubic {
         C * from_plateau * from_plateau * from_plateau + self.w_max
     }
 
-    /// Eq. 2, or the start of an epoch that has no plateau to return to.
+    /// Starts an epoch by eq. 2, or without a plateau.
     fn begin(&mut self, now: u64) -> Epoch {
         let cwnd = self.reno.cwnd;
         let k = if cwnd < self.w_max {
@@ -116,7 +116,7 @@ impl CongestionControl for Cubic {
         self.epoch = Some(epoch);
     }
 
-    /// Time in which nothing is sent does not count (section 5.8): the stage begins anew.
+    /// Idle time does not count (section 5.8): the epoch starts again.
     fn on_idle(&mut self, restart_window: f64) {
         self.epoch = None;
         self.reno.on_idle(restart_window);
@@ -140,7 +140,8 @@ impl CongestionControl for Cubic {
     /// Section 4.8: as Reno, but for the threshold; the next stage begins on a plateau.
     fn on_timeout(&mut self, flight: f64) {
         self.cwnd_prior = self.reno.cwnd;
-        // Of a segment that has timed out before, the threshold stays (RFC 5681, section 3.1): only then is one in flight.
+        // After a repeated timeout of one segment the threshold stays (RFC 5681, section 3.1). Only then is the flight
+        // one segment.
         let threshold = match flight > 1.0 {
             true => (flight * BETA).max(2.0),
             false => self.reno.ssthresh,

@@ -7,7 +7,7 @@ use crate::senders::AckSample;
 /// Weight of a window's marks in the average (RFC 8257, section 4.2).
 const G: f64 = 1.0 / 16.0;
 
-/// DCTCP's reduction over another's growth, and its reaction to loss.
+/// DCTCP's reduction, with growth and loss response of another congestion control.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dctcp<C> {
     inner: C,
@@ -20,8 +20,7 @@ pub(crate) struct Dctcp<C> {
 }
 
 impl<C: WindowBased> Dctcp<C> {
-    /// A window that has not started. Alpha begins at 1, so that the first mark halves (section
-    /// 4.2).
+    /// Creates a new window. Alpha starts at 1, so that the first mark halves the window (section 4.2).
     pub(crate) const fn new(inner: C) -> Self {
         Self {
             inner,

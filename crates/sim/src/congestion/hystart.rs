@@ -10,13 +10,13 @@ const MIN_RTT_THRESH: u64 = 4 * MS;
 const MAX_RTT_THRESH: u64 = 16 * MS;
 /// The rise, as a part of the last round's minimum.
 const MIN_RTT_DIVISOR: u64 = 8;
-/// Samples of a round that are taken before it is judged.
+/// Number of samples in a round before its minimum counts.
 const RTT_SAMPLES: u32 = 8;
 /// The divisor of Conservative Slow Start's growth, and its number of rounds.
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u32 = 5;
 
-/// A window whose first slow start is HyStart++'s.
+/// A window whose first slow start uses HyStart++.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HyStart<C> {
     inner: C,
@@ -32,7 +32,7 @@ pub(crate) struct HyStart<C> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     SlowStart,
-    /// Conservative Slow Start, from this minimum round-trip time on and in so many rounds.
+    /// Conservative Slow Start: the minimum round-trip time at its start, and its rounds so far.
     Conservative {
         baseline: u64,
         rounds: u32,
@@ -42,7 +42,7 @@ enum Phase {
 }
 
 impl<C: WindowBased> HyStart<C> {
-    /// A window that has not started.
+    /// Creates the window of a new connection.
     pub(crate) const fn new(inner: C) -> Self {
         Self {
             inner,
@@ -88,7 +88,7 @@ impl<C: WindowBased> HyStart<C> {
                     };
                 }
             }
-            // The rise was a burst's: slow start resumes.
+            // The rise was caused by a burst: slow start resumes.
             Phase::Conservative { baseline, .. } if self.current_min < baseline => {
                 self.phase = Phase::SlowStart;
             }
@@ -141,8 +141,8 @@ impl<C: WindowBased> CongestionControl for HyStart<C> {
     }
 }
 
-/// Linux' HyStart: slow start ends at once, with a train of ACKs that lasts for half of the minimum round-trip time
-/// or as the round-trip time rises (`hystart_update` of `tcp_cubic.c`).
+/// Linux' HyStart (`hystart_update` of `tcp_cubic.c`): slow start ends at once if a train of ACKs lasts for half of the
+/// minimum round-trip time, or if the round-trip time rises.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinuxHyStart<C> {
     inner: C,
@@ -160,12 +160,12 @@ pub(crate) struct LinuxHyStart<C> {
 
 /// Window in segments from which on slow start may end.
 const LOW_WINDOW: f64 = 16.0;
-/// Time between two ACKs of a train, and what pacing and offloads may add to it, in ns.
+/// Maximum time between two ACKs of a train, and the additional time for pacing and offloads, in ns.
 const ACK_DELTA: u64 = 2 * MS;
 const ACK_DELAY: u64 = MS;
 
 impl<C: WindowBased> LinuxHyStart<C> {
-    /// A window that has not started.
+    /// Creates the window of a new connection.
     pub(crate) const fn new(inner: C) -> Self {
         Self {
             inner,

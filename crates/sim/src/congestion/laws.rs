@@ -1,4 +1,4 @@
-//! The laws of every congestion control, tried with random events.
+//! Laws of every congestion control, tested with random events.
 //!
 //! 1. The window is at least one segment, and no larger than TCP's largest; a pace is above 0.
 //! 2. An ACK opens the window by at most twice what it acknowledges.
@@ -22,7 +22,7 @@ pub enum Step {
         /// True if it echoes a mark that is not answered.
         marked: bool,
     },
-    /// A mark is answered.
+    /// The sender responds to a mark.
     Mark,
     /// A loss is found, by SACK or by duplicate ACKs.
     Loss {
@@ -84,7 +84,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// A law that is broken, with the fewest steps found that show it.
+/// A broken law, with the shortest sequence of steps found.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{law}\nafter these steps:{}", lines(steps))]
 pub struct Broken {
@@ -98,7 +98,7 @@ fn lines(steps: &[Step]) -> String {
     steps.iter().map(|step| format!("\n  {step}")).collect()
 }
 
-/// Tries so many cases of random steps, the same ones each time; `breaks` says what law they break.
+/// Runs `cases` fixed sequences of random steps; `breaks` returns the broken law, if any.
 ///
 /// # Errors
 /// A law that some steps break.
@@ -114,7 +114,7 @@ pub fn check(cases: u32, breaks: impl Fn(&[Step]) -> Option<String>) -> Result<(
     Ok(())
 }
 
-/// Leaves out what can be left out, until no single step can.
+/// Removes steps until every remaining one is needed.
 fn least(
     mut steps: Vec<Step>,
     mut law: String,
@@ -139,7 +139,7 @@ fn least(
     Broken { law, steps }
 }
 
-/// Carries out steps on what `make` makes, twice.
+/// Applies steps to two instances made by `make`.
 ///
 /// # Errors
 /// The law that is broken.
@@ -171,8 +171,8 @@ struct Shown {
 }
 
 const INITIAL: f64 = 10.0;
-/// Windows of more segments are held to the laws that bound changes: so many are the minimum that some keep
-/// (BBR, section 2.8 of its draft).
+/// Window in segments above which the laws on changes apply: the largest minimum window of a known control (BBR's
+/// draft, section 2.8).
 const FEW: f64 = 4.0;
 /// No window is larger: TCP's largest, in segments of 88 bytes, the minimum that scenarios have.
 const LARGEST: f64 = ((1u64 << 30) / 88) as f64;
@@ -184,7 +184,7 @@ struct Trial {
     now: u64,
     /// Segments acknowledged.
     una: u64,
-    /// The one that lasts.
+    /// The current recovery.
     recovery: Option<Recovery>,
 }
 
@@ -206,7 +206,7 @@ enum From {
 /// The windows that are allowed after an event.
 struct Bounds {
     most: f64,
-    /// It is less than this, if this is more than a few segments.
+    /// Upper bound of a reduced window, if it is more than a few segments.
     below: Option<f64>,
 }
 
@@ -236,7 +236,7 @@ impl Trial {
         }
     }
 
-    /// Its description, if that is possible.
+    /// Returns its state, or the broken law.
     fn shown(&self, when: &str) -> Result<Shown, String> {
         let shown = Shown {
             window: self.control.window(),
@@ -272,7 +272,7 @@ impl Trial {
         let bounds = self.carry_out(step, before);
         let shown = self.shown(&format!("after: {step}"))?;
         let after = shown.window;
-        // Whoever computes in floats rounds.
+        // Tolerance for rounding of floats.
         if after > bounds.most * (1.0 + 1e-9) {
             return Err(format!(
                 "the window goes from {before} to {after} at: {step}; {} is the most that may follow",
@@ -287,7 +287,7 @@ impl Trial {
         }
     }
 
-    /// Makes it happen; what may follow.
+    /// Applies the step. Returns the allowed windows.
     fn carry_out(&mut self, step: Step, window: f64) -> Bounds {
         let flight = window.floor();
         match (step, self.recovery) {
@@ -387,7 +387,7 @@ impl Trial {
         }
     }
 
-    /// The windows that may follow where a loss is answered.
+    /// The allowed windows after the response to a loss.
     fn reduced(&self, before: f64) -> Bounds {
         Bounds {
             below: self.answers_losses.then_some(before),

@@ -1,6 +1,6 @@
-//! Congestion control: the contract, asymq's own, those from outside, and laws to hold all of them to.
+//! Congestion control: the contract, asymq's implementations, those of other crates, and the laws for all of them.
 //!
-//! One from outside joins by a [`Catalog`] that a simulator is given:
+//! A [`Catalog`] adds one of another crate to a simulator:
 //!
 //! ```
 //! use asymq_sim::STANDARD;
@@ -82,8 +82,7 @@ pub(crate) struct TcpModel {
 }
 
 impl TcpModel {
-    /// The scenario's model; `None` if neither the simulator nor `outside` has its congestion control. Each
-    /// is named here, so that none runs as another under its own name.
+    /// Returns the scenario's model; `None` if neither the simulator nor `outside` has its congestion control.
     pub(crate) fn of(outside: &Catalog, scenario: &Scenario) -> Option<Self> {
         let (counting, hystart) = (scenario.byte_counting, scenario.hystart);
         let mut model = Self {
@@ -138,7 +137,8 @@ impl TcpModel {
         Some(model)
     }
 
-    /// This model as a QUIC sender: it paces (RFC 9002, section 7.7), and knows what it sends again from what it sent first.
+    /// Returns this model as a QUIC sender: it paces (RFC 9002, section 7.7), and distinguishes retransmissions from
+    /// first transmissions.
     pub(crate) fn of_quic(self) -> Self {
         Self {
             paces: true,
@@ -153,7 +153,7 @@ fn copies<C: CongestionControl + Copy + Send + Sync + 'static>(window: C) -> Arc
     Arc::new(move |_| Box::new(window))
 }
 
-/// Makes windows that start by HyStart++ if asked for.
+/// Makes windows, with HyStart++ if configured.
 fn starting<C: WindowBased + Send + Sync + 'static>(window: C, hystart: bool) -> Arc<Make> {
     match hystart {
         false => copies(window),

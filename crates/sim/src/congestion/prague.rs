@@ -5,22 +5,22 @@ use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, Reno, WindowBased as _};
 use crate::senders::AckSample;
 
-/// Round-trip time that a shorter one counts as, in ns.
+/// Minimum round-trip time for growth, in ns; shorter ones count as this.
 const VIRTUAL_RTT: u64 = 25_000_000;
 
 /// Weight of a window's marks in the average.
 const G: f64 = 1.0 / 16.0;
 
-/// The rate is higher by this share in the first half of each round trip, and lower in the second: a step then
-/// marks some packets of each.
+/// The rate is higher by this share in the first half of each round trip, and lower in the second. A marking step then
+/// marks some packets of each round trip.
 const SWING: f64 = 4.0 / 128.0;
 
 /// Minimum rate in full packets per second: 100 kbit/s.
 const MIN_RATE: f64 = 12_500.0 / 1500.0;
 
-/// A window that grows by a segment in 25 ms squared, whatever the round-trip time below. Less than two segments
-/// are a rate: one is in flight at times. Linux' version also shortens packets below two a round trip; here
-/// a flow's `mss` says so.
+/// A window that grows by a segment per 25 ms squared, even at shorter round-trip times. Below two segments it is a
+/// rate with at times one segment in flight. Linux' version also shortens packets below two per round trip; here a
+/// flow's `mss` can be set instead.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prague {
     inner: Reno,
@@ -38,7 +38,7 @@ pub(crate) struct Prague {
 }
 
 impl Prague {
-    /// A window that has not started.
+    /// Creates the window of a new connection.
     pub(crate) const fn new() -> Self {
         Self {
             inner: Reno::new(),
@@ -53,12 +53,12 @@ impl Prague {
         }
     }
 
-    /// In congestion avoidance the rate grows by a segment per 25 ms in 25 ms, as that of a flow whose round
-    /// trip takes so long. Marked segments do not count.
+    /// In congestion avoidance the rate grows by a segment per 25 ms in 25 ms, like that of a flow with this round-trip
+    /// time. Marked segments do not count.
     fn grow(&mut self, clean: f64) {
         let (window, threshold) = (self.inner.window(), self.threshold());
         let share = (self.srtt as f64 / VIRTUAL_RTT as f64).min(1.0);
-        // Up to four segments Linux counts in whole ones.
+        // Linux uses whole segments up to four.
         let whole = if window <= 4.0 { window.ceil() } else { window }.max(1.0);
         let grown = match window < threshold {
             true => window + clean,
@@ -76,12 +76,12 @@ impl Prague {
 impl CongestionControl for Prague {
     inherit!(inner: threshold on_established on_idle on_duplicate_ack on_partial_ack);
 
-    /// The pacer is what holds segments back; the window is whole.
+    /// Segments are limited by the pacer; the window is whole.
     fn window(&self) -> f64 {
         self.inner.window().ceil().max(1.0)
     }
 
-    /// Growth is where marks are known.
+    /// Growth happens in `on_echo`, where marks are known.
     fn on_ack(&mut self, _acked: u64, _now: u64, _srtt: u64) {}
 
     fn on_sample(&mut self, sample: &AckSample) {

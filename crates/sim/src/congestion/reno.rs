@@ -15,7 +15,7 @@ pub(crate) struct Reno {
 }
 
 impl Reno {
-    /// The window of a connection that has sent nothing: one SYN may go.
+    /// Creates the window of a new connection, which allows one SYN.
     pub(crate) const fn new() -> Self {
         Self {
             cwnd: 1.0,
@@ -63,9 +63,9 @@ impl CongestionControl for Reno {
         self.inflation += 1.0;
     }
 
-    /// Deflates the window by what was acknowledged, less the segment that is retransmitted. What
-    /// exceeds the inflation comes off the window itself, so that the end of recovery releases no
-    /// burst (RFC 6582, section 3.2, step 3, and ns-2's reading of it).
+    /// Deflates the window by the acknowledged segments minus the retransmitted one. Any excess over the inflation
+    /// reduces the window itself, so that the end of recovery releases no burst (RFC 6582, section 3.2, step 3, as in
+    /// ns-2).
     fn on_partial_ack(&mut self, acked: u64) {
         let acked = acked as f64;
         if self.inflation > acked {
@@ -109,7 +109,7 @@ pub(crate) struct ByteCounting {
 }
 
 impl ByteCounting {
-    /// The window of a connection that has sent nothing.
+    /// Creates the window of a new connection.
     pub(crate) const fn new() -> Self {
         Self {
             reno: Reno::new(),

@@ -6,8 +6,7 @@ use std::hint::select_unpredictable;
 
 /// An access link of one conversation in one direction: a FIFO, a rate and a delay.
 ///
-/// Only its own conversation uses it, in order, so a packet's fate is known when it enters:
-/// it needs no event of its own.
+/// Only its own conversation uses it, in order. A packet's fate is therefore known when it enters, without an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop {
     /// Propagation delay in ns.
@@ -36,14 +35,14 @@ impl Hop {
         self.delay
     }
 
-    /// This hop, shut, and as it was: who is refused by a shut hop looks for the reason.
+    /// Shuts this hop and returns a copy of the open one, for callers that a shut hop refuses.
     pub(crate) fn shut(&mut self) -> Self {
         let open = *self;
         self.free = u64::MAX / 2;
         open
     }
 
-    /// Time at which a segment that enters at `now` is out at the other end; `None` if the buffer is full.
+    /// Time at which a segment that enters at `now` leaves at the other end; `None` if the buffer is full.
     #[inline]
     pub(crate) fn pass<O>(&mut self, now: u64, segment: &Segment<O>) -> Option<u64> {
         let tx = self.tx.of_segment(segment);
@@ -59,8 +58,8 @@ impl Hop {
 /// Segments of one conversation on their way to a bottleneck queue, in order of arrival there. Only
 /// the first is in the event set.
 ///
-/// A ring with a power of two of places. To ask a [`VecDeque`](std::collections::VecDeque) for its next
-/// segment takes a branch on whether there is one, which nobody can predict: 5 % of a whole run.
+/// A ring with a power of two of places. Reading the next segment of a [`VecDeque`](std::collections::VecDeque) needs
+/// an unpredictable branch, which costs 5 % of a whole run.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipe<O> {
     places: Box<[(u64, Segment<O>)]>,
@@ -83,7 +82,7 @@ impl<O: Options> Pipe<O> {
         vec![(0, Segment::new(Kind::Data, 0)); places].into()
     }
 
-    /// The place that is so many behind the first.
+    /// Returns the place `behind` places after the first.
     #[inline]
     fn place(&self, behind: usize) -> usize {
         (self.head + behind) & (self.places.len() - 1)

@@ -39,7 +39,7 @@ impl AutorateIngress {
         }
     }
 
-    /// A packet of `len` bytes comes at `now`.
+    /// Counts a packet of `len` bytes at `now`.
     pub(crate) fn comes(&mut self, now: u64, len: u32) {
         self.window_bytes += u64::from(len);
         let interval = (now - self.last_packet).min(SECOND);

@@ -1,6 +1,5 @@
-//! The path beyond the first link of each direction: further links, a chain of asymmetric links (VAQ,
-//! Fig. 14), the path behind the last of them, and ACK regeneration. A packet pays for them only where a
-//! scenario has one of them.
+//! The path beyond the first link of each direction: further links, as in a chain of asymmetric links (VAQ, Fig. 14),
+//! the path behind the last one, and ACK regeneration. Without these, packets skip this code.
 
 use crate::events::NEVER;
 use crate::links::{Link, Regeneration, Wire};
@@ -21,8 +20,7 @@ pub(crate) struct Beyond<O> {
 
 /// An event beyond the first link.
 pub(crate) enum Step<O> {
-    /// A transmission starts at the further link of this position: when its packet is out at the
-    /// other end, and the packet.
+    /// A transmission starts at the further link of this position; with the arrival time at its end, and the packet.
     Leaves(usize, u64, SimPacket<O>),
     /// A packet is at the end of the path behind the last link.
     Arrives(SimPacket<O>),
@@ -42,8 +40,8 @@ impl<O: Options> Stage<O> {
 }
 
 impl<O: Options> Beyond<O> {
-    /// `further` links in each direction, each built by `link`, the paths behind them, and the regenerator;
-    /// `None` if there is nothing of all that.
+    /// Creates `further` links in each direction with `link`, the paths behind them, and the regenerator; `None` if the
+    /// scenario has none of these.
     pub(crate) fn new(
         further: usize,
         impairments: [Option<Impairment>; 2],
@@ -102,8 +100,8 @@ impl<O: Options> Beyond<O> {
         &mut self.stages[direction][position].link
     }
 
-    /// Executes the event at `now`, which is [`next`](Self::next): what of the paths behind the last
-    /// links comes first, then later links first.
+    /// Executes the event at `now`, which is [`next`](Self::next). At equal times, the paths behind the last links come
+    /// first, then later links before earlier ones.
     pub(crate) fn step(&mut self, direction: usize, now: u64) -> Option<Step<O>> {
         if self.wires[direction].next() == now {
             return self.wires[direction].pop().map(Step::Arrives);
@@ -138,8 +136,7 @@ impl<O: Options> Beyond<O> {
         at_links + wires.map(|wire| wire.lost_data(conversation)).sum::<u64>()
     }
 
-    /// Packets that wait at the further links or are under way, and those that their disciplines took
-    /// out.
+    /// Packets queued at the further links or in transit, and those dropped by their disciplines.
     #[cfg(test)]
     pub(crate) fn held_and_left(&self, direction: usize, now: u64) -> (u64, u64) {
         let stages = self.stages[direction].iter();

@@ -1,6 +1,6 @@
-//! The published rule of cake-autorate 3.2 with its default configuration, as a yardstick: six reflectors, one
-//! ping every 50 ms in turn, rates by delays and load. Its pings here load no link and are never lost, and it
-//! knows the modem's rates, which its user has to write down: both are in its favour.
+//! The published rule of cake-autorate 3.2 with its default configuration, for comparison: six reflectors, one ping
+//! every 50 ms in turn, rates from delays and load. Here its pings load no link and are never lost, and the modem's
+//! rates, which its user must configure, are exact. Both favour it.
 
 use asymq_links::KnownRates;
 
@@ -11,7 +11,7 @@ const PING_INTERVAL: u64 = 50 * MS;
 const REFLECTOR_RTT: f64 = 40.0;
 /// Interval at which achieved rates are read.
 const LOAD_INTERVAL: u64 = 200 * MS;
-/// Pings over which delays are judged, and late ones among them that are bufferbloat.
+/// Window of pings, and the number of late ones in it that count as bufferbloat.
 const WINDOW: usize = 6;
 const LATE: usize = 3;
 /// Delays over the baseline in ms: late, no increase beyond, the largest cut.
@@ -82,7 +82,7 @@ impl CakeAutorate {
             .map_or(0.0, |state| state.rate)
     }
 
-    /// Goes on at `now`: `waits` are the modems' queueing delays in ns, `sent` the shapers' bytes until now.
+    /// Advances to `now`: `waits` are the modems' queueing delays in ns, `sent` the shapers' bytes so far.
     pub(crate) fn tick(&mut self, now: u64, waits: [u64; 2], sent: [u64; 2]) {
         if now >= self.next_load {
             self.next_load += LOAD_INTERVAL;
@@ -115,7 +115,7 @@ impl CakeAutorate {
 }
 
 impl DirectionState {
-    /// A ping has shown `delay` ms.
+    /// Processes a ping with a delay of `delay` ms.
     fn ping(&mut self, now: u64, number: usize, delay: f64) {
         let baseline = &mut self.baselines[number % REFLECTORS];
         let gain = if delay >= *baseline { RISE } else { FALL };

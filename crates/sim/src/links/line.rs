@@ -1,5 +1,4 @@
-//! The line where modems hide its rate: shapers at home, modems in the line, and the sources of the
-//! shapers' rates.
+//! A line whose rate is hidden by modems: shapers at home, modems in the line, and the sources of the shapers' rates.
 
 use super::{AutorateIngress, CakeAutorate, DataLosses};
 use crate::events::NEVER;
@@ -14,7 +13,7 @@ use std::collections::VecDeque;
 const UP: usize = Direction::Up as usize;
 const DOWN: usize = Direction::Down as usize;
 
-/// Modems in the line, and what moves the shapers' rates.
+/// Modems in the line, and the sources of the shapers' rates.
 pub(crate) struct Line<O> {
     modems: [Option<ModemQueue>; 2],
     /// Packets on their way from the downlink's modem to its shaper.
@@ -24,7 +23,7 @@ pub(crate) struct Line<O> {
     ingress: Option<AutorateIngress>,
     learner: Option<Box<Learner>>,
     learns_at: u64,
-    /// True if the learner sends probes, the latest's number, and those under way with the time of their return.
+    /// True if the learner sends probes; the latest probe's number; probes in transit with their return times.
     probes: bool,
     probe: u16,
     probes_back: VecDeque<(u64, u16)>,
@@ -38,25 +37,25 @@ pub(crate) struct Line<O> {
 struct Shaper {
     source: RateSource,
     rate: Rate,
-    /// Bytes that it has sent, or at the downlink, that came to it.
+    /// Bytes sent by the uplink's shaper, or received by the downlink's.
     bytes: u64,
 }
 
-/// A rate that moves no less than this.
+/// Minimum of a changing rate.
 const MIN_RATE: f64 = 64_000.0;
 /// Share of the capacity that an oracle uses.
 const ORACLE_SHARE: f64 = 0.97;
 /// Time in which an oracle empties the modem's queue.
 const DRAIN_NS: f64 = 200e6;
-/// A queue that it leaves there.
+/// Queue that the oracle leaves in the modem.
 const DRAIN_LEAVES_NS: f64 = 3e6;
-/// Maximum share of the rate that it spends on that.
+/// Maximum share of the rate for draining.
 const DRAIN_MAX: f64 = 0.4;
 
 /// Time from the line's far end to the host that is probed, and back.
 const PROBED_HOST: u64 = 10_000_000;
 
-/// What a shaper reads of a packet to time its path.
+/// Facts of a packet from which a shaper measures its path.
 fn observed<O: Options>(packet: &SimPacket<O>) -> Option<Observed> {
     let (header, kind) = (&packet.header, packet.segment.kind());
     let options = packet.segment.options.on_wire();
@@ -172,7 +171,7 @@ impl<O: Options> Line<O> {
         })))
     }
 
-    /// Propagation of the link at the shaper: none where the line adds it.
+    /// Propagation delay of the link at the shaper; 0 if the line adds it.
     pub(crate) fn propagation_of_link(&self, direction: usize) -> u64 {
         match (direction, &self.modems[DOWN]) {
             (DOWN, None) => self.propagation,
@@ -180,11 +179,11 @@ impl<O: Options> Line<O> {
         }
     }
 
-    /// A packet is out of the uplink's shaper at `at`; when it is at the other end of the line.
+    /// Sends a packet that leaves the uplink's shaper at `at`. Returns its arrival time at the other end of the line.
     pub(crate) fn leaves_home(&mut self, at: u64, packet: &SimPacket<O>) -> Option<u64> {
         self.shapers[UP].bytes += u64::from(packet.header.len);
         if let Some(learner) = &mut self.learner {
-            // The packet's last bit is out of the shaper at `at`.
+            // The packet's last bit leaves the shaper at `at`.
             let observed = observed(packet);
             learner.leaves(Instant::from_nanos(at), &packet.header, observed.as_ref());
         }
@@ -198,7 +197,7 @@ impl<O: Options> Line<O> {
         Some(out? + self.propagation)
     }
 
-    /// Takes a packet that comes to the line's far end at `now`, if a modem is there.
+    /// Takes a packet that arrives at the line's far end at `now`, if there is a modem.
     pub(crate) fn takes(&mut self, now: u64, packet: &SimPacket<O>) -> bool {
         let Some(modem) = &mut self.modems[DOWN] else {
             return false;
@@ -240,7 +239,7 @@ impl<O: Options> Line<O> {
         self.tick
     }
 
-    /// Rates from `now` on, which is [`tick`](Self::tick); `backlogged` are the shapers where packets wait.
+    /// Returns the rates from `now` on, which is [`tick`](Self::tick). `backlogged` is true for shapers with a backlog.
     pub(crate) fn rates(&mut self, now: u64, backlogged: [bool; 2]) -> [Rate; 2] {
         self.tick = now + Self::TICK;
         if let Some(learner) = &mut self.learner
@@ -254,7 +253,7 @@ impl<O: Options> Line<O> {
                 learner.probe_returns(Instant::from_nanos(at), number);
             }
             if self.probes && learner.probe_is_due(Instant::from_nanos(now)) {
-                // Never lost, and without cost, as the pings of `CakeAutorate`.
+                // Never lost, and without load, like the pings of `CakeAutorate`.
                 self.probe = self.probe.wrapping_add(1);
                 learner.probe_leaves(Instant::from_nanos(now), self.probe);
                 let waits = self.modems.iter().flatten().map(|modem| modem.wait(now));

@@ -23,7 +23,7 @@ pub(crate) struct Link<O> {
     reverse_path: VecDeque<(u64, Header)>,
     propagation: u64,
     lookahead: u64,
-    /// Time at which the qdisc is asked next; `NEVER` if its backlog is zero.
+    /// Time of the next dequeue; `NEVER` if the backlog is zero.
     next: u64,
     /// The traffic class of the latest transmission.
     sending: TrafficClass,
@@ -34,7 +34,7 @@ pub(crate) struct Link<O> {
     watched: Option<Box<Watched>>,
     /// Absent if the rate is constant.
     schedule: Option<Box<Varying>>,
-    /// The latest call: time never goes back.
+    /// Time of the latest call; never decreases.
     #[cfg(debug_assertions)]
     clock: u64,
 }
@@ -51,29 +51,29 @@ pub(crate) struct Watched {
     pub(crate) longest: Cell<PerClass<Duration>>,
 }
 
-/// A rate that changes, and when the link may go on by what it said.
+/// A rate that changes, and the time at which the link may continue.
 struct Varying {
     schedule: Schedule,
-    /// Time at which the next packet may start, if one has come by then.
+    /// Time at which the next packet may start, if one is queued by then.
     resumes: Option<u64>,
 }
 
 impl Varying {
     /// Time at which the link may send, if that is after `now`.
     fn waits_until(&mut self, now: u64) -> Option<u64> {
-        // Later than said, the link has been idle in between.
+        // After that time the link has been idle in between.
         let said = self.resumes.filter(|at| *at >= now);
         let start = said.unwrap_or_else(|| self.schedule.wake(now));
         self.resumes = Some(start);
         (start > now).then_some(start)
     }
 
-    /// Time at which a packet is out whose transmission starts at `now`.
+    /// Returns the end of a transmission that starts at `now`.
     #[cold]
     fn send(&mut self, now: u64, header: &Header) -> u64 {
         let start = match header.arrival < Instant::from_nanos(now) {
             true => now,
-            // Too late for what is offered just now.
+            // Too late for the packet offered at this moment.
             false => self.schedule.wake(now),
         };
         let out = self.schedule.send(start, header.len);
@@ -102,7 +102,7 @@ impl<O: Options> Link<O> {
         }
     }
 
-    /// The same link with a rate that changes.
+    /// Returns the link with a rate that changes.
     pub(crate) fn with_schedule(mut self, schedule: Schedule) -> Self {
         let least = schedule.least_tx(MIN_IP_LEN).as_nanos();
         self.lookahead = (least + self.propagation).max(1);
@@ -139,7 +139,7 @@ impl<O: Options> Link<O> {
         self.losses.of(conversation)
     }
 
-    /// Packets that wait, and packets that the qdisc took out.
+    /// Queued packets, and packets dropped by the qdisc.
     #[cfg(test)]
     pub(crate) fn held_and_left(&self, now: u64) -> (u64, u64) {
         use asymq_core::Fate;

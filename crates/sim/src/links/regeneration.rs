@@ -7,8 +7,8 @@ use asymq_scenario::Scenario;
 
 /// A regenerator that all packets out of the uplink pass through.
 ///
-/// It keeps the packets of a flow in order, and their departures depend on earlier packets only. So
-/// all that a packet causes is known on arrival, and nothing needs an event.
+/// It keeps the packets of a flow in order, and departures depend on earlier packets only. So all consequences of a
+/// packet are known on arrival, without events.
 pub(crate) struct Regeneration<O> {
     regenerator: Regenerator<SimPacket<O>>,
 }
@@ -29,7 +29,7 @@ impl<O: Options> Regeneration<O> {
         Ok(Some(Self { regenerator }))
     }
 
-    /// Sees a packet that leaves the downlink at `at`.
+    /// Observes a packet that leaves the downlink at `at`.
     pub(crate) fn observe(&mut self, at: u64, reverse: &SimPacket<O>) {
         self.regenerator
             .observe(Instant::from_nanos(at), &reverse.header);
@@ -43,7 +43,7 @@ impl<O: Options> Regeneration<O> {
         packet: &SimPacket<O>,
         mut leave: impl FnMut(u64, &SimPacket<O>),
     ) {
-        // It holds one packet at a time here, and so drops none.
+        // It holds one packet at a time here, so it never drops.
         let now = Instant::from_nanos(at);
         self.regenerator.push(now, *packet, &mut Discard);
         while let Some(due) = self.regenerator.next_at() {

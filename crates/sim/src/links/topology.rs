@@ -41,8 +41,7 @@ impl Dumbbell {
         }
     }
 
-    /// The far router to a server, so that the propagation round-trip time over so many of the links
-    /// is `rtt`.
+    /// Far router to a server, for a propagation round-trip time of `rtt` over `links` links.
     pub(crate) fn server(&self, rtt: Duration, links: u64) -> u64 {
         (rtt.as_nanos() / 2).saturating_sub(self.home + links * self.bottleneck)
     }

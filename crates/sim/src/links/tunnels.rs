@@ -5,8 +5,8 @@ use crate::packets::{Options, SimPacket};
 use asymq_core::Direction;
 use asymq_scenario::Tunnel;
 
-/// The tunnels of a run, one of each kind. A tunnel numbers its packets as they come to the link; its other end drops
-/// those that come too late (RFC 6479).
+/// The tunnels of a run, one of each kind. A tunnel numbers its packets before the link; its other end drops packets
+/// behind the replay window (RFC 6479).
 #[derive(Debug, Default)]
 pub(crate) struct Tunnels {
     /// The last number by direction and kind, and the highest that has arrived.
@@ -17,7 +17,7 @@ pub(crate) struct Tunnels {
 }
 
 impl Tunnels {
-    /// A packet comes to the link.
+    /// Numbers a packet before the link.
     pub(crate) fn enters<O: Options>(
         &mut self,
         direction: Direction,
@@ -29,7 +29,7 @@ impl Tunnels {
         packet.set_tunnel_number(*sent);
     }
 
-    /// A packet is at the other end. Returns true if the tunnel takes it.
+    /// Takes a packet at the other end. Returns false if the tunnel drops it.
     pub(crate) fn leaves<O: Options>(
         &mut self,
         direction: Direction,
@@ -47,7 +47,7 @@ impl Tunnels {
         accepts
     }
 
-    /// Packets of a direction that came too late.
+    /// Packets of a direction behind the replay window.
     pub(crate) fn late(&self, direction: usize) -> u64 {
         self.late[direction]
     }

@@ -1,4 +1,4 @@
-//! Behind the last link of a direction: packets that are lost, late, or overtake.
+//! The path behind the last link of a direction: loss, delay and reordering.
 
 use crate::events::NEVER;
 use crate::links::DataLosses;
@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 /// The path behind the last link, in one direction.
 ///
-/// Where no packet overtakes, when a packet arrives is known when it enters, and nothing waits here.
+/// Without reordering, a packet's arrival time is known when it enters, and nothing is stored here.
 pub(crate) struct Wire<O> {
     impairment: Option<Impairment>,
-    /// Where packets may overtake: by their time of arrival, then in the order in which they came.
+    /// With reordering: packets by arrival time, then in order of entry.
     under_way: BTreeMap<(u64, u64), SimPacket<O>>,
     entered: u64,
     lost: u64,
@@ -22,14 +22,14 @@ pub(crate) struct Wire<O> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
     Lost,
-    /// It is out at this time, later than all before it.
+    /// It leaves at this time, after all earlier packets.
     Out(u64),
-    /// [`Wire::pop`] will say when it is out.
+    /// [`Wire::pop`] returns it when it leaves.
     UnderWay,
 }
 
 impl<O: Options> Wire<O> {
-    /// A path that does to packets what `impairment` says.
+    /// Creates a path with this impairment.
     pub(crate) fn new(impairment: Option<Impairment>) -> Self {
         Self {
             impairment,

@@ -7,8 +7,8 @@ use std::fmt::Debug;
 
 /// TCP options in a segment.
 pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
-    /// True if a run with these options may have listed flows, tunnels, floods or modems. Without them, no packet
-    /// pays for their tests.
+    /// True if a run with these options may have listed flows, tunnels, floods or modems. Otherwise the checks for them
+    /// are compiled out.
     const EXTRAS: bool;
 
     /// The options as they are on the wire, if there are any.
@@ -23,7 +23,7 @@ pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
     /// Sets QUIC's spin bit.
     fn set_spin(&mut self, _spin: bool) {}
 
-    /// The router marks the packet, if its ends understand that. Returns true if it is marked now.
+    /// Marks the packet if it is ECN-capable. Returns true if it is marked now.
     fn mark_ce(&mut self) -> bool {
         false
     }
@@ -43,7 +43,7 @@ pub(crate) struct TcpOptions {
     blocks: u8,
     /// Bytes of a segment.
     mss: u16,
-    /// The AccECN option of kind 174: how many counters it has, and the counters.
+    /// The AccECN option of kind 174: number of counters, and the counters.
     pub(crate) accecn: Option<(u8, [u32; 3])>,
     /// The ECN field of the IP header.
     pub(crate) ecn: Ecn,
@@ -81,7 +81,7 @@ impl TcpOptions {
         self.mss.into()
     }
 
-    /// Bytes that SACK blocks and AccECN's counters take, padding included.
+    /// Bytes of SACK blocks and AccECN's counters, padding included.
     pub(crate) fn ack_bytes(&self) -> u32 {
         let sack = match self.blocks {
             0 => 0,
@@ -93,7 +93,7 @@ impl TcpOptions {
         sack + accecn.next_multiple_of(4)
     }
 
-    /// Leaves AccECN's counters out if there is no room beside the SACK blocks, as Linux does.
+    /// Omits AccECN's counters if the SACK blocks leave no room, as in Linux.
     pub(crate) fn keep_what_fits(&mut self) {
         /// Bytes of options in a TCP header.
         const ROOM: u32 = 40;
@@ -158,7 +158,7 @@ impl Options for TcpOptions {
 pub(crate) struct HostClock {
     tick: u64,
     offset: u64,
-    /// Billionths by which it is fast.
+    /// Drift in parts per billion; positive if fast.
     drift: i64,
 }
 

@@ -13,7 +13,7 @@ use asymq_scenario::{Aim, Direction, Encapsulation, Scenario, Tunnel};
 /// Every data segment is full, so sequence numbers count segments: 0 is the SYN, 1 the first data
 /// segment. [`Layout`] turns them into bytes.
 ///
-/// Number and kind share a word: segments are copied more often than anything else.
+/// Number and kind share a word, since segments are copied often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment<O = ()> {
     word: u64,
@@ -66,7 +66,7 @@ pub(crate) enum Kind {
 
 /// A value for each kind of segment.
 ///
-/// Two are never used: three bits hold the kind, and then no index needs a check.
+/// Two of the eight are unused: with three bits for the kind, no index needs a check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PerKind<T>([T; 8]);
 
@@ -144,7 +144,7 @@ impl<O: Options> Packet for SimPacket<O> {
         marked
     }
 
-    /// Home is one host, but for floods. Each flow has a server of its own. A flood's `note` is its [`Aim`].
+    /// Home is one host, except for floods. Each flow has its own server. A flood's `note` is its [`Aim`].
     fn network(&self) -> Network {
         const HOME: u64 = mix(0);
         const NEIGHBOUR: u64 = mix(1 << 63);
@@ -163,7 +163,7 @@ impl<O: Options> Packet for SimPacket<O> {
         Network { hosts, dscp: 0 }
     }
 
-    /// The header alone carries the number then; [`Layout::as_regenerated`] reads it.
+    /// Only the header has the new number; [`Layout::as_regenerated`] reads it.
     fn rewrite_ack(&mut self, info: &AckInfo) {
         self.header.ack = info.ack;
         if let Some(timestamps) = info.timestamps {
@@ -231,14 +231,14 @@ impl<O: Options> SimPacket<O> {
 const SERVER: u32 = Aim::Server as u32;
 const FORGED: u32 = Aim::Forged as u32;
 
-/// Bit of a flow that is one of a flood. No generation of a conversation is as high.
+/// Flag of a flow that belongs to a flood; above all generations of conversations.
 const FLOOD_FLOW: u64 = 1 << 63;
 
-/// Bit of a flow that is a tunnel's; the tunnel's number stands above the bit for the direction. Of such a packet `ack`
-/// is the conversation's index and `payload` the packet's number in the tunnel: queues read neither of what is not TCP.
+/// Flag of a tunnel's flow; the tunnel's number is above the direction bit. In such packets `ack` is the conversation's
+/// index and `payload` the packet's number in the tunnel, since queues read these fields only of TCP.
 const TUNNEL_FLOW: u64 = 1 << 62;
 
-/// Bits of a number, in a flood, which are the conversation's index.
+/// Mask of the conversation's index in the number of a flood's packet.
 const FLOOD_INDEX: usize = (1 << FLOOD_INDEX_BITS) - 1;
 const FLOOD_INDEX_BITS: u32 = 16;
 
@@ -252,14 +252,14 @@ pub(crate) const fn flood_number(index: usize, count: u64) -> u64 {
 pub(crate) struct Layout {
     /// Payload bytes of a data segment.
     mss: u32,
-    /// Headers towards the uplink, of segment 0. A flow's upper half: how many conversations had this index
-    /// before. Its lower half: the index, above one bit for the direction.
+    /// Headers of segment 0. The upper half of a flow is the number of earlier conversations with this index; the lower
+    /// half is the index, above one bit for the direction.
     headers: PerKind<Header>,
     /// The step of the acknowledgement number for each further segment.
     ack_steps: PerKind<u32>,
     /// The bytes that links charge for a packet beside its IP bytes.
     overhead: Option<Overhead>,
-    /// The facts that queues can read of its packets.
+    /// Facts of its packets that queues can read.
     encapsulation: Encapsulation,
     /// IP bytes of an ACK without options, in plain TCP.
     plain_ack: u32,
@@ -285,9 +285,9 @@ impl Layout {
                 ip_len: len,
                 payload,
                 ack: match kind {
-                    // The SYN's.
+                    // The SYN has number 0.
                     Kind::SynAck | Kind::Data => 1,
-                    // That of segment 1, which is the first to be acknowledged, less a step.
+                    // The number for segment 1, the first to be acknowledged, minus one step.
                     Kind::Ack => 1u32.wrapping_sub(mss),
                     Kind::Syn | Kind::AckWithin | Kind::Datagram => 0,
                 },
@@ -307,7 +307,7 @@ impl Layout {
         }
     }
 
-    /// The layout of a flood of packets of `len` IP bytes, each of one of so many flows at random.
+    /// The layout of a flood of packets of `len` IP bytes, each of a random flow.
     pub(crate) fn flood(index: usize, scenario: &Scenario, len: u32, flood: (u64, Aim)) -> Self {
         let layout = Self::new(index, scenario.payload(), len, len);
         Self {

@@ -9,23 +9,23 @@ use asymq_core::ack::MAX_SACK_RANGES;
 pub(crate) trait Receiving {
     type Options: Options;
 
-    /// Takes the clock of its host.
+    /// Sets the clock of its host.
     fn set_clock(&mut self, _clock: HostClock) {}
 
-    /// True if an ACK that is held back must go before a segment with these options is taken.
+    /// True if a held ACK must be sent before a segment with these options is processed.
     #[inline]
     fn changes(&self, _options: &Self::Options) -> bool {
         false
     }
 
-    /// Each segment beyond a gap is acknowledged at once, as in TCP, or the first alone (RFC 9000, section 13.2.1).
-    /// A QUIC sender sends what is lost under new numbers, so that it fills no gap.
+    /// True if each segment beyond a gap is acknowledged at once, as in TCP; false if only the first is (RFC 9000,
+    /// section 13.2.1). QUIC retransmits under new numbers, so that gaps stay.
     #[inline]
     fn repeats_gaps(&self) -> bool {
         true
     }
 
-    /// From now on gaps are acknowledged once.
+    /// Acknowledges each gap only once from now on.
     fn acknowledge_as_quic(&mut self) {}
 
     /// True if the segment that has arrived must be acknowledged at once.
@@ -46,13 +46,13 @@ pub(crate) trait Receiving {
     }
 }
 
-/// A receiver's part with every option.
+/// Receiver state with every option.
 #[derive(Clone, Debug)]
 pub(crate) struct FullReceiving {
     sack: bool,
     timestamps: bool,
     quic: bool,
-    /// ACKs that leave at once still, as Linux' quick ACKs.
+    /// Remaining immediate ACKs, like Linux' quick ACKs.
     quick: u32,
     clock: HostClock,
     mss: u16,
@@ -61,7 +61,7 @@ pub(crate) struct FullReceiving {
     beyond: RangeSet,
     /// The segment that has arrived twice, which the next ACK reports (DSACK, RFC 2883).
     duplicate: Option<u64>,
-    /// Where the ranges of `beyond` begin, the latest to have grown first.
+    /// Starts of the ranges in `beyond`, most recently extended first.
     latest: Vec<u64>,
     /// TS.Recent (RFC 7323, section 4.3).
     recent: u32,
@@ -69,7 +69,7 @@ pub(crate) struct FullReceiving {
 }
 
 impl FullReceiving {
-    /// A receiver that has received nothing.
+    /// Creates a receiver without segments.
     pub(crate) fn new(sack: bool, timestamps: bool, mss: u16, ecn: Option<EcnReceiver>) -> Self {
         Self {
             sack,

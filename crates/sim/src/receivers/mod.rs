@@ -1,4 +1,4 @@
-//! TCP receivers: what has arrived, when to acknowledge it, and what the ACK says beside its number.
+//! TCP receivers: received segments, timing of ACKs, and content of ACKs.
 
 mod extension;
 mod ranges;

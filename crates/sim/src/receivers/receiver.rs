@@ -1,4 +1,4 @@
-//! The receiving side: what has arrived, and when to acknowledge it.
+//! The receiving side: received segments and the timing of ACKs.
 
 use crate::packets::{HostClock, Kind, Outbox, Segment};
 use crate::receivers::Receiving;
@@ -12,8 +12,7 @@ pub(crate) struct Receiver<E = Nothing> {
     extension: E,
     /// The last acknowledgement number sent.
     last_ack: u64,
-    /// Packets that one ACK acknowledges, how many are not acknowledged yet, and how long they may
-    /// wait for it, in ns.
+    /// Packets per ACK; packets not yet acknowledged; maximum delay of their ACK in ns.
     every: u32,
     unanswered: u32,
     timeout: u64,
@@ -25,35 +24,35 @@ pub(crate) struct Receiver<E = Nothing> {
     window_start: u64,
     /// One past the highest segment received.
     end: u64,
-    /// Time at which an ACK that is held back must go, in ns; `u64::MAX` if none is.
+    /// Time at which a held ACK must be sent, in ns; `u64::MAX` if there is none.
     deadline: u64,
-    /// When data was last delivered in order, and the longest time in which none was, in ns.
+    /// Time of the last in-order delivery, and the longest time without one, in ns.
     delivered_at: u64,
     longest_stall: u64,
 }
 
 impl<E: Receiving> Receiver<E> {
-    /// Takes the clock of its host.
+    /// Sets the clock of its host.
     pub(crate) fn set_clock(&mut self, clock: HostClock) {
         self.extension.set_clock(clock);
     }
 
-    /// Answers what comes out of order as a QUIC receiver does.
+    /// Acknowledges out-of-order segments like a QUIC receiver.
     pub(crate) fn acknowledge_as_quic(&mut self) {
         self.extension.acknowledge_as_quic();
     }
 
-    /// From now on an ACK waits for up to 64 packets and `timeout` ns, at least a millisecond.
+    /// Delays ACKs for up to 64 packets and `timeout` ns, at least a millisecond, from now on.
     pub(crate) fn wait_up_to(&mut self, timeout: u64) {
         self.acknowledge_each((64, timeout.max(1_000_000)));
     }
 
-    /// From now on an ACK waits for so many packets, and for so many ns.
+    /// Delays ACKs for this many packets and ns from now on.
     pub(crate) fn acknowledge_each(&mut self, (packets, timeout): (u32, u64)) {
         (self.every, self.timeout) = (packets, timeout);
     }
 
-    /// A receiver that has received nothing.
+    /// Creates a receiver without segments.
     pub(crate) fn new(policy: AckPolicy, extension: E) -> Self {
         let (every, timeout) = policy.parts();
         Self {
@@ -115,7 +114,7 @@ impl<E: Receiving> Receiver<E> {
         self.acknowledge(now, Kind::Ack, out);
     }
 
-    /// When [`on_timeout`](Self::on_timeout) must be called, in ns; changes with every other call.
+    /// Time for the next call of [`on_timeout`](Self::on_timeout), in ns. Any other call may change it.
     #[inline]
     pub(crate) fn deadline(&self) -> u64 {
         self.deadline
@@ -145,7 +144,7 @@ impl<E: Receiving> Receiver<E> {
         self.longest_stall
     }
 
-    /// Forgets the stalls before `now`.
+    /// Clears the stalls before `now`.
     pub(crate) fn clear_stall(&mut self, now: u64) {
         self.delivered_at = self.delivered_at.max(now);
         self.longest_stall = 0;
@@ -166,7 +165,7 @@ impl<E: Receiving> Receiver<E> {
         out.send(Segment::with(kind, self.next, options));
     }
 
-    /// Marks a segment that came out of order, and moves on over what is now complete.
+    /// Records an out-of-order segment, and advances over complete ones.
     #[inline(never)]
     fn mark(&mut self, number: u64) {
         if number < self.next {

@@ -164,7 +164,7 @@ fn tcp_header<O>(packet: &SimPacket<O>) -> usize {
     (packet.header.ip_len - packet.header.payload) as usize - IPV4
 }
 
-/// Options as RFC 7323 and RFC 2018 lay them out, padded in front to words.
+/// Options in the layout of RFC 7323 and RFC 2018, padded in front to words.
 fn options_bytes(options: &TcpOptions, ack: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some((value, echo)) = options.timestamps {

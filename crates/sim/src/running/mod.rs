@@ -1,5 +1,5 @@
-//! Running: the world of one run and its event loop, its summary, series and traces, a run in steps, and all
-//! runs of a scenario.
+//! Runs: the world of one run and its event loop, its summary, series and traces, stepwise runs, and all runs of a
+//! scenario.
 
 mod capture;
 mod options;

@@ -13,7 +13,7 @@ pub struct RunOptions<'a> {
     pub capture_up: Option<&'a mut dyn Write>,
     /// Where to write a trace of the downlink.
     pub capture_down: Option<&'a mut dyn Write>,
-    /// Called after each simulated second. It may unwind: that ends a run that nobody waits for any more.
+    /// Called after each simulated second. It may unwind to end a run that is no longer needed.
     pub pulse: Option<&'a dyn Fn()>,
 }
 

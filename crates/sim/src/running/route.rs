@@ -1,4 +1,4 @@
-//! The way of a packet that is out of a link: further links, the path behind the last, its conversation.
+//! Route of a packet after a link: further links, the path behind the last one, its conversation.
 
 use crate::links::{Beyond, Link, Passage, Tunnels};
 use crate::packets::SimPacket;
@@ -10,7 +10,7 @@ use asymq_scenario::Direction;
 pub(super) const UP: usize = Direction::Up as usize;
 pub(super) const DOWN: usize = Direction::Down as usize;
 
-/// Delivers a packet that is out of the last link at `at` to its conversation.
+/// Delivers a packet that leaves the last link at `at` to its conversation.
 #[inline(always)]
 pub(super) fn hand_over<V: Variant, const DIRECTION: usize>(
     at: u64,
@@ -39,7 +39,7 @@ pub(super) const fn way<const DIRECTION: usize>() -> Direction {
     }
 }
 
-/// The way of a packet that is out of a link, where a scenario has anything beyond the first one.
+/// Route of a packet after a link, for scenarios with anything beyond the first link.
 pub(super) struct Route<'a, V: Variant> {
     pub(super) beyond: &'a mut Beyond<V::Options>,
     /// The first link of the other direction.
@@ -50,7 +50,7 @@ pub(super) struct Route<'a, V: Variant> {
 }
 
 impl<V: Variant> Route<'_, V> {
-    /// A packet is out of the link at `position` of a chain at `at`.
+    /// Forwards a packet that leaves the link at `position` of a chain at `at`.
     #[cold]
     pub(super) fn pass_on<const DIRECTION: usize>(
         &mut self,
@@ -82,8 +82,8 @@ impl<V: Variant> Route<'_, V> {
         }
     }
 
-    /// A packet is behind the last link and its path at `at`. ACK regeneration is there for the uplink's
-    /// packets, and sees the downlink's.
+    /// Delivers a packet that has passed the last link and its path at `at`. ACK regeneration handles the uplink's
+    /// packets and observes the downlink's.
     pub(super) fn arrive<const DIRECTION: usize>(
         &mut self,
         at: u64,

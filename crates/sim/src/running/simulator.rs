@@ -1,5 +1,4 @@
-//! A simulator: one run of a scenario, or all of them, with the disciplines and congestion controls that it
-//! was given.
+//! A simulator: makes one or all runs of a scenario with given disciplines and congestion controls.
 
 use super::{RunOptions, SimError, Stepping, stepping};
 use crate::congestion::{self, TcpModel};
@@ -23,8 +22,8 @@ pub struct Simulator<'a> {
 
 static NONE: congestion::Catalog = congestion::Catalog::new();
 
-/// The simulator of [`Standard`]'s disciplines, compiled in this crate: whoever turns `&Standard` into a
-/// [`Simulator`] compiles them once more.
+/// The simulator of [`Standard`]'s disciplines, compiled in this crate. Converting `&Standard` into a [`Simulator`]
+/// elsewhere compiles them again.
 pub static STANDARD: Simulator<'static> = Simulator {
     plain: &Standard,
     full: &Standard,
@@ -42,13 +41,13 @@ impl<'a, C: Catalog> From<&'a C> for Simulator<'a> {
 }
 
 impl<'a> Simulator<'a> {
-    /// The same simulator with congestion controls from outside of asymq beside its own.
+    /// Returns the simulator with further congestion controls of other crates.
     #[must_use]
     pub const fn with(self, congestion: &'a congestion::Catalog) -> Self {
         Self { congestion, ..self }
     }
 
-    /// Runs `scenario` once with `seed`. A pure function but for the traces that `options` asks for.
+    /// Runs `scenario` once with `seed`. A pure function except for the traces requested by `options`.
     ///
     /// # Errors
     /// See [`SimError`].
@@ -61,8 +60,8 @@ impl<'a> Simulator<'a> {
         self.begin(scenario, seed, options, false)?.finish()
     }
 
-    /// Runs `scenario` with each of its seeds, on all cores. The report does not depend on their
-    /// number. `progress` is called from any thread after each run with the number of runs done.
+    /// Runs `scenario` with each of its seeds on all cores. The report does not depend on the number of cores.
+    /// `progress` is called from any thread after each run with the number of finished runs.
     ///
     /// # Errors
     /// As [`run`](Self::run); if several runs fail, the error of the first seed among them.
@@ -85,16 +84,16 @@ impl<'a> Simulator<'a> {
         };
         let seeds: Vec<u64> = scenario.seeds().collect();
         let results: Vec<_> = match seeds[..] {
-            // To start the threads of a pool takes as long as ten simulated seconds.
+            // Starting a thread pool takes as long as ten simulated seconds.
             [seed] => vec![one(seed)],
-            // A run takes long enough to be handed out by itself.
+            // Runs are long enough to be scheduled one by one.
             _ => seeds.into_par_iter().with_max_len(1).map(one).collect(),
         };
         let runs: Result<Vec<Run>, SimError> = results.into_iter().collect();
         Ok(report(scenario, runs?))
     }
 
-    /// The run at its start, as the variant of TCP that it needs.
+    /// Creates a run with the variant of TCP that it needs.
     pub(crate) fn begin<'b>(
         self,
         scenario: &Scenario,
@@ -138,7 +137,7 @@ impl<'a> Simulator<'a> {
     }
 }
 
-/// The report of runs of `scenario`, for those that make them one by one.
+/// Returns the report of runs of `scenario` that were made one by one.
 pub fn report(scenario: &Scenario, runs: Vec<Run>) -> Report {
     let tool = Tool {
         version: env!("CARGO_PKG_VERSION").into(),

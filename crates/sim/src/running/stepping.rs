@@ -1,4 +1,4 @@
-//! A run's world with all that is recorded of it, from step to step.
+//! A run's world with its records, advanced step by step.
 
 use super::Capture;
 use super::summary::{INTERVAL, Recorder, Snapshot, clear_measures, probe, summary};
@@ -14,7 +14,7 @@ use asymq_scenario::{Run, Scenario, Series};
 
 /// A run between two of its steps. Times are in ns from its start.
 pub(crate) trait Stepping {
-    /// Goes on up to and including `until`, at most to the end.
+    /// Advances up to and including `until`, at most to the end.
     fn advance(&mut self, until: u64);
 
     /// The counters of a direction.
@@ -38,19 +38,19 @@ pub(crate) trait Stepping {
     /// The time series so far, if it was asked for.
     fn series(&self) -> Option<&Series>;
 
-    /// The result of the run, after the rest of it.
+    /// Completes the run and returns its result.
     fn finish(self: Box<Self>) -> Result<Run, SimError>;
 }
 
-/// A world with what is recorded of it.
+/// A world with its records.
 struct Stepped<'a, V: Variant> {
     world: World<'a, V>,
     seed: u64,
     now: u64,
-    /// Where the means begin.
+    /// End of the warm-up.
     warmup: u64,
     end: u64,
-    /// The counters there, once it has been reached.
+    /// Counters at the end of the warm-up, once it is reached.
     start: Option<Snapshot>,
     recorder: Option<Recorder>,
     pulse: Option<&'a dyn Fn()>,
@@ -149,7 +149,7 @@ impl<V: Variant> Stepping for Stepped<'_, V> {
         }
         self.advance(self.end);
         let end = Snapshot::take(&self.world, self.end);
-        // A warm-up as long as the run leaves nothing to measure.
+        // With a warm-up as long as the run, nothing is measured.
         let start = self.start.as_ref().unwrap_or(&end);
         let summary = summary(&self.world, start, &end);
         self.world.finish_captures()?;

@@ -1,4 +1,4 @@
-//! A run in steps, for those who look at it in between.
+//! A stepwise run, for callers that inspect it in between.
 
 use crate::running::{RunOptions, STANDARD, SimError, Stepping};
 use asymq_core::Duration;
@@ -6,8 +6,8 @@ use asymq_core::hold::{Meters, PerClass};
 use asymq_core::packet::Header;
 use asymq_scenario::{Direction, Run, Scenario, Series};
 
-/// A run that advances by steps of its caller, and shows between two steps the packets that wait in the first link's
-/// queues. Whatever the steps, it is the same run, byte for byte, as [`Simulator::run`](crate::Simulator::run) makes at once.
+/// A run that its caller advances in steps, with access to the packets queued at the first link. The result equals that
+/// of [`Simulator::run`](crate::Simulator::run) byte for byte, whatever the steps.
 ///
 /// [`Simulator::run`](crate::Simulator::run) takes less time per packet.
 pub struct Steps<'a> {
@@ -31,7 +31,7 @@ impl<'a> Steps<'a> {
         })
     }
 
-    /// Goes on up to and including `until` after the start, at most to the end of the run.
+    /// Advances up to and including `until` after the start, at most to the end of the run.
     pub fn advance(&mut self, until: Duration) {
         let until = until.min(self.end);
         if until > self.now {
@@ -40,7 +40,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The time that it has reached.
+    /// Current time of the run.
     pub const fn now(&self) -> Duration {
         self.now
     }
@@ -50,7 +50,7 @@ impl<'a> Steps<'a> {
         self.now >= self.end
     }
 
-    /// Packets that came to a direction's queue until now, and their fates.
+    /// Arrivals at a direction's queue so far, and their fates.
     pub fn meters(&self, direction: Direction) -> Meters {
         self.run.meters(direction as usize)
     }
@@ -84,10 +84,10 @@ impl<'a> Steps<'a> {
         self.run.series()
     }
 
-    /// The result of the run, after the rest of it.
+    /// Completes the run and returns its result.
     ///
     /// # Errors
-    /// A trace that the options ask for could not be written.
+    /// A requested trace could not be written.
     pub fn finish(self) -> Result<Run, SimError> {
         self.run.finish()
     }

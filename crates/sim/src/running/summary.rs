@@ -22,12 +22,12 @@ pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
 pub(crate) struct Snapshot {
     at: u64,
     meters: [Meters; 2],
-    /// Of links whose rate changes, in bytes up to `at`.
+    /// Capacity in bytes up to `at`, for links whose rate changes.
     capacity: [Option<f64>; 2],
-    /// ACKs kept beside a later one, where the discipline counts them.
+    /// ACKs that stayed beside a later one, if the discipline counts them.
     unfiltered: [Option<[u64; Unfiltered::ALL.len()]>; 2],
-    /// Bytes that each conversation's receiver has. Counted when segments leave the bottleneck, which is as
-    /// much ahead of the receiver at the start of an interval as at its end.
+    /// Segments received in each conversation. They are counted when they leave the bottleneck, which is ahead of the
+    /// receiver by the same time at start and end of an interval.
     received: Vec<Received>,
     /// Packets dropped at access links and packets lost by paths, by direction.
     access_dropped_and_lost: [(u64, u64); 2],
@@ -41,7 +41,7 @@ pub(crate) struct Snapshot {
 #[derive(Default)]
 struct Received {
     in_order: u64,
-    /// Numbers of those that wait for an earlier one.
+    /// Numbers of out-of-order segments.
     out_of_order: Vec<u64>,
 }
 
@@ -54,7 +54,7 @@ impl Received {
     }
 }
 
-/// The use of a link up to an instant: of its time, or where its rate changes, of its capacity.
+/// Utilization of a link up to an instant: share of its time or, if its rate changes, of its capacity.
 #[derive(Clone, Copy, Default)]
 struct Used {
     by_class: [f64; TrafficClass::COUNT],
@@ -62,8 +62,7 @@ struct Used {
 }
 
 impl Used {
-    /// By what `meters` counted up to `now`, over a link with this capacity in bytes until then, if it
-    /// changes.
+    /// Computes the utilization from `meters` up to `now`; `capacity` in bytes if the link's rate changes.
     fn new(meters: &Meters, now: u64, capacity: Option<f64>) -> Self {
         let amount = |class| match capacity {
             None => meters.busy.of(class).as_nanos() as f64,
@@ -210,7 +209,7 @@ impl<V: Variant> Window<'_, '_, V> {
         (flows, delivered)
     }
 
-    /// Pure ACKs that stayed beside a later one, as shares of those that arrived, where the discipline counts them.
+    /// Pure ACKs that stayed beside a later one, as shares of all arrivals, if the discipline counts them.
     fn unfiltered(&self, direction: usize, arrived: u64) -> BTreeMap<String, f64> {
         let counts = |snapshot: &Snapshot| snapshot.unfiltered[direction];
         let (Some(after), Some(before)) = (counts(self.end), counts(self.start)) else {
@@ -285,7 +284,7 @@ impl<V: Variant> Window<'_, '_, V> {
     }
 }
 
-/// `part` of `whole`; 0 of nothing.
+/// `part` divided by `whole`; 0 if `whole` is 0.
 fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }

@@ -2,13 +2,13 @@
 //!
 //! Two ideas keep events few, and both are exact:
 //!
-//! - What happens between a packet's departure from one bottleneck queue and the arrival of what it
-//!   causes at the other (propagation, access links, the agent's answer) concerns its conversation
-//!   alone, and is computed when the packet departs, at the time it will happen. A side's timers
-//!   that are due before a segment reaches it run first.
-//! - A packet that departs at one queue can reach the other no sooner than the link's propagation
-//!   delay later. So each direction runs ahead by itself until then (conservative lookahead, after
-//!   Chandy and Misra 1979), and only the order of arrivals and departures at one queue is left.
+//! - Everything between a packet's departure from one bottleneck queue and the resulting arrivals at the
+//!   other (propagation, access links, the agent's response) concerns only its conversation. It is computed
+//!   when the packet departs, for the time at which it happens. Timers of a side that are due before a
+//!   segment arrives run first.
+//! - A packet that departs at one queue reaches the other at least one propagation delay later. So each
+//!   direction runs ahead on its own until then (conservative lookahead, Chandy and Misra 1979). Only the
+//!   order of arrivals and departures at one queue remains.
 
 use super::route::{DOWN, Route, UP, hand_over, way};
 use crate::events::{EventSet, NEVER};
@@ -84,13 +84,13 @@ impl<'a, V: Variant> World<'a, V> {
         if let Some(beyond) = &beyond {
             for (link, wire) in links.iter_mut().zip(&beyond.wires) {
                 if wire.reorders() {
-                    // A packet at the end of the path is at its host at once.
+                    // A packet at the end of the path is at its host immediately.
                     link.minimize_lookahead();
                 }
             }
         }
         if line.is_some() {
-            // What each direction does depends on both at once.
+            // Each direction depends on the current state of both.
             links.iter_mut().for_each(Link::minimize_lookahead);
         }
         let mut conversations = traffic::conversations::<V>(scenario, &dumbbell, &models, seed);
@@ -139,7 +139,7 @@ impl<'a, V: Variant> World<'a, V> {
         Some(transfers.completions(&self.conversations[self.lasting..]))
     }
 
-    /// Forgets the completions of short transfers up to `now`.
+    /// Clears the completions of short transfers up to `now`.
     pub(crate) fn clear_completions(&mut self, now: u64) {
         if let Some(transfers) = &mut self.transfers {
             transfers.clear_completions(now);

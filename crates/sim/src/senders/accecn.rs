@@ -1,4 +1,4 @@
-//! AccECN (RFC 9768), as Linux speaks it: the counters of both ends.
+//! AccECN (RFC 9768) as in Linux: the counters of both ends.
 
 use crate::packets::TcpOptions;
 use asymq_core::Ecn;
@@ -6,7 +6,7 @@ use asymq_core::packet::flags;
 
 /// The three bits of ACE: AE, CWR and ECE.
 const ACE: u16 = flags::AE | flags::CWR | flags::ECE;
-/// What a SYN asks for it with (sec. 3.1.1).
+/// Flags of a SYN that requests AccECN (sec. 3.1.1).
 pub(super) const OFFER: u16 = ACE;
 /// Answer to a SYN that was not ECT (sec. 3.1.1, table 2).
 const ACCEPTED: u16 = flags::CWR;
@@ -28,17 +28,17 @@ pub(super) struct Received {
     option: bool,
     marks: u32,
     bytes: [u32; 3],
-    /// Counters that the option needs: up to the last that has gone on.
+    /// Number of counters in the option: up to the last that has changed.
     fields: u8,
     /// Marks since the last ACK, and whether the last packet was marked.
     pending: u32,
     marked: bool,
-    /// An ACK is due at once (sec. 3.2.2.5.1).
+    /// True if an ACK is due at once (sec. 3.2.2.5.1).
     pub(super) due: bool,
 }
 
 impl Received {
-    /// Nothing is received; ACKs will have the option, or ACE alone.
+    /// Creates the counters of a new connection; ACKs have the option, or ACE only.
     pub(super) const fn nothing(option: bool) -> Self {
         Self {
             option,
@@ -105,7 +105,7 @@ impl Delivered {
         attributed: None,
     };
 
-    /// Marks that an ACK of `packets` more reports, as `__tcp_accecn_process` counts them.
+    /// Marks reported by an ACK of `packets` more packets, as counted by `__tcp_accecn_process`.
     pub(super) fn hears(&mut self, options: &TcpOptions, packets: u32) -> u32 {
         if packets == 0 {
             return 0;
@@ -154,7 +154,7 @@ impl Delivered {
     }
 }
 
-/// Marks where ACE may have cycled; `bytes` are marked, if that is known.
+/// Marks if ACE may have wrapped; `bytes` is the number of marked bytes, if known.
 fn cycles(step: u32, packets: u32, segment: u32, bytes: Option<u32>) -> u32 {
     let most = packets - (packets.wrapping_sub(step) & 7);
     let Some(bytes) = bytes else {

@@ -1,25 +1,25 @@
-//! What an ACK says of the path: round-trip time, delivery rate, losses
-//! (draft-ietf-ccwg-bbr, section 4.1; August 2026).
+//! Samples of the path from ACKs: round-trip time, delivery rate, losses (draft-ietf-ccwg-bbr, section 4.1; August
+//! 2026).
 
 use crate::receivers::RangeSet;
 use crate::senders::rack::Rack;
 use std::collections::{BTreeSet, VecDeque};
 
-/// What a sender remembers of each segment from the lowest not acknowledged on.
+/// State of each segment from the lowest unacknowledged one on.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     /// Time at which it was sent last, in ns.
     at: u64,
     /// The send time of the segment that started the sampling interval (`P.first_send_time`).
     first_at: u64,
-    /// `C.delivered`, when that last rose, and `C.lost`, as it was sent.
+    /// `C.delivered`, the time of its last rise, and `C.lost`, when the segment was sent.
     delivered: u64,
     delivered_at: u64,
     lost: u64,
-    /// Segments in flight as it was sent, this one included.
+    /// Segments in flight when it was sent, this one included.
     in_flight: u64,
     app_limited: bool,
-    /// Sent more than once: it times nothing (Karn).
+    /// True if sent more than once: it gives no round-trip time (Karn).
     again: bool,
     state: State,
 }
@@ -35,9 +35,9 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Lost {
-    /// Which segment; 0 is the SYN.
+    /// Number of the segment; 0 is the SYN.
     pub number: u64,
-    /// Segments in flight as it was sent, this one included.
+    /// Segments in flight when it was sent, this one included.
     pub in_flight: u64,
     /// Segments lost since it was sent, this one included.
     pub lost: u64,
@@ -47,7 +47,7 @@ pub struct Lost {
     pub app_limited: bool,
 }
 
-/// What one ACK says. Times in ns, volumes in segments, the rate in segments per second.
+/// Sample of one ACK. Times in ns, volumes in segments, the rate in segments per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AckSample {
@@ -65,11 +65,11 @@ pub struct AckSample {
     pub newly: u64,
     /// Segments found lost by this ACK; 0 without SACK.
     pub newly_lost: u64,
-    /// `C.delivered` as the newest of those was sent (`RS.prior_delivered`).
+    /// `C.delivered` when the newest of those was sent (`RS.prior_delivered`).
     pub prior: u64,
     /// Segments delivered since then.
     pub delivered: u64,
-    /// Their rate; 0 where there is none to rely on.
+    /// Their rate; 0 if there is no reliable one.
     pub rate: f64,
     /// Segments lost since then.
     pub lost: u64,
@@ -99,11 +99,11 @@ pub(crate) struct Deliveries {
     app_limited: u64,
     /// The window was full in a round trip that ends when more than this is delivered.
     full_until: u64,
-    /// No segment below that was sent once is in flight.
+    /// No segment below this that was sent once is in flight.
     judged: u64,
     min_rtt: Option<u64>,
     srtt: u64,
-    /// With SACK losses are found here, by RACK. What follows is of those senders alone.
+    /// With SACK, RACK detects losses here. The following fields are used only then.
     rack: Option<Rack>,
     /// Segments SACKed and not acknowledged, and their number.
     sacked: RangeSet,
@@ -112,11 +112,11 @@ pub(crate) struct Deliveries {
     holes: BTreeSet<u64>,
     /// Segments sent again, with their times, in that order.
     again: VecDeque<(u64, u64)>,
-    /// Time at which more are lost unless they arrive before, in ns.
+    /// Time at which further segments count as lost unless they arrive before, in ns.
     due: Option<u64>,
 }
 
-/// A sample in the making.
+/// An incomplete sample.
 #[derive(Clone, Copy, Default)]
 struct Sample {
     newest: Option<Sent>,
@@ -126,7 +126,7 @@ struct Sample {
 }
 
 impl Deliveries {
-    /// A record that also finds what is lost, by RACK.
+    /// Creates a record that also detects losses by RACK.
     pub(crate) fn with_rack() -> Self {
         Self {
             rack: Some(Rack::default()),
@@ -138,7 +138,7 @@ impl Deliveries {
     pub(crate) fn on_sent(&mut self, now: u64, number: u64, window: f64) {
         let index = number.saturating_sub(self.base) as usize;
         let again = index < self.sent.len();
-        // What has arrived and is sent again after a timeout brings nothing new.
+        // A segment that has arrived and is retransmitted after a timeout adds nothing.
         if again && self.sent[index].state == State::Delivered {
             return;
         }

@@ -116,7 +116,7 @@ pub(crate) struct EcnReceiver {
 }
 
 impl EcnReceiver {
-    /// A receiver that has received nothing.
+    /// Creates a receiver without segments.
     pub(crate) const fn new(echo: Echo) -> Self {
         Self {
             echo,

@@ -1,17 +1,16 @@
-//! What TCP options, ECN and pacing add to a sender: nothing in plain TCP, which does not pay for what
-//! it does not use.
+//! Sender state for TCP options, ECN and pacing. In plain TCP it is empty and costs nothing.
 
 use crate::packets::{HostClock, Options, TcpOptions};
 use crate::senders::{Deliveries, EcnSender, Pacer, Repair};
 
-/// What a sender adds for its options.
+/// Sender state for its options.
 pub(crate) trait Sending {
     type Options: Options;
 
-    /// Takes the clock of its host.
+    /// Sets the clock of its host.
     fn set_clock(&mut self, _clock: HostClock) {}
 
-    /// An ACK with these options has come.
+    /// Processes the options of an ACK.
     #[inline]
     fn hears(&mut self, _options: &Self::Options) {}
 
@@ -27,7 +26,7 @@ pub(crate) trait Sending {
         None
     }
 
-    /// The options of segment `number`, sent at `now`, and before if it is sent `again`.
+    /// Options of segment `number`, sent at `now`; `again` is true for a retransmission.
     #[inline]
     fn options(&mut self, _now: u64, _number: u64, _again: bool) -> Self::Options {
         Self::Options::default()
@@ -37,13 +36,13 @@ pub(crate) trait Sending {
     #[inline]
     fn sent(&mut self, _now: u64, _number: u64, _window: f64) {}
 
-    /// True if anything below takes what an ACK says beside its number.
+    /// True if more than an ACK's number is used.
     #[inline]
     fn takes_feedback(&self) -> bool {
         false
     }
 
-    /// What was delivered and lost, with SACK or if the congestion control asks.
+    /// Record of deliveries and losses, with SACK or if the congestion control needs it.
     #[inline]
     fn deliveries(&mut self) -> Option<&mut Deliveries> {
         None
@@ -55,7 +54,7 @@ pub(crate) trait Sending {
         None
     }
 
-    /// True if a mark in the window of segment `una` was answered.
+    /// True if the sender has responded to a mark in the window of segment `una`.
     #[inline]
     fn has_answered(&self, _una: u64) -> bool {
         false
@@ -67,7 +66,7 @@ pub(crate) trait Sending {
         true
     }
 
-    /// Time at which the pacer lets the segment leave that it held back; `u64::MAX` if there is none.
+    /// Time at which the pacer releases a held segment; `u64::MAX` if there is none.
     #[inline]
     fn wakes(&self) -> u64 {
         u64::MAX
@@ -87,15 +86,15 @@ pub(crate) trait Sending {
         false
     }
 
-    /// Time at which the segment was sent that the ACK of `ack` answers, if an RTT sample is due; `end` is
-    /// one past the highest sent so far.
+    /// Send time of the segment that triggered the ACK of `ack`, if an RTT sample is due; `end` is one past the highest
+    /// segment sent.
     #[inline]
     fn sent_at(&mut self, _ack: u64, _end: u64, _options: &Self::Options) -> Option<u64> {
         None
     }
 }
 
-/// A sender's part with every option.
+/// Sender state with every option.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FullSending {
     /// With SACK.
@@ -104,7 +103,7 @@ pub(crate) struct FullSending {
     pub(crate) clock: HostClock,
     /// The latest timestamp of the other end (TS.Recent, RFC 7323).
     pub(crate) recent: u32,
-    /// One sample per window, as RFC 6298's constants presume (RFC 7323, appendix G).
+    /// One sample per window, as assumed by RFC 6298's constants (RFC 7323, appendix G).
     pub(crate) sample_beyond: u64,
     pub(crate) ecn: Option<EcnSender>,
     pub(crate) deliveries: Option<Deliveries>,

@@ -1,12 +1,12 @@
-//! The sender's part in what ACKs say beside their numbers: marks, losses, delivery rates, pace.
+//! A sender's response to marks, losses and delivery rates in ACKs, and its pace.
 
 use crate::congestion::CongestionControl;
 use crate::packets::{Options, Segment};
 use crate::senders::{AckSample, Sender, Sending, rate_of_window};
 
 impl<C: CongestionControl, E: Sending> Sender<C, E> {
-    /// Takes what an ACK says beside its number, of all below `una`; `before` was acknowledged
-    /// before it, and it delivers `delivered` segments more.
+    /// Processes marks and samples of an ACK up to `una`; `before` was the number acknowledged before it, and
+    /// `delivered` segments are newly delivered.
     #[inline]
     pub(super) fn take_feedback(
         &mut self,
@@ -43,7 +43,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
         let (acked, end) = (una - before, self.end);
         let marked = ecn.marks(options, acked, delivered);
-        // A loss of the same window has reduced it already.
+        // A loss in the same window has already reduced it.
         let answers = marked > 0 && una > self.recover && ecn.answers(una, end);
         self.congestion.on_echo(acked, marked, una, end);
         if answers {
@@ -62,7 +62,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// The application has written more, and had left the path idle before.
+    /// Called when the application has written more after leaving the path idle.
     pub(super) fn note_application_limit(&mut self) {
         let (next, limit, window) = (self.next, self.limit, self.congestion.window());
         if let Some(deliveries) = self.extension.deliveries()
@@ -73,7 +73,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Sets the pace of what is sent from now on.
+    /// Updates the pacing rate.
     #[inline]
     pub(super) fn update_pace(&mut self) {
         let congestion = &self.congestion;

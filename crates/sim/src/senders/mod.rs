@@ -1,11 +1,10 @@
-//! TCP senders, sans-I/O: when to send what, and when to send it again. A [`Sender`] takes ACKs and a clock,
-//! and sends segments into an [`Outbox`](crate::packets::Outbox); a
-//! [`CongestionControl`](crate::congestion::CongestionControl) says how many.
+//! TCP senders, sans-I/O: transmission and retransmission. A [`Sender`] takes ACKs and the time, and sends segments
+//! into an [`Outbox`](crate::packets::Outbox). A [`CongestionControl`](crate::congestion::CongestionControl) sets the
+//! window.
 //!
-//! With SACK, senders recover as today's systems do: RACK-TLP and PRR, and Linux' retransmission timeout.
-//! Without, and where RFCs leave a choice, the choice is ns-2.35's, which the papers and our comparison use:
-//! initial window of 2, limited transmit, one RTT sample per window, a clock of 10 ms, and a
-//! retransmission timeout of at least 0.2 s.
+//! With SACK, senders recover as today's systems do: RACK-TLP and PRR, and Linux' retransmission timeout. Without SACK,
+//! and if RFCs leave a choice, senders follow ns-2.35, which the papers and our comparison use: initial window of 2,
+//! limited transmit, one RTT sample per window, a clock of 10 ms, and a retransmission timeout of at least 0.2 s.
 
 mod accecn;
 mod delivery;

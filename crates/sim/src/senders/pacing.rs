@@ -12,13 +12,13 @@ pub(crate) struct Pacer {
     waits: bool,
 }
 
-/// Segments at the start of a connection that leave at once: what Linux' sender does not pace.
+/// Segments at the start of a connection that are not paced, as in Linux.
 const UNPACED: u64 = 10;
 
 impl Pacer {
     /// Sets the rate, in segments per second.
     pub(crate) fn set_rate(&mut self, rate: f64) {
-        // Below one segment a minute the timer, not the pacer, is what sends.
+        // Below one segment a minute, the retransmission timer sends, not the pacer.
         self.interval = (1e9 / rate.max(1.0 / 60.0)) as u64;
     }
 
@@ -41,7 +41,7 @@ impl Pacer {
         if self.waits { self.next } else { u64::MAX }
     }
 
-    /// Nothing waits any more, or all is judged anew.
+    /// Clears the held segment.
     pub(crate) fn wake(&mut self) {
         self.waits = false;
     }

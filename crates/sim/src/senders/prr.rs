@@ -4,7 +4,7 @@
 /// The state of one recovery, in segments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prr {
-    /// Segments in flight as the recovery began (`RecoverFS`).
+    /// Segments in flight at the start of the recovery (`RecoverFS`).
     flight: u64,
     /// Segments delivered and sent since (`prr_delivered`, `prr_out`).
     delivered: u64,
@@ -14,8 +14,8 @@ pub(crate) struct Prr {
 }
 
 impl Prr {
-    /// A recovery begins with `flight` segments in flight, of which `in_flight` are neither delivered nor
-    /// lost now. One may be sent whatever ACKs say.
+    /// Starts a recovery with `flight` segments in flight before, and `in_flight` neither delivered nor lost now. One
+    /// segment may always be sent.
     pub(crate) fn new(flight: u64, in_flight: u64) -> Self {
         Self {
             flight: flight.max(1),
@@ -25,8 +25,8 @@ impl Prr {
         }
     }
 
-    /// An ACK delivers segments, and leaves `in_flight`. It is `safe` if it acknowledges new data and shows
-    /// no further loss.
+    /// Processes an ACK that delivers segments and leaves `in_flight`. It is `safe` if it acknowledges new data and
+    /// shows no further loss.
     pub(crate) fn on_ack(&mut self, delivered: u64, safe: bool, in_flight: u64, threshold: u64) {
         if delivered == 0 {
             return;

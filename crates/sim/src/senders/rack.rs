@@ -1,5 +1,4 @@
-//! RACK: a segment is lost once one that was sent later has arrived, and time for reordering has passed
-//! (RFC 8985, section 6).
+//! RACK (RFC 8985, section 6): a segment is lost once a later one has arrived and the reordering window has passed.
 
 /// Segments SACKed before reordering is ruled out (`DupThresh`).
 const THRESHOLD: u64 = 3;
@@ -33,7 +32,7 @@ impl Rack {
     ) {
         self.highest = self.highest.max(number);
         self.reordering_seen |= number < self.highest && !again;
-        // An answer that is too early is to an earlier transmission.
+        // An ACK that is too early is for an earlier transmission.
         if again && now - sent < min_rtt {
             return;
         }
@@ -41,7 +40,7 @@ impl Rack {
         self.newest = self.newest.max((sent, number));
     }
 
-    /// Step 4: an ACK of all below `una` says that a segment has arrived twice; `end` is sent next.
+    /// Step 4: an ACK up to `una` reports a segment that arrived twice; `end` is sent next.
     pub(super) fn on_duplicate(&mut self, una: u64, end: u64) {
         if una >= self.dsack_round {
             self.dsack_round = end;

@@ -7,7 +7,7 @@
 /// granularity `G`, and the variation never falls below a quarter of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RttEstimator {
-    /// Where in a tick the sender's clock started, in ns.
+    /// Offset of the sender's clock within a tick, in ns.
     clock_phase: u64,
     /// 8 SRTT in ticks; 0 before the first sample.
     srtt: i64,
@@ -25,7 +25,7 @@ pub(crate) struct RttEstimator {
     round_end: u64,
 }
 
-/// What the samples so far extend over, in ns.
+/// Range of the samples so far, in ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RttExtent {
     pub(crate) samples: u64,
@@ -52,7 +52,7 @@ impl RttEstimator {
     /// Timeout before the first sample, in ns. RFC 6298 says 1 s; ns-2 keeps RFC 2988's 3 s, which
     /// a full uplink buffer (1.2 s at 1 Mbit/s) does not exceed.
     const INITIAL: u64 = 3_000_000_000;
-    /// RFC 6298 (2.4) says 1 s; ns-2, like most systems, takes less.
+    /// RFC 6298 (2.4) requires 1 s; ns-2, like most systems, uses less.
     const MIN: u64 = 200_000_000;
     /// RFC 6298 (2.5).
     const MAX: u64 = 60_000_000_000;
@@ -78,8 +78,8 @@ impl RttEstimator {
         }
     }
 
-    /// An estimator as Linux has it: it takes each ACK's sample, in ns, the variation follows the maximum of
-    /// a round trip, and the minimum timeout is the variation's.
+    /// Creates an estimator as in Linux: it uses each ACK's sample in ns, the variation follows the maximum of a round
+    /// trip, and the minimum applies to the variation.
     pub(crate) const fn linux() -> Self {
         Self {
             tick: 1,
@@ -88,7 +88,7 @@ impl RttEstimator {
         }
     }
 
-    /// Takes a round-trip time in ns of an ACK of all below `una`; `end` is sent next.
+    /// Adds a round-trip time in ns of an ACK up to `una`; `end` is sent next.
     pub(crate) fn sample_each(&mut self, rtt: u64, una: u64, end: u64) {
         self.extent.add(rtt);
         let (rtt, floor) = (rtt.max(1) as i64, Self::MIN as i64);
@@ -102,7 +102,7 @@ impl RttEstimator {
             let error = rtt - (self.srtt >> 3);
             self.srtt += error;
             let change = error.abs() - (self.deviation >> 2);
-            // A round-trip time that falls hardly raises the variation.
+            // A falling round-trip time hardly raises the variation.
             let change = if error < 0 && change > 0 {
                 change >> 3
             } else {
@@ -121,7 +121,7 @@ impl RttEstimator {
         self.end_backoff();
     }
 
-    /// What the samples extend over.
+    /// Range of the samples.
     pub(crate) const fn extent(&self) -> RttExtent {
         self.extent
     }
@@ -131,7 +131,7 @@ impl RttEstimator {
         self.extent = RttExtent::default();
     }
 
-    /// Takes the time from `sent` to `acked`, of a segment that was sent once (RFC 6298, 3).
+    /// Adds the time from `sent` to `acked` of a segment that was sent once (RFC 6298, 3).
     pub(crate) fn sample(&mut self, sent: u64, acked: u64) {
         let ticks = |instant: u64| (instant + self.clock_phase) / Self::TICK;
         let rtt = (ticks(acked) - ticks(sent)).max(1) as i64;
@@ -159,7 +159,7 @@ impl RttEstimator {
             self.backoff *= 2;
         }
         if self.backoff > 8 && self.tick == Self::TICK {
-            // The estimate is likely bogus: the next sample starts afresh (RFC 6298, section 5).
+            // The estimate is likely wrong: the next sample starts again (RFC 6298, section 5).
             self.rttvar += self.srtt >> 3;
             self.srtt = 0;
         }

@@ -1,4 +1,4 @@
-//! The sender's part with SACK: recovery by RACK-TLP (RFC 8985) and PRR (RFC 9937).
+//! Senders with SACK: recovery by RACK-TLP (RFC 8985) and PRR (RFC 9937).
 
 use crate::congestion::CongestionControl;
 use crate::packets::{Options, Outbox, Segment};
@@ -10,9 +10,9 @@ use crate::senders::{Phase, Sender, Sending};
 pub(crate) struct Repair {
     timer: Timer,
     probe: Option<Probe>,
-    /// This recovery's; none in one whose window is not reduced in proportion.
+    /// PRR of the current recovery, if it uses PRR.
     prr: Option<Prr>,
-    /// True if recoveries use PRR: a congestion control with a pace of its own has rules of its own.
+    /// True if recoveries use PRR: congestion controls with their own pace have their own rules.
     reduces_in_proportion: bool,
 }
 
@@ -26,14 +26,14 @@ impl Repair {
     }
 }
 
-/// What the timer is for.
+/// Purpose of the timer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Timer {
     #[default]
     Retransmission,
     /// The tail may be lost.
     Probe,
-    /// Segments that may be late are lost.
+    /// Segments count as lost at the end of the reordering window.
     Reordering,
 }
 
@@ -93,7 +93,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.send_selective(now, ack > before, out);
     }
 
-    /// All below `ack` is acknowledged, and `delivered` segments have arrived newly.
+    /// Advances to the acknowledgement number `ack`, with `delivered` newly delivered segments.
     fn advance(&mut self, now: u64, ack: u64, delivered: u64) {
         let established = self.una == 0;
         let window_used = self.uses_window();
@@ -156,7 +156,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.recover = self.end;
         self.phase = Phase::FastRecovery;
         let reduced = self.flight();
-        // One reduction a window, be it for marks or for losses (RFC 3168, section 6.1.2).
+        // One reduction per window, for marks and losses together (RFC 3168, section 6.1.2).
         if !self.extension.has_answered(self.una) {
             self.congestion.on_selective_loss(reduced);
         }
@@ -169,7 +169,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Sends the lowest lost segment again, whatever the window says.
+    /// Retransmits the lowest lost segment, regardless of the window.
     fn send_first_lost(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         let lost = self
             .extension
@@ -181,7 +181,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Fills the window: lost segments first, then new ones. Then sets the timer; `advanced` says that data was acknowledged.
+    /// Fills the window: lost segments first, then new ones. Then sets the timer; `advanced` is true if data was
+    /// acknowledged.
     pub(super) fn send_selective(
         &mut self,
         now: u64,
@@ -226,7 +227,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.limit.min(edge)
     }
 
-    /// Sets the timer after an ACK or a transmission; `moved` says that there was new data in either.
+    /// Sets the timer after an ACK or a transmission; `moved` is true if either had new data.
     fn set_timer(&mut self, now: u64, moved: bool) {
         if self.una == self.end {
             self.deadline = u64::MAX;
@@ -278,7 +279,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         true
     }
 
-    /// What was late for too long is lost (RFC 8985, section 6.2, step 5).
+    /// Declares segments beyond the reordering window lost (RFC 8985, section 6.2, step 5).
     fn on_reordering_timer(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         let recovering = self.phase != Phase::Open;
         let congestion = &mut self.congestion;
@@ -294,7 +295,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.send_selective(now, false, out);
     }
 
-    /// RFC 8985, section 7.3: a new segment if there is one, else the last again.
+    /// RFC 8985, section 7.3: sends a new segment if there is one, otherwise the last one again.
     fn send_probe(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         let again = self.next >= self.sendable();
         match again {

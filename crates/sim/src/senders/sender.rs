@@ -5,24 +5,23 @@ use crate::packets::{HostClock, Kind, Outbox, Segment};
 use crate::senders::{RttEstimator, RttExtent, Sending};
 use crate::variant::Nothing;
 
-/// How lost segments are found and sent again once three duplicate ACKs have come.
+/// Loss recovery after three duplicate ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recovery {
     /// The first new ACK ends fast recovery (RFC 5681, section 3.2).
     Reno,
-    /// A partial ACK sends the next hole; recovery ends when all is acknowledged that was sent
-    /// before it (RFC 6582).
+    /// A partial ACK retransmits the next hole. Recovery ends when all data sent before it is acknowledged (RFC 6582).
     NewReno,
 }
 
-/// What last reduced the window.
+/// Cause of the last reduction of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nothing, or a recovery or timeout that is over.
+    /// None, or a completed recovery.
     Open,
     /// Fast recovery, in force.
     FastRecovery,
-    /// A timeout; what was sent before it is sent again as the window opens.
+    /// A timeout; earlier segments are retransmitted as the window opens.
     AfterTimeout,
 }
 
@@ -46,20 +45,20 @@ pub(crate) struct Sender<C, E = Nothing> {
     /// True if this recovery has seen a partial ACK: only the first restarts the timer (RFC 6582,
     /// the "impatient" variant).
     partial_ack_seen: bool,
-    /// The segment that is timed, and when it was sent. Karn: never one sent twice.
+    /// The timed segment and its send time; never one sent twice (Karn).
     pub(super) timed: Option<(u64, u64)>,
     /// Time at which the retransmission timer expires, in ns; `u64::MAX` if it is off.
     pub(super) deadline: u64,
     pub(super) receive_window: f64,
-    /// One past the last segment that the application has written; greedy ones write them all.
+    /// One past the last segment written by the application; unlimited for greedy ones.
     pub(super) limit: u64,
-    /// Since when all that was sent is acknowledged, in ns.
+    /// Time since which everything sent is acknowledged, in ns.
     pub(super) idle_since: u64,
     pub(super) initial_window: f64,
     counts: SenderCounts,
 }
 
-/// What a sender counts.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SenderCounts {
     /// Segments sent again.
@@ -76,7 +75,7 @@ pub(crate) const THRESHOLD: u32 = 3;
 const RECOVERY_BURST: u64 = 2;
 
 impl<C: CongestionControl, E: Sending> Sender<C, E> {
-    /// A sender that has sent nothing. `receive_window` in segments, at least 1.
+    /// Creates a new sender. `receive_window` in segments, at least 1.
     pub(crate) fn new(
         congestion: C,
         rtt: RttEstimator,
@@ -111,18 +110,17 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.initial_window = segments;
     }
 
-    /// Takes the clock of its host.
+    /// Sets the clock of its host.
     pub(crate) fn set_clock(&mut self, clock: HostClock) {
         self.extension.set_clock(clock);
     }
 
-    /// Bounds what the application has written to `segments`; more come by
-    /// [`write`](Self::write).
+    /// Limits the data of the application to `segments`; [`write`](Self::write) adds more.
     pub(crate) fn limit_to(&mut self, segments: u64) {
         self.limit = segments.saturating_add(1);
     }
 
-    /// The application closes: what was not sent by now never is.
+    /// The application closes: unsent data is discarded.
     pub(crate) fn close(&mut self) {
         self.limit = self.limit.min(self.end.max(1));
     }
@@ -150,7 +148,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.una >= self.limit
     }
 
-    /// Time at which that was, in ns; `None` if it is not.
+    /// Time at which everything written was acknowledged, in ns; `None` before.
     pub(crate) fn done_at(&self) -> Option<u64> {
         self.is_done().then_some(self.idle_since)
     }
@@ -160,7 +158,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.rtt.smoothed()
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub(crate) fn counts(&self) -> SenderCounts {
         SenderCounts {
             rtt: self.rtt.extent(),
@@ -168,7 +166,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Counts anew.
+    /// Resets the counters.
     pub(crate) fn clear_counts(&mut self) {
         self.counts = SenderCounts::default();
         self.rtt.clear_extent();
@@ -179,7 +177,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.send_window(now, u64::MAX, out);
     }
 
-    /// Takes an acknowledgement of all below `ack`.
+    /// Processes an acknowledgement up to `ack`.
     #[inline(always)]
     pub(crate) fn on_ack(
         &mut self,
@@ -219,7 +217,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// The pacer lets another segment go.
+    /// The pacer releases another segment.
     #[cold]
     fn on_pace(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         self.extension.wake();
@@ -230,8 +228,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Takes an acknowledgement of a part of segment `number` and of all below it. It counts as new:
-    /// only regeneration splits ACKs, to open the window sooner (AR's factor `R`).
+    /// Processes an acknowledgement of a part of segment `number` and of all below it. It counts as new: only
+    /// regeneration splits ACKs, to open the window sooner (AR's factor `R`).
     #[cold]
     pub(crate) fn on_ack_within(
         &mut self,
@@ -360,7 +358,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// The pacer's time has come, or the retransmission timer has expired (RFC 6298, 5.4 to 5.6; RFC 5681, section 3.1).
+    /// Called when the pacer releases a segment or the retransmission timer expires (RFC 6298, 5.4 to 5.6; RFC 5681,
+    /// section 3.1).
     pub(crate) fn on_timeout(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         if now < self.deadline && self.extension.wakes() <= now {
             return self.on_pace(now, out);
@@ -392,7 +391,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.send_window(now, u64::MAX, out);
     }
 
-    /// When [`on_timeout`](Self::on_timeout) must be called, in ns; changes with every other call.
+    /// Time for the next call of [`on_timeout`](Self::on_timeout), in ns. Any other call may change it.
     #[inline]
     pub(crate) fn deadline(&self) -> u64 {
         self.deadline.min(self.extension.wakes())
@@ -402,7 +401,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
     #[inline]
     fn effective_window(&self) -> f64 {
         let window = self.congestion.window();
-        // Not `f64::min`, which looks for NaNs.
+        // Not `f64::min`, which checks for NaN.
         if window < self.receive_window {
             window
         } else {
@@ -410,7 +409,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// What RFC 5681 calls FlightSize: a sender that has data keeps its window full.
+    /// FlightSize of RFC 5681.
     pub(super) fn flight(&self) -> f64 {
         let window = self.effective_window();
         if self.end < self.limit {
@@ -423,7 +422,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
     /// Sends what the window allows, at most `burst` segments.
     #[inline]
     fn send_window(&mut self, now: u64, burst: u64, out: &mut impl Outbox<E::Options>) {
-        // Of 32 bits: to convert to 64 takes twice the instructions.
+        // Conversion to 32 bits takes half the instructions of one to 64.
         let edge = self.una + u64::from(self.effective_window() as u32);
         let edge = edge.min(self.limit).min(self.next.saturating_add(burst));
         while self.next < edge && self.extension.may_send(now) {

@@ -43,15 +43,15 @@ pub(crate) struct TcpFlow<V: Variant> {
     pub(crate) direction: Direction,
     /// Time at which the application connects.
     pub(crate) start: u64,
-    /// Time at which it connects, and then when it next writes.
+    /// Time at which it connects, then of its next write.
     pub(crate) acts: u64,
     /// The application; absent if it writes without end at the start.
     pub(crate) application: Option<Box<Application>>,
-    /// ACKs of the receiver in a round-trip time, where its sender asks for so many.
+    /// ACKs per round-trip time, if the sender requests a number.
     pub(crate) acks_per_rtt: Option<u32>,
-    /// The QUIC stack of both ends, which says when the receiver acknowledges.
+    /// QUIC stack of both ends, which decides when the receiver acknowledges.
     pub(crate) stack: Option<&'static QuicStack>,
-    /// The spin bit of home and server, where QUIC spins.
+    /// Spin bits of home and server, if QUIC uses it.
     pub(crate) spins: Option<[bool; 2]>,
     pub(crate) sender: Sender<V::Congestion, V::Sending>,
     pub(crate) receiver: Receiver<V::Receiving>,
@@ -75,7 +75,7 @@ pub(crate) struct Probe {
     pub(crate) interval: u64,
     /// Time over empty queues by direction, in ns.
     pub(crate) base: [u64; 2],
-    /// The queueing delays of those on their way back, by number.
+    /// Queueing delays of datagrams on their way back, by number.
     pub(crate) returning: VecDeque<(u64, u64)>,
     /// Queueing delays by direction.
     pub(crate) delays: [Histogram; 2],
@@ -85,7 +85,7 @@ pub(crate) struct Probe {
     pub(crate) round_trips: Histogram,
     /// The number of the first that counts.
     pub(crate) since: u64,
-    /// Those at the server, those of them that came back, and those of all that did.
+    /// Counts of datagrams at the server, and of those that came back.
     pub(crate) at_server: Arrivals,
     pub(crate) way_back: Arrivals,
     pub(crate) at_home: Arrivals,
@@ -99,21 +99,21 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// The datagram of this number is there; they are sent an interval apart, from `since` on.
+    /// Counts the arrival of datagram `number`. They are sent at this interval from `since` on.
     fn take(&mut self, number: u64, since: u64, interval: u64) {
         self.arrived += 1;
         let sent = (number - since) / interval + 1;
         self.lost = sent.max(self.arrived + self.lost) - self.arrived;
     }
 
-    /// Share of lost ones; 0 where none was sent.
+    /// Share of lost datagrams; 0 if none was sent.
     pub(crate) fn share_lost(&self) -> f64 {
         self.lost as f64 / (self.arrived + self.lost).max(1) as f64
     }
 }
 
 impl Probe {
-    /// The datagram is at the server. Its number is the time at which it left home.
+    /// Takes a datagram at the server. Its number is its departure time from home.
     fn turn(&mut self, now: u64, number: u64) {
         if number >= self.since {
             self.at_server.take(number, self.since, self.interval);
@@ -123,11 +123,11 @@ impl Probe {
         self.returning.push_back((number, up));
     }
 
-    /// The datagram is home again.
+    /// Takes a datagram that came back.
     fn finish(&mut self, now: u64, number: u64) {
         let both = (now - number).saturating_sub(self.base[0] + self.base[1]);
         self.round_trips.record(Duration::from_nanos(both));
-        // Those that are lost on the way back, or overtaken, are forgotten.
+        // Datagrams that were lost on the way back or overtaken are removed.
         let mut lost_back = 0;
         while let Some(&(returned, up)) = self.returning.front()
             && returned <= number
@@ -153,7 +153,7 @@ impl Probe {
         longest.set(longest.get().max(delay));
     }
 
-    /// Forgets the delays so far.
+    /// Clears the delays.
     pub(crate) fn clear(&mut self) {
         self.delays.iter_mut().for_each(Histogram::clear);
         self.round_trips.clear();
@@ -163,8 +163,7 @@ impl Probe {
 }
 
 impl<V: Variant> Agent<V> {
-    /// Takes a segment at `side`, and says when the next timer is due there. Timers due by then must
-    /// have run.
+    /// Processes a segment at `side` and returns the time of the next timer there. Timers due before must have run.
     #[inline(always)]
     pub(crate) fn on_segment(
         &mut self,
@@ -306,8 +305,8 @@ impl<V: Variant> TcpFlow<V> {
         }
     }
 
-    /// The client, at home, sends the opposite of the bit that came last, and the server the same. No packet overtakes
-    /// another of its flow but on a path that reorders.
+    /// The client, at home, sends the opposite of the last bit received; the server sends the same bit. Packets of a
+    /// flow stay in order except on paths that reorder.
     #[inline(never)]
     fn spin(
         &mut self,
@@ -357,7 +356,7 @@ impl<V: Variant> TcpFlow<V> {
         };
     }
 
-    /// Lets an application write to the connection, instead of having written without end.
+    /// Attaches an application to the connection, instead of unlimited data.
     pub(crate) fn run_application(&mut self, application: Application) {
         self.sender.limit_to(0);
         self.application = Some(Box::new(application));

@@ -10,7 +10,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// The source's sequence in the run of `seed`.
+    /// Creates the source's sequence in the run of `seed`.
     pub(crate) fn new(seed: u64, source: Source) -> Self {
         Self {
             seed: uniform(seed, source, Draw::Traffic).to_bits(),
@@ -33,7 +33,7 @@ pub(crate) struct Web {
 }
 
 impl Web {
-    /// A source whose first transfer starts after the first gap.
+    /// Creates a source whose first transfer starts after the first gap.
     pub(crate) fn new(load: WebLoad, stream: Stream) -> Self {
         let mut web = Self {
             load,
@@ -53,19 +53,19 @@ impl Web {
     /// Draws the size of a transfer in segments of `mss` bytes.
     pub(crate) fn segments(&mut self, mss: u32) -> u64 {
         let bytes = self.load.size(self.stream.draw());
-        // Larger than any run can carry, and harmless as a count.
+        // More than any run can carry.
         ((bytes / f64::from(mss)) as u64 + 1).min(1 << 40)
     }
 }
 
-/// What an application writes to its connection, and when.
+/// Writes of an application to its connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Application {
     pace: Pace,
     next: u64,
-    /// Segments that it has not written yet; without end if absent.
+    /// Remaining segments; unlimited if absent.
     left: Option<u64>,
-    /// Time at which it writes no more.
+    /// Time at which it stops.
     stop: u64,
 }
 
@@ -74,24 +74,23 @@ pub(crate) struct Application {
 pub(crate) enum Pace {
     /// All at once.
     AtOnce,
-    /// A segment after each such time in ns.
+    /// One segment per this time in ns.
     Steady(u64),
     /// A segment at a time while it is on.
     OnOff(OnOffApp),
 }
 
-/// What an application does now.
+/// Action of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// It writes so many segments, and acts again at this time.
+    /// Writes this many segments, and acts again at this time.
     Write(u64, u64),
-    /// It writes no more.
+    /// Stops writing.
     Close,
 }
 
 impl Application {
-    /// An application that starts to write `segments`, without end if absent, at `start`, and stops
-    /// at `stop`, in ns.
+    /// Creates an application that writes `segments` (unlimited if absent) from `start` until `stop`, in ns.
     pub(crate) fn new(pace: Pace, start: u64, segments: Option<u64>, stop: Option<u64>) -> Self {
         Self {
             pace,
@@ -106,9 +105,9 @@ impl Application {
         self.left == Some(0)
     }
 
-    /// What it does at `now`, when it starts or as it said.
+    /// Returns its action at `now`: at its start, or at the time of the last action.
     pub(crate) fn act(&mut self, now: u64) -> Act {
-        /// Larger than any run can carry, and harmless as a count.
+        /// More than any run can carry.
         const ENDLESS: u64 = 1 << 40;
         if now >= self.stop {
             self.left = Some(0);
@@ -123,7 +122,7 @@ impl Application {
             };
             self.left = self.left.map(|left| left - written);
             if self.is_over() {
-                // All is written: the stop changes nothing.
+                // Everything is written: the stop time has no effect.
                 (self.next, self.stop) = (u64::MAX, u64::MAX);
             }
         }

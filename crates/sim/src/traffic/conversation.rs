@@ -28,14 +28,14 @@ pub(crate) struct Conversation<V: Variant> {
     pub(crate) armed: u64,
     pub(crate) index: usize,
     pub(crate) layout: Layout,
-    /// The links of a chain that it passes; all if absent.
+    /// Links of a chain on its path; all if absent.
     pub(crate) links: Option<Links>,
     /// From each side to its bottleneck queue, and from the bottleneck to each side.
     pub(crate) out: [Exit<V::Options>; 2],
     pub(crate) back: [Hop; 2],
     /// Lost between the bottleneck and each side.
     pub(crate) back_losses: [AccessLosses; 2],
-    /// What its data waited at the first link, of a listed flow.
+    /// Sojourn times of its data at the first link, for a listed flow.
     pub(crate) sojourns: Option<Box<Histogram>>,
     /// Segments that have come to each side.
     #[cfg(test)]

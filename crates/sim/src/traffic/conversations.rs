@@ -20,14 +20,14 @@ use std::collections::VecDeque;
 /// IP bytes of the probe.
 const PROBE: u32 = 64;
 
-/// How the senders of a run behave: those of the scenario, and each listed flow's own.
+/// Behaviour of a run's senders: the scenario's, and that of each listed flow.
 pub(crate) struct Models {
     pub(crate) common: TcpModel,
     pub(crate) listed: Vec<TcpModel>,
 }
 
 impl From<TcpModel> for Models {
-    /// No flow is listed.
+    /// Models without listed flows.
     fn from(common: TcpModel) -> Self {
         Self {
             common,
@@ -111,7 +111,7 @@ pub(crate) fn conversations<V: Variant>(
     all.list
 }
 
-/// The conversations so far, and what they are built from.
+/// The conversations so far, and the data to build more.
 struct Conversations<'a, V: Variant> {
     scenario: &'a Scenario,
     dumbbell: &'a Dumbbell,
@@ -120,8 +120,8 @@ struct Conversations<'a, V: Variant> {
 }
 
 impl<V: Variant> Conversations<'_, V> {
-    /// Adds a conversation of this propagation round-trip time, over these links or all. `own` is the scenario as it sees it;
-    /// its datagrams, if it sends any, have `datagram` IP bytes.
+    /// Adds a conversation with this propagation round-trip time, over these links or all. `own` is its view of the
+    /// scenario; its datagrams, if any, have `datagram` IP bytes.
     fn add(
         &mut self,
         source: Source,
@@ -157,7 +157,7 @@ impl<V: Variant> Conversations<'_, V> {
         self.add(source, Agent::Tcp(Box::new(flow)), scenario, (rtt, None), 0);
     }
 
-    /// Adds a flow with what it has of its own.
+    /// Adds a listed flow with its own settings.
     fn add_listed(&mut self, source: Source, listed: &ListedFlow, model: &TcpModel) {
         let own = listed.own(self.scenario);
         let start = listed.start(&own, self.seed, source);
@@ -241,7 +241,7 @@ impl<V: Variant> Conversations<'_, V> {
     }
 }
 
-/// Impairs a conversation's own paths to the bottleneck as the scenario says, with these seeds up and down.
+/// Applies the scenario's impairments to a conversation's paths to the bottleneck, with these seeds up and down.
 pub(crate) fn impair<V: Variant>(
     conversation: &mut Conversation<V>,
     scenario: &Scenario,
@@ -258,8 +258,8 @@ pub(crate) fn impair<V: Variant>(
     }
 }
 
-/// A flow that connects at `start` and writes all at once. `phase`, 0 to 1, is that of its sender's clock; `clock`
-/// draws offset and drift of its server's.
+/// Creates a flow that connects at `start` and writes all at once. `phase`, 0 to 1, is that of its sender's clock;
+/// `clock` draws offset and drift of its server's clock.
 pub(crate) fn flow<V: Variant>(
     own: &Scenario,
     model: &TcpModel,

@@ -1,4 +1,4 @@
-//! Short transfers: the parts of new ones, bytes delivered and completion times.
+//! Short transfers: their creation, bytes delivered and completion times.
 
 use super::Agent;
 use super::applications::Web;
@@ -20,7 +20,7 @@ pub(crate) struct Delivered {
 }
 
 impl Delivered {
-    /// What a TCP conversation has delivered, at the index of its direction.
+    /// Bytes delivered by a TCP conversation, at the index of its direction.
     fn of<V: Variant>(conversation: &Conversation<V>) -> [Self; 2] {
         let mut delivered = [Self::default(); 2];
         if let Agent::Tcp(flow) = &conversation.agent {
@@ -49,7 +49,7 @@ impl Delivered {
     }
 }
 
-/// The parts of new short transfers, and counts of those that are over and whose places others have taken.
+/// Template for new short transfers, and counts of finished ones whose places were reused.
 pub(crate) struct Transfers {
     scenario: Scenario,
     model: TcpModel,
@@ -62,7 +62,7 @@ pub(crate) struct Transfers {
 }
 
 impl Transfers {
-    /// The parts of the transfers of a scenario.
+    /// Creates the transfers of a scenario.
     pub(crate) fn new(scenario: Scenario, model: TcpModel, dumbbell: Dumbbell) -> Self {
         Self {
             scenario,
@@ -75,7 +75,7 @@ impl Transfers {
         }
     }
 
-    /// A transfer of a load that starts at `now`: behind the one that had its place, or at this new index.
+    /// Creates a transfer of a load that starts at `now`: in the place of a finished one, or at a new index.
     pub(crate) fn start<V: Variant>(
         &self,
         now: u64,
@@ -113,7 +113,7 @@ impl Transfers {
         conversation
     }
 
-    /// Forgets completions up to `now`.
+    /// Clears completions up to `now`.
     pub(crate) fn clear_completions(&mut self, now: u64) {
         self.completions.clear();
         self.from = now;

@@ -11,7 +11,7 @@ impl RoundMax {
     /// `BBR.ExtraAckedFilterLen`.
     const ROUNDS: usize = 10;
 
-    /// Takes a value of round `round`.
+    /// Adds a value of round `round`.
     pub(super) fn update(&mut self, round: u64, value: f64) {
         let missed = (round - self.latest).min(Self::ROUNDS as u64);
         for past in 0..missed {
@@ -49,7 +49,7 @@ impl CycleMax {
         self.last.max(self.current)
     }
 
-    /// The next cycle begins. One without samples leaves what was known before it, as Linux' does.
+    /// Starts the next cycle. A cycle without samples keeps the earlier maximum, as in Linux.
     pub(super) fn advance(&mut self) {
         if self.current > 0.0 {
             self.last = self.current;

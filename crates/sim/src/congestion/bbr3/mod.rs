@@ -1,9 +1,9 @@
 //! BBRv3 by its draft (draft-ietf-ccwg-bbr, August 2026): a model of the path's bandwidth, minimum
 //! round-trip time and safe flight, probed in turn.
 //!
-//! Section numbers are the draft's. Segments and segments per second stand for bytes and bytes per
-//! second: all segments are full. Not here: the undo of losses that were none (no sender of this
-//! simulator detects those), and ECN, to which the draft specifies no response.
+//! Section numbers are the draft's. Segments and segments per second stand for bytes and bytes per second: all segments
+//! are full. Not implemented: undo of spurious losses, which no sender of this simulator detects, and ECN, for which
+//! the draft specifies no response.
 
 mod filter;
 mod probe_bw;
@@ -29,7 +29,7 @@ const PROBE_RTT_INTERVAL: u64 = 5 * SECOND;
 const PROBE_RTT_DURATION: u64 = SECOND / 5;
 /// Loss events in a round trip that end Startup (section 5.3.1.3).
 const STARTUP_LOSSES: u32 = 6;
-/// Round trips after which a probe comes, however small the flight of a Reno flow in its place.
+/// Maximum number of round trips between probes, even if a Reno flow would take longer.
 const RENO_ROUNDS: f64 = 63.0;
 
 /// Section 5.1.
@@ -105,11 +105,11 @@ pub(crate) struct Bbr3 {
     probe_rtt_min: u64,
     probe_rtt_min_at: u64,
     probe_rtt_expired: bool,
-    /// When ProbeRTT may end; `None` before the flight is small enough.
+    /// Time from which ProbeRTT may end; `None` before the flight is small enough.
     probe_rtt_done_at: Option<u64>,
     probe_rtt_round_done: bool,
 
-    /// Rounds end as a segment is delivered that was sent with this much delivered.
+    /// The round ends with the delivery of a segment that was sent after this much was delivered.
     next_round: u64,
     round: u64,
     round_start: bool,
@@ -119,9 +119,9 @@ pub(crate) struct Bbr3 {
     loss_round_start: bool,
     loss_in_round: bool,
     loss_events: u32,
-    /// One past the last segment that was judged lost.
+    /// One past the last segment declared lost.
     lost_end: u64,
-    /// The application paused, so that the path was.
+    /// True if the path was idle because the application paused.
     idle_restart: bool,
     bw_latest: f64,
     inflight_latest: f64,
@@ -148,12 +148,12 @@ pub(crate) struct Bbr3 {
 }
 
 impl Bbr3 {
-    /// A window that has not started (section 5.2.1), with random numbers of its own.
+    /// Creates the state of a new connection (section 5.2.1) with its own random numbers.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             window: 1.0,
             initial_window: 1.0,
-            // Of a window of one in 1 ms.
+            // A window of one segment in 1 ms.
             pacing_rate: STARTUP_GAIN * 1000.0,
             random: SplitMix64::new(seed),
             bw_shortterm: f64::INFINITY,
@@ -178,7 +178,7 @@ impl Bbr3 {
 
     /// Packets in flight that keep hosts with offloads and delayed ACKs busy.
     fn quantized(&self, volume: f64) -> f64 {
-        // Of 1 ms at the rate, two segments at least (section 5.6.3); three of them for TCP.
+        // 1 ms at the pacing rate, at least two segments (section 5.6.3); three such quanta for TCP.
         let send_quantum = (self.pacing_rate / 1000.0).clamp(2.0, 44.0);
         let volume = volume.max(3.0 * send_quantum).max(MIN_PIPE_WINDOW);
         match self.state {
@@ -195,7 +195,7 @@ impl Bbr3 {
         self.bdp(1.0).min(self.window)
     }
 
-    /// The long-term bound, less what is left free for others.
+    /// The long-term bound minus the headroom for others.
     fn inflight_with_headroom(&self) -> f64 {
         let headroom = (HEADROOM * self.inflight_longterm).max(1.0);
         match self.inflight_longterm.is_finite() {
@@ -393,7 +393,7 @@ impl Bbr3 {
     }
 }
 
-/// True if more than the threshold was lost of what was in flight.
+/// True if the lost share of the flight exceeds the threshold.
 fn is_too_high(lost: u64, in_flight: u64) -> bool {
     lost as f64 > in_flight as f64 * LOSS_THRESHOLD
 }
@@ -418,7 +418,7 @@ impl CongestionControl for Bbr3 {
 
     fn on_lost(&mut self, now: u64, lost: &Lost) {
         self.note_loss(lost.delivered);
-        // Losses in a row are one event.
+        // Consecutive losses are one event.
         if lost.number != self.lost_end {
             self.loss_events = self.loss_events.saturating_add(1);
         }
@@ -426,7 +426,7 @@ impl CongestionControl for Bbr3 {
         if !self.is_probe_sample || !is_too_high(lost.lost, lost.in_flight) {
             return;
         }
-        // At what flight the losses crossed the threshold: before this segment, or with a part of it.
+        // The flight at which the losses crossed the threshold: before this segment, or within it.
         let flight_before = lost.in_flight as f64 - 1.0;
         let lost_before = lost.lost as f64 - 1.0;
         let prefix = (LOSS_THRESHOLD * flight_before - lost_before) / (1.0 - LOSS_THRESHOLD);

@@ -1,4 +1,4 @@
-//! ProbeBW: the bandwidth is probed upwards in turn, and losses bound the flight (section 5.3.3).
+//! ProbeBW: probes for more bandwidth in cycles; losses bound the flight (section 5.3.3).
 
 use super::*;
 
@@ -72,7 +72,7 @@ impl Bbr3 {
             return true;
         }
         if sample.window_limited && self.window >= self.inflight_longterm {
-            // The bound, not the path, limits the rate.
+            // The rate is limited by the bound, not by the path.
             self.reset_full_bw();
             self.full_bw = sample.rate;
             return false;
@@ -101,7 +101,7 @@ impl Bbr3 {
         }
     }
 
-    /// Moves the long-term bounds. Returns true if it has decided on a state.
+    /// Updates the long-term bounds. Returns true if the state changed.
     pub(super) fn adapt_long_term_model(&mut self, sample: &AckSample) -> bool {
         if self.ack_phase == AckPhase::ProbeStarting && self.round_start {
             self.ack_phase = AckPhase::ProbeFeedback;

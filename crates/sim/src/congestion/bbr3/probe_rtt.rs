@@ -1,4 +1,4 @@
-//! ProbeRTT: the minimum round-trip time, sought anew with a small window (section 5.3.4).
+//! ProbeRTT: measures the minimum round-trip time again with a small window (section 5.3.4).
 
 use super::*;
 
