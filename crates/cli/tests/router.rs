@@ -492,3 +492,91 @@ fn hosts_behind_nat_share_the_line_and_not_their_flows() {
     drop(flows);
     assert!((0.45..=0.55).contains(&share), "{share}");
 }
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<String> {
+    let find = Command::new("find")
+        .arg(folder)
+        .args(["-type", "f"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(find.stdout).unwrap();
+    let mut files: Vec<String> = text
+        .lines()
+        .map(|file| file.trim_start_matches(folder.to_str().unwrap()).to_owned())
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn install_writes_a_service_or_the_qdiscs_and_uninstall_removes_all_of_it() {
+    let root = tempfile::tempdir().unwrap();
+    let of = |line: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_asymq"));
+        command
+            .arg("router")
+            .args(line.split(' '))
+            .arg("--root")
+            .arg(root.path());
+        let output = command.output().unwrap();
+        (said(&output), output.status.code())
+    };
+    let service = [
+        "/etc/asymq-router.toml",
+        "/etc/systemd/system/asymq-router-port.service",
+        "/etc/systemd/system/asymq-router.service",
+        "/etc/udev/rules.d/86-asymq-router.rules",
+        "/usr/local/bin/asymq",
+    ];
+    let install = "install --wan enp1s0 --up 19mbit --overhead docsis";
+    assert_eq!(of(install).1, Some(0));
+    assert_eq!(files(root.path()), service);
+    let text = |path: &str| fs::read_to_string(root.path().join(&path[1..])).unwrap();
+    let settings = text(service[0]);
+    for line in [
+        "wan = \"enp1s0\"",
+        "up = \"19mbit\"",
+        "down = \"auto\"",
+        "qdisc-down = \"asymq\"",
+    ] {
+        assert!(settings.contains(line), "{line}: {settings}");
+    }
+    let rule = text(service[3]);
+    assert!(rule.contains("ENV{INTERFACE}==\"enp1s0\""), "{rule}");
+    let (answer, code) = of(&format!("{install} --kernel"));
+    assert!(
+        answer.contains("'asymq router uninstall' first"),
+        "{answer}"
+    );
+    assert_eq!(code, Some(1));
+    assert_eq!(of("uninstall").1, Some(0));
+    assert!(files(root.path()).is_empty());
+
+    assert_eq!(of(&format!("{install} --kernel --down 95mbit")).1, Some(0));
+    let qdiscs = [
+        "/etc/asymq-router-qdisc.sh",
+        "/etc/systemd/system/asymq-router-qdisc.service",
+    ];
+    assert_eq!(files(root.path()), qdiscs);
+    let unit = text(qdiscs[1]);
+    assert!(
+        unit.contains("BindsTo=sys-subsystem-net-devices-enp1s0.device"),
+        "{unit}"
+    );
+    assert!(of(install).0.contains("'asymq router uninstall' first"));
+    let (answer, code) = of("install --wan enp1s0 --kernel --buffer 50p");
+    assert!(answer.contains("--buffer: not with --kernel"), "{answer}");
+    assert_eq!(code, Some(1));
+    assert_eq!(of("uninstall").1, Some(0));
+    assert!(files(root.path()).is_empty());
+    // What its owner wrote stays.
+    fs::write(
+        root.path().join("etc/asymq-router.toml"),
+        "wan = \"eth0\"\n",
+    )
+    .unwrap();
+    assert!(of(install).0.contains("not written by"));
+    assert_eq!(of("uninstall").1, Some(0));
+    assert_eq!(files(root.path()), ["/etc/asymq-router.toml"]);
+}

@@ -68,7 +68,7 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
                 top.name
             ),
             format!(
-                "name {} itself, or install the service and reboot: at boot the port is taken over before",
+                "name {} itself for now; the service takes the port over before it: 'asymq router install --next-boot', and reboot",
                 top.name
             ),
         );

@@ -479,7 +479,7 @@ pub(super) fn bad(argument: &str, message: String) -> BadArgument {
 }
 
 /// tc-cake's words, with `overhead` before a bare number.
-fn keywords(words: &str) -> String {
+pub(super) fn keywords(words: &str) -> String {
     let words = words.split_whitespace();
     let words: Vec<String> = words
         .map(|word| match word.parse::<i64>() {

@@ -9,6 +9,7 @@ mod restore;
 mod router;
 mod router_args;
 mod router_install;
+mod router_qdisc;
 mod settings;
 mod trial;
 

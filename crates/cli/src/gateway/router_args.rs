@@ -59,6 +59,12 @@ pub(crate) enum RouterCommand {
 pub(crate) struct InstallRouter {
     #[command(flatten)]
     pub(super) service: InstallArgs<RouterHostArgs>,
+    /// Start at the next boot instead of now, as for a port with VLANs.
+    #[arg(long, help_heading = "Host")]
+    pub(super) next_boot: bool,
+    /// Set the kernel's qdisc (sch_asymq) instead, each time the port appears; --down adds an IFB.
+    #[arg(long, help_heading = "Host", conflicts_with = "next_boot")]
+    pub(super) kernel: bool,
     #[command(flatten)]
     pub(super) consent: Consent,
 }

@@ -4,41 +4,56 @@ use super::args::{UninstallArgs, state_of};
 use super::consent::is_confirmed;
 use super::install::{Files, Target, settings_file};
 use super::router_args::{InstallRouter, RouterSettings, read};
+use super::router_qdisc;
 use crate::output;
 use anyhow::bail;
 use asymq_core::catalog::Catalog;
 use asymq_gateway::{GatewayError, RouterPort, check_interface_name, default_state};
 
 const SETTINGS: &str = "/etc/asymq-router.toml";
-const UNIT: &str = "/etc/systemd/system/asymq-router.service";
+pub(super) const UNIT: &str = "/etc/systemd/system/asymq-router.service";
 const PORT_UNIT: &str = "/etc/systemd/system/asymq-router-port.service";
+/// NetworkManager's own rule makes it ignore veth pairs, whatever stands for a port.
+const UDEV: &str = "/etc/udev/rules.d/86-asymq-router.rules";
+/// Files of `--kernel`.
+pub(super) const QDISC_UNIT: &str = "/etc/systemd/system/asymq-router-qdisc.service";
+pub(super) const QDISC_SCRIPT: &str = "/etc/asymq-router-qdisc.sh";
 /// Unit of a package, which also has the other one and the program.
 const PACKAGED: &str = "/usr/lib/systemd/system/asymq-router.service";
-const FILES: Files = Files {
+pub(super) const FILES: Files = Files {
     settings: [SETTINGS, "/etc/asymq-router.toml.old"],
     unit: UNIT,
-    others: &[PORT_UNIT],
+    others: &[PORT_UNIT, UDEV, QDISC_UNIT, QDISC_SCRIPT],
 };
-const MARK: &str = "# Written by asymq router install";
+pub(super) const MARK: &str = "# Written by asymq router install";
 const CONTROL: &str = "/run/asymq/router";
 
 /// Writes services and settings, and starts them.
 pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Result<()> {
+    if args.kernel {
+        return router_qdisc::install(args, catalog);
+    }
     let (settings, words) = args.service.planned.settings(read, catalog)?;
     let wan = settings.host.config(catalog)?.wan;
     let flag = "--wan";
     check_interface_name(&wan).map_err(|source| GatewayError::Port { flag, source })?;
     let target = Target::new(FILES, args.service.root.as_deref(), args.service.dry_run)?;
+    if target.has(QDISC_UNIT) {
+        bail!("{QDISC_UNIT}: the qdisc shapes here; 'asymq router uninstall' first");
+    }
     let state = settings.host.service.state.unwrap_or_else(default_state);
-    if target.runs() && !RouterPort::is_taken(&wan, &state) {
+    if target.runs() && !args.next_boot && !RouterPort::is_taken(&wan, &state) {
         args.consent.check(&wan)?;
     }
     let is_packaged = target.has(PACKAGED);
     let binary = target.place(is_packaged)?;
-    let mut files = vec![(
-        SETTINGS,
-        settings_file(MARK, "asymq-router", &words, &[("control", CONTROL)]),
-    )];
+    let mut files = vec![
+        (
+            SETTINGS,
+            settings_file(MARK, "asymq-router", &words, &[("control", CONTROL)]),
+        ),
+        (UDEV, udev_rule(&wan)),
+    ];
     if !is_packaged {
         let units = [
             (UNIT, include_str!("files/asymq-router.service")),
@@ -52,10 +67,17 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
     if !is_packaged {
         target.run(&["systemctl", "daemon-reload"])?;
     }
+    target.run(&["udevadm", "control", "--reload"])?;
     target.run(&["systemctl", "enable", "asymq-router"])?;
-    target.run(&["systemctl", "restart", "asymq-router"])?;
+    if !args.next_boot {
+        target.run(&["systemctl", "restart", "asymq-router"])?;
+    }
     target.finish()?;
-    let Some(time) = args.consent.confirm.filter(|_| target.runs()) else {
+    let Some(time) = args
+        .consent
+        .confirm
+        .filter(|_| target.runs() && !args.next_boot)
+    else {
         return Ok(());
     };
     output::print(&format!("press Enter within {time} to keep it\n"))?;
@@ -71,6 +93,17 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
     bail!("not confirmed within {time}: the service is removed and the port given back");
 }
 
+/// Lets NetworkManager manage the pair under the port's name.
+fn udev_rule(wan: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    // Other characters are special in a rule: any one matches.
+    let name = wan.replace(|letter: char| !is_plain(letter), "?");
+    format!(
+        "{MARK}: NetworkManager manages this pair.\n\
+         SUBSYSTEM==\"net\", ENV{{ID_NET_DRIVER}}==\"veth\", ENV{{INTERFACE}}==\"{name}\", ENV{{NM_UNMANAGED}}=\"0\"\n"
+    )
+}
+
 /// Stops the services, gives the port back, and removes the files of [`install`].
 pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let target = Target::new(FILES, args.root.as_deref(), args.dry_run)?;
@@ -78,6 +111,9 @@ pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::
     if target.text(UNIT).starts_with(MARK) || target.has(PACKAGED) {
         target.run(&["systemctl", "disable", "--now", "asymq-router"])?;
         target.run(&["systemctl", "stop", "asymq-router-port"])?;
+    }
+    if target.text(QDISC_UNIT).starts_with(MARK) {
+        target.run(&["systemctl", "disable", "--now", router_qdisc::SERVICE])?;
     }
     target.remove_all(args.keep_settings, state)?;
     target.run(&["systemctl", "daemon-reload"])?;

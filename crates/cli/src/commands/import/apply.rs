@@ -1,13 +1,12 @@
 //! `asymq import --apply`: stops what shapes a link now, and installs asymq in its place.
 
+use super::file::Dialect;
 use super::{Link, UNKNOWN_PORT};
 use crate::output;
 use anyhow::{Context as _, bail};
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-use super::file::Dialect;
 
 /// Where service managers have the services of these programs.
 #[derive(Debug)]
@@ -94,7 +93,11 @@ pub(super) fn apply(link: &Link, yes: bool) -> anyhow::Result<()> {
         root: Path::new("/"),
     }
     .shapers(*dialect, interface);
-    let flags: Vec<&str> = link.flags(false).flat_map(|flag| flag.split(' ')).collect();
+    let flags: Vec<&str> = link
+        .flags(false)
+        .into_iter()
+        .flat_map(|flag| flag.split(' '))
+        .collect();
     let mut text = "\nwould run, in this order:\n".to_owned();
     for line in shapers.iter().flat_map(|of| &of.stop) {
         text += &format!("  {line}\n");

@@ -210,18 +210,21 @@ impl Link {
         self.flags.extend(flags.unwrap_or_default());
     }
 
-    /// Flags for a gateway, or for a router, which shapes the downlink by itself and stands below its VLANs.
-    fn flags(&self, gateway: bool) -> impl Iterator<Item = &str> {
-        let is_its = move |flag: &&str| gateway || !flag.starts_with("--qdisc-down");
-        let below = move |flag| match gateway {
-            true => flag,
-            false => below_vlan(flag),
-        };
-        self.flags
-            .iter()
-            .map(String::as_str)
-            .filter(is_its)
-            .map(below)
+    /// Flags for a gateway, or for a router, which shapes the downlink by itself. At boot it takes the port over before its
+    /// VLANs exist.
+    fn flags(&self, gateway: bool) -> Vec<&str> {
+        let flags = self.flags.iter().map(String::as_str);
+        if gateway {
+            return flags.collect();
+        }
+        let mut flags: Vec<&str> = flags
+            .filter(|flag| !flag.starts_with("--qdisc-down"))
+            .collect();
+        if let Some(below) = flags.first().and_then(|wan| below_vlan(wan)) {
+            flags[0] = below;
+            flags.push("--next-boot");
+        }
+        flags
     }
 
     /// The command line, the options with their flags, and the other options by reason.
@@ -237,15 +240,10 @@ impl Link {
         if gateway && !self.has("--up") {
             text += " --up RATE   # asymq measure finds RATE";
         }
-        let is_vlan = !gateway && self.flags.iter().any(|flag| below_vlan(flag) != flag);
-        text += match (
-            !gateway && self.has(&format!("--wan {UNKNOWN_PORT}")),
-            is_vlan,
-        ) {
-            (true, _) => "   # WAN: the Ethernet port that leads to the modem\n\n",
-            (false, true) => "   # the port below the VLAN; takes effect at the next boot\n\n",
-            _ => "\n\n",
-        };
+        if !gateway && self.has(&format!("--wan {UNKNOWN_PORT}")) {
+            text += "   # WAN: the Ethernet port that leads to the modem";
+        }
+        text += "\n\n";
         let shown = |(_, flag): &&(String, String)| gateway || !flag.starts_with("--qdisc-down");
         let kept: Vec<_> = self.kept.iter().filter(shown).collect();
         let width = kept.iter().map(|(option, _)| option.chars().count()).max();
@@ -260,12 +258,10 @@ impl Link {
     }
 }
 
-/// `--wan eth0.2` as `--wan eth0`: at boot the port is taken over before its VLANs exist.
-fn below_vlan(flag: &str) -> &str {
-    match flag.rsplit_once('.') {
-        Some((port, id)) if port.starts_with("--wan ") && id.parse::<u16>().is_ok() => port,
-        _ => flag,
-    }
+/// `--wan eth0.2` as `--wan eth0`.
+fn below_vlan(flag: &str) -> Option<&str> {
+    let (port, id) = flag.rsplit_once('.')?;
+    (port.starts_with("--wan ") && id.parse::<u16>().is_ok()).then_some(port)
 }
 
 /// The fates of a section's options, those for the link layer in the order in which tc gets them.
@@ -592,8 +588,7 @@ qdisc cake 2: dev ifb4eth0.2 root bandwidth 85Mbit docsis ingress
 ";
         assert_eq!(
             of(shown),
-            "asymq router install --wan eth0 --up 10mbit --down 85mbit --overhead docsis   \
-             # the port below the VLAN; takes effect at the next boot"
+            "asymq router install --wan eth0 --up 10mbit --down 85mbit --overhead docsis --next-boot"
         );
         // Rates that are not there are learnt.
         let unshaped = SQM.replace("'10000'", "'0'").replace("'85000'", "'0'");
