@@ -96,7 +96,7 @@ impl From<&clap::Error> for BadArgument {
     }
 }
 
-/// The error of a value's parser; the standard library's say what, but not what to write instead.
+/// The error of a value's parser. Those of the standard library get a valid form.
 pub(crate) fn explain(cause: &(dyn Error + 'static)) -> String {
     if let Some(cause) = cause.downcast_ref::<ParseIntError>() {
         return match cause.kind() {

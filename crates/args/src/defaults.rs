@@ -21,7 +21,7 @@ pub struct Defaults {
     pub headline_runs: u32,
     /// Congestion control.
     pub tcp: Tcp,
-    /// Congestion controls from outside of asymq that the driver runs.
+    /// Congestion controls of other crates that the driver runs.
     pub outside: &'static [OutsideTcp],
     /// The driver in words, for errors: "in the simulator".
     pub place: &'static str,
@@ -61,7 +61,7 @@ impl Defaults {
         }
     }
 
-    /// AQ section 4 under asymq: what the simulator runs where nothing is typed.
+    /// AQ section 4 under asymq: the simulator's defaults.
     pub const fn sim() -> Self {
         Self {
             qdisc: DEFAULT_QDISC,
@@ -69,9 +69,9 @@ impl Defaults {
         }
     }
 
-    /// The link of AQ's Fig. 1, one flow in each direction, with Linux' senders. The text
-    /// leaves the buffers open; 100 packets give its numbers with NewReno. Kernel CUBIC rides a buffer of 100 better
-    /// (its download reaches 0.75), so it is shown at section 4's 50.
+    /// The link of AQ's Fig. 1, one flow in each direction, with Linux' senders. The text does not give the buffers;
+    /// 100 packets reproduce its numbers with NewReno. With kernel CUBIC the download reaches 0.75 there, so real runs
+    /// use section 4's 50 packets.
     #[must_use]
     pub const fn headline(self) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl Defaults {
         Self { outside, ..self }
     }
 
-    /// The reason for which the driver does not run a congestion control, with those that it runs.
+    /// The reason why the driver does not run a congestion control, with those that it runs.
     pub(crate) fn refuses(&self, tcp: Tcp) -> Option<String> {
         let known = || {
             let outside = self.outside.iter().copied().map(Tcp::Outside);

@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct KeyError {
-    /// Where it stands, in bytes from the start of the file.
+    /// Offset in the file, in bytes.
     pub offset: usize,
     /// The key, what is wrong with it, and what to write instead.
     pub message: String,
@@ -56,7 +56,7 @@ impl KeyError {
     }
 }
 
-/// The entries of a table as they stand in the file.
+/// The entries of a table in the order of the file.
 pub(crate) fn in_order<'t, 'i>(
     table: &'t DeTable<'i>,
 ) -> impl Iterator<Item = (&'t str, &'t Spanned<DeValue<'i>>)> {
@@ -74,7 +74,7 @@ pub(crate) fn items_of<'t, 'i>(value: &'t Spanned<DeValue<'i>>) -> &'t [Spanned<
     }
 }
 
-/// Reads a file of at most 64 MiB: results with all their series are that long, settings are not.
+/// Reads a file of at most 64 MiB, enough for results with all series.
 ///
 /// # Errors
 /// It cannot be read, is longer, or is no text.

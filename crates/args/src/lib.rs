@@ -1,9 +1,9 @@
-//! Flags and files, and the one way from them to what runs.
+//! Flags and files, and their conversion to scenarios.
 //!
-//! A command's flags are [`Words`] first ([`Given`]). Those of a TOML file with the same names are merged
-//! with them, and [`Flags`] reads the whole once, with the same errors for both. [`ScenarioArgs`] is a
-//! scenario as read, everything optional; [`ScenarioArgs::resolve`] checks it and fills the defaults.
-//! [`with_disciplines`] makes the flags of disciplines from a [`Catalog`](asymq_core::catalog::Catalog).
+//! A command's flags are first [`Words`] ([`Given`]). The keys of a TOML file, which have the same names, are merged
+//! with them. [`Flags`] then parses the result once, with the same errors for both. [`ScenarioArgs`] is a parsed
+//! scenario with everything optional; [`ScenarioArgs::resolve`] fills in the defaults and checks it.
+//! [`with_disciplines`] adds the flags of disciplines from a [`Catalog`](asymq_core::catalog::Catalog).
 
 mod bad_argument;
 mod defaults;

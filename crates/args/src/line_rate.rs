@@ -1,4 +1,4 @@
-//! A rate that is given, or one that is learnt.
+//! A fixed or a learnt rate.
 
 use asymq_core::Direction;
 use asymq_core::catalog::link_rate;
@@ -6,17 +6,17 @@ use asymq_core::units::Rate;
 use asymq_core::units::RateRange;
 use std::str::FromStr;
 
-/// A rate that is given, or the range of one that is learnt.
+/// A fixed rate, or the range of a learnt one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineRate {
-    /// It stays.
+    /// Fixed.
     Given(Rate),
-    /// It is learnt from passing packets.
+    /// Learnt from passing packets.
     Auto(RateRange),
 }
 
 impl LineRate {
-    /// The rate, or that from which on it is learnt.
+    /// The fixed rate, or the rate at which learning starts.
     pub fn start(self, direction: Direction) -> Rate {
         match self {
             Self::Given(rate) => rate,
@@ -24,7 +24,7 @@ impl LineRate {
         }
     }
 
-    /// The rate that is given.
+    /// The fixed rate.
     pub const fn given(self) -> Option<Rate> {
         match self {
             Self::Given(rate) => Some(rate),
@@ -32,7 +32,7 @@ impl LineRate {
         }
     }
 
-    /// The range of the rate that is learnt.
+    /// The range of the learnt rate.
     pub const fn range(self) -> Option<RateRange> {
         match self {
             Self::Given(_) => None,

@@ -1,4 +1,4 @@
-//! Rates and disciplines of a scenario's links, as far as flags and defaults say.
+//! Rates and disciplines of a scenario's links, from flags and defaults.
 
 use crate::defaults::Defaults;
 use crate::file::ScenarioError;
@@ -18,7 +18,7 @@ impl ScenarioArgs {
         (narrow(self.mss, 1460), narrow(self.simulated.header, 40))
     }
 
-    /// Rates of both links: as given, or of a trace, or of a modem, or those of AQ's evaluation.
+    /// Rates of both links: as given, or of a trace or modem, or those of AQ's evaluation.
     pub(crate) fn link_rates(
         &self,
         up: Option<&RateTrace>,
@@ -60,7 +60,7 @@ impl ScenarioArgs {
             false => sizes(defaults.headers, mss.saturating_add(40)),
         }
         .with("data-per-ack", defaults.data_per_ack);
-        // A discipline that does not compute with the reverse rate has none, as in a gateway that one number configures.
+        // A discipline that does not need the reverse rate gets none, as in a gateway with one given rate.
         let discipline =
             |name: &str, given: &Params, link, reverse, assumed: Option<Rate>, buffer| {
                 let place = Place {

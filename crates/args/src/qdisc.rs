@@ -6,12 +6,12 @@ use asymq_core::units::suggestion;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgGroup, ArgMatches, Command, Id};
 
-/// The parameters of disciplines, all optional; each is ignored by disciplines that lack it. Their flags
-/// are the catalog's, which [`with_disciplines`] adds to a command.
+/// The parameters of disciplines, all optional; disciplines ignore those that they lack. [`with_disciplines`] adds
+/// their flags to a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QdiscParams(pub Params);
 
-/// The group of their flags: by it, matches separate them from all others without a catalog.
+/// The group of their flags, which separates them from all others without a catalog.
 const GROUP: &str = "parameters";
 
 /// The parameters of disciplines among the matches.
@@ -21,8 +21,8 @@ pub(crate) fn names(matches: &ArgMatches) -> Vec<&str> {
 }
 
 impl QdiscParams {
-    /// The part of the uplink's parameters that holds for the downlink's discipline too: all but its parts,
-    /// which are the uplink's own. Accounts of hosts are those at home: of a downlink's packets the destinations.
+    /// The uplink's parameters that apply to the downlink's discipline too: all except its parts. Isolated hosts are
+    /// those at home, which are the destinations of a downlink's packets.
     pub fn for_downlink(&self, own: &[String], catalog: &dyn Catalog, name: &str) -> Params {
         let mut shared = self.0.clone();
         for role in Role::PARTS {
@@ -56,13 +56,13 @@ impl Settings for QdiscParams {
     }
 }
 
-/// The command, and its subcommands, with the names and parameters of a catalog's disciplines wherever
-/// one can be chosen.
+/// Adds the names and parameters of a catalog's disciplines to a command and its subcommands, wherever one can be
+/// chosen.
 pub fn with_disciplines(command: Command, catalog: &dyn Catalog) -> Command {
     Listing::new(catalog).add_to(command)
 }
 
-/// What flags of disciplines are made of.
+/// Data for the flags of disciplines.
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
     entries: Vec<&'static Entry>,
@@ -147,14 +147,14 @@ impl Listing {
         Ok(format!("{name}={value}"))
     }
 
-    /// The help, and the default of each part that has one of its own.
+    /// The help text, with the defaults of parts that have their own.
     fn help(&self, parameter: &Parameter) -> String {
         let mut defaults: Vec<(&str, Vec<&str>)> = Vec::new();
         let mut add = |default: &'static str, part: &'static str| match defaults
             .iter_mut()
             .find(|(other, _)| *other == default)
         {
-            // cake stands for cake+ack-filter, too.
+            // cake includes cake+ack-filter.
             Some((_, parts)) if parts.iter().any(|known| is_variant(part, known)) => {}
             Some((_, parts)) => parts.push(part),
             None => defaults.push((default, vec![part])),
@@ -188,7 +188,7 @@ impl Listing {
     }
 }
 
-/// True if a part is another with something added, as `asymq+thin-opaque` is of `asymq`.
+/// True if a part is a variant of another, as `asymq+thin-opaque` is of `asymq`.
 fn is_variant(part: &str, of: &str) -> bool {
     part.strip_prefix(of)
         .is_some_and(|added| added.starts_with('+'))

@@ -1,4 +1,4 @@
-//! Running a result's scenario again.
+//! Repetition of a result's scenario.
 
 use crate::bad_argument::BadArgument;
 use crate::defaults::Defaults;
@@ -28,11 +28,11 @@ settings! {
 }
 
 impl Words {
-    /// The scenario of a result in JSON, or a scenario alone, complete as it ran; `path` names it in
-    /// errors. Only the seed, the number of runs, their duration and warm-up may be among these words.
+    /// Reads the complete scenario of a result in JSON, or a scenario alone; `path` names it in errors. The words may
+    /// contain only seed, number of runs, duration and warm-up.
     ///
     /// # Errors
-    /// It is no result, its scenario cannot run, or other words are given.
+    /// It is no result, its scenario cannot be run, or other words are given.
     pub fn replay(
         &self,
         path: &Path,
@@ -55,7 +55,7 @@ impl Words {
                 "the result of several disciplines; save one of its reports, and run that";
             return Err(wrong(1, message.into()));
         }
-        // Read from the text, for errors that say in which line.
+        // Read from the text, so that errors name the line.
         let mut scenario = match value.get("scenario") {
             Some(_) => serde_json::from_str(text).map(|result: OfResult| result.scenario),
             None => serde_json::from_str(text),

@@ -1,5 +1,4 @@
-//! Flags and keys as words: those of command line, file, request and result are merged first, and read
-//! once.
+//! Flags and keys as words. Those of command line, file, request and result are merged and then parsed once.
 
 use crate::bad_argument::BadArgument;
 use crate::file::{KeyError, ScenarioError, as_text, in_file, in_order, items_of};
@@ -20,7 +19,7 @@ use toml::de::{DeTable, DeValue};
 struct Word {
     key: String,
     text: String,
-    /// Where it stands in its file, in bytes from the start.
+    /// Offset in its file, in bytes.
     at: Option<usize>,
 }
 
@@ -47,14 +46,14 @@ impl Words {
         words.map(|word| &*word.text)
     }
 
-    /// The words whose keys a rule keeps.
+    /// Returns the words whose keys satisfy `keep`.
     #[must_use]
     pub fn filtered(mut self, keep: impl Fn(&str) -> bool) -> Self {
         self.0.retain(|word| keep(&word.key));
         self
     }
 
-    /// These words, and those of `under` whose keys these lack.
+    /// Returns these words, and those of `under` with other keys.
     #[must_use]
     pub fn or(&self, under: &Self) -> Self {
         let mut words = under.clone().filtered(|key| self.get(key).is_none());
@@ -62,7 +61,7 @@ impl Words {
         words
     }
 
-    /// The keys, each as often as it has values.
+    /// The keys, repeated for each value.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|word| &*word.key)
     }
@@ -73,11 +72,11 @@ impl Words {
         self.0.iter().map(flag).collect()
     }
 
-    /// The text of a file that says the same.
+    /// Returns the text of an equivalent file.
     pub fn to_toml(&self) -> String {
         let mut keys: Vec<(&str, Vec<toml::Value>)> = Vec::new();
         for Word { key, text, .. } in &self.0 {
-            // What is no text in TOML either.
+            // Numbers and booleans are no text in TOML.
             let value = match (text.parse::<i64>(), text.parse::<bool>()) {
                 (Ok(number), _) if number.to_string() == *text => number.into(),
                 (_, Ok(truth)) => truth.into(),
@@ -105,7 +104,7 @@ impl Words {
         });
     }
 
-    /// Where the argument that is wrong stands in its file.
+    /// Offset of the wrong argument in its file.
     fn offset(&self, bad: &BadArgument) -> Option<usize> {
         let name = bad.argument.trim_start_matches('-');
         let of_name = || self.0.iter().filter(|word| word.key == name);
@@ -225,7 +224,7 @@ impl<A: Settings> Flags<A> {
         self.read_each(words).map_err(|(_, bad)| bad)
     }
 
-    /// Reads words; an error is that of the word at its place.
+    /// Reads words; an error has the index of its word.
     fn read_each(&self, words: &Words) -> Result<A, (usize, BadArgument)> {
         let mut args = A::default();
         for (place, Word { key, text, .. }) in words.0.iter().enumerate() {
@@ -277,7 +276,7 @@ impl<A: Settings> Flags<A> {
         self.read(&self.split(typed)?)
     }
 
-    /// Takes flags as typed for words, all of which are valid.
+    /// Converts typed flags to words and checks all of them.
     ///
     /// # Errors
     /// The first flag that is invalid.
@@ -295,7 +294,7 @@ impl<A: Settings> Flags<A> {
             .map_err(|error| BadArgument::from(&error))
     }
 
-    /// The words of entries of a table, all of which are valid.
+    /// Converts entries of a table to words and checks all of them.
     ///
     /// # Errors
     /// The first key that is invalid.
@@ -333,7 +332,7 @@ impl<A: Settings> Flags<A> {
         flag.is_some_and(|flag| !matches!(flag.get_action(), ArgAction::Append))
     }
 
-    /// The words of a table, all of which are valid.
+    /// Converts a table to words and checks all of them.
     ///
     /// # Errors
     /// The first key that is invalid.
@@ -341,8 +340,8 @@ impl<A: Settings> Flags<A> {
         self.entries(in_order(table))
     }
 
-    /// The words of a TOML file's text, all of which are valid; `path` names it in errors, and files
-    /// that it names are beside it.
+    /// Converts the text of a TOML file to words and checks all of them. `path` names it in errors; relative paths in
+    /// it are relative to it.
     ///
     /// # Errors
     /// A line of it is wrong.
@@ -364,7 +363,7 @@ impl<A: Settings> Flags<A> {
         Ok(words)
     }
 
-    /// The words of a file, all of which are valid.
+    /// Reads the words of a file and checks all of them.
     ///
     /// # Errors
     /// It cannot be read, or a line of it is wrong.
@@ -372,8 +371,7 @@ impl<A: Settings> Flags<A> {
         self.text(path, &crate::file::text_of(path)?)
     }
 
-    /// All words of `over`, and those of `under` whose keys `over` lacks. A key takes the place of those
-    /// that cannot stand beside it, too.
+    /// Returns all words of `over`, and those of `under` with other keys. A key also replaces keys that exclude it.
     pub fn merge(&self, over: &Words, under: &Words) -> Words {
         let conflict = |one: &str, other: &str| {
             let others = self

@@ -83,7 +83,7 @@ impl DirectionSnapshot {
     }
 }
 
-/// State of one class in one direction. RequestState packets are sent, dropped, filtered or waiting.
+/// State of one class in one direction. Each arrived packet was sent, dropped or filtered, or is waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ClassSnapshot {
     /// Rate of sent traffic.

@@ -1,4 +1,4 @@
-//! A frame that arrives, and its number.
+//! An arriving frame and its number.
 
 use alloc::vec::Vec;
 use asymq_core::units::Instant;
@@ -7,20 +7,20 @@ use core::ops::Range;
 pub(crate) const ETHERNET: usize = 14;
 pub(crate) const IPV4: usize = 20;
 
-/// A frame, or one that the reverse path shows.
+/// An arriving frame, or a frame of the reverse path.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// When it comes.
+    /// Arrival time.
     pub at: Instant,
-    /// Its number among those that want to leave; `None` on the reverse path.
+    /// Its number among the frames to send; `None` on the reverse path.
     pub number: Option<u16>,
-    /// Which conversation it belongs to.
+    /// Number of its conversation.
     pub conversation: u16,
-    /// Ethernet, IP and TCP or UDP, which has its number where [`number`] finds it.
+    /// Ethernet frame with IP and TCP or UDP; [`number`] reads its number.
     pub bytes: Vec<u8>,
 }
 
-/// The number of a frame: IPv4's identification, or the end of IPv6's flow label, by which nobody decides anything.
+/// Reads the number of a frame from IPv4's identification or the end of IPv6's flow label, which disciplines ignore.
 pub fn number(frame: &[u8]) -> u16 {
     match frame.get(number_at(frame)) {
         Some(&[high, low]) => u16::from_be_bytes([high, low]),
@@ -28,7 +28,7 @@ pub fn number(frame: &[u8]) -> u16 {
     }
 }
 
-/// Where its number is.
+/// Position of its number.
 fn number_at(frame: &[u8]) -> Range<usize> {
     match frame.get(12..14) {
         Some([0x86, 0xdd]) => 16..18,

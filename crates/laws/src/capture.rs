@@ -1,4 +1,4 @@
-//! Captures of real links as arrivals, and what leaves as a capture: the file format of pcap.
+//! Conversion of pcap captures to arrivals, and of sent packets to captures.
 
 use crate::arrival::{Arrival, set_number};
 use alloc::vec::Vec;
@@ -6,23 +6,23 @@ use asymq_core::Flow;
 use asymq_core::frame::{FlowKey, parse};
 use asymq_core::units::Instant;
 
-/// Real TCP of Linux before an uplink of 1 Mbit/s: `kernel/test/record.py` made it. Both directions as a router sees
-/// them on its side of the home, the first bytes of each.
+/// Linux TCP before an uplink of 1 Mbit/s, recorded by `kernel/test/record.py`: the first bytes of each packet in both
+/// directions, on the home side of a router.
 pub const HOME: &[u8] = include_bytes!("home.pcap");
 
 /// Little-endian, in nanoseconds.
 const MAGIC: u32 = 0xa1b2_3c4d;
 const ETHERNET: u32 = 1;
 const HEADER: usize = 24;
-/// Bytes of a capture of nothing.
+/// Length of an empty capture in bytes.
 pub(crate) const EMPTY: usize = HEADER;
 const SECOND: u64 = 1_000_000_000;
 
-/// The frames of a capture of IP, at their times since the first. Who sent the first is at home, and what comes from
-/// there wants to leave: it gets a number. What was cut off is zeros.
+/// Reads the frames of an IP capture, with times since the first. The sender of the first frame is at home; frames from
+/// home get numbers. Truncated bytes are zero.
 ///
 /// # Errors
-/// It is no such file, or ends in the middle.
+/// It is no such file, or is truncated.
 pub fn arrivals(pcap: &[u8]) -> Result<Vec<Arrival>, &'static str> {
     if word(pcap, 0) != Some(MAGIC) || word(pcap, 20) != Some(ETHERNET) {
         return Err("no pcap of Ethernet in nanoseconds, little-endian");
@@ -72,7 +72,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
 }
 
-/// A capture that grows.
+/// A growing capture.
 pub(crate) struct Capture(Vec<u8>);
 
 impl Default for Capture {

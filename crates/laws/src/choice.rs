@@ -1,11 +1,9 @@
-//! Any configuration that a catalog can describe, from a source of numbers: a random generator, a
-//! fuzzer's bytes, or what proptest shrinks.
+//! Random configurations of a catalog from a source of numbers: a random generator, a fuzzer's bytes, or proptest.
 
 use asymq_core::catalog::{Catalog, Config, Kind, Params, Place, Role, known_parameters, resolve};
 use asymq_core::units::{Limit, Rate};
 
-/// A source of numbers below a bound that is not 0. Where it answers 0, the choice is the first or
-/// the usual one.
+/// A source of numbers below a bound above 0. The number 0 selects the first or usual choice.
 pub type Source<'a> = dyn FnMut(usize) -> usize + 'a;
 
 /// A number from a source's next 16 bits, for sources that are lists. 0 where the list ends.
@@ -17,7 +15,7 @@ pub fn from_words(words: impl IntoIterator<Item = u16>) -> impl FnMut(usize) -> 
 /// A discipline of the catalog with any parts, any parameters, at any place.
 ///
 /// # Panics
-/// The catalog does not resolve what its own entries say.
+/// The catalog does not resolve the values of its own entries.
 pub fn config(catalog: &impl Catalog, source: &mut Source<'_>) -> Config {
     let discipline = pick(&catalog.of_role(Role::Qdisc), source).name;
     let mut given = Params::new();
@@ -41,7 +39,7 @@ pub fn config(catalog: &impl Catalog, source: &mut Source<'_>) -> Config {
     resolved.unwrap_or_else(|error| panic!("{discipline} with {given:?}: {error}"))
 }
 
-/// A value that a kind accepts, sensible or not.
+/// Any accepted value of a kind.
 pub fn value(kind: &Kind, source: &mut Source<'_>) -> String {
     match kind {
         Kind::Rate => rate(source).to_string(),
@@ -114,7 +112,7 @@ fn rate(source: &mut Source<'_>) -> Rate {
     Rate::from_bits_per_sec(bits).expect("within the range of rates")
 }
 
-/// A limit that can be written. Small ones, where limits bite, are likely; large ones cost memory.
+/// Any valid limit. Small ones are likely, since they take effect; large ones cost memory.
 fn limit(source: &mut Source<'_>) -> Limit {
     match source(16) {
         0..=5 => Limit::Packets(1 + source(60) as u32),

@@ -1,5 +1,5 @@
-//! Frames that arrive at a queue, and what becomes of them: the same for whoever holds packets as frames,
-//! as a kernel's buffers or as facts alone.
+//! Arriving frames and their fates, which must be equal for all representations of packets: frames, kernel buffers, or
+//! facts only.
 
 pub use crate::arrival::{Arrival, number};
 
@@ -20,8 +20,8 @@ const UPLOADS: u16 = 2;
 const DOWNLOADS: u16 = 3;
 const VOICE: u16 = 5;
 
-/// Four seconds before 1 Mbit/s: two uploads in bursts, the ACKs of three downloads, duplicates and ACKs with
-/// data among them, and a call, each with its server; beside the downloads themselves on the reverse path.
+/// Four seconds of traffic for 1 Mbit/s: two uploads in bursts, ACKs of three downloads (including duplicates and ACKs
+/// with data), and a call, each with its own server. The reverse path has the downloads.
 pub fn arrivals() -> Vec<Arrival> {
     const MS: u64 = 1_000_000;
     const DOWNLOADED: u64 = 1460;
@@ -82,7 +82,7 @@ pub fn arrivals() -> Vec<Arrival> {
     arrivals.collect()
 }
 
-/// Numbers that are always the same (xorshift64).
+/// A fixed sequence of random numbers (xorshift64).
 struct Dice(u64);
 
 impl Dice {
@@ -94,7 +94,7 @@ impl Dice {
     }
 }
 
-/// Home is 10.0.0.1; each conversation has a server and a port of its own.
+/// Builds a frame. Home is 10.0.0.1; each conversation has its own server and port.
 fn frame(leaves: bool, conversation: u16, count: u32, length: usize, number: u16) -> Vec<u8> {
     let udp = conversation == VOICE;
     let header = if udp { 8 } else { 20 };
@@ -145,24 +145,24 @@ fn frame(leaves: bool, conversation: u16, count: u32, length: usize, number: u16
     bytes
 }
 
-/// A driver's form of a packet.
+/// A driver's representation of a packet.
 pub trait Held: Packet + Sized {
-    /// The packet of a frame that has come.
+    /// Creates the packet of an arriving frame.
     fn hold(arrival: &Arrival, parsed: &Parsed) -> Self;
     /// Its number.
     fn number(&self) -> u16;
-    /// The frame as it leaves, of who has one.
+    /// The sent frame, if the representation has frames.
     fn frame(&self) -> Option<Vec<u8>> {
         None
     }
-    /// It has left, or never will.
+    /// Frees the packet after it left or was dropped.
     fn release(self) {}
 }
 
 /// The fates of the frames.
 #[derive(Default)]
 pub struct Verdicts {
-    /// A line for every packet that leaves or is dropped: nanosecond, verdict, number, and `ce` of one that is marked.
+    /// A line for every packet that leaves or is dropped: nanosecond, verdict, number, and `ce` if marked.
     pub lines: String,
     /// The packets that leave, as a capture; empty where packets have no frames.
     capture: Capture,
@@ -175,7 +175,7 @@ impl Verdicts {
             _ => "",
         };
         let number = packet.number();
-        // Text grows without errors.
+        // Writing to a string never fails.
         let _ = writeln!(self.lines, "{} {verdict} #{number}{mark}", now.as_nanos());
     }
 
@@ -200,7 +200,7 @@ impl<P: Held> Sink<P> for Verdicts {
     }
 }
 
-/// Lets the frames arrive at the discipline's egress, and the link ask for the next when it is free.
+/// Feeds the frames to the discipline's egress and dequeues whenever the link is free.
 ///
 /// # Errors
 /// The discipline cannot be built.
@@ -218,7 +218,7 @@ pub fn verdicts<P: Held + Send + 'static>(
         let mut parsed = parse(&arrival.bytes, &key);
         parsed.header = Header {
             arrival: arrival.at,
-            // Which of two equal queues is the longer is decided by their numbers, which follow from a secret.
+            // Ties between equal queues depend on their numbers, which depend on a secret.
             flow: Flow(u64::from(arrival.conversation) << 1),
             len: parsed.header.ip_len,
             ..parsed.header
@@ -241,7 +241,7 @@ fn serve<P: Held>(egress: &mut Egress<P>, verdicts: &mut Verdicts, until: Instan
     }
 }
 
-/// Packet that has its frame, and that other holders are compared with.
+/// The reference: a packet with its whole frame.
 type Whole = Frame<Vec<u8>>;
 
 impl Held for Whole {
@@ -263,8 +263,8 @@ impl Held for Whole {
     }
 }
 
-/// Checks that packets held as `P` leave in the same order, at the same instants and with the same verdicts and marks
-/// as frames that are held whole; and of who has frames, with the same bytes.
+/// Checks that packets represented as `P` leave in the same order, at the same times and with the same verdicts and
+/// marks as whole frames, and with the same bytes if `P` has frames.
 ///
 /// # Errors
 /// The first difference, or the reason for which nothing could be compared.

@@ -1,4 +1,4 @@
-//! A fuzzer's bytes as a discipline and what is done to it.
+//! A fuzzer's bytes as a discipline and steps.
 
 use crate::choice;
 use crate::law::{Step, obey};
@@ -7,7 +7,7 @@ use asymq_core::catalog::Catalog;
 use asymq_core::packet::{Flow, Header, Protocol};
 use asymq_core::units::Duration;
 
-/// Bytes that choose a discipline and its parts, two for each choice; then six for each step.
+/// Bytes for the choice of a discipline and its parts, two per choice; six further bytes per step.
 const CHOICE: usize = 128;
 
 fn step(&[op, flow, a, b, c, d]: &[u8; 6]) -> Step {
@@ -36,7 +36,7 @@ fn step(&[op, flow, a, b, c, d]: &[u8; 6]) -> Step {
     }
 }
 
-/// Reads a configuration of the catalog and steps from `bytes`, and carries them out.
+/// Reads a configuration of the catalog and steps from `bytes`, and applies them.
 ///
 /// # Panics
 /// A law is broken.

@@ -1,5 +1,5 @@
-//! Golden traces: what a discipline does with the packets of one input, to the microsecond. They
-//! say that nothing changed, not that it is right.
+//! Golden traces: the output of a discipline for one input, to the microsecond. They show that nothing changed, not
+//! that it is right.
 
 use crate::packet::Numbered;
 use alloc::string::String;
@@ -13,7 +13,7 @@ use core::fmt::Write;
 /// One packet a line: microseconds, kind, flow, bytes, acknowledgement number.
 const INPUT: &str = include_str!("golden-input.txt");
 
-/// Where the disciplines stand: 1 Mbit/s before 10 Mbit/s, 20 packets.
+/// The link of the traces: 1 Mbit/s up, 10 Mbit/s down, 20 packets.
 ///
 /// # Panics
 /// Never: the rates are in range.
@@ -35,7 +35,7 @@ pub fn config(catalog: &impl Catalog, name: &str) -> Result<Config, ConfigError>
     resolve(catalog, name, &none, &none, place())
 }
 
-/// Offers the input to the discipline before its link; a line for every packet that leaves, and how.
+/// Feeds the input to the discipline. Returns a line for every packet that leaves, with its fate.
 ///
 /// # Panics
 /// The discipline cannot be built, or packets still wait after a minute.
@@ -96,7 +96,7 @@ impl Trace {
     fn line(&mut self, now: Instant, verdict: &str, packet: &Numbered) {
         let micros = now.as_nanos() / 1000;
         let Numbered { number, header, .. } = packet;
-        // Text grows without errors.
+        // Writing to a string never fails.
         let _ = write!(self.0, "{micros} {verdict} #{number}");
         if header.is_pure_ack() {
             let _ = write!(self.0, " ack {}", header.ack);

@@ -1,5 +1,5 @@
-//! The laws. They look only at the [`Qdisc`](asymq_core::Qdisc) trait: packets, backlog and probed variables; what
-//! waits is counted here.
+//! The laws. They use only the [`Qdisc`](asymq_core::Qdisc) trait: packets, backlog and probed variables. Queued
+//! packets are counted here.
 
 use crate::packet::Numbered;
 use asymq_core::catalog::{
@@ -13,7 +13,7 @@ use asymq_core::units::{Duration, Instant, Limit};
 use asymq_core::{Ecn, Flow, Header, Protocol};
 use std::collections::{HashMap, HashSet};
 
-/// Something done to a discipline.
+/// A call of a discipline.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     /// Gives it a packet.
@@ -24,11 +24,11 @@ pub enum Step {
     Observe(Header),
     /// Lets time pass.
     Wait(Duration),
-    /// Takes the whole backlog out, as a change of discipline does.
+    /// Drains the whole backlog, like a change of discipline.
     DrainAll,
 }
 
-/// Carries out `steps` on the discipline that `config` describes, then empties it.
+/// Applies `steps` to the discipline of `config`, then empties it.
 ///
 /// - Every packet leaves exactly once, with the facts that it came with, and the backlog is what
 ///   came and did not leave.
@@ -41,7 +41,7 @@ pub enum Step {
 /// - What it shows are packets that wait, each once: all of them or, where it shows none, nothing.
 /// - Only pure ACKs are filtered, and only ECN-capable packets are marked.
 ///
-/// A description that asks for more packets than a queue can have is obeyed by refusing it.
+/// A description with more packets than a queue can have must be refused.
 ///
 /// # Panics
 /// A law is broken.
@@ -125,10 +125,10 @@ struct Bench {
     marks_seen: u64,
     /// The last packet sent of each class and flow, and of each ECN field where flows are split by it.
     last_sent: HashMap<(Side, Flow, u8), u64>,
-    /// Bytes by which data is ahead of its share since both classes became backlogged.
+    /// Lead of data over its share, in bytes, since both classes became backlogged.
     data_lead: f64,
     largest: u32,
-    /// Before which nothing may leave, if the discipline last said so.
+    /// Time before which nothing may leave, if the discipline returned one.
     not_before: Option<Instant>,
 }
 
@@ -181,13 +181,13 @@ impl Bench {
             }
         }
         assert_eq!(self.qdisc.backlog(), self.total(), "backlog()");
-        // Not after every step: it takes as long as many of them.
+        // Not after every step: it is expensive.
         if let Step::Wait(_) | Step::Observe(_) = step {
             self.check_visit();
         }
     }
 
-    /// It shows all that waits, or nothing, and stops when it is asked to.
+    /// Checks that `visit` shows all queued packets or none, and stops on request.
     fn check_visit(&self) {
         let mut shown = HashSet::new();
         let finished = self.qdisc.visit(&mut |packet| {
@@ -258,7 +258,7 @@ impl Bench {
         }
     }
 
-    /// A packet leaves exactly once, as it came; the ECN field with which it came.
+    /// Checks that a packet leaves exactly once and unchanged. Returns its original ECN field.
     fn leaves(&mut self, packet: &Numbered) -> Ecn {
         let Some(came) = self.waiting.remove(&packet.number) else {
             panic!("packet {} leaves but does not wait", packet.number)

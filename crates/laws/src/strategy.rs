@@ -1,4 +1,4 @@
-//! Configurations and steps for proptest.
+//! Strategies for proptest: configurations and steps.
 
 use crate::choice;
 use crate::law::Step;
@@ -8,11 +8,10 @@ use asymq_core::packet::{Flow, Header, Protocol, flags};
 use asymq_core::units::{Duration, Instant};
 use proptest::prelude::*;
 
-/// Numbers that [`choice::config`] may ask for, more than it does.
+/// Upper bound of the numbers used by [`choice::config`].
 const WORDS: usize = 240;
 
-/// A discipline of the catalog with any parts, any parameters, at any place; shrinks to what comes
-/// first and is usual.
+/// A discipline of the catalog with any parts and parameters, at any place; shrinks to first and usual choices.
 pub fn config<C: Catalog + Clone>(catalog: C) -> impl Strategy<Value = Config> {
     prop::collection::vec(any::<u16>(), WORDS)
         .prop_map(move |words| choice::config(&catalog, &mut choice::from_words(words)))
@@ -23,12 +22,12 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     steps_of(usual().boxed(), 20_000_000)
 }
 
-/// Packets whose facts contradict each other among usual ones, and leaps of time.
+/// Usual packets mixed with contradictory ones, and jumps of time.
 pub fn absurd_steps() -> impl Strategy<Value = Vec<Step>> {
     steps_of(prop_oneof![usual(), absurd()].boxed(), u64::MAX)
 }
 
-/// Packets that hosts send: ACKs, data, and a little that is not TCP.
+/// Usual packets of hosts: ACKs, data, and some non-TCP.
 fn usual() -> impl Strategy<Value = Header> {
     let flow = (0u64..4).prop_map(Flow);
     let tcp = |flow, len: u32, payload, ack, ecn| Header {

@@ -1,4 +1,4 @@
-//! When a simulated receiver acknowledges.
+//! ACK policies of simulated receivers.
 
 use asymq_core::units::Duration;
 use serde::{Deserialize, Serialize};
@@ -11,16 +11,16 @@ pub enum AckPolicy {
     EveryPacket,
     /// Every second packet, or after this time (RFC 1122, RFC 5681).
     Delayed(Duration),
-    /// Every so many packets, or after this time.
+    /// Every N packets, or after this time.
     Every(u32, Duration),
 }
 
 impl AckPolicy {
-    /// Linux' delayed ACKs. The first 16 are quick there, and leave at once.
+    /// Linux' delayed ACKs. The first 16 ACKs are sent at once (quick ACKs).
     pub const LINUX: Self = Self::Delayed(Duration::from_millis(40));
 
-    /// The policy of an ACK for every so many packets, after this time at the latest; by default
-    /// every second packet if there is a time, and 100 ms if there are several packets.
+    /// Returns the policy for an ACK per `packets` packets, or after `timeout`. Defaults: every second packet with a
+    /// time, and 100 ms with several packets.
     pub fn of(packets: Option<u32>, timeout: Option<Duration>) -> Self {
         let timeout = timeout.filter(|timeout| *timeout > Duration::ZERO);
         match (packets, timeout) {
@@ -32,7 +32,7 @@ impl AckPolicy {
         }
     }
 
-    /// Packets that one ACK answers, and how long an ACK waits for the last of them.
+    /// Packets per ACK, and maximum delay of an ACK.
     pub const fn parts(self) -> (u32, Duration) {
         match self {
             Self::EveryPacket => (1, Duration::ZERO),

@@ -5,7 +5,7 @@ use asymq_core::catalog::{Catalog, Config, Params, Place, resolve};
 use asymq_core::units::Duration;
 use std::fmt;
 
-/// More would take longer to simulate than anyone waits.
+/// More would take too long to simulate.
 const UDP_PACKETS_PER_SECOND: u64 = 1_000_000;
 /// The longest IP packet.
 const MAX_IP_LEN: u32 = 65_535;
@@ -35,7 +35,7 @@ impl Scenario {
     /// Checks every value.
     ///
     /// # Errors
-    /// The first that no driver could run.
+    /// The first invalid value.
     pub fn check(&mut self, catalog: &dyn Catalog) -> Result<(), BadValue> {
         self.check_path()?;
         self.check_times()?;
@@ -50,7 +50,7 @@ impl Scenario {
         self.check_places()
     }
 
-    /// The disciplines stand where the scenario says.
+    /// Checks that the disciplines' links are those of the scenario.
     fn check_places(&self) -> Result<(), BadValue> {
         for (name, config, link, buffer) in [
             ("uplink", &self.uplink, self.up, self.buffer),
@@ -66,7 +66,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Every listed flow with what it takes from the scenario.
+    /// Checks every listed flow with its inherited settings.
     fn check_flows(&self) -> Result<(), BadValue> {
         const MAX: usize = 1000;
         let count = self.flow.len();
@@ -91,7 +91,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// The links that a flow passes exist.
+    /// Checks that the links on a flow's path exist.
     fn check_links(
         &self,
         name: &str,
@@ -128,7 +128,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Modems stand alone, and what belongs to a modem has one.
+    /// Checks that modems are not combined with chains, and that settings of modems have a modem.
     fn check_modems(&self) -> Result<(), BadValue> {
         for (name, modem, flag, source) in [
             ("modem-up", self.modem_up, "shaper-up", self.shaper_up),
@@ -260,7 +260,7 @@ impl Scenario {
         )
     }
 
-    /// Options that congestion controls need or lack.
+    /// Checks options that congestion controls require or exclude.
     fn check_tcp(&self) -> Result<(), BadValue> {
         let tcp = self.tcp;
         let only = |has: fn(&Tcp) -> bool| Tcp::joined(Tcp::all_that(has), "and");
@@ -341,7 +341,7 @@ impl Scenario {
     }
 }
 
-/// A description from a file is one that the catalog would answer with, and is that one from here on.
+/// Replaces a description from a file by the catalog's resolved one, which must be equal.
 fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Result<(), BadValue> {
     let place = Place {
         link: config.link,

@@ -1,4 +1,4 @@
-//! Scenarios that follow from one: with the rate profile that a seed draws, and as a listed flow sees it.
+//! Scenarios derived from another: with the rate profile of a seed, and from the view of a listed flow.
 
 use crate::draw::fraction;
 use crate::{
@@ -9,11 +9,11 @@ use asymq_core::Direction;
 use asymq_core::decide::random::SplitMix64;
 use asymq_core::units::{Duration, Rate};
 
-/// A rate at which no packet passes.
+/// Rate during outages: practically zero.
 const NOTHING: Rate = Rate::from_bits_per_sec(1).expect("positive");
 
 impl Scenario {
-    /// The scenario with the rate profile that `seed` draws as steps; `None` if it has no rate profile.
+    /// Returns the scenario with the rate profile of `seed` as steps; `None` without a rate profile.
     pub fn drawn(&self, seed: u64) -> Option<Self> {
         let rate_profile = self.rate_profile?;
         let mut random = SplitMix64::new(
@@ -54,7 +54,7 @@ impl Scenario {
 }
 
 impl ListedFlow {
-    /// The scenario as this flow sees it: with its own values in place of the others'.
+    /// Returns the scenario from this flow's view: with its own values.
     pub fn own(&self, scenario: &Scenario) -> Scenario {
         let tcp = self.tcp.unwrap_or(scenario.tcp);
         let sack = match tcp == scenario.tcp {
@@ -65,9 +65,9 @@ impl ListedFlow {
         Scenario {
             rtt: self.rtt.unwrap_or(scenario.rtt),
             tcp,
-            // The ACKs of QUIC have ranges.
+            // QUIC's ACKs have ranges.
             sack: self.sack.unwrap_or(sack) || self.encapsulation == Encapsulation::Quic,
-            // What the others have, where this one can.
+            // Inherited from the scenario, if this congestion control supports it.
             tcp_ecn: match tcp.ecn() {
                 TcpEcn::Required => true,
                 TcpEcn::Unspecified => false,
@@ -93,7 +93,7 @@ impl ListedFlow {
         }
     }
 
-    /// Its start in the run of `seed`.
+    /// Returns its start in the run of `seed`.
     pub fn start(&self, own: &Scenario, seed: u64, source: Source) -> Duration {
         self.start.unwrap_or_else(|| own.flow_start(seed, source))
     }

@@ -5,8 +5,8 @@ use asymq_core::decide::random::mix;
 
 /// Owner of random quantities: a role, and the number within it from 0.
 ///
-/// A stream depends on nothing else, so that a scenario with another number of uploads, say, deals
-/// every download the round-trip time and start that it had.
+/// A stream depends on nothing else: with another number of uploads, for example, every download keeps its round-trip
+/// time and start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A long-lived upload.
@@ -54,7 +54,7 @@ pub enum Draw {
 }
 
 impl Source {
-    /// A number that no other source has.
+    /// A unique number.
     const fn number(self) -> u64 {
         let (role, index) = match self {
             Self::Upload(index) => (0, index),
@@ -75,7 +75,7 @@ pub const fn fraction(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// A number in 0..1 that is the draw's.
+/// The draw's number in 0..1.
 pub fn uniform(seed: u64, source: Source, draw: Draw) -> f64 {
     let stream = source.number() << 8 | draw as u64;
     fraction(mix(mix(seed).wrapping_add(mix(!stream))))

@@ -1,4 +1,4 @@
-//! The facts that encryption leaves of a flow's packets: a length and a flow.
+//! Facts of encrypted packets that queues can read: length and flow.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,7 +35,7 @@ const QUIC_ACK: u32 = 65;
 const QUIC_RANGE: u32 = 3;
 
 impl Encapsulation {
-    /// IP bytes of an ACK that has `len` in plain TCP, and reports so many ranges beyond its number.
+    /// IP bytes of an ACK that has `len` in plain TCP and reports `ranges` ranges beyond its number.
     pub fn ack_len(self, len: u32, ranges: u32) -> u32 {
         match self {
             Self::None | Self::Opaque => len,
@@ -65,7 +65,7 @@ impl Tunnel {
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; 3] = [Self::WireGuard, Self::OpenVpn, Self::Esp];
 
-    /// IP bytes that one packet in the tunnel may have: WireGuard's default, that all its paths carry.
+    /// MTU of the tunnel in IP bytes: WireGuard's default, which fits all its paths.
     pub const MTU: u32 = 1420;
 
     /// Name in scenarios.
@@ -95,8 +95,8 @@ impl Tunnel {
         }
     }
 
-    /// Packets of its default replay window: one that comes so many after a later one is dropped. Linux and wireguard-go
-    /// keep 8192 bits less a word (RFC 6479), OpenVPN has `--replay-window 64`, strongSwan 32.
+    /// Default replay window in packets: a packet this far behind the newest is dropped. Linux and wireguard-go have
+    /// 8192 bits minus one word (RFC 6479), OpenVPN `--replay-window 64`, strongSwan 32.
     pub const fn window(self) -> u32 {
         match self {
             Self::WireGuard => 8192 - 64,

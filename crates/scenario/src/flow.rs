@@ -6,10 +6,10 @@ use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
 
-/// One TCP flow. What is absent is as in the rest of the scenario.
+/// One TCP flow. Absent values are those of the scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedFlow {
-    /// DirectionReport of its data.
+    /// Direction of its data.
     pub direction: Direction,
     /// Propagation round-trip time, one or a range to draw from.
     pub rtt: Option<RttRange>,
@@ -23,7 +23,7 @@ pub struct ListedFlow {
     pub rate: Option<Rate>,
     /// Congestion control.
     pub tcp: Option<Tcp>,
-    /// SACK recovery; if absent, as its congestion control has it by default where that is not the
+    /// SACK recovery. If absent: the default of its congestion control, or the scenario's value if the control is the
     /// scenario's.
     pub sack: Option<bool>,
     /// Segment payload.
@@ -34,10 +34,11 @@ pub struct ListedFlow {
     pub links: Option<Links>,
     /// Facts of its packets that queues can read.
     pub encapsulation: Encapsulation,
-    /// ACKs of its receiver in a round-trip time (QUIC's ACK_FREQUENCY), of at most 64 packets each; as the ACK
-    /// policy says if absent.
+    /// ACKs of its receiver per round-trip time (QUIC's ACK_FREQUENCY), for at most 64 packets each. If absent, the ACK
+    /// policy applies.
     pub acks_per_rtt: Option<u32>,
-    /// The QUIC stack of both ends, which says when its receiver acknowledges; RFC 9000's pairs if absent.
+    /// The QUIC stack of both ends, which decides when its receiver acknowledges. If absent: every second packet (RFC
+    /// 9000).
     pub stack: Option<&'static QuicStack>,
     /// True if QUIC's spin bit turns (RFC 9000, section 17.4).
     pub spin: bool,
@@ -60,7 +61,7 @@ macro_rules! keys {
                 Ok(true)
             }
 
-            /// Keys with the values that are given.
+            /// Keys with given values.
             fn given(&self) -> impl Iterator<Item = (&'static str, String)> {
                 let all = [$(($key, self.$field.as_ref().map(ToString::to_string))),*];
                 all.into_iter().filter_map(|(key, value)| Some((key, value?)))
@@ -82,7 +83,7 @@ keys! {
 }
 
 impl ListedFlow {
-    /// True if it ends by itself, so that it has a completion time.
+    /// True if its size is limited, so that it has a completion time.
     pub const fn ends(&self) -> bool {
         self.size.is_some() || self.stop.is_some()
     }

@@ -6,8 +6,8 @@ use std::fmt;
 
 /// A grade of added delay, with the limits that bufferbloat tests use: below 5, 30, 60, 200 and 400 ms.
 ///
-/// Those tests grade the median or the mean of a round trip; results here grade the 99th percentile,
-/// since a call suffers from its late packets.
+/// Those tests grade the median or mean of a round trip. Results here grade the 99th percentile, since late packets
+/// disturb a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Grade {
     /// Below 5 ms.
@@ -26,7 +26,7 @@ pub enum Grade {
 }
 
 impl Grade {
-    /// The grade of a delay in ms: that of its 99th percentile.
+    /// Returns the grade of the 99th percentile of a delay in ms.
     pub fn of(added: Percentiles) -> Self {
         Self::of_added_ms(added.p99)
     }

@@ -1,8 +1,8 @@
 //! Experiments and their reports.
 //!
-//! One [`Scenario`] drives the simulator and the lab, and both answer with a [`Report`], so that a
-//! claim can be shown twice: simulated, and over real kernel TCP. A scenario is complete: it says
-//! what runs, its disciplines to the last parameter. `asymq-args` makes one of flags and files.
+//! One [`Scenario`] drives the simulator and the lab, and both return a [`Report`]: a claim can be shown twice,
+//! simulated and over real kernel TCP. A scenario is complete down to the last parameter of its disciplines.
+//! `asymq-args` makes one from flags and files.
 
 mod ack_policy;
 mod check;
@@ -26,7 +26,7 @@ mod text;
 mod traffic;
 mod udp;
 
-// Fields of what is here.
+// Types of fields.
 pub use ack_policy::AckPolicy;
 pub use asymq_core::{Direction, measure::Percentiles};
 pub use check::BadValue;

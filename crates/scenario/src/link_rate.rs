@@ -37,9 +37,8 @@ impl fmt::Display for RateStep {
 
 crate::text::serde_as_string!(RateStep);
 
-/// Delivery opportunities of a link, as Mahimahi records them (Netravali et al. 2015): at each it
-/// carries up to 1500 bytes, of one packet or of several, and what it does not carry then is lost.
-/// After the last one the trace starts again.
+/// Delivery opportunities of a link in Mahimahi's format (Netravali et al. 2015). Each carries up to 1500 bytes of one
+/// or several packets; unused bytes are lost. After the last one the trace starts again.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RateTrace {
     /// Times of the opportunities, in ms from the start; the last is the trace's length.
@@ -47,7 +46,7 @@ pub struct RateTrace {
 }
 
 impl RateTrace {
-    /// Bytes that an opportunity carries at most.
+    /// Maximum bytes per opportunity.
     pub const OPPORTUNITY: u32 = 1500;
     const MAX_LEN: usize = 2_000_000;
 

@@ -1,4 +1,4 @@
-//! A modem whose buffer and rate the shaper before it does not know.
+//! A modem whose buffer and rate are unknown to the shaper before it.
 
 use crate::RttRange;
 use crate::text::part;
@@ -12,7 +12,7 @@ use std::str::FromStr;
 pub struct Modem {
     /// The rate at which it starts; steps and traces of its direction change it.
     pub rate: Rate,
-    /// Bytes, packets or time at `rate` that it holds.
+    /// Its buffer: bytes, packets, or time at `rate`.
     pub buffer: ModemBuffer,
     /// Time from a request to the grant that answers it (DOCSIS, LTE); sends at once if absent.
     pub grant: Option<RttRange>,
@@ -134,11 +134,11 @@ pub enum RateSource {
     Oracle,
     /// An oracle: 97 % of the modem's rate.
     Oracle97,
-    /// An oracle: 97 % of the modem's rate, less a share that empties the modem's queue.
+    /// An oracle: 97 % of the modem's rate, minus a share to drain the modem's queue.
     OracleDrain,
     /// 95 % of the modem's mean rate over the run.
     FixedMean,
-    /// 95 % of the modem's smallest rate over a second that is no outage.
+    /// 95 % of the modem's lowest rate over a second outside of outages.
     FixedMin,
     /// The estimate of CAKE's `autorate-ingress`, by packets' arrivals at the downlink.
     AutorateIngress,

@@ -13,7 +13,7 @@ pub struct Netem {
     pub loss: Option<Loss>,
     /// Delay of the others.
     pub delay: Option<Delay>,
-    /// Choice of packets that are not delayed, and so overtake.
+    /// Packets that are not delayed and so overtake others.
     pub reorder: Option<Reorder>,
 }
 
@@ -35,7 +35,7 @@ pub enum Loss {
     },
 }
 
-/// A delay that packets have in addition; it keeps their order.
+/// Additional delay; keeps the order of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
     /// Its mean.
@@ -52,7 +52,7 @@ pub struct Delay {
 pub struct Reorder {
     /// The probability of each that may be.
     pub probability: Percent,
-    /// At least so many less one are delayed between two of them.
+    /// At least `gap` - 1 packets are delayed between two of them.
     pub gap: u32,
 }
 
@@ -94,7 +94,7 @@ type Words<'a> = Peekable<SplitWhitespace<'a>>;
 impl FromStr for Netem {
     type Err = String;
 
-    /// Reads what stands after `netem` in a line of `tc`.
+    /// Reads the words after `netem` in a line of `tc`.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut netem = Self::default();
         let mut words = text.split_whitespace().peekable();

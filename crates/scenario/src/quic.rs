@@ -6,23 +6,23 @@ use asymq_core::units::Duration;
 use std::fmt;
 use std::str::FromStr;
 
-/// When the receiver of a QUIC stack acknowledges, with its sender's requests if both ends are this stack.
+/// ACK policy of a QUIC stack's receiver, including its sender's requests if both ends are this stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuicStack {
     /// The name in flags, files and results.
     pub name: &'static str,
-    /// Packets that are acknowledged in pairs first.
+    /// Number of first packets that are acknowledged in pairs.
     pub paired: u64,
-    /// Packets for an ACK after those.
+    /// Packets per ACK after those.
     pub every: u32,
-    /// An ACK waits for this part of the round-trip time, and for at most 25 ms; 0 is 25 ms alone.
+    /// Maximum delay of an ACK: the round-trip time divided by this, at most 25 ms; 0 for 25 ms.
     pub rtt_part: u32,
-    /// Where its rule is written.
+    /// Source of the rule.
     pub source: &'static str,
 }
 
 impl QuicStack {
-    /// All that the simulator has.
+    /// All stacks of the simulator.
     pub const ALL: &[Self] = &[
         Self::new("chrome", (100, 10, 4), "quiche, QuicReceivedPacketManager"),
         Self::new("mvfst", (0, 10, 4), "mvfst, QuicConstants.h"),
@@ -56,7 +56,7 @@ impl QuicStack {
         AckPolicy::Every(every, Duration::from_millis(25))
     }
 
-    /// Packets for an ACK, and how long it may wait in ns, after `packets` at a round-trip time in ns.
+    /// Packets per ACK and its maximum delay in ns, after `packets` packets at a round-trip time in ns.
     pub fn rule(&self, packets: u64, rtt: u64) -> (u32, u64) {
         const MAX_ACK_DELAY: u64 = 25_000_000;
         let every = if packets < self.paired { 2 } else { self.every };
@@ -84,7 +84,7 @@ pub struct QuicFlows {
     pub down: u32,
     /// Congestion control; the scenario's if absent.
     pub tcp: Option<Tcp>,
-    /// Packets for which a sender asks an ACK; the stack's own policy if absent.
+    /// Packets per ACK requested by the sender; the stack's own policy if absent.
     pub ack_every: Option<u32>,
 }
 

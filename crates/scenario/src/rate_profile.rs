@@ -8,13 +8,13 @@ use std::str::FromStr;
 pub enum RateProfile {
     /// Never changes.
     Constant,
-    /// Another rate of 70 to 130 % every 4 s, each direction its own.
+    /// A new rate of 70 to 130 % every 4 s, independent for each direction.
     Steps,
     /// Half of the rate from 5/14 to 9/14 of the run.
     Halved,
     /// Falls evenly to 40 % in half of the run, then rises evenly to 120 %.
     Ramp,
-    /// Another rate of 55 to 120 % and another delay of 0 to 15 ms every 15 s; ±10 % every second.
+    /// A new rate of 55 to 120 % and a new delay of 0 to 15 ms every 15 s; ±10 % every second.
     Starlink,
     /// A random walk of each direction between 12 and 220 %, moved every 100 ms.
     Cellular,
@@ -22,7 +22,7 @@ pub enum RateProfile {
     Outage,
     /// The path's delay grows by 20 ms at a quarter of the run and by 20 ms more at half, and is short again at three quarters.
     Path,
-    /// Every 15 s nothing passes for 200 ms, then another rate of 60 to 130 % and another delay of 0 to 30 ms hold.
+    /// Every 15 s nothing passes for 200 ms; then a new rate of 60 to 130 % and a new delay of 0 to 30 ms.
     Handover,
     /// The uplink's packets wait 2 to 6 ms for grants.
     Docsis,

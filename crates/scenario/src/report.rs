@@ -53,15 +53,15 @@ pub struct Run {
 }
 
 impl Run {
-    /// True if the machine was too busy for the lab, so that the run is not to be trusted: one in a
-    /// hundred packets left more than 4 ms late.
+    /// True if the machine was too busy for the lab, so that the run is unreliable: one in a hundred packets left more
+    /// than 4 ms late.
     pub fn is_late(&self) -> bool {
         const MOST_LATE_MS: f64 = 4.0;
         self.lateness_ms.is_some_and(|late| late.p99 > MOST_LATE_MS)
     }
 }
 
-/// The numbers of one run, after warm-up; or means or deviations of them.
+/// The numbers of one run after warm-up, or their means or deviations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The uplink.
@@ -77,7 +77,7 @@ pub struct Summary {
     pub least_utilization: f64,
     /// Per-flow goodput.
     pub goodput: Goodput,
-    /// The flows that last for the run or are listed: uploads, downloads, listed ones, uploads and downloads of QUIC.
+    /// Long-lived and listed flows: uploads, downloads, listed flows, uploads and downloads of QUIC.
     pub flows: Vec<FlowResult>,
     /// Queueing delay of the probe, both directions together, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ pub struct Summary {
     /// The grade of its 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_grade: Option<Grade>,
-    /// Share of the probe's packets that are lost on either way: a later one arrived (simulator).
+    /// Share of the probe's packets lost on either way, counted when a later one arrives (simulator).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_lost: Option<f64>,
     /// Share of the probe's delays, both directions together, that exceed 50 ms (beside modems).
@@ -96,7 +96,7 @@ pub struct Summary {
     pub web_ms: Option<Percentiles>,
 }
 
-/// One direction of the access link. A quantity that a driver does not measure is absent.
+/// One direction of the access link. Quantities that a driver does not measure are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectionReport {
     /// Link: fraction of the capacity used by all IP bytes, 0 to 1.
@@ -115,11 +115,11 @@ pub struct DirectionReport {
     pub bytes_per_ack: f64,
     /// Receivers: the longest time in which one of its flows delivered nothing in order, in s.
     pub longest_stall_s: f64,
-    /// Senders: mean time from the start of its listed flows of so many bytes until all was acknowledged, in s; one
-    /// that is not complete took the whole run, at least. Absent without such flows.
+    /// Senders: mean time from the start of its listed flows of limited size until everything was acknowledged, in s.
+    /// An incomplete flow counts with the whole run. Absent without such flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_s: Option<f64>,
-    /// Senders: segments of its flows that were sent again.
+    /// Senders: retransmitted segments of its flows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmissions: Option<f64>,
     /// Senders: retransmission timeouts of its flows.
@@ -131,7 +131,7 @@ pub struct DirectionReport {
     /// Probe: the grade of its 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_grade: Option<Grade>,
-    /// Probe: the share of its packets in this direction that is lost, as a later one arrived (simulator).
+    /// Probe: share of its packets lost in this direction, counted when a later one arrives (simulator).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_lost: Option<f64>,
     /// Queue: packets dropped.
@@ -139,16 +139,16 @@ pub struct DirectionReport {
     /// Hosts' access links: packets dropped because a buffer was full (simulator).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_dropped: Option<f64>,
-    /// Path: packets lost, as the scenario says.
+    /// Path: packets lost by the scenario's impairments.
     pub lost: f64,
     /// Queue: pure ACKs filtered because a later one carries their information.
     pub filtered: f64,
     /// Queue: packets that got a congestion mark.
     pub marked: f64,
-    /// Queue: packets dropped and filtered, by the name of the reason; empty where it names none.
+    /// Queue: packets dropped and filtered, by the name of the reason; empty if it names none.
     pub reasons: BTreeMap<String, f64>,
-    /// Queue: pure ACKs that were kept although a later one of their flow came while they waited, as a share of
-    /// those that came, by the rules that kept them; empty where it counts none.
+    /// Queue: pure ACKs that stayed although a later one of their flow arrived, as a share of all arrivals, by the
+    /// rules that kept them; empty if it counts none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unfiltered: BTreeMap<String, f64>,
     /// Queue: sojourn time, in ms.
@@ -167,7 +167,7 @@ impl DirectionReport {
         }
     }
 
-    /// Its [`completion_s`](Self::completion_s) by all flows of a run.
+    /// Computes [`completion_s`](Self::completion_s) from all flows of a run.
     pub fn completion(
         scenario: &Scenario,
         flows: &[FlowResult],
@@ -225,7 +225,7 @@ impl Fates {
 pub struct FlowTotals {
     /// The longest stall of one of them, in s.
     pub longest_stall_s: f64,
-    /// Segments sent again; absent if a sender does not count them.
+    /// Retransmitted segments; absent if a sender does not count them.
     pub retransmissions: Option<f64>,
     /// Retransmission timeouts; absent if a sender does not count them.
     pub timeouts: Option<f64>,
@@ -284,7 +284,7 @@ pub struct Goodput {
 /// One flow, after warm-up except for its times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
-    /// DirectionReport of its data.
+    /// Direction of its data.
     pub direction: Direction,
     /// Its start, in seconds from the start of the run.
     pub start_s: f64,
@@ -292,25 +292,25 @@ pub struct FlowResult {
     pub base_rtt_ms: f64,
     /// Payload bytes delivered in order, in bit/s.
     pub goodput: f64,
-    /// The longest time in which it delivered nothing in order, in s; pauses of its application count.
+    /// The longest time without in-order delivery, in s; pauses of its application count.
     pub longest_stall_s: f64,
-    /// Seconds from its start until all that it wrote was acknowledged; absent if it was not, or if
-    /// it writes without end. A mean is over the runs in which it was.
+    /// Seconds from its start until everything it wrote was acknowledged; absent if incomplete or unlimited. A mean
+    /// covers the runs in which it completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_s: Option<f64>,
     /// The round-trip times that its sender measured, in ms (simulator).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt_ms: Option<Extent>,
-    /// Its data packets that were lost on the way (simulator).
+    /// Its lost data packets (simulator).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<f64>,
-    /// Segments that its sender sent again; of QUIC, packets that it declared lost.
+    /// Segments retransmitted by its sender; for QUIC, packets declared lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmissions: Option<f64>,
-    /// Retransmission timeouts of its sender; of QUIC, probe timeouts.
+    /// Retransmission timeouts of its sender; for QUIC, probe timeouts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<f64>,
-    /// Packets that its sender declared lost although they arrived (QUIC).
+    /// Packets declared lost by its sender that did arrive (QUIC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spurious: Option<f64>,
     /// Sojourn time of its data at the queue of the first link, in ms (simulator, listed flows).
@@ -369,7 +369,7 @@ impl Summary {
     /// Queueing delay of the probe beyond which calls suffer.
     pub const LATE: Duration = Duration::from_millis(50);
 
-    /// Computes what follows from the two directions and the flows.
+    /// Computes the summary from the two directions and the flows.
     pub fn of(up: DirectionReport, down: DirectionReport, flows: Vec<FlowResult>) -> Self {
         let goodput = |direction| {
             let flows = flows.iter().filter(move |flow| flow.direction == direction);
@@ -391,13 +391,13 @@ impl Summary {
         }
     }
 
-    /// Takes the probe's delays, both directions together.
+    /// Sets the probe's delays, both directions together.
     pub fn set_probe(&mut self, delays: Option<Percentiles>) {
         self.probe_ms = delays;
         self.probe_grade = delays.map(Grade::of);
     }
 
-    /// Grades the delays that it has; a deviation of delays has no grade.
+    /// Adds grades to its delays; deviations of delays have no grade.
     fn graded(mut self, grade: fn(Percentiles) -> Option<Grade>) -> Self {
         for direction in [&mut self.up, &mut self.down] {
             direction.probe_grade = direction.probe_ms.and_then(grade);

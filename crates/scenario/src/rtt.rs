@@ -3,7 +3,7 @@
 use asymq_core::units::{Duration, UnitError};
 use std::{fmt, str::FromStr};
 
-/// The propagation round-trip times of flows: one for all, or drawn uniformly from a range.
+/// Propagation round-trip times of flows: one for all, or uniformly random in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttRange {
     /// The shortest.
@@ -18,7 +18,7 @@ impl RttRange {
         Self { min: rtt, max: rtt }
     }
 
-    /// The RTT at `fraction` (0 to 1) of the way from the shortest to the longest, in whole ns.
+    /// The RTT at `fraction` (0 to 1) of the range, in whole ns.
     pub fn at(&self, fraction: f64) -> Duration {
         let width = self.max.saturating_sub(self.min).as_nanos();
         Duration::from_nanos(self.min.as_nanos() + (width as f64 * fraction) as u64)

@@ -22,8 +22,8 @@ fn is_number<const N: u32>(value: &u32) -> bool {
     *value == N
 }
 
-/// An experiment, checked and complete: what drivers run and what reports carry. A report's scenario,
-/// read back, runs the same bytes.
+/// A checked and complete experiment, for drivers and reports. Reading a report's scenario back and running it gives
+/// the same bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Scenario {
@@ -55,14 +55,14 @@ pub struct Scenario {
     pub uplink: Config,
     /// The discipline at the downlink, complete.
     pub downlink: Config,
-    /// A qdisc of the kernel's at the uplink in place of `uplink`, in tc's words (lab).
+    /// A kernel qdisc at the uplink instead of `uplink`, in tc's words (lab).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tc: Option<String>,
     /// Congestion control of all flows.
     pub tcp: Tcp,
     /// TCP segment payload in bytes.
     pub mss: u32,
-    /// ACK policy of receivers (simulator; kernels decide for themselves).
+    /// ACK policy of receivers (simulator only; the lab uses the kernel's).
     pub ack_policy: AckPolicy,
     /// SACK (RFC 2018) with RACK-TLP and PRR (RFC 8985, 9937) in the simulator.
     #[serde(default, skip_serializing_if = "is_default")]

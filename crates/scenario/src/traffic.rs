@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// Short TCP transfers: Poisson arrivals, Pareto sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebLoad {
-    /// DirectionReport of the data.
+    /// Direction of the data.
     pub direction: Direction,
     /// New transfers per second.
     pub per_second: f64,

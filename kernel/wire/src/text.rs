@@ -40,7 +40,7 @@ const SWITCHES: [[&str; 2]; 2] = [["shaped", "unshaped"], ["nat", "nonat"]];
 pub struct Device {
     /// Packets that the device's queue holds.
     pub queue_len: u32,
-    /// DirectionReport of what passes: down at an IFB.
+    /// Direction of the passing packets: down at an IFB.
     pub direction: Direction,
     /// The rate that the qdisc before this one learnt.
     pub learnt: Option<Rate>,

@@ -202,18 +202,18 @@ pub struct Claim {
     pub holds: Vec<Condition>,
     /// The conditions of a claim that is reproduced in shape.
     pub shape: Vec<Condition>,
-    /// The conditions without which the claim means nothing.
+    /// Preconditions of the claim.
     pub only_if: Vec<Condition>,
-    /// The reason shown where the claim is not reproduced.
+    /// The reason shown if the claim is not reproduced.
     pub because: Option<String>,
-    /// The evidence for the reason, which is given only where the runs bear all conditions out.
+    /// Evidence for the reason, which is shown only if the runs confirm all conditions.
     pub shown_by: Vec<Evidence>,
 }
 
 /// Evidence for the reason of a verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Evidence {
-    /// A condition that the runs of this experiment bear out.
+    /// A condition that the runs of this experiment confirm.
     Runs(Condition),
     /// Another experiment, `PAPER/FIGURE`, or a claim of it.
     Experiment(String),
@@ -276,7 +276,7 @@ impl Measure {
         self.of.names().iter().any(measures)
     }
 
-    /// True if it is taken in the window after the transient, which the data shows.
+    /// True if it is measured in the window after the transient, which is found from the data.
     pub fn is_settled(&self) -> bool {
         self.of
             .names()
@@ -319,7 +319,7 @@ impl Experiment {
         &self.series[at.series].cells[at.point]
     }
 
-    /// The scenarios of all cells, to be changed.
+    /// The scenarios of all cells, mutable.
     pub fn scenarios_mut(&mut self) -> impl Iterator<Item = &mut Scenario> {
         let cells = self.series.iter_mut().flat_map(|series| &mut series.cells);
         cells.map(|cell| Arc::make_mut(&mut cell.scenario))
@@ -401,19 +401,19 @@ impl Experiment {
         self.charts.iter().any(|chart| chart.over.is_time())
     }
 
-    /// True if a measure is taken in the window after the transient, which the data shows.
+    /// True if a measure is taken in the window after the transient, which is found from the data.
     pub fn is_settled(&self) -> bool {
         self.measures.iter().any(Measure::is_settled)
     }
 
-    /// True if the scenario alone decides its values, so that no run is needed.
+    /// True if its values depend only on the scenario, so that no run is needed.
     pub fn is_arithmetic(&self) -> bool {
         let named = self.measures.iter().flat_map(|measure| measure.of.names());
         !self.wants_recording() && named.into_iter().all(|name| name.starts_with("scenario."))
     }
 }
 
-/// The index of `id` among the `known` names of this kind.
+/// Index of `id` among the `known` names of this kind.
 fn index_of<'a>(
     kind: &str,
     id: &str,
