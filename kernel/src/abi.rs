@@ -223,7 +223,7 @@ unsafe extern "C" fn asymq_depart(instance: &mut Instance, now: u64, frame: &Fra
     instance.departs(Instant::from_nanos(now), frame);
 }
 
-/// Forgets all packets, which C frees.
+/// Clears all packets, which C frees.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_reset(instance: &mut Instance) {
     instance.empty();

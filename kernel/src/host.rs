@@ -26,7 +26,7 @@ unsafe extern "C" {
     fn asymq_host_nest_end(to: *mut c_void, nest: *mut c_void);
 }
 
-/// From now on allocations live as long as the instance that is being built.
+/// Makes later allocations live as long as the instance that is being built.
 pub(crate) fn lasts() {
     asymq_host_lasts();
 }
@@ -84,7 +84,7 @@ pub(crate) fn with_frame<T>(packet: Handle, read: impl FnOnce(&Frame) -> T) -> T
     read(unsafe { &*asymq_host_frame(packet) })
 }
 
-/// Marks a packet as having experienced congestion, if its sender understands that.
+/// Marks a packet with CE if it is ECN-capable.
 pub(crate) fn mark(packet: Handle) -> bool {
     // SAFETY: the packet is queued.
     unsafe { asymq_host_mark(packet) }

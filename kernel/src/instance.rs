@@ -281,7 +281,7 @@ impl Instance {
         }
     }
 
-    /// Forgets all packets, which C frees.
+    /// Clears all packets, which C frees.
     pub(crate) fn empty(&mut self) {
         while self.egress.drain().is_some() {}
     }

@@ -8,15 +8,15 @@ use alloc::vec::Vec;
 /// The bits of an attribute's type that are no number.
 const FLAGS: u16 = 0xC000;
 const NESTED: u16 = 0x8000;
-/// Of a module or a plugin that exchanged words.
+/// Attribute of older modules, which exchanged words.
 const WORDS: u16 = 1;
 
-/// What is wrong with attributes.
+/// An error in attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadError {
-    /// They are of another version.
+    /// They have another version.
     Version,
-    /// They are cut.
+    /// They are truncated.
     Cut,
 }
 
@@ -75,10 +75,10 @@ fn number(payload: &[u8]) -> Option<u64> {
     })
 }
 
-/// What is in force, and what of it was given.
+/// Returns the effective values, and those given by the user.
 ///
 /// # Errors
-/// They are of another version, or cut.
+/// They have another version, or are truncated.
 pub fn decode(bytes: &[u8]) -> Result<(Numbers, Numbers), ReadError> {
     let (mut numbers, mut given) = (Numbers::default(), Numbers::default());
     let mut version = None;
@@ -106,7 +106,7 @@ pub fn decode(bytes: &[u8]) -> Result<(Numbers, Numbers), ReadError> {
 /// Names, units and values of the payload of `TCA_STATS_APP`, in its order; dots are levels.
 ///
 /// # Errors
-/// They are of another version.
+/// They have another version.
 pub fn decode_statistics(
     bytes: &[u8],
     mut show: impl FnMut(&str, Unit, u64),

@@ -136,7 +136,7 @@ pub(crate) fn number(kind: &Kind, value: &Value) -> Option<u64> {
     })
 }
 
-/// The least and the most number of a value.
+/// Minimum and maximum of a value's number.
 #[cfg(feature = "text")]
 pub(crate) fn range(kind: &Kind) -> (u64, u64) {
     match *kind {

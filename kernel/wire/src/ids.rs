@@ -1,14 +1,14 @@
-//! The numbers of attributes, disciplines and parts. Lists are only ever added to at their end.
+//! The numbers of attributes, disciplines and parts. Lists grow only at their end.
 
 use asymq_core::catalog::Role;
 
-/// The version of what `tc` and module say to each other: another one where a number changes its meaning.
+/// Version of the exchange between `tc` and module. It increases when a number changes its meaning.
 pub const VERSION: u32 = 1;
 
-/// How an attribute is written.
+/// Width of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// A truth, 0 or 1.
+    /// A boolean, 0 or 1.
     U8,
     /// A count, a word's place or a share in steps of 2^-30.
     U32,
@@ -18,23 +18,23 @@ pub enum Width {
     U64,
 }
 
-/// Numbers of attributes that are the qdisc's own. Words in user space were 1, before there were numbers.
+/// Numbers of the qdisc's own attributes. Number 1 is unused.
 pub mod id {
     /// [`VERSION`](super::VERSION).
     pub const VERSION: u16 = 2;
-    /// What the user gave, as attributes again.
+    /// Values given by the user, as attributes.
     pub const GIVEN: u16 = 3;
     /// The discipline.
     pub const QDISC: u16 = 4;
-    /// Rate of the link in bit/s; where it is learnt, the one now.
+    /// Rate of the link in bit/s; the current one if it is learnt.
     pub const UP: u16 = 5;
     /// Rate of the reverse direction in bit/s.
     pub const DOWN: u16 = 6;
     /// The buffer: packets, or bytes with bit 63.
     pub const BUFFER: u16 = 7;
-    /// Whether it shapes to the link's rate.
+    /// True if it shapes to the link's rate.
     pub const SHAPED: u16 = 8;
-    /// Whether hosts are those before this machine's translation of addresses.
+    /// True if hosts are those before this machine's NAT.
     pub const NAT: u16 = 9;
     /// Bytes that the link adds.
     pub const OVERHEAD: u16 = 10;
@@ -42,13 +42,13 @@ pub mod id {
     pub const MPU: u16 = 11;
     /// 0 plain, 1 ATM, 2 PTM.
     pub const FRAMING: u16 = 12;
-    /// What the overhead is added to: 0 a frame, none was given; 1 an IP packet; 2 a frame.
+    /// Base of the overhead: 0 a frame, since none was given; 1 an IP packet; 2 a frame.
     pub const BASIS: u16 = 13;
     /// Lowest rate that may be learnt, in bit/s.
     pub const UP_MIN: u16 = 14;
     /// Highest rate that may be learnt.
     pub const UP_MAX: u16 = 15;
-    /// Fills up to 8 bytes.
+    /// Padding to 8 bytes.
     pub const PAD: u16 = 16;
     /// The classifier.
     pub const CLASSIFIER: u16 = super::FIRST_PARAMETER;
@@ -64,11 +64,11 @@ pub mod id {
     pub const ACK_QUEUE: u16 = 20;
     /// The data queue.
     pub const DATA_QUEUE: u16 = 21;
-    /// What drops or marks arrivals early.
+    /// The AQM on arrivals.
     pub const AQM: u16 = 22;
-    /// Which queue is served next.
+    /// The service.
     pub const SERVICE: u16 = 23;
-    /// What moves the settings.
+    /// The controller.
     pub const CONTROLLER: u16 = 24;
 }
 
@@ -79,7 +79,7 @@ pub struct Attribute {
     pub id: u16,
     /// Its name.
     pub name: &'static str,
-    /// How it is written.
+    /// Its width.
     pub width: Width,
 }
 
@@ -258,7 +258,7 @@ pub(crate) fn parameter(id: u16) -> Option<(&'static str, Width)> {
     PARAMETERS.get(usize::from(place)).copied()
 }
 
-/// The discipline where nothing is said, but for [limits](USUAL_LIMITS).
+/// The default discipline, without its [limits](USUAL_LIMITS).
 pub(crate) const USUAL: &[(u16, u64)] = &[
     (id::QDISC, 15),
     (id::UP, 1_000_000_000),

@@ -49,7 +49,7 @@ impl Default for Numbers {
     }
 }
 
-/// A mistake in numbers.
+/// An error in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireError {
     /// An attribute is missing.
@@ -80,7 +80,7 @@ impl Numbers {
         }
     }
 
-    /// Takes a value out.
+    /// Removes a value.
     pub fn remove(&mut self, id: u16) {
         if let Some(has) = self.has.get_mut(usize::from(id)) {
             *has = 0;
@@ -95,7 +95,7 @@ impl Numbers {
             .map(|((value, _), id)| (id, *value))
     }
 
-    /// True if all values are equal but the line's rates, and the buffer where it bounds nothing.
+    /// True if all values are equal except the line's rates, and the buffer if it bounds nothing.
     pub fn differ_in_rates_alone(&self, others: &Self) -> bool {
         let buffer_too = self.is_separate();
         let mut all = (0..).zip(self.values.iter().zip(&self.has));
@@ -200,7 +200,7 @@ pub fn config(numbers: &Numbers) -> Result<Config, WireError> {
     }
     let declared = |id: u16| {
         let (name, _) = ids::parameter(id)?;
-        // The last part's declaration of a parameter goes first, as where words are resolved.
+        // Later parts override earlier ones, as in the resolution of words.
         let parts = chosen.iter().rev().flat_map(|part| part.parameters);
         let own = COMMON.iter().chain(discipline.parameters);
         let mut all = own.chain(parts).chain(LIMITS);

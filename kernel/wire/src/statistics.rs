@@ -1,4 +1,4 @@
-//! The numbers of statistics. Lists are only ever added to at their end.
+//! The numbers of statistics. Lists grow only at their end.
 
 use asymq_core::qdisc::Reading;
 use asymq_core::{Reason, TrafficClass};
@@ -22,17 +22,17 @@ use Unit::{Count, Rate, Real, Share, Time};
 /// A statistic: its name and its unit.
 pub type Statistic = (&'static str, Unit);
 
-/// The number that fills up to 8 bytes, in every list.
+/// The number of padding to 8 bytes, in every list.
 pub const PAD: u16 = 1;
 
 /// The number of the first statistic of a list; the others follow.
 pub const FIRST: u16 = 2;
 
-/// Numbers of lists and of what stands beside them.
+/// Numbers of lists and of the entries beside them.
 pub mod id {
     /// [`VERSION`](crate::VERSION).
     pub const VERSION: u16 = 2;
-    /// Faults since the last change, where there was one.
+    /// Faults since the last change, if any.
     pub const FAILED: u16 = 3;
     /// The first list; the others follow.
     pub const FIRST_LIST: u16 = 4;
@@ -52,7 +52,7 @@ pub const LISTS: &[(&str, &[Statistic])] = &[
 /// Packets of all classes by their fates.
 pub const TOTAL: &[Statistic] = &[("dropped", Count), ("filtered", Count), ("marked", Count)];
 
-/// Of each class of traffic. Reasons of drops are in the middle of what is shown and at the end of this.
+/// Statistics of one class of traffic. Reasons of drops are shown in the middle, but stand at the end of this list.
 pub const CLASS: &[Statistic] = &[
     ("sent.packets", Count),
     ("sent.bytes", Count),
@@ -124,7 +124,7 @@ pub const CONTROL: &[Statistic] = &[
     ("unfiltered_options", Count),
 ];
 
-/// Of the C half: packets and bytes since the qdisc was made.
+/// Statistics of the C half: packets and bytes since the qdisc was created.
 pub const QUEUE: &[Statistic] = &[
     ("arrived.packets", Count),
     ("arrived.bytes", Count),
@@ -146,7 +146,7 @@ pub const QUEUE: &[Statistic] = &[
     ("bypassed.bytes", Count),
 ];
 
-/// Of the device's ingress hook.
+/// Statistics of the device's ingress hook.
 pub const DEVICE: &[Statistic] = &[("packets", Count), ("unknown", Count)];
 
 /// The number of a class's list.
@@ -175,7 +175,7 @@ pub fn of_variable(name: &str) -> Option<u16> {
     find(CONTROL, name)
 }
 
-/// The number that a reading is, and its unit.
+/// The number and the unit of a reading.
 pub fn of_reading(reading: Reading) -> (u64, Unit) {
     match reading {
         Reading::Count(count) => (count, Count),

@@ -14,7 +14,7 @@ use asymq_core::catalog::{
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Limit, Rate, RateRange, suggestion};
 
-/// Names that are the qdisc's own; all others are the catalog's.
+/// The qdisc's own names; all others are the catalog's.
 mod name {
     pub(crate) const QDISC: &str = "qdisc";
     pub(crate) const UP: &str = "up";
@@ -26,16 +26,16 @@ mod name {
     pub(crate) const ALL: [&str; 7] = [QDISC, UP, DOWN, BUFFER, OVERHEAD, SHAPED, NAT];
 }
 
-/// What a value is to be forgotten with.
+/// Word that resets a value to its default.
 const DEFAULT: &str = "default";
 
-/// What a link is taken for where nothing is said of its rate.
+/// Assumed rate of a link without a given rate.
 const USUAL_RATE: &str = "1gbit";
 
 /// Switches of two words: the name, its word for true, that for false.
 const SWITCHES: [[&str; 2]; 2] = [["shaped", "unshaped"], ["nat", "nonat"]];
 
-/// What is known of the place of a qdisc, beside words.
+/// Facts about a qdisc's device.
 #[derive(Clone, Copy, Debug)]
 pub struct Device {
     /// Packets that the device's queue holds.
@@ -71,15 +71,14 @@ fn no_value(word: &str) -> String {
     format!("{word}: value required; write `{word} {value}`")
 }
 
-/// Names and values of a command of `tc`: `aq up 1mbit docsis` says `qdisc aq`, `up 1mbit` and `overhead docsis`.
+/// Names and values of a `tc` command: `aq up 1mbit docsis` becomes `qdisc aq`, `up 1mbit` and `overhead docsis`.
 ///
 /// # Errors
 /// A value is missing; the text says what to write instead.
 pub fn words<'a>(words: &[&'a str]) -> Result<Vec<(&'a str, String)>, String> {
     let mut found = Vec::new();
     let mut link: Vec<&str> = Vec::new();
-    // All but words that stand alone come in pairs: where they do not, a discipline stands in front, and where its
-    // name does.
+    // Words come in pairs, except those that stand alone and a discipline's name in front.
     let alone = |place: usize, word: &str| {
         Overhead::is_keyword(word)
             || switch(word).is_some()
@@ -126,7 +125,7 @@ pub fn words<'a>(words: &[&'a str]) -> Result<Vec<(&'a str, String)>, String> {
     Ok(found)
 }
 
-/// What was given before, and what is said anew; `default` takes a value back.
+/// Merges earlier values with new words; `default` removes a value.
 pub fn merge<'a>(before: Params, words: impl IntoIterator<Item = (&'a str, String)>) -> Params {
     let mut given = before;
     for (name, value) in words {
@@ -164,7 +163,7 @@ fn parse_rate(given: &Params, name: &str) -> Result<Option<Rate>, String> {
     given.get(name).map(read).transpose()
 }
 
-/// The range of the rate that is to be learnt, if it is.
+/// The range of the learnt rate, if it is learnt.
 fn auto(given: &Params) -> Result<Option<RateRange>, String> {
     let text = given.get(name::UP).unwrap_or_default();
     let range = RateRange::of_auto(text).transpose();
@@ -175,7 +174,7 @@ fn missing(name: &str, example: &str, user: &str) -> String {
     format!("{name}: required with `{user}`; write `{name} {example}`")
 }
 
-/// The declarations of every part, of which several may have one name.
+/// The declarations of every part; several may have the same name.
 fn declarations() -> Vec<Parameter> {
     let entries = Standard.entries();
     let own = entries.iter().flat_map(|entry| entry.parameters);
@@ -194,7 +193,7 @@ fn part_number(role: Role, name: &str) -> Option<u64> {
     Some(place as u64)
 }
 
-/// What a user gave, as numbers.
+/// Converts given values to numbers.
 ///
 /// # Errors
 /// A value cannot be read by any part that has such a parameter; the text says what to write instead.
@@ -259,14 +258,13 @@ fn set_overhead(numbers: &mut Numbers, overhead: &Overhead) {
     numbers.set(id::BASIS, basis.into());
 }
 
-/// What a user gave, as words again.
+/// Converts given values back to words.
 pub fn given(numbers: &Numbers) -> Params {
     let shown = shown(numbers).into_iter();
     shown.collect()
 }
 
-/// Names and values, in the order in which `tc` shows them, and in words that it takes again. What has no such word is
-/// left out.
+/// Names and values in the order of `tc`'s output, as words that `tc` accepts. Values without such words are omitted.
 pub fn shown(numbers: &Numbers) -> Vec<(String, String)> {
     let all = declarations();
     let mut shown = Vec::new();
@@ -315,10 +313,10 @@ pub fn shown(numbers: &Numbers) -> Vec<(String, String)> {
     shown
 }
 
-/// The qdisc that is meant, at a device: all that is in force.
+/// Resolves the values of a qdisc at a device: returns all effective values.
 ///
 /// # Errors
-/// A name or a value makes no sense; the text says what to write instead.
+/// A name or a value is invalid; the text has a valid form.
 pub fn describe(given: &Params, device: &Device) -> Result<Numbers, String> {
     let auto = auto(given)?;
     let first = |range: RateRange| match device.learnt {
@@ -415,7 +413,7 @@ fn in_force(config: &Config) -> Numbers {
     numbers
 }
 
-/// The least and the most that an attribute of a parameter may be, where there is a bound.
+/// Minimum and maximum of a parameter's attribute.
 pub fn range(name: &str) -> (u64, u64) {
     let all = declarations();
     let ranges = declared(&all, name).map(|parameter| encoding::range(&parameter.kind));

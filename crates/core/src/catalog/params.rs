@@ -30,7 +30,7 @@ impl Params {
         self
     }
 
-    /// Takes a value out.
+    /// Removes a value.
     pub fn remove(&mut self, name: &str) -> Option<String> {
         self.0.remove(name)
     }
