@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod congestion;
+mod ecn;
 mod events;
 mod links;
 mod packets;

@@ -1,24 +1,11 @@
 //! TCP with and without options, selected by type, so that plain TCP has no overhead.
 
 use crate::congestion::{AnyCongestion, CongestionControl, Connection, Reno, TcpModel};
+use crate::ecn::{Echo, EcnReceiver, EcnSender, Offer};
 use crate::packets::{HostClock, Options, TcpOptions};
 use crate::receivers::{FullReceiving, Receiving};
-use crate::senders::{
-    Deliveries, Echo, EcnReceiver, EcnSender, FullSending, Offer, Pacer, Repair, Sending,
-};
+use crate::senders::{Deliveries, FullSending, Pacer, Repair, Sending};
 use asymq_scenario::Scenario;
-
-/// No options: only acknowledgement numbers.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Nothing;
-
-impl Sending for Nothing {
-    type Options = ();
-}
-
-impl Receiving for Nothing {
-    type Options = ();
-}
 
 /// The parts of TCP that all connections of a run use.
 pub(crate) trait Variant: 'static {
@@ -40,20 +27,16 @@ pub(crate) struct Plain;
 impl Variant for Plain {
     type Options = ();
     type Congestion = Reno;
-    type Sending = Nothing;
-    type Receiving = Nothing;
+    type Sending = ();
+    type Receiving = ();
 
     fn congestion(_model: &TcpModel, _connection: &Connection) -> Reno {
         Reno::new()
     }
 
-    fn sending(_scenario: &Scenario, _model: &TcpModel) -> Nothing {
-        Nothing
-    }
+    fn sending(_scenario: &Scenario, _model: &TcpModel) {}
 
-    fn receiving(_scenario: &Scenario) -> Nothing {
-        Nothing
-    }
+    fn receiving(_scenario: &Scenario) {}
 }
 
 /// Every window and option.

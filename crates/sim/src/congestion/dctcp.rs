@@ -1,8 +1,8 @@
 //! DCTCP (RFC 8257): the window is reduced in proportion to the marks of a window.
 
+use crate::congestion::AckSample;
 use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, WindowBased};
-use crate::senders::AckSample;
 
 /// Weight of a window's marks in the average (RFC 8257, section 4.2).
 const G: f64 = 1.0 / 16.0;

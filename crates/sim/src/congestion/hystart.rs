@@ -1,8 +1,8 @@
 //! HyStart++ (RFC 9406): slow start that ends when the round-trip time rises, before loss does.
 
+use crate::congestion::AckSample;
 use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, WindowBased};
-use crate::senders::AckSample;
 
 const MS: u64 = 1_000_000;
 /// Bounds of the rise in round-trip time that ends slow start, in ns (RFC 9406, section 4.3).

@@ -1,9 +1,9 @@
 //! TCP Prague (draft-briscoe-iccrg-prague-congestion-control; Linux' version 0.7): DCTCP's reduction, a growth that
 //! does not depend on a short round-trip time, and a rate that follows a fractional window.
 
+use crate::congestion::AckSample;
 use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, Reno, WindowBased as _};
-use crate::senders::AckSample;
 
 /// Minimum round-trip time for growth, in ns; shorter ones count as this.
 const VIRTUAL_RTT: u64 = 25_000_000;

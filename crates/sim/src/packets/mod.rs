@@ -2,6 +2,8 @@
 
 mod options;
 mod packet;
+mod ranges;
 
 pub(crate) use options::{HostClock, Options, TcpOptions};
 pub(crate) use packet::{Kind, Layout, Outbox, PerKind, Segment, SimPacket, flood_number};
+pub(crate) use ranges::RangeSet;

@@ -11,6 +11,12 @@ pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
     /// are compiled out.
     const EXTRAS: bool;
 
+    /// The options of a segment; nothing in plain TCP.
+    #[inline]
+    fn of(_options: TcpOptions) -> Self {
+        Self::default()
+    }
+
     /// The options as they are on the wire, if there are any.
     #[inline]
     fn on_wire(&self) -> Option<&TcpOptions> {
@@ -130,6 +136,11 @@ impl TcpOptions {
 
 impl Options for TcpOptions {
     const EXTRAS: bool = true;
+
+    #[inline]
+    fn of(options: TcpOptions) -> Self {
+        options
+    }
 
     fn on_wire(&self) -> Option<&TcpOptions> {
         Some(self)

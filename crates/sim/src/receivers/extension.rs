@@ -1,60 +1,20 @@
 //! A receiver's state for TCP options and ECN.
 
-use crate::packets::{HostClock, Options, TcpOptions};
-use crate::receivers::RangeSet;
-use crate::senders::EcnReceiver;
+use crate::ecn::EcnReceiver;
+use crate::packets::{HostClock, Options, RangeSet, TcpOptions};
 use asymq_core::ack::MAX_SACK_RANGES;
-
-/// A receiver's state for its options.
-pub(crate) trait Receiving {
-    type Options: Options;
-
-    /// Sets the clock of its host.
-    fn set_clock(&mut self, _clock: HostClock) {}
-
-    /// True if a held ACK must be sent before a segment with these options is processed.
-    #[inline]
-    fn changes(&self, _options: &Self::Options) -> bool {
-        false
-    }
-
-    /// True if each segment beyond a gap is acknowledged at once, as in TCP; false if only the first is (RFC 9000,
-    /// section 13.2.1). QUIC retransmits under new numbers, so that gaps stay.
-    #[inline]
-    fn repeats_gaps(&self) -> bool {
-        true
-    }
-
-    /// Acknowledges each gap only once from now on.
-    fn acknowledge_as_quic(&mut self) {}
-
-    /// True if the segment that has arrived must be acknowledged at once.
-    #[inline]
-    fn is_due(&self) -> bool {
-        false
-    }
-
-    /// Segment `number` has arrived; `acked` is the last acknowledgement number sent, `next` the
-    /// lowest segment missing now.
-    #[inline]
-    fn arrived(&mut self, _number: u64, _acked: u64, _next: u64, _options: &Self::Options) {}
-
-    /// The options of an ACK of all below `next`.
-    #[inline]
-    fn options(&mut self, _now: u64, _next: u64) -> Self::Options {
-        Self::Options::default()
-    }
-}
 
 /// Receiver state with every option.
 #[derive(Clone, Debug)]
 pub(crate) struct FullReceiving {
     sack: bool,
     timestamps: bool,
-    quic: bool,
+    /// True if only the first segment beyond a gap is acknowledged at once (RFC 9000, section 13.2.1); false if each is, as in
+    /// TCP. QUIC retransmits under new numbers, so that gaps stay.
+    pub(super) quic: bool,
     /// Remaining immediate ACKs, like Linux' quick ACKs.
     quick: u32,
-    clock: HostClock,
+    pub(super) clock: HostClock,
     mss: u16,
     /// The lowest segment missing, and those that have arrived beyond it.
     next: u64,
@@ -94,35 +54,20 @@ impl FullReceiving {
             ..self
         }
     }
-}
 
-/// Linux' `TCP_MAX_QUICKACKS`.
-const QUICK_ACKS: u32 = 16;
-
-impl Receiving for FullReceiving {
-    type Options = TcpOptions;
-
-    fn set_clock(&mut self, clock: HostClock) {
-        self.clock = clock;
-    }
-
-    fn changes(&self, options: &TcpOptions) -> bool {
+    /// True if a held ACK must be sent before a segment with these options is processed.
+    pub(super) fn changes(&self, options: &TcpOptions) -> bool {
         self.ecn.is_some_and(|ecn| ecn.changes(options))
     }
 
-    fn repeats_gaps(&self) -> bool {
-        !self.quic
-    }
-
-    fn acknowledge_as_quic(&mut self) {
-        self.quic = true;
-    }
-
-    fn is_due(&self) -> bool {
+    /// True if the segment that has arrived must be acknowledged at once.
+    pub(super) fn is_due(&self) -> bool {
         self.quick > 0 || self.ecn.is_some_and(|ecn| ecn.is_due())
     }
 
-    fn arrived(&mut self, number: u64, acked: u64, next: u64, options: &TcpOptions) {
+    /// Segment `number` has arrived; `acked` is the last acknowledgement number sent, `next` the
+    /// lowest segment missing now.
+    pub(super) fn arrived(&mut self, number: u64, acked: u64, next: u64, options: &TcpOptions) {
         if let Some(ecn) = &mut self.ecn {
             ecn.arrived(number, self.mss.into(), options);
         }
@@ -148,7 +93,8 @@ impl Receiving for FullReceiving {
         self.latest.retain(|&start| start >= next);
     }
 
-    fn options(&mut self, now: u64, next: u64) -> TcpOptions {
+    /// The options of an ACK of all below `next`.
+    fn ack_options(&mut self, now: u64, next: u64) -> TcpOptions {
         self.quick = self.quick.saturating_sub(1);
         let timestamps = self
             .timestamps
@@ -170,6 +116,44 @@ impl Receiving for FullReceiving {
         }
         options.keep_what_fits();
         options
+    }
+}
+
+/// Linux' `TCP_MAX_QUICKACKS`.
+const QUICK_ACKS: u32 = 16;
+
+/// A receiver's state for its options: a [`FullReceiving`], or `()` in plain TCP.
+pub(crate) trait Receiving {
+    type Options: Options;
+
+    /// State with every option; `None` in plain TCP.
+    fn full(&mut self) -> Option<&mut FullReceiving>;
+
+    /// The options of an ACK of all below `next`.
+    #[inline]
+    fn options(&mut self, now: u64, next: u64) -> Self::Options {
+        match self.full() {
+            Some(full) => Self::Options::of(full.ack_options(now, next)),
+            None => Self::Options::default(),
+        }
+    }
+}
+
+impl Receiving for () {
+    type Options = ();
+
+    #[inline]
+    fn full(&mut self) -> Option<&mut FullReceiving> {
+        None
+    }
+}
+
+impl Receiving for FullReceiving {
+    type Options = TcpOptions;
+
+    #[inline]
+    fn full(&mut self) -> Option<&mut FullReceiving> {
+        Some(self)
     }
 }
 

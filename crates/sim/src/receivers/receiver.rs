@@ -1,14 +1,13 @@
 //! The receiving side: received segments and the timing of ACKs.
 
-use crate::packets::{HostClock, Kind, Outbox, Segment};
+use crate::packets::{HostClock, Kind, Options, Outbox, Segment};
 use crate::receivers::Receiving;
-use crate::variant::Nothing;
 use asymq_scenario::AckPolicy;
 use std::collections::VecDeque;
 
 /// A receiver. Numbers count segments; 0 is the SYN.
 #[derive(Clone, Debug)]
-pub(crate) struct Receiver<E = Nothing> {
+pub(crate) struct Receiver<E = ()> {
     extension: E,
     /// The last acknowledgement number sent.
     last_ack: u64,
@@ -34,12 +33,16 @@ pub(crate) struct Receiver<E = Nothing> {
 impl<E: Receiving> Receiver<E> {
     /// Sets the clock of its host.
     pub(crate) fn set_clock(&mut self, clock: HostClock) {
-        self.extension.set_clock(clock);
+        if let Some(full) = self.extension.full() {
+            full.clock = clock;
+        }
     }
 
     /// Acknowledges out-of-order segments like a QUIC receiver.
     pub(crate) fn acknowledge_as_quic(&mut self) {
-        self.extension.acknowledge_as_quic();
+        if let Some(full) = self.extension.full() {
+            full.quic = true;
+        }
     }
 
     /// Delays ACKs for up to 64 packets and `timeout` ns, at least a millisecond, from now on.
@@ -80,11 +83,18 @@ impl<E: Receiving> Receiver<E> {
         out: &mut impl Outbox<E::Options>,
     ) {
         let number = segment.number();
-        if self.unanswered > 0 && self.extension.changes(&segment.options) {
+        if self.unanswered > 0
+            && let Some(full) = self.extension.full()
+            && segment
+                .options
+                .on_wire()
+                .is_some_and(|options| full.changes(options))
+        {
             self.acknowledge(now, Kind::Ack, out);
         }
         let in_order = number == self.next && number == self.end;
-        let may_wait = in_order || number <= self.end && !self.extension.repeats_gaps();
+        let is_quic = self.extension.full().is_some_and(|full| full.quic);
+        let may_wait = in_order || number <= self.end && is_quic;
         if in_order {
             self.next += 1;
             self.end += 1;
@@ -96,12 +106,17 @@ impl<E: Receiving> Receiver<E> {
                 self.deliver(now);
             }
         }
-        self.extension
-            .arrived(number, self.last_ack, self.next, &segment.options);
+        let mut is_due = false;
+        if let Some(full) = self.extension.full()
+            && let Some(options) = segment.options.on_wire()
+        {
+            full.arrived(number, self.last_ack, self.next, options);
+            is_due = full.is_due();
+        }
         self.unanswered += 1;
         // RFC 5681, section 4.2: an ACK at once for a segment out of order or filling a gap. The
         // SYN's never waits.
-        if may_wait && number > 0 && self.unanswered < self.every && !self.extension.is_due() {
+        if may_wait && number > 0 && self.unanswered < self.every && !is_due {
             self.deadline = self.deadline.min(now + self.timeout);
         } else {
             let kind = if number == 0 { Kind::SynAck } else { Kind::Ack };
@@ -206,7 +221,7 @@ mod tests {
     }
 
     fn receiver(policy: AckPolicy) -> Receiver {
-        let mut receiver = Receiver::new(policy, Nothing);
+        let mut receiver = Receiver::new(policy, ());
         receiver.on_segment(0, data(0), &mut Vec::new());
         receiver
     }

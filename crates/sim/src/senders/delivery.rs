@@ -1,7 +1,8 @@
 //! Samples of the path from ACKs: round-trip time, delivery rate, losses (draft-ietf-ccwg-bbr, section 4.1; August
 //! 2026).
 
-use crate::receivers::RangeSet;
+use crate::congestion::{AckSample, Lost};
+use crate::packets::RangeSet;
 use crate::senders::rack::Rack;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -29,58 +30,6 @@ enum State {
     InFlight,
     Delivered,
     Lost,
-}
-
-/// A segment that is thought lost.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Lost {
-    /// Number of the segment; 0 is the SYN.
-    pub number: u64,
-    /// Segments in flight when it was sent, this one included.
-    pub in_flight: u64,
-    /// Segments lost since it was sent, this one included.
-    pub lost: u64,
-    /// Segments delivered by now.
-    pub delivered: u64,
-    /// True if the application limited what was sent then.
-    pub app_limited: bool,
-}
-
-/// Sample of one ACK. Times in ns, volumes in segments, the rate in segments per second.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct AckSample {
-    /// Time at which it arrived.
-    pub now: u64,
-    /// The acknowledgement number.
-    pub ack: u64,
-    /// One past the highest segment sent.
-    pub end: u64,
-    /// The round-trip time, if it acknowledges a segment that was sent once.
-    pub rtt: Option<u64>,
-    /// Segments delivered in all (`C.delivered`).
-    pub total: u64,
-    /// Segments delivered newly by this ACK.
-    pub newly: u64,
-    /// Segments found lost by this ACK; 0 without SACK.
-    pub newly_lost: u64,
-    /// `C.delivered` when the newest of those was sent (`RS.prior_delivered`).
-    pub prior: u64,
-    /// Segments delivered since then.
-    pub delivered: u64,
-    /// Their rate; 0 if there is no reliable one.
-    pub rate: f64,
-    /// Segments lost since then.
-    pub lost: u64,
-    /// Segments in flight then.
-    pub sent_in_flight: u64,
-    /// True if the application limited what was sent then.
-    pub app_limited: bool,
-    /// Segments in flight now.
-    pub in_flight: u64,
-    /// True if the window was full at any time in the last round trip.
-    pub window_limited: bool,
 }
 
 /// A sender's record of deliveries.

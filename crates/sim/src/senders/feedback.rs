@@ -1,8 +1,8 @@
 //! A sender's response to marks, losses and delivery rates in ACKs, and its pace.
 
-use crate::congestion::CongestionControl;
+use crate::congestion::{AckSample, CongestionControl};
 use crate::packets::{Options, Segment};
-use crate::senders::{AckSample, Sender, Sending, rate_of_window};
+use crate::senders::{Sender, Sending, rate_of_window};
 
 impl<C: CongestionControl, E: Sending> Sender<C, E> {
     /// Processes marks and samples of an ACK up to `una`; `before` was the number acknowledged before it, and
@@ -77,20 +77,25 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
     #[inline]
     pub(super) fn update_pace(&mut self) {
         let congestion = &self.congestion;
-        self.extension.pace(|srtt| {
+        let srtt = self.extension.deliveries().map_or(0, |all| all.smoothed());
+        if let Some(pacer) = self.extension.pacer() {
             let of_window = || rate_of_window(congestion.window(), congestion.threshold(), srtt);
             let own = congestion.pacing_rate();
-            own.or_else(|| (srtt > 0).then(of_window))
-        });
+            if let Some(rate) = own.or_else(|| (srtt > 0).then(of_window)) {
+                pacer.set_rate(rate);
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::Recovery;
     use crate::congestion::Reno;
+    use crate::ecn::EcnSender;
     use crate::packets::{Kind, TcpOptions};
-    use crate::senders::{Deliveries, EcnSender, FullSending, Pacer, Recovery, RttEstimator};
+    use crate::senders::{Deliveries, FullSending, Pacer, RttEstimator};
     use asymq_core::packet::flags;
 
     const MS: u64 = 1_000_000;

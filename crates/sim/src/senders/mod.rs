@@ -6,9 +6,7 @@
 //! and if RFCs leave a choice, senders follow ns-2.35, which the papers and our comparison use: initial window of 2,
 //! limited transmit, one RTT sample per window, a clock of 10 ms, and a retransmission timeout of at least 0.2 s.
 
-mod accecn;
 mod delivery;
-mod ecn;
 mod extension;
 mod feedback;
 mod pacing;
@@ -19,13 +17,11 @@ mod selective;
 mod sender;
 
 pub(crate) use delivery::Deliveries;
-pub use delivery::{AckSample, Lost};
-pub(crate) use ecn::{Echo, EcnReceiver, EcnSender, Offer};
 pub(crate) use extension::{FullSending, Sending};
 pub(crate) use pacing::{Pacer, rate_of_window};
 pub(crate) use rtt::{RttEstimator, RttExtent};
 pub(crate) use selective::Repair;
-pub(crate) use sender::{Phase, Recovery, Sender};
+pub(crate) use sender::{Phase, Sender};
 
 #[cfg(test)]
 mod tests;

@@ -157,7 +157,9 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.phase = Phase::FastRecovery;
         let reduced = self.flight();
         // One reduction per window, for marks and losses together (RFC 3168, section 6.1.2).
-        if !self.extension.has_answered(self.una) {
+        let una = self.una;
+        let ecn = self.extension.ecn();
+        if !ecn.is_some_and(|ecn| ecn.has_answered(una)) {
             self.congestion.on_selective_loss(reduced);
         }
         self.clear_repair();
@@ -330,9 +332,10 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::Recovery;
     use crate::congestion::Reno;
     use crate::packets::{Kind, TcpOptions};
-    use crate::senders::{FullSending, Recovery, RttEstimator};
+    use crate::senders::{FullSending, RttEstimator};
 
     const MS: u64 = 1_000_000;
     const RTT: u64 = 100 * MS;

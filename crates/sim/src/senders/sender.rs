@@ -1,18 +1,8 @@
 //! The sending side of a connection.
 
-use crate::congestion::CongestionControl;
+use crate::congestion::{CongestionControl, Recovery};
 use crate::packets::{HostClock, Kind, Outbox, Segment};
 use crate::senders::{RttEstimator, RttExtent, Sending};
-use crate::variant::Nothing;
-
-/// Loss recovery after three duplicate ACKs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Recovery {
-    /// The first new ACK ends fast recovery (RFC 5681, section 3.2).
-    Reno,
-    /// A partial ACK retransmits the next hole. Recovery ends when all data sent before it is acknowledged (RFC 6582).
-    NewReno,
-}
 
 /// Cause of the last reduction of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +17,7 @@ pub(crate) enum Phase {
 
 /// A sender. Numbers count segments; 0 is the SYN.
 #[derive(Clone, Debug)]
-pub(crate) struct Sender<C, E = Nothing> {
+pub(crate) struct Sender<C, E = ()> {
     pub(crate) congestion: C,
     pub(crate) extension: E,
     pub(super) rtt: RttEstimator,
@@ -220,7 +210,9 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
     /// The pacer releases another segment.
     #[cold]
     fn on_pace(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
-        self.extension.wake();
+        if let Some(pacer) = self.extension.pacer() {
+            pacer.wake();
+        }
         if self.extension.selective().is_some() {
             self.send_selective(now, false, out);
         } else if self.duplicate_acks == 0 || self.duplicate_acks >= THRESHOLD {

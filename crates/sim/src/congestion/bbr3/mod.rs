@@ -10,7 +10,7 @@ mod probe_bw;
 mod probe_rtt;
 
 use crate::congestion::CongestionControl;
-use crate::senders::{AckSample, Lost};
+use crate::congestion::{AckSample, Lost};
 use asymq_core::decide::random::SplitMix64;
 use filter::{CycleMax, RoundMax};
 

@@ -1,9 +1,10 @@
 //! BBRv3 over a link, by the draft's example test cases (appendix A).
 
 use super::*;
+use crate::congestion::Recovery;
 use crate::packets::{Segment, TcpOptions};
 use crate::receivers::{FullReceiving, Receiver};
-use crate::senders::{FullSending, Pacer, Recovery, Repair, RttEstimator, Sender};
+use crate::senders::{FullSending, Pacer, Repair, RttEstimator, Sender};
 use asymq_scenario::AckPolicy;
 use std::collections::{BTreeMap, VecDeque};
 

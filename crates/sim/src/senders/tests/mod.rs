@@ -1,8 +1,8 @@
+use crate::congestion::Recovery;
 use crate::congestion::Reno;
 use crate::packets::{Kind, Segment};
 use crate::receivers::Receiver;
-use crate::senders::{Recovery, RttEstimator, Sender};
-use crate::variant::Nothing;
+use crate::senders::{RttEstimator, Sender};
 use asymq_core::Duration;
 use asymq_scenario::AckPolicy;
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ struct Wire {
 impl Wire {
     fn new(recovery: Recovery, window: u64) -> Self {
         Self {
-            sender: Sender::new(Reno::new(), RttEstimator::new(0), recovery, window, Nothing),
+            sender: Sender::new(Reno::new(), RttEstimator::new(0), recovery, window, ()),
             now: 0,
         }
     }
@@ -236,7 +236,7 @@ fn receiver(delayed: Option<u64>) -> Receiver {
     let policy = delayed.map_or(AckPolicy::EveryPacket, |nanos| {
         AckPolicy::Delayed(Duration::from_nanos(nanos))
     });
-    Receiver::new(policy, Nothing)
+    Receiver::new(policy, ())
 }
 
 fn arrive(receiver: &mut Receiver, now: u64, number: u64) -> Vec<u64> {

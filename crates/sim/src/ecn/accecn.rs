@@ -181,8 +181,8 @@ fn cycles(step: u32, packets: u32, segment: u32, bytes: Option<u32>) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ecn::{Echo, EcnReceiver, EcnSender, Offer};
     use crate::packets::{Kind, Layout, Segment, SimPacket};
-    use crate::senders::{Echo, EcnReceiver, EcnSender, Offer};
     use asymq_core::catalog::{BoxedQdisc, Catalog as _, Params, Place, Standard, resolve};
     use asymq_core::decide::random::mix;
     use asymq_core::{Dequeue, Discard, Instant};

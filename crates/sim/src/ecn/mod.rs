@@ -1,8 +1,10 @@
 //! Explicit congestion notification: what ends say to each other in flags (RFC 3168, section 6.1;
 //! RFC 8257, section 3.2; RFC 9768 in `accecn`).
 
-use super::accecn::{self, Delivered, Received};
+mod accecn;
+
 use crate::packets::TcpOptions;
+use accecn::{Delivered, Received};
 use asymq_core::Ecn;
 use asymq_core::packet::flags;
 
