@@ -2,8 +2,7 @@
 
 use super::ahead::Ahead;
 use super::hosts::{Hosts, overflow_flow};
-use super::learnt::Learnt;
-use super::room::is_small;
+use super::learnt::{Learnt, is_small};
 use super::target::TargetParams;
 use super::targets::Targets;
 use crate::decide::control::Settings;

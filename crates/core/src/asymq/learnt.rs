@@ -6,7 +6,16 @@ use super::target::Sends;
 use super::targets::Slot;
 use crate::hold::Host;
 use crate::hold::drr::FirstTurn;
-use crate::packet::{Ecn, FULL_PACKET, Protocol};
+use crate::packet::{Ecn, FULL_PACKET, Header, Protocol};
+
+/// Bytes below which a packet is small.
+const SMALL: u32 = FULL_PACKET / 4;
+
+/// True if a packet may belong to a call: not TCP and not opaque.
+#[inline]
+pub(super) fn is_small(header: &Header) -> bool {
+    matches!(header.protocol, Protocol::NonTcp | Protocol::Quic) && header.len < SMALL
+}
 
 /// AQM state of a queue, and of its flow.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,8 +54,7 @@ impl Learnt {
     /// First quantum after a pause. QUIC's ACKs of a download often pause and would exceed their share with a whole
     /// quantum each time. A call is never a bulk flow and gets a whole quantum.
     pub(super) fn first_turn(&self, protocol: Protocol) -> FirstTurn {
-        let is_small = u32::from(self.size) < FULL_PACKET / 4;
-        match self.was_bulk && is_small && protocol == Protocol::Quic {
+        match self.was_bulk && u32::from(self.size) < SMALL && protocol == Protocol::Quic {
             true => FirstTurn::Divided,
             false => FirstTurn::Whole,
         }
@@ -60,7 +68,7 @@ impl Learnt {
             size => size - size / 8 + len / 8,
         };
         match ecn {
-            _ if u32::from(self.size) < FULL_PACKET / 4 => Sends::Small,
+            _ if u32::from(self.size) < SMALL => Sends::Small,
             Ecn::NotEct => Sends::Data,
             _ => Sends::Marked,
         }

@@ -1,10 +1,11 @@
 //! Drops at enqueue: stale packets of calls, and packets above the limits.
 
-use super::isolated::{Isolated, IsolatedParams};
-use super::target::{SMALL_WAIT, TargetParams};
+use super::isolated::Isolated;
+use super::learnt::is_small;
+use super::target::SMALL_WAIT;
 use crate::hold::Host;
 use crate::hold::drr::Round;
-use crate::packet::{FULL_PACKET, Header, Packet, Protocol};
+use crate::packet::{Header, Packet};
 use crate::qdisc::{Backlog, Reason, Sink};
 use crate::units::{Duration, Instant, Limit};
 
@@ -13,12 +14,6 @@ const NEWER: u32 = 8;
 
 /// Maximum number of stale packets that one arrival drops; bounds the work.
 const MAX_STALE: u32 = 2;
-
-/// True if a packet may belong to a call: not TCP and not opaque.
-#[inline]
-pub(super) fn is_small(header: &Header) -> bool {
-    matches!(header.protocol, Protocol::NonTcp | Protocol::Quic) && header.len < FULL_PACKET / 4
-}
 
 impl<P: Packet> Isolated<P> {
     /// Drops the oldest packet of a queue because a limit is exceeded.
@@ -41,11 +36,7 @@ impl<P: Packet> Isolated<P> {
     /// True if the oldest packet of a queue is too late for the call whose packet `newest` has just arrived. After an
     /// outage, late packets would delay new ones.
     pub(super) fn is_stale(&self, now: Instant, number: u32, newest: &Header) -> bool {
-        let TargetParams {
-            interval,
-            full_packet,
-            ..
-        } = self.params.target;
+        let (interval, full_packet) = (self.params.target.interval, self.params.target.full_packet);
         let newer = u64::from(newest.len.saturating_mul(NEWER));
         interval > Duration::ZERO
             && self.flows.queues().bytes(number) > newer
@@ -107,11 +98,7 @@ impl<P: Packet> Isolated<P> {
         host: Host,
         (room, limit): (bool, Limit),
     ) -> Option<u32> {
-        let IsolatedParams {
-            bulk_limit,
-            flow_limit,
-            ..
-        } = self.params;
+        let (bulk_limit, flow_limit) = (self.params.bulk_limit, self.params.flow_limit);
         let exceeds = self.hosts.exceeds_room(host, bulk_limit, flow_limit, limit);
         let bytes = match exceeds {
             Some(true) if self.flows.flow(number)?.round == Round::Bulk => return Some(number),

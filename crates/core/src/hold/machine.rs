@@ -67,27 +67,22 @@ pub struct Machine<P, Q, S = AnyService> {
 }
 
 impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
-    /// Creates an empty machine. `data_share` divides a buffer [in ratio](Buffer::InRatio) until the controller changes
-    /// it.
+    /// Creates an empty machine on the heap. `data_share` divides a buffer [in ratio](Buffer::InRatio) until the controller
+    /// changes it.
     ///
     /// # Errors
     /// There is not enough memory.
-    pub fn new(parts: Parts<Q, S>, data_share: Option<Share>) -> Result<Self, BuildError> {
-        let mut machine = Self::of(parts)?;
-        machine.start(data_share);
-        Ok(machine)
-    }
-
-    /// Like `new`, on the heap, with little use of the stack: a kernel's stack is small.
-    pub(crate) fn boxed(
-        parts: Parts<Q, S>,
-        data_share: Option<Share>,
-    ) -> Result<Box<Self>, BuildError> {
+    pub fn boxed(parts: Parts<Q, S>, data_share: Option<Share>) -> Result<Box<Self>, BuildError> {
         let mut machine = Self::moved(parts)?;
-        machine.start(data_share);
+        machine.apply(&Settings {
+            data_share,
+            ..Settings::default()
+        });
+        machine.follow();
         Ok(machine)
     }
 
+    // A frame of its own, which is gone before calls go deep: a kernel's stack is small.
     #[inline(never)]
     fn moved(parts: Parts<Q, S>) -> Result<Box<Self>, BuildError> {
         boxed(Self::of(parts)?)
@@ -117,14 +112,6 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
             next_ticket: 0,
             packets: PhantomData,
         })
-    }
-
-    fn start(&mut self, data_share: Option<Share>) {
-        self.apply(&Settings {
-            data_share,
-            ..Settings::default()
-        });
-        self.follow();
     }
 
     /// Runs the controller if it is due. Otherwise this is one comparison.
