@@ -57,9 +57,12 @@ impl Settings for QdiscParams {
 }
 
 /// Adds the names and parameters of a catalog's disciplines to a command and its subcommands, wherever one can be
-/// chosen.
-pub fn with_disciplines(command: Command, catalog: &dyn Catalog) -> Command {
-    Listing::new(catalog).add_to(command)
+/// chosen. `with_help` adds the help of the parameters.
+pub fn with_disciplines(command: Command, catalog: &dyn Catalog, with_help: bool) -> Command {
+    let listing = Listing::new(catalog);
+    let known = listing.parameters.iter().filter(|_| with_help);
+    let helps: Vec<String> = known.map(|known| listing.help(known)).collect();
+    listing.add_to(command, &helps)
 }
 
 /// Data for the flags of disciplines.
@@ -77,9 +80,10 @@ impl Listing {
         }
     }
 
-    pub(crate) fn add_to(&self, command: Command) -> Command {
+    /// Adds the flags of disciplines, with these help texts in the order of parameters, if there are any.
+    pub(crate) fn add_to(&self, command: Command, helps: &[String]) -> Command {
         let chooses = command.get_arguments().any(|arg| arg.get_id() == "qdisc");
-        let command = command.mut_subcommands(|command| self.add_to(command));
+        let command = command.mut_subcommands(|command| self.add_to(command, helps));
         if !chooses {
             return command;
         }
@@ -87,7 +91,11 @@ impl Listing {
             let first = arg.get_possible_values();
             arg.value_parser(self.choice(Role::Qdisc, first))
         };
-        let flags = self.parameters.iter().map(|parameter| self.flag(parameter));
+        let flags = self.parameters.iter().enumerate();
+        let flags = flags.map(|(place, parameter)| match helps.get(place) {
+            Some(help) => self.flag(parameter).help(help),
+            None => self.flag(parameter),
+        });
         let names = self.parameters.iter().map(|parameter| parameter.name);
         command
             .mut_arg("qdisc", name)
@@ -100,8 +108,7 @@ impl Listing {
         let arg = Arg::new(parameter.name)
             .long(parameter.name)
             .value_name(parameter.kind.value_name())
-            .help_heading("Discipline")
-            .help(self.help(parameter));
+            .help_heading("Discipline");
         match (parameter.kind, Role::of_part(parameter.name)) {
             (_, Some(role)) => arg.value_parser(self.choice(role, Vec::new())),
             (Kind::Flag, _) => optional(arg, "true"),
@@ -203,7 +210,7 @@ mod tests {
 
     fn help_of(flag: &str) -> String {
         let command = Given::<ScenarioArgs>::augment_args(Command::new("test"));
-        let command = with_disciplines(command, &Standard);
+        let command = with_disciplines(command, &Standard, true);
         let mut flags = command.get_arguments();
         let flag = flags.find(|arg| arg.get_long() == Some(flag)).unwrap();
         flag.get_help().unwrap().to_string()

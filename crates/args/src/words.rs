@@ -200,7 +200,7 @@ impl<A: Settings> Flags<A> {
             .disable_help_flag(true);
         let disciplines = Listing::new(catalog);
         Self {
-            command: disciplines.add_to(Given::<A>::augment_args(command)),
+            command: disciplines.add_to(Given::<A>::augment_args(command), &[]),
             disciplines,
             of: PhantomData,
         }

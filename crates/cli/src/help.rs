@@ -51,6 +51,15 @@ pub(crate) fn asked(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
+/// True if these words may print help, which takes longer to build than most commands need to start.
+pub(crate) fn is_printed(words: &[OsString]) -> bool {
+    words.iter().any(|word| {
+        let word = word.to_string_lossy();
+        word.starts_with("--help")
+            || (word.starts_with('-') && !word.starts_with("--") && word.contains('h'))
+    })
+}
+
 /// The command line whose `--help` leaves out what few need, and whose `--help-all` has it all.
 pub(crate) fn brief(command: Command) -> Command {
     let command = command.mut_subcommands(brief);
@@ -96,6 +105,22 @@ mod tests {
             ("asymq sim --up 1mbit", "asymq sim --up 1mbit"),
         ] {
             assert_eq!(asked(words(line)), words(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn words_that_ask_for_help_print_it_with_the_defaults_of_disciplines() {
+        for (line, expected) in [
+            ("asymq sim --help", true),
+            ("asymq sim -h", true),
+            ("asymq sim --help-all", true),
+            ("asymq sim --up 1mbit --chart -1", false),
+        ] {
+            assert_eq!(is_printed(&words(line)), expected, "{line}");
+            let parser = crate::command_for(&Standard, |_| true, expected);
+            let error = parser.try_get_matches_from(words("asymq sim --help-all"));
+            let help = error.unwrap_err().to_string();
+            assert_eq!(help.contains("10s for acq"), expected, "{line}");
         }
     }
 

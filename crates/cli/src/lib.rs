@@ -126,17 +126,22 @@ const INTERRUPTED: u8 = 130;
 ///
 /// `--flows-up -1` is a wrong number and not an unknown flag.
 pub fn command(catalog: &dyn Catalog) -> clap::Command {
-    command_for(catalog, |_| true)
+    command_for(catalog, |_| true, true)
 }
 
-/// [`command`] with complete flags for the subcommands in use only: to make all takes longer than a short simulation.
-fn command_for(catalog: &dyn Catalog, is_used: impl Fn(&str) -> bool) -> clap::Command {
+/// [`command`] with complete flags for the subcommands in use only, and the help of disciplines' flags only on request: to
+/// make all takes longer than a short simulation.
+fn command_for(
+    catalog: &dyn Catalog,
+    is_used: impl Fn(&str) -> bool,
+    with_help: bool,
+) -> clap::Command {
     let allow_minus = |arg: clap::Arg| match arg.get_action().takes_values() {
         true => arg.allow_negative_numbers(true),
         false => arg,
     };
     let complete = |command: clap::Command| match is_used(command.get_name()) {
-        true => asymq_args::with_disciplines(command, catalog).mut_args(allow_minus),
+        true => asymq_args::with_disciplines(command, catalog, with_help).mut_args(allow_minus),
         false => command,
     };
     let command = Cli::command().mut_subcommands(complete);
@@ -172,7 +177,7 @@ pub fn run_words(words: impl IntoIterator<Item = OsString>) -> u8 {
 fn run(catalogs: Catalogs, words: impl IntoIterator<Item = OsString>) -> u8 {
     let words = help::asked(words.into_iter().collect());
     let is_used = |name: &str| words.get(1).is_some_and(|word| word == name);
-    let parsed = command_for(catalogs.names, is_used)
+    let parsed = command_for(catalogs.names, is_used, help::is_printed(&words))
         .try_get_matches_from(&words)
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
