@@ -5,7 +5,6 @@ mod capture;
 mod options;
 mod route;
 mod simulator;
-mod stepping;
 mod steps;
 mod summary;
 mod world;
@@ -13,7 +12,7 @@ mod world;
 pub(crate) use capture::Capture;
 pub use options::{RunOptions, SimError};
 pub use simulator::{STANDARD, Simulator, report};
-pub(crate) use stepping::{Stepping, stepping};
+pub(crate) use steps::Stepped;
 pub use steps::Steps;
 pub(crate) use world::World;
 

@@ -1,6 +1,6 @@
 //! A simulator: makes one or all runs of a scenario with given disciplines and congestion controls.
 
-use super::{RunOptions, SimError, Stepping, stepping};
+use super::{RunOptions, SimError, Stepped};
 use crate::congestion::{self, TcpModel};
 use crate::packets::SimPacket;
 use crate::traffic::Models;
@@ -57,7 +57,19 @@ impl<'a> Simulator<'a> {
         seed: u64,
         options: RunOptions<'_>,
     ) -> Result<Run, SimError> {
-        self.begin(scenario, seed, options, false)?.finish()
+        let drawn = scenario.drawn(seed);
+        let scenario = drawn.as_ref().unwrap_or(scenario);
+        let models = self.models(scenario)?;
+        let model = &models.common;
+        let has_options =
+            scenario.sack || scenario.timestamps || scenario.tcp_ecn || model.measures_deliveries;
+        let has_extras = !scenario.flow.is_empty()
+            || scenario.udp.iter().any(|burst| burst.flood.is_some())
+            || scenario.modem_up.or(scenario.modem_down).is_some();
+        if model.is_reno && !has_options && !has_extras {
+            return Stepped::<Plain>::new(self.plain, scenario, models, seed, options)?.finish();
+        }
+        Stepped::<Full>::new(self.full, scenario, models, seed, options)?.finish()
     }
 
     /// Runs `scenario` with each of its seeds on all cores. The report does not depend on the number of cores.
@@ -93,31 +105,7 @@ impl<'a> Simulator<'a> {
         Ok(report(scenario, runs?))
     }
 
-    /// Creates a run with the variant of TCP that it needs.
-    pub(crate) fn begin<'b>(
-        self,
-        scenario: &Scenario,
-        seed: u64,
-        options: RunOptions<'b>,
-        watched: bool,
-    ) -> Result<Box<dyn Stepping + 'b>, SimError> {
-        let drawn = scenario.drawn(seed);
-        let scenario = drawn.as_ref().unwrap_or(scenario);
-        let models = self.models(scenario)?;
-        let model = &models.common;
-        let has_options =
-            scenario.sack || scenario.timestamps || scenario.tcp_ecn || model.measures_deliveries;
-        let has_extras = watched
-            || !scenario.flow.is_empty()
-            || scenario.udp.iter().any(|burst| burst.flood.is_some())
-            || scenario.modem_up.or(scenario.modem_down).is_some();
-        if model.is_reno && !has_options && !has_extras {
-            return stepping::<Plain>(self.plain, scenario, models, seed, options);
-        }
-        stepping::<Full>(self.full, scenario, models, seed, options)
-    }
-
-    fn models(&self, scenario: &Scenario) -> Result<Models, SimError> {
+    pub(crate) fn models(&self, scenario: &Scenario) -> Result<Models, SimError> {
         let model = |scenario: &Scenario| {
             TcpModel::of(self.congestion, scenario).ok_or(SimError::Tcp(scenario.tcp))
         };

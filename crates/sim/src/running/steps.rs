@@ -1,7 +1,13 @@
-//! A stepwise run, for callers that inspect it in between.
+//! A run in steps: its world with its records, and the view of it for callers that inspect it in between.
 
-use crate::running::{RunOptions, STANDARD, SimError, Stepping};
+use super::summary::{INTERVAL, Recorder, Snapshot, clear_measures, probe, summary};
+use crate::links::{Link, Watched};
+use crate::packets::SimPacket;
+use crate::running::{Capture, RunOptions, STANDARD, SimError, World};
+use crate::traffic::Models;
+use crate::variant::{Full, Variant};
 use asymq_core::Duration;
+use asymq_core::catalog::Build;
 use asymq_core::hold::{Meters, PerClass};
 use asymq_core::packet::Header;
 use asymq_scenario::{Direction, Run, Scenario, Series};
@@ -10,11 +16,7 @@ use asymq_scenario::{Direction, Run, Scenario, Series};
 /// of [`Simulator::run`](crate::Simulator::run) byte for byte, whatever the steps.
 ///
 /// [`Simulator::run`](crate::Simulator::run) takes less time per packet.
-pub struct Steps<'a> {
-    run: Box<dyn Stepping + 'a>,
-    end: Duration,
-    now: Duration,
-}
+pub struct Steps<'a>(Stepped<'a, Full>);
 
 impl<'a> Steps<'a> {
     /// A run of `scenario` with `seed`, at its start.
@@ -22,66 +24,67 @@ impl<'a> Steps<'a> {
     /// # Errors
     /// As [`Simulator::run`](crate::Simulator::run).
     pub fn new(scenario: &Scenario, seed: u64, options: RunOptions<'a>) -> Result<Self, SimError> {
-        let mut run = STANDARD.begin(scenario, seed, options, true)?;
-        run.watch();
-        Ok(Self {
-            run,
-            end: scenario.duration,
-            now: Duration::ZERO,
-        })
+        let drawn = scenario.drawn(seed);
+        let scenario = drawn.as_ref().unwrap_or(scenario);
+        let models = STANDARD.models(scenario)?;
+        let mut run = Stepped::new(STANDARD.full, scenario, models, seed, options)?;
+        run.world.links.iter_mut().for_each(Link::watch);
+        Ok(Self(run))
     }
 
     /// Advances up to and including `until` after the start, at most to the end of the run.
     pub fn advance(&mut self, until: Duration) {
-        let until = until.min(self.end);
-        if until > self.now {
-            self.run.advance(until.as_nanos());
-            self.now = until;
-        }
+        self.0.advance(until.as_nanos());
     }
 
     /// Current time of the run.
     pub const fn now(&self) -> Duration {
-        self.now
+        Duration::from_nanos(self.0.now)
     }
 
     /// True if it has come to its end.
     pub fn is_over(&self) -> bool {
-        self.now >= self.end
+        self.0.now >= self.0.end
+    }
+
+    fn link(&self, direction: Direction) -> &Link<<Full as Variant>::Options> {
+        &self.0.world.links[direction as usize]
     }
 
     /// Arrivals at a direction's queue so far, and their fates.
     pub fn meters(&self, direction: Direction) -> Meters {
-        self.run.meters(direction as usize)
+        self.link(direction).meters(self.0.now)
     }
 
     /// Calls `see` with the header of each packet in a direction's queue, in the order of arrival. A discipline
     /// may send them in another order.
     pub fn waiting(&self, direction: Direction, see: impl FnMut(&Header)) {
-        self.run.waiting(direction as usize).iter().for_each(see);
+        self.link(direction).waiting().iter().for_each(see);
     }
 
     /// The packet that a direction's link transmits now.
     pub fn transmitted(&self, direction: Direction) -> Option<Header> {
-        let sent = self.run.watched(direction as usize)?.sent;
-        sent.filter(|_| self.run.transmits(direction as usize))
+        let link = self.link(direction);
+        link.watched()?.sent.filter(|_| link.transmits(self.0.now))
     }
 
     /// Longest sojourn of each class at a direction's queue since the last call.
     pub fn longest_sojourns(&self, direction: Direction) -> PerClass<Duration> {
-        let watched = self.run.watched(direction as usize);
-        watched.map_or_else(PerClass::default, |watched| watched.longest.take())
+        let longest = |watched: &Watched| watched.longest.take();
+        self.link(direction)
+            .watched()
+            .map_or_else(PerClass::default, longest)
     }
 
     /// Longest queueing delay of the probe in a direction since the last call, modems included, if there is a probe.
     pub fn longest_probe(&self, direction: Direction) -> Option<Duration> {
-        let longest = self.run.longest_probe(direction as usize);
-        longest.map(Duration::from_nanos)
+        let longest = &probe(&self.0.world)?.longest[direction as usize];
+        Some(Duration::from_nanos(longest.take()))
     }
 
     /// The time series so far; empty unless the options ask for it.
     pub fn series(&self) -> Option<&Series> {
-        self.run.series()
+        self.0.recorder.as_ref().map(Recorder::series)
     }
 
     /// Completes the run and returns its result.
@@ -89,7 +92,99 @@ impl<'a> Steps<'a> {
     /// # Errors
     /// A requested trace could not be written.
     pub fn finish(self) -> Result<Run, SimError> {
-        self.run.finish()
+        self.0.finish()
+    }
+}
+
+/// A world with its records.
+pub(crate) struct Stepped<'a, V: Variant> {
+    world: World<'a, V>,
+    seed: u64,
+    now: u64,
+    /// End of the warm-up.
+    warmup: u64,
+    end: u64,
+    /// Counters at the end of the warm-up, once it is reached.
+    start: Option<Snapshot>,
+    recorder: Option<Recorder>,
+    pulse: Option<&'a dyn Fn()>,
+}
+
+impl<'a, V: Variant> Stepped<'a, V> {
+    /// A run at its start.
+    pub(crate) fn new(
+        disciplines: &dyn Build<SimPacket<V::Options>>,
+        scenario: &Scenario,
+        models: impl Into<Models>,
+        seed: u64,
+        options: RunOptions<'a>,
+    ) -> Result<Self, SimError> {
+        let captures = [
+            options.capture_up.map(|out| Capture::new(out, "uplink")),
+            options
+                .capture_down
+                .map(|out| Capture::new(out, "downlink")),
+        ];
+        Ok(Self {
+            world: World::new(disciplines, scenario, models, seed, captures)?,
+            seed,
+            now: 0,
+            warmup: scenario.warmup.as_nanos(),
+            end: scenario.duration.as_nanos(),
+            start: None,
+            recorder: options.series.then(Recorder::new),
+            pulse: options.pulse,
+        })
+    }
+
+    /// Runs the world up to `until`, and records the intervals that end after `now`.
+    fn run(&mut self, until: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            let interval = INTERVAL.as_nanos();
+            let mut tick = (self.now / interval + 1) * interval;
+            while tick <= until {
+                self.world.run_until(tick);
+                recorder.record(&self.world, tick);
+                tick += interval;
+            }
+        }
+        self.world.run_until(until);
+        self.now = until;
+    }
+
+    /// Advances up to and including `until`, at most to the end.
+    fn advance(&mut self, until: u64) {
+        let until = until.min(self.end);
+        if self.start.is_none() && until >= self.warmup {
+            self.run(self.warmup);
+            clear_measures(&mut self.world, self.warmup);
+            self.start = Some(Snapshot::take(&self.world, self.warmup));
+        }
+        if until > self.now {
+            self.run(until);
+        }
+    }
+
+    /// Completes the run and returns its result.
+    pub(crate) fn finish(mut self) -> Result<Run, SimError> {
+        if let Some(pulse) = self.pulse {
+            while self.now < self.end {
+                self.advance(self.now + 1_000_000_000);
+                pulse();
+            }
+        }
+        self.advance(self.end);
+        let end = Snapshot::take(&self.world, self.end);
+        // With a warm-up as long as the run, nothing is measured.
+        let start = self.start.as_ref().unwrap_or(&end);
+        let summary = summary(&self.world, start, &end);
+        self.world.finish_captures()?;
+        Ok(Run {
+            seed: self.seed,
+            summary,
+            series: self.recorder.map(Recorder::finish),
+            lateness_ms: None,
+        })
     }
 }
 
