@@ -1,19 +1,18 @@
 //! AQMs on arrival, and their parameters.
 
 use super::config::Config;
-use super::entry::{BoxedAqm, Entry, Maker};
-use super::parameter::{Typed, listed};
+use super::entry::{BoxedAqm, Entry, Maker, entries};
+use super::parameter::{Typed, listed, parameters};
 use super::parts::ECN;
 use super::role::Role;
 use crate::decide::aqm::{Red, RedParams, Step};
 use crate::hold::{BuildError, boxed};
 use crate::units::Limit;
 
-const MARK_ABOVE: Typed<Limit> = Typed::new(
-    "mark-above",
-    "Backlog from which on every arrival of data is marked, or dropped if not ECN-capable (DCTCP's K)",
-    "20p",
-);
+parameters! {
+    MARK_ABOVE: Limit = "mark-above", "20p",
+        "Backlog from which on every arrival of data is marked, or dropped if not ECN-capable (DCTCP's K)";
+}
 
 type Make = fn(&Config) -> Result<BoxedAqm, BuildError>;
 
@@ -25,35 +24,14 @@ const fn aqm(name: &'static str, make: Make, summary: &'static str) -> Entry {
 }
 
 /// The AQMs, in the order of `--help`.
-pub(super) static AQMS: &[Entry] = &[
-    Entry {
-        maker: Maker::Nothing,
-        ..Entry::part(Role::Aqm, "none", "No early drops")
-    },
-    Entry {
-        source: "Floyd and Jacobson 1993",
-        parameters: listed![ECN],
-        ..aqm("red", |config| red(config, true), "RED on data")
-    },
-    Entry {
-        source: "RFC 3449, sec. 4.3",
-        parameters: listed![ECN],
-        ..aqm(
-            "acc",
-            |config| red(config, false),
-            "RED on data and ACKs alike, the gateway's half of ACC",
-        )
-    },
-    Entry {
-        source: "RFC 8257, sec. 3.1",
-        parameters: listed![MARK_ABOVE],
-        ..aqm(
-            "step",
-            |config| Ok(boxed(Step::new(config.get(MARK_ABOVE)?))?),
-            "Marks at a step of the backlog, for DCTCP",
-        )
-    },
-];
+pub(super) static AQMS: &[Entry] = entries! {
+    Entry::part(Role::Aqm, "none", "No early drops"), maker: Maker::Nothing;
+    aqm("red", |config| red(config, true), "RED on data"), source: "Floyd and Jacobson 1993", parameters: listed![ECN];
+    aqm("acc", |config| red(config, false), "RED on data and ACKs alike, the gateway's half of ACC"),
+        source: "RFC 3449, sec. 4.3", parameters: listed![ECN];
+    aqm("step", |config| Ok(boxed(Step::new(config.get(MARK_ABOVE)?))?), "Marks at a step of the backlog, for DCTCP"),
+        source: "RFC 8257, sec. 3.1", parameters: listed![MARK_ABOVE];
+};
 
 fn red(config: &Config, spares_acks: bool) -> Result<BoxedAqm, BuildError> {
     const TYPICAL: u32 = 1500;

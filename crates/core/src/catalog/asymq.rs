@@ -1,8 +1,8 @@
 //! asymq's own discipline and its parts: names, parameters, construction.
 
 use super::config::Config;
-use super::entry::{Entry, Group, Maker, Shown, StandardQueue, StartedController};
-use super::parameter::{Typed, listed};
+use super::entry::{Entry, Group, Maker, Shown, StandardQueue, StartedController, entries};
+use super::parameter::{Typed, listed, parameters};
 use super::parts::{ACK_LIMIT, DATA_LIMIT, narrow};
 use super::peers;
 use super::queues::{MAX_STRETCH, max_stretch};
@@ -18,133 +18,56 @@ use crate::packet::{FULL_PACKET, Packet};
 use crate::units::{Bytes, Duration, Limit, Rate};
 use alloc::boxed::Box;
 
-const ACK_WAIT: Typed<Duration> = Typed::new(
-    "ack-wait",
-    "How long an ACK waits at most for a later one while data goes first",
-    "20ms",
-);
-
-const ACK_SEGMENTS: Typed<f64> = Typed::new(
-    "ack-segments",
-    "Segments that an ACK stands for at most, for each ms of its wait",
-    "0.64",
-)
-.within(Kind::Number(0.0, 1000.0));
-
-const RAMP: Typed<Duration> = Typed::new(
-    "ack-ramp",
-    "Start of a download whose ACKs do not wait: what the learnt downlink carries in this time",
-    "250ms",
-);
-
-/// Off by default, because it is a guess.
-pub(super) const THIN_OPAQUE: Typed<bool> = Typed::new(
-    "thin-opaque",
-    "Filter small QUIC packets against a download as if they were ACKs alone, which cannot be read",
-    "false",
-);
-
-const BULK_LIMIT: Typed<Duration> = Typed::new(
-    "bulk-limit",
-    "Time that packets of long-lived flows may wait at the link's rate",
-    "250ms",
-);
-
-const FLOW_LIMIT: Typed<Bytes> = Typed::new(
-    "flow-limit",
-    "Bytes that each long-lived flow may have waiting all the same",
-    "6000b",
-)
-.within(Kind::Size(0, 1 << 30));
-
-const BULK_TARGET: Typed<Duration> = Typed::new(
-    "bulk-target",
-    "Time that packets of a long-lived flow may wait at first; what its sender needs is learnt",
-    "40ms",
-);
-
-const BULK_MIN: Typed<Duration> = Typed::new("bulk-min", "Minimum of what is learnt", "5ms");
-
-const BULK_INTERVAL: Typed<Duration> = Typed::new(
-    "bulk-interval",
-    "Time that a queue stays above its target before a signal",
-    "200ms",
-);
-
-const BULK_FLOOR: Typed<Bytes> = Typed::new(
-    "bulk-floor",
-    "Bytes that must stay behind a packet that is dropped: by them its sender notices the loss",
-    "3100b",
-)
-.within(Kind::Size(0, 1 << 30));
-
-const MIN_WAIT: Typed<Duration> = Typed::new(
-    "min-ack-wait",
-    "Minimum wait that the controller sets",
-    "4ms",
-);
-
-const MAX_WAIT: Typed<Duration> = Typed::new(
-    "max-ack-wait",
-    "Maximum wait that the controller sets",
-    "100ms",
-);
-
-const FULL: Typed<f64> = Typed::new(
-    "downlink-full",
-    "Use of the downlink from which on ACKs wait longer",
-    "0.98",
-)
-.within(Kind::Number(0.0, 1.0));
-
-const MAX_SHARE: Typed<f64> = Typed::new(
-    "max-ack-share",
-    "Share of the uplink that ACKs do not reach, however much of the downlink is unused",
-    "0.2",
-)
-.within(Kind::Number(0.0, 1.0));
-
-const GAIN: Typed<f64> = Typed::new(
-    "ack-gain",
-    "How far the wait follows the difference between what ACKs have and may have",
-    "2",
-)
-.within(Kind::Number(0.0, 40.0));
-
-const EXPONENT: Typed<f64> = Typed::new(
-    "ack-exponent",
-    "Share of the uplink that ACKs may have for each share of the downlink that is unused",
-    "3",
-)
-.within(Kind::Number(0.0, 100.0));
+parameters! {
+    ACK_WAIT: Duration = "ack-wait", "20ms", "How long an ACK waits at most for a later one while data goes first";
+    ACK_SEGMENTS: f64 = "ack-segments", "0.64", "Segments that an ACK stands for at most, for each ms of its wait",
+        within Kind::Number(0.0, 1000.0);
+    RAMP: Duration = "ack-ramp", "250ms",
+        "Start of a download whose ACKs do not wait: what the learnt downlink carries in this time";
+    /// Off by default, because it is a guess.
+    pub(super) THIN_OPAQUE: bool = "thin-opaque", "false",
+        "Filter small QUIC packets against a download as if they were ACKs alone, which cannot be read";
+    BULK_LIMIT: Duration = "bulk-limit", "250ms", "Time that packets of long-lived flows may wait at the link's rate";
+    FLOW_LIMIT: Bytes = "flow-limit", "6000b", "Bytes that each long-lived flow may have waiting all the same",
+        within Kind::Size(0, 1 << 30);
+    BULK_TARGET: Duration = "bulk-target", "40ms",
+        "Time that packets of a long-lived flow may wait at first; what its sender needs is learnt";
+    BULK_MIN: Duration = "bulk-min", "5ms", "Minimum of what is learnt";
+    BULK_INTERVAL: Duration = "bulk-interval", "200ms", "Time that a queue stays above its target before a signal";
+    BULK_FLOOR: Bytes = "bulk-floor", "3100b",
+        "Bytes that must stay behind a packet that is dropped: by them its sender notices the loss",
+        within Kind::Size(0, 1 << 30);
+    MIN_WAIT: Duration = "min-ack-wait", "4ms", "Minimum wait that the controller sets";
+    MAX_WAIT: Duration = "max-ack-wait", "100ms", "Maximum wait that the controller sets";
+    FULL: f64 = "downlink-full", "0.98", "Use of the downlink from which on ACKs wait longer",
+        within Kind::Number(0.0, 1.0);
+    MAX_SHARE: f64 = "max-ack-share", "0.2",
+        "Share of the uplink that ACKs do not reach, however much of the downlink is unused",
+        within Kind::Number(0.0, 1.0);
+    GAIN: f64 = "ack-gain", "2", "How far the wait follows the difference between what ACKs have and may have",
+        within Kind::Number(0.0, 40.0);
+    EXPONENT: f64 = "ack-exponent", "3",
+        "Share of the uplink that ACKs may have for each share of the downlink that is unused",
+        within Kind::Number(0.0, 100.0);
+}
 
 /// Isolates only the hosts at home: a sender can choose the address at the other end.
-const ISOLATION: Typed<Isolation> = Typed::new(
-    peers::ISOLATION.parameter.name,
-    peers::ISOLATION.parameter.help,
-    "dual-srchost",
-);
+const ISOLATION: Typed<Isolation> = peers::ISOLATION.or("dual-srchost");
 
 /// Rate in bit/s up to which a link counts as one household's. At these rates, eighty queued ACKs are many.
 const HOUSEHOLD: u64 = 20_000_000;
 
 /// The memory scales with the line, except for the queues.
-const MAX_ACKS: Typed<Limit> = Typed::new(
-    ACK_LIMIT.parameter.name,
-    ACK_LIMIT.parameter.help,
-    "80p up to 20mbit, 256p beyond",
-)
-.computed(|context| Value::Limit(Limit::Packets(of_line(context.link, 80, 256))));
+const MAX_ACKS: Typed<Limit> = ACK_LIMIT
+    .or("80p up to 20mbit, 256p beyond")
+    .computed(|context| Value::Limit(Limit::Packets(of_line(context.link, 80, 256))));
 
-const MAX_DATA: Typed<Limit> = Typed::new(
-    DATA_LIMIT.parameter.name,
-    DATA_LIMIT.parameter.help,
-    "250 ms of full packets, from 416p to 2560p",
-)
-.computed(|context| {
-    let full = context.link.bits_per_sec() / (4 * 8 * 1500);
-    Value::Limit(Limit::Packets(full.clamp(416, 2560) as u32))
-});
+const MAX_DATA: Typed<Limit> = DATA_LIMIT
+    .or("250 ms of full packets, from 416p to 2560p")
+    .computed(|context| {
+        let full = context.link.bits_per_sec() / (4 * 8 * 1500);
+        Value::Limit(Limit::Packets(full.clamp(416, 2560) as u32))
+    });
 
 fn of_line<T>(link: Rate, household: T, beyond: T) -> T {
     match link.bits_per_sec() > HOUSEHOLD {
@@ -159,109 +82,34 @@ const QUEUES: u32 = 1024;
 const HOUSEHOLD_QUEUES: u32 = 448;
 
 /// Default discipline.
-pub const DEFAULT_QDISC: &str = DISCIPLINE.name;
-
-/// The discipline.
-const DISCIPLINE: Entry = Entry {
-    title: "asymq",
-    group: Group::Own,
-    shown: Shown::Short,
-    brings: &[
-        ("ack-queue", "slots"),
-        ("data-queue", "isolated"),
-        ("service", "due-first"),
-        ("controller", "ack-need"),
-    ],
-    parameters: listed![MAX_ACKS],
-    ..Entry::part(
-        Role::Qdisc,
-        "asymq",
-        "As few ACKs as the downlink needs, flow queues for the rest, sparse flows at once",
-    )
-};
+pub const DEFAULT_QDISC: &str = "asymq";
 
 /// The discipline and its parts.
-pub(super) static ENTRIES: &[Entry] = &[
-    DISCIPLINE,
-    Entry {
-        title: "asymq, QUIC thinned",
-        group: Group::Variant,
-        shown: Shown::All,
-        brings: &[
-            ("ack-queue", "slots"),
-            ("data-queue", "isolated"),
-            ("service", "due-first"),
-            ("controller", "ack-need"),
-            ("thin-opaque", "true"),
-        ],
-        parameters: listed![MAX_ACKS],
-        source: "docs/notes/senders.md",
-        ..Entry::part(
-            Role::Qdisc,
-            "asymq+thin-opaque",
-            "asymq that also filters QUIC's small packets against a download, which is a guess",
-        )
-    },
-    Entry {
+pub(super) static ENTRIES: &[Entry] = entries! {
+    Entry::part(Role::Qdisc, DEFAULT_QDISC,
+        "As few ACKs as the downlink needs, flow queues for the rest, sparse flows at once"),
+        group: Group::Own, shown: Shown::Short, parameters: listed![MAX_ACKS],
+        brings: &[("ack-queue", "slots"), ("data-queue", "isolated"), ("service", "due-first"), ("controller", "ack-need")];
+    Entry::part(Role::Qdisc, "asymq+thin-opaque",
+        "asymq that also filters QUIC's small packets against a download, which is a guess"),
+        title: "asymq, QUIC thinned", group: Group::Variant, shown: Shown::All,
+        brings: &[("ack-queue", "slots"), ("data-queue", "isolated"), ("service", "due-first"), ("controller", "ack-need"),
+            ("thin-opaque", "true")],
+        parameters: listed![MAX_ACKS], source: "docs/notes/senders.md";
+    Entry::part(Role::AckQueue, "slots", "A slot per flow, in which an ACK waits for later ones while data goes first"),
+        source: "docs/notes/asymq.md", parameters: listed![ACK_WAIT, ACK_SEGMENTS, RAMP, MAX_STRETCH, THIN_OPAQUE],
+        maker: Maker::Queue(StandardQueue::Slots);
+    Entry::part(Role::DataQueue, "isolated", "CAKE's flow queues with a limit in time instead of an AQM"),
         source: "docs/notes/asymq.md",
-        parameters: listed![ACK_WAIT, ACK_SEGMENTS, RAMP, MAX_STRETCH, THIN_OPAQUE],
-        maker: Maker::Queue(StandardQueue::Slots),
-        ..Entry::part(
-            Role::AckQueue,
-            "slots",
-            "A slot per flow, in which an ACK waits for later ones while data goes first",
-        )
-    },
-    Entry {
+        parameters: listed![MAX_DATA, BULK_LIMIT, FLOW_LIMIT, BULK_TARGET, BULK_MIN, BULK_INTERVAL, BULK_FLOOR, ISOLATION],
+        maker: Maker::Queue(StandardQueue::Isolated);
+    Entry::part(Role::Service, "due-first", "Sparse flows, ACKs that are due, data, other ACKs"),
+        source: "docs/notes/asymq.md", maker: Maker::Service(|_| Ok(DueFirst::default().into()));
+    Entry::part(Role::Controller, "ack-need", "ACKs wait as long as the downlink stays full"),
         source: "docs/notes/asymq.md",
-        parameters: listed![
-            MAX_DATA,
-            BULK_LIMIT,
-            FLOW_LIMIT,
-            BULK_TARGET,
-            BULK_MIN,
-            BULK_INTERVAL,
-            BULK_FLOOR,
-            ISOLATION
-        ],
-        maker: Maker::Queue(StandardQueue::Isolated),
-        ..Entry::part(
-            Role::DataQueue,
-            "isolated",
-            "CAKE's flow queues with a limit in time instead of an AQM",
-        )
-    },
-    Entry {
-        source: "docs/notes/asymq.md",
-        maker: Maker::Service(|_| Ok(DueFirst::default().into())),
-        ..Entry::part(
-            Role::Service,
-            "due-first",
-            "Sparse flows, ACKs that are due, data, other ACKs",
-        )
-    },
-    Entry {
-        source: "docs/notes/asymq.md",
-        parameters: listed![
-            MIN_WAIT,
-            MAX_WAIT,
-            ACK_SEGMENTS,
-            FULL,
-            GAIN,
-            EXPONENT,
-            MAX_SHARE,
-            RAMP
-        ],
-        maker: Maker::Controller(controller),
-        needs_link: true,
-        moves: &["ack-wait"],
-        ..Entry::part(
-            Role::Controller,
-            "ack-need",
-            "ACKs wait as long as the downlink stays full",
-        )
-    },
-];
+        parameters: listed![MIN_WAIT, MAX_WAIT, ACK_SEGMENTS, FULL, GAIN, EXPONENT, MAX_SHARE, RAMP],
+        maker: Maker::Controller(controller), needs_link: true, moves: &["ack-wait"];
+};
 
 /// Slots in which ACKs wait.
 #[inline(never)]

@@ -1,8 +1,8 @@
 //! The papers' controllers, and their parameters.
 
 use super::config::Config;
-use super::entry::{Entry, Maker, StartedController};
-use super::parameter::{Context, Typed, listed};
+use super::entry::{Entry, Maker, StartedController, entries};
+use super::parameter::{Context, Typed, listed, parameters};
 use super::parts::{ACK_LIMIT, DATA_SIZE, narrow};
 use super::role::Role;
 use super::value::{Either, FromValue, Kind, Value, words};
@@ -13,24 +13,14 @@ use crate::control::{
 use crate::hold::{BuildError, boxed};
 use crate::units::{Bytes, Duration, Limit, Rate};
 
-/// Above 0 by default: a class without service has no gradient and would never be served again.
-const MIN_SHARE: Typed<f64> = Typed::new(
-    "min-share",
-    "Minimum share that the controller leaves to a class",
-    "0.05",
-)
-.within(Kind::Number(0.0, 0.5));
-
-const ACK_SIZE: Typed<Bytes> =
-    Typed::new("ack-size", "Bytes of an ACK on the link (AQ's S_A)", "40b")
-        .within(Kind::Size(1, 65_535));
-
-/// Data packets per ACK, if they can be measured.
-const DATA_PER_ACK: Typed<DataPerAck> = Typed::new(
-    "data-per-ack",
-    "Data packets per ACK: a number from 1 to 64, or auto to measure",
-    "1",
-);
+parameters! {
+    /// Above 0 by default: a class without service has no gradient and would never be served again.
+    MIN_SHARE: f64 = "min-share", "0.05", "Minimum share that the controller leaves to a class",
+        within Kind::Number(0.0, 0.5);
+    ACK_SIZE: Bytes = "ack-size", "40b", "Bytes of an ACK on the link (AQ's S_A)", within Kind::Size(1, 65_535);
+    /// Data packets per ACK, if they can be measured.
+    DATA_PER_ACK: DataPerAck = "data-per-ack", "1", "Data packets per ACK: a number from 1 to 64, or auto to measure";
+}
 
 /// Data packets per ACK, if they cannot be measured.
 const GIVEN_DATA_PER_ACK: Typed<GivenPerAck> = Typed::new(
@@ -68,41 +58,22 @@ const fn gamma(default: &'static str) -> Typed<Gamma> {
     )
 }
 
-/// Equal shares by default: with the papers' rule, a data class gets nothing after it was idle.
-const UNUSED_SHARE: Typed<UnusedShare> = Typed::new(
-    "unused-share",
-    "What the gradient does after an interval in which a class wanted less than half of its share: follow what was served (the papers), or return to equal shares",
-    "equal-shares",
-);
-
-const UTILITY: Typed<Utility> = Typed::new(
-    "utility",
-    "What is maximized: utilization, priority:W (the upload counts W times) or proportional",
-    "utilization",
-);
-
-/// Equal shares by default: the download keeps most of its rate. The paper's rule stops it.
-const BEYOND_LIMIT: Typed<BeyondLimit> = Typed::new(
-    "beyond-limit",
-    "What AQ does where its eq. 11 fails: as in the paper's figures, or halve the uplink",
-    "equal-shares",
-);
-
-const CONFIGURED_RATE: Typed<Rate> = Typed::new(
-    "configured-rate",
-    "Uplink rate that AQ assumes",
-    "the link's",
-)
-.computed(|context| Value::Rate(context.link));
+parameters! {
+    /// Equal shares by default: with the papers' rule, a data class gets nothing after it was idle.
+    UNUSED_SHARE: UnusedShare = "unused-share", "equal-shares",
+        "What the gradient does after an interval in which a class wanted less than half of its share: follow what was served (the papers), or return to equal shares";
+    UTILITY: Utility = "utility", "utilization",
+        "What is maximized: utilization, priority:W (the upload counts W times) or proportional";
+    /// Equal shares by default: the download keeps most of its rate. The paper's rule stops it.
+    BEYOND_LIMIT: BeyondLimit = "beyond-limit", "equal-shares",
+        "What AQ does where its eq. 11 fails: as in the paper's figures, or halve the uplink";
+    CONFIGURED_RATE: Rate = "configured-rate", "the link's", "Uplink rate that AQ assumes",
+        computed |context| Value::Rate(context.link);
+}
 
 /// AFVQ: the ACKs that arrive while one data packet is transmitted. An ACK queue with a place per
 /// flow has at least [`FLOWS`], since a flow without a place stalls.
-const MAX_ACKS: Typed<Limit> = Typed::new(
-    ACK_LIMIT.parameter.name,
-    ACK_LIMIT.parameter.help,
-    "down/up",
-)
-.computed(max_acks);
+const MAX_ACKS: Typed<Limit> = ACK_LIMIT.or("down/up").computed(max_acks);
 
 fn max_acks(context: &Context<'_>) -> Value {
     let GivenPerAck(data_per_ack) = context.get(GIVEN_DATA_PER_ACK).unwrap_or(GivenPerAck(1.0));
@@ -205,64 +176,21 @@ const fn controller(name: &'static str, make: Make, summary: &'static str) -> En
 }
 
 /// The controllers, in the order of `--help`.
-pub(super) static CONTROLLERS: &[Entry] = &[
-    Entry {
-        maker: Maker::Nothing,
-        ..Entry::part(Role::Controller, "none", "Nothing moves")
-    },
-    Entry {
-        source: "AQ, sec. 3",
-        brings: &[("buffer-split", "in-ratio")],
+pub(super) static CONTROLLERS: &[Entry] = entries! {
+    Entry::part(Role::Controller, "none", "Nothing moves"), maker: Maker::Nothing;
+    controller("aq", aq, "AQ's equations with measured non-TCP rates"), source: "AQ, sec. 3",
+        brings: &[("buffer-split", "in-ratio")], moves: &["data-share"],
+        parameters: listed![CONFIGURED_RATE, ACK_SIZE, DATA_SIZE, DATA_PER_ACK, INTERVAL, BEYOND_LIMIT];
+    controller("acq", |config| gradient(config, DownloadMeter::AckedBytes),
+        "The gradient of a utility, downloads by bytes acknowledged"), source: "ACQ, sec. 3.1", moves: &["data-share"],
+        parameters: listed![interval("10s"), GAMMA, UTILITY, MIN_SHARE, UNUSED_SHARE];
+    controller("dcbq", dcbq, "The gradient of a utility, downloads by the number of ACKs"), source: "DCBQ, sec. 4.1",
         moves: &["data-share"],
-        parameters: listed![
-            CONFIGURED_RATE,
-            ACK_SIZE,
-            DATA_SIZE,
-            DATA_PER_ACK,
-            INTERVAL,
-            BEYOND_LIMIT
-        ],
-        ..controller("aq", aq, "AQ's equations with measured non-TCP rates")
-    },
-    Entry {
-        source: "ACQ, sec. 3.1",
-        moves: &["data-share"],
-        parameters: listed![interval("10s"), GAMMA, UTILITY, MIN_SHARE, UNUSED_SHARE],
-        ..controller(
-            "acq",
-            |config| gradient(config, DownloadMeter::AckedBytes),
-            "The gradient of a utility, downloads by bytes acknowledged",
-        )
-    },
-    Entry {
-        source: "DCBQ, sec. 4.1",
-        moves: &["data-share"],
-        parameters: listed![
-            interval("5s"),
-            GAMMA_RATE,
-            UTILITY,
-            MIN_SHARE,
-            UNUSED_SHARE,
-            DATA_SIZE,
-            GIVEN_DATA_PER_ACK
-        ],
-        ..controller(
-            "dcbq",
-            dcbq,
-            "The gradient of a utility, downloads by the number of ACKs",
-        )
-    },
-    Entry {
-        source: "AFVQ, abstract; docs/notes/afvq.md",
-        parameters: listed![GIVEN_DATA_PER_ACK, MAX_ACKS],
-        counts_acks: true,
-        ..controller(
-            "afvq",
-            afvq,
-            "The ACK queue's limit falls as data queues up, to one at a full data queue",
-        )
-    },
-];
+        parameters: listed![interval("5s"), GAMMA_RATE, UTILITY, MIN_SHARE, UNUSED_SHARE, DATA_SIZE, GIVEN_DATA_PER_ACK];
+    controller("afvq", afvq, "The ACK queue's limit falls as data queues up, to one at a full data queue"),
+        source: "AFVQ, abstract; docs/notes/afvq.md", parameters: listed![GIVEN_DATA_PER_ACK, MAX_ACKS],
+        counts_acks: true;
+};
 
 fn aq(config: &Config) -> Result<StartedController, BuildError> {
     let aq = AqController::new(AqParams {

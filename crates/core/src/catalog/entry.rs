@@ -125,6 +125,14 @@ pub struct Entry {
     pub maker: Maker,
 }
 
+/// A table of entries: for each what it is based on, and the fields that differ.
+macro_rules! entries {
+    ($($base:expr $(, $field:ident: $value:expr)*;)+) => {
+        &[$(Entry { $($field: $value,)* ..$base }),+]
+    };
+}
+pub(super) use entries;
+
 impl Entry {
     /// Creates a part without defaults and parameters.
     pub const fn part(role: Role, name: &'static str, summary: &'static str) -> Self {

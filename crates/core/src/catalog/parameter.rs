@@ -71,6 +71,16 @@ impl<T: FromValue> Typed<T> {
         self
     }
 
+    /// Returns this parameter with another default.
+    #[must_use]
+    pub const fn or(mut self, default: &'static str) -> Self {
+        let Parameter {
+            name, help, kind, ..
+        } = self.parameter;
+        self.parameter = Parameter::new(name, help, kind, default);
+        self
+    }
+
     /// Returns this parameter with a default computed from the link.
     #[must_use]
     #[cfg_attr(not(feature = "text"), expect(unused_mut, unused_variables))]
@@ -82,6 +92,16 @@ impl<T: FromValue> Typed<T> {
         self
     }
 }
+
+/// Declares parameters: type, name, default and help of each, and calls that narrow it.
+macro_rules! parameters {
+    ($($(#[$doc:meta])* $vis:vis $name:ident: $type:ty = $key:literal, $default:literal, $help:literal
+        $(, $change:ident $by:expr)*;)+) => {$(
+        $(#[$doc])*
+        $vis const $name: Typed<$type> = Typed::new($key, $help, $default)$(.$change($by))*;
+    )+};
+}
+pub(super) use parameters;
 
 /// The declarations of typed parameters, as an entry lists them.
 macro_rules! listed {

@@ -1,6 +1,6 @@
 //! Parameters of every discipline made of parts, and those common to several parts.
 
-use super::parameter::{Context, Parameter, Typed};
+use super::parameter::{Context, Parameter, Typed, parameters};
 use super::value::{Either, FromValue, Kind, Value, words};
 use crate::decide::classify::Classifier;
 use crate::units::{Bytes, Limit, Share};
@@ -11,63 +11,32 @@ pub const COMMON: &[Parameter] = &[CLASSIFIER.parameter, BUFFER_SPLIT.parameter]
 /// Parameters of a buffer that is split into separate limits.
 pub const LIMITS: &[Parameter] = &[ACK_LIMIT.parameter, DATA_LIMIT.parameter];
 
-/// The rule that classifies packets as ACKs.
-pub const CLASSIFIER: Typed<Classifier> = Typed::new(
-    "classifier",
-    "Which packets are ACKs: pure-ack, size<=40 as in the AQ paper, or none",
-    "pure-ack",
-);
-
-/// The division of the buffer between ACKs and data.
-pub const BUFFER_SPLIT: Typed<BufferSplit> = Typed::new(
-    "buffer-split",
-    "Whether ACKs and data share the buffer, have a limit each, or divide it in the ratio of service",
-    "separate",
-);
-
-/// Limit of the ACK queue.
-pub const ACK_LIMIT: Typed<Limit> = Typed::new(
-    "ack-limit",
-    "Maximum backlog of the ACK queue",
-    "the buffer",
-)
-.computed(whole_buffer);
-
-/// Limit of the data queue.
-pub const DATA_LIMIT: Typed<Limit> = Typed::new(
-    "data-limit",
-    "Maximum backlog of the data queue",
-    "the buffer",
-)
-.computed(whole_buffer);
+parameters! {
+    /// The rule that classifies packets as ACKs.
+    pub CLASSIFIER: Classifier = "classifier", "pure-ack",
+        "Which packets are ACKs: pure-ack, size<=40 as in the AQ paper, or none";
+    /// The division of the buffer between ACKs and data.
+    pub BUFFER_SPLIT: BufferSplit = "buffer-split", "separate",
+        "Whether ACKs and data share the buffer, have a limit each, or divide it in the ratio of service";
+    /// Limit of the ACK queue.
+    pub ACK_LIMIT: Limit = "ack-limit", "the buffer", "Maximum backlog of the ACK queue", computed whole_buffer;
+    /// Limit of the data queue.
+    pub DATA_LIMIT: Limit = "data-limit", "the buffer", "Maximum backlog of the data queue", computed whole_buffer;
+}
 
 fn whole_buffer(context: &Context<'_>) -> Value {
     Value::Limit(context.limit)
 }
 
-/// Data's share of the link.
-pub const DATA_SHARE: Typed<Share> =
-    Typed::new("data-share", "Data's share of the link (SAD's g)", "0.5");
-
-/// True if a class may use the other's unused share; the default is that of WRR.
-pub const BORROW: Typed<bool> = Typed::new(
-    "borrow",
-    "Whether a class may take what the other leaves",
-    "true",
-);
-
-pub(super) const ECN: Typed<bool> = Typed::new(
-    "ecn",
-    "Mark ECN-capable packets instead of dropping them early",
-    "false",
-);
-
-pub(super) const DATA_SIZE: Typed<Bytes> = Typed::new(
-    "data-size",
-    "Bytes of a full data packet on the link (AQ's S_D)",
-    "1500b",
-)
-.within(Kind::Size(1, 65_535));
+parameters! {
+    /// Data's share of the link.
+    pub DATA_SHARE: Share = "data-share", "0.5", "Data's share of the link (SAD's g)";
+    /// True if a class may use the other's unused share; the default is that of WRR.
+    pub BORROW: bool = "borrow", "true", "Whether a class may take what the other leaves";
+    pub(super) ECN: bool = "ecn", "false", "Mark ECN-capable packets instead of dropping them early";
+    pub(super) DATA_SIZE: Bytes = "data-size", "1500b", "Bytes of a full data packet on the link (AQ's S_D)",
+        within Kind::Size(1, 65_535);
+}
 
 /// The division of the buffer between ACKs and data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,27 +1,22 @@
 //! The queues of the papers, and their parameters.
 
 use super::config::Config;
-use super::entry::{BoxedQueue, Entry, Maker, StandardQueue};
-use super::parameter::{Typed, listed};
+use super::entry::{BoxedQueue, Entry, Maker, StandardQueue, entries};
+use super::parameter::{Typed, listed, parameters};
 use super::parts::narrow;
 use super::role::Role;
 use crate::hold::{AckFilter, BuildError, FilterBounds, Survivor, boxed};
 use crate::packet::Packet;
 use crate::units::{Bytes, Duration, Limit};
 
-/// 64 segments by default: preserves the sender's ACK clock and bounds the burst that one ACK releases.
-pub(super) const MAX_STRETCH: Typed<Option<Bytes>> = Typed::new(
-    "max-stretch",
-    "Maximum bytes that filtering may leave between two ACKs of a flow, or none",
-    "93440b",
-);
-
-/// Limited by default: each later ACK moves to the tail, and the ACKs of a steady flow might never leave.
-const MAX_GAP: Typed<Option<Duration>> = Typed::new(
-    "max-gap",
-    "Maximum time that filtering may leave between two ACKs of a flow, or none",
-    "50ms",
-);
+parameters! {
+    /// 64 segments by default: preserves the sender's ACK clock and bounds the burst that one ACK releases.
+    pub(super) MAX_STRETCH: Option<Bytes> = "max-stretch", "93440b",
+        "Maximum bytes that filtering may leave between two ACKs of a flow, or none";
+    /// Limited by default: each later ACK moves to the tail, and the ACKs of a steady flow might never leave.
+    MAX_GAP: Option<Duration> = "max-gap", "50ms",
+        "Maximum time that filtering may leave between two ACKs of a flow, or none";
+}
 
 const fn queue(role: Role, name: &'static str, of: StandardQueue, summary: &'static str) -> Entry {
     Entry {
@@ -31,49 +26,18 @@ const fn queue(role: Role, name: &'static str, of: StandardQueue, summary: &'sta
 }
 
 /// The queues, in the order of `--help`.
-pub(super) static QUEUES: &[Entry] = &[
-    queue(
-        Role::AckQueue,
-        "fifo",
-        StandardQueue::Fifo,
-        "All ACKs, in order",
-    ),
-    Entry {
-        source: "RFC 3449, sec. 5.2.1",
-        parameters: listed![MAX_STRETCH, MAX_GAP],
-        ..queue(
-            Role::AckQueue,
-            "af",
-            StandardQueue::AckFilter,
-            "ACK filtering: the later ACK joins the tail, the earlier ones are filtered",
-        )
-    },
-    Entry {
-        source: "SAD, sec. 3",
-        parameters: listed![MAX_STRETCH],
-        ..queue(
-            Role::AckQueue,
-            "sad",
-            StandardQueue::SmartDropper,
-            "Smart ACK dropper: a slot per flow keeps its place, the later ACK takes it over",
-        )
-    },
-    queue(
-        Role::DataQueue,
-        "fifo",
-        StandardQueue::Fifo,
-        "First in, first out",
-    ),
-    Entry {
-        source: "RFC 3449, sec. 5.4.1",
-        ..queue(
-            Role::DataQueue,
-            "fq",
-            StandardQueue::FlowQueues,
-            "A queue per flow, deficit round robin; a full buffer drops from the longest",
-        )
-    },
-];
+pub(super) static QUEUES: &[Entry] = entries! {
+    queue(Role::AckQueue, "fifo", StandardQueue::Fifo, "All ACKs, in order");
+    queue(Role::AckQueue, "af", StandardQueue::AckFilter,
+        "ACK filtering: the later ACK joins the tail, the earlier ones are filtered"), source: "RFC 3449, sec. 5.2.1",
+        parameters: listed![MAX_STRETCH, MAX_GAP];
+    queue(Role::AckQueue, "sad", StandardQueue::SmartDropper,
+        "Smart ACK dropper: a slot per flow keeps its place, the later ACK takes it over"), source: "SAD, sec. 3",
+        parameters: listed![MAX_STRETCH];
+    queue(Role::DataQueue, "fifo", StandardQueue::Fifo, "First in, first out");
+    queue(Role::DataQueue, "fq", StandardQueue::FlowQueues,
+        "A queue per flow, deficit round robin; a full buffer drops from the longest"), source: "RFC 3449, sec. 5.4.1";
+};
 
 /// A queue in which the later ACK of a flow replaces the earlier ones.
 #[inline(never)]

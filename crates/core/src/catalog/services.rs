@@ -1,8 +1,8 @@
 //! Services, and their parameters.
 
 use super::config::Config;
-use super::entry::{Entry, Maker};
-use super::parameter::{Typed, listed};
+use super::entry::{Entry, Maker, entries};
+use super::parameter::{Typed, listed, parameters};
 use super::parts::{BORROW, DATA_SHARE, DATA_SIZE, narrow};
 use super::role::Role;
 use super::value::{Either, FromValue, Kind, Value, words};
@@ -13,25 +13,18 @@ use crate::decide::service::{
 use crate::hold::BuildError;
 use crate::units::{Bytes, Duration, Share};
 
+parameters! {
+    /// Default: the time of the other class's packet, so that a class of short packets gets its share beside long packets.
+    MADE_UP: MadeUp = "made-up", "other",
+        "What a class without borrowing makes up after a wait: so much time, a packet's time of its own, or the other's too";
+    /// A full data queue by default. With more credit, an upload after a long download would block ACKs for minutes.
+    MAX_CREDIT: Option<Bytes> = "max-credit", "150000b", "Maximum unspent credit, or none";
+    CREDIT: Credit = "credit", "byte",
+        "What earns credit: every byte acknowledged with its packets' headers (the text), without them, or every ACK one segment (the paper's figures)";
+}
+
 /// CBQ's default of [`BORROW`].
-const ALONE: Typed<bool> = Typed::new(BORROW.parameter.name, BORROW.parameter.help, "false");
-
-/// Default: the time of the other class's packet, so that a class of short packets gets its share beside long packets.
-const MADE_UP: Typed<MadeUp> = Typed::new(
-    "made-up",
-    "What a class without borrowing makes up after a wait: so much time, a packet's time of its own, or the other's too",
-    "other",
-);
-
-/// A full data queue by default. With more credit, an upload after a long download would block ACKs for minutes.
-const MAX_CREDIT: Typed<Option<Bytes>> =
-    Typed::new("max-credit", "Maximum unspent credit, or none", "150000b");
-
-const CREDIT: Typed<Credit> = Typed::new(
-    "credit",
-    "What earns credit: every byte acknowledged with its packets' headers (the text), without them, or every ACK one segment (the paper's figures)",
-    "byte",
-);
+const ALONE: Typed<bool> = BORROW.or("false");
 
 /// The events that earn VAQ's credit.
 #[derive(Clone, Copy)]
@@ -74,58 +67,22 @@ const fn service(name: &'static str, make: Make, summary: &'static str) -> Entry
 }
 
 /// The services, in the order of `--help`.
-pub(super) static SERVICES: &[Entry] = &[
-    Entry {
-        brings: &[("buffer-split", "shared")],
-        ..service(
-            "shared",
-            |_| Ok(InOrder.into()),
-            "In the order of arrival, from one shared buffer",
-        )
-    },
-    Entry {
-        source: "RFC 3449, sec. 5.4.2",
-        ..service("acks-first", |_| Ok(AcksFirst.into()), "ACKs first")
-    },
-    Entry {
-        source: "DCBQ, sec. 5.1",
-        parameters: listed![DATA_SHARE],
-        ..service(
-            "prr",
-            |config| Ok(RoundRobin::new(data_share(config)).into()),
-            "Packets in the ratio of the shares, in turn at a half",
-        )
-    },
-    Entry {
-        source: "ACQ, sec. 3; DCBQ, sec. 5",
-        parameters: listed![DATA_SHARE, BORROW, MADE_UP],
-        shares_bytes: true,
-        ..service(
-            "wrr",
-            by_bytes,
-            "Bytes in the ratio of the shares, borrowing",
-        )
-    },
-    Entry {
-        source: "ACQ, sec. 3; SAD, sec. 4.2",
-        parameters: listed![DATA_SHARE, ALONE, MADE_UP],
-        shares_bytes: true,
-        needs_link: true,
-        ..service(
-            "cbq",
-            by_bytes,
-            "Bytes in the ratio of the shares, without borrowing",
-        )
-    },
-    Entry {
-        source: "VAQ, sec. 4",
-        brings: &[("ack-limit", "10p"), ("data-limit", "100p")],
-        parameters: listed![CREDIT, DATA_SIZE, MAX_CREDIT],
-        needs_link: true,
-        needs_reverse: true,
-        ..service("vaq", by_credit, "By credit that ACKs earn")
-    },
-];
+pub(super) static SERVICES: &[Entry] = entries! {
+    service("shared", |_| Ok(InOrder.into()), "In the order of arrival, from one shared buffer"),
+        brings: &[("buffer-split", "shared")];
+    service("acks-first", |_| Ok(AcksFirst.into()), "ACKs first"), source: "RFC 3449, sec. 5.4.2";
+    service("prr", |config| Ok(RoundRobin::new(data_share(config)).into()),
+        "Packets in the ratio of the shares, in turn at a half"), source: "DCBQ, sec. 5.1",
+        parameters: listed![DATA_SHARE];
+    service("wrr", by_bytes, "Bytes in the ratio of the shares, borrowing"), source: "ACQ, sec. 3; DCBQ, sec. 5",
+        parameters: listed![DATA_SHARE, BORROW, MADE_UP], shares_bytes: true;
+    service("cbq", by_bytes, "Bytes in the ratio of the shares, without borrowing"),
+        source: "ACQ, sec. 3; SAD, sec. 4.2", parameters: listed![DATA_SHARE, ALONE, MADE_UP], shares_bytes: true,
+        needs_link: true;
+    service("vaq", by_credit, "By credit that ACKs earn"), source: "VAQ, sec. 4",
+        brings: &[("ack-limit", "10p"), ("data-limit", "100p")], parameters: listed![CREDIT, DATA_SIZE, MAX_CREDIT],
+        needs_link: true, needs_reverse: true;
+};
 
 /// Data's share. A controller that changes it has its own initial value.
 fn data_share(config: &Config) -> Share {
