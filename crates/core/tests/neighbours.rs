@@ -1,6 +1,6 @@
 //! A host that floods takes nothing from its neighbours: their calls wait for a packet and 5 ms, lose nothing, and
-//! their uploads have nine tenths of their share: whatever its packets' destinations, and with forged addresses if
-//! the line answers the neighbour.
+//! their uploads have nine tenths of their share: whatever its packets' destinations, and with forged addresses from
+//! the line's first answer to the neighbour on.
 
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
 use asymq_core::packet::{Flow, Header, Network, Packet, Protocol, flags};
@@ -118,9 +118,11 @@ struct Seen {
     backlog: u32,
 }
 
-/// An uplink under attack for so many seconds, beside a call and an upload of another host whose window keeps
-/// twenty packets there. The line answers the upload if `answers`.
-fn under(attack: Attack, (aim, answers): (Aim, bool), rate: &str, seconds: u64) -> Seen {
+/// An uplink under attack, beside a call and an upload of another host, whose window keeps twenty packets there. They come
+/// `later` seconds than the attack. Waits and parts are of the last `seconds`, without a first second and, if they come
+/// later, two more. The line answers the upload if `answers`.
+fn under(attack: Attack, case: (Aim, bool, u64), rate: &str, seconds: u64) -> Seen {
+    let (aim, answers, later) = case;
     let link: Rate = rate.parse().unwrap();
     let place = Place {
         link,
@@ -136,10 +138,11 @@ fn under(attack: Attack, (aim, answers): (Aim, bool), rate: &str, seconds: u64) 
         backlog: 0,
     };
     let interval = link.tx_time(attack.len) * 100 / attack.percent;
-    let second = Instant::from_nanos(1) + Duration::from_secs(1);
-    let end = Instant::from_nanos(1) + Duration::from_secs(seconds);
     let mut now = Instant::from_nanos(1);
-    let (mut free_at, mut attacks_at, mut calls_at) = (now, now, now);
+    let start = now + Duration::from_secs(later);
+    let second = start + Duration::from_secs(1 + later.min(2));
+    let end = second + Duration::from_secs(seconds - 1);
+    let (mut free_at, mut attacks_at, mut calls_at) = (now, now, start);
     let (mut count, mut given, mut left) = (0u64, 0u64, 0u64);
     let (mut bytes, mut of_upload) = (0u64, 0u64);
     let give = |qdisc: &mut BoxedQdisc<Sent>, now, hosts, flow, len, kind, lost: &mut Lost| {
@@ -187,7 +190,7 @@ fn under(attack: Attack, (aim, answers): (Aim, bool), rate: &str, seconds: u64) 
         }
         // Each may drop one.
         for _ in 0..20 {
-            if given - left - seen.lost.upload >= 20 {
+            if now < start || given - left - seen.lost.upload >= 20 {
                 break;
             }
             give(
@@ -242,10 +245,10 @@ fn under(attack: Attack, (aim, answers): (Aim, bool), rate: &str, seconds: u64) 
 fn a_host_that_floods_takes_nothing_from_its_neighbour() {
     for (rate, seconds) in [("2mbit", 6), ("20mbit", 2)] {
         let aims = [
-            (Aim::Servers, false),
-            (Aim::Server, false),
-            (Aim::Server, true),
-            (Aim::Forged, true),
+            (Aim::Servers, false, 0),
+            (Aim::Server, false, 0),
+            (Aim::Server, true, 0),
+            (Aim::Forged, true, 0),
         ];
         let cases = ATTACKS.iter().zip(0..).flat_map(|(attack, number)| {
             // The other addresses in turn, to save time.
@@ -263,6 +266,27 @@ fn a_host_that_floods_takes_nothing_from_its_neighbour() {
             assert!(seen.wait <= packet + 5.0, "{what}: {} ms", seen.wait);
             assert!(seen.upload >= 0.45, "{what}: {} of the link", seen.upload);
             assert_eq!(seen.lost.call, 0, "{what}");
+            assert!(seen.backlog <= 500, "{what}: {} packets", seen.backlog);
+        }
+    }
+}
+
+#[test]
+fn a_flood_of_forged_addresses_starves_no_host_that_comes_later() {
+    for (attack, number) in ATTACKS.iter().zip(0..) {
+        // In turn, to save time.
+        let (rate, seconds) = [("2mbit", 4), ("20mbit", 2)][usize::from(number % 4 == 3)];
+        for later in [0, 2 - number % 2] {
+            let seen = under(*attack, (Aim::Forged, true, later), rate, seconds);
+            let what = format!("{} {later} s before at {rate}", attack.name);
+            println!(
+                "{what}: call {:.1} ms, upload {:.2}, lost {}, backlog {}",
+                seen.wait, seen.upload, seen.lost.call, seen.backlog
+            );
+            let packet = Rate::tx_time(rate.parse().unwrap(), 1500).as_millis_f64();
+            assert!(seen.wait <= packet + 5.0, "{what}: {} ms", seen.wait);
+            assert!(seen.upload >= 0.45, "{what}: {} of the link", seen.upload);
+            assert!(seen.lost.call <= 5, "{what}: {} lost", seen.lost.call);
             assert!(seen.backlog <= 500, "{what}: {} packets", seen.backlog);
         }
     }

@@ -261,21 +261,21 @@ impl Hosts {
         load.map_or(0, |load| load.ahead.into())
     }
 
-    /// True if there are neighbours.
-    fn has_neighbours(&self) -> bool {
-        self.seen.count() > 1
+    /// True if this host has neighbours.
+    fn has_neighbours(&self, host: Host) -> bool {
+        self.seen.count() > 1 || host == Host::COMMON
     }
 
     /// Charges a packet of a new flow to its host. Returns true if it is beyond the host's part.
     #[inline]
     pub(super) fn exceeds_part(&mut self, now: Instant, host: Host, flow: u64, len: u32) -> bool {
-        let is_bounded = self.has_neighbours() || self.part_alone > 0;
+        let is_bounded = self.has_neighbours(host) || self.part_alone > 0;
         is_bounded && self.charge(now, host, flow, len)
     }
 
     #[inline(never)]
     fn charge(&mut self, now: Instant, host: Host, flow: u64, len: u32) -> bool {
-        let is_alone = !self.has_neighbours();
+        let is_alone = !self.has_neighbours(host);
         let busy = &mut self.busy;
         let Some(account) = self.accounts.get_mut(host.index()) else {
             return false;
@@ -304,7 +304,7 @@ impl Hosts {
     pub(super) fn needs_overflow_queue(&self, host: Host, exceeds: bool) -> bool {
         let most = if exceeds { FEW_FLOWS } else { MANY_FLOWS };
         let load = || self.loads.get(host.index());
-        self.has_neighbours() && load().is_some_and(|load| u32::from(load.flows) >= most)
+        self.has_neighbours(host) && load().is_some_and(|load| u32::from(load.flows) >= most)
     }
 
     /// True if hosts compete for the link.

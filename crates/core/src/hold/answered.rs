@@ -1,5 +1,6 @@
 //! Hosts at home. An address is a host with an account of its own once the line has answered it; until then all
-//! addresses share one account. A sender may forge addresses, but not the packets that an answer leads to.
+//! addresses share one account. A sender may forge addresses, but not the packets that an answer leads to. While the
+//! line answers no address, the first few count as hosts.
 //!
 //! Answers are recognised by flow, so that a discipline behind NAT needs no address of the reverse path.
 
@@ -17,16 +18,22 @@ const HOSTS: u32 = 248;
 const FLOWS: usize = 1024;
 
 /// Seconds after its last answer in which a host keeps its slot. Without an answer to any host for this time, the
-/// reverse path is not visible, and each address counts as a host.
+/// reverse path is not visible.
 const LIFETIME: u32 = 60;
+
+/// New addresses that count as hosts in this time while the reverse path is not visible: those of a home.
+const GUESSES: u32 = 16;
 
 /// Number of a host at home: an index of accounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Host(u8);
 
 impl Host {
-    /// Shared by all addresses that the line has not answered, and by packets without an address.
-    pub const COMMON: Self = Self(0);
+    /// Host of packets without an address.
+    pub const NONE: Self = Self(0);
+
+    /// Shared by all addresses that the line has not answered. It may be many hosts.
+    pub const COMMON: Self = Self(u8::MAX);
 
     /// The host of a slot.
     fn of(slot: Slot) -> Self {
@@ -67,6 +74,8 @@ pub struct Answered {
     flows: Box<[u32]>,
     /// Second of the last answer to any host.
     last: u32,
+    /// New addresses since this second that counted as hosts without an answer.
+    guesses: (u32, u32),
 }
 
 impl Answered {
@@ -80,6 +89,7 @@ impl Answered {
             hosts: FlowTable::new(HOSTS)?,
             flows: slots(FLOWS, |_| 0)?,
             last: 0,
+            guesses: (0, 0),
         })
     }
 
@@ -99,12 +109,12 @@ impl Answered {
     #[inline]
     pub fn read<P: Packet>(&mut self, now: Instant, packet: &P) -> (Network, Host) {
         if !self.isolation.needs_hosts() {
-            return (Network::default(), Host::COMMON);
+            return (Network::default(), Host::NONE);
         }
         let mut network = packet.network();
         let home = self.isolation.home();
         let Some(address) = home.and_then(|side| network.hosts.get_mut(side)) else {
-            return (network, Host::COMMON);
+            return (network, Host::NONE);
         };
         let host = self.host_of(second(now), *address, packet.header().flow);
         if host == Host::COMMON {
@@ -124,10 +134,20 @@ impl Answered {
         }
     }
 
+    /// Counts a new address without an answer. Returns true if it counts as a host.
+    fn may_guess(&mut self, now: u32) -> bool {
+        let (since, count) = &mut self.guesses;
+        if now.wrapping_sub(*since) > LIFETIME {
+            (*since, *count) = (now, 0);
+        }
+        *count = count.saturating_add(1);
+        *count <= GUESSES
+    }
+
     #[inline(never)]
     fn judge(&mut self, now: u32, address: u64, flow: Flow) -> Host {
         if address == 0 {
-            return Host::COMMON;
+            return Host::NONE;
         }
         let (note, place) = note_of(flow);
         let seen = self.flows.get_mut(place).filter(|seen| **seen == note);
@@ -138,7 +158,7 @@ impl Answered {
         let is_visible = self.last > 0 && now.wrapping_sub(self.last) <= LIFETIME;
         let slot = match self.hosts.find(Flow(address)) {
             Some(slot) => Some(slot),
-            None if is_visible && !is_answered => None,
+            None if !is_answered && (is_visible || !self.may_guess(now)) => None,
             None => {
                 let age = |answered: &u32| {
                     let is_fresh = *answered > 0 && now.wrapping_sub(*answered) <= LIFETIME;
@@ -228,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_visible_reverse_path_each_address_is_a_host() {
+    fn without_a_visible_reverse_path_the_addresses_of_a_home_are_hosts() {
         let mut bench = Bench::new(Isolation::DualSrcHost);
         let hosts = [1, 2].map(|address| bench.send(address, address));
         assert!(hosts[0] != hosts[1] && !hosts.contains(&Host::COMMON));
@@ -280,6 +300,19 @@ mod tests {
         assert_eq!(of(1, 7), of(2, 7));
         assert_ne!(of(1, 7), of(1, 8));
         let mut flows = Answered::new(Isolation::Flows).unwrap();
-        assert_eq!(flows.read(now, &packet(1, 1)).1, Host::COMMON);
+        assert_eq!(flows.read(now, &packet(1, 1)).1, Host::NONE);
+    }
+
+    #[test]
+    fn before_any_answer_only_the_first_addresses_are_hosts() {
+        let mut bench = Bench::new(Isolation::DualSrcHost);
+        let hosts = |bench: &mut Bench, addresses: core::ops::Range<u64>| {
+            let is_host = |address: &u64| bench.send(*address, *address) != Host::COMMON;
+            addresses.filter(is_host).count() as u32
+        };
+        assert_eq!(hosts(&mut bench, 1..10_000), GUESSES);
+        assert_eq!(hosts(&mut bench, 1..17), GUESSES, "they stay");
+        assert_ne!(bench.converse(20_000, 5), Host::COMMON);
+        assert_eq!(hosts(&mut bench, 1..10_000), 0, "the line is visible");
     }
 }

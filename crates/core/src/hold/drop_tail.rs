@@ -37,7 +37,7 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
             limit: self.limit,
             opaque: None,
             network: Network::default(),
-            host: Host::COMMON,
+            host: Host::NONE,
         };
         self.queue.enqueue(now, packet, admission, sink);
     }

@@ -189,7 +189,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
     ) {
         let (network, host) = match &mut self.parts.answered {
             Some(answered) => answered.read(now, &packet),
-            None => (Network::default(), Host::COMMON),
+            None => (Network::default(), Host::NONE),
         };
         let admission = Admission {
             ticket: self.next_ticket,

@@ -122,6 +122,6 @@ pub(crate) const fn within(limit: Limit) -> Admission {
             hosts: [0; 2],
             dscp: 0,
         },
-        host: Host::COMMON,
+        host: Host::NONE,
     }
 }
