@@ -180,6 +180,29 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
+fn names_of_namespaces_are_root_s_alone_whatever_the_umask() {
+    let Some(place) = Place::new() else { return };
+    // A folder of names that is not there yet.
+    let script = "mount -t tmpfs tmpfs /run && umask 000 || exit 9
+        \"$@\" >/dev/null 2>&1 & for wait in $(seq 200); do
+        [ -e /run/netns/asymq-* ] && break; sleep 0.1; done
+        stat -c %a /run/netns; kill $!; wait";
+    let command = place.command("--wan @ --state DIR/state --up 1mbit");
+    let mut shell = Command::new("unshare");
+    shell
+        .args(["-m", "sh", "-c", script, "sh"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    let output = place.router.run(|| shell.output()).unwrap();
+    if output.status.code() == Some(9) {
+        eprintln!("skipped: no file system can be mounted");
+        return;
+    }
+    assert_eq!(said(&output).trim(), "755");
+    assert!(place.is_given_back());
+}
+
+#[test]
 fn it_runs_on_the_routers_port_and_gives_it_back() {
     let Some(place) = Place::new() else { return };
     assert!(place.pings() && place.is_given_back());

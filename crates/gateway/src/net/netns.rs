@@ -1,9 +1,10 @@
 //! Network namespaces: held by a descriptor, or by a name as `ip netns` gives it.
 
 use crate::sys::{enter_netns, mount_netns, unmount_netns, unshare_netns};
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// A network namespace, which exists as long as this value, a thread in it, or a socket from it.
@@ -30,8 +31,13 @@ impl Netns {
     /// `AlreadyExists` if the name is in use.
     pub fn create(name: &str) -> io::Result<Self> {
         let path = path_of(name);
-        fs::create_dir_all(FOLDER)?;
-        drop(File::options().write(true).create_new(true).open(&path)?);
+        // Root trusts its names, whatever the caller's umask.
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(FOLDER)?;
+        let mut options = File::options();
+        drop(options.write(true).create_new(true).mode(0o0).open(&path)?);
         let made = on_a_thread(|| {
             unshare_netns()?;
             mount_netns(&path)?;
