@@ -46,6 +46,9 @@ fn configs() -> Vec<(String, Config)> {
             }
             _ => {}
         }
+        if let "acq" | "dcbq" | "e-dcbq" = entry.name {
+            given = given.with("ack-queue", "fifo");
+        }
         let name = entry.name.replace('/', "_");
         if !given.is_empty() {
             let papers = resolve(&Standard, entry.name, &given, &none, golden::place()).unwrap();

@@ -173,8 +173,6 @@ fn no_flow_stalls_under_any_discipline_that_does_not_shut_acks_out() {
         let max = match qdisc {
             "droptail" | "acc" | "fifo+af/ar" => [5, 5],
             "prr" => [0, 49],
-            // A place per flow, but a limit that falls to one; weights that leave ACKs less than they need.
-            "vaq" | "afvq" | "acq" | "dcbq" => [0, 5],
             // Aims at 15 ms, little more than a packet's time here, and drops what is not ECN-capable until it times out.
             "dualpi2" => [1, 0],
             _ if entry.regenerates => [1, 1],
@@ -184,6 +182,16 @@ fn no_flow_stalls_under_any_discipline_that_does_not_shut_acks_out() {
             up <= max[0] && down <= max[1],
             "{qdisc}: {up} up, {down} down"
         );
+    }
+}
+
+#[test]
+fn no_download_stalls_under_a_gradient_at_strong_asymmetry() {
+    for qdisc in ["acq", "dcbq", "e-dcbq"] {
+        for down in ["20mbit", "40mbit"] {
+            let [_, stalled] = stalls(&format!("--qdisc {qdisc} --down {down}"), 1);
+            assert_eq!(stalled, 0, "{qdisc} at {down}");
+        }
     }
 }
 

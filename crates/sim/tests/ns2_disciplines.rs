@@ -128,7 +128,7 @@ const TO_THE_LETTER: [&str; 7] = [
 ];
 
 /// The papers' values of one discipline.
-const OF_DISCIPLINES: [(&str, &str); 11] = [
+const OF_DISCIPLINES: [(&str, &str); 14] = [
     ("--qdisc aq ", "--classifier size<=40"),
     ("--qdisc acq ", "--borrow false"),
     ("--qdisc acq+af/ar ", "--borrow false"),
@@ -138,6 +138,9 @@ const OF_DISCIPLINES: [(&str, &str); 11] = [
     ("--qdisc acq+af/ar ", "--gamma 50"),
     ("--qdisc dcbq ", "--gamma 10"),
     ("--qdisc e-dcbq ", "--gamma 10"),
+    ("--qdisc acq ", "--ack-queue fifo"),
+    ("--qdisc dcbq ", "--ack-queue fifo"),
+    ("--qdisc e-dcbq ", "--ack-queue fifo"),
     ("--qdisc vaq ", "--ack-queue fifo"),
     ("--qdisc vaq ", "--ack-limit 10p"),
 ];

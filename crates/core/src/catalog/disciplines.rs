@@ -36,14 +36,17 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
     // A short FIFO drops the ACKs of some flows for minutes.
     paper("afvq", "AFVQ", "ACKs first, in a queue that shrinks as data queues up"), source: "AFVQ, abstract",
         brings: &[("ack-queue", "sad"), ("service", "acks-first"), ("controller", "afvq")];
-    // An idle class lends its share. With the paper's rule alone, the line idles.
+    // An idle class lends its share. With the paper's rule alone, the line idles. At 1/20 Mbit/s a FIFO of ACKs drops
+    // those of some flows for minutes.
     paper("acq", "ACQ", "Shares that climb the gradient of the user's utility"), source: "ACQ, sec. 3",
-        brings: &[("service", "cbq"), ("borrow", "true"), ("controller", "acq")];
+        brings: &[("ack-queue", "sad"), ("service", "cbq"), ("borrow", "true"), ("controller", "acq")];
     paper("dcbq", "DCBQ", "The same, with the download measured by the number of ACKs that arrive"),
-        source: "DCBQ, sec. 4", brings: &[("service", "cbq"), ("borrow", "true"), ("controller", "dcbq")];
+        source: "DCBQ, sec. 4",
+        brings: &[("ack-queue", "sad"), ("service", "cbq"), ("borrow", "true"), ("controller", "dcbq")];
     // A delayed ACK acknowledges two packets; eq. 3 counts one.
     paper("e-dcbq", "E-DCBQ", "DCBQ where receivers delay their ACKs"), source: "DCBQ, sec. 5.2",
-        brings: &[("service", "cbq"), ("borrow", "true"), ("controller", "dcbq"), ("data-per-ack", "2")];
+        brings: &[("ack-queue", "sad"), ("service", "cbq"), ("borrow", "true"), ("controller", "dcbq"),
+            ("data-per-ack", "2")];
     // The paper's FIFO of 10 packets drops the ACKs of some flows for minutes.
     paper("vaq", "VAQ", "Data spends credit that passing ACKs earn"), source: "VAQ, sec. 4",
         brings: &[("ack-queue", "sad"), ("service", "vaq"), ("ack-limit", "30p")], shown: Shown::Usual;
