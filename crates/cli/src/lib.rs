@@ -64,7 +64,7 @@ enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --watch")]
     Gateway(Box<gateway::GatewayArgs>),
-    /// On a router: take over its port to the Internet and shape both directions, until it ends.
+    /// On a router: take over its port and shape both directions; as a service: asymq router install --wan eth0.
     #[cfg(target_os = "linux")]
     #[command(
         after_help = "Example: asymq router --wan eth0 --up 19mbit --down 95mbit --overhead docsis --watch"

@@ -6,6 +6,7 @@ mod wait;
 use asymq_gateway::net::{Netns, Network, VethEnd};
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -119,6 +120,19 @@ impl Place {
         self.router.run(|| ping.status()).unwrap().success()
     }
 
+    /// An HTTP answer of a server in the router's namespace.
+    fn page(&self, address: &str, path: &str) -> String {
+        let mut stream = self.router.run(|| TcpStream::connect(address)).unwrap();
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
     fn kind_of_port(&self) -> u32 {
         let peer = self.router.run(|| Network::open()?.link(PORT));
         peer.unwrap()
@@ -149,6 +163,19 @@ impl Running {
                 return;
             }
         }
+    }
+
+    /// Effective capabilities of a thread.
+    fn capabilities(&self, name: &str) -> u64 {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let read = |path: &Path, file| fs::read_to_string(path.join(file)).unwrap_or_default();
+        let mut tasks = tasks.flatten().map(|task| task.path());
+        let task = tasks
+            .find(|task| read(task, "comm").trim() == name)
+            .unwrap();
+        let status = read(&task, "status");
+        let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        u64::from_str_radix(line.unwrap().trim(), 16).unwrap()
     }
 
     fn signal(&self, name: &str) {
@@ -206,8 +233,9 @@ fn names_of_namespaces_are_root_s_alone_whatever_the_umask() {
 fn it_runs_on_the_routers_port_and_gives_it_back() {
     let Some(place) = Place::new() else { return };
     assert!(place.pings() && place.is_given_back());
-    let mut running =
-        place.start("--up 20mbit --down 100mbit --control DIR/control --metrics 127.0.0.1:9811");
+    let mut running = place.start(
+        "--up 20mbit --down 100mbit --control DIR/control --metrics 127.0.0.1:9811 --page 127.0.0.1:9812 --rate-probe 192.0.2.1",
+    );
     running.hears("sends by");
     running.hears("sends by");
     wait_for("a ping", DEADLINE, || place.pings());
@@ -218,10 +246,15 @@ fn it_runs_on_the_routers_port_and_gives_it_back() {
         (answer.as_str(), code),
         ("0 packets moved, 0 dropped", Some(0))
     );
-    let connected = place
-        .router
-        .run(|| std::net::TcpStream::connect("127.0.0.1:9811"));
-    connected.unwrap();
+    let metrics = place.page("127.0.0.1:9811", "/metrics");
+    assert!(metrics.contains("\nasymq_bytes_total{"), "{metrics}");
+    let page = place.page("127.0.0.1:9812", "/");
+    assert!(page.contains("<html"), "{page}");
+    // Threads that read from strangers have no rights.
+    for thread in ["metrics", "page"] {
+        assert_eq!(running.capabilities(thread), 0, "{thread}");
+    }
+    assert_ne!(running.capabilities("control"), 0);
     running.signal("TERM");
     assert_eq!(running.ends(), Some(0));
     assert!(place.is_given_back());
@@ -315,6 +348,26 @@ fn a_port_is_followed_when_its_cable_its_mtu_or_its_place_changes() {
 }
 
 #[test]
+fn a_hangup_reads_the_settings_again_with_a_routers_defaults() {
+    let Some(place) = Place::new() else { return };
+    let file = place.folder.path().join("settings");
+    let write =
+        |up: &str| fs::write(&file, format!("up = \"{up}\"\noverhead = \"docsis\"\n")).unwrap();
+    write("20mbit");
+    let running = place.start("--config DIR/settings --control DIR/control");
+    running.hears("sends by");
+    running.hears("sends by");
+    let status = || asymq_gateway::request_status(&place.folder.path().join("control")).unwrap();
+    write("7mbit");
+    running.signal("HUP");
+    wait_for("the new rate", DEADLINE, || status().contains("7mbit"));
+    let status = status();
+    for word in ["auto", "asymq", "docsis"] {
+        assert!(status.contains(word), "{word}: {status}");
+    }
+}
+
+#[test]
 fn what_would_cut_off_its_owner_is_refused() {
     let Some(place) = Place::new() else { return };
     let session = "192.0.2.1 50000 192.0.2.9 22";
@@ -393,47 +446,40 @@ fn the_services_port_outlives_the_gateway_until_it_is_restored() {
     assert!(place.is_given_back());
 }
 
-/// Uploads from `home` until `until`, to a port of the far host.
-fn uploads(
+/// Traffic between a host at home and a port of the far host until `until`, which counts what arrives: uploads, or
+/// downloads.
+fn traffic(
+    place: &Place,
     home: &Netns,
-    port: u16,
-    count: usize,
+    (port, flows, is_download): (u16, usize, bool),
     until: std::time::Instant,
-) -> Vec<thread::JoinHandle<()>> {
-    let upload = |_| {
-        let stream = home
-            .run(|| std::net::TcpStream::connect(("192.0.2.1", port)))
-            .unwrap();
-        thread::spawn(move || {
-            let mut stream = stream;
-            let block = [0; 1 << 14];
-            while std::time::Instant::now() < until && stream.write_all(&block).is_ok() {}
-        })
-    };
-    (0..count).map(upload).collect()
-}
-
-/// Counts what arrives at a port of the far host.
-fn count(far: &Netns, port: u16) -> std::sync::Arc<AtomicU64> {
-    let counter = std::sync::Arc::new(AtomicU64::new(0));
-    let listener = far
-        .run(|| std::net::TcpListener::bind(("192.0.2.1", port)))
-        .unwrap();
-    let all = counter.clone();
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let all = all.clone();
-            thread::spawn(move || {
-                let (mut stream, mut block) = (stream, [0; 1 << 14]);
-                while let Ok(length) = stream.read(&mut block) {
-                    if length == 0 {
-                        return;
-                    }
-                    all.fetch_add(length as u64, Ordering::Relaxed);
-                }
-            });
+) -> std::sync::Arc<AtomicU64> {
+    fn send(mut stream: TcpStream, until: std::time::Instant) {
+        let block = [0; 1 << 14];
+        while std::time::Instant::now() < until && stream.write_all(&block).is_ok() {}
+    }
+    fn count(mut stream: TcpStream, counter: &AtomicU64) {
+        let mut block = [0; 1 << 14];
+        while let Ok(length @ 1..) = stream.read(&mut block) {
+            counter.fetch_add(length as u64, Ordering::Relaxed);
         }
-    });
+    }
+    let listen = || std::net::TcpListener::bind(("192.0.2.1", port));
+    let listener = place.far.run(listen).unwrap();
+    let counter = std::sync::Arc::new(AtomicU64::new(0));
+    for _ in 0..flows {
+        let connect = || TcpStream::connect(("192.0.2.1", port));
+        let near = home.run(connect).unwrap();
+        let far = listener.accept().unwrap().0;
+        let (from, to) = if is_download {
+            (far, near)
+        } else {
+            (near, far)
+        };
+        let counter = counter.clone();
+        thread::spawn(move || send(from, until));
+        thread::spawn(move || count(to, &counter));
+    }
     counter
 }
 
@@ -482,38 +528,49 @@ fn hosts_behind_nat_share_the_line_and_not_their_flows() {
         eprintln!("skipped: no nft");
         return;
     }
-    let running =
-        place.start("--up 10mbit --down 100mbit --isolation dual-srchost --control DIR/control");
+    let running = place.start("--up 10mbit --down 20mbit --control DIR/control");
     running.hears("sends by");
     wait_for("a ping", DEADLINE, || place.pings());
-    let counters = [5001, 5002].map(|port| count(&place.far, port));
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(12);
-    let flows = [(0, 5001, 1), (1, 5002, 12)]
-        .map(|(home, port, count): (usize, u16, usize)| uploads(&homes[home], port, count, until));
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(14);
+    // 1 and 12 uploads, 1 and 12 downloads.
+    let flows = [
+        (0, 5001, 1, false),
+        (1, 5002, 12, false),
+        (0, 5003, 1, true),
+        (1, 5004, 12, true),
+    ];
+    let counters = flows.map(|(home, port, flows, is_download)| {
+        traffic(&place, &homes[home], (port, flows, is_download), until)
+    });
     let read = || {
         counters
             .each_ref()
             .map(|counter| counter.load(Ordering::Relaxed) as f64)
     };
-    thread::sleep(std::time::Duration::from_secs(3));
+    thread::sleep(std::time::Duration::from_secs(4));
     let before = read();
     thread::sleep(std::time::Duration::from_secs(8));
     let after = read();
-    let [one, twelve] = [0, 1].map(|home| after[home] - before[home]);
-    let share = one / (one + twelve);
-    println!(
-        "share of the host with one upload: {share:.3} of {} bytes",
-        one + twelve
-    );
+    let shares = [0, 2].map(|at| {
+        let [one, twelve] = [at, at + 1].map(|at| after[at] - before[at]);
+        println!(
+            "share of the host with one flow: {:.3} of {}",
+            one / (one + twelve),
+            one + twelve
+        );
+        one / (one + twelve)
+    });
     let control = place.folder.path().join("control");
     let status = asymq_gateway::request_status(&control).unwrap();
     assert!(
-        status.contains("\"hosts_behind_nat\":{\"tracked\":true,\"connections\":13,\"refused\":0}"),
+        status.contains("\"hosts_behind_nat\":{\"tracked\":true,\"connections\":26,\"refused\":0}"),
         "{status}"
     );
     drop(running);
-    drop(flows);
-    assert!((0.45..=0.55).contains(&share), "{share}");
+    assert!(
+        shares.iter().all(|share| (0.45..=0.55).contains(share)),
+        "{shares:?}"
+    );
 }
 
 /// All files below a folder.

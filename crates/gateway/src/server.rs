@@ -6,7 +6,7 @@ use crate::exposition::exposition;
 use crate::http::{MAX_HEAD, Page, respond};
 use crate::snapshot::Shared;
 use crate::stop::Waker;
-use crate::sys::lower_priority;
+use crate::sys::{drop_capabilities, lower_priority};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
 use std::time::Duration;
@@ -41,6 +41,7 @@ impl Server {
         mut page: impl FnMut(&str) -> Option<Page>,
     ) {
         lower_priority();
+        drop_capabilities();
         let mut answer = |request: &[u8], arrived| respond(request, arrived, known, &mut page);
         while let Ok([false]) = self.clients.turn([quit.as_fd()], &mut answer) {}
     }

@@ -82,6 +82,14 @@ impl Router {
             route add 203.0.114.0/24 nexthop via 192.0.2.1 dev @ weight 2 nexthop dev lo
             -6 route add default via 2001:db8::1 dev @ metric 50
             -6 route add 2001:db8:7::/48 via fe80::7 dev @ table 99 expires 900
+            nexthop add id 71 via 192.0.2.1 dev @
+            nexthop add id 72 via 192.0.2.7 dev @ onlink proto zebra
+            nexthop add id 73 dev lo
+            nexthop add id 74 group 71,3/72/73
+            nexthop add id 76 via 2001:db8::1 dev @
+            route add 203.0.118.0/24 nhid 71 proto zebra
+            route add 203.0.116.0/24 nhid 74
+            -6 route add 2001:db8:8::/48 nhid 76
             rule add iif @ lookup 99 priority 500
             neighbour add 192.0.2.77 lladdr 02:00:00:00:00:77 nud permanent dev @
             neighbour add proxy 192.0.2.78 dev @";
@@ -116,6 +124,7 @@ impl Router {
                     "ip -4 route show table all",
                     "ip -6 route show table all",
                     "ip rule",
+                    "ip nexthop",
                     "ip neighbour show nud permanent",
                     "ip neighbour show proxy",
                     "nft list ruleset",

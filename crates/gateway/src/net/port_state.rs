@@ -22,6 +22,9 @@ pub struct PortState {
     /// Values of the interface's files in `/proc/sys/net`.
     sysctls: BTreeMap<PathBuf, String>,
     addresses: Vec<String>,
+    /// Nexthop objects, then groups of them.
+    #[serde(default)]
+    nexthops: Vec<String>,
     routes: Vec<Route>,
     neighbours: Vec<String>,
 }
@@ -39,11 +42,21 @@ const IFLA_PROP_LIST: u16 = 52;
 const IFLA_ALT_IFNAME: u16 = 53;
 const RTM_NEWLINKPROP: u16 = 108;
 const RTA_EXPIRES: u16 = 23;
+const RTM_NEWNEXTHOP: u16 = 104;
+const RTM_GETNEXTHOP: u16 = 106;
+const NHA_ID: u16 = 1;
+const NHA_GROUP: u16 = 2;
+const NHA_OIF: u16 = 5;
+const NHA_RES_GROUP: u16 = 12;
+const RTA_NH_ID: u16 = 30;
+/// The route is on the link, although its address is not.
+const ONLINK: u8 = 4;
 const NDA_CACHEINFO: u16 = 3;
 const NDA_PROBES: u16 = 4;
 const LINK_BODY: usize = 16;
 const ADDRESS_BODY: usize = 8;
 const ROUTE_BODY: usize = 12;
+const NEXTHOP_BODY: usize = 8;
 const NEIGHBOUR_BODY: usize = 12;
 /// Duplicate address detection: off while addresses return that the host had.
 const ACCEPT_DAD: &str = "accept_dad";
@@ -56,6 +69,7 @@ impl PortState {
         let mut state = Self {
             sysctls: sysctls(name),
             addresses: addresses(network, index)?,
+            nexthops: nexthops(network, index)?.1,
             routes: routes(network, index)?,
             neighbours: neighbours(network, index)?,
             ..Self::default()
@@ -166,7 +180,7 @@ impl PortState {
         Ok(())
     }
 
-    /// Adds the routes in passes, since a route may need others first.
+    /// Adds nexthop objects and routes in passes, since one may need others first.
     fn apply_routes(&self, network: &mut Network, index: u32) -> io::Result<()> {
         let until = Instant::now() + ROUTE_TIMEOUT;
         loop {
@@ -179,6 +193,10 @@ impl PortState {
             }
             let missing: Vec<&Route> = self.routes.iter().filter(|of| !is_in(of, &now)).collect();
             let mut failed = None;
+            let (_, objects) = nexthops(network, index)?;
+            for object in self.nexthops.iter().filter(|of| !objects.contains(of)) {
+                failed = put(network, RTM_NEWNEXTHOP, object).err().or(failed);
+            }
             for route in &missing {
                 let mut message = Message::add(libc::RTM_NEWROUTE).body(&bytes(&route.message));
                 if route.expires > 0 {
@@ -255,13 +273,52 @@ fn key(message: &str) -> Vec<u8> {
 fn routes(network: &mut Network, index: u32) -> io::Result<Vec<Route>> {
     let request = Message::dump(libc::RTM_GETROUTE).body(&[0; ROUTE_BODY]);
     let all = network.all(request, |body| Some(body.to_vec()))?;
-    let own = all.iter().filter(|body| is_through(body, index));
+    let (ids, _) = nexthops(network, index)?;
+    let own = all.iter().filter(|body| is_through(body, index, &ids));
     Ok(own.filter_map(|body| route(body)).collect())
 }
 
-fn is_through(body: &[u8], index: u32) -> bool {
+/// Nexthop objects of an interface, and groups that contain one: their numbers, and their messages in the order in which
+/// they are to be added. An older kernel has none.
+fn nexthops(network: &mut Network, index: u32) -> io::Result<(Vec<u32>, Vec<String>)> {
+    let request = Message::dump(RTM_GETNEXTHOP).body(&[0; NEXTHOP_BODY]);
+    let all = match network.all(request, |body| Some(body.to_vec())) {
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Vec::new(),
+        all => all?,
+    };
+    let (mut ids, mut messages) = (Vec::new(), Vec::new());
+    for kind in [NHA_OIF, NHA_GROUP] {
+        for body in &all {
+            let values = || attributes(body.get(NEXTHOP_BODY..).unwrap_or_default());
+            let is_own = |value: &[u8]| match kind {
+                NHA_OIF => word(value, 0) == Some(index),
+                // Entries of a number and a weight.
+                _ => value
+                    .chunks(8)
+                    .any(|entry| word(entry, 0).is_some_and(|id| ids.contains(&id))),
+            };
+            if !values().any(|(of, value)| of == kind && is_own(value)) {
+                continue;
+            }
+            let &[family, _, protocol, ..] = &body[..] else {
+                continue;
+            };
+            let id = values().find(|(of, _)| *of == NHA_ID);
+            ids.extend(id.and_then(|(_, id)| word(id, 0)));
+            let head = Message::bare().body(&[family, 0, protocol, 0, body[4] & ONLINK, 0, 0, 0]);
+            // Later ones are of answers only.
+            let settings = values().filter(|(of, _)| *of <= NHA_RES_GROUP);
+            let message = settings.fold(head, |message, (of, value)| message.attribute(of, value));
+            messages.push(message.hex());
+        }
+    }
+    Ok((ids, messages))
+}
+
+fn is_through(body: &[u8], index: u32, nexthops: &[u32]) -> bool {
     attributes(body.get(ROUTE_BODY..).unwrap_or_default()).any(|(kind, value)| match kind {
         libc::RTA_OIF => word(value, 0) == Some(index),
+        RTA_NH_ID => word(value, 0).is_some_and(|id| nexthops.contains(&id)),
         libc::RTA_MULTIPATH => next_hops(value).any(|(at, _)| word(value, at + 4) == Some(index)),
         _ => false,
     })
@@ -280,7 +337,6 @@ fn next_hops(value: &[u8]) -> impl Iterator<Item = (usize, usize)> {
 }
 
 fn route(body: &[u8]) -> Option<Route> {
-    const ONLINK: u8 = 4;
     let mut head: [u8; ROUTE_BODY] = *body.first_chunk()?;
     let [family, _, _, _, table, protocol, ..] = head;
     let is_ip = [libc::AF_INET, libc::AF_INET6].contains(&family.into());
@@ -291,11 +347,18 @@ fn route(body: &[u8]) -> Option<Route> {
     head[8] &= ONLINK;
     head[9..].fill(0);
     let (mut message, mut expires) = (Message::bare().body(&head), 0);
+    let has_object = attributes(&body[ROUTE_BODY..]).any(|(kind, _)| kind == RTA_NH_ID);
     for (kind, value) in attributes(&body[ROUTE_BODY..]) {
         message = match kind {
             libc::RTA_CACHEINFO => {
                 // `rta_expires`, in hundredths of a second.
                 expires = (word(value, 8)?.cast_signed().max(0) / 100).cast_unsigned();
+                message
+            }
+            // The object's.
+            libc::RTA_OIF | libc::RTA_GATEWAY | libc::RTA_VIA | libc::RTA_MULTIPATH
+                if has_object =>
+            {
                 message
             }
             libc::RTA_MULTIPATH => {
