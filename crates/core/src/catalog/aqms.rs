@@ -11,7 +11,7 @@ use crate::units::Limit;
 
 parameters! {
     MARK_ABOVE: Limit = "mark-above", "20p",
-        "Backlog from which on every arrival of data is marked, or dropped if not ECN-capable (DCTCP's K)";
+        "Backlog from which every arriving data packet is marked, or dropped if not ECN-capable (DCTCP's K)";
 }
 
 type Make = fn(&Config) -> Result<BoxedAqm, BuildError>;

@@ -19,35 +19,35 @@ use crate::units::{Bytes, Duration, Limit, Rate};
 use alloc::boxed::Box;
 
 parameters! {
-    ACK_WAIT: Duration = "ack-wait", "20ms", "How long an ACK waits at most for a later one while data goes first";
-    ACK_SEGMENTS: f64 = "ack-segments", "0.64", "Segments that an ACK stands for at most, for each ms of its wait",
+    ACK_WAIT: Duration = "ack-wait", "20ms", "Maximum time that an ACK is held for a later one while data is sent";
+    ACK_SEGMENTS: f64 = "ack-segments", "0.64", "Maximum segments acknowledged by one ACK, per ms of its wait",
         within Kind::Number(0.0, 1000.0);
     RAMP: Duration = "ack-ramp", "250ms",
-        "Start of a download whose ACKs do not wait: what the learnt downlink carries in this time";
+        "Start of a download whose ACKs are not held: the bytes that the learnt downlink carries in this time";
     /// Off by default, because it is a guess.
     pub(super) THIN_OPAQUE: bool = "thin-opaque", "false",
-        "Filter small QUIC packets against a download as if they were ACKs alone, which cannot be read";
-    BULK_LIMIT: Duration = "bulk-limit", "250ms", "Time that packets of long-lived flows may wait at the link's rate";
-    FLOW_LIMIT: Bytes = "flow-limit", "6000b", "Bytes that each long-lived flow may have waiting all the same",
+        "Filter small QUIC packets opposite to a download as if they were ACKs: a guess, since they are encrypted";
+    BULK_LIMIT: Duration = "bulk-limit", "250ms", "Limit on the backlog of long-lived flows, as time at the link's rate";
+    FLOW_LIMIT: Bytes = "flow-limit", "6000b", "Backlog that each long-lived flow may have even above bulk-limit",
         within Kind::Size(0, 1 << 30);
     BULK_TARGET: Duration = "bulk-target", "40ms",
-        "Time that packets of a long-lived flow may wait at first; what its sender needs is learnt";
-    BULK_MIN: Duration = "bulk-min", "5ms", "Minimum of what is learnt";
+        "Initial target of the sojourn time of a long-lived flow; the target is then learnt";
+    BULK_MIN: Duration = "bulk-min", "5ms", "Minimum of the learnt target";
     BULK_INTERVAL: Duration = "bulk-interval", "200ms", "Time that a queue stays above its target before a signal";
     BULK_FLOOR: Bytes = "bulk-floor", "3100b",
-        "Bytes that must stay behind a packet that is dropped: by them its sender notices the loss",
+        "Bytes that must be queued behind a dropped packet, so that its sender detects the loss",
         within Kind::Size(0, 1 << 30);
     MIN_WAIT: Duration = "min-ack-wait", "4ms", "Minimum wait that the controller sets";
     MAX_WAIT: Duration = "max-ack-wait", "100ms", "Maximum wait that the controller sets";
-    FULL: f64 = "downlink-full", "0.98", "Use of the downlink from which on ACKs wait longer",
+    FULL: f64 = "downlink-full", "0.98", "Utilization of the downlink from which ACKs are held longer",
         within Kind::Number(0.0, 1.0);
     MAX_SHARE: f64 = "max-ack-share", "0.2",
-        "Share of the uplink that ACKs do not reach, however much of the downlink is unused",
+        "Maximum share of the uplink for ACKs, however much of the downlink is unused",
         within Kind::Number(0.0, 1.0);
-    GAIN: f64 = "ack-gain", "2", "How far the wait follows the difference between what ACKs have and may have",
+    GAIN: f64 = "ack-gain", "2", "Gain of the wait on the difference between the ACKs' share of the uplink and their allowed share",
         within Kind::Number(0.0, 40.0);
     EXPONENT: f64 = "ack-exponent", "3",
-        "Share of the uplink that ACKs may have for each share of the downlink that is unused",
+        "Allowed share of the uplink for ACKs, per unused share of the downlink",
         within Kind::Number(0.0, 100.0);
 }
 
@@ -87,16 +87,16 @@ pub const DEFAULT_QDISC: &str = "asymq";
 /// The discipline and its parts.
 pub(super) static ENTRIES: &[Entry] = entries! {
     Entry::part(Role::Qdisc, DEFAULT_QDISC,
-        "As few ACKs as the downlink needs, flow queues for the rest, sparse flows at once"),
+        "As few ACKs as the downlink needs, flow queues for other packets, sparse flows first"),
         group: Group::Own, shown: Shown::Short, parameters: listed![MAX_ACKS],
         brings: &[("ack-queue", "slots"), ("data-queue", "isolated"), ("service", "due-first"), ("controller", "ack-need")];
     Entry::part(Role::Qdisc, "asymq+thin-opaque",
-        "asymq that also filters QUIC's small packets against a download, which is a guess"),
+        "asymq that also filters small QUIC packets opposite to a download, which is a guess"),
         title: "asymq, QUIC thinned", group: Group::Variant, shown: Shown::All,
         brings: &[("ack-queue", "slots"), ("data-queue", "isolated"), ("service", "due-first"), ("controller", "ack-need"),
             ("thin-opaque", "true")],
         parameters: listed![MAX_ACKS], source: "docs/notes/senders.md";
-    Entry::part(Role::AckQueue, "slots", "A slot per flow, in which an ACK waits for later ones while data goes first"),
+    Entry::part(Role::AckQueue, "slots", "A slot per flow, in which an ACK is held for later ones while data is sent"),
         source: "docs/notes/asymq.md", parameters: listed![ACK_WAIT, ACK_SEGMENTS, RAMP, MAX_STRETCH, THIN_OPAQUE],
         maker: Maker::Queue(StandardQueue::Slots);
     Entry::part(Role::DataQueue, "isolated", "CAKE's flow queues with a limit in time instead of an AQM"),
@@ -105,7 +105,7 @@ pub(super) static ENTRIES: &[Entry] = entries! {
         maker: Maker::Queue(StandardQueue::Isolated);
     Entry::part(Role::Service, "due-first", "Sparse flows, ACKs that are due, data, other ACKs"),
         source: "docs/notes/asymq.md", maker: Maker::Service(|_| Ok(DueFirst::default().into()));
-    Entry::part(Role::Controller, "ack-need", "ACKs wait as long as the downlink stays full"),
+    Entry::part(Role::Controller, "ack-need", "Holds ACKs as long as the downlink stays full"),
         source: "docs/notes/asymq.md",
         parameters: listed![MIN_WAIT, MAX_WAIT, ACK_SEGMENTS, FULL, GAIN, EXPONENT, MAX_SHARE, RAMP],
         maker: Maker::Controller(controller), needs_link: true, moves: &["ack-wait"];

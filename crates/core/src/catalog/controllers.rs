@@ -61,12 +61,12 @@ const fn gamma(default: &'static str) -> Typed<Gamma> {
 parameters! {
     /// Equal shares by default: with the papers' rule, a data class gets nothing after it was idle.
     UNUSED_SHARE: UnusedShare = "unused-share", "equal-shares",
-        "What the gradient does after an interval in which a class wanted less than half of its share: follow what was served (the papers), or return to equal shares";
+        "Action of the gradient after an interval in which a class used less than half of its share: follow the served rate (the papers), or return to equal shares";
     UTILITY: Utility = "utility", "utilization",
-        "What is maximized: utilization, priority:W (the upload counts W times) or proportional";
+        "Maximized utility: utilization, priority:W (the upload counts W times) or proportional";
     /// Equal shares by default: the download keeps most of its rate. The paper's rule stops it.
     BEYOND_LIMIT: BeyondLimit = "beyond-limit", "equal-shares",
-        "What AQ does where its eq. 11 fails: as in the paper's figures, or halve the uplink";
+        "Action of AQ if its eq. 11 fails: starve ACKs as in the paper's figures, or halve the uplink";
     CONFIGURED_RATE: Rate = "configured-rate", "the link's", "Uplink rate that AQ assumes",
         computed |context| Value::Rate(context.link);
 }

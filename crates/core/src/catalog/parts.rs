@@ -14,10 +14,10 @@ pub const LIMITS: &[Parameter] = &[ACK_LIMIT.parameter, DATA_LIMIT.parameter];
 parameters! {
     /// The rule that classifies packets as ACKs.
     pub CLASSIFIER: Classifier = "classifier", "pure-ack",
-        "Which packets are ACKs: pure-ack, size<=40 as in the AQ paper, or none";
+        "Packets in the ACK class: pure-ack, size<=40 as in the AQ paper, or none";
     /// The division of the buffer between ACKs and data.
     pub BUFFER_SPLIT: BufferSplit = "buffer-split", "separate",
-        "Whether ACKs and data share the buffer, have a limit each, or divide it in the ratio of service";
+        "Division of the buffer: shared by ACKs and data, a limit for each, or in the ratio of service";
     /// Limit of the ACK queue.
     pub ACK_LIMIT: Limit = "ack-limit", "the buffer", "Maximum backlog of the ACK queue", computed whole_buffer;
     /// Limit of the data queue.
@@ -32,7 +32,7 @@ parameters! {
     /// Data's share of the link.
     pub DATA_SHARE: Share = "data-share", "0.5", "Data's share of the link (SAD's g)";
     /// True if a class may use the other's unused share; the default is that of WRR.
-    pub BORROW: bool = "borrow", "true", "Whether a class may take what the other leaves";
+    pub BORROW: bool = "borrow", "true", "Let a class use the other's unused share";
     pub(super) ECN: bool = "ecn", "false", "Mark ECN-capable packets instead of dropping them early";
     pub(super) DATA_SIZE: Bytes = "data-size", "1500b", "Bytes of a full data packet on the link (AQ's S_D)",
         within Kind::Size(1, 65_535);

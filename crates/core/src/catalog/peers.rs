@@ -29,26 +29,26 @@ const fn queue(name: &'static str, of: StandardQueue, summary: &'static str) -> 
 }
 
 parameters! {
-    TARGET: Duration = "target", "5ms", "Sojourn time that CoDel aims at, or queueing delay that DualPI2 does";
+    TARGET: Duration = "target", "5ms", "Target of CoDel's sojourn time, or of DualPI2's queueing delay";
     INTERVAL: Duration = "interval", "100ms", "Time above the target before CoDel drops";
     CE_THRESHOLD: Option<Duration> = "ce_threshold", "none",
         "Sojourn time beyond which every ECN-capable packet is marked, or none";
     FLOWS: u32 = "flow-queues", "1024", "Queues that fq_codel hashes flows to (tc: flows)",
         within Kind::Count(1, 65_536);
-    QUANTUM: Bytes = "quantum", "1514b", "Bytes that a flow may send in its turn", within Kind::Size(256, 1 << 20);
+    QUANTUM: Bytes = "quantum", "1514b", "Bytes that a flow may send per round (quantum)", within Kind::Size(256, 1 << 20);
     MEMORY_LIMIT: Bytes = "memory_limit", "32mb",
-        "Bytes that may wait in all queues of fq_codel, as charged to the link", within Kind::Size(1, 1 << 32);
+        "Maximum backlog of all queues of fq_codel in bytes, as charged to the link", within Kind::Size(1, 1 << 32);
     DROP_BATCH: u32 = "drop_batch", "64", "Packets that fq_codel drops at once when its buffer is full",
         within Kind::Count(1, 64);
     RTT: Duration = "cake-rtt", "100ms", "Round-trip time that CAKE's AQM expects; its target is a twentieth (tc: rtt)";
     DIFFSERV: Diffserv = "diffserv", "diffserv3", "CAKE's tins, by DSCP";
     pub(super) ISOLATION: Isolation = "isolation", "triple-isolate",
-        "Between whom flow queues divide the link, by names of tc-cake(8)";
+        "Parties that share the link fairly, with the names of tc-cake(8)";
     ACK_FILTER: Option<CakeAckFilter> = "ack-filter", "no-ack-filter", "CAKE's ACK filter";
     MEMLIMIT: Bytes = "memlimit", "4mb, or four cake-rtt at the link's rate",
-        "Bytes that may wait in all queues of CAKE, as charged to the link", within Kind::Size(1, 1 << 32),
+        "Maximum backlog of all queues of CAKE in bytes, as charged to the link", within Kind::Size(1, 1 << 32),
         computed memory;
-    TUPDATE: Duration = "tupdate", "16ms", "How often DualPI2 updates its probability", within Kind::Period;
+    TUPDATE: Duration = "tupdate", "16ms", "Interval at which DualPI2 updates its probability", within Kind::Period;
     ALPHA: f64 = "alpha", "0.16", "Gain of DualPI2 on the delay beyond its target, in Hz", within GAINS;
     BETA: f64 = "beta", "3.2", "Gain of DualPI2 on the change of the delay, in Hz", within GAINS;
     STEP_THRESH: Duration = "step_thresh", "1ms",
@@ -58,10 +58,10 @@ parameters! {
     CLASSIC_PROTECTION: u32 = "classic_protection", "10",
         "Percent of the link that DualPI2 keeps for classic packets beside scalable ones", within Kind::Count(0, 100);
     DROP_ON_OVERLOAD: bool = "drop_on_overload", "true",
-        "Whether DualPI2 drops ECN-capable packets on overload, too (tc: drop_on_overload, drop_on_overflow)";
+        "Let DualPI2 drop ECN-capable packets on overload, too (tc: drop_on_overload, drop_on_overflow)";
     DROP_ENQUEUE: bool = "drop_enqueue", "false",
-        "Whether DualPI2 judges packets that arrive, not those that leave (tc: drop_enqueue, drop_dequeue)";
-    ANY_ECT: bool = "any_ect", "false", "Whether ECT(0) is scalable for DualPI2, too (tc: any_ect, l4s_ect)";
+        "Let DualPI2 mark and drop on arrival instead of departure (tc: drop_enqueue, drop_dequeue)";
+    ANY_ECT: bool = "any_ect", "false", "Treat ECT(0) as scalable in DualPI2, too (tc: any_ect, l4s_ect)";
 }
 
 /// From one step of 2^-8 Hz to the kernel's maximum.
@@ -115,7 +115,7 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "cake"), ("ack-filter", "ack-filter")],
         shown: Shown::Short;
     peer("cake+ack-filter-aggressive", "CAKE, aggressive",
-        "CAKE that filters every ACK that the next one makes redundant"), source: "CAKE",
+        "CAKE that filters every ACK made redundant by the next one"), source: "CAKE",
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "cake"), ("ack-filter", "ack-filter-aggressive")];
     peer("dualpi2", "DualPI2", "A queue for scalable senders and one for all others, under coupled AQMs"),
         source: "RFC 9332", brings: &[("classifier", "none"), SEPARATE, ("data-queue", "dualpi2")];

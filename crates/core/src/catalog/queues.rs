@@ -32,7 +32,7 @@ pub(super) static QUEUES: &[Entry] = entries! {
         "ACK filtering: the later ACK joins the tail, the earlier ones are filtered"), source: "RFC 3449, sec. 5.2.1",
         parameters: listed![MAX_STRETCH, MAX_GAP];
     queue(Role::AckQueue, "sad", StandardQueue::SmartDropper,
-        "Smart ACK dropper: a slot per flow keeps its place, the later ACK takes it over"), source: "SAD, sec. 3",
+        "Smart ACK dropper: a slot per flow keeps its place, and a later ACK replaces the earlier one"), source: "SAD, sec. 3",
         parameters: listed![MAX_STRETCH];
     queue(Role::DataQueue, "fifo", StandardQueue::Fifo, "First in, first out");
     queue(Role::DataQueue, "fq", StandardQueue::FlowQueues,

@@ -16,11 +16,11 @@ use crate::units::{Bytes, Duration, Share};
 parameters! {
     /// Default: the time of the other class's packet, so that a class of short packets gets its share beside long packets.
     MADE_UP: MadeUp = "made-up", "other",
-        "What a class without borrowing makes up after a wait: so much time, a packet's time of its own, or the other's too";
+        "Time that a class without borrowing catches up after a wait: a time, its own packet's time, or the other's packet's time too";
     /// A full data queue by default. With more credit, an upload after a long download would block ACKs for minutes.
     MAX_CREDIT: Option<Bytes> = "max-credit", "150000b", "Maximum unspent credit, or none";
     CREDIT: Credit = "credit", "byte",
-        "What earns credit: every byte acknowledged with its packets' headers (the text), without them, or every ACK one segment (the paper's figures)";
+        "Source of credit: every acknowledged byte with its packets' headers (the text), without them, or one segment per ACK (the paper's figures)";
 }
 
 /// CBQ's default of [`BORROW`].
@@ -72,14 +72,14 @@ pub(super) static SERVICES: &[Entry] = entries! {
         brings: &[("buffer-split", "shared")];
     service("acks-first", |_| Ok(AcksFirst.into()), "ACKs first"), source: "RFC 3449, sec. 5.4.2";
     service("prr", |config| Ok(RoundRobin::new(data_share(config)).into()),
-        "Packets in the ratio of the shares, in turn at a half"), source: "DCBQ, sec. 5.1",
+        "Packets in the ratio of the shares, alternating at equal shares"), source: "DCBQ, sec. 5.1",
         parameters: listed![DATA_SHARE];
     service("wrr", by_bytes, "Bytes in the ratio of the shares, borrowing"), source: "ACQ, sec. 3; DCBQ, sec. 5",
         parameters: listed![DATA_SHARE, BORROW, MADE_UP], shares_bytes: true;
     service("cbq", by_bytes, "Bytes in the ratio of the shares, without borrowing"),
         source: "ACQ, sec. 3; SAD, sec. 4.2", parameters: listed![DATA_SHARE, ALONE, MADE_UP], shares_bytes: true,
         needs_link: true;
-    service("vaq", by_credit, "By credit that ACKs earn"), source: "VAQ, sec. 4",
+    service("vaq", by_credit, "By credit earned by ACKs"), source: "VAQ, sec. 4",
         brings: &[("ack-limit", "10p"), ("data-limit", "100p")], parameters: listed![CREDIT, DATA_SIZE, MAX_CREDIT],
         needs_link: true, needs_reverse: true;
 };
