@@ -43,10 +43,13 @@ pub type InForce = Box<dyn Fn() -> String + Send>;
 /// Request for a [`Status`].
 const STATUS: &str = "status";
 
-#[derive(serde::Serialize)]
-struct Status {
-    settings: String,
-    snapshot: Snapshot,
+/// State of a running gateway, as the control socket returns it in JSON.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Status {
+    /// Settings in force, as TOML.
+    pub settings: String,
+    /// Latest snapshot.
+    pub snapshot: Snapshot,
 }
 
 type Accepted = Box<dyn Fn(&LinkConfig) + Send>;
@@ -183,7 +186,7 @@ impl std::fmt::Debug for Control {
     }
 }
 
-/// Requests the settings in force and the latest snapshot of a running gateway, as JSON.
+/// Requests the [`Status`] of a running gateway, as JSON.
 pub fn request_status(control: &Path) -> Result<String, GatewayError> {
     request_change(control, STATUS)
 }

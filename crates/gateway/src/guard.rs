@@ -3,6 +3,7 @@
 //! Only for commands. A library that runs a gateway does without.
 
 use crate::error::GatewayError;
+use crate::lock::lock;
 use crate::log;
 use crate::net::{Feature, set_feature};
 use crate::stop::{DRAIN, Stop, Waker};
@@ -11,7 +12,7 @@ use std::os::fd::AsFd;
 use std::panic;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -132,11 +133,4 @@ fn watch([asked, broken, ended]: &[Waker; 3], disabled_offloads: &Mutex<Disabled
         let _ = set_feature(interface, *offload, true);
     }
     process::abort();
-}
-
-/// The list is only replaced, so a poisoned lock is harmless.
-fn lock(disabled_offloads: &Mutex<DisabledOffloads>) -> MutexGuard<'_, DisabledOffloads> {
-    disabled_offloads
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
 }

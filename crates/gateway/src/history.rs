@@ -1,10 +1,11 @@
 //! Last hour of a gateway for its page.
 
+use crate::lock::lock;
 use crate::snapshot::{DirectionSnapshot, Shared, Snapshot};
 use asymq_rates::Reason;
 use serde::Serialize;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Maximum number of rows, one a second.
 const HOUR: usize = 3600;
@@ -112,7 +113,7 @@ impl History {
     }
 
     pub(crate) fn add(&self, now: Arc<Snapshot>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         let was = std::mem::replace(&mut state.last, now);
         if was.format > 0 {
             let row = COLUMNS.map(|(_, value)| value(&was, &state.last));
@@ -127,7 +128,7 @@ impl History {
 
     /// All rows after the `after`-th, as JSON.
     pub(crate) fn json(&self, after: u64, id: u64, title: &str) -> String {
-        let state = self.lock();
+        let state = lock(&self.0);
         let first = state.count - state.rows.len() as u64;
         // A higher number comes from another gateway.
         let after = if after > state.count { 0 } else { after };
@@ -149,11 +150,6 @@ impl History {
             rows,
         };
         serde_json::to_string(&answer).unwrap_or_default()
-    }
-
-    /// Rows are complete when added, so a poisoned lock is harmless.
-    fn lock(&self) -> MutexGuard<'_, Rows> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::flows::{FlowSnapshot, FlowTraffic, Traffic};
 use asymq_core::units::Duration;
-use serde::Serialize;
+use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,69 +11,46 @@ use std::net::IpAddr;
 const HOSTS: usize = 32;
 const FLOWS: usize = 10;
 
-#[derive(Serialize)]
-struct Table {
-    format: u32,
-    /// Seconds over which rates and delays are computed.
-    interval: f64,
-    hosts: Vec<HostRow>,
-    /// All other hosts together.
-    others: Option<HostRow>,
+/// Both directions of some traffic: rates in bit/s, sojourn times of sent packets in ms.
+fn directions(traffic: &[Traffic; 2], interval: f64) -> [Value; 2] {
+    let ms = |time: Duration| (time.as_secs_f64() * 1e5).round() / 100.0;
+    traffic.map(|of| {
+        json!({
+            "rate": (of.bytes as f64 * 8.0 / interval).round(),
+            "packets": of.packets,
+            "backlog_packets": of.backlog_packets,
+            "backlog_bytes": of.backlog_bytes,
+            "sojourn_mean_ms": ms(of.sojourn / of.packets.max(1)),
+            "sojourn_max_ms": ms(of.longest_sojourn),
+        })
+    })
 }
 
-#[derive(Default, Serialize)]
-struct HostRow {
-    /// `null` for packets that are not IP, and for `others`.
+/// Row of a host. Its address is `null` for packets that are not IP, and for all other hosts together.
+fn host(
     address: Option<IpAddr>,
-    #[serde(flatten)]
-    directions: Directions,
+    traffic: &[Traffic; 2],
     flows: usize,
-    largest: Vec<FlowRow>,
+    largest: Vec<Value>,
+    interval: f64,
+) -> Value {
+    let [up, down] = directions(traffic, interval);
+    json!({"address": address, "up": up, "down": down, "flows": flows, "largest": largest})
 }
 
-#[derive(Serialize)]
-struct FlowRow {
-    /// Protocol above IP (IANA number).
-    protocol: u8,
-    port: u16,
-    /// Address of the far end.
-    to: Option<IpAddr>,
-    to_port: u16,
-    #[serde(flatten)]
-    directions: Directions,
-}
-
-#[derive(Default, Serialize)]
-struct Directions {
-    up: Rates,
-    down: Rates,
-}
-
-#[derive(Default, Serialize)]
-struct Rates {
-    /// Sent, in bit/s.
-    rate: f64,
-    packets: u64,
-    backlog_packets: u32,
-    backlog_bytes: u64,
-    /// Sojourn times in ms of sent packets.
-    sojourn_mean_ms: f64,
-    sojourn_max_ms: f64,
-}
-
-impl Directions {
-    fn new(traffic: &[Traffic; 2], interval: f64) -> Self {
-        let ms = |time: Duration| (time.as_secs_f64() * 1e5).round() / 100.0;
-        let [up, down] = traffic.map(|of| Rates {
-            rate: (of.bytes as f64 * 8.0 / interval).round(),
-            packets: of.packets,
-            backlog_packets: of.backlog_packets,
-            backlog_bytes: of.backlog_bytes,
-            sojourn_mean_ms: ms(of.sojourn / of.packets.max(1)),
-            sojourn_max_ms: ms(of.longest_sojourn),
-        });
-        Self { up, down }
-    }
+/// Row of a flow.
+fn flow(flow: &FlowTraffic, interval: f64) -> Value {
+    let ends = flow.ends.as_ref();
+    let port = |of: usize| ends.map_or(0, |ends| ends.ports[of]);
+    let [up, down] = directions(&flow.traffic, interval);
+    json!({
+        "protocol": ends.map_or(0, |ends| ends.protocol),
+        "port": port(0),
+        "to": ends.map(|ends| ends.hosts[1]),
+        "to_port": port(1),
+        "up": up,
+        "down": down,
+    })
 }
 
 /// The table of a snapshot as JSON; empty without one.
@@ -92,37 +69,17 @@ pub(crate) fn hosts_json(snapshot: &FlowSnapshot) -> String {
     let traffic = rest.iter().map(|(_, traffic, _)| traffic);
     let others = sum(traffic.chain([&snapshot.others]));
     let interval = snapshot.interval;
-    let table = Table {
-        format: 1,
-        interval,
-        hosts: hosts
-            .into_iter()
-            .map(|(address, traffic, flows)| HostRow {
-                address,
-                directions: Directions::new(&traffic, interval),
-                flows: flows.len(),
-                largest: largest(flows, interval),
-            })
-            .collect(),
-        others: (others != <[Traffic; 2]>::default()).then(|| HostRow {
-            directions: Directions::new(&others, interval),
-            flows: rest.iter().map(|(_, _, flows)| flows.len()).sum(),
-            ..HostRow::default()
-        }),
-    };
-    serde_json::to_string(&table).unwrap_or_default()
-}
-
-fn largest(mut flows: Vec<&FlowTraffic>, interval: f64) -> Vec<FlowRow> {
-    flows.sort_by_key(|flow| Reverse(bytes(&flow.traffic)));
-    let row = |flow: &FlowTraffic| FlowRow {
-        protocol: flow.ends.map_or(0, |ends| ends.protocol),
-        port: flow.ends.map_or(0, |ends| ends.ports[0]),
-        to: flow.ends.map(|ends| ends.hosts[1]),
-        to_port: flow.ends.map_or(0, |ends| ends.ports[1]),
-        directions: Directions::new(&flow.traffic, interval),
-    };
-    flows.into_iter().take(FLOWS).map(row).collect()
+    let rows = hosts.into_iter().map(|(address, traffic, mut flows)| {
+        flows.sort_by_key(|flow| Reverse(bytes(&flow.traffic)));
+        let largest = flows.iter().take(FLOWS).map(|of| flow(of, interval));
+        host(address, &traffic, flows.len(), largest.collect(), interval)
+    });
+    let others = (others != <[Traffic; 2]>::default()).then(|| {
+        let flows = rest.iter().map(|(_, _, flows)| flows.len()).sum();
+        host(None, &others, flows, Vec::new(), interval)
+    });
+    let rows: Vec<Value> = rows.collect();
+    json!({"format": 1, "interval": interval, "hosts": rows, "others": others}).to_string()
 }
 
 fn sum<'a>(parts: impl Iterator<Item = &'a [Traffic; 2]>) -> [Traffic; 2] {

@@ -34,6 +34,7 @@ mod interface_hold;
 mod io;
 mod journal;
 mod link;
+mod lock;
 mod log;
 pub mod net;
 mod notify;
@@ -60,7 +61,9 @@ mod writer;
 pub use change::{ChangeError, Changer};
 pub use config::{BuiltLink, LinkConfig, LinkError, STANDARD, Stage};
 pub use conntrack::HostsBehindNat;
-pub use control::{Control, InForce, ReadFile, ReadSettings, request_change, request_status};
+pub use control::{
+    Control, InForce, ReadFile, ReadSettings, Status, request_change, request_status,
+};
 pub use error::GatewayError;
 pub use exposition::exposition;
 pub use finding::{Finding, HostRole};

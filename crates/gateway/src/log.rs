@@ -1,9 +1,10 @@
 //! Log lines for standard error or for the live table. A blocked reader loses lines and delays nothing.
 
+use crate::lock::lock;
 use crate::sys::lower_priority;
 use crate::writer::LineWriter;
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Condvar, Mutex, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ pub(crate) fn line(text: &str) {
         // Without a thread, lines wait and are lost.
         let _ = thread::Builder::new().name("log".into()).spawn(write);
     });
-    let mut log = lock();
+    let mut log = lock(&LOG);
     match log.lines.len() < LINES {
         true => log.lines.push_back(text.into()),
         false => log.lost += 1,
@@ -47,13 +48,13 @@ pub(crate) fn line(text: &str) {
 
 /// Directs lines to the live table, or back to standard error.
 pub(crate) fn in_table(shown: bool) {
-    lock().in_table = shown;
+    lock(&LOG).in_table = shown;
     CHANGED.notify_all();
 }
 
 /// Removes all lines that wait for the table.
 pub(crate) fn take() -> String {
-    let mut log = lock();
+    let mut log = lock(&LOG);
     let mut text = match std::mem::take(&mut log.lost) {
         0 => String::new(),
         lost => lost_lines(lost) + "\n",
@@ -65,7 +66,7 @@ pub(crate) fn take() -> String {
 /// Waits until all lines are written, at most `patience`.
 pub(crate) fn flush(patience: Duration) {
     let busy = |log: &mut Log| !log.in_table && (log.writing || !log.lines.is_empty());
-    let _ = CHANGED.wait_timeout_while(lock(), patience, busy);
+    let _ = CHANGED.wait_timeout_while(lock(&LOG), patience, busy);
 }
 
 /// Writes a line from the calling thread, if standard error does not block.
@@ -90,17 +91,12 @@ fn lost_lines(lost: u64) -> String {
     format!("{lost} log lines were lost")
 }
 
-/// The log is consistent between statements, so a poisoned lock is harmless.
-fn lock() -> MutexGuard<'static, Log> {
-    LOG.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn write() {
     lower_priority();
     let mut stderr = LineWriter::stderr();
     loop {
         let idle = |log: &mut Log| log.in_table || log.lines.is_empty();
-        let log = CHANGED.wait_while(lock(), idle);
+        let log = CHANGED.wait_while(lock(&LOG), idle);
         let mut log = log.unwrap_or_else(PoisonError::into_inner);
         let (lost, line) = (std::mem::take(&mut log.lost), log.lines.pop_front());
         log.writing = true;
@@ -112,7 +108,7 @@ fn write() {
             .map(|line| prefixed(line))
             .collect();
         let written = stderr.as_mut().map(|out| out.write(&text));
-        let mut log = lock();
+        let mut log = lock(&LOG);
         log.writing = false;
         if !matches!(written, Ok(Ok(()))) {
             log.lost += lost + 1;

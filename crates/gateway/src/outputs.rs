@@ -9,6 +9,7 @@ use crate::gateway::Gateway;
 use crate::guard::Guard;
 use crate::helper::Helpers;
 use crate::history::History;
+use crate::lock::lock;
 use crate::log;
 use crate::page::PageOptions;
 use crate::server::Server;
@@ -21,7 +22,7 @@ use std::mem::ManuallyDrop;
 use std::net::SocketAddr;
 use std::panic::{self, AssertUnwindSafe};
 use std::process;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Displays and controls of a gateway.
 #[derive(Debug, Default)]
@@ -141,11 +142,6 @@ impl Outputs {
         drop(guard);
         answer.unwrap_or_else(|_| process::abort())
     }
-}
-
-/// The heading is only replaced, so a poisoned lock is harmless.
-fn lock(heading: &Mutex<String>) -> MutexGuard<'_, String> {
-    heading.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Shows every snapshot and the log, in place on a terminal.

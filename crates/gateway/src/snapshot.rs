@@ -4,6 +4,7 @@ use crate::conntrack::HostsBehindNat;
 use crate::flows::FlowSnapshot;
 use crate::forwarder::Forwarder;
 use crate::io::Losses;
+use crate::lock::lock;
 use crate::sender::Sending;
 use asymq_core::Direction;
 use asymq_core::hold::PerClass;
@@ -20,8 +21,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub const SNAPSHOT_FORMAT: u32 = 2;
 
 /// State of a gateway at one moment. Bytes are as charged to the link. Rates are in bit/s over the last interval.
-/// Counters count from the start.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+/// Counters count from the start. Reading it back omits what has names of its own: losses, control variables, reasons.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Snapshot {
     /// [`SNAPSHOT_FORMAT`]; 0 before the first.
     pub format: u32,
@@ -34,18 +35,20 @@ pub struct Snapshot {
     /// Towards the LAN.
     pub down: DirectionSnapshot,
     /// Frames lost at the interfaces.
+    #[serde(skip_deserializing)]
     pub losses: Ports<Losses>,
     /// Method of sending frames; `None` while an interface is away or no gateway runs.
+    #[serde(skip_deserializing)]
     pub sending: Ports<Option<Sending>>,
     /// Number of changes of the settings.
     pub changes: u64,
     /// Knowledge of the hosts behind NAT, on a router.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub hosts_behind_nat: Option<HostsBehindNat>,
 }
 
 /// State of one direction.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct DirectionSnapshot {
     /// Configured capacity in bit/s, or 0.
     pub capacity: u64,
@@ -64,6 +67,7 @@ pub struct DirectionSnapshot {
     /// Bytes of TCP data sent in the other direction per ACK sent in this one, over the last interval; 0 without ACKs.
     pub data_bytes_per_ack: f64,
     /// Control variables of the discipline.
+    #[serde(skip_deserializing)]
     pub control: BTreeMap<&'static str, f64>,
 }
 
@@ -84,7 +88,7 @@ impl DirectionSnapshot {
 }
 
 /// State of one class in one direction. Each arrived packet was sent, dropped or filtered, or is waiting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ClassSnapshot {
     /// Rate of sent traffic.
     pub rate: f64,
@@ -103,7 +107,7 @@ pub struct ClassSnapshot {
     /// Packets sent with a congestion mark of the discipline.
     pub marked: u64,
     /// Packets that were not sent, by [`Reason`]; in JSON by its name.
-    #[serde(serialize_with = "by_name")]
+    #[serde(serialize_with = "by_name", skip_deserializing)]
     pub reasons: [u64; Reason::COUNT],
     /// Median sojourn time in ms in the last interval; 0 without packets.
     pub sojourn_p50_ms: f64,
@@ -266,23 +270,23 @@ impl Shared {
     /// Returns the latest snapshot; all zero before the first.
     pub fn latest(&self) -> Snapshot {
         // Clones outside of the lock.
-        let latest = self.lock().latest.clone();
+        let latest = lock(&self.0.0).latest.clone();
         Snapshot::clone(&latest)
     }
 
     /// Traffic by flow in the latest interval; empty unless requested.
     pub(crate) fn flows(&self) -> Arc<FlowSnapshot> {
-        self.lock().flows.clone()
+        lock(&self.0.0).flows.clone()
     }
 
     /// Number of snapshots so far.
     pub(crate) fn count(&self) -> u64 {
-        self.lock().count
+        lock(&self.0.0).count
     }
 
     /// Waits for a snapshot after the `seen`-th, and updates `seen`. Returns `None` after the last one.
     pub fn next(&self, seen: &mut u64) -> Option<Arc<Snapshot>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.0.0);
         while state.count == *seen && !state.ended {
             state = self.0.1.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -296,7 +300,7 @@ impl Shared {
     pub(crate) fn publish(&self, snapshot: Snapshot, flows: Option<FlowSnapshot>) {
         let mut latest = Arc::new(snapshot);
         let mut flows = Arc::new(flows.unwrap_or_default());
-        let mut state = self.lock();
+        let mut state = lock(&self.0.0);
         std::mem::swap(&mut state.latest, &mut latest);
         std::mem::swap(&mut state.flows, &mut flows);
         state.count += 1;
@@ -305,12 +309,7 @@ impl Shared {
     }
 
     pub(crate) fn end(&self) {
-        self.lock().ended = true;
+        lock(&self.0.0).ended = true;
         self.0.1.notify_all();
-    }
-
-    /// The state is only replaced, so a poisoned lock is harmless.
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,15 +1,15 @@
 //! The control connection of a session, and the server's counts of uploads.
 
 use crate::error::{Doing as _, MeasureError};
-use crate::flows::CONNECT;
-use crate::flows::Count;
+use crate::flows::{CONNECT, Count};
 use crate::limit::{Limit, Limited};
 use crate::load::Counts;
+use crate::lock::lock;
 use crate::wire::{Answer, Counted, MAX_FLOWS, MAX_LINE, Opening, Token};
 use asymq_scenario::quoted;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -168,10 +168,6 @@ impl Control {
         let since = |count: &Count| count.at >= start;
         Counts(feed.counts.iter().map(at_client).filter(since).collect())
     }
-}
-
-fn lock(feed: &Mutex<Feed>) -> MutexGuard<'_, Feed> {
-    feed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Control {

@@ -12,6 +12,7 @@ mod flows;
 mod iperf3;
 mod limit;
 mod load;
+mod lock;
 mod place;
 mod prober;
 mod report;

@@ -4,6 +4,7 @@
 //! zero there, before the loads and after them: a line through both follows clocks that drift.
 
 use crate::error::{Doing as _, MeasureError};
+use crate::lock::lock;
 use crate::wire::{Probe, Token};
 use asymq_core::Direction;
 use asymq_core::measure::{Histogram, Percentiles};
@@ -11,7 +12,7 @@ use asymq_core::units::Duration as Span;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -88,7 +89,7 @@ impl Prober {
 
     /// All samples so far.
     pub(crate) fn samples(&self) -> Vec<Sample> {
-        self.shared.samples().clone()
+        lock(&self.shared.samples).clone()
     }
 }
 
@@ -102,10 +103,6 @@ impl Drop for Prober {
 }
 
 impl Shared {
-    fn samples(&self) -> MutexGuard<'_, Vec<Sample>> {
-        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn now(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
@@ -119,7 +116,7 @@ impl Shared {
                 return;
             }
             let sent = self.now();
-            self.samples().push(Sample { sent, took: None });
+            lock(&self.samples).push(Sample { sent, took: None });
             let probe = Probe {
                 session: self.session,
                 number,
@@ -143,7 +140,7 @@ impl Shared {
                 continue;
             };
             let (arrived, left) = (probe.arrived as f64 / 1e6, probe.left as f64 / 1e6);
-            let mut samples = self.samples();
+            let mut samples = lock(&self.samples);
             let number = usize::try_from(probe.number).ok();
             // No server holds a probe for longer than its round trip.
             if let Some(sample) = number.and_then(|number| samples.get_mut(number))

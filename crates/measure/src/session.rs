@@ -1,5 +1,6 @@
 //! Sessions of the server, each with a budget of time, bytes and probes.
 
+use crate::lock::lock;
 use crate::place::{Activity, Network, Place, Places};
 use crate::wire::{Counted, MAX_FLOWS, Probe, Token};
 use asymq_core::Direction;
@@ -8,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Limits of the resources that clients take.
@@ -59,10 +60,6 @@ pub(crate) struct Session {
 pub(crate) struct Sessions(Mutex<Vec<(Arc<Session>, Activity)>>);
 
 impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, Vec<(Arc<Session>, Activity)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Opens a session, in place of an idle one if need be; `None` if the server is full, or the client's network is.
     pub(crate) fn open(&self, peer: IpAddr, limits: &Limits) -> io::Result<Option<Arc<Session>>> {
         let places = Places {
@@ -71,7 +68,7 @@ impl Sessions {
             fair: false,
         };
         let token = random_token()?;
-        let mut sessions = self.lock();
+        let mut sessions = lock(&self.0);
         let holder = |(session, activity): &mut (Arc<Session>, Activity)| {
             let network = Network::from(session.peer);
             (network, activity.idle(session.moved.load(Relaxed)))
@@ -100,7 +97,7 @@ impl Sessions {
 
     /// Ends sessions that were idle for this long.
     pub(crate) fn end_idle(&self, longest: Duration) {
-        self.lock().retain_mut(|(session, activity)| {
+        lock(&self.0).retain_mut(|(session, activity)| {
             let stays = activity.idle(session.moved.load(Relaxed)) < longest;
             if !stays {
                 session.end();
@@ -111,7 +108,7 @@ impl Sessions {
 
     /// The session of this token, if the caller has the address that opened it.
     pub(crate) fn find(&self, token: Token, peer: IpAddr) -> Option<Arc<Session>> {
-        let sessions = self.lock();
+        let sessions = lock(&self.0);
         let mut sessions = sessions.iter().map(|(session, _)| session);
         sessions
             .find(|session| session.token == token && session.peer == peer)
@@ -120,7 +117,7 @@ impl Sessions {
 
     /// Ends a session and its flows.
     pub(crate) fn close(&self, session: &Session) {
-        self.lock().retain(|(of, _)| of.token != session.token);
+        lock(&self.0).retain(|(of, _)| of.token != session.token);
         session.end();
     }
 }
@@ -128,8 +125,7 @@ impl Sessions {
 impl Session {
     /// Ends the flows; later ones are refused.
     fn end(&self) {
-        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        for stream in flows.take().into_iter().flatten() {
+        for stream in lock(&self.flows).take().into_iter().flatten() {
             // An error means that the flow has ended already.
             let _ = stream.1.shutdown(Shutdown::Both);
         }
@@ -137,8 +133,7 @@ impl Session {
 
     /// True until the session was ended or its time is over.
     pub(crate) fn is_open(&self) -> bool {
-        let flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        flows.is_some() && Instant::now() < self.deadline
+        lock(&self.flows).is_some() && Instant::now() < self.deadline
     }
 
     /// Microseconds since the session's start.
@@ -148,7 +143,7 @@ impl Session {
 
     /// Adds a flow; false if there is one of that direction and number, or the session has ended.
     pub(crate) fn add(&self, direction: Direction, flow: usize, stream: TcpStream) -> bool {
-        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flows = lock(&self.flows);
         let Some(flows) = flows.as_mut() else {
             return false;
         };
@@ -158,15 +153,14 @@ impl Session {
 
     /// Removes a flow that has ended.
     pub(crate) fn remove(&self, direction: Direction, flow: usize) {
-        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(flows) = flows.as_mut() {
+        if let Some(flows) = lock(&self.flows).as_mut() {
             flows.remove(&(direction as usize, flow));
         }
     }
 
     /// True while an upload is open.
     pub(crate) fn has_uploads(&self) -> bool {
-        let flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        let flows = lock(&self.flows);
         let mut keys = flows.iter().flat_map(HashMap::keys);
         keys.any(|(direction, _)| *direction == Direction::Up as usize)
     }

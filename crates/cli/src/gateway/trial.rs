@@ -9,8 +9,8 @@ use asymq_args::{Flags, ScenarioError, Words};
 use asymq_core::catalog::{Catalog, DEFAULT_QDISC};
 use asymq_core::decide::random::SplitMix64;
 use asymq_gateway::trial::{Effect, Loaded, Outcome, Pair, Quantity, Verdict, analyse};
-use asymq_gateway::{request_change, request_status};
-use serde::{Deserialize, Serialize};
+use asymq_gateway::{DirectionSnapshot, Snapshot, Status, request_change, request_status};
+use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
@@ -168,7 +168,7 @@ impl Trial<'_> {
     fn interval(&mut self, arm: usize) -> anyhow::Result<Result<Outcome, End>> {
         self.change(arm)?;
         let (mut settled, mut measured) = (0.0, 0.0);
-        let mut before: Option<TrialSnapshot> = None;
+        let mut before: Option<Snapshot> = None;
         let mut sums = Sums::default();
         let mut polls = 0;
         while measured < self.measured {
@@ -205,39 +205,6 @@ impl Trial<'_> {
 /// First word of a request that replaces all settings.
 pub(super) const REPLACE: &str = "replace";
 
-#[derive(Deserialize)]
-struct Status {
-    settings: String,
-    snapshot: TrialSnapshot,
-}
-
-/// The fields of a snapshot that a trial uses.
-#[derive(Deserialize)]
-struct TrialSnapshot {
-    time: f64,
-    interval: f64,
-    changes: u64,
-    up: DirectionSnapshot,
-    down: DirectionSnapshot,
-}
-
-#[derive(Deserialize)]
-struct DirectionSnapshot {
-    capacity: u64,
-    acknowledged: u64,
-    ack: Class,
-    data: Class,
-    other: Class,
-}
-
-#[derive(Deserialize)]
-struct Class {
-    packets: u64,
-    bytes: u64,
-    sojourn_p99_ms: f64,
-    round_trip_p50_ms: f64,
-}
-
 fn status(control: &Path) -> anyhow::Result<Status> {
     let text = request_status(control)?;
     serde_json::from_str(&text)
@@ -269,7 +236,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, before: &TrialSnapshot, now: &TrialSnapshot) {
+    fn add(&mut self, before: &Snapshot, now: &Snapshot) {
         for (sum, [before, now]) in self
             .delivered
             .iter_mut()

@@ -3,14 +3,14 @@
 use crate::tcp_info::Counter;
 use asymq_core::Direction;
 use bytes::Bytes;
-use h2::client::SendRequest;
+use h2::client::{ResponseFuture, SendRequest};
 use h2::{RecvStream, SendStream};
-use http::{Method, Request, Uri};
+use http::{Method, Request, StatusCode, Uri};
 use socket2::SockRef;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
@@ -184,10 +184,7 @@ impl AsyncWrite for Paced {
 ///
 /// # Errors
 /// The stream or its connection ended.
-pub(super) async fn send_load(
-    stream: &mut SendStream<Bytes>,
-    moved: &Moved,
-) -> Result<(), h2::Error> {
+pub(super) async fn send_load(stream: &mut SendStream<Bytes>, moved: &Moved) -> io::Result<()> {
     loop {
         let frame = moved.unsent.load(Relaxed).clamp(LEAST_UNSENT, FRAME);
         stream.reserve_capacity(frame);
@@ -195,48 +192,31 @@ pub(super) async fn send_load(
         else {
             return Ok(());
         };
-        let length = capacity?.min(frame);
+        let length = capacity.map_err(io::Error::other)?.min(frame);
         if length > 0 {
-            stream.send_data(Bytes::from_static(&ZEROS[..length]), false)?;
+            let zeros = Bytes::from_static(&ZEROS[..length]);
+            stream.send_data(zeros, false).map_err(io::Error::other)?;
             moved.body.fetch_add(length as u64, Relaxed);
             moved.frames.fetch_add(1, Relaxed);
         }
     }
 }
 
-/// Reads and discards a body; `received` takes the lengths of its parts.
+/// Reads a body and passes its parts to `each`.
 ///
 /// # Errors
-/// The stream or its connection ended before the body.
-pub(super) async fn discard(
+/// The stream or its connection ended before the body, or `each` fails.
+pub(super) async fn read_body(
     body: &mut RecvStream,
-    mut received: impl FnMut(usize),
-) -> Result<(), h2::Error> {
+    mut each: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
     while let Some(data) = body.data().await {
-        let length = data?.len();
-        body.flow_control().release_capacity(length)?;
-        received(length);
+        let data = data.map_err(io::Error::other)?;
+        let released = body.flow_control().release_capacity(data.len());
+        released.map_err(io::Error::other)?;
+        each(&data)?;
     }
     Ok(())
-}
-
-/// Result of the first of two futures to end.
-pub(super) enum First<A, B> {
-    Left(A),
-    Right(B),
-}
-
-/// Runs two futures until one ends; the left one is polled first.
-pub(super) async fn first<A, B>(
-    left: impl Future<Output = A>,
-    right: impl Future<Output = B>,
-) -> First<A, B> {
-    let (mut left, mut right) = (pin!(left), pin!(right));
-    std::future::poll_fn(|context| match left.as_mut().poll(context) {
-        Poll::Ready(ended) => Poll::Ready(First::Left(ended)),
-        Poll::Pending => right.as_mut().poll(context).map(First::Right),
-    })
-    .await
 }
 
 /// A task that ends with its owner.
@@ -337,7 +317,7 @@ pub(super) async fn request(
     requests: &SendRequest<Bytes>,
     uri: &Uri,
     has_body: bool,
-) -> Result<(h2::client::ResponseFuture, SendStream<Bytes>), h2::Error> {
+) -> io::Result<(ResponseFuture, SendStream<Bytes>)> {
     let (method, key, value) = match has_body {
         true => (Method::POST, "content-type", "application/octet-stream"),
         false => (Method::GET, "accept-encoding", "identity"),
@@ -346,46 +326,51 @@ pub(super) async fn request(
         .method(method)
         .uri(uri.clone())
         .header(key, value)
-        .body(())
-        .map_err(|_| h2::Reason::INTERNAL_ERROR)?;
-    let mut requests = requests.clone().ready().await?;
-    requests.send_request(request, !has_body)
+        .body(());
+    let request = request.map_err(io::Error::other)?;
+    let requests = requests.clone().ready().await;
+    let sent = requests.and_then(|mut requests| requests.send_request(request, !has_body));
+    sent.map_err(io::Error::other)
+}
+
+/// Requests an object. Returns its body.
+///
+/// # Errors
+/// The server's action in place of sending it.
+pub(super) async fn get_body(requests: &SendRequest<Bytes>, uri: &Uri) -> io::Result<RecvStream> {
+    let (response, _) = request(requests, uri, false).await?;
+    let response = response.await.map_err(io::Error::other)?;
+    match response.status() {
+        StatusCode::OK => Ok(response.into_body()),
+        status => Err(io::Error::other(format!(
+            "the server answers {status} to {}",
+            uri.path()
+        ))),
+    }
 }
 
 /// Gets an object of at most `most` bytes.
 ///
 /// # Errors
-/// The server's action in place of sending it.
+/// As [`get_body`], or the object is longer.
 pub(super) async fn get(
     requests: &SendRequest<Bytes>,
     uri: &Uri,
     most: usize,
 ) -> io::Result<Vec<u8>> {
-    let (response, _) = request(requests, uri, false)
-        .await
-        .map_err(io::Error::other)?;
-    let mut response = response.await.map_err(io::Error::other)?;
-    if response.status() != http::StatusCode::OK {
-        return Err(io::Error::other(format!(
-            "the server answers {} to {}",
-            response.status(),
-            uri.path()
-        )));
-    }
     let mut object = Vec::new();
-    let body = response.body_mut();
-    while let Some(data) = body.data().await {
-        let data = data.map_err(io::Error::other)?;
-        let released = body.flow_control().release_capacity(data.len());
-        released.map_err(io::Error::other)?;
+    let mut body = get_body(requests, uri).await?;
+    let add = |data: &[u8]| {
         if object.len() + data.len() > most {
+            let path = uri.path();
             return Err(io::Error::other(format!(
-                "{} has more than {most} bytes",
-                uri.path()
+                "{path} has more than {most} bytes"
             )));
         }
-        object.extend_from_slice(&data);
-    }
+        object.extend_from_slice(data);
+        Ok(())
+    };
+    read_body(&mut body, add).await?;
     Ok(object)
 }
 

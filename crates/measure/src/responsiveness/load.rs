@@ -1,13 +1,11 @@
 //! A load that grows until it is stable, and the probes beside it and on it.
 
-use super::calculation::{
-    AVERAGED, Confidence, Foreign, Goodput, Own, Probes, Stage, pairs_per_second,
-};
-use super::connection::{Connection, First, Moved, Task, discard, first, get, request, send_load};
+use super::calculation::{AVERAGED, Confidence, Goodput, Probes, Stage, pairs_per_second};
+use super::connection::{Connection, Moved, Task, get_body, read_body, request, send_load};
 use super::report::{Rates, Rating, TestedLoad, TestedSeries};
 use super::site::{Site, TICK, TestOptions};
 use crate::error::MeasureError;
-use crate::flows::CONNECT;
+use crate::lock::lock;
 use crate::tcp_info::Counter;
 use asymq_core::Direction;
 use asymq_core::decide::random::SplitMix64;
@@ -15,9 +13,8 @@ use asymq_scenario::quoted;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use std::io::{self, ErrorKind};
-use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -26,49 +23,6 @@ use tokio::time::{sleep, timeout};
 const UNDER_WAY: usize = 64;
 /// Interval at which probes are due.
 const STEP: Duration = Duration::from_millis(5);
-
-/// Sends foreign probes.
-#[derive(Clone)]
-pub(super) struct Foreigner {
-    site: Arc<Site>,
-    clock: Instant,
-}
-
-impl Foreigner {
-    pub(super) fn new(site: &Arc<Site>, clock: Instant) -> Self {
-        Self {
-            site: Arc::clone(site),
-            clock,
-        }
-    }
-
-    /// Connects and asks for one byte.
-    pub(super) async fn probe(&self) -> io::Result<Foreign> {
-        let probing = async {
-            let connection = self.site.target.connect().await?;
-            let start = Instant::now();
-            get(&connection.requests, &self.site.endpoints.small, 1024).await?;
-            Ok(Foreign {
-                at: self.clock.elapsed().as_secs_f64(),
-                tcp: connection.tcp,
-                tls: connection.tls,
-                http: start.elapsed().as_secs_f64(),
-            })
-        };
-        timeout(CONNECT, probing).await?
-    }
-
-    /// Asks for one byte on an open connection.
-    async fn probe_on(&self, requests: &SendRequest<Bytes>) -> io::Result<Own> {
-        let start = Instant::now();
-        let asking = get(requests, &self.site.endpoints.small, 1024);
-        timeout(CONNECT, asking).await??;
-        Ok(Own {
-            at: self.clock.elapsed().as_secs_f64(),
-            http: start.elapsed().as_secs_f64(),
-        })
-    }
-}
 
 /// A connection that is open.
 struct Open {
@@ -116,27 +70,22 @@ impl Carrier {
     async fn upload(&self, site: &Site) -> io::Result<()> {
         let mut connection = site.connect().await?;
         let uri = &site.endpoints.upload;
-        let (response, mut stream) = request(&connection.requests, uri, true)
-            .await
-            .map_err(io::Error::other)?;
+        let (mut response, mut stream) = request(&connection.requests, uri, true).await?;
         let _ = self.open.set(Open::new(&mut connection, Direction::Up));
-        let mut response = pin!(response);
         // An early answer explains more than the reset that follows it.
-        let answered = match first(&mut response, send_load(&mut stream, &connection.moved)).await {
-            First::Left(answer) => answer,
-            First::Right(ended) => match timeout(TICK, response).await {
-                Ok(answer) => answer,
-                Err(_) => {
-                    return Err(ended
-                        .err()
-                        .map_or(ErrorKind::BrokenPipe.into(), io::Error::other));
+        let answered = tokio::select! {
+            biased;
+            answer = &mut response => answer,
+            ended = send_load(&mut stream, &connection.moved) => {
+                match timeout(TICK, response).await {
+                    Ok(answer) => answer,
+                    Err(_) => return Err(ended.err().unwrap_or(ErrorKind::BrokenPipe.into())),
                 }
-            },
+            }
         };
-        let response = answered.map_err(io::Error::other)?;
+        let status = answered.map_err(io::Error::other)?.status();
         Err(io::Error::other(format!(
-            "the server ended an upload with {}",
-            response.status()
+            "the server ended an upload with {status}"
         )))
     }
 
@@ -144,23 +93,13 @@ impl Carrier {
         let mut connection = site.connect().await?;
         // An object of 8 GB may be too small for a fast line.
         loop {
-            let (response, _) = request(&connection.requests, &site.endpoints.large, false)
-                .await
-                .map_err(io::Error::other)?;
-            let mut response = response.await.map_err(io::Error::other)?;
-            if response.status() != http::StatusCode::OK {
-                return Err(io::Error::other(format!(
-                    "the server answers {} to a download",
-                    response.status()
-                )));
-            }
+            let mut body = get_body(&connection.requests, &site.endpoints.large).await?;
             let _ = self.open.set(Open::new(&mut connection, Direction::Down));
-            let count = |length: usize| {
-                self.received.fetch_add(length as u64, Relaxed);
+            let count = |data: &[u8]| {
+                self.received.fetch_add(data.len() as u64, Relaxed);
+                Ok(())
             };
-            discard(response.body_mut(), count)
-                .await
-                .map_err(io::Error::other)?;
+            read_body(&mut body, count).await?;
         }
     }
 
@@ -196,12 +135,12 @@ struct Shared {
 
 impl Shared {
     fn probes<T>(&self, with: impl FnOnce(&mut Probes) -> T) -> T {
-        with(&mut self.probes.lock().unwrap_or_else(PoisonError::into_inner))
+        with(&mut lock(&self.probes))
     }
 
     /// A connection that carries load, at random.
     fn any_carrier(&self, random: &mut SplitMix64) -> Option<SendRequest<Bytes>> {
-        let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
+        let carriers = lock(&self.carriers);
         let open: Vec<_> = carriers
             .iter()
             .filter_map(|carrier| carrier.open.get())
@@ -211,8 +150,8 @@ impl Shared {
     }
 
     /// Launches probes of both kinds in turn at the current pace.
-    async fn launch(self: Arc<Self>, foreigner: Foreigner) {
-        let mut random = SplitMix64::new(foreigner.clock.elapsed().as_nanos() as u64);
+    async fn launch(self: Arc<Self>, site: Arc<Site>, clock: Instant) {
+        let mut random = SplitMix64::new(clock.elapsed().as_nanos() as u64);
         let mut under_way = JoinSet::new();
         let mut timer = tokio::time::interval(STEP);
         let (mut due, mut is_foreign) = (0.0, true);
@@ -222,7 +161,7 @@ impl Shared {
             due += 2e-3 * self.pace.load(Relaxed) as f64 * STEP.as_secs_f64();
             while due >= 1.0 {
                 due -= 1.0;
-                let (shared, foreigner) = (Arc::clone(&self), foreigner.clone());
+                let (shared, site) = (Arc::clone(&self), Arc::clone(&site));
                 let carrier = self.any_carrier(&mut random);
                 is_foreign = !is_foreign;
                 if under_way.len() >= UNDER_WAY {
@@ -230,11 +169,11 @@ impl Shared {
                 }
                 under_way.spawn(async move {
                     let ended = match (is_foreign, carrier) {
-                        (true, _) => foreigner.probe().await.map(|probe| {
+                        (true, _) => site.probe(clock).await.map(|probe| {
                             shared.probes(|probes| probes.foreign.push(probe));
                         }),
                         (false, Some(requests)) => {
-                            foreigner.probe_on(&requests).await.map(|probe| {
+                            site.probe_on(&requests, clock).await.map(|probe| {
                                 shared.probes(|probes| probes.own.push(probe));
                             })
                         }
@@ -299,8 +238,8 @@ impl<'a> Load<'a> {
         report: &mut dyn FnMut(f64, f64, f64, Option<f64>),
     ) -> Result<TestedLoad, MeasureError> {
         self.clock = Instant::now();
-        let foreigner = Foreigner::new(self.site, self.clock);
-        let _prober = Task(tokio::spawn(Arc::clone(&self.shared).launch(foreigner)));
+        let probes = Arc::clone(&self.shared).launch(Arc::clone(self.site), self.clock);
+        let _prober = Task(tokio::spawn(probes));
         self.add_connections();
         let (interval, longest) = (self.options.interval, self.options.longest);
         let mut last = 0.0;
@@ -342,12 +281,7 @@ impl<'a> Load<'a> {
         for load in &mut self.directions {
             if load.carriers.len() < self.options.connections {
                 let (carrier, task) = Carrier::start(self.site, load.direction);
-                let mut shared = self
-                    .shared
-                    .carriers
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                shared.push(Arc::clone(&carrier));
+                lock(&self.shared.carriers).push(Arc::clone(&carrier));
                 load.carriers.push((carrier, task));
             }
         }

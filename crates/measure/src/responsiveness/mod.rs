@@ -22,9 +22,9 @@ use crate::flows::CONNECT;
 use asymq_core::Direction;
 use asymq_scenario::{Tool, quoted};
 use config::{Endpoints, WELL_KNOWN};
-use connection::{Connection, First, Target, first, get};
+use connection::{Connection, Target, get};
 use http::Uri;
-use load::{Foreigner, Load};
+use load::Load;
 use site::{Site, TICK};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -57,15 +57,17 @@ pub fn test_responsiveness(
         .doing(|| "starting threads".into())?;
     let load = options.longest + options.interval + DRAIN + 2 * CONNECT;
     let whole = async { timeout(4 * CONNECT + 3 * load, run(options, progress)).await };
-    let tested = runtime.block_on(first(stopped(options), whole));
-    runtime.shutdown_background();
-    match tested {
-        First::Left(()) => Err(MeasureError::Interrupted),
-        First::Right(Ok(tested)) => tested,
-        First::Right(Err(late)) => {
-            Err(late.into()).doing(|| format!("testing with {}", quoted(&options.url)))
+    let tested = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            () = stopped(options) => Err(MeasureError::Interrupted),
+            tested = whole => tested.unwrap_or_else(|late| {
+                Err(late.into()).doing(|| format!("testing with {}", quoted(&options.url)))
+            }),
         }
-    }
+    });
+    runtime.shutdown_background();
+    tested
 }
 
 /// Ends when the caller stops.
@@ -184,14 +186,14 @@ async fn reach(uri: &Uri, host: &str) -> Result<(Target, Connection), MeasureErr
 
 /// Foreign probes over the idle line, one after the other.
 async fn idle(
-    site: &Arc<Site>,
+    site: &Site,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<ForeignTimes>, MeasureError> {
-    let foreigner = Foreigner::new(site, Instant::now());
+    let clock = Instant::now();
     let mut probes = calculation::Probes::default();
     for index in 0..IDLE_PROBES {
         sleep(TICK / 2).await;
-        let probe = foreigner.probe().await;
+        let probe = site.probe(clock).await;
         let probe = probe.doing(|| format!("asking {}", site.name()))?;
         progress(Progress {
             stage: "idle",
@@ -206,13 +208,12 @@ async fn idle(
 }
 
 /// Waits until a probe is about as fast as on the idle line.
-async fn drain(site: &Arc<Site>, idle: Option<&ForeignTimes>) {
+async fn drain(site: &Site, idle: Option<&ForeignTimes>) {
     const SLOWER: f64 = 5.0;
     let started = Instant::now();
-    let foreigner = Foreigner::new(site, started);
     sleep(REST).await;
     while started.elapsed() < DRAIN {
-        let probe = foreigner.probe().await;
+        let probe = site.probe(started).await;
         let tcp_ms = probe.map_or(f64::INFINITY, |probe| 1e3 * probe.tcp);
         if idle.is_none_or(|idle| tcp_ms < idle.tcp_ms + SLOWER) {
             break;

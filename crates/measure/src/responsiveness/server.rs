@@ -1,7 +1,7 @@
 //! The server of the test: HTTP/2 over TLS, and HTTP/1.1 for small objects.
 
 use super::config::{Endpoints, LARGE, SMALL, UPLOAD, WELL_KNOWN};
-use super::connection::{H2, Moved, Paced, SEND_BUFFER, Task, WINDOW, discard, send_load};
+use super::connection::{H2, Moved, Paced, SEND_BUFFER, Task, WINDOW, read_body, send_load};
 use crate::place::{Activity, Network, Place, Places};
 use crate::server::{OPENING_TIME, STALL, bind_or_all, listen_tcp};
 use crate::session::Limits;
@@ -15,11 +15,12 @@ use rcgen::{CertificateParams, KeyPair};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -223,7 +224,7 @@ async fn converse(stream: TcpStream, acceptor: TlsAcceptor, moved: Arc<Moved>) -
         .handshake::<_, Bytes>(stream)
         .await
         .map_err(io::Error::other)?;
-    let (loads, config) = <(Arc<AtomicUsize>, OnceLock<Bytes>)>::default();
+    let (loads, config) = (Arc::new(Semaphore::new(LOADS)), OnceLock::new());
     let mut answers = JoinSet::new();
     while let Some(request) = connection.accept().await {
         let (request, respond) = request.map_err(io::Error::other)?;
@@ -287,61 +288,38 @@ async fn answer(
     body: Option<RecvStream>,
     mut respond: SendResponse<Bytes>,
     moved: &Moved,
-    loads: &AtomicUsize,
-) -> Result<(), h2::Error> {
-    let reply = |status: StatusCode, content: Option<&'static str>| {
+    loads: &Semaphore,
+) -> io::Result<()> {
+    let mut reply = |status: StatusCode, content: Option<&'static str>| {
         let mut response = Response::new(());
         *response.status_mut() = status;
         if let Some(content) = content {
             let content = HeaderValue::from_static(content);
             response.headers_mut().insert(CONTENT_TYPE, content);
         }
-        response
+        let sent = respond.send_response(response, content.is_none());
+        sent.map_err(io::Error::other)
     };
     match asked {
-        Asked::Missing => {
-            respond.send_response(reply(StatusCode::NOT_FOUND, None), true)?;
-            return Ok(());
-        }
+        Asked::Missing => return reply(StatusCode::NOT_FOUND, None).map(drop),
         Asked::Small(content, object) => {
-            let mut stream = respond.send_response(reply(StatusCode::OK, Some(content)), false)?;
-            stream.send_data(object, true)?;
-            return Ok(());
+            let mut stream = reply(StatusCode::OK, Some(content))?;
+            return stream.send_data(object, true).map_err(io::Error::other);
         }
         Asked::Download | Asked::Upload => {}
     }
-    let Some(_load) = Counted::below(LOADS, loads) else {
-        respond.send_response(reply(StatusCode::TOO_MANY_REQUESTS, None), true)?;
-        return Ok(());
+    let Ok(_load) = loads.try_acquire() else {
+        return reply(StatusCode::TOO_MANY_REQUESTS, None).map(drop);
     };
     match body {
         None => {
-            let response = reply(StatusCode::OK, Some("application/octet-stream"));
-            let mut stream = respond.send_response(response, false)?;
+            let mut stream = reply(StatusCode::OK, Some("application/octet-stream"))?;
             send_load(&mut stream, moved).await
         }
         Some(mut body) => {
-            discard(&mut body, |_| ()).await?;
-            respond.send_response(reply(StatusCode::OK, None), true)?;
-            Ok(())
+            read_body(&mut body, |_| Ok(())).await?;
+            reply(StatusCode::OK, None).map(drop)
         }
-    }
-}
-
-/// Holds one of a bounded number until it is dropped.
-struct Counted<'a>(&'a AtomicUsize);
-
-impl<'a> Counted<'a> {
-    fn below(most: usize, counter: &'a AtomicUsize) -> Option<Self> {
-        let next = |now: usize| (now < most).then_some(now + 1);
-        let counted = counter.fetch_update(Relaxed, Relaxed, next);
-        counted.ok().map(|_| Self(counter))
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
     }
 }
 

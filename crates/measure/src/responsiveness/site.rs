@@ -1,11 +1,14 @@
 //! A test's options, and the server that it is run with.
 
+use super::calculation::{Foreign, Own};
 use super::config::Endpoints;
-use super::connection::{Connection, Target};
+use super::connection::{Connection, Target, get};
 use crate::flows::CONNECT;
+use bytes::Bytes;
+use h2::client::SendRequest;
 use std::io;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 /// Interval at which loads and queues are looked at.
@@ -40,9 +43,38 @@ impl Site {
         let authority = self.endpoints.large.authority();
         authority.map(ToString::to_string).unwrap_or_default()
     }
-}
 
-impl Site {
+    /// Opens a connection and asks for one byte. `clock` counts the time of its end.
+    pub(super) async fn probe(&self, clock: Instant) -> io::Result<Foreign> {
+        let probing = async {
+            let connection = self.target.connect().await?;
+            let start = Instant::now();
+            get(&connection.requests, &self.endpoints.small, 1024).await?;
+            Ok(Foreign {
+                at: clock.elapsed().as_secs_f64(),
+                tcp: connection.tcp,
+                tls: connection.tls,
+                http: start.elapsed().as_secs_f64(),
+            })
+        };
+        timeout(CONNECT, probing).await?
+    }
+
+    /// Asks for one byte on an open connection.
+    pub(super) async fn probe_on(
+        &self,
+        requests: &SendRequest<Bytes>,
+        clock: Instant,
+    ) -> io::Result<Own> {
+        let start = Instant::now();
+        let asking = get(requests, &self.endpoints.small, 1024);
+        timeout(CONNECT, asking).await??;
+        Ok(Own {
+            at: clock.elapsed().as_secs_f64(),
+            http: start.elapsed().as_secs_f64(),
+        })
+    }
+
     /// Opens a connection for a load. One that fails is tried again, as its packets may be lost in the queue that the load
     /// fills.
     pub(super) async fn connect(&self) -> io::Result<Connection> {
