@@ -32,13 +32,26 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum bytes of an answer.
 const MAX_ANSWER: usize = 1 << 22;
 
-/// Parses the settings in a request.
-pub type ReadSettings = Box<dyn Fn(&str) -> Result<LinkConfig, String> + Send>;
-/// Reads the settings file again. Also returns text to append to the log line.
-pub type ReadFile = Box<dyn Fn() -> Result<(LinkConfig, String), String> + Send>;
+/// Settings of a running gateway, which interpret requests.
+pub trait Settings: Send {
+    /// Parses a request.
+    ///
+    /// # Errors
+    /// The request is wrong, in one line.
+    fn request(&mut self, text: &str) -> Result<LinkConfig, String>;
 
-/// Returns the settings in force as text.
-pub type InForce = Box<dyn Fn() -> String + Send>;
+    /// Reads the settings file again. Also returns text to append to the log line.
+    ///
+    /// # Errors
+    /// The file is wrong, in one line.
+    fn read_again(&mut self) -> Result<(LinkConfig, String), String>;
+
+    /// Records that the gateway runs the settings that were read last.
+    fn accept(&mut self, link: &LinkConfig);
+
+    /// Settings in force, as text.
+    fn in_force(&self) -> String;
+}
 
 /// Request for a [`Status`].
 const STATUS: &str = "status";
@@ -52,44 +65,37 @@ pub struct Status {
     pub snapshot: Snapshot,
 }
 
-type Accepted = Box<dyn Fn(&LinkConfig) + Send>;
-
 /// Ways to change a running gateway, served by one thread.
-#[derive(Default)]
 pub struct Control {
-    socket: Option<(Socket, ReadSettings, InForce)>,
-    hangup: Option<(Waker, ReadFile)>,
-    accepted: Option<Accepted>,
+    settings: Box<dyn Settings>,
+    socket: Option<Socket>,
+    hangup: Option<Waker>,
 }
 
 impl Control {
-    /// Listens at a Unix socket, which is removed at the end. `in_force` gives the settings of a status request.
-    pub fn listen(
-        &mut self,
-        path: &Path,
-        read: ReadSettings,
-        in_force: InForce,
-    ) -> Result<(), GatewayError> {
-        let socket = Socket::open(path).map_err(at(path))?;
-        self.socket = Some((socket, read, in_force));
+    /// Changes a gateway with these settings, by no way yet.
+    pub fn new(settings: impl Settings + 'static) -> Self {
+        Self {
+            settings: Box::new(settings),
+            socket: None,
+            hangup: None,
+        }
+    }
+
+    /// Listens at a Unix socket, which is removed at the end.
+    pub fn listen(&mut self, path: &Path) -> Result<(), GatewayError> {
+        self.socket = Some(Socket::open(path).map_err(at(path))?);
         Ok(())
     }
 
-    /// Calls `read` on SIGHUP.
-    pub fn on_hangup(&mut self, read: ReadFile) -> Result<(), GatewayError> {
-        let waker = || {
-            let waker = Waker::new()?;
+    /// Reads the settings file again on SIGHUP.
+    pub fn on_hangup(&mut self) -> Result<(), GatewayError> {
+        let waker = Waker::new().and_then(|waker| {
             waker.on_signals(&[libc::SIGHUP])?;
-            io::Result::Ok(waker)
-        };
-        let waker = waker().map_err(GatewayError::during("handling SIGHUP"))?;
-        self.hangup = Some((waker, read));
+            Ok(waker)
+        });
+        self.hangup = Some(waker.map_err(GatewayError::during("handling SIGHUP"))?);
         Ok(())
-    }
-
-    /// Sets a callback for changes that the gateway has accepted.
-    pub fn on_accepted(&mut self, accepted: impl Fn(&LinkConfig) + Send + 'static) {
-        self.accepted = Some(Box::new(accepted));
     }
 
     /// Serves until `quit` wakes. Calls `changed` after each change.
@@ -102,47 +108,44 @@ impl Control {
     ) {
         lower_priority();
         let Self {
+            mut settings,
             mut socket,
             hangup,
-            accepted,
         } = self;
-        let apply = |link: LinkConfig| {
+        let apply = |settings: &mut dyn Settings, link: LinkConfig| {
             let handover = changer.change(&link).map_err(|error| error.to_string())?;
             changed(&link);
-            if let Some(accepted) = &accepted {
-                accepted(&link);
-            }
+            settings.accept(&link);
             let Handover { packets, dropped } = handover;
             Ok(format!("{packets} packets moved, {dropped} dropped"))
         };
-        let status = |in_force: &InForce| {
-            let (settings, snapshot) = (in_force(), stats.latest());
+        let status = |settings: &dyn Settings| {
+            let (settings, snapshot) = (settings.in_force(), stats.latest());
             let status = Status { settings, snapshot };
             serde_json::to_string(&status).map_err(|error| error.to_string())
         };
         // Placeholder if SIGHUP is not handled.
-        let hangup_waker = hangup.as_ref().map_or(quit, |(waker, _)| waker);
+        let others = [quit.as_fd(), hangup.as_ref().unwrap_or(quit).as_fd()];
         loop {
             let ready = match &mut socket {
-                Some((socket, read, in_force)) => {
-                    let mut answer = |request: &[u8], state| {
-                        let text = whole_request(request, state)?;
-                        Some(line(match text {
-                            Ok(text) if text.trim() == STATUS => status(in_force),
-                            text => text.and_then(&**read).and_then(apply),
-                        }))
-                    };
-                    let others = [quit.as_fd(), hangup_waker.as_fd()];
-                    socket.clients.turn(others, &mut answer)
-                }
-                None => poll([Some(quit.as_fd()), Some(hangup_waker.as_fd())], None),
+                Some(socket) => socket.clients.turn(others, &mut |request, state| {
+                    let settings = &mut *settings;
+                    Some(line(match whole_request(request, state)? {
+                        Ok(text) if text.trim() == STATUS => status(settings),
+                        text => text
+                            .and_then(|text| settings.request(text))
+                            .and_then(|link| apply(settings, link)),
+                    }))
+                }),
+                None => poll(others.map(Some), None),
             };
             let Ok([false, hung_up]) = ready else {
                 return;
             };
-            if hung_up && let Some((waker, read)) = &hangup {
+            if hung_up && let Some(waker) = &hangup {
                 waker.take();
-                let done = read().and_then(|(link, more)| Ok(apply(link)? + &more));
+                let read = settings.read_again();
+                let done = read.and_then(|(link, more)| Ok(apply(&mut *settings, link)? + &more));
                 log::line(&match done {
                     Ok(done) => format!("settings reloaded: {done}"),
                     Err(error) => format!("{error}; settings unchanged"),
@@ -179,7 +182,7 @@ fn line(answer: Result<String, String>) -> Vec<u8> {
 
 impl std::fmt::Debug for Control {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let path = self.socket.as_ref().map(|(socket, ..)| &socket.path);
+        let path = self.socket.as_ref().map(|socket| &socket.path);
         f.debug_struct("Control")
             .field("socket", &path)
             .finish_non_exhaustive()

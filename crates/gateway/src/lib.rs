@@ -61,9 +61,7 @@ mod writer;
 pub use change::{ChangeError, Changer};
 pub use config::{BuiltLink, LinkConfig, LinkError, STANDARD, Stage};
 pub use conntrack::HostsBehindNat;
-pub use control::{
-    Control, InForce, ReadFile, ReadSettings, Status, request_change, request_status,
-};
+pub use control::{Control, Settings, Status, request_change, request_status};
 pub use error::GatewayError;
 pub use exposition::exposition;
 pub use finding::{Finding, HostRole};

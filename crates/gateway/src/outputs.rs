@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug, Default)]
 pub struct Outputs {
     /// Ways to change it.
-    pub control: Control,
+    pub control: Option<Control>,
     /// Address of the Prometheus metrics.
     pub metrics: Option<SocketAddr>,
     /// Page for browsers.
@@ -102,13 +102,13 @@ impl Outputs {
             helpers.start("port", move |quit| follower.follow(quit))?;
         }
         let changer = gateway.changer();
-        helpers.start("control", {
+        if let Some(control) = control {
             let (heading, stats) = (heading.clone(), stats.clone());
-            move |quit| {
+            helpers.start("control", move |quit| {
                 let changed = |link: &LinkConfig| *lock(&heading) = title(link);
                 control.serve(&changer, &stats, quit, &changed);
-            }
-        })?;
+            })?;
+        }
         match show {
             Show::Nothing => {}
             Show::Table => helpers.start("table", move |_| watch(&heading, &stats))?,

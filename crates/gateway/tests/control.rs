@@ -1,10 +1,11 @@
 //! The control socket between a gateway and whoever understands its settings.
 
 use crate::common::wait::{DEADLINE, wait_for};
-use crate::common::{Place, droptail};
+use crate::common::{Place, Requests, droptail};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{
-    Control, Gateway, GatewayConfig, HostOptions, Outputs, STANDARD, Stop, request_change,
+    Control, Gateway, GatewayConfig, HostOptions, LinkConfig, Outputs, STANDARD, Stop,
+    request_change,
 };
 use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex};
@@ -15,7 +16,6 @@ fn a_request_changes_the_gateway_and_only_what_it_accepts_comes_into_force() {
     let Some(place) = Place::new() else { return };
     let path = std::env::temp_dir().join(format!("asymq-control-{}.sock", std::process::id()));
     let in_force = Arc::<Mutex<Vec<String>>>::default();
-    let mut control = Control::default();
     // The text is a rate, or `broken` for a discipline that cannot be built.
     let read = |text: &str| match text {
         "broken" => {
@@ -28,11 +28,10 @@ fn a_request_changes_the_gateway_and_only_what_it_accepts_comes_into_force() {
         "nonsense" => Err("up nonsense: not a rate".into()),
         rate => Ok(droptail(rate)),
     };
-    control
-        .listen(&path, Box::new(read), Box::new(String::new))
-        .unwrap();
     let accepted = in_force.clone();
-    control.on_accepted(move |link| accepted.lock().unwrap().push(link.up.to_string()));
+    let accept = move |link: &LinkConfig| accepted.lock().unwrap().push(link.up.to_string());
+    let mut control = Control::new(Requests(read, accept));
+    control.listen(&path).unwrap();
     let stop = Stop::new().unwrap();
     let running = thread::spawn({
         let (stop, netns) = (stop.clone(), place.middle.as_fd().try_clone_to_owned());
@@ -45,7 +44,7 @@ fn a_request_changes_the_gateway_and_only_what_it_accepts_comes_into_force() {
             };
             let gateway = Gateway::open(STANDARD, &config, &HostOptions::default()).unwrap();
             let outputs = Outputs {
-                control,
+                control: Some(control),
                 ..Outputs::default()
             };
             outputs.run(gateway, &stop)

@@ -15,9 +15,9 @@ use asymq_gateway::{
     Stop,
 };
 use common::disciplines::discipline;
-use common::droptail;
 use common::wait::{DEADLINE, wait_for};
 use common::wire::{numbered, send};
+use common::{Requests, droptail};
 use panicking::Panicking;
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -63,24 +63,22 @@ fn a_gateway() {
     };
     let mut gateway = Gateway::open(&Panicking, &config, &HostOptions::default()).unwrap();
     gateway.set_notify(Notify::from_environment().unwrap());
-    let mut control = Control::default();
+    let read = move |text: &str| {
+        let name = text.strip_prefix("qdisc = \"").ok_or("not a discipline")?;
+        let name = name.trim_end_matches('"');
+        assert_ne!(name, "panic", "as the test wants");
+        let stage = Stage::Queue(discipline(name, link.up, link.up, 1000));
+        Ok(LinkConfig {
+            uplink: stage,
+            ..link.clone()
+        })
+    };
+    let mut control = Control::new(Requests(read, |_: &LinkConfig| ()));
     if let Some(path) = value("--control") {
-        let read = move |text: &str| {
-            let name = text.strip_prefix("qdisc = \"").ok_or("not a discipline")?;
-            let name = name.trim_end_matches('"');
-            assert_ne!(name, "panic", "as the test wants");
-            let stage = Stage::Queue(discipline(name, link.up, link.up, 1000));
-            Ok(LinkConfig {
-                uplink: stage,
-                ..link.clone()
-            })
-        };
-        control
-            .listen(Path::new(path), Box::new(read), Box::new(String::new))
-            .unwrap();
+        control.listen(Path::new(path)).unwrap();
     }
     let outputs = Outputs {
-        control,
+        control: Some(control),
         metrics: value("--metrics").map(|address| address.parse().unwrap()),
         page: None,
         show: match flags

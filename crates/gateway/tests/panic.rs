@@ -1,5 +1,6 @@
 //! A discipline of another crate that panics: nobody waits for its gateway for ever.
 
+use crate::common::Requests;
 use crate::common::disciplines::discipline;
 use crate::common::wait::{DEADLINE, wait_for};
 use crate::common::wire::{numbered, send};
@@ -47,20 +48,15 @@ fn helpers_end_when_a_gateway_panics() {
     let Some(place) = Place::new() else { return };
     let netns = place.middle.as_fd().try_clone_to_owned().unwrap();
     let path = std::env::temp_dir().join(format!("asymq-panic-{}.sock", std::process::id()));
-    let mut control = Control::default();
-    control
-        .listen(
-            &path,
-            Box::new(|_| Ok(droptail("2mbit"))),
-            Box::new(String::new),
-        )
-        .unwrap();
+    let settings = Requests(|_: &str| Ok(droptail("2mbit")), |_: &LinkConfig| ());
+    let mut control = Control::new(settings);
+    control.listen(&path).unwrap();
     let running = thread::spawn(move || {
         Netns::from(netns).enter().unwrap();
         let mut gateway = Gateway::open(&Panicking, &config(), &HostOptions::default()).unwrap();
         gateway.set_report_interval(Duration::from_millis(20));
         let outputs = Outputs {
-            control,
+            control: Some(control),
             ..Outputs::default()
         };
         outputs.run(gateway, &Stop::new().unwrap())

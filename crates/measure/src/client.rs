@@ -78,9 +78,9 @@ fn measure_all(
     let limit = Limit::new(options.stop, 2 * CONNECT + 2 * IDLE + 3 * load);
     let mut client = Client::connect(options, limit)?;
     let idle = client.idle(0.0, progress)?;
-    let mut loads = Vec::new();
+    let mut loads = <[Carried; LOADS.len()]>::default();
     for (index, load) in LOADS.into_iter().enumerate() {
-        loads.push(client.load(index, load, progress)?);
+        loads[index] = client.load(index, load, progress)?;
         client.drain()?;
     }
     let after = client.idle(0.95, progress)?;
@@ -292,13 +292,15 @@ impl<'a> Client<'a> {
         }
     }
 
-    fn result(&self, idle: Window, after: Window, loads: &[Carried]) -> Measured {
+    fn result(
+        &self,
+        idle: Window,
+        after: Window,
+        [up, down, both]: &[Carried; LOADS.len()],
+    ) -> Measured {
         let samples = self.samples();
         let baseline = Baseline::of(&samples, idle, Some(after));
         let delays = |window| baseline.and_then(|baseline| baseline.delays(&samples, window));
-        let [up, down, both] = loads else {
-            unreachable!("there are three loads")
-        };
         // Full segments, and the probes beside them.
         let capacity = |direction, load: &Carried| {
             let (rate, range) = load.directions[direction as usize].as_ref()?.arrived?;
@@ -344,28 +346,24 @@ impl<'a> Client<'a> {
             };
             let probe = baseline.map(|baseline| baseline.series(&samples, whole));
             let probe_ms = delays.as_ref().map(|seen| seen.added_ms);
-            let [goodput_up, goodput_down] = load.directions.each_ref().map(|carried| {
-                let goodput = carried.as_ref().and_then(|carried| carried.goodput.clone());
-                goodput.unwrap_or_default()
-            });
-            let [series_up, series_down] = load.directions.each_ref().map(|carried| {
-                let series = carried.as_ref().map(|carried| carried.series.clone());
-                series.unwrap_or_default()
-            });
+            let [of_up, of_down] = load.directions.clone().map(Option::unwrap_or_default);
             Load {
                 duration_s: self.options.duration.as_secs_f64(),
                 goodput_utility: up.delivered.zip(down.delivered).map(|(up, down)| up + down),
                 up,
                 down,
-                goodput: Goodput::new(goodput_up, goodput_down),
+                goodput: Goodput::new(
+                    of_up.goodput.unwrap_or_default(),
+                    of_down.goodput.unwrap_or_default(),
+                ),
                 silent_flows: load.silent,
                 probe_ms,
                 probe_grade: probe_ms.map(Grade::of),
                 rpm: delays.as_ref().map(|seen| seen.rpm),
                 probe_lost: delays.as_ref().map(|seen| seen.lost),
                 series: LoadSeries {
-                    up: series_up,
-                    down: series_down,
+                    up: of_up.series,
+                    down: of_down.series,
                     probe: probe.unwrap_or_default(),
                 },
             }
@@ -381,9 +379,9 @@ impl<'a> Client<'a> {
             flows: self.options.flows,
             link,
             idle_ms: delays(idle).map(|idle| idle.rtt_ms),
-            up: Some(measured(up)),
-            down: Some(measured(down)),
-            both: Some(measured(both)),
+            up: measured(up),
+            down: measured(down),
+            both: measured(both),
             advice: Advice::default(),
         };
         result.advice = Advice::of(&result);

@@ -22,14 +22,11 @@ pub struct Measured {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<Percentiles>,
     /// Uploads alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub up: Option<Load>,
+    pub up: Load,
     /// Downloads alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub down: Option<Load>,
+    pub down: Load,
     /// Uploads and downloads at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub both: Option<Load>,
+    pub both: Load,
     /// The advice that follows from it.
     pub advice: Advice,
 }
@@ -131,12 +128,9 @@ impl Measured {
     /// Version of the result format.
     pub const FORMAT: u32 = 1;
 
-    /// The loads by name, those that were measured.
-    pub fn loads(&self) -> impl Iterator<Item = (&'static str, &Load)> {
-        let loads = [("up", &self.up), ("down", &self.down), ("both", &self.both)];
-        loads
-            .into_iter()
-            .filter_map(|(name, load)| Some((name, load.as_ref()?)))
+    /// The loads by name.
+    pub const fn loads(&self) -> [(&'static str, &Load); 3] {
+        [("up", &self.up), ("down", &self.down), ("both", &self.both)]
     }
 }
 
@@ -157,16 +151,26 @@ impl Advice {
             format!("asymq gateway --lan LAN --wan WAN --up {up}{down}")
         });
         let mut unsure = Vec::new();
-        for (load, direction, points) in [
-            (&measured.up, "upload", Direction::Up),
-            (&measured.down, "download", Direction::Down),
+        let (up, down) = (&measured.up, &measured.down);
+        for (load, direction, rate, range, series, delays) in [
+            (
+                up,
+                "upload",
+                link.up,
+                link.up_range,
+                &up.series.up,
+                up.up.probe_ms,
+            ),
+            (
+                down,
+                "download",
+                link.down,
+                link.down_range,
+                &down.series.down,
+                down.down.probe_ms,
+            ),
         ] {
-            let Some(load) = load else { continue };
-            let (series, delays, range) = match points {
-                Direction::Up => (&load.series.up, &load.up.probe_ms, link.up_range),
-                Direction::Down => (&load.series.down, &load.down.probe_ms, link.down_range),
-            };
-            if link.direction(points).is_none() {
+            if rate.is_none() {
                 unsure.push(format!(
                     "The rate of the {direction} is unknown: too few counts came; use a longer --duration."
                 ));
@@ -193,7 +197,10 @@ impl Advice {
                 ));
             }
         }
-        for (name, load) in measured.loads().filter(|(_, load)| load.silent_flows > 0) {
+        for (name, load) in measured.loads() {
+            if load.silent_flows == 0 {
+                continue;
+            }
             unsure.push(format!(
                 "{name}: {} carried no data in 10 s, so the others had more; use fewer --flows.",
                 count(load.silent_flows, "flow")
@@ -203,7 +210,7 @@ impl Advice {
             unsure.push("No probe was answered, so there is no delay, grade or RPM.".into());
         }
         let lost = |load: &Load| load.probe_lost.is_some_and(|lost| lost > 0.05);
-        if measured.loads().any(|(_, load)| lost(load)) {
+        if measured.loads().iter().any(|(_, load)| lost(load)) {
             unsure.push(
                 "Over 5 % of the probes were lost under load: percentiles are of those that came back."
                     .into(),
@@ -233,7 +240,7 @@ impl Advice {
 /// True if less waits under the upload than two packets and 5 ms, or 15 ms: no queue of a line that nothing shapes.
 fn is_short(measured: &Measured, up: f64) -> bool {
     let packets = 1e3 * 2.0 * 1514.0 * 8.0 / up;
-    let delay = measured.up.as_ref().and_then(|load| load.up.probe_ms);
+    let delay = measured.up.up.probe_ms;
     delay.is_some_and(|delay| delay.p99 < (packets + 5.0).max(15.0))
 }
 
@@ -314,9 +321,9 @@ mod tests {
                 ..Link::default()
             },
             idle_ms: None,
-            up: Some(up),
-            down: None,
-            both: None,
+            up,
+            down: Load::default(),
+            both: Load::default(),
             advice: Advice::default(),
         })
     }

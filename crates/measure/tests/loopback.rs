@@ -74,11 +74,11 @@ fn a_loopback_has_rates_delays_and_advice() {
         "{:?}",
         measured.link
     );
-    let both = measured.both.as_ref().unwrap();
+    let both = &measured.both;
     assert_eq!((both.goodput.up.len(), both.goodput.down.len()), (2, 2));
     assert!(both.goodput_utility > Some(0.0) && both.goodput_utility <= Some(2.0));
     assert!(both.probe_grade.is_some() && both.rpm.unwrap() > 0.0);
-    let up = measured.up.as_ref().unwrap();
+    let up = &measured.up;
     assert!(up.goodput.down.is_empty());
     assert_eq!(up.down.delivered, Some(0.0));
     assert!(!both.series.up.is_empty() && !both.series.probe.is_empty());

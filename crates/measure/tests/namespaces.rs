@@ -143,7 +143,7 @@ fn rates_are_those_of_the_line_and_a_delay_is_that_of_its_full_queue() {
     let mut readings = (0..3).map(|_| line.measure(false).unwrap());
     let measured = readings.find(near).expect("a reading within 4 %");
     // TCP fills a tail-drop queue and backs off from it: most packets find it more than half full.
-    let upload = measured.up.unwrap();
+    let upload = &measured.up;
     let delay = upload.up.probe_ms.unwrap();
     let full = QUEUE_MS as f64 + 24.0;
     assert!(
@@ -175,7 +175,7 @@ fn check_long_buffers(line: &Line, [up, down, queue_ms]: [u64; 3], iperf3: bool)
     };
     let [up_truth, down_truth] = [up, down].map(|rate| 1e3 * rate as f64 * IP_SHARE);
     let link = measured.link;
-    let both = measured.both.as_ref().unwrap();
+    let both = &measured.both;
     let error = |rate: Option<f64>, truth: f64| rate.map(|rate| 100.0 * (rate / truth - 1.0));
     println!(
         "{up}/{down} kbit/s, {queue_ms} ms, iperf3 {iperf3}: errors {:.1?} {:.1?} %, {:?} {:?}, both {:?} {:?}, silent {}, load {}",
@@ -291,7 +291,7 @@ fn an_iperf3_server_gives_the_same_rates() {
         "{:?}",
         measured.link
     );
-    let both = measured.both.unwrap();
+    let both = &measured.both;
     assert_eq!((both.goodput.up.len(), both.goodput.down.len()), (4, 4));
     assert!(both.probe_ms.is_none());
 }

@@ -16,7 +16,6 @@ use asymq_gateway::{
     PageOptions, RouterPort, Show, Stop, default_state, request_change,
 };
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Files of the page; the last two are shared with the playground.
 const PAGE: [(&str, &str, &str); 5] = [
@@ -128,10 +127,17 @@ impl Plan {
         let notify = Notify::from_environment();
         gateway.set_notify(notify.map_err(system("reading NOTIFY_SOCKET"))?);
 
-        let settings = Settings::new(self.read, self.typed, self.words);
-        let control = control(settings, socket.as_deref(), self.file, catalog)?;
+        let is_file = self.file.is_some();
+        let settings = Settings::new(self.read, self.typed, self.words, self.file, catalog);
+        let mut control = Control::new(settings);
+        if let Some(path) = socket {
+            control.listen(&path)?;
+        }
+        if is_file {
+            control.on_hangup()?;
+        }
         let outputs = Outputs {
-            control,
+            control: Some(control),
             metrics,
             page: page.map(|address| PageOptions {
                 address,
@@ -166,30 +172,6 @@ impl Drop for GivenBack {
             );
         }
     }
-}
-
-/// Ways to change the gateway while it runs.
-fn control(
-    settings: Settings,
-    socket: Option<&Path>,
-    file: Option<PathBuf>,
-    catalog: &'static dyn Catalog,
-) -> Result<Control, GatewayError> {
-    let shared = Arc::new(settings);
-    let mut control = Control::default();
-    if let Some(path) = socket {
-        let of_requests = Arc::clone(&shared);
-        let read = move |text: &str| of_requests.request(text, catalog);
-        let of_status = Arc::clone(&shared);
-        let in_force = move || of_status.in_force(catalog);
-        control.listen(path, Box::new(read), Box::new(in_force))?;
-    }
-    if let Some(file) = file {
-        let shared = Arc::clone(&shared);
-        control.on_hangup(Box::new(move || shared.read_again(&file, catalog)))?;
-    }
-    control.on_accepted(move |_| shared.accepted(catalog));
-    Ok(control)
 }
 
 pub(super) fn set(args: &SetArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {

@@ -6,61 +6,66 @@ use asymq_args::{Flags, Words};
 use asymq_core::catalog::Catalog;
 use asymq_gateway::LinkConfig;
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
 
-/// Shared by the sources of changes; one change at a time is in progress.
-#[derive(Debug)]
 pub(super) struct Settings {
     read: Read,
     /// Words of the command line, which override the file's.
     typed: Words,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
+    file: Option<PathBuf>,
     in_force: Words,
     /// Settings sent to the gateway, which may refuse them.
     asked: Option<Words>,
+    catalog: &'static dyn Catalog,
 }
 
 impl Settings {
-    pub(super) fn new(read: Read, typed: Words, in_force: Words) -> Self {
+    pub(super) fn new(
+        read: Read,
+        typed: Words,
+        in_force: Words,
+        file: Option<PathBuf>,
+        catalog: &'static dyn Catalog,
+    ) -> Self {
         Self {
             read,
             typed,
-            state: Mutex::new(State {
-                in_force,
-                asked: None,
-            }),
+            file,
+            in_force,
+            asked: None,
+            catalog,
         }
     }
 
-    /// Parses a request to the control socket. Settings that it does not name stay, unless it begins with [`REPLACE`].
-    pub(super) fn request(&self, text: &str, catalog: &dyn Catalog) -> Result<LinkConfig, String> {
-        let link = Flags::<LinkArgs>::new(catalog);
+    /// Settings that may change.
+    fn link(&self) -> Flags<LinkArgs> {
+        Flags::new(self.catalog)
+    }
+
+    fn ask(&mut self, words: Words) -> Result<LinkConfig, String> {
+        let settings = Flags::<SettingsArgs>::new(self.catalog).read(&words);
+        let config = settings.and_then(|settings| settings.host.link.config(self.catalog));
+        let config = config.map_err(|error| error.to_string())?;
+        self.asked = Some(words);
+        Ok(config)
+    }
+}
+
+impl asymq_gateway::Settings for Settings {
+    /// Settings that the text does not name stay, unless it begins with [`REPLACE`].
+    fn request(&mut self, text: &str) -> Result<LinkConfig, String> {
+        let link = self.link();
         let whole = text.strip_prefix(REPLACE);
         let asked = link.text(Path::new("request"), whole.unwrap_or(text));
         let asked = asked.map_err(|error| error.to_string())?;
-        let in_force = self.lock().in_force.clone();
+        let in_force = self.in_force.clone();
         let stays = in_force.filtered(|key| whole.is_none() || !link.has(key));
-        self.ask(link.merge(&asked, &stays), catalog)
+        self.ask(link.merge(&asked, &stays))
     }
 
-    /// Returns the changeable settings in force as the text of a file.
-    pub(super) fn in_force(&self, catalog: &dyn Catalog) -> String {
-        let link = Flags::<LinkArgs>::new(catalog);
-        let in_force = self.lock().in_force.clone();
-        in_force.filtered(|key| link.has(key)).to_toml()
-    }
-
-    /// Reads the settings file again. Also returns a note about settings that need a restart.
-    pub(super) fn read_again(
-        &self,
-        file: &Path,
-        catalog: &dyn Catalog,
-    ) -> Result<(LinkConfig, String), String> {
+    /// The text names settings that need a restart.
+    fn read_again(&mut self) -> Result<(LinkConfig, String), String> {
+        let file = self.file.clone().unwrap_or_default();
         // Reading a pipe would block this thread, and with it the control socket.
         if !file.metadata().is_ok_and(|of| of.is_file()) {
             let shown = file.display();
@@ -68,11 +73,10 @@ impl Settings {
                 "{shown}: not a regular file; write the settings to one"
             ));
         }
-        let new = (self.read)(&self.typed, Some(file), catalog);
+        let new = (self.read)(&self.typed, Some(&file), self.catalog);
         let (_, new) = new.map_err(|error| error.to_string())?;
-        let old = self.lock().in_force.clone();
-        let config = self.ask(new.clone(), catalog)?;
-        let link = Flags::<LinkArgs>::new(catalog);
+        let config = self.ask(new.clone())?;
+        let (link, old) = (self.link(), &self.in_force);
         let differs = |key: &&str| !link.has(key) && new.get(key) != old.get(key);
         let later: BTreeSet<&str> = new.keys().chain(old.keys()).filter(differs).collect();
         let words = match later.is_empty() {
@@ -85,27 +89,19 @@ impl Settings {
         Ok((config, words))
     }
 
-    /// Records that the gateway runs the requested settings; others need a restart.
-    pub(super) fn accepted(&self, catalog: &dyn Catalog) {
-        let link = Flags::<LinkArgs>::new(catalog);
-        let mut state = self.lock();
-        if let Some(asked) = state.asked.take() {
+    /// Settings that need a restart stay.
+    fn accept(&mut self, _: &LinkConfig) {
+        let link = self.link();
+        if let Some(asked) = self.asked.take() {
             let asked = asked.filtered(|key| link.has(key));
-            let kept = state.in_force.clone().filtered(|key| !link.has(key));
-            state.in_force = asked.or(&kept);
+            let kept = self.in_force.clone().filtered(|key| !link.has(key));
+            self.in_force = asked.or(&kept);
         }
     }
 
-    fn ask(&self, words: Words, catalog: &dyn Catalog) -> Result<LinkConfig, String> {
-        let settings = Flags::<SettingsArgs>::new(catalog).read(&words);
-        let config = settings.and_then(|settings| settings.host.link.config(catalog));
-        let config = config.map_err(|error| error.to_string())?;
-        self.lock().asked = Some(words);
-        Ok(config)
-    }
-
-    /// The state is only replaced, so a poisoned lock is harmless.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn in_force(&self) -> String {
+        let link = self.link();
+        let in_force = self.in_force.clone();
+        in_force.filtered(|key| link.has(key)).to_toml()
     }
 }

@@ -23,7 +23,7 @@ const LABEL: LabelStyle = LabelStyle::new(11, &MUTED);
 /// # Errors
 /// The SVG backend fails.
 pub(crate) fn svg(measured: &Measured) -> anyhow::Result<String> {
-    let rows = measured.loads().count() as i32;
+    let rows = measured.loads().len() as i32;
     let alt = alt_text(measured);
     let frame = Frame {
         width: WIDTH,
@@ -47,7 +47,7 @@ fn alt_text(measured: &Measured) -> String {
             total(&load.goodput.down)
         )
     };
-    let loads: Vec<String> = measured.loads().map(line).collect();
+    let loads: Vec<String> = measured.loads().map(line).into();
     format!("Goodput and delay over time. {}", loads.join("; "))
 }
 
@@ -70,11 +70,11 @@ fn draw(root: &Area<'_>, measured: &Measured) -> Drawn {
     let rates = |load: &Load| [load.series.up.clone(), load.series.down.clone()].concat();
     let probes = |load: &Load| load.series.probe.clone();
     let highest = |of: &dyn Fn(&Load) -> Vec<(f64, f64)>| {
-        let all = measured.loads().flat_map(|(_, load)| of(load));
+        let all = measured.loads().into_iter().flat_map(|(_, load)| of(load));
         all.map(|(_, value)| value).fold(0.0, f64::max)
     };
     let (rate, delay) = (highest(&rates).max(1.0), highest(&probes).max(1.0));
-    for (row, (name, load)) in measured.loads().enumerate() {
+    for (row, (name, load)) in measured.loads().into_iter().enumerate() {
         let top = HEAD + ROW * row as i32;
         let series = [&load.series.up, &load.series.down, &load.series.probe];
         let times = series.into_iter().flatten().map(|(time, _)| *time);

@@ -149,13 +149,7 @@ fn run_client(args: &MeasureArgs, host: &str, stop: &AtomicBool) -> anyhow::Resu
         duration: std_time(args.duration.unwrap_or(Duration::from_secs(10))),
         stop,
     };
-    let bar = ProgressBar::new(1000);
-    let measured = measure(&options, &mut |progress: Progress| {
-        bar.set_position((progress.done * 1000.0) as u64);
-        bar.set_message(words::progress(&progress));
-    });
-    bar.finish_and_clear();
-    let mut measured = measured?;
+    let mut measured = with_bar(|progress| measure(&options, progress))?;
     #[cfg(target_os = "linux")]
     if let Some(shaper) = shaper::of_this_host() {
         measured.advice.keep_shaper(&shaper);
@@ -168,6 +162,17 @@ fn run_client(args: &MeasureArgs, host: &str, stop: &AtomicBool) -> anyhow::Resu
         true => output::print_json(&measured),
         false => output::print(&words::result(&measured)),
     }
+}
+
+/// Shows the progress of `work`.
+fn with_bar<T>(work: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
+    let bar = ProgressBar::new(1000);
+    let done = work(&mut |progress: Progress| {
+        bar.set_position((progress.done * 1000.0) as u64);
+        bar.set_message(words::progress(&progress));
+    });
+    bar.finish_and_clear();
+    done
 }
 
 fn bad_argument(argument: &str, value: Option<&str>, message: &str) -> anyhow::Error {

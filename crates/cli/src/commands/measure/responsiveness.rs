@@ -1,11 +1,11 @@
 //! The IETF's responsiveness test: the client's flags and its words.
 
-use super::{MeasureArgs, bad_argument, std_time, words};
+use super::words::{self, milliseconds};
+use super::{MeasureArgs, bad_argument, std_time};
 use crate::output::{self, rate, wrapped};
-use crate::progress::ProgressBar;
 use crate::table::Table;
 use asymq_core::units::Duration;
-use asymq_measure::{Progress, TestOptions, Tested, TestedLoad, test_responsiveness};
+use asymq_measure::{TestOptions, Tested, TestedLoad, test_responsiveness};
 use std::sync::atomic::AtomicBool;
 
 pub(super) fn run(args: &MeasureArgs, url: &str, stop: &AtomicBool) -> anyhow::Result<()> {
@@ -34,15 +34,10 @@ pub(super) fn run(args: &MeasureArgs, url: &str, stop: &AtomicBool) -> anyhow::R
         longest: std_time(args.duration.unwrap_or(Duration::from_secs(20))),
         stop,
     };
-    let bar = ProgressBar::new(1000);
-    let tested = test_responsiveness(&options, &mut |progress: Progress| {
-        bar.set_position((progress.done * 1000.0) as u64);
-        bar.set_message(words::progress(&progress));
-    });
-    bar.finish_and_clear();
-    match (tested?, args.json) {
-        (tested, true) => output::print_json(&tested),
-        (tested, false) => output::print(&result(&tested)),
+    let tested = super::with_bar(|progress| test_responsiveness(&options, progress))?;
+    match args.json {
+        true => output::print_json(&tested),
+        false => output::print(&result(&tested)),
     }
 }
 
@@ -76,13 +71,7 @@ fn result(tested: &Tested) -> String {
          on those that carry the load (self).",
         80,
     );
-    if !tested.unsure.is_empty() {
-        text += "\nNot sure:\n";
-    }
-    for unsure in &tested.unsure {
-        text += &wrapped(&format!("- {unsure}"), 80);
-    }
-    text
+    text + &words::doubts(&tested.unsure)
 }
 
 fn row(name: &str, load: &TestedLoad) -> [String; 8] {
@@ -107,8 +96,4 @@ fn row(name: &str, load: &TestedLoad) -> [String; 8] {
         whole(of.map(|of| of.foreign.rpm)),
         whole(of.map(|of| of.own.rpm)),
     ]
-}
-
-fn milliseconds(milliseconds: f64) -> String {
-    output::time(milliseconds / 1e3)
 }

@@ -50,29 +50,33 @@ pub(crate) fn result(measured: &Measured) -> String {
         capacity(link.up, link.up_range),
         capacity(link.down, link.down_range)
     );
-    if let Some(both) = &measured.both {
-        let percent =
-            |share: Option<f64>| known(share.map(|share| format!("{:.0} %", 100.0 * share)));
-        text += &wrapped(
-            &format!(
-                "Goodput utility with both at once: {} of 2 (upload {}, download {}).",
-                known(both.goodput_utility.map(|utility| format!("{utility:.2}"))),
-                percent(both.up.delivered),
-                percent(both.down.delivered)
-            ),
-            80,
-        );
-    }
+    let both = &measured.both;
+    let percent = |share: Option<f64>| known(share.map(|share| format!("{:.0} %", 100.0 * share)));
+    text += &wrapped(
+        &format!(
+            "Goodput utility with both at once: {} of 2 (upload {}, download {}).",
+            known(both.goodput_utility.map(|utility| format!("{utility:.2}"))),
+            percent(both.up.delivered),
+            percent(both.down.delivered)
+        ),
+        80,
+    );
     if let Some(keep) = &measured.advice.keep {
         text += &format!("\n{}", wrapped(keep, 80));
     }
     if let Some(command) = &measured.advice.command {
         text += &format!("\nUse: {command}\n");
     }
-    if !measured.advice.unsure.is_empty() {
-        text += "\nNot sure:\n";
-    }
-    for unsure in &measured.advice.unsure {
+    text + &doubts(&measured.advice.unsure)
+}
+
+/// A list of what is unsure.
+pub(super) fn doubts(unsure: &[String]) -> String {
+    let mut text = String::new();
+    for unsure in unsure {
+        if text.is_empty() {
+            text += "\nNot sure:\n";
+        }
         text += &wrapped(&format!("- {unsure}"), 80);
     }
     text
@@ -109,6 +113,6 @@ fn capacity(value: Option<f64>, range: Option<Range>) -> String {
     known(value.map(|value| rate(value) + &range.unwrap_or_default()))
 }
 
-fn milliseconds(milliseconds: f64) -> String {
+pub(super) fn milliseconds(milliseconds: f64) -> String {
     output::time(milliseconds / 1e3)
 }
