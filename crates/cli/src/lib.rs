@@ -221,9 +221,10 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// An error with the words of others in it escaped, and of bounded length.
+/// An error with the words of others in it escaped and cut, and of bounded length.
 fn shown(error: &str) -> String {
-    asymq_scenario::escaped(error, 4000)
+    let words: Vec<String> = error.split(' ').map(asymq_scenario::quoted).collect();
+    asymq_scenario::escaped(&words.join(" "), 4000)
 }
 
 /// The error and its causes in one line; a cause that the line already has is left out.

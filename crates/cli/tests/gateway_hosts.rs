@@ -911,6 +911,9 @@ fn install_quotes_names_and_refuses_those_of_no_kernel() {
         "all",
         "default",
         "sixteen-bytes-00",
+        "",
+        "a\u{b}b",
+        "a\nb",
     ] {
         assert_eq!(install(name, "eth0"), (String::new(), Some(2)), "{name}");
     }
