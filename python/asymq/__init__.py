@@ -15,7 +15,6 @@ from ._asymq import (
     LostSegment,
     Packet,
     Place,
-    Scenario,
     ScenarioError,
     Sink,
     __version__,
@@ -28,6 +27,7 @@ from .discipline import Discipline
 from .experiments import Findings, reproduce, sweep
 from .result import Comparison, Result, compare, simulate
 from ._sliders import sliders
+from .scenario import Scenario
 from .table import Table
 
 __all__ = [

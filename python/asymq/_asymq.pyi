@@ -5,50 +5,30 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import Unpack
-
-from ._keys import Keys
-
 __version__: str
 
 class ScenarioError(ValueError):
     """A scenario, an experiment or a link that is wrong, in the words of the command line."""
 
 class Scenario:
-    """A scenario: a link, its disciplines, what flows over it, and for how long; immutable.
+    """What `asymq.Scenario` holds: words of the command line, and the scenario that they resolve to."""
 
-    Scenario(up="1mbit", qdisc="aq", flows_up=2) takes the flags of `asymq sim` with underscores;
-    Scenario("link.toml", runs=3) reads a file, which keywords override.
-    """
-
-    def __new__(cls, file: str | os.PathLike[str] | None = None, /, **keys: Unpack[Keys]) -> Scenario: ...
+    def __new__(cls, words: list[str], file: str | os.PathLike[str] | None) -> Scenario: ...
     @staticmethod
-    def headline(**keys: Unpack[Keys]) -> Scenario:
-        """The scenario of `asymq compare`: one upload and one download of CUBIC with delayed ACKs, 100 ms."""
+    def headline(words: list[str]) -> Scenario: ...
     @staticmethod
-    def from_toml(text: str) -> Scenario:
-        """Reads the text of a scenario file."""
+    def from_toml(text: str) -> Scenario: ...
     @staticmethod
-    def from_json(text: str) -> Scenario:
-        """Reads a scenario as a result has it, or the whole result."""
-    def replace(self, **keys: Unpack[Keys]) -> Scenario:
-        """A copy with other values of these keys."""
-    def to_toml(self) -> str:
-        """The text of a scenario file."""
-    def to_json(self) -> str:
-        """The scenario as it runs, complete to the last parameter."""
+    def restored(words: list[str] | None, json: str) -> Scenario: ...
+    def replace(self, words: list[str]) -> Scenario: ...
+    def words(self) -> list[str] | None: ...
+    def to_toml(self) -> str: ...
+    def to_json(self) -> str: ...
     @property
-    def seeds(self) -> range:
-        """The seeds of its runs."""
+    def seeds(self) -> tuple[int, int]: ...
     @property
-    def warnings(self) -> list[str]:
-        """Warnings about unusual settings that might be mistakes."""
-    def __getitem__(self, key: str) -> Any:
-        """A key of the complete scenario, in the words of its JSON."""
-    def __getattr__(self, key: str) -> Any: ...
-    def _repr_html_(self) -> str: ...
+    def warnings(self) -> list[str]: ...
     def __eq__(self, other: object) -> bool: ...
-    def __hash__(self) -> int: ...
 
 class Columns:
     """The columns of a table."""
@@ -258,7 +238,7 @@ def check_congestion(
     name: str, events: list[str], paces: bool, congestion: type, cases: int, /
 ) -> None: ...
 def main(words: list[str]) -> int: ...
-def model(**keys: Any) -> str: ...
+def model(words: list[str]) -> str: ...
 def compared() -> list[str]:
     """The names of the disciplines that a comparison shows where none are chosen."""
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from . import _asymq
+from .scenario import words
 
 _RATES = {"up", "down", "non_tcp_up", "non_tcp_down", "least_up"}
 
@@ -18,7 +19,7 @@ def model(**keys: Any) -> dict[str, Any]:
     A quantity that the link does not have, such as the rates where it cannot be filled, is absent.
     """
     columns: dict[str, Any] = {}
-    _flatten(columns, "", json.loads(_asymq.model(**keys)))
+    _flatten(columns, "", json.loads(_asymq.model(words(keys))))
     del columns["format"]
     return columns
 

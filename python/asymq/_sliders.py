@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._asymq import Scenario
+from .scenario import Scenario
 from .result import Comparison, compare
 
 if TYPE_CHECKING:

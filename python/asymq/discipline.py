@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from . import _asymq
 from ._asymq import Packet, Place, Sink
 from ._naming import name
+from .scenario import native
 
 
 class Discipline:
@@ -36,7 +37,8 @@ class Discipline:
         name(cls)
         if cls.enqueue is not Discipline.enqueue and cls.dequeue is not Discipline.dequeue:
             summary = (cls.__doc__ or "Written in Python").strip().split("\n")[0].rstrip(".")
-            _asymq.register(cls.name, cls.title, summary, dict(cls.parameters), cls)
+            parameters = {key: native(value) for key, value in cls.parameters.items()}
+            _asymq.register(cls.name, cls.title, summary, parameters, cls)
 
     def enqueue(self, now: int, packet: Packet, sink: Sink) -> None:
         """Takes a packet: keeps it, or drops it or others by sink.drop(packet, reason)."""

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from . import _asymq
-from ._asymq import Scenario
+from .scenario import Scenario
 from .table import Table
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def simulate(
     """
     if seeds is not None:
         scenario = _with_seeds(scenario, seeds)
-    return Result(_asymq.simulate(scenario, series, _cores(threads), progress))
+    return Result(_asymq.simulate(scenario._native, series, _cores(threads), progress))
 
 
 def compare(
@@ -117,7 +117,7 @@ class Result:
     @cached_property
     def scenario(self) -> Scenario:
         """The scenario as it ran, complete."""
-        return self._report.scenario
+        return Scenario._of(self._report.scenario)
 
     @cached_property
     def qdisc(self) -> str:
@@ -158,7 +158,7 @@ class Result:
         """A row per 0.2 s of each run, warm-up included. Runs them again if they were not recorded."""
         if self._report.has_series:
             return Table(self._report.time_series())
-        return Table(_asymq.simulate(self.scenario, True, None).time_series())
+        return Table(_asymq.simulate(self.scenario._native, True, None).time_series())
 
     def to_pandas(self) -> pandas.DataFrame:
         """`table` as a DataFrame."""

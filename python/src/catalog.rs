@@ -1,7 +1,6 @@
 //! The catalog with the disciplines that Python registered.
 
 use crate::discipline::{PyQdisc, leak};
-use crate::scenario::native;
 use asymq_args::{Given, ScenarioArgs};
 use asymq_core::catalog::{
     BoxedQdisc, Build, Catalog, Config, Entry, Kind, Parameter, Role, Standard, Typed,
@@ -94,7 +93,7 @@ pub(crate) fn register(
     for (key, value) in parameters {
         let key: String = key.extract()?;
         let key = key.replace('_', "-");
-        let parameter = parameter(&key, &native(&value)?)?;
+        let parameter = parameter(&key, &value)?;
         let same = known.iter().find(|known| known.name == key);
         let is_flag = flags
             .get_arguments()

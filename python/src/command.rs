@@ -2,10 +2,8 @@
 
 use crate::catalog::WithPython;
 use crate::errors::bad_input;
-use crate::scenario::words_of;
 use asymq_core::catalog::{Catalog, Role, Shown, Standard};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use std::ffi::OsString;
 
 /// Runs the command line and returns its exit code.
@@ -16,9 +14,7 @@ pub(crate) fn main(py: Python<'_>, words: Vec<OsString>) -> u8 {
 
 /// The JSON of `asymq model --json`.
 #[pyfunction]
-#[pyo3(signature = (**keys))]
-pub(crate) fn model(keys: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
-    let words = words_of(keys)?;
+pub(crate) fn model(words: Vec<String>) -> PyResult<String> {
     let answer = asymq_cli::model(words).map_err(|error| bad_input(&error))?;
     Ok(answer.to_string())
 }
