@@ -1,35 +1,26 @@
-//! The parts of all charts: a palette for light and dark pages, text, axes, and the SVG around a drawing.
-//!
-//! Coordinates are in CSS pixels; [`SCALE`] gives them sub-pixel resolution.
+//! The parts of all charts: a palette for light and dark pages, axes, and drawings as SVG. Coordinates are in CSS pixels.
 
 mod axis;
+#[cfg(test)]
+mod contrast;
 mod palette;
 
 pub use axis::{Axis, ticks};
-pub use palette::{BACKGROUND, Colour, DOWN, GRID, MUTED, SERIES, TEXT, UP, contrast, dark_rules};
+pub use palette::{BACKGROUND, Colour, DOWN, GRID, MUTED, SERIES, TEXT, UP, dark_rules};
 
-use plotters::coord::Shift;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use std::error::Error;
-
-/// Drawing units per CSS pixel: plotters rounds coordinates to whole units.
-pub const SCALE: i32 = 8;
+use std::fmt::{Arguments, Write as _};
 
 const FONT: &str = "system-ui, -apple-system, Helvetica, Arial, sans-serif";
 
-/// The drawing area of a chart.
-pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
-/// The result of drawing; it fails only if the backend does.
-pub type Drawn = Result<(), Box<dyn Error>>;
+/// A place: to the right of the upper left corner, and below it.
+pub type Point = (f64, f64);
 
 /// The size of a chart, its alternative text, and where it is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Width in CSS pixels.
+    /// Width.
     pub width: i32,
-    /// Height in CSS pixels.
+    /// Height.
     pub height: i32,
     /// The alternative text for readers who cannot see the chart.
     pub alt: &'a str,
@@ -37,62 +28,14 @@ pub struct Frame<'a> {
     pub standalone: bool,
 }
 
-/// Draws a chart as SVG.
-///
-/// # Errors
-/// `draw` or the SVG backend fails.
-pub fn svg(
-    frame: &Frame<'_>,
-    draw: impl FnOnce(&Area<'_>) -> Drawn,
-) -> Result<String, Box<dyn Error>> {
-    let (width, height) = (frame.width * SCALE, frame.height * SCALE);
-    let mut drawn = String::new();
-    {
-        let size = (width as u32, height as u32);
-        let root = SVGBackend::with_string(&mut drawn, size).into_drawing_area();
-        draw(&root)?;
-        root.present()?;
-    }
-    let body = drawn
-        .find("<svg")
-        .and_then(|start| {
-            drawn[start..]
-                .find('>')
-                .map(|end| &drawn[start + end + 1..])
-        })
-        .ok_or("the SVG backend wrote no <svg> element")?;
-    let style = if frame.standalone {
-        let dark = dark_rules();
-        format!(
-            "<style>text{{font-variant-numeric:tabular-nums}}polyline{{stroke-linejoin:round}}\
-             @media(prefers-color-scheme:dark){{{dark}}}</style>"
-        )
-    } else {
-        String::new()
-    };
-    let body = body.replace(
-        DASHED_MARK,
-        &format!("stroke-dasharray=\"{0} {0}\"", 5 * SCALE),
-    );
-    let alt = frame.alt.replace('&', "&amp;").replace('<', "&lt;");
-    Ok(format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{}\" height=\"{}\" \
-         viewBox=\"0 0 {width} {height}\">\n<title>{alt}</title>\n{style}{body}",
-        frame.width, frame.height
-    ))
-}
-
 /// The style of a label.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct LabelStyle {
-    /// Size in CSS pixels.
-    pub size: i32,
-    /// Colour.
-    pub colour: &'static Colour,
-    /// True if it is bold.
-    pub bold: bool,
-    /// The edge of the text at its coordinates.
-    side: HPos,
+    size: i32,
+    colour: &'static Colour,
+    bold: bool,
+    /// The part of the text at its coordinates.
+    anchor: &'static str,
 }
 
 impl LabelStyle {
@@ -102,7 +45,7 @@ impl LabelStyle {
             size,
             colour,
             bold: false,
-            side: HPos::Left,
+            anchor: "start",
         }
     }
 
@@ -114,71 +57,123 @@ impl LabelStyle {
 
     /// This style, centred at its coordinates.
     #[must_use]
-    pub const fn centred(self) -> Self {
-        Self {
-            side: HPos::Center,
-            ..self
-        }
+    pub const fn centred(mut self) -> Self {
+        self.anchor = "middle";
+        self
     }
 
     /// This style, ending at its coordinates.
     #[must_use]
-    pub const fn ending(self) -> Self {
-        Self {
-            side: HPos::Right,
-            ..self
+    pub const fn ending(mut self) -> Self {
+        self.anchor = "end";
+        self
+    }
+}
+
+/// Elements of an SVG, later ones above earlier ones.
+#[derive(Debug, Default)]
+pub struct Drawing(String);
+
+impl Drawing {
+    fn add(&mut self, element: Arguments<'_>) {
+        writeln!(self.0, "{element}").expect("writing to a String cannot fail");
+    }
+
+    /// Draws a line of this width through points.
+    pub fn line(&mut self, points: &[Point], colour: &Colour, width: f64) {
+        self.polyline(points, colour, width, "");
+    }
+
+    /// Draws a dashed line of this width through points.
+    pub fn dashed(&mut self, points: &[Point], colour: &Colour, width: f64) {
+        self.polyline(points, colour, width, " stroke-dasharray=\"5 5\"");
+    }
+
+    fn polyline(&mut self, points: &[Point], colour: &Colour, width: f64, more: &str) {
+        if points.len() > 1 {
+            let (points, colour) = (list(points), colour.0);
+            self.add(format_args!(
+                "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"{more} points=\"{points}\"/>"
+            ));
         }
     }
 
-    fn text_style(&self) -> TextStyle<'static> {
-        // plotters divides the size by 1.24 to fit a bounding box, which SVG does not have.
-        let font = (FONT, f64::from(self.size * SCALE) * 1.24);
-        let weight = if self.bold {
-            FontStyle::Bold
+    /// Fills an outline; `opacity` is 0 to 1.
+    pub fn area(&mut self, outline: &[Point], colour: &Colour, opacity: f64) {
+        if outline.len() > 2 {
+            let (points, colour) = (list(outline), colour.0);
+            self.add(format_args!(
+                "<polygon fill=\"{colour}\" opacity=\"{opacity}\" points=\"{points}\"/>"
+            ));
+        }
+    }
+
+    /// Fills a rectangle between two corners.
+    pub fn rectangle(&mut self, (x, y): Point, (to_x, to_y): Point, colour: &Colour, opacity: f64) {
+        let corners = [(x, y), (to_x, y), (to_x, to_y), (x, to_y)];
+        self.area(&corners, colour, opacity);
+    }
+
+    /// Draws a dot.
+    pub fn dot(&mut self, (x, y): Point, radius: f64, colour: &Colour) {
+        let (x, y, colour) = (rounded(x), rounded(y), colour.0);
+        self.add(format_args!(
+            "<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill=\"{colour}\"/>"
+        ));
+    }
+
+    /// Writes `text` with its baseline at a place.
+    pub fn text(
+        &mut self,
+        (x, y): (impl Into<f64>, impl Into<f64>),
+        text: &str,
+        style: LabelStyle,
+    ) {
+        let (x, y) = (rounded(x.into()), rounded(y.into()));
+        let (size, colour, anchor) = (style.size, style.colour.0, style.anchor);
+        let weight = if style.bold {
+            " font-weight=\"bold\""
         } else {
-            FontStyle::Normal
+            ""
         };
-        TextStyle::from(font.into_font().style(weight))
-            .color(&self.colour.0)
-            .pos(Pos::new(self.side, VPos::Bottom))
+        let text = escaped(text);
+        self.add(format_args!(
+            "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" font-size=\"{size}\"{weight} fill=\"{colour}\">\n{text}\n</text>"
+        ));
+    }
+
+    /// The drawing as SVG.
+    pub fn svg(&self, frame: &Frame<'_>) -> String {
+        let style = match frame.standalone {
+            true => format!(
+                "<style>text{{font-variant-numeric:tabular-nums}}polyline{{stroke-linejoin:round}}\
+                 @media(prefers-color-scheme:dark){{{}}}</style>\n",
+                dark_rules()
+            ),
+            false => String::new(),
+        };
+        let (width, height) = (frame.width, frame.height);
+        let (alt, body) = (escaped(frame.alt), &self.0);
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\" font-family=\"{FONT}\">\n<title>{alt}</title>\n{style}{body}</svg>\n"
+        )
     }
 }
 
-/// Writes `text` with its baseline at `position`.
-///
-/// # Errors
-/// The SVG backend fails.
-pub fn write(root: &Area<'_>, position: (i32, i32), text: &str, style: LabelStyle) -> Drawn {
-    root.draw_text(
-        text,
-        &style.text_style(),
-        (position.0 * SCALE, position.1 * SCALE),
-    )?;
-    Ok(())
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-/// CSS pixels in drawing units.
-pub fn to_units(x: f64, y: f64) -> (i32, i32) {
-    let scaled = |v: f64| (v * f64::from(SCALE)).round() as i32;
-    (scaled(x), scaled(y))
+/// A coordinate with one digit after the point.
+fn rounded(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
 }
 
-/// A stroke of this width in CSS pixels.
-pub fn stroke(colour: &Colour, width: f64) -> ShapeStyle {
-    colour
-        .0
-        .stroke_width((width * f64::from(SCALE)).round() as u32)
-}
-
-/// The mark of [`dashed`] in the SVG of plotters, which has no dashes.
-const DASHED_MARK: &str = "opacity=\"0.99\"";
-
-/// A dashed stroke of this width in CSS pixels.
-pub fn dashed(colour: &Colour, width: f64) -> ShapeStyle {
-    ShapeStyle {
-        color: colour.0.mix(0.99),
-        ..stroke(colour, width)
-    }
+fn list(points: &[Point]) -> String {
+    let pairs = points.iter();
+    let pairs = pairs.map(|&(x, y)| format!("{},{}", rounded(x), rounded(y)));
+    pairs.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -193,13 +188,21 @@ mod tests {
             alt: "a < b",
             standalone: false,
         };
-        let drawing = svg(&frame, |root| {
-            let ends = [to_units(0.0, 0.0), to_units(10.0, 10.0)];
-            root.draw(&PathElement::new(ends, dashed(&TEXT, 1.0)))?;
-            Ok(())
-        });
-        let drawing = drawing.unwrap();
-        assert_eq!(drawing.matches("stroke-dasharray").count(), 1, "{drawing}");
-        assert!(drawing.contains("<title>a &lt; b</title>"));
+        let mut drawing = Drawing::default();
+        drawing.dashed(&[(0.0, 0.0), (10.0, 10.0)], &TEXT, 1.0);
+        let svg = drawing.svg(&frame);
+        assert_eq!(svg.matches("stroke-dasharray").count(), 1, "{svg}");
+        assert!(svg.contains("<title>a &lt; b</title>"));
+    }
+
+    #[test]
+    fn words_of_a_label_are_text_and_a_single_point_is_no_line() {
+        let mut drawing = Drawing::default();
+        drawing.line(&[(1.0, 1.0)], &TEXT, 1.0);
+        drawing.text((1, 2.06), "a & <b>", LabelStyle::new(12, &TEXT).ending());
+        assert_eq!(
+            drawing.0,
+            "<text x=\"1\" y=\"2.1\" text-anchor=\"end\" font-size=\"12\" fill=\"#1F2328\">\na &amp; &lt;b>\n</text>\n"
+        );
     }
 }

@@ -5,13 +5,12 @@
 
 use crate::heading::title;
 use crate::{comparison, output};
-use anyhow::anyhow;
+use anyhow::Context as _;
 use asymq_charts::{
-    Area, BACKGROUND, Colour, DOWN, Drawn, Frame, GRID, LabelStyle, MUTED, SCALE, TEXT, UP, write,
+    BACKGROUND, Colour, DOWN, Drawing, Frame, GRID, LabelStyle, MUTED, Point, TEXT, UP,
 };
 use asymq_core::catalog::Catalog;
 use asymq_scenario::{Report, Run, Series};
-use plotters::prelude::*;
 
 const WIDTH: i32 = 560;
 const FOOT: i32 = 28;
@@ -58,8 +57,12 @@ pub(crate) fn comparison(
         alt: &alt_text(reports, catalog),
         standalone: true,
     };
-    asymq_charts::svg(&frame, |root| draw(root, reports, &layout, catalog))
-        .map_err(|error| anyhow!("cannot draw the chart: {error}"))
+    let mut drawing = Drawing::default();
+    let corner = (f64::from(WIDTH), f64::from(height));
+    drawing.rectangle((0.0, 0.0), corner, &BACKGROUND, 1.0);
+    draw(&mut drawing, reports, &layout, catalog)
+        .context("cannot draw the chart: a run has no time series")?;
+    Ok(drawing.svg(&frame))
 }
 
 /// The alternative text for readers who cannot see the chart.
@@ -130,21 +133,26 @@ impl Layout {
     }
 }
 
-fn draw(root: &Area<'_>, reports: &[Report], layout: &Layout, catalog: &dyn Catalog) -> Drawn {
-    root.fill(&BACKGROUND.0)?;
+/// Draws all rows; `None` if a run has no time series.
+fn draw(
+    drawing: &mut Drawing,
+    reports: &[Report],
+    layout: &Layout,
+    catalog: &dyn Catalog,
+) -> Option<()> {
     let titles = layout.title.iter().map(|line| (line, TITLE));
     let lines = titles.chain(layout.head.iter().map(|line| (line, SUBTITLE)));
     for (number, (line, style)) in (0..).zip(lines) {
-        write(root, (LEFT, 28 + LINE * number), line, style)?;
+        drawing.text((LEFT, 28 + LINE * number), line, style);
     }
     for (row, report) in reports.iter().enumerate() {
         let (scenario, mean) = (&report.scenario, &report.mean);
-        let series = typical_series(report).ok_or("a run has no time series")?;
+        let series = typical_series(report)?;
         let top = layout.row(row);
         let name = title(&scenario.uplink.qdisc, catalog);
-        write(root, (LEFT, top + 20), name, NAME)?;
+        drawing.text((LEFT, top + 20), name, NAME);
         for (number, line) in (0..).zip(&layout.captions[row]) {
-            write(root, (LEFT, top + 40 + LINE * number), line, SUBTITLE)?;
+            drawing.text((LEFT, top + 40 + LINE * number), line, SUBTITLE);
         }
         let (up, down) = (&mean.up, &mean.down);
         let columns = [
@@ -172,22 +180,22 @@ fn draw(root: &Area<'_>, reports: &[Report], layout: &Layout, catalog: &dyn Cata
             if row == 0 {
                 let title = format!("{name}, % of {}", output::rate(rate.bits_per_sec() as f64));
                 let style = LabelStyle::new(16, colour).bold();
-                write(root, (left, top - 6), &title, style)?;
+                drawing.text((left, top - 6), &title, style);
             }
-            panel.draw(root, colour, series.interval_s, [all, data])?;
-            panel.veil(root, scenario.warmup.as_secs_f64())?;
-            let beside = (left + PANEL_WIDTH + 4, panel.y(mean) + 6);
+            panel.draw(drawing, colour, series.interval_s, [all, data]);
+            panel.veil(drawing, scenario.warmup.as_secs_f64());
+            let beside = (left + PANEL_WIDTH + 4, panel.at((0.0, mean)).1 + 6.0);
             let style = LabelStyle::new(17, colour).bold();
-            write(root, beside, &percent(mean), style)?;
+            drawing.text(beside, &percent(mean), style);
             if left == COLUMNS[0] {
-                panel.levels(root)?;
+                panel.levels(drawing);
             }
             if row + 1 == reports.len() {
-                panel.times(root)?;
+                panel.times(drawing);
             }
         }
     }
-    Ok(())
+    Some(())
 }
 
 /// Height of a panel, lower where there are many.
@@ -214,69 +222,59 @@ struct Panel {
 const TOP_LEVEL: f64 = 1.1;
 
 impl Panel {
-    fn y(&self, level: f64) -> i32 {
-        let height = f64::from(self.height);
-        self.corner.1 + (height * (1.0 - level.min(TOP_LEVEL) / TOP_LEVEL)).round() as i32
-    }
-
-    fn x(&self, time: f64) -> i32 {
-        self.corner.0 + (f64::from(PANEL_WIDTH) * time / self.span).round() as i32
+    fn at(&self, (time, level): Point) -> Point {
+        let (left, top) = (f64::from(self.corner.0), f64::from(self.corner.1));
+        let down = f64::from(self.height) * (1.0 - level.min(TOP_LEVEL) / TOP_LEVEL);
+        (left + f64::from(PANEL_WIDTH) * time / self.span, top + down)
     }
 
     /// Draws the data with its line, and the ACKs pale above it.
     fn draw(
         &self,
-        root: &Area<'_>,
+        drawing: &mut Drawing,
         colour: &Colour,
         interval: f64,
         [all, data]: [&[f64]; 2],
-    ) -> Drawn {
-        let area = root.clone().shrink(
-            (self.corner.0 * SCALE, self.corner.1 * SCALE),
-            (PANEL_WIDTH * SCALE, self.height * SCALE),
-        );
-        let mut chart =
-            ChartBuilder::on(&area).build_cartesian_2d(0.0..self.span, 0.0..TOP_LEVEL)?;
+    ) {
         for level in [0.0, 0.5, 1.0] {
             let ends = [(0.0, level), (self.span, level)];
-            chart.draw_series([PathElement::new(ends, GRID.0.stroke_width(SCALE as u32))])?;
+            drawing.line(&ends.map(|end| self.at(end)), &GRID, 1.0);
         }
-        let curve = |values: &[f64]| -> Vec<(f64, f64)> {
+        let curve = |values: &[f64]| -> Vec<Point> {
             let points = values.iter().enumerate().map(|(index, &value)| {
                 let time = (index as f64 + 0.5) * interval;
-                (time.min(self.span), value.min(TOP_LEVEL))
+                self.at((time.min(self.span), value))
             });
             points.collect()
         };
-        let (all, data) = (curve(all), curve(data));
-        chart.draw_series(AreaSeries::new(all, 0.0, colour.0.mix(0.22)))?;
-        chart.draw_series(AreaSeries::new(data.clone(), 0.0, colour.0.mix(0.4)))?;
-        let stroke = colour.0.stroke_width((1.4 * f64::from(SCALE)) as u32);
-        chart.draw_series(LineSeries::new(data, stroke))?;
-        Ok(())
+        let data = curve(data);
+        for (curve, opacity) in [(&curve(all), 0.22), (&data, 0.4)] {
+            if let [first, .., last] = &curve[..] {
+                let floor = self.at((0.0, 0.0)).1;
+                let area = [&[(first.0, floor)], &curve[..], &[(last.0, floor)]].concat();
+                drawing.area(&area, colour, opacity);
+            }
+        }
+        drawing.line(&data, colour, 1.4);
     }
 
     /// Pales what the mean leaves out.
-    fn veil(&self, root: &Area<'_>, warmup: f64) -> Drawn {
-        let corner = |x: i32, y: i32| (x * SCALE, y * SCALE);
-        root.draw(&Rectangle::new(
-            [
-                corner(self.x(0.0), self.y(TOP_LEVEL)),
-                corner(self.x(warmup), self.y(0.0)),
-            ],
-            BACKGROUND.0.mix(0.6).filled(),
-        ))?;
-        Ok(())
+    fn veil(&self, drawing: &mut Drawing, warmup: f64) {
+        let corners = (self.at((0.0, TOP_LEVEL)), self.at((warmup, 0.0)));
+        drawing.rectangle(corners.0, corners.1, &BACKGROUND, 0.6);
     }
 
-    fn levels(&self, root: &Area<'_>) -> Drawn {
+    fn levels(&self, drawing: &mut Drawing) {
         for (level, label) in [(0.0, "0"), (0.5, "50"), (1.0, "100 %")] {
-            write(root, (self.corner.0 - 8, self.y(level) + 4), label, LEVEL)?;
+            drawing.text(
+                (self.corner.0 - 8, self.at((0.0, level)).1 + 4.0),
+                label,
+                LEVEL,
+            );
         }
-        Ok(())
     }
 
-    fn times(&self, root: &Area<'_>) -> Drawn {
+    fn times(&self, drawing: &mut Drawing) {
         const STEPS: [f64; 13] = [
             1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0,
         ];
@@ -287,8 +285,7 @@ impl Panel {
             let time = f64::from(tick) * step;
             let label = format!("{time}{}", if tick == last { " s" } else { "" });
             let under = self.corner.1 + self.height + 20;
-            write(root, (self.x(time), under), &label, TIME)?;
+            drawing.text((self.at((time, 0.0)).0, under), &label, TIME);
         }
-        Ok(())
     }
 }

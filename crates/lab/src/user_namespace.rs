@@ -2,7 +2,8 @@
 
 use crate::error::{Context as _, LabError};
 use crate::sys;
-use std::{fs, io};
+use rustix::process::{getegid, geteuid};
+use std::fs;
 
 /// Makes the caller root of a new user namespace, in which it may create networks. Call it before the process starts a
 /// thread.
@@ -10,7 +11,7 @@ use std::{fs, io};
 /// # Errors
 /// The kernel does not allow it, or the process has threads.
 pub fn enter_user_namespace() -> Result<(), LabError> {
-    let (user, group) = (ids("Uid:")?, ids("Gid:")?);
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     sys::new_user_namespace().map_err(|source| match source.raw_os_error() {
         // User namespaces are disabled, or their limit is reached.
         Some(libc::EPERM | libc::ENOSPC) => LabError::NotPermitted,
@@ -27,20 +28,4 @@ pub fn enter_user_namespace() -> Result<(), LabError> {
         fs::write(format!("/proc/self/{file}"), map).during("becoming root of a user namespace")?;
     }
     Ok(())
-}
-
-/// Effective id on this line of `/proc/self/status`.
-fn ids(line: &str) -> Result<u32, LabError> {
-    let status = fs::read_to_string("/proc/self/status").during("reading /proc/self/status")?;
-    status
-        .lines()
-        .find_map(|text| {
-            text.strip_prefix(line)?
-                .split_whitespace()
-                .nth(1)?
-                .parse()
-                .ok()
-        })
-        .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
-        .during("reading /proc/self/status")
 }

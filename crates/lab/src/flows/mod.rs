@@ -7,20 +7,25 @@ pub(crate) use quic::QuicFlows;
 
 use crate::error::{Context as _, LabError};
 use crate::plan::{Conversation, DOWNLOAD_PORT, HOME, Plan, SERVER, UPLOAD_PORT};
-use crate::sys::{Epoll, Interest, TcpCounts, clamp_window, tcp_counts};
+use crate::sys::{TcpCounts, clamp_window, tcp_counts};
 use crate::window::Window;
 use crate::{Halt, clock};
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::net::Netns;
 use asymq_scenario::{Direction, Scenario};
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
 use socket::{receive_window, reset_on_close, tcp_socket};
 use socket2::Socket;
 use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddrV4;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 
 pub(crate) struct BulkFlows {
-    epoll: Epoll,
+    /// Level-triggered; closed sockets are removed.
+    epoll: OwnedFd,
     upload_listener: Socket,
     download_listener: Socket,
     flows: Vec<Flow>,
@@ -188,17 +193,13 @@ impl BulkFlows {
                     .collect()
             })
             .during("opening home's TCP sockets")?;
-        let epoll = Epoll::new().during("creating an epoll instance")?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(io::Error::from);
+        let epoll = epoll.during("creating an epoll instance")?;
         for (listener, direction) in [
             (&upload_listener, Direction::Up),
             (&download_listener, Direction::Down),
         ] {
-            epoll
-                .add(
-                    listener.as_fd(),
-                    Interest::Read,
-                    Token::Listener(direction).encode(),
-                )
+            watch(&epoll, listener, EventFlags::IN, Token::Listener(direction))
                 .during("watching a listener")?;
         }
         Ok(Self {
@@ -222,7 +223,7 @@ impl BulkFlows {
         let mut unstarted = order.into_iter().peekable();
         let mut warm = false;
         let mut buffer = vec![0; 256 * 1024];
-        let mut tokens = Vec::new();
+        let mut events = Vec::with_capacity(64);
         loop {
             let now = clock::now();
             if now >= window.end || halt.is_set() {
@@ -245,11 +246,14 @@ impl BulkFlows {
             let boundary = if warm { window.end } else { window.warm };
             let until = next_start.map_or(boundary, |start| start.min(boundary));
             let wait = until.saturating_since(now).min(LONGEST_WAIT);
-            self.epoll
-                .wait(wait, &mut tokens)
-                .during("waiting for TCP")?;
-            for &token in &tokens {
-                self.serve(Token::decode(token), &mut buffer)
+            events.clear();
+            let wait = Timespec::try_from(std::time::Duration::from(wait)).ok();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), wait.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => Err(error.into()).during("waiting for TCP")?,
+            }
+            for event in &events {
+                self.serve(Token::decode(event.data.u64()), &mut buffer)
                     .during("serving TCP")?;
             }
         }
@@ -263,16 +267,15 @@ impl BulkFlows {
             return Ok(());
         };
         let interest = match flow.direction {
-            Direction::Up => Interest::Write,
-            Direction::Down => Interest::Read,
+            Direction::Up => EventFlags::OUT,
+            Direction::Down => EventFlags::IN,
         };
         let server = self.server[(flow.direction == Direction::Down) as usize];
         match socket.connect(&server.into()) {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
             _ => {}
         }
-        self.epoll
-            .add(socket.as_fd(), interest, Token::Home(index).encode())
+        watch(&self.epoll, socket, interest, Token::Home(index))
     }
 
     fn serve(&mut self, token: Token, buffer: &mut [u8]) -> io::Result<()> {
@@ -299,8 +302,8 @@ impl BulkFlows {
 
     fn accept(&mut self, direction: Direction) -> io::Result<()> {
         let (listener, interest, first) = match direction {
-            Direction::Up => (&self.upload_listener, Interest::Read, 0),
-            Direction::Down => (&self.download_listener, Interest::Write, self.uploads),
+            Direction::Up => (&self.upload_listener, EventFlags::IN, 0),
+            Direction::Down => (&self.download_listener, EventFlags::OUT, self.uploads),
         };
         loop {
             let (socket, peer) = match listener.accept() {
@@ -316,11 +319,15 @@ impl BulkFlows {
             };
             socket.set_nonblocking(true)?;
             reset_on_close(&socket)?;
-            self.epoll
-                .add(socket.as_fd(), interest, Token::Server(index).encode())?;
+            watch(&self.epoll, &socket, interest, Token::Server(index))?;
             self.flows[index].server = Some(socket);
         }
     }
+}
+
+fn watch(epoll: &OwnedFd, socket: &Socket, interest: EventFlags, token: Token) -> io::Result<()> {
+    let token = EventData::new_u64(token.encode());
+    Ok(epoll::add(epoll, socket, token, interest)?)
 }
 
 /// Writes until the socket is full. Closes a failed socket, which ends its flow.

@@ -11,7 +11,7 @@
 //! Spaces separate all words, because names contain `-` and `/`.
 
 use super::relation::{Basis, Relation, Tolerance};
-use super::{Function, Node, Operator};
+use super::{FUNCTIONS, Node, OPERATORS};
 
 /// An expression or condition that does not follow the grammar.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -165,16 +165,18 @@ impl<'a> Words<'a> {
 
     fn sum(&mut self) -> Parsed<Node> {
         let mut sum = self.product()?;
-        while let Some(sign) = self.one_of(&[("+", Operator::Add), ("-", Operator::Subtract)]) {
-            sum = sign.of(sum, self.product()?);
+        let [plus, minus, ..] = &OPERATORS;
+        while let Some(sign) = self.one_of(&[("+", plus), ("-", minus)]) {
+            sum = Node::Call(sign, vec![sum, self.product()?]);
         }
         Ok(sum)
     }
 
     fn product(&mut self) -> Parsed<Node> {
         let mut product = self.value()?;
-        while let Some(sign) = self.one_of(&[("*", Operator::Multiply), ("/", Operator::Divide)]) {
-            product = sign.of(product, self.value()?);
+        let [.., times, over] = &OPERATORS;
+        while let Some(sign) = self.one_of(&[("*", times), ("/", over)]) {
+            product = Node::Call(sign, vec![product, self.value()?]);
         }
         Ok(product)
     }
@@ -206,10 +208,15 @@ impl<'a> Words<'a> {
 
     /// The arguments of the function `name`, which stands at `at`.
     fn call(&mut self, name: &str, at: &str) -> Parsed<Node> {
-        let (function, count) = Function::named(name).ok_or_else(|| {
-            let names = Function::names().join(", ");
+        let known = FUNCTIONS.iter().find(|known| known.name == name);
+        let function = known.ok_or_else(|| {
+            let names = FUNCTIONS
+                .each_ref()
+                .map(|function| function.name)
+                .join(", ");
             self.fault(at, format!("unknown function {name}; use {names}"))
         })?;
+        let count = function.arity;
         let mut arguments = vec![self.sum()?];
         while arguments.len() < count {
             if !self.take(",") {

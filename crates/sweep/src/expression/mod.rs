@@ -24,51 +24,106 @@ pub struct Expression(Node);
 enum Node {
     Number(f64),
     Name(String),
-    Call(Function, Vec<Node>),
-    Binary(Operator, Box<(Node, Node)>),
+    Call(&'static Function, Vec<Node>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
+/// A function or an operator of so many arguments.
+#[derive(Debug)]
+struct Function {
+    name: &'static str,
+    arity: usize,
+    rule: Rule,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Function {
-    Max,
-    Min,
-    Mean,
-    Median,
-    First,
-    Last,
-    Least,
-    Atm,
-    AtmLlc,
-    /// Data's share of the uplink by AQ's eq. 7: `eq7( up , down , ack , data )`.
-    Eq7,
-    /// Normalized asymmetry: `k( up , down , ack , data )`.
-    K,
-    /// The AMP model's bound in bit/s: `amp( up , down , ack , packet , m )`.
-    Amp,
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
 }
 
-const FUNCTIONS: [(&str, Function, usize); 12] = [
-    ("max", Function::Max, 1),
-    ("min", Function::Min, 1),
-    ("mean", Function::Mean, 1),
-    ("median", Function::Median, 1),
-    ("first", Function::First, 1),
-    ("last", Function::Last, 1),
-    ("least", Function::Least, 2),
-    ("atm", Function::Atm, 1),
-    ("atm-llc", Function::AtmLlc, 1),
-    ("eq7", Function::Eq7, 4),
-    ("k", Function::K, 4),
-    ("amp", Function::Amp, 5),
+/// The value of a call; `None` if lists differ in length.
+#[derive(Debug)]
+enum Rule {
+    /// Makes one number of a list of any length.
+    Fold(fn(&[Sample]) -> Option<Sample>),
+    /// Makes a list of lists.
+    Lists(fn(&[Vec<Sample>]) -> Option<Vec<Sample>>),
+}
+
+static FUNCTIONS: [Function; 12] = [
+    fold("max", |list| extreme(list, 1.0)),
+    fold("min", |list| extreme(list, -1.0)),
+    fold("mean", |list| {
+        let sum = list.iter().cloned();
+        let sum = sum.reduce(|a, b| a.with(&b, |a, b| a + b))?;
+        Some(sum.map(|sum| sum / list.len() as f64))
+    }),
+    fold("median", |list| {
+        let mut sorted: Vec<_> = list.iter().collect();
+        sorted.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+        sorted.get(sorted.len() / 2).copied().cloned()
+    }),
+    fold("first", |list| list.first().cloned()),
+    fold("last", |list| list.last().cloned()),
+    lists("least", 2, |of| pair(of, f64::min)),
+    lists("atm", 1, |of| each(of, |bytes| cells(bytes, Framing::Atm))),
+    lists("atm-llc", 1, |of| {
+        each(of, |bytes| cells(bytes, Framing::AtmLlc))
+    }),
+    // Data's share of the uplink by AQ's eq. 7: `eq7( up , down , ack , data )`.
+    lists("eq7", 4, |of| by_means(of, eq7)),
+    // Normalized asymmetry: `k( up , down , ack , data )`.
+    lists("k", 4, |of| {
+        by_means(of, |all| amp(all).asymmetry(Framing::Plain))
+    }),
+    // The AMP model's bound in bit/s: `amp( up , down , ack , packet , m )`.
+    lists("amp", 5, |of| by_means(of, |all| amp(all).throughput())),
 ];
+
+static OPERATORS: [Function; 4] = [
+    lists("+", 2, |of| pair(of, |a, b| a + b)),
+    lists("-", 2, |of| pair(of, |a, b| a - b)),
+    lists("*", 2, |of| pair(of, |a, b| a * b)),
+    lists("/", 2, |of| pair(of, |a, b| a / b)),
+];
+
+const fn fold(name: &'static str, rule: fn(&[Sample]) -> Option<Sample>) -> Function {
+    Function {
+        name,
+        arity: 1,
+        rule: Rule::Fold(rule),
+    }
+}
+
+const fn lists(
+    name: &'static str,
+    arity: usize,
+    rule: fn(&[Vec<Sample>]) -> Option<Vec<Sample>>,
+) -> Function {
+    Function {
+        name,
+        arity,
+        rule: Rule::Lists(rule),
+    }
+}
+
+/// The point with the extreme mean, with its spread.
+fn extreme(list: &[Sample], sign: f64) -> Option<Sample> {
+    let by_mean = |a: &&Sample, b: &&Sample| (sign * a.mean).total_cmp(&(sign * b.mean));
+    list.iter().max_by(by_mean).cloned()
+}
+
+fn each(arguments: &[Vec<Sample>], f: fn(f64) -> f64) -> Option<Vec<Sample>> {
+    let list = arguments.first()?.iter();
+    Some(list.map(|sample| sample.map(f)).collect())
+}
+
+fn pair(arguments: &[Vec<Sample>], f: fn(f64, f64) -> f64) -> Option<Vec<Sample>> {
+    match arguments {
+        [left, right] => pairwise(left, right, f),
+        _ => None,
+    }
+}
 
 /// Bytes of a packet on an ATM line.
 fn cells(packet: f64, framing: Framing) -> f64 {
@@ -97,71 +152,6 @@ fn eq7(arguments: &[f64]) -> f64 {
     let demand = AckDemand::new(link.ack_size, link.packet_size, 1.0);
     let rates = link.capacities.full_rates(demand, demand);
     rates.map_or(0.0, |rates| rates.data_share())
-}
-
-impl Operator {
-    /// The operation on two values.
-    fn of(self, left: Node, right: Node) -> Node {
-        Node::Binary(self, Box::new((left, right)))
-    }
-}
-
-impl Function {
-    /// The function of this name, and how many arguments it takes.
-    fn named(name: &str) -> Option<(Self, usize)> {
-        let known = FUNCTIONS.into_iter().find(|(known, ..)| *known == name);
-        known.map(|(_, function, count)| (function, count))
-    }
-
-    fn names() -> [&'static str; FUNCTIONS.len()] {
-        FUNCTIONS.map(|(name, ..)| name)
-    }
-
-    fn apply(self, arguments: &[Vec<Sample>]) -> Option<Vec<Sample>> {
-        let list = arguments.first()?;
-        let each = |f: fn(f64) -> f64| Some(list.iter().map(|sample| sample.map(f)).collect());
-        // The point with the extreme mean, with its spread.
-        let extreme = |sign: f64| {
-            let by_mean = |a: &&Sample, b: &&Sample| (sign * a.mean).total_cmp(&(sign * b.mean));
-            list.iter()
-                .max_by(by_mean)
-                .map(|sample| vec![sample.clone()])
-        };
-        match self {
-            Self::Max => extreme(1.0),
-            Self::Min => extreme(-1.0),
-            Self::Mean => {
-                let sum = list
-                    .iter()
-                    .cloned()
-                    .reduce(|a, b| a.with(&b, |a, b| a + b))?;
-                Some(vec![sum.map(|sum| sum / list.len() as f64)])
-            }
-            Self::Median => {
-                let mut sorted: Vec<_> = list.iter().collect();
-                sorted.sort_by(|a, b| a.mean.total_cmp(&b.mean));
-                sorted
-                    .get(sorted.len() / 2)
-                    .map(|middle| vec![(*middle).clone()])
-            }
-            Self::First => list.first().map(|sample| vec![sample.clone()]),
-            Self::Last => list.last().map(|sample| vec![sample.clone()]),
-            Self::Least => pairwise(list, arguments.get(1)?, f64::min),
-            Self::Atm => each(|bytes| cells(bytes, Framing::Atm)),
-            Self::AtmLlc => each(|bytes| cells(bytes, Framing::AtmLlc)),
-            Self::Eq7 => by_means(arguments, eq7),
-            Self::K => by_means(arguments, |all| amp(all).asymmetry(Framing::Plain)),
-            Self::Amp => by_means(arguments, |all| amp(all).throughput()),
-        }
-    }
-
-    /// True if a list of any length gives one number.
-    const fn folds(self) -> bool {
-        matches!(
-            self,
-            Self::Max | Self::Min | Self::Mean | Self::Median | Self::First | Self::Last
-        )
-    }
 }
 
 /// `f` of the arguments' means, point by point: they are settings, without a spread.
@@ -218,10 +208,6 @@ impl Expression {
                 Node::Number(_) => {}
                 Node::Name(name) => names.push(name),
                 Node::Call(_, arguments) => arguments.iter().for_each(|a| collect(a, names)),
-                Node::Binary(_, pair) => {
-                    collect(&pair.0, names);
-                    collect(&pair.1, names);
-                }
             }
         }
         let mut names = Vec::new();
@@ -234,8 +220,9 @@ impl Expression {
         fn folds(node: &Node) -> bool {
             match node {
                 Node::Number(_) | Node::Name(_) => false,
-                Node::Call(function, arguments) => function.folds() || arguments.iter().any(folds),
-                Node::Binary(_, pair) => folds(&pair.0) || folds(&pair.1),
+                Node::Call(function, arguments) => {
+                    matches!(function.rule, Rule::Fold(_)) || arguments.iter().any(folds)
+                }
             }
         }
         folds(&self.0)
@@ -263,16 +250,10 @@ impl Expression {
                 Node::Call(function, arguments) => {
                     let values: Option<Vec<_>> =
                         arguments.iter().map(|a| samples(a, lookup)).collect();
-                    function.apply(&values?)
-                }
-                Node::Binary(operator, pair) => {
-                    let (left, right) = (samples(&pair.0, lookup)?, samples(&pair.1, lookup)?);
-                    pairwise(&left, &right, |a, b| match operator {
-                        Operator::Add => a + b,
-                        Operator::Subtract => a - b,
-                        Operator::Multiply => a * b,
-                        Operator::Divide => a / b,
-                    })
+                    match function.rule {
+                        Rule::Fold(fold) => Some(vec![fold(values?.first()?)?]),
+                        Rule::Lists(rule) => rule(&values?),
+                    }
                 }
             }
         }

@@ -14,25 +14,19 @@ use horrorshow::{Raw, RenderOnce, owned_html};
 const MOMENTS: usize = 350;
 
 /// The chart: a legend, and a drawing per panel, side by side or stacked.
-///
-/// # Errors
-/// It cannot be drawn.
-pub(super) fn figure<'a>(
-    outcome: &'a Outcome,
-    chart: &'a Chart,
-) -> Result<impl RenderOnce, Box<dyn std::error::Error>> {
+pub(super) fn figure<'a>(outcome: &'a Outcome, chart: &'a Chart) -> impl RenderOnce + use<'a> {
     let figure = Figure { outcome, chart };
     let drawings = figure.drawings();
     let panels = drawings
         .iter()
         .map(|drawing| figure.panel(drawing, &drawings));
-    let panels = panels.collect::<Result<Vec<_>, _>>()?;
-    Ok(owned_html! {
+    let panels: Vec<_> = panels.collect();
+    owned_html! {
         figure {
             : figure.legend(&drawings);
             div(class="panels") { @ for panel in panels { : panel; } }
         }
-    })
+    }
 }
 
 /// The colour of a series; the only DropTail series is the baseline and muted.
@@ -135,11 +129,7 @@ impl<'a> Figure<'a> {
         }
     }
 
-    fn panel(
-        self,
-        drawing: &Drawing<'a>,
-        all: &[Drawing<'_>],
-    ) -> Result<impl RenderOnce + use<'a>, Box<dyn std::error::Error>> {
+    fn panel(self, drawing: &Drawing<'a>, all: &[Drawing<'_>]) -> impl RenderOnce + use<'a> {
         let panel = Panel {
             height: if self.by_series() { 90 } else { 200 },
             x: self.x_axis(),
@@ -147,9 +137,9 @@ impl<'a> Figure<'a> {
             x_ticks: self.x_ticks(),
             curves: &drawing.curves,
         };
-        let svg = panel.svg(&self.alt(drawing))?;
+        let svg = panel.svg(&self.alt(drawing));
         let (title, y_label) = (drawing.title.clone(), &drawing.panel.y_label);
-        Ok(owned_html! {
+        owned_html! {
             div(class="panel") {
                 p(class="title") {
                     b : title;
@@ -158,7 +148,7 @@ impl<'a> Figure<'a> {
                 : Raw(svg);
                 p(class="axis") : self.x_label();
             }
-        })
+        }
     }
 
     /// The drawing in words: where each curve begins and ends.
@@ -322,7 +312,7 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 fn line_sample(colour: &Colour, dashed: bool) -> impl RenderOnce + use<> {
-    let (colour, dashes) = (colour.hex(), dashed.then_some("5 4"));
+    let (colour, dashes) = (colour.0, dashed.then_some("5 4"));
     owned_html! {
         svg(class="sample", viewBox="0 0 24 12", width="24", height="12", aria-hidden="true") {
             path(d="M1 6 L23 6", stroke=colour, stroke-width="2.5", stroke-dasharray ?= dashes) {}
@@ -333,7 +323,7 @@ fn line_sample(colour: &Colour, dashed: bool) -> impl RenderOnce + use<> {
 fn mark_sample() -> impl RenderOnce {
     owned_html! {
         svg(class="sample", viewBox="0 0 24 12", width="24", height="12", aria-hidden="true") {
-            path(d="M12 1 L17 6 L12 11 L7 6 Z", stroke=MUTED.hex(), stroke-width="1.8", fill="none") {}
+            path(d="M12 1 L17 6 L12 11 L7 6 Z", stroke=MUTED.0, stroke-width="1.8", fill="none") {}
         }
     }
 }

@@ -8,20 +8,16 @@ use crate::prose;
 use crate::verdict::Finding;
 use horrorshow::{RenderOnce, owned_html};
 
-/// # Errors
-/// A figure cannot be drawn.
+/// The section of an experiment with its claims.
 pub(super) fn section(
     outcome: &Outcome,
     findings: &[Finding<'_>],
     columns: &Columns,
-) -> anyhow::Result<impl RenderOnce> {
+) -> impl RenderOnce {
     let experiment = &outcome.experiment;
     let own = experiment.is_own();
-    let mut figures = Vec::new();
-    for chart in &experiment.charts {
-        let drawn = figure::figure(outcome, chart);
-        figures.push(drawn.map_err(|error| anyhow::anyhow!("{}: {error}", experiment.name))?);
-    }
+    let charts = experiment.charts.iter();
+    let figures: Vec<_> = charts.map(|chart| figure::figure(outcome, chart)).collect();
     let numbers = table::table(outcome);
     let assumptions: Vec<String> = experiment
         .assumptions
@@ -33,7 +29,7 @@ pub(super) fn section(
         })
         .filter(|text| !text.is_empty())
         .collect();
-    Ok(owned_html! {
+    owned_html! {
         section(class="figure", id=&experiment.name, aria-label=experiment.place()) {
             // The page of a user's experiment already has this title.
             @ if !own {
@@ -58,7 +54,7 @@ pub(super) fn section(
             p(class="small faint") : settings(outcome);
             details(class="file") { summary : "The experiment’s file"; pre(tabindex="0") : &experiment.text; }
         }
-    })
+    }
 }
 
 /// The first scenario in one line; tables show swept values and differences between series.

@@ -2,13 +2,10 @@
 
 use super::words::known;
 use crate::output;
-use anyhow::anyhow;
 use asymq_charts::{
-    Area, Axis, BACKGROUND, Colour, DOWN, Drawn, Frame, GRID, LabelStyle, MUTED, TEXT, UP, stroke,
-    to_units, write,
+    Axis, BACKGROUND, Colour, DOWN, Drawing, Frame, GRID, LabelStyle, MUTED, Point, TEXT, UP,
 };
 use asymq_measure::{Load, Measured};
-use plotters::element::PathElement;
 
 const WIDTH: i32 = 900;
 const HEAD: i32 = 84;
@@ -19,10 +16,7 @@ const COLUMNS: [i32; 2] = [76, 520];
 const LABEL: LabelStyle = LabelStyle::new(11, &MUTED);
 
 /// The chart as SVG.
-///
-/// # Errors
-/// The SVG backend fails.
-pub(crate) fn svg(measured: &Measured) -> anyhow::Result<String> {
+pub(crate) fn svg(measured: &Measured) -> String {
     let rows = measured.loads().len() as i32;
     let alt = alt_text(measured);
     let frame = Frame {
@@ -31,8 +25,11 @@ pub(crate) fn svg(measured: &Measured) -> anyhow::Result<String> {
         alt: &alt,
         standalone: true,
     };
-    asymq_charts::svg(&frame, |root| draw(root, measured))
-        .map_err(|error| anyhow!("cannot draw the chart: {error}"))
+    let mut drawing = Drawing::default();
+    let corner = (f64::from(frame.width), f64::from(frame.height));
+    drawing.rectangle((0.0, 0.0), corner, &BACKGROUND, 1.0);
+    draw(&mut drawing, measured);
+    drawing.svg(&frame)
 }
 
 fn alt_text(measured: &Measured) -> String {
@@ -51,22 +48,16 @@ fn alt_text(measured: &Measured) -> String {
     format!("Goodput and delay over time. {}", loads.join("; "))
 }
 
-fn draw(root: &Area<'_>, measured: &Measured) -> Drawn {
-    root.fill(&BACKGROUND.0)?;
+fn draw(drawing: &mut Drawing, measured: &Measured) {
     let title = LabelStyle::new(20, &TEXT).bold();
-    write(
-        root,
-        (COLUMNS[0], 34),
-        "Goodput and delay under load",
-        title,
-    )?;
+    drawing.text((COLUMNS[0], 34), "Goodput and delay under load", title);
     let line = format!(
         "{} up, {} down, {}",
         known(measured.link.up.map(output::rate)),
         known(measured.link.down.map(output::rate)),
         measured.server
     );
-    write(root, (COLUMNS[0], 58), &line, LabelStyle::new(13, &MUTED))?;
+    drawing.text((COLUMNS[0], 58), &line, LabelStyle::new(13, &MUTED));
     let rates = |load: &Load| [load.series.up.clone(), load.series.down.clone()].concat();
     let probes = |load: &Load| load.series.probe.clone();
     let highest = |of: &dyn Fn(&Load) -> Vec<(f64, f64)>| {
@@ -85,24 +76,18 @@ fn draw(root: &Area<'_>, measured: &Measured) -> Drawn {
             values: Axis::linear(0.0, height * 1.05),
         };
         let bold = |colour| LabelStyle::new(13, colour).bold();
-        write(root, (COLUMNS[0], top + 20), name, bold(&TEXT))?;
-        write(root, (COLUMNS[0] + 60, top + 20), "upload", bold(&UP))?;
-        write(root, (COLUMNS[0] + 120, top + 20), "download", bold(&DOWN))?;
-        write(
-            root,
-            (COLUMNS[1], top + 20),
-            "delay that load adds",
-            bold(&TEXT),
-        )?;
+        drawing.text((COLUMNS[0], top + 20), name, bold(&TEXT));
+        drawing.text((COLUMNS[0] + 60, top + 20), "upload", bold(&UP));
+        drawing.text((COLUMNS[0] + 120, top + 20), "download", bold(&DOWN));
+        drawing.text((COLUMNS[1], top + 20), "delay that load adds", bold(&TEXT));
         let left = panel(0, rate);
-        left.grid(root, output::rate)?;
-        left.line(root, &load.series.up, &UP)?;
-        left.line(root, &load.series.down, &DOWN)?;
+        left.grid(drawing, output::rate);
+        left.line(drawing, &load.series.up, &UP);
+        left.line(drawing, &load.series.down, &DOWN);
         let right = panel(1, delay);
-        right.grid(root, |delay| output::time(delay / 1e3))?;
-        right.line(root, &load.series.probe, &TEXT)?;
+        right.grid(drawing, |delay| output::time(delay / 1e3));
+        right.line(drawing, &load.series.probe, &TEXT);
     }
-    Ok(())
 }
 
 struct Panel {
@@ -112,37 +97,28 @@ struct Panel {
 }
 
 impl Panel {
-    fn at(&self, (time, value): (f64, f64)) -> (i32, i32) {
-        to_units(
+    fn at(&self, (time, value): Point) -> Point {
+        (
             f64::from(self.corner.0) + f64::from(PANEL) * self.times.fraction(time),
             f64::from(self.corner.1) + f64::from(HEIGHT) * (1.0 - self.values.fraction(value)),
         )
     }
 
-    fn grid(&self, root: &Area<'_>, label: impl Fn(f64) -> String) -> Drawn {
+    fn grid(&self, drawing: &mut Drawing, label: impl Fn(f64) -> String) {
         for value in self.values.ticks(3) {
-            let ends = [(self.times.from, value), (self.times.to, value)];
-            root.draw(&PathElement::new(
-                ends.map(|end| self.at(end)),
-                stroke(&GRID, 1.0),
-            ))?;
-            let down = (f64::from(HEIGHT) * (1.0 - self.values.fraction(value))) as i32;
-            let place = (self.corner.0 - 6, self.corner.1 + down + 4);
-            write(root, place, &label(value), LABEL.ending())?;
+            let ends = [(self.times.from, value), (self.times.to, value)].map(|end| self.at(end));
+            drawing.line(&ends, &GRID, 1.0);
+            let place = (ends[0].0 - 6.0, ends[0].1 + 4.0);
+            drawing.text(place, &label(value), LABEL.ending());
         }
         for time in self.times.ticks(6) {
-            let across = (f64::from(PANEL) * self.times.fraction(time)) as i32;
-            let place = (self.corner.0 + across, self.corner.1 + HEIGHT + 16);
-            write(root, place, &format!("{time} s"), LABEL.centred())?;
+            let place = (self.at((time, 0.0)).0, self.corner.1 + HEIGHT + 16);
+            drawing.text(place, &format!("{time} s"), LABEL.centred());
         }
-        Ok(())
     }
 
-    fn line(&self, root: &Area<'_>, points: &[(f64, f64)], colour: &'static Colour) -> Drawn {
-        let points: Vec<(i32, i32)> = points.iter().map(|point| self.at(*point)).collect();
-        if !points.is_empty() {
-            root.draw(&PathElement::new(points, stroke(colour, 1.4)))?;
-        }
-        Ok(())
+    fn line(&self, drawing: &mut Drawing, points: &[Point], colour: &Colour) {
+        let points: Vec<Point> = points.iter().map(|point| self.at(*point)).collect();
+        drawing.line(&points, colour, 1.4);
     }
 }

@@ -156,7 +156,7 @@ fn run_client(args: &MeasureArgs, host: &str, stop: &AtomicBool) -> anyhow::Resu
     }
     #[cfg(feature = "research")]
     if let Some(path) = &args.chart {
-        output::write_file(path, &chart::svg(&measured)?)?;
+        output::write_file(path, &chart::svg(&measured))?;
     }
     match args.json {
         true => output::print_json(&measured),
