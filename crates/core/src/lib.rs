@@ -40,6 +40,7 @@ mod direction;
 pub mod hold;
 #[cfg(feature = "measure")]
 pub mod measure;
+mod named;
 pub mod packet;
 pub mod qdisc;
 pub mod units;

@@ -122,31 +122,17 @@ pub struct Header {
     pub note: u32,
 }
 
-/// Kind of packet in every counter: ACK, TCP data, or other. It is independent of the discipline's choice of queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum TrafficClass {
-    /// A pure ACK.
-    Ack,
-    /// A TCP segment with payload.
-    Data,
-    /// All other packets, including TCP's SYN and FIN.
-    Other,
-}
-
-impl TrafficClass {
-    /// Their number.
-    pub const COUNT: usize = 3;
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [Self::Ack, Self::Data, Self::Other];
-
-    /// Its name in tables, JSON and metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ack => "ack",
-            Self::Data => "data",
-            Self::Other => "other",
-        }
+crate::named! {
+    /// Kind of packet in every counter: ACK, TCP data, or other. It is independent of the discipline's choice of queue.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u8)]
+    pub enum TrafficClass {
+        /// A pure ACK.
+        Ack = "ack",
+        /// A TCP segment with payload.
+        Data = "data",
+        /// All other packets, including TCP's SYN and FIN.
+        Other = "other",
     }
 }
 

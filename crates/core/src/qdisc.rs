@@ -165,28 +165,16 @@ reasons! {
     OpaqueFiltered, "opaque-filtered", Filtered;
 }
 
-/// Fate of a packet that was not transmitted as it came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fate {
-    /// Lost: a sender has to send it again, or feels its loss.
-    Dropped,
-    /// Taken out because another packet says all that it says.
-    Filtered,
-    /// Sent, with a congestion mark.
-    Marked,
-}
-
-impl Fate {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Dropped, Self::Filtered, Self::Marked];
-
-    /// Its name in tables, JSON and metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Dropped => "dropped",
-            Self::Filtered => "filtered",
-            Self::Marked => "marked",
-        }
+crate::named! {
+    /// Fate of a packet that was not transmitted as it came.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Fate {
+        /// Lost: a sender has to send it again, or feels its loss.
+        Dropped = "dropped",
+        /// Taken out because another packet says all that it says.
+        Filtered = "filtered",
+        /// Sent, with a congestion mark.
+        Marked = "marked",
     }
 }
 

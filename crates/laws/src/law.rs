@@ -68,15 +68,6 @@ pub fn obey(catalog: &impl Catalog, config: &Config, steps: &[Step]) {
     assert_eq!(bench.marks_reported, bench.marks_seen, "marks reported");
 }
 
-/// The two classes that every discipline has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Side {
-    Ack,
-    Data,
-}
-
-const SIDES: [Side; 2] = [Side::Ack, Side::Data];
-
 fn used(limit: Limit, backlog: Backlog) -> u64 {
     match limit {
         Limit::Packets(_) => u64::from(backlog.packets),
@@ -124,7 +115,7 @@ struct Bench {
     marks_reported: u64,
     marks_seen: u64,
     /// The last packet sent of each class and flow, and of each ECN field where flows are split by it.
-    last_sent: HashMap<(Side, Flow, u8), u64>,
+    last_sent: HashMap<(Class, Flow, u8), u64>,
     /// Lead of data over its share, in bytes, since both classes became backlogged.
     data_lead: f64,
     largest: u32,
@@ -153,13 +144,6 @@ impl Bench {
             data_lead: 0.0,
             largest: 0,
             not_before: None,
-        }
-    }
-
-    fn side(&self, header: &Header) -> Side {
-        match self.classifier.class(header) {
-            Class::Ack => Side::Ack,
-            Class::Data => Side::Data,
         }
     }
 
@@ -215,7 +199,7 @@ impl Bench {
         self.largest = self.largest.max(header.len);
         self.waiting.insert(packet.number, header);
         let before = self.backlogs;
-        self.backlogs[self.side(&header) as usize].join(header.len);
+        self.backlogs[self.classifier.class(&header) as usize].join(header.len);
         let mut dropped = Dropped::default();
         self.qdisc.enqueue(self.now, packet, &mut dropped);
         self.takes(dropped);
@@ -229,7 +213,7 @@ impl Bench {
         match answer {
             Dequeue::Packet(packet) => {
                 let came = self.leaves(&packet);
-                let side = self.side(&packet.header);
+                let side = self.classifier.class(&packet.header);
                 let part = if self.splits_by_ecn { came as u8 } else { 0 };
                 let flow = (side, packet.header.flow, part);
                 // Another AQM may mark an arrival before its part of the flow is chosen.
@@ -267,7 +251,7 @@ impl Bench {
         assert_eq!(packet.header, Header { ecn, ..came }, "facts changed");
         assert!(ecn == came.ecn || packet.marks > 0);
         self.marks_seen += u64::from(packet.marks);
-        self.backlogs[self.side(&came) as usize].leave(came.len);
+        self.backlogs[self.classifier.class(&came) as usize].leave(came.len);
         came.ecn
     }
 
@@ -288,7 +272,7 @@ impl Bench {
             let grew = now > used(limit, before);
             assert!(!grew || now <= limit.value(), "{now} wait of {limit}");
         }
-        for side in SIDES {
+        for side in Class::ALL {
             let limit = self.limits.of[side as usize];
             let name = ["ack_limit", "data_limit"][side as usize];
             let now = used(limit, self.backlogs[side as usize]);
@@ -301,18 +285,18 @@ impl Bench {
     }
 
     /// While both classes wait, their bytes keep the ratio in force to within one packet.
-    fn check_share(&mut self, served: Side, len: u32) {
+    fn check_share(&mut self, served: Class, len: u32) {
         let Some(share) = self.probed("data_share").filter(|_| self.shares_bytes) else {
             return;
         };
-        let other = [Side::Data, Side::Ack][served as usize];
+        let other = [Class::Data, Class::Ack][served as usize];
         if self.backlogs[other as usize].packets == 0 {
             self.data_lead = 0.0;
             return;
         }
         self.data_lead += match served {
-            Side::Data => f64::from(len) * (1.0 - share),
-            Side::Ack => -f64::from(len) * share,
+            Class::Data => f64::from(len) * (1.0 - share),
+            Class::Ack => -f64::from(len) * share,
         };
         assert!(
             self.data_lead.abs() <= f64::from(self.largest) + 1e-3,

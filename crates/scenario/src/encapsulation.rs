@@ -1,8 +1,5 @@
 //! Facts of encrypted packets that queues can read: length and flow.
 
-use std::fmt;
-use std::str::FromStr;
-
 /// The facts that a queue can read of a flow's packets, and their lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encapsulation {
@@ -17,15 +14,17 @@ pub enum Encapsulation {
     Tunnel(Tunnel),
 }
 
-/// A kind of tunnel. All flows of a scenario in tunnels of a kind share one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tunnel {
-    /// WireGuard over IPv4.
-    WireGuard,
-    /// OpenVPN over UDP and IPv4, AES-GCM.
-    OpenVpn,
-    /// IPsec ESP over IPv4, tunnel mode, AES-GCM (RFC 4303, RFC 4106).
-    Esp,
+asymq_core::named! {
+    /// A kind of tunnel. All flows of a scenario in tunnels of a kind share one.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Tunnel {
+        /// WireGuard over IPv4.
+        WireGuard = "wireguard",
+        /// OpenVPN over UDP and IPv4, AES-GCM.
+        OpenVpn = "openvpn",
+        /// IPsec ESP over IPv4, tunnel mode, AES-GCM (RFC 4303, RFC 4106).
+        Esp = "esp",
+    }
 }
 
 /// Bytes of a QUIC packet that acknowledges one range: headers of IPv4 and UDP, a connection id of 8 bytes, a
@@ -62,20 +61,8 @@ impl Encapsulation {
 }
 
 impl Tunnel {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::WireGuard, Self::OpenVpn, Self::Esp];
-
     /// MTU of the tunnel in IP bytes: WireGuard's default, which fits all its paths.
     pub const MTU: u32 = 1420;
-
-    /// Name in scenarios.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::WireGuard => "wireguard",
-            Self::OpenVpn => "openvpn",
-            Self::Esp => "esp",
-        }
-    }
 
     /// IP bytes of the tunnel's packet with an IP packet of `inner` bytes.
     pub fn outer(self, inner: u32) -> u32 {
@@ -106,40 +93,4 @@ impl Tunnel {
     }
 }
 
-impl FromStr for Tunnel {
-    type Err = &'static str;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|tunnel| tunnel.name() == name);
-        found.ok_or("unknown; use wireguard, openvpn or esp")
-    }
-}
-
-impl fmt::Display for Tunnel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packets_in_tunnels_have_the_lengths_of_their_protocols() {
-        // Of an ACK with timestamps, and of a full packet.
-        for (tunnel, small, full) in [
-            (Tunnel::WireGuard, 124, 1480),
-            (Tunnel::OpenVpn, 104, 1472),
-            (Tunnel::Esp, 108, 1476),
-        ] {
-            assert_eq!((tunnel.outer(52), tunnel.outer(1420)), (small, full));
-        }
-    }
-
-    #[test]
-    fn a_quic_ack_has_the_bytes_of_its_ranges() {
-        assert_eq!(Encapsulation::Quic.ack_len(40, 0), 65);
-        assert_eq!(Encapsulation::Quic.ack_len(52, 2), 71);
-    }
-}
+asymq_core::read_by_name!(Tunnel, "unknown; use wireguard, openvpn or esp");

@@ -1,31 +1,30 @@
 //! Profiles of a line's rates over a run, drawn from its seed.
 
-use std::fmt;
-use std::str::FromStr;
-
-/// Profile of the modems' rates and of the path's delay behind them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RateProfile {
-    /// Never changes.
-    Constant,
-    /// A new rate of 70 to 130 % every 4 s, independent for each direction.
-    Steps,
-    /// Half of the rate from 5/14 to 9/14 of the run.
-    Halved,
-    /// Falls evenly to 40 % in half of the run, then rises evenly to 120 %.
-    Ramp,
-    /// A new rate of 55 to 120 % and a new delay of 0 to 15 ms every 15 s; ±10 % every second.
-    Starlink,
-    /// A random walk of each direction between 12 and 220 %, moved every 100 ms.
-    Cellular,
-    /// Nothing passes for 2 s, at a quarter, half and three quarters of the run.
-    Outage,
-    /// The path's delay grows by 20 ms at a quarter of the run and by 20 ms more at half, and is short again at three quarters.
-    Path,
-    /// Every 15 s nothing passes for 200 ms; then a new rate of 60 to 130 % and a new delay of 0 to 30 ms.
-    Handover,
-    /// The uplink's packets wait 2 to 6 ms for grants.
-    Docsis,
+asymq_core::named! {
+    /// Profile of the modems' rates and of the path's delay behind them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum RateProfile {
+        /// Never changes.
+        Constant = "constant",
+        /// A new rate of 70 to 130 % every 4 s, independent for each direction.
+        Steps = "steps",
+        /// Half of the rate from 5/14 to 9/14 of the run.
+        Halved = "halved",
+        /// Falls evenly to 40 % in half of the run, then rises evenly to 120 %.
+        Ramp = "ramp",
+        /// A new rate of 55 to 120 % and a new delay of 0 to 15 ms every 15 s; ±10 % every second.
+        Starlink = "starlink",
+        /// A random walk of each direction between 12 and 220 %, moved every 100 ms.
+        Cellular = "cellular",
+        /// Nothing passes for 2 s, at a quarter, half and three quarters of the run.
+        Outage = "outage",
+        /// The path's delay grows by 20 ms at a quarter of the run and by 20 ms more at half, and is short again at three quarters.
+        Path = "path",
+        /// Every 15 s nothing passes for 200 ms; then a new rate of 60 to 130 % and a new delay of 0 to 30 ms.
+        Handover = "handover",
+        /// The uplink's packets wait 2 to 6 ms for grants.
+        Docsis = "docsis",
+    }
 }
 
 /// Changes, in the order of their times.
@@ -38,18 +37,6 @@ pub(crate) struct Changes {
 }
 
 impl RateProfile {
-    const NAMED: [(&str, Self); 10] = [
-        ("constant", Self::Constant),
-        ("steps", Self::Steps),
-        ("halved", Self::Halved),
-        ("ramp", Self::Ramp),
-        ("starlink", Self::Starlink),
-        ("cellular", Self::Cellular),
-        ("outage", Self::Outage),
-        ("path", Self::Path),
-        ("handover", Self::Handover),
-        ("docsis", Self::Docsis),
-    ];
     const SLOT: f64 = 15.0;
     const TENTH: f64 = 0.1;
 
@@ -125,25 +112,10 @@ fn times(step: f64, end: f64) -> impl Iterator<Item = f64> {
         .take_while(move |at| *at < end)
 }
 
-impl FromStr for RateProfile {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let named = Self::NAMED.iter().find(|(name, _)| *name == text);
-        named.map(|(_, profile)| *profile).ok_or_else(|| {
-            let names = Self::NAMED.map(|(name, _)| name).join(", ");
-            format!("unknown '{text}'; use {names}")
-        })
-    }
-}
-
-impl fmt::Display for RateProfile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = Self::NAMED.iter().find(|(_, profile)| profile == self);
-        f.write_str(named.map_or("constant", |(name, _)| name))
-    }
-}
-
+asymq_core::read_by_name!(
+    RateProfile,
+    "unknown; use constant, steps, halved, ramp, starlink, cellular, outage, path, handover or docsis"
+);
 crate::text::serde_as_string!(RateProfile);
 
 #[cfg(test)]
@@ -162,16 +134,17 @@ mod tests {
 
     #[test]
     fn courses_read_as_they_are_written() {
-        for (name, profile) in RateProfile::NAMED {
-            assert_eq!(name.parse(), Ok(profile));
-            assert_eq!(profile.to_string(), name);
+        for profile in RateProfile::ALL {
+            assert_eq!(profile.name().parse(), Ok(profile));
+            assert_eq!(profile.to_string(), profile.name());
         }
         assert!("steep".parse::<RateProfile>().unwrap_err().contains("ramp"));
     }
 
     #[test]
     fn changes_are_in_order_within_the_run_and_have_the_documented_extent() {
-        for (name, profile) in RateProfile::NAMED {
+        for profile in RateProfile::ALL {
+            let name = profile.name();
             let Changes { shares, delays } = drawn(profile, 7);
             let times: Vec<f64> = shares.iter().map(|(at, _)| *at).collect();
             assert!(times.windows(2).all(|pair| pair[0] < pair[1]), "{name}");

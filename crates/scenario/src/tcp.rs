@@ -6,28 +6,44 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// Description of a congestion control. Every field must be given: nothing that differs between congestion
-/// controls is decided elsewhere by name.
-struct Entry {
-    /// The name in flags, files and results.
-    name: &'static str,
-    /// The name as its RFC spells it.
-    title: &'static str,
-    /// Availability in the simulator.
-    simulated: bool,
-    /// Linux's name, if Linux has it.
+/// Declares the properties of a congestion control, each with the function of [`Tcp`] that reads it. Every congestion
+/// control gives all of them: nothing that differs between two is decided elsewhere by name.
+macro_rules! properties {
+    ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
+        struct Properties {
+            /// Name in flags, files and results.
+            name: &'static str,
+            /// Name as its RFC spells it.
+            title: &'static str,
+            $($name: $type,)+
+        }
+
+        impl Tcp {
+            $($(#[$doc])*
+            pub const fn $name(&self) -> $type {
+                self.properties().$name
+            })+
+        }
+    };
+}
+
+properties! {
+    /// True if the simulator implements it.
+    is_simulated: bool,
+    /// Linux's name of it; `None` if Linux does not have it.
     kernel_name: Option<&'static str>,
-    /// ns-2's name of its sender, if ns-2 runs it without Linux's code.
+    /// ns-2's name of its sender; `None` if ns-2 has it as Linux's code only, or not.
     ns2_name: Option<&'static str>,
-    /// SACK in the simulator unless a scenario says otherwise: for those that fill a window past what one
+    /// True if the simulator runs it with SACK unless a scenario says otherwise: it fills a window past what one
     /// retransmission per round-trip time can repair.
-    with_sack: bool,
+    has_sack_by_default: bool,
+    /// Its response to ECN.
     ecn: TcpEcn,
-    /// Appropriate byte counting (RFC 3465) in place of ACKs, if asked for.
+    /// True if it may count bytes in place of ACKs (RFC 3465).
     counts_bytes: bool,
-    /// A start by HyStart++ (RFC 9406), if asked for.
+    /// True if it may start by HyStart++ (RFC 9406).
     has_hystart: bool,
-    /// A pace of its own, set by the deliveries that it measures.
+    /// True if one of asymq's own sets a pace of its own, by the deliveries that it measures.
     paces: bool,
 }
 
@@ -44,7 +60,7 @@ pub enum TcpEcn {
 
 /// Declares the congestion controls of asymq, each with its entry.
 macro_rules! congestion_controls {
-    ($($(#[$doc:meta])* $name:ident: $entry:expr,)*) => {
+    ($($(#[$doc:meta])+ $name:ident: $properties:expr,)* outside: $outside:expr,) => {
         /// TCP congestion control.
         ///
         /// A new one is an entry here, and compiles once the simulator says what it runs for it.
@@ -59,10 +75,10 @@ macro_rules! congestion_controls {
             /// All of asymq's own.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            const fn entry(&self) -> &'static Entry {
+            const fn properties(&self) -> &'static Properties {
                 match self {
-                    $(Self::$name => { const ENTRY: Entry = $entry; &ENTRY })*
-                    Self::Outside(_) => &OUTSIDE,
+                    $(Self::$name => { const PROPERTIES: Properties = $properties; &PROPERTIES })*
+                    Self::Outside(_) => { const PROPERTIES: Properties = $outside; &PROPERTIES }
                 }
             }
         }
@@ -71,130 +87,57 @@ macro_rules! congestion_controls {
 
 congestion_controls! {
     /// RFC 5681 (simulator and lab).
-    Reno: Entry {
-        name: "reno",
-        title: "Reno",
-        simulated: true,
-        kernel_name: Some("reno"),
-        ns2_name: Some("Reno"),
-        // As ns-2's, and the papers'.
-        with_sack: false,
-        ecn: TcpEcn::AsLoss,
-        counts_bytes: true,
-        has_hystart: true,
-        paces: false,
+    Reno: Properties {
+        // SACK as ns-2's, and the papers'.
+        name: "reno", title: "Reno", is_simulated: true, kernel_name: Some("reno"), ns2_name: Some("Reno"),
+        has_sack_by_default: false, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
     },
     /// RFC 6582 (simulator).
-    Newreno: Entry {
-        name: "newreno",
-        title: "NewReno",
-        simulated: true,
+    Newreno: Properties {
         // Linux recovers by SACK or RACK, under any congestion control.
-        kernel_name: None,
-        ns2_name: Some("Newreno"),
-        with_sack: false,
-        ecn: TcpEcn::AsLoss,
-        counts_bytes: true,
-        has_hystart: true,
-        paces: false,
+        name: "newreno", title: "NewReno", is_simulated: true, kernel_name: None, ns2_name: Some("Newreno"),
+        has_sack_by_default: false, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
     },
     /// RFC 9438 (simulator and lab).
-    Cubic: Entry {
-        name: "cubic",
-        title: "CUBIC",
-        simulated: true,
-        kernel_name: Some("cubic"),
-        ns2_name: None,
-        with_sack: true,
-        ecn: TcpEcn::AsLoss,
-        counts_bytes: true,
-        has_hystart: true,
-        paces: false,
+    Cubic: Properties {
+        name: "cubic", title: "CUBIC", is_simulated: true, kernel_name: Some("cubic"), ns2_name: None,
+        has_sack_by_default: true, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
     },
     /// CUBIC at hosts as Linux 6 has them: HyStart, timestamps, ten segments to begin with, delayed and quick
     /// ACKs (simulator; in the lab the kernel's CUBIC).
-    Linux: Entry {
-        name: "linux",
-        title: "CUBIC of Linux",
-        simulated: true,
-        kernel_name: Some("cubic"),
-        ns2_name: None,
-        with_sack: true,
-        ecn: TcpEcn::AsLoss,
-        counts_bytes: true,
-        has_hystart: true,
-        paces: false,
+    Linux: Properties {
+        name: "linux", title: "CUBIC of Linux", is_simulated: true, kernel_name: Some("cubic"), ns2_name: None,
+        has_sack_by_default: true, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
     },
     /// RFC 8257 (simulator).
-    Dctcp: Entry {
-        name: "dctcp",
-        title: "DCTCP",
-        simulated: true,
+    Dctcp: Properties {
         // Linux has it, for hosts whose every connection is set to ECN.
-        kernel_name: None,
-        ns2_name: None,
-        with_sack: true,
-        ecn: TcpEcn::Required,
-        counts_bytes: true,
-        has_hystart: false,
-        paces: false,
+        name: "dctcp", title: "DCTCP", is_simulated: true, kernel_name: None, ns2_name: None,
+        has_sack_by_default: true, ecn: TcpEcn::Required, counts_bytes: true, has_hystart: false, paces: false,
     },
     /// TCP Prague, draft-briscoe-iccrg-prague-congestion-control (simulator).
-    Prague: Entry {
-        name: "prague",
-        title: "Prague",
-        simulated: true,
+    Prague: Properties {
         // L4S' tree of Linux has it, mainline not.
-        kernel_name: None,
-        ns2_name: None,
-        with_sack: true,
-        ecn: TcpEcn::Required,
-        counts_bytes: false,
-        has_hystart: false,
-        paces: false,
+        name: "prague", title: "Prague", is_simulated: true, kernel_name: None, ns2_name: None,
+        has_sack_by_default: true, ecn: TcpEcn::Required, counts_bytes: false, has_hystart: false, paces: false,
     },
     /// BBR (lab); Linux' own is version 1.
-    Bbr: Entry {
-        name: "bbr",
-        title: "BBR",
-        simulated: false,
-        kernel_name: Some("bbr"),
-        ns2_name: None,
-        with_sack: true,
-        ecn: TcpEcn::AsLoss,
-        counts_bytes: false,
-        has_hystart: false,
-        paces: false,
+    Bbr: Properties {
+        name: "bbr", title: "BBR", is_simulated: false, kernel_name: Some("bbr"), ns2_name: None,
+        has_sack_by_default: true, ecn: TcpEcn::AsLoss, counts_bytes: false, has_hystart: false, paces: false,
     },
     /// BBRv3, draft-ietf-ccwg-bbr (simulator).
-    Bbr3: Entry {
-        name: "bbr3",
-        title: "BBRv3",
-        simulated: true,
+    Bbr3: Properties {
         // Linux' "bbr" is version 1.
-        kernel_name: None,
-        ns2_name: None,
-        with_sack: true,
-        ecn: TcpEcn::Unspecified,
-        counts_bytes: false,
-        has_hystart: false,
-        paces: true,
+        name: "bbr3", title: "BBRv3", is_simulated: true, kernel_name: None, ns2_name: None,
+        has_sack_by_default: true, ecn: TcpEcn::Unspecified, counts_bytes: false, has_hystart: false, paces: true,
+    },
+    // Name and pace are its own.
+    outside: Properties {
+        name: "", title: "", is_simulated: true, kernel_name: None, ns2_name: None,
+        has_sack_by_default: true, ecn: TcpEcn::AsLoss, counts_bytes: false, has_hystart: false, paces: false,
     },
 }
-
-/// The entry of all from outside; name and pace are their own.
-const OUTSIDE: Entry = Entry {
-    name: "",
-    title: "",
-    simulated: true,
-    kernel_name: None,
-    ns2_name: None,
-    with_sack: true,
-    ecn: TcpEcn::AsLoss,
-    counts_bytes: false,
-    has_hystart: false,
-    paces: false,
-};
 
 /// The name of a congestion control from outside of asymq: lower-case letters, digits and '-', a letter
 /// first, at most 40 in all.
@@ -248,7 +191,7 @@ impl Tcp {
     pub fn name(&self) -> &str {
         match self {
             Self::Outside(outside) => outside.name(),
-            own => own.entry().name,
+            own => own.properties().name,
         }
     }
 
@@ -256,33 +199,8 @@ impl Tcp {
     pub fn title(&self) -> &str {
         match self {
             Self::Outside(outside) => outside.name(),
-            own => own.entry().title,
+            own => own.properties().title,
         }
-    }
-
-    /// True if the simulator implements it.
-    pub const fn is_simulated(&self) -> bool {
-        self.entry().simulated
-    }
-
-    /// Linux's name of it; `None` if Linux does not have it.
-    pub const fn kernel_name(&self) -> Option<&'static str> {
-        self.entry().kernel_name
-    }
-
-    /// ns-2's name of its sender; `None` if ns-2 has it as Linux's code only, or not.
-    pub const fn ns2_name(&self) -> Option<&'static str> {
-        self.entry().ns2_name
-    }
-
-    /// True if the simulator runs it with SACK unless a scenario says otherwise.
-    pub const fn has_sack_by_default(&self) -> bool {
-        self.entry().with_sack
-    }
-
-    /// Its response to ECN.
-    pub const fn ecn(&self) -> TcpEcn {
-        self.entry().ecn
     }
 
     /// True if its hosts have the defaults of Linux beside its congestion control.
@@ -299,21 +217,6 @@ impl Tcp {
     /// True if it needs ECN.
     pub fn needs_ecn(&self) -> bool {
         self.ecn() == TcpEcn::Required
-    }
-
-    /// True if it may start by HyStart++.
-    pub const fn has_hystart(&self) -> bool {
-        self.entry().has_hystart
-    }
-
-    /// True if it may count bytes in place of ACKs.
-    pub const fn counts_bytes(&self) -> bool {
-        self.entry().counts_bytes
-    }
-
-    /// True if one of asymq's own sets a pace of its own, by the deliveries that it measures.
-    pub const fn paces(&self) -> bool {
-        self.entry().paces
     }
 
     /// Those of asymq's own that `has` holds for.

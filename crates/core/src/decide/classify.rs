@@ -3,7 +3,7 @@
 use crate::packet::{Header, Protocol};
 
 /// The queues of a discipline, by what they hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Class {
     /// Pure acknowledgements.

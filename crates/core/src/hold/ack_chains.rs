@@ -339,7 +339,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
             previous,
             following: Place::NONE,
         };
-        let place = match self.slab.push_noted(list, ticket, waiting) {
+        let place = match self.slab.push(list, ticket, waiting) {
             Ok(place) => place,
             Err(waiting) => return Err(waiting.packet),
         };

@@ -2,8 +2,7 @@
 
 use super::capacity::{BuildError, slots};
 use super::longest::{Lengths, Longest};
-use super::pool::Pool;
-use super::slab::{List, Place};
+use super::slab::{Forward, List, Place, Slab};
 use crate::decide::service::Head;
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, Visit};
@@ -29,7 +28,7 @@ impl<S> Lengths for Box<[Numbered<S>]> {
 #[derive(Clone, Debug)]
 pub(crate) struct NumberedQueues<P, S = ()> {
     /// The notes are tickets.
-    pool: Pool<P>,
+    pool: Slab<P, Forward>,
     queues: Box<[Numbered<S>]>,
     longest: Longest,
     backlog: Backlog,
@@ -51,7 +50,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
             state,
         };
         Ok(Self {
-            pool: Pool::new(packets)?,
+            pool: Slab::new(packets)?,
             queues: slots(count as usize, |_| empty)?,
             longest: Longest::new(count)?,
             backlog: Backlog::default(),

@@ -1,9 +1,8 @@
 //! The two queues of a machine: each with memory of its own, or FIFOs that share it.
 
 use super::capacity::{BuildError, capacity};
-use super::pool::Pool;
 use super::queue::{Admission, Queue};
-use super::slab::List;
+use super::slab::{Forward, List, Slab};
 use crate::decide::classify::Class;
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
@@ -143,7 +142,7 @@ struct Line {
 #[derive(Clone, Debug)]
 pub struct Fifos<P> {
     /// The notes are tickets.
-    pool: Pool<P>,
+    pool: Slab<P, Forward>,
     lines: [Line; Class::COUNT],
 }
 
@@ -158,7 +157,7 @@ impl<P: Packet> Fifos<P> {
             backlog: Backlog::default(),
         };
         Ok(Self {
-            pool: Pool::new(capacity(buffer)? + Class::COUNT as u32)?,
+            pool: Slab::new(capacity(buffer)? + Class::COUNT as u32)?,
             lines: [empty; Class::COUNT],
         })
     }

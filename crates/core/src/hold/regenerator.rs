@@ -11,8 +11,6 @@ use crate::units::{Duration, Instant};
 use alloc::collections::{BinaryHeap, binary_heap::PeekMut};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
-use core::fmt;
-use core::str::FromStr;
 
 /// Parameters of a regenerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,49 +38,24 @@ impl Default for RegeneratorParams {
     }
 }
 
-/// Departure times of regenerated ACKs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-pub enum Spacing {
-    /// With the ACK that they precede.
-    AtOnce,
-    /// Spread over the time since the flow's previous ACK.
-    #[default]
-    Paced,
-    /// Spread over the smoothed time between the flow's ACKs (weight of a new sample: 1/4). ACKs are also regenerated
-    /// across a hole that closes. This is the rule of ns-2's AR.
-    Smoothed,
-}
-
-impl Spacing {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::AtOnce, Self::Paced, Self::Smoothed];
-
-    /// Name in flags, files and results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AtOnce => "at-once",
-            Self::Paced => "paced",
-            Self::Smoothed => "smoothed",
-        }
+crate::named! {
+    /// Departure times of regenerated ACKs.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+    pub enum Spacing {
+        /// With the ACK that they precede.
+        AtOnce = "at-once",
+        /// Spread over the time since the flow's previous ACK.
+        #[default]
+        Paced = "paced",
+        /// Spread over the smoothed time between the flow's ACKs (weight of a new sample: 1/4). ACKs are also regenerated
+        /// across a hole that closes. This is the rule of ns-2's AR.
+        Smoothed = "smoothed",
     }
 }
 
-impl fmt::Display for Spacing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Spacing {
-    type Err = &'static str;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|spacing| spacing.name() == name);
-        found.ok_or("unknown; use at-once, paced or smoothed")
-    }
-}
+crate::read_by_name!(Spacing, "unknown; use at-once, paced or smoothed");
 
 /// Maximum number of ACKs regenerated for one.
 const MAX_REGENERATED: u32 = 256;
@@ -282,7 +255,7 @@ impl<P: Packet + Clone> Regenerator<P> {
             remaining: plan.count,
             made: 0,
         };
-        match self.slab.push_back(&mut self.list, held) {
+        match self.slab.push(&mut self.list, 0, held) {
             Ok(place) => {
                 self.due
                     .push(Reverse((plan.start, self.next_ticket, place)));

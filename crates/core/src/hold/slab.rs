@@ -1,131 +1,201 @@
-//! Doubly linked lists in fixed memory; members may be removed anywhere, in constant time.
+//! Lists in constant time and fixed memory, whose places are linked both ways or forward only.
 
 use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
 
 /// Place of a value; reused after the value is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place(u32);
+pub(crate) struct Place(u32);
 
 impl Place {
     /// No place.
-    pub const NONE: Self = Self(u32::MAX);
-
-    #[inline]
-    pub(super) const fn numbered(number: u32) -> Self {
-        Self(number)
-    }
-
-    #[inline]
-    pub(super) const fn number(self) -> u32 {
-        self.0
-    }
+    pub(crate) const NONE: Self = Self(u32::MAX);
 
     /// Its index, for tables of the owner.
-    pub const fn index(self) -> usize {
+    pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Neighbours in the list and the owner's note. They fill the padding after the tag.
+/// Neighbours of a place in its list and the owner's note. They fill the padding after the tag.
+pub(crate) trait Links: Copy {
+    /// Number of places that they can tell apart.
+    const PLACES: u32;
+
+    fn new(previous: Place, next: Place, note: u32) -> Self;
+    fn next(&self) -> Place;
+    fn note(&self) -> u32;
+    fn set_next(&mut self, next: Place);
+    /// The place before, if it is kept.
+    fn previous(&self) -> Option<Place>;
+    fn set_previous(&mut self, previous: Place);
+}
+
+/// Links both ways: a value leaves from the middle of a list in constant time.
 #[derive(Clone, Copy, Debug)]
-struct Links {
+pub(crate) struct Both {
     next: Place,
     previous: Place,
     note: u32,
 }
 
+impl Links for Both {
+    const PLACES: u32 = u32::MAX;
+
+    #[inline]
+    fn new(previous: Place, next: Place, note: u32) -> Self {
+        Self {
+            next,
+            previous,
+            note,
+        }
+    }
+    #[inline]
+    fn next(&self) -> Place {
+        self.next
+    }
+    #[inline]
+    fn note(&self) -> u32 {
+        self.note
+    }
+    #[inline]
+    fn set_next(&mut self, next: Place) {
+        self.next = next;
+    }
+    #[inline]
+    fn previous(&self) -> Option<Place> {
+        Some(self.previous)
+    }
+    #[inline]
+    fn set_previous(&mut self, previous: Place) {
+        self.previous = previous;
+    }
+}
+
+/// Links to the next place alone, in seven bytes: with the tag they are eight.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, packed)]
+pub(crate) struct Forward {
+    next: [u8; 3],
+    note: u32,
+}
+
+impl Links for Forward {
+    const PLACES: u32 = 1 << 23;
+
+    #[inline]
+    fn new(_: Place, next: Place, note: u32) -> Self {
+        let [low, middle, high, _] = next.0.to_le_bytes();
+        Self {
+            next: [low, middle, high],
+            note,
+        }
+    }
+    /// None is all ones here, too.
+    #[inline]
+    fn next(&self) -> Place {
+        let [low, middle, high] = self.next;
+        Place((i32::from_le_bytes([0, low, middle, high]) >> 8).cast_unsigned())
+    }
+    #[inline]
+    fn note(&self) -> u32 {
+        self.note
+    }
+    #[inline]
+    fn set_next(&mut self, next: Place) {
+        let [low, middle, high, _] = next.0.to_le_bytes();
+        self.next = [low, middle, high];
+    }
+    #[inline]
+    fn previous(&self) -> Option<Place> {
+        None
+    }
+    #[inline]
+    fn set_previous(&mut self, _: Place) {}
+}
+
 /// A place with a separate tag, like [`Room`](super::room::Room).
 #[derive(Clone, Debug)]
 #[repr(u8)]
-enum Node<T> {
-    Free(Links),
-    Full(Links, T),
+enum Node<T, L> {
+    Free(L),
+    Full(L, T),
 }
 
-impl<T> Node<T> {
+impl<T, L: Links> Node<T, L> {
     #[inline]
-    const fn links(&self) -> &Links {
+    const fn links(&self) -> &L {
         match self {
             Self::Free(links) | Self::Full(links, _) => links,
         }
     }
 
     #[inline]
-    const fn links_mut(&mut self) -> &mut Links {
+    const fn links_mut(&mut self) -> &mut L {
         match self {
             Self::Free(links) | Self::Full(links, _) => links,
         }
     }
 
     #[inline]
-    const fn free(next: Place) -> Self {
-        Self::Free(Links {
-            next,
-            previous: Place::NONE,
-            note: 0,
-        })
+    fn free(next: Place) -> Self {
+        Self::Free(L::new(Place::NONE, next, 0))
     }
 }
 
 /// The ends of one list in a [`Slab`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct List {
-    pub(super) head: Place,
-    pub(super) tail: Place,
+pub(crate) struct List {
+    head: Place,
+    tail: Place,
 }
 
 impl List {
     /// An empty list.
-    pub const EMPTY: Self = Self {
+    pub(crate) const EMPTY: Self = Self {
         head: Place::NONE,
         tail: Place::NONE,
     };
 
     /// Its first place; [`Place::NONE`] if it is empty.
     #[inline]
-    pub const fn head(&self) -> Place {
+    pub(crate) const fn head(&self) -> Place {
         self.head
     }
 
     /// True if nothing is in it.
     #[inline]
-    pub const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.head.0 == Place::NONE.0
     }
 }
 
-/// Values in any number of doubly linked lists.
+/// Values in any number of lists.
 #[derive(Clone, Debug)]
-pub struct Slab<T> {
-    nodes: Box<[Node<T>]>,
+pub(crate) struct Slab<T, L = Both> {
+    nodes: Box<[Node<T, L>]>,
     free: Place,
 }
 
 /// A free place of a [`Slab`].
-pub struct Vacant<'a, T> {
-    slab: &'a mut Slab<T>,
+pub(crate) struct Vacant<'a, T, L> {
+    slab: &'a mut Slab<T, L>,
     place: Place,
 }
 
-impl<T> Vacant<'_, T> {
+impl<T, L: Links> Vacant<'_, T, L> {
     /// Appends a value with a note to a list.
     #[inline]
-    pub fn fill(self, list: &mut List, note: u32, value: T) -> Place {
+    pub(crate) fn fill(self, list: &mut List, note: u32, value: T) -> Place {
         let Self { slab, place } = self;
         let tail = list.tail;
         if let Some(node) = slab.node(place) {
-            let links = Links {
-                next: Place::NONE,
-                previous: tail,
-                note,
-            };
-            let next_free = node.links().next;
-            *node = Node::Full(links, value);
+            let next_free = node.links().next();
+            *node = Node::Full(L::new(tail, Place::NONE, note), value);
             slab.free = next_free;
         }
         match slab.links(tail) {
-            Some(tail) => tail.next = place,
+            Some(tail) => tail.set_next(place),
             None => list.head = place,
         }
         list.tail = place;
@@ -133,52 +203,48 @@ impl<T> Vacant<'_, T> {
     }
 }
 
-impl<T> Slab<T> {
+impl<T, L: Links> Slab<T, L> {
     /// Room for `capacity` values.
     ///
     /// # Errors
     /// There is not enough memory.
-    pub fn new(capacity: u32) -> Result<Self, BuildError> {
-        let nodes = slots(capacity as usize, |index| {
-            Node::free(Place(index as u32 + 1))
-        })?;
+    pub(crate) fn new(capacity: u32) -> Result<Self, BuildError> {
+        debug_assert!(capacity < L::PLACES, "{capacity}");
+        let free = |index: usize| Node::free(Place(index as u32 + 1));
         Ok(Self {
-            nodes,
+            nodes: slots(capacity as usize, free)?,
             free: Place(0),
         })
     }
 
     #[inline]
-    fn node(&mut self, place: Place) -> Option<&mut Node<T>> {
-        self.nodes.get_mut(place.0 as usize)
+    fn node(&mut self, place: Place) -> Option<&mut Node<T, L>> {
+        self.nodes.get_mut(place.index())
     }
 
     #[inline]
-    fn links(&mut self, place: Place) -> Option<&mut Links> {
+    fn links(&mut self, place: Place) -> Option<&mut L> {
         self.node(place).map(Node::links_mut)
     }
 
     /// The value at a place.
     #[inline]
-    pub fn get(&self, place: Place) -> Option<&T> {
-        match self.nodes.get(place.0 as usize)? {
-            Node::Full(_, value) => Some(value),
-            Node::Free(_) => None,
-        }
+    pub(crate) fn get(&self, place: Place) -> Option<&T> {
+        Some(self.noted(place)?.1)
     }
 
     /// The value at a place, and the note with which it came.
     #[inline]
-    pub fn noted(&self, place: Place) -> Option<(u32, &T)> {
-        match self.nodes.get(place.0 as usize)? {
-            Node::Full(links, value) => Some((links.note, value)),
+    pub(crate) fn noted(&self, place: Place) -> Option<(u32, &T)> {
+        match self.nodes.get(place.index())? {
+            Node::Full(links, value) => Some((links.note(), value)),
             Node::Free(_) => None,
         }
     }
 
     /// The value at a place.
     #[inline]
-    pub fn get_mut(&mut self, place: Place) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut T> {
         match self.node(place)? {
             Node::Full(_, value) => Some(value),
             Node::Free(_) => None,
@@ -187,14 +253,13 @@ impl<T> Slab<T> {
 
     /// The place behind this one in its list.
     #[inline]
-    pub fn next(&self, place: Place) -> Place {
-        self.nodes
-            .get(place.0 as usize)
-            .map_or(Place::NONE, |node| node.links().next)
+    pub(crate) fn next(&self, place: Place) -> Place {
+        let node = self.nodes.get(place.index());
+        node.map_or(Place::NONE, |node| node.links().next())
     }
 
     /// The values of a list, in its order.
-    pub fn values(&self, list: &List) -> impl Iterator<Item = &T> {
+    pub(crate) fn values(&self, list: &List) -> impl Iterator<Item = &T> {
         let mut place = list.head;
         core::iter::from_fn(move || {
             let value = self.get(place)?;
@@ -203,15 +268,9 @@ impl<T> Slab<T> {
         })
     }
 
-    /// Appends a value to a list; gives it back if there is no room.
+    /// Appends a value with a note to a list; gives it back if there is no room.
     #[inline]
-    pub fn push_back(&mut self, list: &mut List, value: T) -> Result<Place, T> {
-        self.push_noted(list, 0, value)
-    }
-
-    /// [`push_back`](Self::push_back) with a note of the owner's.
-    #[inline]
-    pub fn push_noted(&mut self, list: &mut List, note: u32, value: T) -> Result<Place, T> {
+    pub(crate) fn push(&mut self, list: &mut List, note: u32, value: T) -> Result<Place, T> {
         match self.vacant() {
             Some(vacant) => Ok(vacant.fill(list, note, value)),
             None => Err(value),
@@ -220,61 +279,60 @@ impl<T> Slab<T> {
 
     /// A place for one more value, if there is one. Checking before the value moves avoids returning it.
     #[inline]
-    pub fn vacant(&mut self) -> Option<Vacant<'_, T>> {
+    pub(crate) fn vacant(&mut self) -> Option<Vacant<'_, T, L>> {
         let place = self.free;
         (place.index() < self.nodes.len()).then_some(Vacant { slab: self, place })
     }
 
-    /// Removes a value from its list.
+    /// Removes a value from the list that it is in; in constant time if links go both ways.
     #[inline]
-    pub fn remove(&mut self, list: &mut List, place: Place) -> Option<T> {
-        let Node::Full(Links { previous, next, .. }, _) = *self.node(place)? else {
+    pub(crate) fn remove(&mut self, list: &mut List, place: Place) -> Option<T> {
+        let Node::Full(links, _) = *self.node(place)? else {
             return None;
         };
-        self.join(list, previous, next);
+        let previous = match links.previous() {
+            Some(previous) => previous,
+            None => self.before(list, place)?,
+        };
+        self.join(list, previous, links.next());
         self.empty(place)
     }
 
-    /// Moves a value to the end of another list; it keeps its place.
-    #[inline]
-    pub fn transfer(&mut self, from: &mut List, to: &mut List, place: Place) {
-        let Some(links) = self.links(place) else {
-            return;
-        };
-        let (previous, next) = (links.previous, links.next);
-        (links.previous, links.next) = (to.tail, Place::NONE);
-        self.join(from, previous, next);
-        match self.links(to.tail) {
-            Some(tail) => tail.next = place,
-            None => to.head = place,
+    /// The place before this one in its list, found from the start.
+    fn before(&self, list: &List, place: Place) -> Option<Place> {
+        let (mut before, mut at) = (Place::NONE, list.head);
+        while at != place {
+            before = at;
+            at = self.nodes.get(at.index())?.links().next();
         }
-        to.tail = place;
+        Some(before)
     }
 
     /// Links two places; `NONE` stands for an end of the list.
     #[inline]
     fn join(&mut self, list: &mut List, previous: Place, next: Place) {
         match self.links(previous) {
-            Some(links) => links.next = next,
+            Some(links) => links.set_next(next),
             None => list.head = next,
         }
         match self.links(next) {
-            Some(links) => links.previous = previous,
+            Some(links) => links.set_previous(previous),
             None => list.tail = previous,
         }
     }
 
     /// Takes a list's first value.
     #[inline]
-    pub fn pop_front(&mut self, list: &mut List) -> Option<T> {
+    pub(crate) fn pop(&mut self, list: &mut List) -> Option<T> {
         let place = list.head;
-        let Node::Full(Links { next, .. }, _) = *self.node(place)? else {
+        let Node::Full(links, _) = *self.node(place)? else {
             return None;
         };
-        list.head = next;
-        match self.links(next) {
-            Some(links) => links.previous = Place::NONE,
-            None => list.tail = Place::NONE,
+        list.head = links.next();
+        if list.tail == place {
+            list.tail = Place::NONE;
+        } else if let Some(links) = self.links(list.head) {
+            links.set_previous(Place::NONE);
         }
         self.empty(place)
     }
@@ -290,37 +348,55 @@ impl<T> Slab<T> {
     }
 }
 
+impl<T> Slab<T> {
+    /// Moves a value to the end of another list; it keeps its place.
+    #[inline]
+    pub(crate) fn transfer(&mut self, from: &mut List, to: &mut List, place: Place) {
+        let Some(links) = self.links(place) else {
+            return;
+        };
+        let (previous, next) = (links.previous, links.next);
+        (links.previous, links.next) = (to.tail, Place::NONE);
+        self.join(from, previous, next);
+        match self.links(to.tail) {
+            Some(tail) => tail.next = place,
+            None => to.head = place,
+        }
+        to.tail = place;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    fn drain(slab: &mut Slab<u32>, list: &mut List) -> Vec<u32> {
-        core::iter::from_fn(|| slab.pop_front(list)).collect()
+    fn drain<L: Links>(slab: &mut Slab<u32, L>, list: &mut List) -> Vec<u32> {
+        core::iter::from_fn(|| slab.pop(list)).collect()
     }
 
     #[test]
     fn what_leaves_from_the_middle_leaves_the_rest_in_order() {
-        let (mut slab, mut list) = (Slab::new(10).unwrap(), List::EMPTY);
+        let (mut slab, mut list) = (Slab::<u32>::new(10).unwrap(), List::EMPTY);
         let places: Vec<Place> = (0..6)
-            .map(|value| slab.push_back(&mut list, value).unwrap())
+            .map(|value| slab.push(&mut list, 0, value).unwrap())
             .collect();
         assert_eq!(slab.remove(&mut list, places[2]), Some(2));
         assert_eq!(slab.remove(&mut list, places[0]), Some(0));
         assert_eq!(slab.remove(&mut list, places[5]), Some(5));
         assert_eq!(slab.remove(&mut list, places[5]), None);
-        slab.push_back(&mut list, 6).unwrap();
-        slab.push_back(&mut list, 7).unwrap();
+        slab.push(&mut list, 0, 6).unwrap();
+        slab.push(&mut list, 0, 7).unwrap();
         assert_eq!(drain(&mut slab, &mut list), [1, 3, 4, 6, 7]);
         assert!(list.is_empty());
     }
 
     #[test]
     fn what_moves_to_another_list_keeps_its_place_and_goes_last() {
-        let (mut slab, mut lists) = (Slab::new(6).unwrap(), [List::EMPTY; 2]);
+        let (mut slab, mut lists) = (Slab::<u32>::new(6).unwrap(), [List::EMPTY; 2]);
         let [from, to] = &mut lists;
         let places: Vec<Place> = (0..6)
-            .map(|value| slab.push_back(from, value).unwrap())
+            .map(|value| slab.push(from, 0, value).unwrap())
             .collect();
         for moved in [2, 5, 0] {
             slab.transfer(from, to, places[moved]);
@@ -333,19 +409,42 @@ mod tests {
 
     #[test]
     fn lists_share_the_room_and_a_full_slab_gives_back() {
-        let mut slab = Slab::new(4).unwrap();
+        share::<Both>();
+        share::<Forward>();
+    }
+
+    fn share<L: Links>() {
+        let mut slab = Slab::<u32, L>::new(4).unwrap();
         let mut lists = [List::EMPTY; 2];
         for round in 0..100 {
             for value in 0..4 {
                 let list = &mut lists[value as usize % 2];
-                slab.push_back(list, round * 4 + value).unwrap();
+                slab.push(list, 0, round * 4 + value).unwrap();
             }
-            assert_eq!(slab.push_back(&mut lists[0], 7), Err(7));
+            assert_eq!(slab.push(&mut lists[0], 0, 7), Err(7));
             assert_eq!(
                 drain(&mut slab, &mut lists[1]),
                 [round * 4 + 1, round * 4 + 3]
             );
             assert_eq!(drain(&mut slab, &mut lists[0]), [round * 4, round * 4 + 2]);
         }
+    }
+
+    #[test]
+    fn notes_and_the_order_survive_a_departure_from_the_middle_of_forward_links() {
+        let (mut pool, mut list) = (Slab::<u32, Forward>::new(10).unwrap(), List::EMPTY);
+        let places: Vec<Place> = (0..6)
+            .map(|value| pool.push(&mut list, value + 100, value).unwrap())
+            .collect();
+        assert_eq!(pool.noted(places[4]), Some((104, &4)));
+        assert_eq!(pool.remove(&mut list, places[2]), Some(2));
+        assert_eq!(pool.remove(&mut list, places[0]), Some(0));
+        assert_eq!(pool.remove(&mut list, places[5]), Some(5));
+        assert_eq!(pool.remove(&mut list, places[5]), None);
+        pool.push(&mut list, 0, 6).unwrap();
+        pool.push(&mut list, 0, 7).unwrap();
+        assert_eq!(pool.values(&list).collect::<Vec<_>>(), [&1, &3, &4, &6, &7]);
+        assert_eq!(drain(&mut pool, &mut list), [1, 3, 4, 6, 7]);
+        assert!(list.is_empty());
     }
 }

@@ -1,0 +1,47 @@
+//! Enums whose variants have names.
+
+/// Declares an enum whose variants have names in flags, files, JSON and metrics.
+#[macro_export]
+macro_rules! named {
+    ($(#[$meta:meta])* pub enum $type:ident { $($(#[$doc:meta])+ $variant:ident = $name:literal,)+ }) => {
+        $(#[$meta])*
+        pub enum $type {
+            $($(#[$doc])+ $variant,)+
+        }
+
+        impl $type {
+            /// Number of variants.
+            pub const COUNT: usize = [$($name),+].len();
+            /// All variants, in the order of their numbers.
+            pub const ALL: [Self; Self::COUNT] = [$(Self::$variant),+];
+
+            /// Returns its name in flags, files, tables, JSON and metrics.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+/// Lets an enum of [`named!`] be printed and read by name; the text is the error.
+#[macro_export]
+macro_rules! read_by_name {
+    ($type:ty, $error:literal) => {
+        impl core::fmt::Display for $type {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl core::str::FromStr for $type {
+            type Err = &'static str;
+
+            fn from_str(name: &str) -> Result<Self, Self::Err> {
+                let found = Self::ALL.into_iter().find(|one| one.name() == name);
+                found.ok_or($error)
+            }
+        }
+    };
+}
