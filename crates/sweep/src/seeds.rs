@@ -8,6 +8,9 @@ use crate::verdict::Finding;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// Maximum simulated time of a scenario's seeds together, s.
+const MAX_SECONDS: f64 = 1e6;
+
 /// Judged experiments, and the results that they were judged by.
 #[derive(Debug)]
 pub struct Decided {
@@ -70,9 +73,13 @@ fn extend(
             .filter(|comparison| comparison.needs <= f64::from(1 << further))
             .flat_map(|comparison| comparison.places.iter().copied())
             .collect();
-        any |= !open.is_empty();
         for at in open {
-            let runs = first.cell(at).scenario.runs.saturating_mul(1 << look);
+            let scenario = &first.cell(at).scenario;
+            let runs = scenario.runs.saturating_mul(1 << look);
+            if scenario.duration.as_secs_f64() * f64::from(runs) > MAX_SECONDS {
+                continue;
+            }
+            any = true;
             let cell = &mut experiment.series[at.series].cells[at.point];
             Arc::make_mut(&mut cell.scenario).runs = runs;
         }

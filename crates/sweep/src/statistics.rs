@@ -2,9 +2,9 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Maximum number of looks at the verdicts. Each look doubles the seeds of open claims, up to eight times
+/// Maximum number of looks at the verdicts. Each look doubles the seeds of open claims, up to 32 times
 /// those of the file. Confidence intervals allow for all looks.
-pub const LOOKS: u32 = 4;
+pub const LOOKS: u32 = 6;
 
 /// The confidence of the intervals that tables and charts show.
 pub const SHOWN: f64 = 0.95;

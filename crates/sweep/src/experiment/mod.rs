@@ -6,6 +6,7 @@ pub(crate) use read::read_found;
 pub use read::{BadExperiment, read, read_text};
 
 use crate::expression::{Condition, Expression};
+use crate::fnv::fnv;
 use crate::prose;
 use asymq_core::units::suggestion_of;
 use asymq_scenario::Scenario;
@@ -27,6 +28,8 @@ pub struct Experiment {
     pub title: String,
     /// The quotation from the paper.
     pub says: String,
+    /// The mean share, 0 to 1, of the paper's claims held out that random settings reproduced in the search for `[found]`.
+    pub null: Option<f64>,
     /// Assumptions where the text leaves parameters open. `{ ... }` is filled in from the results.
     pub assumptions: Vec<String>,
     /// The points of the sweep; one without a label if there is no sweep.
@@ -249,6 +252,12 @@ pub enum Role {
 }
 
 impl Claim {
+    /// True if the claim did not choose the settings of `[found]`: a hash of its name puts it into one of two halves.
+    pub fn is_held_out(&self) -> bool {
+        let name = self.id.strip_prefix(FOUND).unwrap_or(&self.id);
+        fnv(name.trim_start_matches('/').bytes()) >> 32 & 1 == 1
+    }
+
     /// All conditions.
     pub fn conditions(&self) -> impl Iterator<Item = (&Condition, Role)> {
         let holds = self.holds.iter().map(|condition| (condition, Role::Number));

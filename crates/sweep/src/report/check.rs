@@ -31,7 +31,10 @@ pub(super) fn claim(
             div(class="badge") {
                 : badge(finding.verdict);
                 @ if let Some(second) = second {
-                    div(class="small faint") { : "settings found: "; : badge(second); }
+                    div(class="small faint") {
+                        : "settings found: "; : badge(second);
+                        : if finding.claim.is_held_out() { ", held out" } else { "" };
+                    }
                 }
             }
         }

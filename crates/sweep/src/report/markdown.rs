@@ -69,7 +69,16 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
             .peekable();
         if mine.peek().is_some() {
             text.line(&format!("\n## {name}\n\n{authors}"));
-            text.claims(mine, &columns);
+            let mine: Vec<_> = mine.collect();
+            let (all, found, random) = columns.held_out(mine.iter().copied());
+            if all > 0 {
+                text.line(&format!(
+                    "\n{} held out from the search: {found} reproduced with the settings found; random settings \
+                     reproduce {random:.1} (null).",
+                    count(all, "claim"),
+                ));
+            }
+            text.claims(mine.into_iter(), &columns);
         }
     }
     if all().any(|finding| finding.verdict != Verdict::Reproduced) {
@@ -115,7 +124,8 @@ impl Text {
             .any(|(_, finding)| columns.second(finding).is_some());
         self.line(match second {
             true => {
-                "\n| | claim | found | as the text says | settings found |\n| --- | --- | --- | --- | --- |"
+                "\n| | claim | found | as the text says | settings found | held out |\n\
+                 | --- | --- | --- | --- | --- | --- |"
             }
             false => "\n| | claim | found | verdict |\n| --- | --- | --- | --- |",
         });
@@ -124,7 +134,12 @@ impl Text {
                 .second(finding)
                 .map_or("–".into(), |v| v.to_string());
             let other = if second {
-                format!(" {other} |")
+                let held_out = if finding.claim.is_held_out() {
+                    "yes"
+                } else {
+                    "no"
+                };
+                format!(" {other} | {held_out} |")
             } else {
                 String::new()
             };

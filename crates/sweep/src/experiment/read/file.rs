@@ -12,6 +12,8 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) says: String,
     #[serde(default)]
+    pub(super) null: Option<f64>,
+    #[serde(default)]
     pub(super) assumptions: Vec<Spanned<String>>,
     #[serde(default, rename = "scenario")]
     pub(super) _scenario: toml::Table,

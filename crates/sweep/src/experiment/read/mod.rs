@@ -77,6 +77,7 @@ impl Reader<'_> {
             text: self.text.to_owned(),
             title: file.title.clone(),
             says: file.says.clone(),
+            null: file.null,
             assumptions: Vec::new(),
             points: vec![Point {
                 label: String::new(),
