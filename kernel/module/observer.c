@@ -23,6 +23,7 @@
 #include <linux/rculist.h>
 #include <linux/rtnetlink.h>
 #include <net/ip.h>
+#include <net/netns/generic.h>
 #include "sched.h"
 
 /*
@@ -31,8 +32,39 @@
  * from them.
  */
 
-LIST_HEAD(asymq_followers);
-static LIST_HEAD(asymq_bypassed);
+static unsigned int asymq_net_id;
+
+struct asymq_net *asymq_net_of(const struct net_device *dev)
+{
+	return net_generic(dev_net(dev), asymq_net_id);
+}
+
+static int __net_init asymq_net_init(struct net *net)
+{
+	struct asymq_net *here = net_generic(net, asymq_net_id);
+
+	INIT_LIST_HEAD(&here->followers);
+	INIT_LIST_HEAD(&here->bypassed);
+	INIT_LIST_HEAD(&here->devices);
+	return 0;
+}
+
+/* A subsystem goes after the devices of its namespace, with their qdiscs. */
+static struct pernet_operations asymq_net_ops = {
+	.init = asymq_net_init,
+	.id = &asymq_net_id,
+	.size = sizeof(struct asymq_net),
+};
+
+int __init asymq_nets_register(void)
+{
+	return register_pernet_subsys(&asymq_net_ops);
+}
+
+void asymq_nets_unregister(void)
+{
+	unregister_pernet_subsys(&asymq_net_ops);
+}
 
 #ifdef ASYMQ_TEST
 static unsigned int linger;
@@ -46,7 +78,7 @@ MODULE_PARM_DESC(linger, "microseconds to wait before a packet is passed to an o
 /* No bypass while a follower needs every departure, and none at an IFB, whose packets go to observers. */
 static void asymq_set_bypass(struct asymq_sched *q)
 {
-	bool bypass = !list_empty(&q->bypassed) && list_empty(&asymq_followers) && !q->ifb;
+	bool bypass = !list_empty(&q->bypassed) && list_empty(&q->net->followers) && !q->ifb;
 
 	sch_tree_lock(q->sch);
 	asymq_must_hold_tree(q);
@@ -63,17 +95,17 @@ void asymq_allow_bypass(struct asymq_sched *q, bool allow)
 	if (allow == !list_empty(&q->bypassed))
 		return;
 	if (allow)
-		list_add(&q->bypassed, &asymq_bypassed);
+		list_add(&q->bypassed, &q->net->bypassed);
 	else
 		list_del_init(&q->bypassed);
 	asymq_set_bypass(q);
 }
 
-static void asymq_set_all_bypasses(void)
+static void asymq_set_all_bypasses(const struct asymq_net *net)
 {
 	struct asymq_sched *q;
 
-	list_for_each_entry(q, &asymq_bypassed, bypassed)
+	list_for_each_entry(q, &net->bypassed, bypassed)
 		asymq_set_bypass(q);
 }
 
@@ -83,8 +115,8 @@ void asymq_follow(struct asymq_sched *q)
 	if (q->follows)
 		return;
 	WRITE_ONCE(q->follows, true);
-	list_add_rcu(&q->followers, &asymq_followers);
-	asymq_set_all_bypasses();
+	list_add_rcu(&q->followers, &q->net->followers);
+	asymq_set_all_bypasses(q->net);
 }
 
 void asymq_unfollow(struct asymq_sched *q)
@@ -94,18 +126,18 @@ void asymq_unfollow(struct asymq_sched *q)
 		return;
 	WRITE_ONCE(q->follows, false);
 	list_del_rcu(&q->followers);
-	asymq_set_all_bypasses();
+	asymq_set_all_bypasses(q->net);
 	/* Packets that are in asymq_show_followers() may still use it. */
 	synchronize_net();
 }
 
-void asymq_show_followers(const struct net_device *dev, struct sk_buff *skb)
+void asymq_show_followers(const struct asymq_sched *from, struct sk_buff *skb)
 {
 	struct asymq_sched *q;
 
 	rcu_read_lock();
-	list_for_each_entry_rcu(q, &asymq_followers, followers)
-		if (READ_ONCE(q->line) == dev->ifindex && net_eq(dev_net(dev), dev_net(qdisc_dev(q->sch)))) {
+	list_for_each_entry_rcu(q, &from->net->followers, followers)
+		if (READ_ONCE(q->line) == qdisc_dev(from->sch)->ifindex) {
 			asymq_linger();
 			asymq_show_departure(q, skb);
 		}
@@ -123,8 +155,6 @@ struct asymq_ingress_counts {
 	u64_stats_t unknown;	/* of no known flow */
 	struct u64_stats_sync syncp;
 };
-
-static LIST_HEAD(asymq_devices);
 
 /* Hash of a flow, equal in both directions; 0 if there is none. */
 static u32 asymq_flow_hash(struct sk_buff *skb, u32 key)
@@ -257,13 +287,13 @@ static unsigned int asymq_ingress(void *priv, struct sk_buff *skb, const struct 
 	return NF_ACCEPT;
 }
 
-void asymq_redirected(struct sk_buff *skb)
+void asymq_redirected(const struct asymq_sched *q, struct sk_buff *skb)
 {
 	struct asymq_device *device;
 
 	rcu_read_lock();
-	list_for_each_entry_rcu(device, &asymq_devices, list)
-		if (device->dev->ifindex == skb->skb_iif && net_eq(dev_net(device->dev), dev_net(skb->dev)))
+	list_for_each_entry_rcu(device, &q->net->devices, list)
+		if (device->dev->ifindex == skb->skb_iif)
 			asymq_receive(device, skb, false);
 	rcu_read_unlock();
 }
@@ -304,7 +334,7 @@ void asymq_unhook(struct asymq_sched *q)
 	kfree(device);
 }
 
-static struct asymq_device *asymq_new_device(struct net_device *dev)
+static struct asymq_device *asymq_new_device(struct asymq_net *net, struct net_device *dev)
 {
 	struct asymq_device *device = kzalloc(sizeof(*device), GFP_KERNEL_ACCOUNT);
 	int err = -ENOMEM, cpu;
@@ -333,7 +363,7 @@ static struct asymq_device *asymq_new_device(struct net_device *dev)
 		kfree(device);
 		return ERR_PTR(err);
 	}
-	list_add_rcu(&device->list, &asymq_devices);
+	list_add_rcu(&device->list, &net->devices);
 	return device;
 }
 
@@ -345,11 +375,11 @@ int asymq_hook(struct asymq_sched *q)
 	ASSERT_RTNL();
 	if (q->device)
 		return 0;
-	list_for_each_entry(other, &asymq_devices, list)
+	list_for_each_entry(other, &q->net->devices, list)
 		if (other->dev == dev)
 			device = other;
 	if (!device)
-		device = asymq_new_device(dev);
+		device = asymq_new_device(q->net, dev);
 	if (IS_ERR(device))
 		return PTR_ERR(device);
 	if (device->count == 1 && !device->flows) {
@@ -389,7 +419,7 @@ void asymq_ingress_counts(const struct asymq_sched *q, u64 *packets, u64 *unknow
 	}
 }
 #else
-void asymq_redirected(struct sk_buff *skb)
+void asymq_redirected(const struct asymq_sched *q, struct sk_buff *skb)
 {
 }
 

@@ -292,7 +292,7 @@ static __always_inline int asymq_take(struct sk_buff *skb, struct Qdisc *sch, st
 
 	asymq_cb(skb)->arrival = now;
 	if (unlikely(q->ifb) && asymq_from_ingress(skb))
-		asymq_redirected(skb);
+		asymq_redirected(q, skb);
 	spin_lock(&q->lock);
 	q->to_free = to_free;
 	asymq_count(&q->arrived, skb);
@@ -491,7 +491,7 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 		asymq_free_gone(gone);
 	}
 	if (skb)
-		asymq_departs(qdisc_dev(sch), skb);
+		asymq_departs(q, skb);
 	return skb;
 }
 

@@ -8,7 +8,7 @@
  *
  * Locks, from the outside in: RTNL for changes and dumps; the tree's lock for qlen, backlog and the packets that a parent
  * holds (gso_skb); the qdisc's own lock for the instance and its counters, so that the ingress hook needs no other wherever
- * in the tree the qdisc is. docs/kernel.md lists every entry.
+ * in the tree the qdisc is. docs/kernel/module.md lists every entry.
  */
 
 #include <linux/jhash.h>
@@ -269,6 +269,7 @@ static int asymq_init(struct Qdisc *sch, struct nlattr *options, struct netlink_
 	asymq_arena_init(&q->arena);
 	qdisc_watchdog_init(&q->watchdog, sch);
 	q->sch = sch;
+	q->net = asymq_net_of(qdisc_dev(sch));
 	q->ifb = asymq_is_ifb(qdisc_dev(sch));
 	return asymq_change(sch, options, extack);
 }
@@ -477,13 +478,22 @@ static void asymq_run_selftest(void)
 
 static int __init asymq_module_init(void)
 {
+	int err;
+
 	asymq_run_selftest();
-	return register_qdisc(&asymq_ops);
+	err = asymq_nets_register();
+	if (err)
+		return err;
+	err = register_qdisc(&asymq_ops);
+	if (err)
+		asymq_nets_unregister();
+	return err;
 }
 
 static void __exit asymq_module_exit(void)
 {
 	unregister_qdisc(&asymq_ops);
+	asymq_nets_unregister();
 }
 
 module_init(asymq_module_init);

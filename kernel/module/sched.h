@@ -26,6 +26,13 @@ struct asymq_request {
 	struct asymq_numbers before;
 };
 
+/* Lists of a network namespace, changed under RTNL: no user's qdiscs cost packets of another namespace anything. */
+struct asymq_net {
+	struct list_head followers;	/* qdiscs at IFBs that read departures; under RCU */
+	struct list_head bypassed;	/* qdiscs that allow bypass */
+	struct list_head devices;	/* with an ingress hook; under RCU */
+};
+
 #ifdef CONFIG_NETFILTER_INGRESS
 /* Owner of a flow. */
 struct asymq_flow {
@@ -104,11 +111,12 @@ struct asymq_sched {
 	struct asymq_count fallback_dropped;
 
 	/* observer.c. */
+	struct asymq_net *net;
 	struct asymq_device *device;	/* NULL if it does not read the reverse path */
 	struct list_head observers;
 	struct asymq_count reverse;	/* packets of the reverse path */
 	bool ifb;			/* the device is an IFB: packets arrived at another device */
-	bool follows;			/* it is in asymq_followers */
+	bool follows;			/* it is in net->followers */
 	int line;			/* index of the device at which its packets arrived */
 	struct list_head followers;
 	struct list_head bypassed;	/* in that list: packets may bypass it while it is idle */
@@ -219,7 +227,11 @@ void asymq_set_u64(struct nlattr *options, int id, u64 value);
 /* If nothing but rates and the buffer differ, reads these and returns all attributes, opts->len bytes; else NULL. */
 const void *asymq_read_line(const struct asymq_opts *opts, const struct nlattr *options, struct asymq_line *line);
 
-/* observer.c. Under RTNL: starts or stops reading the reverse path. */
+/* observer.c. When the module is loaded and removed: lists of each namespace. */
+int asymq_nets_register(void);
+void asymq_nets_unregister(void);
+struct asymq_net *asymq_net_of(const struct net_device *dev);
+/* Under RTNL: starts or stops reading the reverse path. */
 int asymq_hook(struct asymq_sched *q);
 void asymq_unhook(struct asymq_sched *q);
 /* Under RTNL: starts or stops reading departures of the device at which the packets arrived. */
@@ -228,24 +240,23 @@ void asymq_unfollow(struct asymq_sched *q);
 /* Under RTNL: sets whether the kernel may send a packet past this qdisc while it is idle. */
 void asymq_allow_bypass(struct asymq_sched *q, bool allow);
 /* Without the lock: passes a departure to the followers of its device. */
-extern struct list_head asymq_followers;
-void asymq_show_followers(const struct net_device *dev, struct sk_buff *skb);
-static inline void asymq_departs(const struct net_device *dev, struct sk_buff *skb)
+void asymq_show_followers(const struct asymq_sched *from, struct sk_buff *skb);
+static inline void asymq_departs(const struct asymq_sched *q, struct sk_buff *skb)
 {
-	if (unlikely(!list_empty(&asymq_followers)))
-		asymq_show_followers(dev, skb);
+	if (unlikely(!list_empty(&q->net->followers)))
+		asymq_show_followers(q, skb);
 }
 /* True if a packet at an IFB was redirected from the ingress of its device, not from the egress. */
 static inline bool asymq_from_ingress(const struct sk_buff *skb)
 {
 #ifdef CONFIG_NET_REDIRECT
-	return skb->from_ingress;
+	return skb_is_redirected(skb) && skb->from_ingress;
 #else
 	return false;
 #endif
 }
 /* Without the lock: passes a packet that arrived at a device and is at an IFB to the observers of that device. */
-void asymq_redirected(struct sk_buff *skb);
+void asymq_redirected(const struct asymq_sched *q, struct sk_buff *skb);
 /* With the lock: records the owner of a packet's flow. */
 void asymq_learn_flow(struct asymq_sched *q, struct asymq_device *device, struct sk_buff *skb);
 static inline void asymq_learn(struct asymq_sched *q, struct sk_buff *skb)

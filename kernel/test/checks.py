@@ -869,6 +869,11 @@ def bypass():
     expect(passed() == before, "packets pass that a downlink's rate is learnt from")
     run("tc qdisc del dev b1 root")
     expect(passed() >= before + 32, "no packet passes once nobody learns")
+    run("ip netns add other; ip -n other link add b2 type ifb; ip -n other link set b2 up;"
+        "tc -n other qdisc add dev b2 root asymq cake up auto")
+    before = passed(count=0)
+    expect(passed() >= before + 32, "a qdisc of another namespace stops the bypass here")
+    run("ip netns del other")
     run("tc qdisc change dev b0 root asymq sad")
     before = passed(count=0)
     expect(passed() == before, "packets pass SAD")
@@ -879,7 +884,7 @@ def bypass():
     expect(passed("b1") == 0, "packets pass at an IFB")
     run("ip link del b0; ip link del b1")
     expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
-    return "DropTail without a shaper; none in six other cases"
+    return "DropTail without a shaper, also beside another namespace; none in six other cases"
 
 
 @check

@@ -228,7 +228,8 @@ def observers_change():
     for data in downs * 20:
         back.send(data)
     time.sleep(0.1)
-    run("ip link del v0")
+    # Nor what a new namespace would call.
+    run("ip netns add after; ip netns del after; ip link del v0")
     return "three leaves, two, one, two; no hook is left without them"
 
 

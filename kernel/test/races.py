@@ -1,5 +1,5 @@
 """Operations on a qdisc beside traffic, on two CPUs: dumps by another user, changes, deletes, resets, a device that is
-unregistered, a network namespace that exits, and a module that is to be removed."""
+unregistered or moves to another network namespace, a namespace that exits, and a module that is to be removed."""
 
 import os
 import socket
@@ -26,6 +26,8 @@ PARENTS = {
     # The downlink's qdisc at an IFB, which follows the device's.
     "ifb": ([], ["root"], 0),
 }
+# Below these the device moves to another namespace, which destroys its qdiscs, before it is unregistered.
+MOVED = "tbf", "mq", "ifb"
 WORDS = ["aq up 5mbit down 50mbit", "sad up 5mbit", "up 5mbit down 50mbit", "droptail up 5mbit"]
 AUTO = ["up auto", "cake up auto"]
 
@@ -125,11 +127,14 @@ def in_use():
 
 
 def beside_traffic(parent, seconds):
-    """All operations on one tree; the device is then unregistered under traffic, and with a namespace the second time."""
+    """All operations on one tree; the device then moves or is unregistered under traffic, and the second time goes with its
+    namespace."""
     place = Place(parent)
     try:
         number = operate(place, seconds)
         in_use()
+        if parent in MOVED:
+            run(f"ip netns add other; ip link set {DEVICE} netns other; ip -n other link set {DEVICE} up; ip netns del other")
         run(f"ip link del {DEVICE}; ip link del {IFB}", check=False)
     finally:
         place.close()
