@@ -177,6 +177,7 @@ static inline void asymq_examine_end(struct asymq_sched *q)
 {
 #ifdef ASYMQ_TEST
 	WARN_ONCE(hrtimer_active(&q->watchdog.timer), "asymq: timer active in a destroyed qdisc");
+	WARN_ONCE(q->device || q->follows || !list_empty(&q->bypassed), "asymq: a destroyed qdisc is in a list");
 	q->ended = true;
 #endif
 }

@@ -437,7 +437,7 @@ def memory():
     load(True, "selftest=0")
     run("ip link add e1 type dummy", check=False)
     messages, texts = netlink.Netlink(), []
-    for rate, *most in ("1mbit", 113, 13), ("20mbit", 113, 17), ("1gbit", 336, 290):
+    for rate, *most in ("1mbit", 115, 13), ("20mbit", 115, 17), ("1gbit", 336, 290):
         for name, most_of_it in zip(("asymq", "aq"), most):
             words = f"qdisc {name}", f"up {rate}", f"down {rate}"
             expect(messages.qdisc("e1", netlink.words(*words)) == 0, f"{words}")
@@ -446,7 +446,35 @@ def memory():
             texts.append(f"{name} {rate} {size:.0f} kB")
             expect(size <= most_of_it, f"{texts[-1]}, at most {most_of_it}")
     expect(parameter("taken") == 0, "not all is given back")
+    expect(messages.qdisc("e1", netlink.words("aq up 1mbit down 10mbit buffer 4000000p")) == errno.ENOMEM, "memory has no limit")
+    texts.append(charged())
     return ", ".join(texts)
+
+
+def charged():
+    """The memory of instances is charged to the cgroup of the task that makes them."""
+    group = "/run/groups/made"
+    run("mkdir -p /run/groups; mount -t cgroup2 none /run/groups; echo +memory >/run/groups/cgroup.subtree_control;"
+        f"mkdir -p {group}", check=False)
+    if not os.path.exists(f"{group}/memory.current"):
+        return "no control group of memory"
+
+    def make(say):
+        with open(f"{group}/cgroup.procs", "w") as file:
+            file.write(str(os.getpid()))
+        messages, words = netlink.Netlink(), netlink.words("aq up 1gbit down 1gbit")
+        for child in range(1, 17):
+            expect(messages.qdisc("e2", words, parent=0x10000 + child, handle=child + 1 << 16) == 0, "not added")
+        say(parameter("taken"))
+
+    run("ip link add e2 type dummy; tc qdisc add dev e2 root handle 1: prio bands 16")
+    before = parameter("taken")
+    taken = traffic.End(None, make).answer() - before
+    with open(f"{group}/memory.current") as file:
+        current = int(file.read())
+    run("ip link del e2")
+    expect(current > 0.9 * taken > 1e6, f"{current / 1e6:.1f} of {taken / 1e6:.1f} MB are accounted")
+    return f"{current / 1e6:.1f} MB charged for {taken / 1e6:.1f}"
 
 
 @check

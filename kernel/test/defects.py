@@ -215,9 +215,14 @@ def observers_change():
     expect(messages.qdisc("v0", None, delete=True, parent=0x10002, handle=3 << 16) == 0, "not deleted")
     third = seen(1, 2, 3)
     expect(third == {3: 6}, f"the last one alone: {third}")
+    # A discipline that does not read the reverse path has no hook.
+    expect(messages.qdisc("v0", netlink.words("droptail unshaped"), parent=0x10003, handle=4 << 16) == 0, "not changed")
+    expect(seen(3) == {3: 6}, "a discipline without a reverse path reads it")
+    expect(messages.qdisc("v0", words, parent=0x10003, handle=4 << 16) == 0, "not changed back")
     # Again one of several.
     expect(messages.qdisc("v0", words, parent=0x10001, handle=2 << 16) == 0, "not added again")
-    outs[1].send(ups[0])
+    for leaf in 1, 3:
+        outs[leaf].send(ups[leaf - 1])
     fourth = seen(1, 2, 3)
     expect(fourth == {1: 1, 3: 7}, f"one of two again: {fourth}")
     expect(run("rmmod sch_asymq", check=False).returncode, "the module was removed while in use")
@@ -282,6 +287,32 @@ def objects():
     for name in MEMORY:
         found[name] = int(lines[name].split()[0]) * 1024
     return found
+
+
+@check
+def dumps_are_whole():
+    """Of many qdiscs that a dump spreads over many messages, each has its options and all statistics."""
+    load(True, "selftest=0")
+    dummy("d0")
+    count, messages = 60, netlink.Netlink()
+    run("tc -batch - <<'END'\nqdisc add dev d0 root handle 1: htb\n"
+        + "".join(f"class add dev d0 parent 1: classid 1:{leaf:x} htb rate 1mbit\n" for leaf in range(1, count + 1)) + "END")
+    for leaf in range(1, count + 1):
+        # Options of different lengths end messages at different places.
+        words = netlink.words("aq up 1mbit down 10mbit unshaped" if leaf % 3 else "droptail")
+        expect(messages.qdisc("d0", words, parent=0x10000 + leaf, handle=0x100 + leaf << 16) == 0, "not added")
+    for room in 4096, 8192, 65536:
+        shapes = {}
+        # Of a socket of its own: the kernel goes by the largest room so far.
+        for found in netlink.Netlink().qdiscs("d0", room):
+            if found["kind"] == "asymq":
+                shape = len(found["options"]), len(found["values"])
+                shapes[shape] = shapes.get(shape, 0) + 1
+        expect(sorted(shapes.values()) == [count // 3, count * 2 // 3] and all(map(all, shapes)),
+               f"with {room} bytes: {shapes} of {count} qdiscs, as (options, statistics)")
+    run("ip link del d0")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"{count} qdiscs in messages of three sizes"
 
 
 @check

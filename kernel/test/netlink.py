@@ -78,7 +78,7 @@ def qdisc(handle, parent, told):
     if own:
         plugin().asymq_tell(own, len(own), SAY(lambda _, name, unit, value: values.__setitem__(name.decode(), value)), None)
     return {
-        "kind": told[KIND].rstrip(b"\0").decode(), "handle": handle, "parent": parent, "bytes": byte_count,
+        "options": told.get(OPTIONS, b""), "kind": told[KIND].rstrip(b"\0").decode(), "handle": handle, "parent": parent, "bytes": byte_count,
         "packets": packets, "qlen": waits, "backlog": backlog, "drops": drops, "values": values,
     }
 
@@ -118,21 +118,24 @@ class Netlink:
         told = dict(attributes(self.socket.recv(65536)[36:]))
         return dict(attributes(told[STATISTICS]))
 
-    def show(self):
-        """Has the kernel tell of all qdiscs of the namespace, with statistics; answers with the bytes of that."""
+    def show(self, room=65536):
+        """Has the kernel tell of all qdiscs of the namespace, with statistics; answers with the bytes of that. The kernel makes
+        messages as large as the room for one."""
         self.request(GET, DUMP, struct.pack("=BxxxiIII", 0, 0, 0, 0, 0))
         data = b""
         while True:
-            answer = self.socket.recv(65536)
+            answer = self.socket.recv(room)
             data += answer
             if struct.unpack_from("=IH", answer)[1] == DONE:
                 return data
 
-    def qdiscs(self, device):
+    def qdiscs(self, device, room=65536):
         """The qdiscs of a device: kind, handle, parent, tc's counters, and asymq's values by name."""
-        data, found, at = self.show(), [], 0
+        data, found, at = self.show(room), [], 0
         while at + 16 <= len(data):
             length, kind = struct.unpack_from("=IH", data, at)
+            if length < 16:
+                raise ValueError("a message was cut")
             if kind == NEW:
                 index, handle, parent = struct.unpack_from("=iII", data, at + 20)
                 if index == socket.if_nametoindex(device):
