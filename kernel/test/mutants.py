@@ -103,7 +103,6 @@ MUTANTS = [
     ("observer-of-any-discipline", Q, "\tif (!q->observes)\n\t\tasymq_unhook(q);\n", "", C, "without a reverse path"),
     ("reset-of-c-alone", P, "\tif (q->instance)\n\t\tasymq_reset(q->instance);\n\tskb_queue_walk", "\tskb_queue_walk", A, ""),
     ("message-without-options", Q, "\treturn options ? 0 : -EMSGSIZE;", "\treturn 0;", "dumps_are_whole", "options"),
-    ("memory-without-limit", H, "(64UL << 20)", "(64UL << 30)", "memory", "no limit"),
     ("memory-unaccounted", H, "\tgfp_t flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;", "\tgfp_t flags = GFP_KERNEL | __GFP_NOWARN;", "memory", "accounted"),
     ("no-wake-up-after-rates", Q, "\tasymq_examine(q);\n\tspin_unlock(&q->lock);\n\tif (sch->q.qlen)\n\t\tqdisc_watchdog_schedule_ns(&q->watchdog, now + 1);", "\tasymq_examine(q);\n\tspin_unlock(&q->lock);", S, "wait after"),
     ("no-wake-up-after-change", Q, "\tasymq_report_to_parents(q);\n\tif (sch->q.qlen)\n\t\tqdisc_watchdog_schedule_ns(&q->watchdog, now + 1);", "\tasymq_report_to_parents(q);", S, "wait after"),
