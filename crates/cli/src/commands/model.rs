@@ -10,7 +10,8 @@ use asymq_core::control::model::{
 use asymq_core::hold::split_buffer;
 use asymq_core::units::{Bytes, Limit, Rate, Share, UnitError};
 use clap::{Args, Command, FromArgMatches};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 use std::fmt::Write;
 
 /// Compute AQ's equations and the AMP model for a link: ratio, rates, buffers, limits, bounds, delays.
@@ -75,57 +76,30 @@ struct Answer {
     /// Worst-case queueing delay under DropTail (eq. 12).
     droptail_delay_ms: f64,
     /// The AMP model (SAD, sec. 2); absent where other traffic leaves nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    amp: Option<AmpAnswer>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "amp_json")]
+    amp: Option<Amp>,
 }
 
-/// The AMP model's quantities. Rates are in bit/s, packets and ACKs per second.
-#[derive(Debug, Serialize)]
-struct AmpAnswer {
-    a: f64,
-    m: f64,
-    p: u32,
-    f: f64,
-    forward_rate: f64,
-    g: f64,
-    throughput_rate: f64,
-    k: f64,
-    k_atm: f64,
-    k_atm_llc: f64,
-    up: PerSecond,
-    down: PerSecond,
-}
-
-/// Maximum packets and ACKs per second of one direction.
-#[derive(Debug, Serialize)]
-struct PerSecond {
-    packets: f64,
-    acks: f64,
-}
-
-impl From<Bound> for PerSecond {
-    fn from(Bound { packets, acks }: Bound) -> Self {
-        Self { packets, acks }
-    }
-}
-
-impl From<Amp> for AmpAnswer {
-    fn from(amp: Amp) -> Self {
-        Self {
-            a: amp.acks(),
-            m: amp.packets_per_ack,
-            p: amp.packet_size,
-            f: amp.forward_share,
-            forward_rate: amp.forward(),
-            g: amp.reverse_share,
-            throughput_rate: amp.throughput(),
-            k: amp.asymmetry(Framing::Plain),
-            k_atm: amp.asymmetry(Framing::Atm),
-            k_atm_llc: amp.asymmetry(Framing::AtmLlc),
-            up: amp.reverse_bound().into(),
-            down: amp.forward_bound().into(),
-        }
-    }
+/// The AMP model's quantities: rates in bit/s, packets and ACKs per second.
+fn amp_json<S: Serializer>(amp: &Option<Amp>, to: S) -> Result<S::Ok, S::Error> {
+    let bound = |Bound { packets, acks }| json!({"packets": packets, "acks": acks});
+    let amp = amp.map(|amp| {
+        json!({
+            "a": amp.acks(),
+            "m": amp.packets_per_ack,
+            "p": amp.packet_size,
+            "f": amp.forward_share,
+            "forward_rate": amp.forward(),
+            "g": amp.reverse_share,
+            "throughput_rate": amp.throughput(),
+            "k": amp.asymmetry(Framing::Plain),
+            "k_atm": amp.asymmetry(Framing::Atm),
+            "k_atm_llc": amp.asymmetry(Framing::AtmLlc),
+            "up": bound(amp.reverse_bound()),
+            "down": bound(amp.forward_bound()),
+        })
+    });
+    amp.serialize(to)
 }
 
 #[derive(Debug, Serialize)]
@@ -213,16 +187,13 @@ fn answer(args: &ModelArgs) -> (Answer, Option<OutOfReach>) {
         normalized_asymmetry: shared.then(|| capacities.normalized_asymmetry(demand)),
         least_up: shared.then(|| capacities.least_uplink(demand) + link.non_tcp_up),
         full: solved.ok().map(|rates| full(&link, &rates)),
-        amp: shared.then(|| {
-            let amp = Amp {
-                capacities,
-                ack_size: link.ack_size,
-                packet_size: link.data_size,
-                packets_per_ack: args.packets_per_ack.unwrap_or(link.data_per_ack),
-                reverse_share: args.data_share,
-                forward_share: args.data_share_down,
-            };
-            amp.into()
+        amp: shared.then(|| Amp {
+            capacities,
+            ack_size: link.ack_size,
+            packet_size: link.data_size,
+            packets_per_ack: args.packets_per_ack.unwrap_or(link.data_per_ack),
+            reverse_share: args.data_share,
+            forward_share: args.data_share_down,
         }),
         droptail_delay_ms: 1e3 * worst_delay(volume(link.buffer, link.data_size), link.up),
         link,
@@ -312,25 +283,28 @@ fn in_words(answer: &Answer, out_of_reach: Option<OutOfReach>) -> String {
     text
 }
 
-fn amp_in_words(amp: &AmpAnswer) -> String {
+fn amp_in_words(amp: &Amp) -> String {
     let mut table = Table::new(["AMP's bounds", "packets/s", "ACKs/s"]);
-    for (name, bound) in [("uplink", &amp.up), ("downlink", &amp.down)] {
+    for (name, bound) in [
+        ("uplink", amp.reverse_bound()),
+        ("downlink", amp.forward_bound()),
+    ] {
         let number = |value: f64| format!("{value:.1}");
         table.row([name.into(), number(bound.packets), number(bound.acks)]);
     }
     format!(
         "\nAMP (SAD, sec. 2), g = {}, f = {}: A = {:.1} ACKs/s of M = {} packets of P = {} bytes; F = {}.\n\
          Maximum download min(F, A M P) = {}. K = {:.2}; {:.2} over ATM, {:.2} with LLC.\n\n{table}",
-        amp.g,
-        amp.f,
-        amp.a,
-        amp.m,
-        amp.p,
-        rate(amp.forward_rate),
-        rate(amp.throughput_rate),
-        amp.k,
-        amp.k_atm,
-        amp.k_atm_llc,
+        amp.reverse_share,
+        amp.forward_share,
+        amp.acks(),
+        amp.packets_per_ack,
+        amp.packet_size,
+        rate(amp.forward()),
+        rate(amp.throughput()),
+        amp.asymmetry(Framing::Plain),
+        amp.asymmetry(Framing::Atm),
+        amp.asymmetry(Framing::AtmLlc),
     )
 }
 
