@@ -20,7 +20,8 @@ pub(crate) fn respond(
     known: &str,
     page: &mut dyn FnMut(&str) -> Option<Page>,
 ) -> Option<Vec<u8>> {
-    let refused = |status| Some(response(status, "", None, false));
+    let refused = |status| Some(response(status, "", "", false));
+    let said = |status, text, head_only| Some(response(status, "text/plain", text, head_only));
     match state {
         RequestState::TooLong => return refused("431 Request Header Fields Too Large"),
         RequestState::TimedOut => return refused("408 Request Timeout"),
@@ -50,23 +51,12 @@ pub(crate) fn respond(
     let mut headers = request.headers.iter();
     if headers.any(|header| is_host(header.name) && !is_local(header.value)) {
         let text = "use the address of this host, or a name of your own network\n";
-        let status = "421 Misdirected Request";
-        return Some(response(
-            status,
-            "text/plain",
-            Some(text.as_bytes()),
-            head_only,
-        ));
+        return said("421 Misdirected Request", text, head_only);
     }
-    Some(match request.path.and_then(page) {
-        Some(Page { kind, body }) => response("200 OK", kind, Some(&body), head_only),
-        None => response(
-            "404 Not Found",
-            "text/plain",
-            Some(known.as_bytes()),
-            head_only,
-        ),
-    })
+    match request.path.and_then(page) {
+        Some(Page { kind, body }) => Some(response("200 OK", kind, body, head_only)),
+        None => said("404 Not Found", known, head_only),
+    }
 }
 
 /// True for addresses and local names. Other names could be pointed at this address by any web site (DNS rebinding).
@@ -100,13 +90,14 @@ const PROTECTION: &str = "Content-Security-Policy: default-src 'none'; script-sr
     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
     X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n";
 
-fn response(status: &str, kind: &str, body: Option<&[u8]>, head_only: bool) -> Vec<u8> {
-    let length = body.map_or(0, <[u8]>::len);
+fn response(status: &str, kind: &str, body: impl AsRef<[u8]>, head_only: bool) -> Vec<u8> {
+    let body = body.as_ref();
+    let length = body.len();
     let kind = match kind {
         "" => String::new(),
         kind => format!("Content-Type: {kind}\r\n"),
     };
-    let body = body.filter(|_| !head_only).unwrap_or_default();
+    let body = if head_only { &[] } else { body };
     let head = format!(
         "HTTP/1.1 {status}\r\n{kind}{PROTECTION}Content-Length: {length}\r\nConnection: close\r\n\r\n"
     );

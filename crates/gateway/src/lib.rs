@@ -79,8 +79,9 @@ pub use outputs::{Outputs, Show};
 pub use page::PageOptions;
 pub use port::{Port, PortError, check_interface_name};
 pub use restore::{Restored, restore};
-pub use router::{BeforeStep, INNER, RouterPort, restore_router};
+pub use router::{BeforeStep, RouterPort, restore_router};
 pub use router_check::{SESSION, inspect_router};
+pub use router_follow::INNER;
 pub use sender::{SendBy, Sending};
 pub use snapshot::{
     ClassSnapshot, DirectionSnapshot, Observer, Ports, SNAPSHOT_FORMAT, Shared, Snapshot,

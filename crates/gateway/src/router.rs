@@ -13,7 +13,7 @@ use crate::log;
 use crate::net::{BypassRule, LinkInfo, Netns, Network, PortState, VethEnd, add_bypass};
 use crate::port::find;
 use crate::restore::{HELD, Restored, restore};
-use crate::router_follow::PortFollower;
+use crate::router_follow::{INNER, PortFollower};
 use asymq_core::catalog::Build;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -24,8 +24,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The pair's end in the port's namespace.
-pub const INNER: &str = "asymq-home";
 /// Incremented when a key changes its meaning.
 const FORMAT: u32 = 1;
 

@@ -2,13 +2,14 @@
 
 use crate::log;
 use crate::net::{LinkInfo, Netns, Network};
-use crate::router::INNER;
 use crate::stop::Waker;
 use crate::sys::poll;
 use asymq_core::units::Duration;
 use std::io;
 use std::os::fd::AsFd as _;
 
+/// The pair's end in the port's namespace.
+pub const INNER: &str = "asymq-home";
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Kinds of a port that was unplugged: hardware, or a pair in a container.
 const KINDS: [&str; 2] = ["", "veth"];

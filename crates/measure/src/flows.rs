@@ -120,12 +120,9 @@ impl Drop for Flow {
     }
 }
 
-/// The flows of a load.
+/// The flows of a load, uploads first.
 #[derive(Debug, Default)]
-pub(crate) struct Flows {
-    up: Vec<Flow>,
-    down: Vec<Flow>,
-}
+pub(crate) struct Flows([Vec<Flow>; 2]);
 
 impl Flows {
     /// Starts downloads and uploads on open connections. `first` returns the opening of each flow. All openings are
@@ -142,30 +139,24 @@ impl Flows {
                 Limited(stream, limit).write_all(first(direction, number).as_bytes())?;
             }
         }
-        let start = |direction| move |stream| Flow::start(stream, direction);
-        let down: io::Result<_> = streams.into_iter().map(start(Direction::Down)).collect();
-        let up: io::Result<_> = uploads.into_iter().map(start(Direction::Up)).collect();
-        Ok(Self {
-            up: up?,
-            down: down?,
-        })
-    }
-
-    fn direction(&self, direction: Direction) -> &[Flow] {
-        match direction {
-            Direction::Up => &self.up,
-            Direction::Down => &self.down,
-        }
+        let start = |streams: Vec<TcpStream>, direction| -> io::Result<Vec<Flow>> {
+            let streams = streams.into_iter();
+            streams
+                .map(|stream| Flow::start(stream, direction))
+                .collect()
+        };
+        let down = start(streams, Direction::Down)?;
+        Ok(Self([start(uploads, Direction::Up)?, down]))
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Flow> {
-        self.up.iter().chain(&self.down)
+        self.0.iter().flatten()
     }
 
     /// Ends all flows and returns the bytes that each upload has written.
     pub(crate) fn end(mut self) -> Vec<u64> {
-        self.up.iter_mut().chain(&mut self.down).for_each(Flow::end);
-        self.up.iter().map(Flow::moved).collect()
+        self.0.iter_mut().flatten().for_each(Flow::end);
+        self.0[0].iter().map(Flow::moved).collect()
     }
 
     /// # Errors
@@ -183,7 +174,7 @@ impl Flows {
     /// Bytes of a direction on arrival, including data that waits for a lost segment. `None` if the kernel does not
     /// count them.
     pub(crate) fn arrived(&self, direction: Direction, at: f64) -> Option<Count> {
-        let flows = self.direction(direction).iter();
+        let flows = self.0[direction as usize].iter();
         let bytes: Option<Vec<u64>> = flows
             .map(|flow| flow.arrived.as_ref().map(Counter::bytes))
             .collect();
@@ -192,7 +183,7 @@ impl Flows {
 
     /// Bytes written to or read from the sockets of a direction.
     pub(crate) fn moved(&self, direction: Direction, at: f64) -> Count {
-        let flows = self.direction(direction).iter();
+        let flows = self.0[direction as usize].iter();
         Count {
             at,
             bytes: flows.map(Flow::moved).collect(),
@@ -250,7 +241,7 @@ mod tests {
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();
         let mut flows = Flows::default();
-        flows.up.push(Flow::start(stream, Direction::Up).unwrap());
+        flows.0[0].push(Flow::start(stream, Direction::Up).unwrap());
         // The server does not read: the sockets' buffers fill in the middle of a block.
         let moved = || flows.moved(Direction::Up, 0.0).bytes[0];
         let mut before = u64::MAX;

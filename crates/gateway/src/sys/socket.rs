@@ -19,15 +19,11 @@ impl PacketSocket {
     /// Binds the socket to an interface, to receive every frame or none.
     pub(crate) fn bind(&self, ifindex: u32, receive: bool) -> io::Result<()> {
         let protocol = if receive { libc::ETH_P_ALL } else { 0 } as u16;
-        let mut storage = SockAddrStorage::zeroed();
-        // SAFETY: a sockaddr_ll consists of integers and is shorter than any storage of addresses.
-        let address = unsafe { storage.view_as::<libc::sockaddr_ll>() };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = protocol.to_be();
-        address.sll_ifindex = ifindex.cast_signed();
-        let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-        // SAFETY: a sockaddr_ll of this length was just written.
-        self.0.bind(&unsafe { SockAddr::new(storage, len) })
+        self.0.bind(&address(|address: &mut libc::sockaddr_ll| {
+            address.sll_family = libc::AF_PACKET as u16;
+            address.sll_protocol = protocol.to_be();
+            address.sll_ifindex = ifindex.cast_signed();
+        }))
     }
 
     /// Enables promiscuous mode while the socket is open.
@@ -69,22 +65,8 @@ impl PacketSocket {
 
     /// Frames dropped by the kernel since the last call, because ring and queue were full.
     pub(crate) fn take_kernel_drops(&self) -> u32 {
-        let mut stats = libc::tpacket_stats {
-            tp_packets: 0,
-            tp_drops: 0,
-        };
-        let mut len = size_of_val(&stats) as libc::socklen_t;
-        // SAFETY: both pointers are valid for the call, and `len` says how much room there is.
-        let answer = unsafe {
-            libc::getsockopt(
-                self.0.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_STATISTICS,
-                (&raw mut stats).cast(),
-                &raw mut len,
-            )
-        };
-        if answer == 0 { stats.tp_drops } else { 0 }
+        let stats = get_option(&self.0, libc::SOL_PACKET, libc::PACKET_STATISTICS);
+        stats.map_or(0, |stats: libc::tpacket_stats| stats.tp_drops)
     }
 }
 
@@ -124,4 +106,41 @@ pub(super) fn set_option<T>(
     // SAFETY: the value is valid for the call and its length is its own; the kernel only reads it.
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, len) })?;
     Ok(())
+}
+
+/// Reads an option that is a structure of integers.
+///
+/// # Errors
+/// `Unsupported` if the kernel's structure has another length.
+pub(super) fn get_option<T>(
+    socket: &Socket,
+    level: libc::c_int,
+    option: libc::c_int,
+) -> io::Result<T> {
+    // SAFETY: it consists of integers.
+    let mut value: T = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: both pointers are valid for the call, and `len` says how much room there is.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw mut value).cast(),
+            &raw mut len,
+        )
+    })?;
+    match len as usize == size_of::<T>() {
+        true => Ok(value),
+        false => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+/// An address that `write` writes. `T` is one of the kernel's structures of addresses, which consist of integers.
+pub(super) fn address<T>(write: impl FnOnce(&mut T)) -> SockAddr {
+    let mut storage = SockAddrStorage::zeroed();
+    // SAFETY: zero is valid for integers, and the structures are shorter than any storage of addresses.
+    write(unsafe { storage.view_as() });
+    // SAFETY: an address of this length was just written.
+    unsafe { SockAddr::new(storage, size_of::<T>() as libc::socklen_t) }
 }

@@ -3,13 +3,11 @@
 //! Copy mode needs no program at the interface and no driver support. The kernel copies frames from shared memory,
 //! many per call, without inspecting them.
 
-use super::check;
-use super::socket::set_option;
+use super::socket::{address, get_option, set_option};
 use crate::io::Losses;
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
-use socket2::{Domain, SockAddr, SockAddrStorage, Socket, Type};
+use socket2::{Domain, Socket, Type};
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -63,7 +61,9 @@ impl XdpSender {
         set(libc::XDP_UMEM_FILL_RING, 1)?;
         set(libc::XDP_UMEM_COMPLETION_RING, CHUNKS)?;
         set(libc::XDP_TX_RING, CHUNKS)?;
-        let offsets = offsets(&socket)?;
+        // Linux before 5.4 has fewer fields.
+        let offsets: libc::xdp_mmap_offsets =
+            get_option(&socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
         let descriptors = Ring::map::<libc::xdp_desc>(
             &socket,
             libc::XDP_PGOFF_TX_RING as u64,
@@ -237,37 +237,12 @@ impl Ring {
     }
 }
 
-fn offsets(socket: &Socket) -> io::Result<libc::xdp_mmap_offsets> {
-    // SAFETY: it consists of integers.
-    let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
-    let mut len = size_of_val(&offsets) as libc::socklen_t;
-    // SAFETY: both pointers are valid for the call, and `len` says how much room there is.
-    check(unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_XDP,
-            libc::XDP_MMAP_OFFSETS,
-            (&raw mut offsets).cast(),
-            &raw mut len,
-        )
-    })?;
-    // Linux before 5.4 has fewer fields.
-    if len as usize != size_of_val(&offsets) {
-        return Err(io::ErrorKind::Unsupported.into());
-    }
-    Ok(offsets)
-}
-
 fn bind(socket: &Socket, ifindex: u32) -> io::Result<()> {
-    let mut storage = SockAddrStorage::zeroed();
-    // SAFETY: a sockaddr_xdp consists of integers and is shorter than any storage of addresses.
-    let address = unsafe { storage.view_as::<libc::sockaddr_xdp>() };
-    address.sxdp_family = libc::AF_XDP as u16;
-    address.sxdp_flags = libc::XDP_COPY;
-    address.sxdp_ifindex = ifindex;
-    let len = size_of::<libc::sockaddr_xdp>() as libc::socklen_t;
-    // SAFETY: a sockaddr_xdp of this length was just written.
-    let address = unsafe { SockAddr::new(storage, len) };
+    let address = address(|address: &mut libc::sockaddr_xdp| {
+        address.sxdp_family = libc::AF_XDP as u16;
+        address.sxdp_flags = libc::XDP_COPY;
+        address.sxdp_ifindex = ifindex;
+    });
     let (times, pause) = BUSY;
     let mut answer = socket.bind(&address);
     for _ in 0..times {
