@@ -276,7 +276,7 @@ settings! {
         /// Uplink rate to shape to: 95 % of the measured rate; auto or auto:1mbit..20mbit learns it from passing TCP
         /// [default: auto].
         pub(crate) up: Option<LineRate> = "RATE";
-        /// Downlink rate, for disciplines that use it or shape to it; auto learns it and shapes to it.
+        /// Downlink rate to shape to: 95 % of the measured rate; auto learns it. Without it the downlink is not shaped.
         pub(crate) down: Option<LineRate> = "RATE";
         /// IPv4 host for echo requests, at most 20 a second, while no passing packet shows the line's delays [default:
         /// none].
@@ -288,7 +288,7 @@ settings! {
         /// Uplink buffer in packets or bytes [default: 50p, or 100 ms of full packets if that is more, but at most 5000p
         /// or 20 ms].
         pub(crate) buffer: Option<Limit> = "LIMIT";
-        /// Discipline at the downlink, which is then shaped too [default: none].
+        /// Discipline at the downlink, which is shaped if its rate is given or learnt; none for no shaping [default: asymq].
         pub(crate) qdisc_down: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
         /// Downlink buffer [default: as for the uplink].
         pub(crate) buffer_down: Option<Limit> = "LIMIT";
@@ -314,9 +314,6 @@ settings! {
         pub(crate) ptm: Option<bool> = "true|false", arg |arg| arg.help_heading("Link layer");
     }
 }
-
-/// Default discipline of a downlink with a learnt rate.
-const DOWNLINK: &str = "cake";
 
 impl HostArgs {
     /// Builds the configuration of these flags.
@@ -378,10 +375,10 @@ impl LinkArgs {
             up => up.ok_or_else(|| bad("", "missing: --up <RATE>".into()))?,
         };
         let auto = [Some(up), *down].map(|rate| rate.and_then(LineRate::range));
-        let qdisc_down = match (qdisc_down.as_deref(), auto[1]) {
-            (None, Some(_)) => Some(DOWNLINK),
-            (name, _) => name,
-        };
+        // At home a downlink whose rate is given or learnt is shaped.
+        let default =
+            (role.unwrap_or_default() == Role::Home && down.is_some()).then_some(DEFAULT_QDISC);
+        let qdisc_down = qdisc_down.as_deref().or(default);
         let (up, down) = (
             up.start(Direction::Up),
             down.map(|down| down.start(Direction::Down)),
@@ -526,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_may_be_learnt_within_a_range_and_a_learnt_downlink_is_shaped() {
+    fn a_rate_may_be_learnt_within_a_range_and_a_downlink_with_a_rate_is_shaped() {
         let link = |rates: &str| {
             let line = format!("--lan a --wan b {rates}");
             let line = line.split_whitespace().map(str::to_owned);
@@ -540,10 +537,21 @@ mod tests {
             [Some(range("auto:1mbit..20mbit")), Some(RateRange::ANY)]
         );
         assert_eq!(both.up, "20mbit".parse().unwrap());
-        assert_eq!(both.downlink.to_string(), "cake");
         let one = link("--up auto --down 40mbit").unwrap();
         assert_eq!(one.auto, [Some(RateRange::ANY), None]);
-        assert_eq!(one.downlink, Stage::Direct);
+        for down in [both.downlink, one.downlink] {
+            let Stage::Queue(down) = down else {
+                panic!("{down:?}")
+            };
+            assert_eq!(down.qdisc, "asymq");
+            let isolation = down.params.text("isolation");
+            assert_eq!(isolation.as_deref(), Some("dual-dsthost"));
+        }
+        for unshaped in ["--up auto --down 40mbit --qdisc-down none", "--up auto"] {
+            assert_eq!(link(unshaped).unwrap().downlink, Stage::Direct);
+        }
+        let headend = link("--role headend --up 1mbit --down 40mbit").unwrap();
+        assert_eq!(headend.downlink, Stage::Direct);
         assert_eq!(link("").unwrap(), link("--up auto").unwrap());
         let error = link("--role headend --down 40mbit").unwrap_err();
         assert_eq!(error.to_string(), "missing: --up <RATE>");
