@@ -114,7 +114,7 @@ tuning! {
     /// Largest difference of two capacities that count as one. Share.
     steady_within: f64 = 0.1;
     /// Addition to `pause_ms` on a steady line, by the transmission time of a full packet. ms.
-    steady_pause: Linear = Linear { ms: 200.0, per: 400.0 };
+    steady_pause: Linear = Linear { ms: 1000.0, per: 400.0 };
     /// Maximum time of a full packet in these rules. ms.
     max_packet_ms: f64 = 15.0;
 
