@@ -1,6 +1,7 @@
 //! Enums whose variants have names.
 
-/// Declares an enum whose variants have names in flags, files, JSON and metrics.
+/// Declares an enum whose variants have names in flags, files, JSON and metrics, and after `in` a prefix of those that are
+/// control variables.
 #[macro_export]
 macro_rules! named {
     ($(#[$meta:meta])* pub enum $type:ident { $($(#[$doc:meta])+ $variant:ident = $name:literal,)+ }) => {
@@ -19,6 +20,22 @@ macro_rules! named {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+    ($(#[$meta:meta])* pub enum $type:ident in $prefix:literal {
+        $($(#[$doc:meta])+ $variant:ident = $name:literal,)+
+    }) => {
+        $crate::named! {
+            $(#[$meta])* pub enum $type { $($(#[$doc])+ $variant = $name,)+ }
+        }
+
+        impl $type {
+            /// Returns its name among the control variables.
+            pub const fn variable(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($prefix, $name),)+
                 }
             }
         }

@@ -33,51 +33,26 @@ pub use crate::ack_info::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRan
 
 use crate::packet::flags;
 
-/// Groups of rules that keep an ACK beside a later one of its flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Unfiltered {
-    /// Reports of losses: rules *sack*, *dsack* and *duplicates*.
-    Losses,
-    /// Reports of marks: *ecn-echo*, *accecn* and *ace*.
-    Marks,
-    /// Bound on the bytes reported at once: *stretch*.
-    Stretch,
-    /// Options or headers that no filter may interpret, such as those of MPTCP and TCP-AO: *options*, *ip-options* and
-    /// *reserved*.
-    Options,
-    /// All other rules.
-    Other,
+crate::named! {
+    /// Groups of rules that keep an ACK beside a later one of its flow.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u8)]
+    pub enum Unfiltered in "unfiltered_" {
+        /// Reports of losses: rules *sack*, *dsack* and *duplicates*.
+        Losses = "losses",
+        /// Reports of marks: *ecn-echo*, *accecn* and *ace*.
+        Marks = "marks",
+        /// Bound on the bytes reported at once: *stretch*.
+        Stretch = "stretch",
+        /// Options or headers that no filter may interpret, such as those of MPTCP and TCP-AO: *options*, *ip-options* and
+        /// *reserved*.
+        Options = "options",
+        /// All other rules.
+        Other = "other",
+    }
 }
 
 impl Unfiltered {
-    /// All groups, in the order of their numbers.
-    pub const ALL: [Self; 5] = [
-        Self::Losses,
-        Self::Marks,
-        Self::Stretch,
-        Self::Options,
-        Self::Other,
-    ];
-
-    /// Name of its counter among the control variables.
-    pub const fn variable(self) -> &'static str {
-        match self {
-            Self::Losses => "unfiltered_losses",
-            Self::Marks => "unfiltered_marks",
-            Self::Stretch => "unfiltered_stretch",
-            Self::Options => "unfiltered_options",
-            Self::Other => "unfiltered_other",
-        }
-    }
-
-    /// Name in reports and metrics: the variable's name without `unfiltered_`.
-    pub fn name(self) -> &'static str {
-        self.variable()
-            .strip_prefix("unfiltered_")
-            .unwrap_or_default()
-    }
-
     /// Returns the group that a control variable counts, if any.
     pub fn counted_by(variable: &str) -> Option<Self> {
         Self::ALL

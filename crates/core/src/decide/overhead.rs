@@ -112,18 +112,8 @@ impl Overhead {
         Some(Self {
             bytes,
             mpu,
-            framing: match framing {
-                0 => Plain,
-                1 => Atm,
-                2 => Ptm,
-                _ => return None,
-            },
-            basis: match basis {
-                0 => Basis::Frame,
-                1 => Basis::Ip,
-                2 => Basis::Raw,
-                _ => return None,
-            },
+            framing: *[Plain, Atm, Ptm].get(framing as usize)?,
+            basis: *[Basis::Frame, Basis::Ip, Basis::Raw].get(basis as usize)?,
         })
     }
 

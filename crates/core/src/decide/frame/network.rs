@@ -24,15 +24,7 @@ pub fn hosts_and_dscp(frame: &[u8], offset: u16) -> Network {
 /// Faster [`hosts_and_dscp`] for a [plain](super::Offsets::is_plain) frame.
 #[inline]
 pub fn hosts_and_dscp_of_plain(frame: &[u8]) -> Option<Network> {
-    let head = frame.first_chunk::<34>()?;
-    let address = |at: usize| {
-        let bytes = head.get(at..)?.first_chunk()?;
-        Some(host_of_v4(u32::from_be_bytes(*bytes)))
-    };
-    Some(Network {
-        hosts: [address(26)?, address(30)?],
-        dscp: head[15] >> 2,
-    })
+    of_v4(frame.get(14..)?.first_chunk()?)
 }
 
 // Not inlined into the common case.
@@ -68,18 +60,24 @@ fn plain_v4(packet: &[u8]) -> Option<Network> {
     const NO_OPTIONS: u8 = 0x45;
     const TUNNELS: [u8; 2] = [4, 41];
     let header = packet.first_chunk::<20>()?;
-    let &[vihl, tos, l0, l1, _, _, _, _, _, protocol, _, _, ..] = header;
+    let &[vihl, _, l0, l1, _, _, _, _, _, protocol, _, _, ..] = header;
     let is_plain = vihl == NO_OPTIONS && !TUNNELS.contains(&protocol);
     if !is_plain || u16::from_be_bytes([l0, l1]) < 20 {
         return None;
     }
+    of_v4(header)
+}
+
+/// Reads an IPv4 header without options.
+#[inline(always)]
+fn of_v4(header: &[u8; 20]) -> Option<Network> {
     let address = |at: usize| {
         let bytes = header.get(at..)?.first_chunk()?;
         Some(host_of_v4(u32::from_be_bytes(*bytes)))
     };
     Some(Network {
         hosts: [address(12)?, address(16)?],
-        dscp: tos >> 2,
+        dscp: header[1] >> 2,
     })
 }
 
