@@ -104,6 +104,12 @@ pub(super) fn apply(link: &Link, yes: bool) -> anyhow::Result<()> {
     }
     text += &format!("  asymq router install {}\n", flags.join(" "));
     output::print(&text)?;
+    // As sd_booted(3).
+    if !Path::new("/run/systemd/system").exists() {
+        bail!(
+            "needs systemd; stop these services yourself, and run 'asymq router' with these flags"
+        );
+    }
     if !yes && !io::stdin().is_terminal() {
         bail!("add --yes to run these commands, or confirm them on a terminal");
     }
