@@ -38,6 +38,23 @@ fn the_downlink_runs_the_discipline_that_it_is_given() {
 }
 
 #[test]
+fn an_upload_beside_the_flood_of_another_host_has_nine_tenths_of_its_half() {
+    let link = "--up 2mbit --down 40mbit --tcp cubic --rtt 30ms --buffer 1000p --buffer-down 267p \
+                --flows-up 1 --flows-down 1 --duration 60s --warmup 10s \
+                --qdisc asymq --qdisc-down asymq";
+    for flood in [
+        "6mbit:1400b:40:server",
+        "6mbit:1400b:40:forged",
+        "3360kbit:1400b:udp:server",
+        "2880kbit:60b:syns:forged",
+    ] {
+        let goodput = run(&format!("{link} --udp up:{flood}")).summary.goodput;
+        let upload = goodput.up[0] / 1e6;
+        assert!(upload > 0.876, "{flood}: {upload} Mbit/s");
+    }
+}
+
+#[test]
 fn every_discipline_runs_at_the_downlink_and_the_uplink_at_once() {
     for qdisc in Standard.of_role(Role::Qdisc).iter().map(|entry| entry.name) {
         let both = format!("--qdisc {qdisc} --qdisc-down {qdisc}");

@@ -17,7 +17,7 @@ impl<P: Packet> Isolated<P> {
     #[inline(always)]
     fn signal(
         (targets, params): (&mut Targets, &TargetParams),
-        now: Instant,
+        (now, idle): (Instant, Duration),
         number: u32,
         (flow, packet, left): (&mut Flow<Learnt>, &P, u64),
     ) -> Signal {
@@ -25,7 +25,7 @@ impl<P: Packet> Isolated<P> {
         let sojourn = now.saturating_since(header.arrival);
         let sends = flow.aqm.sends(header.len, header.ecn);
         let place = (number, &mut flow.aqm.target);
-        targets.on_dequeue(place, now, sojourn, left, sends, params)
+        targets.on_dequeue(place, (now, idle), sojourn, left, sends, params)
     }
 
     /// Marks the oldest packet of a queue if its AQM signals. Returns true if it must be dropped and others stay.
@@ -74,6 +74,7 @@ impl<P: Packet> Isolated<P> {
             sink.dropped(now, packet, Reason::Aqm);
             let (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
             let params = (&mut self.targets, &self.params.target);
+            let now = (now, self.hosts.idle(flow.aqm.host));
             signal = Self::signal(params, now, number, (flow, packet, left));
         }
         Some(())
@@ -87,13 +88,15 @@ impl<P: Packet> Isolated<P> {
         let alone = early && self.only_ahead();
         let (mut flow, mut packet, mut left) = self.flows.queues_mut().oldest_mut(number)?;
         let params = (&mut self.targets, &self.params.target);
-        let signal = Self::signal(params, now, number, (flow, packet, left));
+        let clocks = (now, self.hosts.idle(flow.aqm.host));
+        let signal = Self::signal(params, clocks, number, (flow, packet, left));
         if signal != Signal::None || packet.header().ecn == Ecn::Ect1 {
             self.signal_oldest(now, number, (signal, alone), sink)?;
             (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
         }
         let len = packet.header().len;
         self.hosts.on_dequeue(flow.aqm.host, len);
+        self.hosts.on_departure(now, flow.aqm.host);
         flow.aqm.packets = flow.aqm.packets.saturating_sub(1);
         match early {
             true => self.charge_early(number, len, left, alone)?,

@@ -58,6 +58,10 @@ struct Load {
     flows: u16,
     /// Those of them that are ahead of their share.
     ahead: u16,
+    /// Time in which the host had no packet for its turn, while others competed for the link.
+    idle: Duration,
+    /// Next turn of a host without a packet.
+    turn: Instant,
 }
 
 /// Number of an epoch; wraps after ten hours; zero is none.
@@ -189,8 +193,12 @@ impl Hosts {
     }
 
     /// Counts a packet of a host that is put into a queue. `opens` is true if its flow becomes active.
-    pub(super) fn on_enqueue(&mut self, host: Host, len: u32, opens: bool) {
+    pub(super) fn on_enqueue(&mut self, now: Instant, host: Host, len: u32, opens: bool) {
+        let competes = self.compete();
         if let Some(load) = self.loads.get_mut(host.index()) {
+            if load.packets == 0 && competes {
+                load.idle = load.idle + now.saturating_since(load.turn);
+            }
             load.bytes = load.bytes.saturating_add(len);
             load.packets += 1;
             load.flows += u16::from(opens);
@@ -203,6 +211,24 @@ impl Hosts {
             load.bytes = load.bytes.saturating_sub(len);
             load.packets = load.packets.saturating_sub(1);
         }
+    }
+
+    /// Notes the turn of a host after a packet of it has left: each competing host sends a full packet before.
+    #[inline]
+    pub(super) fn on_departure(&mut self, now: Instant, host: Host) {
+        let round = u64::from(self.busy.count()) * u64::from(FULL_PACKET);
+        if let Some(load) = self.loads.get_mut(host.index())
+            && load.packets == 0
+        {
+            load.turn = now + Duration::from_nanos(round.saturating_mul(self.byte) >> 8);
+        }
+    }
+
+    /// A host's idle clock: it runs while the host loses its part of the link to others.
+    #[inline]
+    pub(super) fn idle(&self, host: Host) -> Duration {
+        let load = self.loads.get(host.index());
+        load.map_or(Duration::ZERO, |load| load.idle)
     }
 
     /// Counts a flow of a host that is no longer active.

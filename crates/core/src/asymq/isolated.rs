@@ -177,7 +177,14 @@ impl<P: Packet> Isolated<P> {
     /// Updates the flow whose queue a packet has joined, its host and the rounds. Returns the host to which the queue
     /// counts.
     #[inline(always)]
-    fn join(&mut self, number: u32, flow: u64, header: &Header, home: Host) -> Option<Host> {
+    fn join(
+        &mut self,
+        now: Instant,
+        number: u32,
+        flow: u64,
+        header: &Header,
+        home: Host,
+    ) -> Option<Host> {
         let len = header.len;
         let state = self.flows.flow_mut(number)?;
         let (round, aqm) = (state.round, &mut state.aqm);
@@ -189,8 +196,9 @@ impl<P: Packet> Isolated<P> {
         aqm.packets += 1;
         let Learnt { target, host, .. } = *aqm;
         let turn = aqm.first_turn(header.protocol);
-        self.targets.on_enqueue(number, target);
-        self.hosts.on_enqueue(host, len, opens);
+        self.hosts.on_enqueue(now, host, len, opens);
+        self.targets
+            .on_enqueue(number, target, self.hosts.idle(host));
         let choose = |quantum| match i64::from(len) <= quantum {
             true => SMALL,
             false => NEW,
@@ -379,7 +387,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             Ok(joined) => joined.was_empty,
             Err(packet) => return sink.dropped(now, packet, Reason::OverLimit),
         };
-        let Some(host) = self.join(number, flow, &header, home) else {
+        let Some(host) = self.join(now, number, flow, &header, home) else {
             return;
         };
         if is_bulk {

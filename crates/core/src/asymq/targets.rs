@@ -92,10 +92,10 @@ impl Targets {
         self.idle_since = Instant::MAX;
     }
 
-    /// See [`Target::on_enqueue`].
+    /// See [`Target::on_enqueue`]. `of_host` is the idle clock of the flow's host, beside the link's.
     #[inline]
-    pub(super) fn on_enqueue(&mut self, number: u32, slot: Slot) {
-        let idle = self.idle;
+    pub(super) fn on_enqueue(&mut self, number: u32, slot: Slot, of_host: Duration) {
+        let idle = self.idle + of_host;
         if let Some(target) = self.get(number, slot) {
             target.on_enqueue(idle);
         }
@@ -106,13 +106,13 @@ impl Targets {
     pub(super) fn on_dequeue(
         &mut self,
         (number, slot): (u32, &mut Slot),
-        now: Instant,
+        (now, of_host): (Instant, Duration),
         sojourn: Duration,
         left: u64,
         sends: Sends,
         params: &TargetParams,
     ) -> Signal {
-        let now = (now, self.idle);
+        let now = (now, self.idle + of_host);
         if let Some(target) = self.get(number, *slot) {
             return target.on_dequeue(now, sojourn, left, sends, params);
         }
@@ -183,9 +183,15 @@ mod tests {
         });
         let (mut targets, mut slot) = (Targets::new(4).unwrap(), Slot::default());
         let found = course(|now, sojourn, left| {
-            targets.on_enqueue(7, slot);
-            let signal =
-                targets.on_dequeue((7, &mut slot), now, sojourn, left, Sends::Data, &PARAMS);
+            targets.on_enqueue(7, slot, Duration::ZERO);
+            let signal = targets.on_dequeue(
+                (7, &mut slot),
+                (now, Duration::ZERO),
+                sojourn,
+                left,
+                Sends::Data,
+                &PARAMS,
+            );
             if signal == Signal::Drop {
                 targets.on_signal(7, &mut slot, now, signal);
             }
