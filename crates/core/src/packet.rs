@@ -35,6 +35,8 @@ pub enum Protocol {
     /// UDP that looks like QUIC with a short header: its payload begins with the bits 01 (RFC 9000, sec. 17.3.1),
     /// unlike RTP, DTLS, STUN (RFC 9443) and WireGuard. OpenVPN's data is excluded.
     Quic,
+    /// UDP with a long QUIC header of version 1 or 2, as of handshakes (RFC 9000, sec. 17.2; RFC 9369).
+    QuicLong,
     /// Cannot be interpreted: not IP, a fragment, truncated or malformed. Queued as data, and dropped only if the queue
     /// is full.
     #[default]

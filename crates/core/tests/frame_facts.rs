@@ -151,6 +151,22 @@ fn udp_with_the_first_bits_of_a_short_quic_header_is_quic() {
             assert_eq!(parsed.header.protocol, expected, "{first:#x}");
         }
     }
+    let (v1, v2) = ([0, 0, 0, 1], [0x6b, 0x33, 0x43, 0xcf]);
+    for (first, version, expected) in [
+        (0xc3, v1, Protocol::QuicLong),
+        (0xff, v2, Protocol::QuicLong),
+        // A greased bit, version negotiation, a draft, and RTP with these bytes.
+        (0x83, v1, Protocol::NonTcp),
+        (0xc3, [0; 4], Protocol::NonTcp),
+        (0xc3, [0xff, 0, 0, 29], Protocol::NonTcp),
+        (0x80, v2, Protocol::NonTcp),
+    ] {
+        for ip in [ipv4(), ipv6()] {
+            let packet = udp(ip, &[&[first], &version[..], &[8; 20]].concat());
+            let parsed = facts(&ethernet(&packet));
+            assert_eq!(parsed.header.protocol, expected, "{first:#x} {version:?}");
+        }
+    }
     let other = ipv4_of(IpNumber::DCCP, &[0x40; 20]);
     assert_eq!(facts(&ethernet(&other)).header.protocol, Protocol::NonTcp);
     // Headers alone.

@@ -63,6 +63,7 @@ fn absurd() -> impl Strategy<Value = Header> {
         Just(Protocol::Tcp),
         Just(Protocol::NonTcp),
         Just(Protocol::Quic),
+        Just(Protocol::QuicLong),
         Just(Protocol::Opaque)
     ];
     let numbers = (any::<u64>(), 0u32..1 << 20, any::<u32>(), any::<u32>());

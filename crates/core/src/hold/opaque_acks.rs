@@ -3,42 +3,66 @@
 //! A QUIC packet with only an ACK frame is neither acknowledged nor retransmitted, and a later one repeats its content
 //! (RFC 9000, sec. 13.2). Any other content of that size, such as a window update or a short request, is retransmitted
 //! a round trip later if the packet is dropped. Since this is a guess, it is off unless configured.
+//!
+//! A conversation is QUIC's if long headers of version 1 or 2 were seen in both directions. Its ACKs are small packets
+//! whose exact size recurs during the download, from the smallest such size on. Two packets of a recurring size that no
+//! packet of the server explains end the treatment of their conversation.
 
 use super::capacity::BuildError;
 use super::flow_table::FlowTable;
 use crate::decide::ack::AckInfo;
+use crate::direction::Direction;
 use crate::packet::{Header, Protocol, flags};
 use crate::units::{Duration, Instant};
 
 /// Capacity of the conversation table. A new one evicts the least recently used.
 const MAX_FLOWS: u32 = 512;
 
-/// IP length from which a packet counts as full-sized, and the minimum that an ACK acknowledges.
+/// IP length from which a packet counts as full-sized.
 const FULL: u32 = 600;
 
 /// Maximum IP bytes of an ACK. Those of QUIC stacks have 60 to 97 without losses, and up to 207 with gaps to report.
 const MAX_ACK: u32 = 220;
 
-/// Bytes by which an ACK may be shorter than its predecessor, since encoded numbers vary in length. A shorter one may
-/// lack a frame of the other.
-const SLACK: u32 = 4;
+/// Bytes by which ACKs differ in length, since encoded numbers vary. A much shorter one may lack a frame of its
+/// predecessor, a longer one may hold a further frame.
+const SLACK: u8 = 4;
 
-/// Bytes of a download before any of its ACKs is recognised.
+/// Bytes of a download before its first ACK is recognised, and bytes until which every second ACK must leave.
 const START: u32 = 40_000;
+const RAMP: u32 = 600_000;
 
-/// Maximum bytes of earlier data that ACKs may still account for: two superpackets.
-const MAX_CREDIT: u32 = 1 << 17;
+/// Maximum number of earlier packets that ACKs may still account for: two superpackets.
+const MAX_CREDIT: u32 = 96;
+
+/// Time in which a receiver acknowledges a packet: 25 ms by default, and delays at home.
+const ANSWER: Duration = Duration::from_millis(250);
 
 /// Time without recognition after a full-sized packet in the direction of the ACKs: an ACK that overtakes data makes
 /// that data look lost.
 const OWN_DATA: Duration = Duration::from_secs(1);
+
+/// Pauses of a download that may show a lost packet: longer than bursts, shorter than those of applications. After one
+/// no ACK is recognised for some time.
+const STALL: core::ops::Range<Duration> = ANSWER..Duration::from_millis(1500);
+const REST: Duration = Duration::from_secs(4);
+
+/// Number of sizes that are counted, and the count at which all are halved.
+const SIZES: usize = 8;
+const MEMORY: u8 = 64;
+/// Minimum count of a recurring size, and its minimum part of all counts: one in eight.
+const RECURS: u8 = 8;
+const PART: u32 = 8;
+
+/// Unexplained packets of a recurring size after which a conversation has no ACKs.
+const UNEXPLAINED: u8 = 2;
 
 /// Assumed content of an opaque ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpaqueAck {
     /// Bytes of the download seen before it, modulo 2^32.
     bytes: u32,
-    /// Changes at each packet that is much shorter than its predecessor and must not replace it.
+    /// Changes at each packet that must not replace its predecessor.
     kind: u32,
     /// The ECN field.
     context: u32,
@@ -57,28 +81,139 @@ impl OpaqueAck {
     }
 }
 
-/// A conversation with a visible download.
+/// Sizes of a conversation's small packets, with counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sizes([(u8, u8); SIZES]);
+
+impl Sizes {
+    /// True if a size recurs among the small packets.
+    fn recurs(&self, &(_, count): &(u8, u8)) -> bool {
+        let all: u32 = self.0.iter().map(|&(_, count)| u32::from(count)).sum();
+        count >= RECURS && u32::from(count) * PART >= all
+    }
+
+    /// Counts a packet. Returns true if its size is that of an ACK alone: it recurs, and exceeds the smallest recurring
+    /// size by at most [`SLACK`].
+    fn is_ack(&mut self, size: u8) -> bool {
+        let place = self.0.iter().position(|&(known, _)| known == size);
+        let least = || (0..SIZES).min_by_key(|&place| self.0[place].1);
+        let Some(place) = place.or_else(least) else {
+            return false;
+        };
+        if self.0[place].0 != size {
+            self.0[place] = (size, 0);
+        }
+        self.0[place].1 += 1;
+        if self.0[place].1 >= MEMORY {
+            for (_, count) in &mut self.0 {
+                *count /= 2;
+            }
+        }
+        let recurring = self.0.iter().filter(|size| self.recurs(size));
+        let smallest = recurring.map(|&(size, _)| size).min();
+        self.recurs(&self.0[place]) && smallest.is_some_and(|least| size <= least + SLACK)
+    }
+
+    /// Forgets a size. Returns true if it recurred.
+    fn forget(&mut self, size: u8) -> bool {
+        let place = self.0.iter().position(|&(known, _)| known == size);
+        let recurred = place.is_some_and(|place| self.recurs(&self.0[place]));
+        if let Some(place) = place {
+            self.0[place].1 = 0;
+        }
+        recurred
+    }
+}
+
+/// A conversation of QUIC from its handshake on.
 #[derive(Clone, Copy, Debug)]
 struct Download {
+    /// True if a long header was seen from home, and from the server.
+    shaken: [bool; 2],
     bytes: u32,
-    /// Bytes of the download, at most [`START`].
+    /// The same, but at most [`RAMP`].
     first: u32,
-    /// Bytes not yet acknowledged by an assumed ACK, at most [`MAX_CREDIT`].
+    /// Packets that no ACK stands for yet, at most [`MAX_CREDIT`].
     credit: u32,
     kind: u32,
-    /// IP length of the last assumed ACK.
-    len: u32,
-    /// Time until which no packet is treated as an ACK.
+    /// IP bytes of the last packet that was taken for an ACK, and true if it was the second of a pair.
+    len: u8,
+    second: bool,
+    sizes: Sizes,
+    unexplained: u8,
+    /// Time of the last packet that was taken for an ACK, and of the last one of the download.
+    acked: Instant,
+    arrived: Instant,
+    /// End of the time in which no packet is taken for one.
     not_before: Instant,
     last_used: Instant,
 }
 
-/// True if a packet may be QUIC's.
-fn is_udp(header: &Header) -> bool {
-    matches!(header.protocol, Protocol::Quic | Protocol::NonTcp)
+impl Download {
+    fn new(now: Instant) -> Self {
+        Self {
+            shaken: [false; 2],
+            bytes: 0,
+            first: 0,
+            credit: 0,
+            kind: 0,
+            len: 0,
+            second: false,
+            sizes: Sizes::default(),
+            unexplained: 0,
+            acked: Instant::ZERO,
+            arrived: now,
+            not_before: Instant::ZERO,
+            last_used: now,
+        }
+    }
+
+    /// Counts a packet of the server.
+    fn observe(&mut self, now: Instant, len: u32) {
+        let pause = now.saturating_since(self.last_used);
+        self.credit = match pause > ANSWER {
+            true => 1,
+            false => (self.credit + 1).min(MAX_CREDIT),
+        };
+        self.last_used = now;
+        if len < FULL {
+            return;
+        }
+        let pause = now.saturating_since(self.arrived);
+        if STALL.contains(&pause) && self.arrived.saturating_since(self.acked) < ANSWER {
+            self.not_before = self.not_before.max(now + REST);
+        }
+        self.arrived = now;
+        self.bytes = self.bytes.wrapping_add(len);
+        self.first = self.first.saturating_add(len).min(RAMP);
+    }
+
+    /// True if a small packet is an ACK alone.
+    fn is_ack(&mut self, now: Instant, size: u8) -> bool {
+        if self.credit == 0 || now.saturating_since(self.last_used) > ANSWER {
+            self.unexplained = self
+                .unexplained
+                .saturating_add(self.sizes.forget(size).into());
+            return false;
+        }
+        self.credit -= 1;
+        let downloads = now.saturating_since(self.arrived) <= ANSWER && self.first >= START;
+        downloads
+            && self.sizes.is_ack(size)
+            && now >= self.not_before
+            && self.unexplained < UNEXPLAINED
+    }
 }
 
-/// Downloads with encrypted ACKs, by the flow of the ACKs.
+/// True if a packet may be QUIC's.
+fn is_udp(header: &Header) -> bool {
+    matches!(
+        header.protocol,
+        Protocol::Quic | Protocol::QuicLong | Protocol::NonTcp
+    )
+}
+
+/// Downloads whose ACKs cannot be read, by the flow of their ACKs.
 #[derive(Clone, Debug)]
 pub struct OpaqueAcks {
     downloads: FlowTable<Download>,
@@ -97,59 +232,63 @@ impl OpaqueAcks {
 
     /// Processes a packet of the reverse path.
     pub fn observe(&mut self, now: Instant, reverse: &Header) {
-        if !is_udp(reverse) || reverse.ip_len < FULL {
-            return;
-        }
-        let new = || Download {
-            bytes: 0,
-            first: 0,
-            credit: 0,
-            kind: 0,
-            len: 0,
-            not_before: Instant::ZERO,
-            last_used: now,
-        };
-        let last_used = |download: &Download| Some(download.last_used.as_nanos());
-        let flow = reverse.flow.reverse();
-        // Stacks that grease the fixed bit (RFC 9287) set it in every second packet.
-        let slot = match reverse.protocol {
-            Protocol::Quic => self.downloads.find_or_insert(flow, last_used, new),
-            _ => self.downloads.find(flow),
-        };
-        if let Some(download) = slot.and_then(|slot| self.downloads.get_mut(slot)) {
-            download.bytes = download.bytes.wrapping_add(reverse.ip_len);
-            download.first = download.first.saturating_add(reverse.ip_len).min(START);
-            download.credit = download
-                .credit
-                .saturating_add(reverse.ip_len)
-                .min(MAX_CREDIT);
-            download.last_used = now;
+        if is_udp(reverse)
+            && let Some(download) = self.conversation(now, reverse, Direction::Down)
+        {
+            download.observe(now, reverse.ip_len);
         }
     }
 
-    /// Returns the assumed content of an arrival that is treated as an ACK: a small packet of a conversation with
-    /// enough unacknowledged bytes in the other direction.
+    /// Returns the conversation of a packet; a long header begins one.
+    fn conversation(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        direction: Direction,
+    ) -> Option<&mut Download> {
+        let flow = match direction {
+            Direction::Up => header.flow,
+            Direction::Down => header.flow.reverse(),
+        };
+        // Stacks that grease the fixed bit (RFC 9287) clear it in every second packet, but not in long headers.
+        let is_long = header.protocol == Protocol::QuicLong;
+        let last_used = |download: &Download| Some(download.last_used.as_nanos());
+        let slot = match is_long {
+            true => self
+                .downloads
+                .find_or_insert(flow, last_used, || Download::new(now)),
+            false => self.downloads.find(flow),
+        };
+        let download = self.downloads.get_mut(slot?)?;
+        download.shaken[direction as usize] |= is_long;
+        Some(download)
+    }
+
+    /// Returns the assumed content of an arrival if it is treated as an ACK.
     pub fn read(&mut self, now: Instant, header: &Header) -> Option<OpaqueAck> {
         if !is_udp(header) {
             return None;
         }
-        let slot = self.downloads.find(header.flow)?;
-        let download = self.downloads.get_mut(slot)?;
-        if header.ip_len >= FULL {
-            download.not_before = now + OWN_DATA;
-        }
-        let is_ack = header.ip_len <= MAX_ACK
-            && download.first == START
-            && download.credit >= FULL
-            && now >= download.not_before;
-        if !is_ack {
+        let download = self.conversation(now, header, Direction::Up)?;
+        if header.protocol == Protocol::QuicLong {
             return None;
         }
-        download.credit -= FULL;
-        if header.ip_len + SLACK < download.len {
+        if header.ip_len >= FULL {
+            download.not_before = download.not_before.max(now + OWN_DATA);
+        }
+        let size = u8::try_from(header.ip_len).ok()?;
+        let is_small = header.ip_len <= MAX_ACK && download.shaken == [true; 2];
+        if !is_small || !download.is_ack(now, size) {
+            return None;
+        }
+        // At the start of a download at most every second ACK is replaced.
+        download.second = !download.second;
+        let starts = download.first < RAMP && !download.second;
+        if size.saturating_add(SLACK) < download.len || starts {
             download.kind = download.kind.wrapping_add(1);
         }
-        download.len = header.ip_len;
+        download.len = size;
+        download.acked = now;
         Some(OpaqueAck {
             bytes: download.bytes,
             kind: download.kind,

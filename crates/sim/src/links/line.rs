@@ -61,10 +61,9 @@ fn observed<O: Options>(packet: &SimPacket<O>) -> Option<Observed> {
     let options = packet.segment.options.on_wire();
     let is_handshake = matches!(kind, Kind::Syn | Kind::SynAck);
     match header.protocol {
-        Protocol::Quic if is_handshake => return None,
         Protocol::Quic => return Some(Observed::Spin(options?.spin)),
         Protocol::Tcp => {}
-        Protocol::NonTcp | Protocol::Opaque => return None,
+        Protocol::QuicLong | Protocol::NonTcp | Protocol::Opaque => return None,
     }
     let sequence = match kind {
         Kind::Data => (packet.segment.number().saturating_sub(1) as u32)

@@ -355,8 +355,9 @@ impl Layout {
                 ack,
                 len: charge(overhead, ip_len),
                 ip_len,
-                protocol: match encapsulation {
-                    Encapsulation::Quic => Protocol::Quic,
+                protocol: match (encapsulation, kind) {
+                    (Encapsulation::Quic, Kind::Syn | Kind::SynAck) => Protocol::QuicLong,
+                    (Encapsulation::Quic, _) => Protocol::Quic,
                     _ => Protocol::NonTcp,
                 },
                 ..Header::default()

@@ -2,7 +2,7 @@
 //!
 //! Recognised are up to three VLAN tags (802.1Q, 802.1ad and its forerunners), a PPPoE session, IPv4
 //! with options, IPv6 with extension headers, one IP tunnel (6in4, and likewise DS-Lite's 4in6), and
-//! TCP. Everything else is [`Protocol::Opaque`] or, where an IP packet is whole, `Quic` or `NonTcp`; no input
+//! TCP. Everything else is [`Protocol::Opaque`] or, where an IP packet is whole, `Quic`, `QuicLong` or `NonTcp`; no input
 //! panics, and the work per frame is bounded. [`parse`] verifies no checksum; [`ack_info`] does, of
 //! pure ACKs.
 
@@ -106,10 +106,7 @@ fn plain_v4(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) 
             34
         }
         UDP => {
-            header.protocol = match is_quic(UDP, &head[34..]) {
-                true => Protocol::Quic,
-                false => Protocol::NonTcp,
-            };
+            header.protocol = without_tcp(UDP, &head[34..]);
             0
         }
         _ => return None,
@@ -200,25 +197,32 @@ fn network(
         },
         protocol => {
             ports = ports_of(protocol, ip.payload);
-            match is_quic(protocol, ip.payload) {
-                true => Protocol::Quic,
-                false => Protocol::NonTcp,
-            }
+            without_tcp(protocol, ip.payload)
         }
     };
     header.flow = key.flow(&Conversation::new(&ip, ports), scope);
     tcp.then_some(offset)
 }
 
-/// True if the first byte after the UDP header fits a short QUIC header.
-fn is_quic(protocol: u8, payload: &[u8]) -> bool {
+/// Protocol of an IP packet that is not TCP, by the first bytes after the UDP header.
+fn without_tcp(protocol: u8, payload: &[u8]) -> Protocol {
     const FIRST_BITS: u8 = 0xc0;
+    const LONG: u8 = 0xc0;
     const SHORT: u8 = 0x40;
+    const VERSIONS: [[u8; 4]; 2] = [[0, 0, 0, 1], [0x6b, 0x33, 0x43, 0xcf]];
     // OpenVPN's opcode 9 with the key number; one in eight QUIC packets has such a byte.
     const OPENVPN_DATA: core::ops::RangeInclusive<u8> = 0x48..=0x4f;
-    let first = payload.get(UDP_HEADER);
-    let is_short = |first: &u8| first & FIRST_BITS == SHORT && !OPENVPN_DATA.contains(first);
-    protocol == UDP && first.is_some_and(is_short)
+    let Some((first, rest)) = payload.get(UDP_HEADER..).and_then(<[u8]>::split_first) else {
+        return Protocol::NonTcp;
+    };
+    let version = rest.first_chunk();
+    match (protocol, first & FIRST_BITS) {
+        (UDP, SHORT) if !OPENVPN_DATA.contains(first) => Protocol::Quic,
+        (UDP, LONG) if version.is_some_and(|version| VERSIONS.contains(version)) => {
+            Protocol::QuicLong
+        }
+        _ => Protocol::NonTcp,
+    }
 }
 
 /// Source and destination port, for protocols that begin with them; 0 otherwise.
