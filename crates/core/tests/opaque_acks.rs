@@ -211,15 +211,15 @@ fn a_conversation_without_a_handshake_of_both_ends_is_never_thinned() {
                     protocol,
                     ..bench.header(other.reverse(), 1250)
                 };
-                bench.qdisc.observe(bench.now, &full);
-                bench.qdisc.observe(bench.now, &full);
                 let small = Header {
                     protocol,
                     ..bench.header(other, 64)
                 };
-                bench.give(small);
-                bench.give(small);
-                assert_eq!(bench.sent().len(), 2);
+                for _ in 0..4 {
+                    bench.qdisc.observe(bench.now, &full);
+                    bench.give(small);
+                }
+                assert_eq!(bench.sent().len(), 4);
             }
             assert_eq!(bench.filtered.0, [], "{up} {down} {protocol:?}");
         }
@@ -233,12 +233,12 @@ fn queries_of_dns_over_quic_are_never_thinned() {
     bench.shake(other);
     for _ in 0..400 {
         let query = bench.header(other, 90);
-        bench.give(query);
-        bench.give(query);
         let answer = bench.header(other.reverse(), 300);
-        bench.qdisc.observe(bench.now, &answer);
-        bench.qdisc.observe(bench.now, &answer);
-        assert_eq!(bench.sent().len(), 2);
+        for _ in 0..4 {
+            bench.qdisc.observe(bench.now, &answer);
+            bench.give(query);
+        }
+        assert_eq!(bench.sent().len(), 4);
         bench.now += Duration::from_millis(5);
     }
     assert_eq!(bench.filtered.0, []);
