@@ -27,10 +27,10 @@ impl QuicStack {
         Self::new("chrome", (100, 10, 4), "quiche, QuicReceivedPacketManager"),
         Self::new("mvfst", (0, 10, 4), "mvfst, QuicConstants.h"),
         Self::new("neqo", (0, 64, 4), "neqo-transport, ackrate.rs"),
-        Self::new("picoquic", (0, 64, 4), "picoquic, sender.c"),
+        Self::new("picoquic", (0, 64, 4), "picoquic, frames.c"),
         Self::new("quinn", (0, 2, 0), "RFC 9000, section 13.2.2; quinn-proto"),
         Self::new("quic-go", (0, 2, 0), "quic-go, received_packet_tracker.go"),
-        Self::new("ngtcp2", (0, 2, 0), "ngtcp2, ngtcp2_acktr.h"),
+        Self::new("ngtcp2", (0, 2, 0), "ngtcp2, ngtcp2_settings.c"),
         Self::new("msquic", (0, 2, 0), "msquic, quicdef.h"),
     ];
 
