@@ -602,6 +602,8 @@ def hosts():
     flows_alone = traffic.shares([("10.0.0.1", 1, 0), ("10.0.0.9", 6, 0)], 6)
     text += f"; {flows_alone[0]:.0f} and {flows_alone[1]:.0f} between flows"
     expect(flows_alone[0] < flows_alone[1] / 3, text)
+    # A thousand packets would wait for nine seconds more.
+    plain()
     return text
 
 
