@@ -303,7 +303,7 @@ def dumps_are_whole():
         expect(messages.qdisc("d0", words, parent=0x10000 + leaf, handle=0x100 + leaf << 16) == 0, "not added")
     for room in 4096, 8192, 65536:
         shapes = {}
-        # Of a socket of its own: the kernel goes by the largest room so far.
+        # A separate socket: the kernel uses the largest room so far.
         for found in netlink.Netlink().qdiscs("d0", room):
             if found["kind"] == "asymq":
                 shape = len(found["options"]), len(found["values"])

@@ -119,7 +119,7 @@ class Netlink:
         return dict(attributes(told[STATISTICS]))
 
     def show(self, room=65536):
-        """Has the kernel tell of all qdiscs of the namespace, with statistics; answers with the bytes of that. The kernel makes
+        """Dumps all qdiscs of the namespace with statistics. Returns the number of bytes. The kernel makes
         messages as large as the room for one."""
         self.request(GET, DUMP, struct.pack("=BxxxiIII", 0, 0, 0, 0, 0))
         data = b""

@@ -11,7 +11,7 @@ class ScenarioError(ValueError):
     """A scenario, an experiment or a link that is wrong, in the words of the command line."""
 
 class Scenario:
-    """What `asymq.Scenario` holds: words of the command line, and the scenario that they resolve to."""
+    """Content of `asymq.Scenario`: words of the command line, and the scenario that they resolve to."""
 
     def __new__(cls, words: list[str], file: str | os.PathLike[str] | None) -> Scenario: ...
     @staticmethod

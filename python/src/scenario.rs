@@ -1,4 +1,4 @@
-//! What `asymq.Scenario` holds: words of the command line, and the scenario that they resolve to.
+//! Content of `asymq.Scenario`: words of the command line, and the scenario that they resolve to.
 
 use crate::catalog::WithPython;
 use crate::congestion::defaults;

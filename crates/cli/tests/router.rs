@@ -650,7 +650,7 @@ fn install_writes_a_service_or_the_qdiscs_and_uninstall_removes_all_of_it() {
     assert_eq!(code, Some(1));
     assert_eq!(of("uninstall").1, Some(0));
     assert!(files(root.path()).is_empty());
-    // What its owner wrote stays.
+    // Files written by the owner stay.
     fs::write(
         root.path().join("etc/asymq-router.toml"),
         "wan = \"eth0\"\n",

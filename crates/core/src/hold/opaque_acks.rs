@@ -131,7 +131,7 @@ struct Download {
     /// True if a long header was seen from home, and from the server.
     shaken: [bool; 2],
     bytes: u32,
-    /// The same, but at most [`RAMP`].
+    /// Bytes of the download, at most [`RAMP`].
     first: u32,
     /// Packets that no ACK stands for yet, at most [`MAX_CREDIT`].
     credit: u32,

@@ -91,7 +91,7 @@ impl Links for Forward {
             note,
         }
     }
-    /// None is all ones here, too.
+    /// `NONE` is all ones here too.
     #[inline]
     fn next(&self) -> Place {
         let [low, middle, high] = self.next;

@@ -7,7 +7,7 @@ use crate::senders::{RttEstimator, RttExtent, Sending};
 /// Cause of the last reduction of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// None, or a completed recovery.
+    /// No reduction, or a completed recovery.
     Open,
     /// Fast recovery, in force.
     FastRecovery,

@@ -37,7 +37,7 @@ impl Columns {
         self.second.values().filter(|one| **one == verdict).count()
     }
 
-    /// Of claims that were held out from the search: their number, those reproduced with the settings found, and
+    /// Claims held out from the search: their number, those reproduced with the settings found, and
     /// the mean number under random settings.
     pub(super) fn held_out<'a>(
         &self,

@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Where service managers have the services of these programs.
+/// Folders in which service managers keep the services of these programs.
 #[derive(Debug)]
 struct Host<'a> {
     root: &'a Path,
