@@ -6,7 +6,7 @@ use super::consent::{Consent, is_confirmed};
 use super::router_args::{
     RouterArgs, RouterCommand, RouterHostArgs, RouterSettings, TakeRouter, read,
 };
-use super::{check, restore, router_install, trial};
+use super::{check, restore, router_install, router_qdisc, trial};
 use crate::catalogs::Catalogs;
 use anyhow::{Context as _, bail};
 use asymq_core::catalog::Catalog;
@@ -21,6 +21,9 @@ pub(crate) fn run(args: &RouterArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     match &args.command {
         None => {}
         Some(RouterCommand::Check(args)) => return check(args, catalog),
+        Some(RouterCommand::Install(args)) if args.kernel => {
+            return router_qdisc::install(args, catalog);
+        }
         Some(RouterCommand::Install(args)) => return router_install::install(args, catalog),
         Some(RouterCommand::Uninstall(args)) => return router_install::uninstall(args, catalog),
         Some(RouterCommand::Restore(args)) => {

@@ -4,7 +4,6 @@ use super::args::{UninstallArgs, state_of};
 use super::consent::is_confirmed;
 use super::install::{Files, Target, settings_file};
 use super::router_args::{InstallRouter, RouterSettings, read};
-use super::router_qdisc;
 use crate::output;
 use anyhow::bail;
 use asymq_core::catalog::Catalog;
@@ -15,7 +14,8 @@ pub(super) const UNIT: &str = "/etc/systemd/system/asymq-router.service";
 const PORT_UNIT: &str = "/etc/systemd/system/asymq-router-port.service";
 /// NetworkManager's own rule makes it ignore veth pairs, whatever stands for a port.
 const UDEV: &str = "/etc/udev/rules.d/86-asymq-router.rules";
-/// Files of `--kernel`.
+/// Service and files of `--kernel`.
+pub(super) const QDISC_SERVICE: &str = "asymq-router-qdisc";
 pub(super) const QDISC_UNIT: &str = "/etc/systemd/system/asymq-router-qdisc.service";
 pub(super) const QDISC_SCRIPT: &str = "/etc/asymq-router-qdisc.sh";
 /// Unit of a package, which also has the other one and the program.
@@ -30,9 +30,6 @@ const CONTROL: &str = "/run/asymq/router";
 
 /// Writes services and settings, and starts them.
 pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Result<()> {
-    if args.kernel {
-        return router_qdisc::install(args, catalog);
-    }
     let (settings, words) = args.service.planned.settings(read, catalog)?;
     let wan = settings.host.config(catalog)?.wan;
     let flag = "--wan";
@@ -113,7 +110,7 @@ pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::
         target.run(&["systemctl", "stop", "asymq-router-port"])?;
     }
     if target.text(QDISC_UNIT).starts_with(MARK) {
-        target.run(&["systemctl", "disable", "--now", router_qdisc::SERVICE])?;
+        target.run(&["systemctl", "disable", "--now", QDISC_SERVICE])?;
     }
     target.remove_all(args.keep_settings, state)?;
     target.run(&["systemctl", "daemon-reload"])?;

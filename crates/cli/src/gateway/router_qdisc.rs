@@ -3,14 +3,13 @@
 use super::args::{keywords, merged};
 use super::install::Target;
 use super::router_args::{InstallRouter, RouterSettings, read};
-use super::router_install::{FILES, MARK, QDISC_SCRIPT, QDISC_UNIT, UNIT};
+use super::router_install::{FILES, MARK, QDISC_SCRIPT, QDISC_SERVICE, QDISC_UNIT, UNIT};
 use anyhow::bail;
 use asymq_args::{Flags, Words};
 use asymq_core::catalog::Catalog;
 use asymq_gateway::{GatewayError, check_interface_name};
 use std::fmt::Write as _;
 
-pub(super) const SERVICE: &str = "asymq-router-qdisc";
 /// Settings that both tc and the router have.
 const KNOWN: [&str; 8] = [
     "wan", "qdisc", "up", "down", "overhead", "mpu", "atm", "ptm",
@@ -44,8 +43,8 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
     // The program is not needed.
     target.write_all(&files, &target.place(true)?)?;
     target.run(&["systemctl", "daemon-reload"])?;
-    target.run(&["systemctl", "enable", SERVICE])?;
-    target.run(&["systemctl", "restart", SERVICE])?;
+    target.run(&["systemctl", "enable", QDISC_SERVICE])?;
+    target.run(&["systemctl", "restart", QDISC_SERVICE])?;
     target.finish()
 }
 
@@ -88,7 +87,7 @@ fn script(wan: &str, words: &Words) -> String {
         }
     };
     format!(
-        "{MARK} --kernel; {SERVICE}.service runs it.\nset -e\nwan='{}'\n{ifb}case $1 in\n\
+        "{MARK} --kernel; {QDISC_SERVICE}.service runs it.\nset -e\nwan='{}'\n{ifb}case $1 in\n\
          start)\n    {down}{root}\n    ;;\n\
          stop)\n    tc qdisc del dev \"$wan\" root || true\n{undo}    ;;\nesac\n",
         wan.replace('\'', r"'\''")
