@@ -118,6 +118,20 @@ struct Seen {
     backlog: u32,
 }
 
+/// Checks a home beside a flood: the call's wait, the upload, at most `most_lost` packets of the call, the backlog.
+fn check(seen: &Seen, rate: &str, what: &str, most_lost: u64) {
+    println!(
+        "{what}: call {:.1} ms, upload {:.2}, lost {}, backlog {}",
+        seen.wait, seen.upload, seen.lost.call, seen.backlog
+    );
+    let packet = Rate::tx_time(rate.parse().unwrap(), 1500).as_millis_f64();
+    assert!(seen.wait <= packet + 5.0, "{what}: {} ms", seen.wait);
+    assert!(seen.upload >= 0.45, "{what}: {} of the link", seen.upload);
+    let lost = seen.lost.call;
+    assert!(lost <= most_lost, "{what}: {lost} lost");
+    assert!(seen.backlog <= 500, "{what}: {} packets", seen.backlog);
+}
+
 /// An uplink under attack, beside a call and an upload of another host, whose window keeps twenty packets there. They come
 /// `later` seconds than the attack. Waits and parts are of the last `seconds`, without a first second and, if they come
 /// later, two more. The line answers the upload if `answers`.
@@ -258,15 +272,7 @@ fn a_host_that_floods_takes_nothing_from_its_neighbour() {
         for (attack, aim) in cases {
             let seen = under(*attack, aim, rate, seconds);
             let what = format!("{} {aim:?} at {rate}", attack.name);
-            println!(
-                "{what}: call {:.1} ms, upload {:.2}, lost {}, backlog {}",
-                seen.wait, seen.upload, seen.lost.call, seen.backlog
-            );
-            let packet = Rate::tx_time(rate.parse().unwrap(), 1500).as_millis_f64();
-            assert!(seen.wait <= packet + 5.0, "{what}: {} ms", seen.wait);
-            assert!(seen.upload >= 0.45, "{what}: {} of the link", seen.upload);
-            assert_eq!(seen.lost.call, 0, "{what}");
-            assert!(seen.backlog <= 500, "{what}: {} packets", seen.backlog);
+            check(&seen, rate, &what, 0);
         }
     }
 }
@@ -279,15 +285,7 @@ fn a_flood_of_forged_addresses_starves_no_host_that_comes_later() {
         for later in [0, 2 - number % 2] {
             let seen = under(*attack, (Aim::Forged, true, later), rate, seconds);
             let what = format!("{} {later} s before at {rate}", attack.name);
-            println!(
-                "{what}: call {:.1} ms, upload {:.2}, lost {}, backlog {}",
-                seen.wait, seen.upload, seen.lost.call, seen.backlog
-            );
-            let packet = Rate::tx_time(rate.parse().unwrap(), 1500).as_millis_f64();
-            assert!(seen.wait <= packet + 5.0, "{what}: {} ms", seen.wait);
-            assert!(seen.upload >= 0.45, "{what}: {} of the link", seen.upload);
-            assert!(seen.lost.call <= 5, "{what}: {} lost", seen.lost.call);
-            assert!(seen.backlog <= 500, "{what}: {} packets", seen.backlog);
+            check(&seen, rate, &what, 5);
         }
     }
 }

@@ -67,8 +67,8 @@ fn script(wan: &str, words: &Words) -> String {
         .get("qdisc")
         .map_or(String::new(), |name| format!(" {name}"));
     let root = format!("tc qdisc replace dev \"$wan\" root asymq{qdisc} up {up}{link} nat");
-    let (ifb, down) = match words.get("down") {
-        None => ("", String::new()),
+    let (ifb, down, undo) = match words.get("down") {
+        None => ("", String::new(), ""),
         Some(down) => (
             "ifb=ifb-asymq\n",
             format!(
@@ -78,13 +78,8 @@ fn script(wan: &str, words: &Words) -> String {
                  action mirred egress redirect dev \"$ifb\"\n    \
                  tc qdisc replace dev \"$ifb\" root asymq cake up {down}{link} nat isolation dual-dsthost\n    "
             ),
+            "    tc qdisc del dev \"$wan\" ingress || true\n    ip link del \"$ifb\" || true\n",
         ),
-    };
-    let undo = match words.get("down") {
-        None => "",
-        Some(_) => {
-            "    tc qdisc del dev \"$wan\" ingress || true\n    ip link del \"$ifb\" || true\n"
-        }
     };
     format!(
         "{MARK} --kernel; {QDISC_SERVICE}.service runs it.\nset -e\nwan='{}'\n{ifb}case $1 in\n\
