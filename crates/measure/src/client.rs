@@ -1,4 +1,4 @@
-//! The client: an idle line, three loads, an idle line again.
+//! The client of a measurement: an idle line, three loads, then the idle line again.
 
 use crate::control::Control;
 use crate::error::{Doing as _, MeasureError};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Options of a measurement.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
-    /// The server: a name or an address, with a port or without.
+    /// Name or address of the server, with or without a port.
     pub host: String,
     /// True if the server is iperf3's.
     pub iperf3: bool,
@@ -37,7 +37,7 @@ pub struct Options<'a> {
 pub struct Progress {
     /// `idle`, `up`, `down` or `both`.
     pub stage: &'static str,
-    /// Completed part of the whole, 0 to 1.
+    /// Completed part of the measurement, 0 to 1.
     pub done: f64,
     /// Goodput of uploads in bit/s.
     pub up: f64,
@@ -57,13 +57,13 @@ const TAIL: Duration = Duration::from_millis(500);
 /// Measures a line.
 ///
 /// # Errors
-/// The server is not there, refuses, or speaks another protocol; a system call fails; the caller stops.
+/// The server does not answer, refuses, or uses another protocol; a system call fails; the caller stops.
 pub fn measure(
     options: &Options<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Measured, MeasureError> {
     let measured = measure_all(options, progress);
-    // The call that waited at the stop returns another error.
+    // After a stop, the interrupted call returns an error of its own.
     measured.map_err(|error| match options.stop.load(Relaxed) {
         true => MeasureError::Interrupted,
         false => error,
@@ -84,7 +84,7 @@ fn measure_all(
         client.drain()?;
     }
     let after = client.idle(0.95, progress)?;
-    // The last probes are on their way.
+    // The last probes are still in flight.
     client.wait(TAIL)?;
     Ok(client.result(idle, after, &loads))
 }
@@ -258,7 +258,7 @@ impl<'a> Client<'a> {
         for (total, sent) in self.sent.iter_mut().zip(flows.end()) {
             *total += sent;
         }
-        // Counts wait in the queues that the load has left.
+        // The queues that the load filled delay the counts.
         self.drain()?;
         let [arrived_up, arrived_down] = &record.arrived;
         let (counted, received) = (self.counts(began)?, &record.moved[Direction::Down as usize]);
@@ -277,7 +277,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// The server's counts, which cannot be more than the client sent.
+    /// Returns the server's counts, which must not exceed the bytes that the client sent.
     fn counts(&self, since: f64) -> Result<Counts, MeasureError> {
         let Some(control) = &self.control else {
             return Ok(Counts::default());
@@ -301,7 +301,7 @@ impl<'a> Client<'a> {
         let samples = self.samples();
         let baseline = Baseline::of(&samples, idle, Some(after));
         let delays = |window| baseline.and_then(|baseline| baseline.delays(&samples, window));
-        // Full segments, and the probes beside them.
+        // Capacity includes the headers of full segments, and the probes.
         let capacity = |direction, load: &Carried| {
             let (rate, range) = load.directions[direction as usize].as_ref()?.arrived?;
             let probes = delays(load.window).map_or(0, |delays| delays.answered);

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// Maximum counts per second; the server sends five.
 const MAX_PER_SECOND: f64 = 20.0;
-/// Largest difference of the server's clock from the client's within a session, in seconds.
+/// Maximum difference between the server's and the client's clock within a session, in seconds.
 const MAX_CLOCK_ERROR: f64 = 15.0;
 
 /// The control connection of a session.
@@ -28,7 +28,7 @@ pub(crate) struct Control {
     reader: Option<JoinHandle<()>>,
 }
 
-/// Counts with their times of arrival, and the reason for their end.
+/// Counts with their times of arrival, and the reason why they ended.
 #[derive(Debug, Default)]
 struct Feed {
     counts: Vec<(f64, Counted)>,
@@ -42,7 +42,7 @@ impl Feed {
     /// The count is impossible.
     fn push(&mut self, now: f64, line: &str) -> Result<(), String> {
         let counted: Counted =
-            serde_json::from_str(line).map_err(|_| format!("no count: {}", quoted(line)))?;
+            serde_json::from_str(line).map_err(|_| format!("not a count: {}", quoted(line)))?;
         let grows = |before: &Counted| {
             let pairs = before.up.iter().zip(&counted.up);
             counted.us >= before.us
@@ -83,7 +83,7 @@ impl Control {
         });
         let stream =
             connected.doing(|| format!("connecting to {server} (asymq measure serve, there)"))?;
-        // Byte by byte: another reader takes the counts behind it.
+        // Reads byte by byte: another reader takes the counts that follow.
         let (mut line, mut byte) = (Vec::new(), [0]);
         while line.len() < MAX_LINE && line.last() != Some(&b'\n') {
             let read = Limited(&stream, limit).read(&mut byte);
@@ -109,7 +109,7 @@ impl Control {
             }
         };
         let token = Token::read(&session).ok_or_else(|| {
-            other("the answer names no session; use the same version at both ends")
+            other("the answer contains no session; use the same version at both ends")
         })?;
         let input = stream
             .set_read_timeout(None)
@@ -148,14 +148,14 @@ impl Control {
         }
     }
 
-    /// The latest count of each upload.
+    /// Returns the latest count of each upload.
     pub(crate) fn latest(&self) -> Vec<u64> {
         let feed = lock(&self.feed);
         let last = feed.counts.last();
         last.map_or_else(Vec::new, |(_, counted)| counted.up.clone())
     }
 
-    /// Counts since `start` by the client's clock; the fastest count defines the difference of the clocks.
+    /// Returns the counts since `start` by the client's clock. The fastest count defines the offset between the clocks.
     pub(crate) fn counts(&self, start: f64) -> Counts {
         let feed = lock(&self.feed);
         let server = |counted: &Counted| counted.us as f64 / 1e6;

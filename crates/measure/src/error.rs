@@ -11,7 +11,7 @@ pub enum MeasureError {
     System {
         /// The activity that failed.
         doing: String,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
     /// The server refuses.
@@ -22,12 +22,12 @@ pub enum MeasureError {
         /// Its message.
         message: String,
     },
-    /// The peer does not speak the protocol.
+    /// The peer uses another protocol.
     #[error("{server}: {message}")]
     Protocol {
         /// Its address.
         server: String,
-        /// The mistake, and its remedy.
+        /// The mistake and its remedy.
         message: String,
     },
     /// The caller asked to stop.
@@ -44,7 +44,7 @@ impl MeasureError {
     }
 }
 
-/// Adds the activity to an error of the system.
+/// Adds the activity to a system error.
 pub(crate) trait Doing<T> {
     fn doing(self, what: impl FnOnce() -> String) -> Result<T, MeasureError>;
 }

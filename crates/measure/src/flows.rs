@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Bytes of a read or a write.
+/// Bytes per read or write.
 pub(crate) const BLOCK: usize = 64 * 1024;
 
 /// Time limit for connecting, and for the first byte of a flow.
 pub(crate) const CONNECT: Duration = Duration::from_secs(10);
 
-/// Bytes that a link cannot compress.
+/// Returns bytes that a link cannot compress.
 pub(crate) fn block() -> Box<[u8]> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut bytes = vec![0; BLOCK].into_boxed_slice();
@@ -33,7 +33,7 @@ pub(crate) fn block() -> Box<[u8]> {
     bytes
 }
 
-/// Bytes so far, by flow.
+/// Number of bytes so far, by flow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Count {
     /// Seconds by the client's clock.
@@ -46,13 +46,13 @@ pub(crate) struct Count {
 pub(crate) struct Flow {
     stream: TcpStream,
     moved: Arc<AtomicU64>,
-    /// Bytes on arrival; absent if the kernel does not count them.
+    /// Counter of bytes on arrival; absent if the kernel does not count them.
     arrived: Option<Counter>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Flow {
-    /// Sends or receives on a connection that is ready for it.
+    /// Sends or receives on a connection whose opening is done.
     pub(crate) fn start(stream: TcpStream, direction: Direction) -> io::Result<Self> {
         let moved = Arc::new(AtomicU64::new(0));
         stream.set_read_timeout(None)?;
@@ -80,12 +80,12 @@ impl Flow {
         })
     }
 
-    /// Bytes sent or received so far.
+    /// Returns the bytes sent or received so far.
     pub(crate) fn moved(&self) -> u64 {
         self.moved.load(Relaxed)
     }
 
-    /// Closes the connection and waits for the thread. A write that this interrupts is then counted in [`Self::moved`].
+    /// Closes the connection and waits for the thread. [`Self::moved`] then includes an interrupted write.
     fn end(&mut self) {
         // An error means that the other end closed it first.
         let _ = self.stream.shutdown(Shutdown::Both);
@@ -94,13 +94,13 @@ impl Flow {
         }
     }
 
-    /// True once it has ended by itself.
+    /// True if the flow has ended by itself.
     fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Bytes of a full segment as an IP packet for each byte of its payload, with TCP's timestamps, as Linux, macOS
-    /// and Android send them.
+    /// Bytes of a full segment as an IP packet per byte of its payload. Includes TCP's timestamps, which Linux, macOS
+    /// and Android send.
     fn ip_bytes_per_payload(&self) -> f64 {
         const TCP_WITH_TIMESTAMPS: f64 = 32.0;
         let is_v4 = self
@@ -153,7 +153,7 @@ impl Flows {
         self.0.iter().flatten()
     }
 
-    /// Ends all flows and returns the bytes that each upload has written.
+    /// Ends all flows and returns the bytes that each upload wrote.
     pub(crate) fn end(mut self) -> Vec<u64> {
         self.0.iter_mut().flatten().for_each(Flow::end);
         self.0[0].iter().map(Flow::moved).collect()
@@ -214,7 +214,7 @@ impl Flows {
         Ok((window, silent))
     }
 
-    /// Number of flows that carried nothing so far.
+    /// Number of flows that have carried nothing.
     fn silent(&self) -> usize {
         let of = |direction| {
             let arrived = self.arrived(direction, 0.0);
@@ -224,7 +224,7 @@ impl Flows {
         of(Direction::Up) + of(Direction::Down)
     }
 
-    /// Bytes of IP packets for each byte of payload.
+    /// Bytes of IP packets per byte of payload.
     pub(crate) fn ip_bytes(&self) -> f64 {
         self.all().next().map_or(1.0, Flow::ip_bytes_per_payload)
     }

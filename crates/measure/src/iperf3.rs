@@ -1,5 +1,5 @@
-//! Rates by an `iperf3 -s`, in its own protocol: a cookie opens each connection, single bytes name the
-//! states of the control connection, and parameters and results are JSON behind a length of four bytes.
+//! Rates measured with an `iperf3 -s`, in its own protocol. A cookie opens each connection, and single bytes encode the
+//! states of the control connection. Parameters and results are JSON, preceded by a length of four bytes.
 
 use crate::error::{Doing as _, MeasureError};
 use crate::flows::{CONNECT, Flows};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Port of an iperf3 server.
 pub(crate) const PORT: u16 = 5201;
 
-/// Time for the results of the server, which wait in the queue of the load.
+/// Time limit for the server's results, which pass the queue that the load filled.
 pub(crate) const RESULTS: Duration = Duration::from_secs(30);
 
 /// States of the control connection.
@@ -46,7 +46,7 @@ pub(crate) struct Test {
 }
 
 impl Test {
-    /// Runs the test. `tick` shows the goodput up and down in bit/s, and waits.
+    /// Runs the test. `tick` shows the goodput up and down in bit/s, and sleeps.
     pub(crate) fn run(
         &self,
         server: SocketAddr,
@@ -112,7 +112,7 @@ impl Test {
         })
     }
 
-    /// Agrees on the test, and opens its flows.
+    /// Negotiates the test, and opens its flows.
     fn prepare(
         &self,
         control: &mut Limited<'_>,
@@ -133,7 +133,7 @@ impl Test {
             "pacing_timer": 1000,
             "client_version": "3.12",
         });
-        // iperf3 takes the presence of these keys for true.
+        // iperf3 reads these keys as true if they are present.
         match (self.up, self.down) {
             (true, true) => parameters["bidirectional"] = true.into(),
             (false, true) => parameters["reverse"] = true.into(),
@@ -143,7 +143,7 @@ impl Test {
         expect(control, CREATE_STREAMS)?;
         let mut uploads = Vec::new();
         let mut downloads = Vec::new();
-        // iperf3 takes uploads first, one after the other.
+        // iperf3 accepts uploads first, one after the other.
         for (streams, wanted) in [(&mut uploads, self.up), (&mut downloads, self.down)] {
             for _ in 0..if wanted { self.flows } else { 0 } {
                 for stream in limit.connect(server, 1)? {
@@ -159,7 +159,7 @@ impl Test {
         Flows::start(downloads, number, |_, _| String::new(), limit)
     }
 
-    /// Bit/s of the uploads, as the server counted them after the warm-up: at most what was sent, in a possible time.
+    /// Rates of the uploads in bit/s, as the server counted them after the warm-up. Refuses impossible bytes or times.
     fn uploads(&self, results: &Value, sent: &[u64]) -> io::Result<Vec<f64>> {
         let streams = results["streams"].as_array();
         let streams = streams.ok_or_else(|| invalid("iperf3's results name no streams"))?;
@@ -233,7 +233,7 @@ fn read_json(control: &mut impl Read) -> io::Result<Value> {
     }
     let mut text = Vec::new();
     control.take(length.into()).read_to_end(&mut text)?;
-    serde_json::from_slice(&text).map_err(|_| invalid("iperf3's results are no JSON"))
+    serde_json::from_slice(&text).map_err(|_| invalid("iperf3's results are not JSON"))
 }
 
 fn invalid(message: &str) -> io::Error {

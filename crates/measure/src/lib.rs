@@ -1,7 +1,7 @@
-//! Measures a line: capacity up, down and both at once, and the latency of an idle and a loaded line.
+//! Measures a line: capacity up, down and both at once, and latency with and without load.
 //!
-//! [`measure`] is the client and [`Server`] its other end. The client also measures rates with an
-//! `iperf3 -s`. Results use the names of the simulator's and the lab's.
+//! [`measure`] is the client and [`Server`] its other end. The client can also measure rates with an `iperf3 -s`.
+//! Results use the names of the simulator's and the lab's results.
 #![cfg(unix)]
 #![deny(unsafe_code)]
 

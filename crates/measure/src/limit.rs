@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest time until a waiting call notices the stop flag.
+/// Maximum time until a waiting call checks the stop flag.
 pub(crate) const NOTICE: Duration = Duration::from_millis(100);
 
 /// Deadline and stop flag of a measurement, or of a part of it.
@@ -25,7 +25,7 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// The limit of a part that has at most this much time.
+    /// Returns the limit of a part that lasts at most this long.
     pub(crate) fn part(self, time: Duration) -> Self {
         Self {
             end: self.end.min(Instant::now() + time),
@@ -57,7 +57,7 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// Runs a call that cannot be interrupted on a thread of its own, which is left behind at the limit.
+    /// Runs a call that cannot be interrupted on its own thread. At the limit, that thread is abandoned.
     pub(crate) fn call<T: Send + 'static>(
         self,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -75,7 +75,7 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// Looks up the first address of a host: `HOST`, `HOST:PORT` or `[ADDRESS]:PORT`, with a zone or without.
+    /// Looks up the first address of a host: `HOST`, `HOST:PORT` or `[ADDRESS]:PORT`, with or without a zone.
     pub(crate) fn resolve(self, host: &str, default_port: u16) -> io::Result<SocketAddr> {
         let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((address, "")) => (address, None),
@@ -92,7 +92,7 @@ impl<'a> Limit<'a> {
         found.ok_or_else(|| io::Error::other("no such host"))
     }
 
-    /// Connects to all of `number` equal flows at once. Closing a connection discards what is unsent.
+    /// Opens `number` equal connections at once. Closing one discards its unsent data.
     pub(crate) fn connect(self, server: SocketAddr, number: usize) -> io::Result<Vec<TcpStream>> {
         let time = self.end.saturating_duration_since(Instant::now());
         self.check()?;
@@ -116,7 +116,7 @@ impl<'a> Limit<'a> {
     }
 }
 
-/// A connection of [`Limit::connect`], whose reads and writes keep a limit.
+/// A connection of [`Limit::connect`] whose reads and writes obey a limit.
 #[derive(Debug)]
 pub(crate) struct Limited<'a>(pub(crate) &'a TcpStream, pub(crate) Limit<'a>);
 

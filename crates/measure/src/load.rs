@@ -1,15 +1,15 @@
-//! Loads: bytes of flows over time.
+//! Loads: bytes of flows over time, and rates from them.
 
 use crate::flows::{Count, Flows};
 use crate::prober::Window;
 use asymq_core::Direction;
 use serde::{Deserialize, Serialize};
 
-/// Counts of one direction in the order of their time.
+/// Counts of one direction, in order of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counts(pub(crate) Vec<Count>);
 
-/// A value with a range that covers it in 19 of 20 cases.
+/// A range that contains the true value in 19 of 20 cases.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Range {
     /// Lower end.
@@ -19,7 +19,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// True if the ends are over 2 % from the middle.
+    /// True if the ends are more than 2 % from the middle.
     pub(crate) fn is_wide(&self) -> bool {
         self.high - self.low > 0.04 * f64::midpoint(self.low, self.high)
     }
@@ -32,10 +32,10 @@ impl From<[f64; 2]> for Range {
 }
 
 impl Counts {
-    /// Bit/s of each flow in a window; `None` unless both of its ends have counts of all flows.
+    /// Rate of each flow in a window, in bit/s. `None` unless all flows have counts at both ends of the window.
     ///
-    /// TCP delivers in bursts after a loss, so both ends are means: over a second, or a third of a
-    /// shorter window.
+    /// TCP delivers in bursts after a loss. Each end is therefore a mean over a second, or over a third of a shorter
+    /// window.
     pub(crate) fn rates(&self, window: Window) -> Option<Vec<f64>> {
         let end = ((window.to - window.from) / 3.0).min(1.0);
         let (from, before) = self.mean(window.from, window.from + end)?;
@@ -61,7 +61,7 @@ impl Counts {
         Some((at, (0..flows).map(bytes).collect::<Option<_>>()?))
     }
 
-    /// Range of the rate of all flows in bit/s, from the rates of its parts of a second; 0.5 % wide at least.
+    /// Range of the rate of all flows in bit/s, from the rates in parts of a second; at least 0.5 % wide.
     pub(crate) fn range(&self, window: Window) -> Option<Range> {
         // Two-sided quantiles of Student's distribution for 19 of 20 cases, by degrees of freedom from 2 on.
         const STUDENT: [f64; 9] = [4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23];
@@ -93,7 +93,7 @@ impl Counts {
         })
     }
 
-    /// Time since `start` and bit/s of all flows, for the intervals between counts.
+    /// Time since `start` and rate of all flows in bit/s, for each interval between counts.
     pub(crate) fn series(&self, start: f64) -> Vec<(f64, f64)> {
         let of = |pair: &[Count]| {
             let total = |count: &Count| count.bytes.iter().sum::<u64>();
@@ -105,7 +105,7 @@ impl Counts {
         self.0.windows(2).filter(moved).map(of).collect()
     }
 
-    /// Bit/s of all flows in the latest half second; 0 without counts.
+    /// Rate of all flows in the latest half second, in bit/s; 0 without counts.
     pub(crate) fn latest(&self) -> f64 {
         let Some(last) = self.0.last() else {
             return 0.0;
@@ -121,14 +121,14 @@ impl Counts {
 /// Record of the counts of a load.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
-    /// Bytes that crossed the line, by direction; empty where a kernel does not count them.
+    /// Bytes that crossed the line, by direction; empty if the kernel does not count them.
     pub(crate) arrived: [Counts; 2],
-    /// Bytes that the client's sockets took or gave, by direction.
+    /// Bytes that the client's sockets accepted or returned, by direction.
     pub(crate) moved: [Counts; 2],
 }
 
 impl Record {
-    /// Takes the present counts of the flows.
+    /// Adds the present counts of the flows.
     pub(crate) fn take(&mut self, flows: &Flows, at: f64) {
         for direction in [Direction::Up, Direction::Down] {
             let index = direction as usize;
@@ -149,7 +149,7 @@ pub(crate) struct CarriedDirection {
 }
 
 impl CarriedDirection {
-    /// A direction by its counts in order and on arrival.
+    /// Evaluates a direction from its counts in order and on arrival.
     pub(crate) fn new(started: f64, window: Window, in_order: &Counts, arrived: &Counts) -> Self {
         let arrived = if arrived.0.is_empty() {
             in_order
@@ -168,7 +168,7 @@ impl CarriedDirection {
 /// Bytes that the flows of a load carried.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Carried {
-    /// Its start.
+    /// Start of the load.
     pub(crate) started: f64,
     /// The part after the warm-up.
     pub(crate) window: Window,
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_burst_at_the_end_of_a_window_changes_its_rate_by_little() {
-        // 1 MB/s, but for 50 ms before each end in which nothing is delivered.
+        // Delivers 1 MB/s, except for the 50 ms before each end, in which nothing arrives.
         let count = |index: u32| {
             let at = f64::from(index) * 0.01;
             let held = if (9.95..10.0).contains(&at) {
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(counts.rates(window(5.0, 12.0)), None);
         assert_eq!(counts.range(window(1.0, 8.0)), None);
         assert_eq!(counts.rates(window(5.0, 8.0)), Some(vec![8000.0]));
-        // A flow without a count at the start has no rate, rather than one of all its bytes.
+        // A flow without a count at the start has no rate; its total bytes are not used instead.
         let mut grows = counts;
         grows.0.last_mut().unwrap().bytes.push(1_000_000);
         assert_eq!(grows.rates(window(5.0, 8.0)), None);

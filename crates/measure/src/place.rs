@@ -1,14 +1,14 @@
-//! Places at a server, shared by the networks of clients, so that one network cannot lock out another.
+//! Limited places at a server. Networks of clients share them, so that one network cannot exclude another.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 /// Time without activity after which a connection may be closed for a new one.
 const REPLACEABLE: Duration = Duration::from_secs(1);
-/// Bytes that count as activity; slower progress is idle time.
+/// Bytes that count as activity; slower progress counts as idle time.
 const ACTIVE_BYTES: u64 = 256;
 
-/// A client's network in limits: an IPv4 address or an IPv6 /64.
+/// A client's network for limits: an IPv4 address or an IPv6 /64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Network(IpAddr);
 
@@ -57,7 +57,7 @@ pub(crate) struct Places {
     pub(crate) fair: bool,
 }
 
-/// Outcome for a newcomer.
+/// Decision about a new client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Free,

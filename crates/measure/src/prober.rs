@@ -1,7 +1,7 @@
 //! Probes over UDP: round trips, and the queueing delay in each direction.
 //!
-//! The clocks of both ends need not agree. The fastest probe of the idle line in a direction defines
-//! zero there, before the loads and after them: a line through both follows clocks that drift.
+//! The clocks of both ends need not agree. In each direction, the fastest probe of the idle line defines zero, before
+//! the loads and after them. A line through both points corrects drift.
 
 use crate::error::{Doing as _, MeasureError};
 use crate::lock::lock;
@@ -34,8 +34,8 @@ fn open(server: SocketAddr) -> io::Result<UdpSocket> {
 pub(crate) struct Sample {
     /// Time of sending in seconds.
     pub(crate) sent: f64,
-    /// Seconds up and down; each has an unknown constant, and their sum is the round trip without the
-    /// server's share. `None` if no answer has come.
+    /// Seconds up and down. Each includes an unknown constant; their sum is the round trip without the server's
+    /// processing. `None` without an answer.
     pub(crate) took: Option<[f64; 2]>,
 }
 
@@ -45,7 +45,7 @@ impl Sample {
     }
 }
 
-/// Sends probes and takes their answers until it is dropped.
+/// Sends probes and receives their answers until dropped.
 #[derive(Debug)]
 pub(crate) struct Prober {
     shared: Arc<Shared>,
@@ -109,7 +109,7 @@ impl Shared {
 
     fn send(&self, socket: &UdpSocket) {
         for number in 0_u64.. {
-            // Intervals of 75 to 125 %, so that the probe keeps step with no periodic traffic.
+            // Intervals vary by 75 to 125 %, so that probes do not synchronize with periodic traffic.
             let part = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64) >> 54;
             thread::sleep(EVERY.mul_f64(0.75 + part as f64 / 2048.0));
             if self.stop.load(Relaxed) {
@@ -142,7 +142,7 @@ impl Shared {
             let (arrived, left) = (probe.arrived as f64 / 1e6, probe.left as f64 / 1e6);
             let mut samples = lock(&self.samples);
             let number = usize::try_from(probe.number).ok();
-            // No server holds a probe for longer than its round trip.
+            // No server can hold a probe longer than its round trip.
             if let Some(sample) = number.and_then(|number| samples.get_mut(number))
                 && (0.0..=now - sample.sent).contains(&(left - arrived))
             {
@@ -152,7 +152,7 @@ impl Shared {
     }
 }
 
-/// A time between two instants, in seconds of the prober's clock.
+/// Period between two instants, in seconds of the prober's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Window {
     pub(crate) from: f64,
@@ -175,19 +175,19 @@ pub(crate) struct Delays {
     pub(crate) rtt_ms: Percentiles,
     /// Queueing delay up and down in ms.
     pub(crate) by_direction_ms: [Percentiles; 2],
-    /// Queueing delay of both directions together in ms.
+    /// Queueing delay of both directions in total, in ms.
     pub(crate) added_ms: Percentiles,
-    /// Round trips per minute; the mean is without the slowest 5 %.
+    /// Round trips per minute, from the mean without the slowest 5 %.
     pub(crate) rpm: f64,
     /// Probes with an answer.
     pub(crate) answered: usize,
-    /// Probes without one, as a fraction.
+    /// Fraction of probes without an answer.
     pub(crate) lost: f64,
 }
 
 impl Baseline {
-    /// The fastest probes of two idle times. A difference beyond what clocks drift is a queue that
-    /// has not drained, and is left out.
+    /// Uses the fastest probes of two idle periods. If they differ by more than clocks drift, the queue had not
+    /// drained, and the later period is ignored.
     pub(crate) fn of(samples: &[Sample], before: Window, after: Option<Window>) -> Option<Self> {
         const MAX_DRIFT: f64 = 200e-6;
         let fastest = |window| {
@@ -206,7 +206,7 @@ impl Baseline {
             let passed = f64::midpoint(window.from, window.to) - at;
             let rate = |direction: usize| (later[direction] - first[direction]) / passed;
             if rate(0).abs() < MAX_DRIFT && rate(1).abs() < MAX_DRIFT {
-                // Only the difference of the clocks drifts: what one direction gains, the other loses.
+                // Only the difference of the clocks drifts: one direction gains exactly the time that the other loses.
                 let clocks = (rate(0) - rate(1)) / 2.0;
                 drift = [clocks, -clocks];
             }
@@ -222,7 +222,7 @@ impl Baseline {
         let took = sample.took?;
         let of = |direction: usize| {
             let idle = self.took[direction] + self.drift[direction] * (sample.sent - self.at);
-            // A direction takes no more than both.
+            // One direction takes at most the time of both.
             (took[direction] - idle).clamp(0.0, (took[0] + took[1]).max(0.0))
         };
         Some([of(0), of(1)])
@@ -247,7 +247,7 @@ impl Baseline {
         })
     }
 
-    /// Time and queueing delay in ms of each probe, both directions together, for charts.
+    /// Time and queueing delay in ms of each probe, both directions in total, for charts.
     pub(crate) fn series(&self, samples: &[Sample], window: Window) -> Vec<(f64, f64)> {
         let sent = samples.iter().filter(|sample| within(sample, window));
         let point = |sample: &Sample| {

@@ -1,4 +1,4 @@
-//! The result of a measurement. Names are those of the simulator's and the lab's results.
+//! Result of a measurement. Names are those of the simulator's and the lab's results.
 
 use crate::load::Range;
 use asymq_core::Direction;
@@ -27,7 +27,7 @@ pub struct Measured {
     pub down: Load,
     /// Uploads and downloads at once.
     pub both: Load,
-    /// The advice that follows from it.
+    /// Advice from the measurement.
     pub advice: Advice,
 }
 
@@ -69,10 +69,10 @@ pub struct Load {
     pub goodput: Goodput,
     /// Flows that carried nothing before the warm-up.
     pub silent_flows: usize,
-    /// Queueing delay of the probe, both directions together, in ms.
+    /// Queueing delay of the probe in both directions in total, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_ms: Option<Percentiles>,
-    /// The grade of its 99th percentile.
+    /// Grade of its 99th percentile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_grade: Option<Grade>,
     /// Round trips of the probe per minute, from the mean without the slowest 5 %.
@@ -89,13 +89,13 @@ pub struct Load {
 /// One direction under a load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadDirection {
-    /// Payload delivered in order, with the headers of full segments, as a fraction of the capacity; 0 without load, `null`
-    /// if unknown.
+    /// Payload delivered in order, plus the headers of full segments, as a fraction of the capacity; 0 without load,
+    /// `null` if unknown.
     pub delivered: Option<f64>,
     /// Queueing delay of the probe in this direction, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_ms: Option<Percentiles>,
-    /// The grade of its 99th percentile.
+    /// Grade of its 99th percentile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_grade: Option<Grade>,
 }
@@ -114,13 +114,13 @@ pub struct LoadSeries {
 /// Flags to use, and reasons to doubt them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Advice {
-    /// A command line of the gateway; absent if no uplink was measured, or something shapes it already.
+    /// A command line of the gateway; absent if no uplink was measured, or if a shaper already limits it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Shaper that already limits the line, and should be kept.
+    /// A shaper that already limits the line, and should stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<String>,
-    /// Doubts that the measurement leaves.
+    /// Reasons to doubt the measurement.
     pub unsure: Vec<String>,
 }
 
@@ -135,12 +135,12 @@ impl Measured {
 }
 
 impl Advice {
-    /// The gateway's flags for a line, and what is unsure of it.
+    /// Returns the gateway's flags for a line, and the uncertain points.
     pub(crate) fn of(measured: &Measured) -> Self {
         let link = &measured.link;
         let up = link.up.filter(|up| *up > 0.0);
         let keep = up.filter(|up| is_short(measured, *up)).map(|_| {
-            "Hardly anything waits under the upload: a shaper stands before the line, or its modem has a short queue. Keep \
+            "The upload builds almost no queue: a shaper precedes the line, or its modem has a short queue. Keep \
              its rate, which is above the one measured here; to see the line itself, measure without it."
                 .to_owned()
         });
@@ -230,21 +230,21 @@ impl Advice {
         }
     }
 
-    /// The advice behind a shaper of this host, like `asymq at 950kbit`: to keep it.
+    /// Advice behind a shaper of this host, like `asymq at 950kbit`: keep it.
     pub fn keep_shaper(&mut self, shaper: &str) {
         self.command = None;
         self.keep = Some(format!("Measured behind {shaper}: keep it."));
     }
 }
 
-/// True if less waits under the upload than two packets and 5 ms, or 15 ms: no queue of a line that nothing shapes.
+/// True if the upload queues for less than two packets and 5 ms, or 15 ms; an unshaped line queues for longer.
 fn is_short(measured: &Measured, up: f64) -> bool {
     let packets = 1e3 * 2.0 * 1514.0 * 8.0 / up;
     let delay = measured.up.up.probe_ms;
     delay.is_some_and(|delay| delay.p99 < (packets + 5.0).max(15.0))
 }
 
-/// The lowest and highest second of a series' last `seconds`, if they differ from its mean by over 10 %.
+/// Lowest and highest second in a series' last `seconds`, if they differ from its mean by over 10 %.
 fn varies(series: &[(f64, f64)], seconds: f64) -> Option<(f64, f64)> {
     let end = series.last()?.0;
     let from = end - seconds;
@@ -265,7 +265,7 @@ fn varies(series: &[(f64, f64)], seconds: f64) -> Option<(f64, f64)> {
     (low < 0.9 * mean || high > 1.1 * mean).then_some((low, high))
 }
 
-/// A rate as the gateway's flags take it, rounded down to three digits.
+/// Formats a rate for the gateway's flags, rounded down to three digits.
 fn tidy(bits_per_sec: f64) -> String {
     let power = 10f64
         .powf(bits_per_sec.max(1.0).log10().floor() - 2.0)
@@ -299,7 +299,7 @@ mod tests {
         }
     }
 
-    /// The advice for a line of 1/10 Mbit/s whose uploads see this 99th percentile, in ms.
+    /// Advice for a line of 1/10 Mbit/s whose uploads have this 99th percentile, in ms.
     fn advice(p99: f64) -> Advice {
         let mut up = Load::default();
         up.up.probe_ms = Some(Percentiles {
@@ -334,7 +334,7 @@ mod tests {
         let flags =
             "asymq gateway --lan LAN --wan WAN --up 950kbit --down 9.5mbit --qdisc-down asymq";
         assert_eq!((line.command.as_deref(), line.keep), (Some(flags), None));
-        // asymq lets a call wait for a packet of the uplink, 12 ms.
+        // asymq delays a call by up to one packet of the uplink, 12 ms.
         let mut shaped = advice(12.5);
         assert_eq!(shaped.command, None);
         assert!(shaped.keep.as_ref().unwrap().contains("Keep its rate"));

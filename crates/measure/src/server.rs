@@ -1,7 +1,7 @@
 //! The server: sends, receives, counts and echoes, within limits on the resources of each client.
 //!
-//! One thread accepts connections and reads opening lines. Only sessions and their flows have own threads. Every wait
-//! has a time limit.
+//! One thread accepts connections and reads opening lines. Only sessions and their flows have their own threads. Every
+//! wait has a time limit.
 
 use crate::flows::{BLOCK, block};
 use crate::place::{Network, Place, Places};
@@ -22,7 +22,7 @@ const STRANGERS: Places = Places {
     per_network: 2 * (2 * MAX_FLOWS + 1),
     fair: true,
 };
-/// Time for the opening line, or for TLS's handshake: both may cross a full queue that loses packets.
+/// Time limit for the opening line, and for TLS's handshake: both may cross a full queue that loses packets.
 pub(crate) const OPENING_TIME: Duration = Duration::from_secs(15);
 /// Interval at which opening lines are read.
 const READ_EVERY: Duration = Duration::from_millis(10);
@@ -35,7 +35,7 @@ const NOTICE: Duration = Duration::from_millis(250);
 /// Stack of a connection's thread: a block and the calls around it.
 const STACK: usize = BLOCK + 128 * 1024;
 
-/// A server, listening.
+/// A listening server.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -101,10 +101,10 @@ impl Server {
             SockRef::from(&self.listener).set_read_timeout(Some(wait))?;
             match self.listener.accept() {
                 Ok((stream, peer)) => admit(&mut strangers, stream, peer.ip().to_canonical()),
-                // The listener's timeout, or a connection that its client closed.
+                // Timeout of the listener, or a connection that its client closed.
                 Err(error) if is_timeout(&error) => {}
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
-                // Too many descriptors: wait for some to close.
+                // No free file descriptors: waits until some are closed.
                 Err(_) => thread::sleep(NOTICE),
             }
             if last_read.elapsed() >= READ_EVERY {
@@ -126,7 +126,7 @@ pub(crate) fn bind_or_all<T>(
 ) -> io::Result<T> {
     match address {
         Some(address) => bind(address),
-        // IPv4 on hosts without IPv6.
+        // Falls back to IPv4 on hosts without IPv6.
         None => bind((Ipv6Addr::UNSPECIFIED, port).into())
             .or_else(|_| bind((Ipv4Addr::UNSPECIFIED, port).into())),
     }
@@ -153,13 +153,13 @@ fn is_timeout(error: &io::Error) -> bool {
 
 /// A connection without an opening line.
 struct Stranger {
-    /// `None` once it was served.
+    /// `None` after it was served.
     stream: Option<TcpStream>,
     peer: IpAddr,
     since: Instant,
 }
 
-/// Adds a connection to the strangers, if there is a place.
+/// Adds a connection to the strangers if a place is free.
 fn admit(strangers: &mut Vec<Stranger>, stream: TcpStream, peer: IpAddr) {
     let holder = |of: &Stranger| (Network::from(of.peer), of.since.elapsed());
     let holders: Vec<_> = strangers.iter().map(holder).collect();
@@ -178,7 +178,7 @@ fn admit(strangers: &mut Vec<Stranger>, stream: TcpStream, peer: IpAddr) {
 }
 
 impl Stranger {
-    /// Serves the connection once its opening line is there; false if it is served, has ended, or its time is over.
+    /// Serves the connection after its opening line. Returns false if it was served, has ended, or timed out.
     fn stays(&mut self, shared: &Arc<Shared>) -> bool {
         let Some(stream) = &self.stream else {
             return false;
@@ -197,18 +197,18 @@ impl Stranger {
         };
         if let Some(mut stream) = self.stream.take()
             && let Some(opening) = Opening::read(&bytes[..end])
-            // The data of an upload stays in the socket.
+            // An upload's data stays in the socket.
             && stream.read_exact(&mut bytes[..=end]).is_ok()
             && stream.set_nonblocking(false).is_ok()
         {
-            // An error is the end of the connection.
+            // An error ends the connection.
             let _ = serve(shared, opening, stream, self.peer);
         }
         false
     }
 }
 
-/// Starts a session or a flow on a thread of its own.
+/// Starts a session or a flow on its own thread.
 fn serve(
     shared: &Arc<Shared>,
     opening: Opening,
@@ -222,7 +222,7 @@ fn serve(
             stream.set_nodelay(true)?;
             stream.set_write_timeout(Some(STALL))?;
             let Some(session) = shared.sessions.open(peer, limits)? else {
-                // The socket's buffer takes it at once.
+                // The line fits into the socket's buffer.
                 return write_line(
                     &mut stream,
                     &Answer::Refused(format!(
@@ -234,7 +234,7 @@ fn serve(
             let for_thread = (Arc::clone(shared), Arc::clone(&session));
             let spawned = thread.spawn(move || {
                 let (shared, session) = for_thread;
-                // An error is the end of the connection.
+                // An error ends the connection.
                 let _ = report(&shared, &session, &mut stream);
                 shared.sessions.close(&session);
             });
@@ -257,7 +257,7 @@ fn serve(
     }
     let for_thread = Arc::clone(&session);
     let spawned = thread.spawn(move || {
-        // An error is the end of the flow.
+        // An error ends the flow.
         let _ = carry(&for_thread, &mut stream, direction, flow);
         for_thread.remove(direction, flow);
     });
@@ -267,7 +267,7 @@ fn serve(
     Ok(())
 }
 
-/// The control connection of a session: the answer, then counts, until the client goes or the session ends.
+/// Control connection of a session: sends the answer, then counts, until the client leaves or the session ends.
 fn report(shared: &Shared, session: &Session, stream: &mut TcpStream) -> io::Result<()> {
     let welcome = Answer::Welcome {
         session: session.token.to_string(),
@@ -277,7 +277,7 @@ fn report(shared: &Shared, session: &Session, stream: &mut TcpStream) -> io::Res
     stream.set_read_timeout(Some(COUNT_EVERY))?;
     while session.is_open() && !shared.stop.load(Relaxed) {
         match stream.read(&mut [0]) {
-            // The client has nothing to say; it went, or is none.
+            // A client sends nothing here: it left, or it is not a valid client.
             Ok(_) => return Ok(()),
             Err(error) if is_timeout(&error) => {}
             Err(error) => return Err(error),
@@ -327,7 +327,7 @@ fn carry(
 fn echo_probes(socket: &UdpSocket, shared: &Shared) {
     let mut bytes = [0; 64];
     while !shared.stop.load(Relaxed) {
-        // Errors are timeouts, and refusals of earlier answers.
+        // Errors are timeouts, or reports that earlier answers were refused.
         let Ok((length, peer)) = socket.recv_from(&mut bytes) else {
             continue;
         };

@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 /// Limits of the resources that clients take.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Sessions at a time.
+    /// Maximum simultaneous sessions.
     pub clients: usize,
-    /// Sessions of one IPv4 address or IPv6 /64 at a time.
+    /// Maximum simultaneous sessions of one IPv4 address or IPv6 /64.
     pub clients_per_network: usize,
-    /// Time of a session.
+    /// Maximum time of a session.
     pub time: Duration,
-    /// Bytes of a session, both directions together.
+    /// Maximum bytes of a session, both directions in total.
     pub bytes: u64,
-    /// Probes of a session.
+    /// Maximum probes of a session.
     pub probes: u64,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Session {
 pub(crate) struct Sessions(Mutex<Vec<(Arc<Session>, Activity)>>);
 
 impl Sessions {
-    /// Opens a session, in place of an idle one if need be; `None` if the server is full, or the client's network is.
+    /// Opens a session, replacing an idle one if necessary; `None` if the server or the client's network is full.
     pub(crate) fn open(&self, peer: IpAddr, limits: &Limits) -> io::Result<Option<Arc<Session>>> {
         let places = Places {
             total: limits.clients,
@@ -95,7 +95,7 @@ impl Sessions {
         Ok(Some(session))
     }
 
-    /// Ends sessions that were idle for this long.
+    /// Ends sessions that have been idle for this long.
     pub(crate) fn end_idle(&self, longest: Duration) {
         lock(&self.0).retain_mut(|(session, activity)| {
             let stays = activity.idle(session.moved.load(Relaxed)) < longest;
@@ -106,7 +106,7 @@ impl Sessions {
         });
     }
 
-    /// The session of this token, if the caller has the address that opened it.
+    /// Returns the session of this token if the caller has the address that opened it.
     pub(crate) fn find(&self, token: Token, peer: IpAddr) -> Option<Arc<Session>> {
         let sessions = lock(&self.0);
         let mut sessions = sessions.iter().map(|(session, _)| session);
@@ -126,7 +126,7 @@ impl Session {
     /// Ends the flows; later ones are refused.
     fn end(&self) {
         for stream in lock(&self.flows).take().into_iter().flatten() {
-            // An error means that the flow has ended already.
+            // An error means that the flow has already ended.
             let _ = stream.1.shutdown(Shutdown::Both);
         }
     }
@@ -141,7 +141,7 @@ impl Session {
         self.started.elapsed().as_micros() as u64
     }
 
-    /// Adds a flow; false if there is one of that direction and number, or the session has ended.
+    /// Adds a flow. Returns false if the number is in use in that direction, or the session has ended.
     pub(crate) fn add(&self, direction: Direction, flow: usize, stream: TcpStream) -> bool {
         let mut flows = lock(&self.flows);
         let Some(flows) = flows.as_mut() else {
@@ -165,25 +165,25 @@ impl Session {
         keys.any(|(direction, _)| *direction == Direction::Up as usize)
     }
 
-    /// Takes up to `most` bytes from the budget, to be moved or given back; 0 once it is spent.
+    /// Reserves up to `most` bytes of the budget, to be moved or returned; 0 once it is spent.
     pub(crate) fn reserve(&self, most: usize) -> usize {
         take_up_to(&self.bytes_left, most as u64) as usize
     }
 
-    /// Counts the moved part of a reservation, and gives the rest back.
+    /// Counts the moved part of a reservation, and returns the rest.
     pub(crate) fn settle(&self, reserved: usize, moved: usize) {
         self.bytes_left
             .fetch_add(reserved.saturating_sub(moved) as u64, Relaxed);
         self.moved.fetch_add(moved as u64, Relaxed);
     }
 
-    /// Takes a probe from the budget; false if it is spent.
+    /// Reserves a probe of the budget. Returns false if it is spent.
     pub(crate) fn spend_probe(&self) -> bool {
         self.moved.fetch_add(2 * Probe::LEN as u64, Relaxed);
         take_up_to(&self.probes_left, 1) == 1
     }
 
-    /// Counts bytes of an upload.
+    /// Adds received bytes of an upload.
     pub(crate) fn count(&self, flow: usize, bytes: usize) {
         self.received[flow].fetch_add(bytes as u64, Relaxed);
     }

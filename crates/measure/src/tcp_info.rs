@@ -1,11 +1,11 @@
-//! Bytes of a TCP connection that crossed the line, as the kernel counts them. This module holds all `unsafe` of the
-//! crate, as neither the standard library nor `socket2` offers the call.
+//! The kernel's counts of a TCP connection's bytes that crossed the line. This module contains all `unsafe` of the
+//! crate: neither the standard library nor `socket2` offers the call.
 
 use asymq_core::Direction;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-/// Counts bytes of one direction on arrival: uploads as the other end acknowledges them, also selectively, downloads as
-/// segments arrive.
+/// Counts bytes of one direction on arrival. Uploads count when the other end acknowledges them, also selectively;
+/// downloads when segments arrive.
 #[derive(Debug)]
 pub(crate) struct Counter {
     socket: OwnedFd,
@@ -14,7 +14,7 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// Starts at 0; `None` if the kernel does not count.
+    /// Starts at 0. Returns `None` if the kernel does not count.
     pub(crate) fn new(socket: BorrowedFd<'_>, direction: Direction) -> Option<Self> {
         let before = bytes(socket, direction)?;
         let socket = socket.try_clone_to_owned().ok()?;
@@ -25,12 +25,12 @@ impl Counter {
         })
     }
 
-    /// Bytes of TCP's payload so far.
+    /// Returns the bytes of TCP payload so far.
     pub(crate) fn bytes(&self) -> u64 {
         bytes(self.socket.as_fd(), self.direction).map_or(0, |now| now.saturating_sub(self.before))
     }
 
-    /// Converts arrived bytes to bytes of a body, by its share in the bytes delivered in order.
+    /// Converts arrived bytes to bytes of a body, by the body's share of the bytes delivered in order.
     #[cfg(feature = "https")]
     pub(crate) fn body_bytes(&self, delivered: u64) -> u64 {
         const BYTES_RECEIVED: usize = 128;
@@ -70,7 +70,7 @@ fn tcp_info(socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
     (answer == 0).then_some(info)
 }
 
-/// Counts of other systems are not implemented.
+/// Not implemented on other systems.
 #[cfg(not(any(target_os = "android", target_os = "linux")))]
 fn tcp_info(_socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
     None
@@ -88,8 +88,8 @@ fn long(info: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Bytes acknowledged by the other end. Segments beyond a loss and duplicates count with the mean segment size: without
-/// them the count would rise in jumps of whole windows.
+/// Bytes that the other end acknowledged. Duplicates and segments beyond a loss count with the mean segment size;
+/// otherwise the count would rise in jumps of whole windows.
 fn acknowledged(info: &[u8]) -> Option<u64> {
     const SACKED: usize = 28;
     const BYTES_ACKED: usize = 120;
@@ -103,11 +103,11 @@ fn acknowledged(info: &[u8]) -> Option<u64> {
             .saturating_mul(long(info, BYTES_SENT)?)
             .checked_div(word(info, DATA_SEGS_OUT)?)
     };
-    // Linux 4.19 and later.
+    // Available since Linux 4.19.
     Some(acknowledged + beyond().unwrap_or(0))
 }
 
-/// Bytes of the segments received, in order or not: Linux 4.6 and later.
+/// Bytes of received segments, in order or not; available since Linux 4.6.
 fn received(info: &[u8]) -> Option<u64> {
     const RCV_MSS: usize = 20;
     const DATA_SEGS_IN: usize = 152;
@@ -131,7 +131,7 @@ mod tests {
         client.write_all(&[7; 5000]).unwrap();
         server.read_exact(&mut [0; 5000]).unwrap();
         assert_eq!(counter.bytes(), 5000);
-        // The receiver does not read: bytes beyond its window wait here.
+        // The receiver does not read, so bytes beyond its window stay here.
         client.set_nonblocking(true).unwrap();
         let mut written = 5000;
         while let Ok(length) = client.write(&[7; 1 << 16]) {
@@ -152,12 +152,12 @@ mod tests {
     fn counts_are_where_the_kernel_puts_them_and_absent_where_it_has_none() {
         let mut info = [0; 232];
         info[120..128].copy_from_slice(&123_456_u64.to_ne_bytes());
-        // Three segments beyond a loss; 1000 segments had a million bytes.
+        // Three segments beyond a loss; 1000 segments had carried a million bytes.
         info[28..32].copy_from_slice(&3_u32.to_ne_bytes());
         info[156..160].copy_from_slice(&1000_u32.to_ne_bytes());
         info[200..208].copy_from_slice(&1_000_000_u64.to_ne_bytes());
         assert_eq!(acknowledged(&info), Some(126_456));
-        // A segment that came twice.
+        // A segment that arrived twice.
         info[216..220].copy_from_slice(&1_u32.to_ne_bytes());
         assert_eq!(acknowledged(&info), Some(127_456));
         assert_eq!(acknowledged(&info[..192]), Some(123_456));

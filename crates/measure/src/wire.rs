@@ -1,8 +1,8 @@
-//! The protocol: a line of text opens each TCP connection, and probes are datagrams of 32 bytes.
+//! Protocol of a measurement: a line of text opens each TCP connection; probes are datagrams of 32 bytes.
 //!
-//! `asymq-measure 1 start` opens a session; the server answers a line of JSON, `Welcome` or
-//! `Refusal`, and then a line `Counted` per interval while uploads run. `asymq-measure 1 up SESSION FLOW`
-//! and `... down SESSION FLOW` open flows of a session: from the next byte on, one side sends without end.
+//! `asymq-measure 1 start` opens a session. The server answers with a line of JSON, `Welcome` or `Refusal`, and then
+//! sends a line `Counted` per interval while uploads run. `asymq-measure 1 up SESSION FLOW` and `... down SESSION FLOW`
+//! open flows of a session. From the next byte on, one side sends endlessly.
 
 use asymq_core::Direction;
 use serde::{Deserialize, Serialize};
@@ -14,15 +14,15 @@ pub const PORT: u16 = 9802;
 /// Maximum flows of a session in one direction.
 pub const MAX_FLOWS: usize = 16;
 
-/// Longest opening line in bytes, with its line feed.
+/// Maximum bytes of an opening line, with its line feed.
 pub(crate) const MAX_OPENING: usize = 64;
 
-/// Longest line of the server in bytes.
+/// Maximum bytes of a line from the server.
 pub(crate) const MAX_LINE: usize = 1024;
 
 const MAGIC: &str = "asymq-measure 1 ";
 
-/// Names a session, and proves that the sender of a probe has seen the server's answer.
+/// Identifies a session, and proves that the sender of a probe has received the server's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(pub u64);
 
@@ -57,7 +57,7 @@ pub enum Opening {
 }
 
 impl Opening {
-    /// Reads a line without its line feed; `None` if it is not of this protocol.
+    /// Reads a line without its line feed. Returns `None` if it is not of this protocol.
     pub fn read(line: &[u8]) -> Option<Self> {
         let words = std::str::from_utf8(line).ok()?.strip_prefix(MAGIC)?;
         let words: Vec<&str> = words.split(' ').collect();
@@ -129,7 +129,7 @@ impl Probe {
     /// Bytes of a probe as an IPv4 packet.
     pub const IP_LEN: usize = Self::LEN + 28;
 
-    /// The datagram.
+    /// Returns the datagram.
     pub fn write(&self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         let fields = [self.session.0, self.number, self.arrived, self.left];

@@ -1,10 +1,10 @@
-//! The numbers of draft-ietf-ippm-responsiveness: trimmed means, round trips per minute, stability.
+//! Calculations of draft-ietf-ippm-responsiveness: trimmed means, round trips per minute, stability.
 
 use serde::{Deserialize, Serialize};
 
 /// Intervals of a moving average, and of the deviation of averages (MAD).
 pub(super) const AVERAGED: usize = 4;
-/// Excludes the slowest value of 20 from a mean (TMP, 95 %).
+/// One value in 20, the slowest, is excluded from a mean (TMP, 95 %).
 const TRIMMED: usize = 20;
 /// Maximum deviation of stable averages, as a share of the latest (SDT).
 const TOLERANCE: f64 = 0.05;
@@ -20,7 +20,7 @@ const PAIR_BITS: f64 = 8.0 * 6000.0;
 /// A probe on a connection of its own, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Foreign {
-    /// Time of its end.
+    /// Time at which it ended.
     pub(super) at: f64,
     pub(super) tcp: f64,
     pub(super) tls: f64,
@@ -30,7 +30,7 @@ pub(super) struct Foreign {
 /// A probe on a connection that carries load, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Own {
-    /// Time of its end.
+    /// Time at which it ended.
     pub(super) at: f64,
     pub(super) http: f64,
 }
@@ -151,11 +151,11 @@ impl Confidence {
     }
 }
 
-/// A quantity that is measured until it is stable.
+/// A quantity that is measured until stable.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stage {
     values: Vec<f64>,
-    /// True from the first stable interval on.
+    /// True since the first stable interval.
     was_stable: bool,
 }
 
@@ -182,7 +182,7 @@ impl Stage {
     }
 }
 
-/// The rates of intervals, averaged over the last of them.
+/// Rates of intervals, averaged over the latest ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Goodput {
     rates: Vec<f64>,
@@ -243,7 +243,7 @@ mod tests {
         let of = probes.responsiveness(0.0).unwrap();
         assert!((of.foreign.rpm - 1500.0).abs() < 1e-9, "{of:?}");
         assert!((of.own.rpm - 500.0).abs() < 1e-9, "{of:?}");
-        // Not 60 000 / 80 = 750, the mean of the times.
+        // The mean of the times would give 60 000 / 80 = 750.
         assert!((of.rpm - 1000.0).abs() < 1e-9, "{of:?}");
     }
 
@@ -278,10 +278,10 @@ mod tests {
 
     #[test]
     fn a_mean_is_trimmed_of_its_slowest_twentieth_alone() {
-        // 1 to 100: without 96 to 100 the mean is 48; trimmed on both sides it would be 50.5.
+        // Values 1 to 100: without 96 to 100 the mean is 48. Trimming both ends would give 50.5.
         let mean = trimmed_mean((1..=100).rev().map(f64::from)).unwrap();
         assert!((mean - 48.0).abs() < 1e-9, "{mean}");
-        // Fewer than 20 values have no twentieth.
+        // Fewer than 20 values are not trimmed.
         assert!((trimmed_mean((1..=19).map(f64::from)).unwrap() - 10.0).abs() < 1e-9);
         assert_eq!(trimmed_mean(std::iter::empty()), None);
     }
@@ -299,7 +299,7 @@ mod tests {
         assert!((rising.average() - 100.0).abs() < 1e-9);
         // 77.5, 100, 100, 100 deviate by 10 %, and then by 0.
         assert!(!rising.push(100.0) && !rising.push(100.0) && rising.push(100.0));
-        // The search for the rate has ended, but the confidence is that of the latest intervals.
+        // The search for the rate has ended, but confidence uses the latest intervals.
         assert_eq!(rising.confidence(), Confidence::High);
         assert!(rising.push(1.0));
         assert_eq!(rising.confidence(), Confidence::Medium);
@@ -322,7 +322,7 @@ mod tests {
         assert!([100.0, 100.0, 100.0, 110.0].map(|value| near.push(value))[3]);
         let mut far = Stage::default();
         assert!(![100.0, 100.0, 100.0, 115.0].map(|value| far.push(value))[3]);
-        // Silence is no stability.
+        // A rate of zero is not stable.
         let mut silent = Stage::default();
         assert!(![0.0; 6].map(|value| silent.push(value))[5]);
     }

@@ -12,7 +12,7 @@ pub(super) const SMALL: &str = "/small";
 pub(super) const LARGE: &str = "/large";
 pub(super) const UPLOAD: &str = "/upload";
 
-/// The JSON object. Keys that appear twice are errors, and unknown ones are ignored, as the draft asks.
+/// The JSON object. As the draft requires, duplicate keys are errors, and unknown ones are ignored.
 #[derive(Debug, Serialize, Deserialize)]
 struct Config {
     version: u64,
@@ -21,7 +21,7 @@ struct Config {
     test_endpoint: Option<String>,
 }
 
-/// Drafts to -02 and their clients have the names with `https`, later ones those without.
+/// Names of URLs: with `https` in drafts up to -02 and their clients, without it in later ones.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Urls {
@@ -51,11 +51,11 @@ impl Endpoints {
     pub(super) fn read(json: &[u8]) -> Result<Self, String> {
         let config: Config = serde_json::from_slice(json).map_err(|error| {
             let error = quoted(&error.to_string());
-            format!("the configuration is no JSON of this test ({error})")
+            format!("the configuration is not valid JSON of this test ({error})")
         })?;
         if config.version != 1 {
             return Err(format!(
-                "the configuration has version {}; 1 is known",
+                "the configuration has version {}; only 1 is supported",
                 config.version
             ));
         }
@@ -83,7 +83,7 @@ impl Endpoints {
             .as_ref()
             .is_some_and(|host| !is_host(host))
         {
-            return Err("the configuration's test_endpoint is no host".into());
+            return Err("the configuration's test_endpoint is not a host".into());
         }
         Ok(Self {
             large,
@@ -93,7 +93,7 @@ impl Endpoints {
         })
     }
 
-    /// The configuration of this project's server under this name.
+    /// Writes the configuration of this project's server under this name.
     pub(super) fn write(authority: &Authority) -> Vec<u8> {
         let url = |path: &str| Some(format!("https://{authority}{path}"));
         let config = Config {
@@ -119,7 +119,7 @@ fn https(name: &str, old: Option<String>, new: Option<String>) -> Result<Uri, St
         .ok_or_else(|| format!("the configuration lacks {name}"))?;
     let uri: Uri = url
         .parse()
-        .map_err(|_| format!("the configuration's {name} is no URL"))?;
+        .map_err(|_| format!("the configuration's {name} is not a URL"))?;
     let has_host = uri.host().is_some_and(|host| !host.is_empty());
     if uri.scheme_str() != Some("https") || !has_host {
         return Err(format!(
@@ -227,7 +227,7 @@ mod tests {
             byte: u8,
         ) {
             let _ = Endpoints::read(&bytes);
-            // A valid object with a byte changed or its end cut off.
+            // A valid object with one byte changed or its end cut off.
             let mut text = format!(r#"{{"version":1,"urls":{{{URLS}}},"test_endpoint":"b"}}"#).into_bytes();
             let length = text.len();
             text[at % length] = byte;

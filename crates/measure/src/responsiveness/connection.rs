@@ -1,4 +1,4 @@
-//! HTTP/2 over TLS over TCP, with as little unsent data as the draft asks for.
+//! HTTP/2 over TLS over TCP, with as little unsent data as the draft requires.
 
 use crate::tcp_info::Counter;
 use asymq_core::Direction;
@@ -29,15 +29,15 @@ use tokio_rustls::rustls::{
 };
 use tokio_rustls::{TlsConnector, TlsStream};
 
-/// Window of HTTP/2 for a connection and each of its streams, in bytes.
+/// HTTP/2 window of a connection and of each of its streams, in bytes.
 pub(super) const WINDOW: u32 = 8 << 20;
-/// Bytes of a stream that HTTP/2 may hold before they are sent.
+/// Maximum unsent bytes that HTTP/2 holds for a stream.
 pub(super) const SEND_BUFFER: usize = 64 * 1024;
 /// Largest frame.
 const FRAME: usize = 16 * 1024;
-/// Time that unsent data may wait.
+/// Maximum time that unsent data may wait, in seconds.
 const UNSENT: f64 = 0.005;
-/// Unsent bytes that a connection may always have: two segments.
+/// Unsent bytes that are always allowed: two segments.
 const LEAST_UNSENT: usize = 3000;
 const MOST_UNSENT: usize = 256 * 1024;
 /// Bytes that TLS adds to a record (header, type and tag), and its maximum size.
@@ -47,12 +47,12 @@ const RECORD: usize = 16 * 1024;
 const FRAME_HEAD: u64 = 9;
 /// Interval at which the sending rate is updated.
 const RATE_EVERY: Duration = Duration::from_millis(50);
-/// Longest head of an answer in bytes.
+/// Maximum bytes of an answer's headers.
 const MAX_HEAD: u32 = 16 * 1024;
-/// The content of loads.
+/// Content of loads.
 static ZEROS: [u8; FRAME] = [0; FRAME];
 
-/// The name of HTTP/2 in TLS's negotiation.
+/// HTTP/2's name in TLS's negotiation (ALPN).
 pub(super) const H2: &[u8] = b"h2";
 
 /// Bytes moved by a connection, shared with other tasks.
@@ -60,9 +60,9 @@ pub(super) const H2: &[u8] = b"h2";
 pub(super) struct Moved {
     received: AtomicU64,
     sent: AtomicU64,
-    /// Sent TLS records.
+    /// TLS records sent.
     records: AtomicU64,
-    /// Bytes of bodies handed to HTTP/2, and their frames.
+    /// Bytes of bodies handed to HTTP/2, with their frames.
     body: AtomicU64,
     frames: AtomicU64,
     /// Bytes sent in 5 ms.
@@ -92,15 +92,15 @@ impl Moved {
     }
 }
 
-/// A TLS stream that counts its bytes, and bounds unsent ones to 5 ms of its rate.
+/// A TLS stream that counts its bytes, and limits unsent ones to 5 ms of its rate.
 #[derive(Debug)]
 pub(super) struct Paced {
     stream: TlsStream<TcpStream>,
     moved: Arc<Moved>,
     since: Instant,
     sent: usize,
-    /// Bytes per second: the maximum of recent intervals, which decays by a tenth each. Without it, a
-    /// sender that waits for its host would get less and less to send.
+    /// Bytes per second: maximum of recent intervals, decaying by a tenth per interval. Without the maximum, a sender
+    /// delayed by its host would get a shrinking limit.
     rate: f64,
 }
 
@@ -180,7 +180,7 @@ impl AsyncWrite for Paced {
     }
 }
 
-/// Sends without end, in frames that last no more than 5 ms.
+/// Sends endlessly, in frames that last at most 5 ms.
 ///
 /// # Errors
 /// The stream or its connection ended.
@@ -241,7 +241,7 @@ pub(super) struct Target {
 pub(super) struct Connection {
     pub(super) requests: SendRequest<Bytes>,
     pub(super) moved: Arc<Moved>,
-    /// Bytes that crossed the line after the handshakes, by direction.
+    /// Counters of bytes that crossed the line after the handshakes, by direction.
     pub(super) arrived: [Option<Counter>; 2],
     pub(super) tcp: f64,
     pub(super) tls: f64,
@@ -249,7 +249,7 @@ pub(super) struct Connection {
 }
 
 impl Target {
-    /// A server at `address` that is called `name`.
+    /// A server at `address` with this `name`.
     pub(super) fn new(address: SocketAddr, name: &str) -> Result<Self, String> {
         let bare = name.trim_start_matches('[').trim_end_matches(']');
         let name = ServerName::try_from(bare.to_owned());
@@ -262,11 +262,11 @@ impl Target {
             .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
             .with_no_client_auth();
         config.alpn_protocols = vec![H2.to_vec()];
-        // A foreign probe stands for a browser's first visit.
+        // A foreign probe represents a browser's first visit.
         config.resumption = Resumption::disabled();
         Ok(Self {
             address,
-            name: name.map_err(|_| format!("{bare} is no name of a host"))?,
+            name: name.map_err(|_| format!("{bare} is not a host name"))?,
             connector: TlsConnector::from(Arc::new(config)),
         })
     }
@@ -277,7 +277,7 @@ impl Target {
         let stream = TcpStream::connect(self.address).await?;
         let tcp = start.elapsed().as_secs_f64();
         stream.set_nodelay(true)?;
-        // Closing the connection discards what is unsent.
+        // Closing the connection discards unsent data.
         SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
         let start = Instant::now();
         let stream = self.connector.connect(self.name.clone(), stream).await?;
@@ -298,7 +298,7 @@ impl Target {
             .handshake(stream);
         let (requests, connection) = handshake.await.map_err(io::Error::other)?;
         let driver = tokio::spawn(async move {
-            // Its streams return the error, too.
+            // Its streams return the error too.
             let _ = connection.await;
         });
         Ok(Connection {
@@ -343,7 +343,7 @@ pub(super) async fn get_body(requests: &SendRequest<Bytes>, uri: &Uri) -> io::Re
     match response.status() {
         StatusCode::OK => Ok(response.into_body()),
         status => Err(io::Error::other(format!(
-            "the server answers {status} to {}",
+            "the server answered {status} to {}",
             uri.path()
         ))),
     }
@@ -352,7 +352,7 @@ pub(super) async fn get_body(requests: &SendRequest<Bytes>, uri: &Uri) -> io::Re
 /// Gets an object of at most `most` bytes.
 ///
 /// # Errors
-/// As [`get_body`], or the object is longer.
+/// Like [`get_body`]; also if the object is longer.
 pub(super) async fn get(
     requests: &SendRequest<Bytes>,
     uri: &Uri,
@@ -374,7 +374,7 @@ pub(super) async fn get(
     Ok(object)
 }
 
-/// Accepts every certificate: own servers are self-signed, and no secret is sent.
+/// Accepts every certificate: servers sign their own, and no secret is sent.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -1,4 +1,4 @@
-//! A load that grows until it is stable, and the probes beside it and on it.
+//! A load that grows until it is stable, with probes on its connections and on new ones.
 
 use super::calculation::{AVERAGED, Confidence, Goodput, Probes, Stage, pairs_per_second};
 use super::connection::{Connection, Moved, Task, get_body, read_body, request, send_load};
@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Probes under way at a time.
+/// Maximum simultaneous probes.
 const UNDER_WAY: usize = 64;
 /// Interval at which probes are due.
 const STEP: Duration = Duration::from_millis(5);
 
-/// A connection that is open.
+/// An open connection.
 struct Open {
     requests: SendRequest<Bytes>,
     moved: Arc<Moved>,
@@ -44,7 +44,7 @@ impl Open {
 /// State of a connection that carries load, shared between tasks.
 #[derive(Default)]
 struct Carrier {
-    /// Set once it carries.
+    /// Set once it carries load.
     open: OnceLock<Open>,
     received: AtomicU64,
     failure: OnceLock<String>,
@@ -72,7 +72,7 @@ impl Carrier {
         let uri = &site.endpoints.upload;
         let (mut response, mut stream) = request(&connection.requests, uri, true).await?;
         let _ = self.open.set(Open::new(&mut connection, Direction::Up));
-        // An early answer explains more than the reset that follows it.
+        // An early answer says more than the reset that follows.
         let answered = tokio::select! {
             biased;
             answer = &mut response => answer,
@@ -103,7 +103,7 @@ impl Carrier {
         }
     }
 
-    /// Bytes of bodies on arrival; as the socket takes or returns them if the kernel does not count arrivals.
+    /// Bytes of bodies on arrival. If the kernel does not count arrivals: bytes that the socket accepted or returned.
     fn bytes(&self, direction: Direction) -> u64 {
         let received = self.received.load(Relaxed);
         let Some(open) = self.open.get() else {
@@ -129,7 +129,7 @@ struct Shared {
     probes: Mutex<Probes>,
     failed: AtomicU64,
     carriers: Mutex<Vec<Arc<Carrier>>>,
-    /// Pairs per second in thousandths.
+    /// Pairs of probes per 1000 seconds.
     pace: AtomicU64,
 }
 
@@ -138,7 +138,7 @@ impl Shared {
         with(&mut lock(&self.probes))
     }
 
-    /// A connection that carries load, at random.
+    /// Returns a random connection that carries load.
     fn any_carrier(&self, random: &mut SplitMix64) -> Option<SendRequest<Bytes>> {
         let carriers = lock(&self.carriers);
         let open: Vec<_> = carriers
@@ -232,7 +232,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Runs until all is stable or the time is over.
+    /// Runs until everything is stable or the time is over.
     pub(super) async fn run(
         mut self,
         report: &mut dyn FnMut(f64, f64, f64, Option<f64>),
@@ -288,7 +288,7 @@ impl<'a> Load<'a> {
     }
 
     /// # Errors
-    /// A connection that carries load has ended, which ends the test by the draft.
+    /// A connection that carries load has ended. The draft then ends the test.
     fn check(&self) -> Result<(), MeasureError> {
         let mut carriers = self.directions.iter().flat_map(|of| &of.carriers);
         match carriers.find_map(|(carrier, _)| carrier.failure.get()) {
@@ -300,7 +300,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Adds the rates of the interval that ends now. Returns true if all is stable.
+    /// Adds the rates of the interval that ends now. Returns true if everything is stable.
     fn end_interval(&mut self, now: f64, seconds: f64) -> bool {
         let mut is_saturated = true;
         let mut least = f64::INFINITY;

@@ -31,7 +31,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
-/// Longest configuration in bytes.
+/// Maximum bytes of a configuration.
 const MAX_CONFIG: usize = 16 * 1024;
 /// Probes of the idle line.
 const IDLE_PROBES: usize = 20;

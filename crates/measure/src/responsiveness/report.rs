@@ -1,4 +1,4 @@
-//! The result of a responsiveness test.
+//! Result of a responsiveness test.
 
 use super::calculation::{Confidence, ForeignTimes, Responsiveness};
 use asymq_scenario::{Tool, count};
@@ -13,7 +13,7 @@ pub struct Tested {
     pub tool: Tool,
     /// URL of the configuration.
     pub server: String,
-    /// The address that carried the load.
+    /// Address that carried the load.
     pub address: String,
     /// Seconds of an interval.
     pub interval_s: f64,
@@ -33,7 +33,7 @@ pub struct Tested {
 /// The line under a load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TestedLoad {
-    /// Seconds until it was stable, or until the time was over.
+    /// Seconds until it was stable, or until its time limit.
     pub duration_s: f64,
     /// Connections that carried load at the end.
     pub connections: usize,
@@ -41,8 +41,8 @@ pub struct TestedLoad {
     pub rate: Rates,
     /// Confidence in the rates.
     pub rate_confidence: Confidence,
-    /// True if uploads count when the socket takes them, as outside of Linux. The rate is then too high by the
-    /// bytes in buffers.
+    /// True if uploads count as soon as the socket accepts them, as on systems other than Linux. The rate then also
+    /// contains the bytes in buffers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unacknowledged: bool,
     /// Responsiveness in the last four intervals; absent if one kind of probe had no answer.
@@ -79,17 +79,17 @@ pub struct TestedSeries {
     pub rpm: Vec<(f64, f64)>,
 }
 
-/// The draft's words for a responsiveness.
+/// The draft's ratings of a responsiveness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rating {
-    /// 300 RPM and less, 200 ms.
+    /// At most 300 RPM (200 ms).
     Poor,
-    /// To 1000 RPM, 60 ms.
+    /// At most 1000 RPM (60 ms).
     Fair,
-    /// To 6000 RPM, 10 ms.
+    /// At most 6000 RPM (10 ms).
     Good,
-    /// Above.
+    /// More than 6000 RPM.
     Excellent,
 }
 
@@ -129,7 +129,7 @@ impl Tested {
         for (name, load) in self.loads() {
             if load.unacknowledged {
                 unsure.push(format!(
-                    "{name}: the rate counts what this system's sockets have taken, and may read a third too high; \
+                    "{name}: the rate counts bytes accepted by this system's sockets, and may be a third too high; \
                      take it from asymq measure HOST."
                 ));
             }
@@ -146,7 +146,7 @@ impl Tested {
             for (what, confidence) in stages {
                 let why = match confidence {
                     Confidence::High => continue,
-                    // Said above.
+                    // Already reported above.
                     Confidence::Medium if what == "rate" && load.unacknowledged => continue,
                     Confidence::Medium => "did not become stable in time",
                     Confidence::Low => "had less than four intervals",
@@ -155,13 +155,13 @@ impl Tested {
                     "{name}: {} confidence in the {what}, which {why}; allow more with --duration.",
                     confidence.name()
                 ));
-                // A rate without an end leaves the responsiveness no time.
+                // An unstable rate leaves no time for the responsiveness.
                 break;
             }
             let probes = of.foreign.probes.min(of.own.probes);
             if probes < 20 {
                 unsure.push(format!(
-                    "{name}: only {probes} probes of one kind, as slow lines have no room for more."
+                    "{name}: only {probes} probes of one kind, since a slow line has no capacity for more."
                 ));
             }
             if 20 * load.probes_failed > of.foreign.probes + of.own.probes {

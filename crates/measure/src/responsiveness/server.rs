@@ -33,16 +33,16 @@ use tokio_rustls::rustls::version::TLS13;
 /// Default port of the server.
 pub const HTTPS_PORT: u16 = 4043;
 
-/// Connections for each client that [`Limits`] allows.
+/// Connections per client that [`Limits`] allows.
 const CONNECTIONS_PER_CLIENT: usize = 32;
-/// Connections of one network at a time.
+/// Maximum simultaneous connections of one network.
 const CONNECTIONS_PER_NETWORK: usize = 160;
-/// Requests of a connection at a time, and loads among them.
+/// Maximum simultaneous requests of a connection, loads included.
 const STREAMS: u32 = 64;
 const LOADS: usize = 4;
-/// Longest head of a request in bytes.
+/// Maximum bytes of a request's headers.
 const HEAD: usize = 4096;
-/// Longest name of the server in a request, with its port.
+/// Maximum bytes of the server's name and port in a request.
 const AUTHORITY: usize = 261;
 /// Interval at which limits are checked.
 const LOOK: Duration = Duration::from_millis(250);
@@ -56,7 +56,7 @@ pub struct Certificate {
     pub key: PathBuf,
 }
 
-/// A server of the IETF's responsiveness test, listening.
+/// A listening server of the IETF's responsiveness test.
 pub struct HttpsServer {
     listener: TcpListener,
     acceptor: TlsAcceptor,
@@ -90,7 +90,7 @@ impl HttpsServer {
             .with_single_cert(chain, key)
             .map_err(io::Error::other)?;
         config.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
-        // Clients do not resume sessions, and a ticket has 200 bytes.
+        // Clients do not resume sessions, and a ticket would cost 200 bytes.
         config.send_tls13_tickets = 0;
         Ok(Self {
             listener,
@@ -134,7 +134,7 @@ impl HttpsServer {
             }
             let (stream, peer) = match timeout(LOOK, listener.accept()).await {
                 Ok(Ok(accepted)) => accepted,
-                // Too many descriptors: wait for some to close.
+                // No free file descriptors: waits until some are closed.
                 Ok(Err(_)) => {
                     tokio::time::sleep(LOOK).await;
                     continue;
@@ -161,7 +161,7 @@ impl HttpsServer {
     }
 }
 
-/// A connection, and its use of the server.
+/// A connection, with its use of the server's resources.
 struct Served {
     network: Network,
     task: Task,
@@ -175,7 +175,7 @@ impl Served {
         let moved = Arc::<Moved>::default();
         let shared = Arc::clone(&moved);
         let task = tokio::spawn(async move {
-            // An error is the end of the connection.
+            // An error ends the connection.
             let _ = converse(stream, acceptor, shared).await;
         });
         Self {
@@ -191,7 +191,7 @@ impl Served {
         self.activity.idle(self.moved.both())
     }
 
-    /// False if it ended, reached a limit, or was idle for too long.
+    /// False if the connection ended, reached a limit, or was idle for too long.
     fn may_go_on(&mut self, limits: &Limits) -> bool {
         !self.task.0.is_finished()
             && self.started.elapsed() < limits.time
@@ -231,7 +231,7 @@ async fn converse(stream: TcpStream, acceptor: TlsAcceptor, moved: Arc<Moved>) -
         let (moved, loads) = (Arc::clone(&moved), Arc::clone(&loads));
         let (asked, body) = Asked::read(request, &config);
         answers.spawn(async move {
-            // A client that resets its stream needs no answer.
+            // A client that reset its stream needs no answer.
             let _ = answer(asked, body, respond, &moved, &loads).await;
         });
         while answers.try_join_next().is_some() {}
@@ -239,7 +239,7 @@ async fn converse(stream: TcpStream, acceptor: TlsAcceptor, moved: Arc<Moved>) -
     Ok(())
 }
 
-/// Object of a request.
+/// Requested object.
 enum Asked {
     Small(&'static str, Bytes),
     Download,
@@ -249,7 +249,7 @@ enum Asked {
 
 /// Type and content of a small object; `None` if the path has none.
 ///
-/// A connection keeps one configuration, with the server's name of its first request.
+/// A connection keeps one configuration, with the server name of its first request.
 fn small_object(
     method: &Method,
     path: &str,
@@ -270,7 +270,7 @@ fn small_object(
 }
 
 impl Asked {
-    /// Reads a request, and drops the parts that its answer does not need.
+    /// Reads a request, and drops parts that the answer does not need.
     fn read(request: Request<RecvStream>, config: &OnceLock<Bytes>) -> (Self, Option<RecvStream>) {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
@@ -323,7 +323,7 @@ async fn answer(
     }
 }
 
-/// Answers one request without HTTP/2, which some clients send for small objects.
+/// Answers one HTTP/1.1 request; some clients use it for small objects.
 async fn converse_in_http1(mut stream: Paced, local: SocketAddr) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(HEAD);
     let response = loop {
@@ -388,7 +388,7 @@ fn make_certificate(address: IpAddr) -> io::Result<Identity> {
 
 fn read_certificate(files: &Certificate) -> io::Result<Identity> {
     let failed = |path: &Path, what: &str, error: &dyn std::fmt::Display| {
-        io::Error::other(format!("{}: no {what} in PEM ({error})", path.display()))
+        io::Error::other(format!("{}: not a {what} in PEM ({error})", path.display()))
     };
     let chain: Result<Vec<CertificateDer<'static>>, _> =
         CertificateDer::pem_file_iter(&files.chain).and_then(Iterator::collect);

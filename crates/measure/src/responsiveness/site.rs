@@ -1,4 +1,4 @@
-//! A test's options, and the server that it is run with.
+//! Options of a test, and the server under test.
 
 use super::calculation::{Foreign, Own};
 use super::config::Endpoints;
@@ -11,10 +11,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// Interval at which loads and queues are looked at.
+/// Interval between checks of loads and queues.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
-/// Maximum of connections that carry load in one direction.
+/// Maximum connections that carry load in one direction.
 pub const MAX_CONNECTIONS: usize = 64;
 
 /// The options of a test.
@@ -22,17 +22,17 @@ pub const MAX_CONNECTIONS: usize = 64;
 pub struct TestOptions<'a> {
     /// `https://HOST[:PORT]`, or the URL of a configuration.
     pub url: String,
-    /// Maximum of connections that carry load in each direction, 1 to [`MAX_CONNECTIONS`].
+    /// Maximum connections that carry load in each direction, 1 to [`MAX_CONNECTIONS`].
     pub connections: usize,
-    /// Interval after which a connection is added and stability looked at.
+    /// Interval between checks of stability; each adds a connection.
     pub interval: Duration,
-    /// Longest time of each of the three loads.
+    /// Maximum time of each of the three loads.
     pub longest: Duration,
-    /// True ends the test.
+    /// Flag that ends the test.
     pub stop: &'a AtomicBool,
 }
 
-/// A server, and what it offers.
+/// A server and its objects.
 pub(super) struct Site {
     pub(super) target: Target,
     pub(super) endpoints: Endpoints,
@@ -44,7 +44,7 @@ impl Site {
         authority.map(ToString::to_string).unwrap_or_default()
     }
 
-    /// Opens a connection and asks for one byte. `clock` counts the time of its end.
+    /// Opens a connection and requests one byte. The result's time is counted from `clock`.
     pub(super) async fn probe(&self, clock: Instant) -> io::Result<Foreign> {
         let probing = async {
             let connection = self.target.connect().await?;
@@ -60,7 +60,7 @@ impl Site {
         timeout(CONNECT, probing).await?
     }
 
-    /// Asks for one byte on an open connection.
+    /// Requests one byte on an open connection.
     pub(super) async fn probe_on(
         &self,
         requests: &SendRequest<Bytes>,
@@ -75,7 +75,7 @@ impl Site {
         })
     }
 
-    /// Opens a connection for a load. One that fails is tried again, as its packets may be lost in the queue that the load
+    /// Opens a connection for a load. Retries after a failure, since its packets may be lost in the queue that the load
     /// fills.
     pub(super) async fn connect(&self) -> io::Result<Connection> {
         const TRIES: usize = 5;
