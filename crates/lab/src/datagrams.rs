@@ -38,7 +38,7 @@ struct Probe {
 
 /// Queueing delays of the probe in ms.
 pub(crate) struct ProbeResults {
-    /// By direction.
+    /// Queueing delays by direction.
     pub(crate) delays: [Percentiles; 2],
     /// Sum of both directions.
     pub(crate) round_trips: Percentiles,
@@ -68,7 +68,7 @@ impl Datagrams {
                 client: at_home(plan.probe.home_port)?,
                 server: at_server(PROBE_PORT)?,
                 interval,
-                // Half of the round trip each.
+                // Each direction has half of the round trip.
                 base: [
                     plan.probe.rtt / 2 + scenario.up.tx_time(PROBE_PACKET),
                     plan.probe.rtt.saturating_sub(plan.probe.rtt / 2)
@@ -180,7 +180,7 @@ impl Probe {
         }
     }
 
-    /// Returns probes that reached the server, with the time now.
+    /// Sends back probes that reached the server, with the present time.
     fn turn(&mut self, window: Window) -> io::Result<()> {
         let mut packet = [0; PROBE_PACKET as usize];
         while let Some((len, from)) = if_ready(self.server.recv_from(&mut packet))? {
@@ -251,7 +251,7 @@ impl Burst {
     }
 }
 
-/// `None` if a datagram found no room, or none is waiting.
+/// `None` if the buffer had no room for a datagram, or no datagram is waiting.
 fn if_ready<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

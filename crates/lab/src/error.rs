@@ -1,4 +1,4 @@
-//! The errors of the lab.
+//! Errors of the lab.
 
 use asymq_gateway::LinkError;
 use std::io;
@@ -30,15 +30,15 @@ pub enum LabError {
         /// Cause.
         source: io::Error,
     },
-    /// So many packets were lost outside of the scenario's queues.
+    /// Packets lost outside of the scenario's queues, by number.
     #[error(
         "this machine could not keep up: {0} packets were lost between the lab's interfaces; use lower rates or fewer flows"
     )]
     TooSlow(u64),
-    /// tc refused the uplink's qdisc: its words, and tc's message.
+    /// tc refused the uplink's qdisc: its arguments, and tc's message.
     #[error("--tc {0}: {1}; words as for tc qdisc, like \"cake ack-filter\" or \"fq_codel\"")]
     Tc(String, String),
-    /// Packets of a kernel qdisc left late in every attempt.
+    /// In every attempt, packets of a kernel qdisc left late.
     #[error(
         "seed {seed}: packets left {late_ms:.1} ms late at the 99th percentile, {attempts} times: not counted; use lower rates, or run on an idle machine"
     )]

@@ -1,4 +1,4 @@
-//! The lab in a qemu guest with another kernel.
+//! Runs the lab in a qemu guest with another kernel.
 
 use crate::error::{Context as _, LabError};
 use asymq_scenario::{Report, Scenario};
@@ -51,7 +51,7 @@ pub fn run_in_guest(guest: &Guest, scenario: &Scenario, series: bool) -> Result<
             .map_err(io::Error::from)
             .during("reading the guest's report");
     }
-    // The guest's errors first; otherwise the last lines of its output.
+    // Prefers the guest's errors, then the last lines of its output.
     let said = [
         read("errors"),
         String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -99,7 +99,7 @@ fn command(guest: &Guest, series: bool) -> io::Result<String> {
         }
     }
     let own = quoted(&env::current_exe()?)?;
-    // Reads the program first: page faults would advance the counted clock.
+    // Reads the program first: later page faults would advance the counted clock.
     text += &format!("cat {own} >/dev/null\n");
     let series = if series { " --series" } else { "" };
     text += &format!(

@@ -1,13 +1,12 @@
-//! Real kernel TCP through the asymq gateway, on one machine.
+//! Sends real kernel TCP through the asymq gateway, on one machine.
 //!
-//! A run makes four network namespaces in a row: home, gateway, path, servers. The kernel's TCP
-//! runs at both ends, the gateway shapes and queues the uplink, and the path is the access
-//! link and the Internet, emulated in user space. Everything is threads of the calling process;
-//! the namespaces have no name and no mount, so that the kernel itself removes them and all in them
-//! when the process ends, whatever ends it.
+//! A run makes four network namespaces in a row: home, gateway, path, servers. The kernel's TCP runs at both ends, and
+//! the gateway shapes and queues the uplink. The path emulates the access link and the Internet in user space. All
+//! parts are threads of the calling process. The namespaces have neither name nor mount, so the kernel removes them
+//! when the process ends for any reason.
 //!
-//! [`run_scenarios`] returns the same report as the simulator's; [`run_in_guest`] does, too, and runs all of it
-//! under another kernel.
+//! [`run_scenarios`] and [`run_in_guest`] return the simulator's kind of report. The latter runs everything under
+//! another kernel.
 #![cfg(target_os = "linux")]
 #![deny(unsafe_op_in_unsafe_fn)]
 

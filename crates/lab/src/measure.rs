@@ -18,7 +18,7 @@ pub(crate) struct LinkMeter {
     window: Window,
     /// Traffic until the end of the last interval.
     carried: PerClass<Counter>,
-    /// Carried traffic and meters at the end of warm-up, and at the end.
+    /// Carried traffic and meters, at the end of warm-up and at the end of the run.
     before: (PerClass<Counter>, Meters),
     after: (PerClass<Counter>, Meters),
     sojourns: Histogram,
@@ -107,8 +107,8 @@ impl LinkMeter {
         self.sent(class).bytes as f64 / self.capacity()
     }
 
-    /// Share of the capacity that the delivered bytes of a class's flows used. Bytes that arrived out of order before
-    /// the window count at most as far as the link carried others.
+    /// Share of the capacity that the delivered bytes of a class's flows used, at most the class's own share. The bound
+    /// excludes bytes that arrived out of order before the window.
     pub(crate) fn delivered(&self, flows: &[FlowResults], class: TrafficClass) -> f64 {
         let wire: f64 = flows.iter().map(|flow| flow.wire).sum();
         wire.min(self.sent(class).bytes as f64) / self.capacity()

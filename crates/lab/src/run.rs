@@ -138,7 +138,7 @@ fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, se
         let payload: u64 = tcp[1 - this].iter().map(|flow| flow.payload).sum();
         let probe_ms = probe.as_ref().map(|probe| probe.delays[this]);
         DirectionReport {
-            // Behind the queue, as packets leave the link.
+            // Measured behind the queue, as packets leave the link.
             utilization: TrafficClass::ALL
                 .map(|class| link.share(class))
                 .iter()
@@ -149,20 +149,20 @@ fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, se
             delivered: link.delivered(tcp[this], TrafficClass::Data)
                 + link.delivered(quic[this], TrafficClass::Other),
             bytes_per_ack: DirectionReport::bytes_per_ack(payload as f64, link.acks()),
-            // At the hosts.
+            // Measured at the hosts.
             longest_stall_s: of_flows.longest_stall_s,
             completion_s: None,
             retransmissions: of_flows.retransmissions,
             timeouts: of_flows.timeouts,
             probe_ms,
             probe_grade: probe_ms.map(Grade::of),
-            // At the queue: the uplink's gateway or kernel qdisc; the downlink's path, or gateway before a modem.
+            // Measured at the queue. Uplink: gateway or kernel qdisc. Downlink: path, or gateway before a modem.
             dropped: queue.fates.dropped,
             filtered: queue.fates.filtered,
             marked: queue.fates.marked,
             reasons: queue.fates.reasons.clone(),
             sojourn_ms: queue.sojourn_ms,
-            // On the path.
+            // Measured on the path.
             lost: path.lost[this] as f64,
             // Not measured.
             access_dropped: None,
@@ -179,7 +179,7 @@ fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, se
     summary.set_probe(probe.map(|probe| probe.round_trips));
     let (all_up, data_up) = path.up.meter.series();
     let (all_down, data_down) = path.down.meter.series();
-    // Repeats the last value for an interval that the end cuts short.
+    // Repeats the last value for an interval that the end shortens.
     let whole = |mut backlog: Vec<u32>| {
         let last = backlog.last().copied().unwrap_or(0);
         backlog.resize(window.intervals(), last);

@@ -106,7 +106,7 @@ impl<'a> Task<'a> {
         let run = || run_once(catalog, self.scenario, self.seed, series, halt, &progress);
         let mut last = run()?;
         if self.scenario.tc.is_none() {
-            // Errors of lateness are in the report.
+            // The report contains the lateness.
             return Ok(last);
         }
         // A kernel qdisc uses the kernel's timers: a late run is invalid.

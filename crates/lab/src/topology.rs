@@ -16,7 +16,7 @@ pub(crate) const ACCESS: &str = "access0";
 /// The path's interface towards the servers.
 pub(crate) const INTERNET: &str = "internet0";
 
-/// The connected namespaces of a run, released when dropped.
+/// Connected namespaces of a run, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Topology {
     pub(crate) home: Netns,
@@ -103,7 +103,7 @@ fn host(
     peer_address: Ipv4Addr,
 ) -> io::Result<()> {
     namespace.run(|| {
-        // Like a wire: no superpackets, and complete checksums.
+        // Disables offloads, so that the wire carries single packets with complete checksums.
         for feature in [
             Feature::Tso,
             Feature::Gso,
@@ -118,7 +118,7 @@ fn host(
         for (setting, value) in [
             ("tcp_rmem", "4096 131072 33554432"),
             ("tcp_wmem", "4096 16384 33554432"),
-            // No state of earlier runs.
+            // Ignores the state of earlier runs.
             ("tcp_no_metrics_save", "1"),
             ("tcp_slow_start_after_idle", "0"),
         ] {

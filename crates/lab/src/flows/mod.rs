@@ -56,10 +56,10 @@ pub(crate) struct FlowResults {
     pub(crate) wire: f64,
     /// Longest time without delivery.
     pub(crate) longest_stall: Duration,
-    /// Count of the sender; `None` if the connection failed or the QUIC stack reports none.
+    /// Retransmissions of the sender; `None` if the connection failed or the QUIC stack reports none.
     pub(crate) retransmissions: Option<u32>,
     pub(crate) timeouts: Option<u16>,
-    /// QUIC packets declared lost that arrived.
+    /// QUIC packets that were declared lost but arrived.
     pub(crate) spurious: Option<u32>,
 }
 
@@ -97,7 +97,7 @@ impl Flow {
     fn results(&self, window: Window, mss: u32) -> FlowResults {
         let payload = self.received - self.received_at_warmup;
         let (counts, before) = (self.counts(), self.counts_at_warmup);
-        // Headers of IP and TCP, with timestamps if the segments carry them.
+        // Headers of IP and TCP; with timestamps if the segments carry them.
         let segment = counts.map_or(0, |counts| counts.segment);
         let segment = if segment > 0 { segment } else { mss };
         let headers = match counts {

@@ -19,7 +19,7 @@ use std::{env, thread, time};
 
 pub(crate) struct QuicFlows(Option<Running>);
 
-/// The programs at both ends, which end with their standard input.
+/// The programs at both ends. Each ends when its standard input is closed.
 struct Running {
     ends: [End; 2],
     /// Ports at home: uploads, then downloads.
@@ -180,7 +180,7 @@ impl FlowResults {
     }
 }
 
-/// Arguments of both programs after the side.
+/// Arguments of both programs, after the side.
 fn words(scenario: &Scenario, flows: &Flows, plan: &Plan) -> Vec<String> {
     let tcp = flows.tcp.unwrap_or(scenario.tcp);
     let mut words = vec![

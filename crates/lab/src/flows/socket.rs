@@ -33,7 +33,7 @@ pub(crate) fn check(tcp: Tcp) -> Result<(), LabError> {
             let available = Tcp::either(Tcp::real().filter(is_known));
             refuse("this kernel lacks it", available)
         }
-        // Without privileges here, the lab's namespaces still provide them.
+        // This user may lack the privileges, but the lab's namespaces have them.
         _ => Ok(()),
     }
 }
@@ -43,7 +43,7 @@ pub(super) fn tcp_socket(scenario: &Scenario) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     reset_on_close(&socket)?;
-    // An error instead of the kernel's default under another name.
+    // Fails instead of using the kernel's default under another name.
     let name = scenario.tcp.kernel_name().ok_or_else(|| {
         let message = format!("Linux has no congestion control {}", scenario.tcp);
         io::Error::new(io::ErrorKind::Unsupported, message)
@@ -58,7 +58,7 @@ pub(super) fn tcp_socket(scenario: &Scenario) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Resets the connection on close. Otherwise unsent data would keep the namespace in the kernel for minutes.
+/// Resets the connection on close. Otherwise unsent data would keep the namespace alive for minutes.
 pub(super) fn reset_on_close(socket: &Socket) -> io::Result<()> {
     socket.set_linger(Some(std::time::Duration::ZERO))
 }

@@ -10,8 +10,8 @@ pub(crate) enum Side {
     Servers,
 }
 
-/// Parses a frame with IPv4 and TCP or UDP; `None` for others. Its `len` is the IP length, which the access link
-/// charges.
+/// Parses a frame with IPv4 and TCP or UDP; `None` for others. The frame's `len` is its IP length, which the access
+/// link charges.
 pub(crate) fn read(bytes: &[u8], from: Side, key: &FlowKey) -> Option<Frame> {
     let parsed = frame::parse(bytes, key);
     if parsed.header.protocol == Protocol::Opaque {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn udp_crosses_the_path_whatever_it_carries() {
-        // QUIC with a short and with a long header, RTP, nothing that is known.
+        // QUIC with a short and with a long header, RTP, and unknown content.
         for first in [0x40, 0xc0, 0x80, 0] {
             let frame = read(&udp(first), Side::Home, &FlowKey::new([1, 2])).unwrap();
             assert_eq!(home_port(&frame, Side::Home), Some(5000), "{first:#x}");

@@ -1,4 +1,4 @@
-//! One direction of the access link, in exact time.
+//! One direction of the access link, computed in exact time.
 
 use super::frame::DelayLine;
 use crate::measure::LinkMeter;
@@ -11,20 +11,20 @@ use asymq_links::ModemQueue;
 
 /// A link that sends one frame at a time, charged by IP length.
 ///
-/// Its owner calls [`step`](Link::step) with every [`next`](Link::next) time in turn. A late thread delivers late,
-/// without an effect on rate and drops.
+/// The owner calls [`step`](Link::step) with every time that [`next`](Link::next) returns. A late thread delivers late,
+/// but rate and drops stay exact.
 pub(crate) struct Link {
     line: Line,
     pub(crate) meter: LinkMeter,
 }
 
 enum Line {
-    /// Discipline, and the frame in transmission with the time of its end.
+    /// Discipline, and the frame in transmission with its end time.
     Queue(Box<Egress<Frame>>, Option<(Instant, Frame)>),
     Modem(Box<Modem>),
 }
 
-/// A modem with a rate and a buffer that the shaper does not know.
+/// A modem with a rate and a buffer that are unknown to the shaper.
 struct Modem {
     queue: ModemQueue,
     /// Time zero of the queue.
@@ -227,7 +227,7 @@ pub(super) mod tests {
     #[test]
     fn frames_that_come_while_one_is_sent_leave_one_after_the_other() {
         let mut link = link("droptail", 1);
-        // The third finds one sent and one waiting; the fourth comes when that one has started.
+        // The third frame arrives with one sent and one waiting; the fourth after that one has started.
         let ends = ends(&mut link, [1, 2, 12, 14]);
         assert_eq!(ends, [ms(13), ms(25), ms(37)]);
         assert_eq!(dropped(&link), 1);
@@ -238,7 +238,7 @@ pub(super) mod tests {
         let mut link = link("cbq", 50);
         let ends = ends(&mut link, [1; 21]);
         assert_eq!(ends.len(), 21);
-        // 12 ms each at the link's rate, and data's share is half of it; a frame more or less.
+        // Each frame takes 12 ms at the link's rate; data's share is half of it. Allows one frame of difference.
         let took = ends[20].saturating_since(ends[0]);
         assert!(
             (468..=492).contains(&(took.as_nanos() / 1_000_000)),

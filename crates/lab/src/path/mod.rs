@@ -1,11 +1,11 @@
 //! The access link beyond the gateway and the Internet behind it.
 //!
-//! Uplink: transmitter at the uplink's rate, a regenerator for disciplines that come with one, then
-//! half the flow's round trip to the servers. Downlink: the other half from the servers, then the
-//! scenario's discipline and a transmitter at the downlink's rate. Behind either transmitter frames
-//! are lost, late or reordered as the scenario says. This kernel need not have netem for it.
+//! Uplink: a transmitter at the uplink's rate, a regenerator if the discipline has one, then half the flow's round trip
+//! to the servers. Downlink: the other half, then the scenario's discipline and a transmitter at the downlink's rate.
+//! Behind each transmitter, frames are lost, delayed or reordered as the scenario defines. The kernel does not need
+//! netem.
 //!
-//! A modem stands in a transmitter's place, and the discipline of its direction in the gateway.
+//! With a modem, the modem replaces the transmitter, and the gateway holds the discipline of its direction.
 
 mod frame;
 mod link;
@@ -59,7 +59,7 @@ impl Path {
                 source,
             }
         };
-        // Holds jitter only: the gateway has shaped the traffic.
+        // Holds only jitter: the gateway has already shaped the traffic.
         let jitter = DropTail::new(Limit::Packets(1000)).map_err(failed("uplink"))?;
         let downlink = catalog.qdisc(&scenario.downlink);
         let params = RegeneratorParams {
@@ -131,7 +131,7 @@ impl Path {
             let events = [up, down, self.to_downlink.next()];
             let next = events.into_iter().flatten().min();
             let next = next.filter(|at| *at <= now);
-            // Events at the time of a reading are read.
+            // Includes events at the time of the reading.
             if let Some(at) = self.reading_at.filter(|at| *at <= now)
                 && next.is_none_or(|next| next > at)
             {
@@ -173,7 +173,7 @@ impl Path {
             return self.travel(out, frame);
         };
         regenerator.push(out, frame, &mut Discard);
-        // Each time depends on the frame before.
+        // Each departure depends on the previous frame.
         while let Some(due) = regenerator.next_at() {
             if let Some(frame) = regenerator.pop(due) {
                 self.travel(due, frame);

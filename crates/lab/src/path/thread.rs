@@ -37,7 +37,7 @@ pub(crate) fn run(
     const BATCH: usize = 64;
     precise_timers();
     sys::set_realtime();
-    // Flows are known by their ports; the path has no attacker.
+    // Flows are identified by their ports; an attack on the path's hash is impossible.
     let key = FlowKey::new([0, 0]);
     let mut lateness = Histogram::default();
     loop {

@@ -56,7 +56,7 @@ pub(crate) fn fix_receive_buffer(socket: BorrowedFd<'_>, segments: u64) -> io::R
     Ok(())
 }
 
-/// Limits the receive window to `bytes`, at least about 2 kB. Newer kernels forget the limit when they remeasure
+/// Limits the receive window to `bytes`, at least about 2 kB. Newer kernels reset the limit when they remeasure
 /// segments, so it is set again as data arrives.
 pub(crate) fn clamp_window(socket: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     let clamp = bytes.min(1 << 30) as libc::c_int;

@@ -30,8 +30,8 @@ pub(crate) struct GatewayUplink<'a> {
 }
 
 impl<'a> GatewayUplink<'a> {
-    /// Opens a gateway with the scenario's discipline, which charges IP bytes; with both disciplines before a modem at
-    /// the downlink.
+    /// Opens a gateway with the scenario's discipline, which charges IP bytes. If the downlink has a modem, the gateway
+    /// has both disciplines.
     pub(crate) fn open(
         catalog: &'static dyn Build<Frame>,
         scenario: &Scenario,
@@ -113,7 +113,7 @@ impl<'a> GatewayUplink<'a> {
             while let Some(snapshot) = stats.next(&mut count) {
                 snapshots.push((clock::now(), snapshot));
                 if clock::now() >= window.end || halt.is_set() {
-                    // The second request skips draining the queue.
+                    // The second request skips the draining of the queue.
                     stop.request();
                     stop.request();
                     break;
@@ -156,7 +156,7 @@ fn lock(waits: &Mutex<[Histogram; 2]>) -> std::sync::MutexGuard<'_, [Histogram; 
     waits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// ACKs kept beside a later one between two snapshots, as shares of arrived ACKs, by rule.
+/// ACKs kept despite a later one between two snapshots, as shares of arrived ACKs, by rule.
 fn unfiltered(before: &DirectionSnapshot, after: &DirectionSnapshot) -> BTreeMap<String, f64> {
     let all = after.ack.arrived().saturating_sub(before.ack.arrived());
     let all = all.max(1) as f64;

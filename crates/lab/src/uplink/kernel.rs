@@ -33,7 +33,7 @@ impl<'a> KernelUplink<'a> {
             let outcome = namespace.run(|| tc::run(&command)).during("running tc")?;
             outcome.map_err(|message| LabError::Tc(words.to_owned(), message))?;
         }
-        // Checks early, and loads tc into memory.
+        // Checks tc early, and loads it into memory.
         let counters = namespace.run(|| tc::counters(kind, WAN));
         counters.during("reading tc's counters")?;
         let port = namespace

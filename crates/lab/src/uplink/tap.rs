@@ -1,4 +1,4 @@
-//! Sojourn times of a queue that does not report them, from packets state before and behind it.
+//! Measures sojourn times of a queue that does not report them, from packets before and behind it.
 
 use crate::window::Window;
 use crate::{Halt, clock, sys};
@@ -20,7 +20,7 @@ pub(crate) struct Tap(Arc<Mutex<State>>);
 struct State {
     /// Arrival times of waiting packets, by a hash that is equal on both sides.
     arrived: HashMap<u64, Instant>,
-    /// Packets that were read behind the queue first.
+    /// Packets that were first read behind the queue.
     left: HashMap<u64, Instant>,
     sojourns: Histogram,
 }
@@ -121,7 +121,7 @@ mod tests {
         tap.leaves(ms(50), &frame(63, 3), window);
         tap.arrives(ms(51), &frame(64, 3), window);
         assert!(tap.sojourn_ms().p50 < 1.0, "one of two waited for nothing");
-        // One that is dropped never leaves, and counts nowhere.
+        // A dropped packet never leaves, and is not counted.
         assert_eq!(tap.lock().arrived.len(), 1);
     }
 }

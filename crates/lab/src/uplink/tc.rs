@@ -17,7 +17,7 @@ pub(super) struct Counters {
     pub(super) backlog: u32,
 }
 
-/// Lets a shaper of Ethernet bytes charge IP bytes.
+/// Makes a shaper of Ethernet bytes charge IP bytes.
 const IP_BYTES: [&str; 3] = ["stab", "overhead", "-14"];
 
 /// Commands that add the qdisc of `words` to a device. A shaping qdisc gets the scenario's rates, buffer and overhead,
@@ -40,7 +40,7 @@ pub(super) fn commands(words: &str, scenario: &Scenario, device: &str) -> Vec<Ve
                 ("buffer", limit),
                 ("overhead", "0".into()),
             ];
-            // For example docsis.
+            // A link-layer keyword, for example docsis.
             let link_word = |word: &&str| word.parse::<Overhead>().is_ok();
             let is_needed = |name: &str| match name {
                 "down" => !has(name) && given.iter().any(|word| needs_down(word)),
