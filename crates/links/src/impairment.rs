@@ -1,4 +1,4 @@
-//! Loss, delay and reordering of a path, by netem's model.
+//! Loss, delay and reordering on a path, by netem's model.
 
 use asymq_core::decide::random::SplitMix64;
 use asymq_scenario::{
@@ -12,14 +12,14 @@ pub struct Impairment {
     random: SplitMix64,
     /// True in Gilbert and Elliott's bad state.
     bad: bool,
-    /// Packets delayed since the last that was not.
+    /// Packets delayed since the last one that was not delayed.
     delayed: u32,
     /// Arrival of the last delayed packet, in ns.
     last: u64,
 }
 
 impl Impairment {
-    /// The path behind the last link of a direction in the run of `seed`, if the scenario impairs it.
+    /// The path behind the last link of a direction, in the run of `seed`. `None` if the scenario does not impair it.
     pub fn behind(scenario: &Scenario, seed: u64, direction: Direction) -> Option<Self> {
         let (netem, draw) = match direction {
             Direction::Up => (scenario.netem_up, Draw::PathUp),
@@ -29,7 +29,7 @@ impl Impairment {
         netem.map(|netem| Self::new(netem, seed))
     }
 
-    /// A path before its first packet.
+    /// Creates a path before its first packet.
     pub fn new(netem: Netem, seed: u64) -> Self {
         Self {
             netem,
@@ -40,9 +40,8 @@ impl Impairment {
         }
     }
 
-    /// Arrival of a packet that would arrive at `at` without the path, in ns; `None` if it is lost. Calls
-    /// are in order of `at`. Only where [`reorders`](Self::reorders) holds may a time be less than
-    /// the one before.
+    /// Arrival time of a packet that would arrive at `at` without impairment, in ns; `None` if it is lost. Calls must
+    /// be in order of `at`. Returned times are in order too, unless [`reorders`](Self::reorders) is true.
     pub fn pass(&mut self, at: u64) -> Option<u64> {
         if self.loses() {
             return None;
@@ -51,7 +50,7 @@ impl Impairment {
             return Some(at);
         };
         if let Some(Reorder { probability, gap }) = self.netem.reorder {
-            // As netem does: the counter first, then the dice.
+            // Same order as netem: the counter first, then the random number.
             if self.delayed >= gap - 1 && self.happens(probability) {
                 self.delayed = 0;
                 return Some(at);
@@ -62,7 +61,7 @@ impl Impairment {
         Some(self.last)
     }
 
-    /// True if packets may overtake others.
+    /// True if packets may overtake each other.
     pub const fn reorders(&self) -> bool {
         self.netem.reorder.is_some()
     }
@@ -72,7 +71,7 @@ impl Impairment {
             None => false,
             Some(Loss::Random(probability)) => self.happens(probability),
             Some(Loss::Gemodel { p, r, bad, good }) => {
-                // As netem does: the state changes first, the loss is the former state's.
+                // As in netem, the state changes first, but the loss is that of the former state.
                 let (change, loss) = match self.bad {
                     true => (r, bad),
                     false => (p, good),
@@ -91,7 +90,7 @@ impl Impairment {
         let deviation = match delay.normal {
             false => 2.0 * self.uniform() - 1.0,
             true => {
-                // Box and Muller (1958).
+                // Box and Muller's method (1958).
                 let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.uniform()));
                 radius * libm::cos(core::f64::consts::TAU * self.uniform())
             }
@@ -103,7 +102,7 @@ impl Impairment {
         self.uniform() < probability.fraction()
     }
 
-    /// In 0..1.
+    /// Uniform random number in 0..1.
     fn uniform(&mut self) -> f64 {
         fraction(self.random.next())
     }
@@ -128,10 +127,10 @@ mod tests {
             (share, share * count as f64 / bursts as f64)
         };
         let (share, burst) = lost("loss 5%");
-        // Bursts of independent losses: 1 / (1 - 0.05).
+        // Mean burst of independent losses: 1 / (1 - 0.05).
         assert!((share - 0.05).abs() < 0.003, "{share}");
         assert!((burst - 1.0 / 0.95).abs() < 0.02, "{burst}");
-        // In the bad state p / (p + r) = 1 / 11 of the time, 10 packets at a time.
+        // The bad state lasts p / (p + r) = 1 / 11 of the time, 10 packets at a time.
         let (share, burst) = lost("loss gemodel 1% 10%");
         assert!((share - 1.0 / 11.0).abs() < 0.005, "{share}");
         assert!((burst - 10.0).abs() < 0.5, "{burst}");
@@ -149,7 +148,7 @@ mod tests {
             ("delay 10ms 2ms distribution normal", 2.0),
         ] {
             let mut path = impairment(text);
-            // A second apart: none waits for the one before.
+            // Packets are a second apart, so none is delayed by the previous one.
             let delays: Vec<f64> = (0..50_000u64)
                 .map(|n| n * 1_000_000_000)
                 .map(|at| (path.pass(at).unwrap() - at) as f64 / 1e6)
@@ -185,7 +184,7 @@ mod tests {
                 .chunks(5)
                 .all(|five| five == [false, false, false, false, true])
         );
-        // Four are delayed, then each is early with 50 %: one of 4 + 2.
+        // Four packets are delayed, then each is early with 50 %: on average one of 4 + 2.
         let sixth = share(&early("delay 10ms reorder 50% gap 5"));
         assert!((sixth - 1.0 / 6.0).abs() < 0.005, "{sixth}");
     }

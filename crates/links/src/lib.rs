@@ -1,4 +1,4 @@
-//! Links of a running experiment, which the simulator and the lab share: times at which packets leave.
+//! Link models that the simulator and the lab share: times at which packets leave.
 //!
 //! All times are ns from the start of the run.
 

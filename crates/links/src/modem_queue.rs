@@ -1,4 +1,4 @@
-//! A modem's FIFO, whose rate and size its neighbours do not know.
+//! A modem's FIFO, whose rate and size are unknown to its neighbours.
 
 use crate::Schedule;
 use asymq_core::Limit;
@@ -8,7 +8,7 @@ use asymq_scenario::{
 };
 use std::collections::VecDeque;
 
-/// A modem's FIFO in one direction, and the path behind it. Times are ns from the start of the run.
+/// One direction of a modem's FIFO, and the path behind it. Times are ns from the start of the run.
 #[derive(Debug)]
 pub struct ModemQueue {
     schedule: Schedule,
@@ -17,9 +17,9 @@ pub struct ModemQueue {
     delays: Vec<DelayStep>,
     /// End of the current or last transmission.
     free_at: u64,
-    /// Time at which the latest packet is behind the path.
+    /// Time at which the latest packet has left the path.
     out_at: u64,
-    /// Packets that have not left: when they do, and their bytes.
+    /// Packets that have not left: time of departure, and bytes.
     waiting: VecDeque<(u64, u32)>,
     bytes: u64,
     lost: u64,
@@ -36,18 +36,18 @@ pub struct KnownRates {
     pub max: f64,
 }
 
-/// Requests and grants: a packet waits for the answer to the request that counts it.
+/// Requests and grants of the uplink: a packet waits for the grant to the request that includes it.
 #[derive(Debug)]
 struct Grants {
     times: RttRange,
     random: SplitMix64,
-    /// Times of the latest request and of its grant.
+    /// Time of the latest request, and of its grant.
     requested: u64,
     granted: u64,
 }
 
 impl Grants {
-    /// Earliest start of a packet that comes at `now`.
+    /// Earliest start of a packet that arrives at `now`.
     fn start(&mut self, now: u64) -> u64 {
         if now > self.requested {
             // The next request travels with the grant's data, or at once if no grant is due.
@@ -60,7 +60,7 @@ impl Grants {
 }
 
 impl ModemQueue {
-    /// The empty FIFO of a direction's modem, if the scenario has one.
+    /// Creates the empty FIFO of a direction's modem, if the scenario has one.
     pub fn new(scenario: &Scenario, seed: u64, direction: Direction) -> Option<Self> {
         let modem = match direction {
             Direction::Up => scenario.modem_up,
@@ -95,8 +95,8 @@ impl ModemQueue {
         }
     }
 
-    /// Takes a packet of `len` bytes at `now`, no earlier than those before it. Time at which its last bit has
-    /// left the path behind the modem; `None` if the buffer is full.
+    /// Accepts a packet of `len` bytes at `now`, in order of time. Returns the time at which its last bit has left the
+    /// path behind the modem; `None` if the buffer is full.
     pub fn pass(&mut self, now: u64, len: u32) -> Option<u64> {
         while let Some(&(out, gone)) = self.waiting.front()
             && out <= now
@@ -132,18 +132,18 @@ impl ModemQueue {
         Some(self.out_at)
     }
 
-    /// Time that a packet which comes at `now` waits before its transmission.
+    /// Waiting time of a packet that arrives at `now`.
     pub fn wait(&self, now: u64) -> u64 {
         self.free_at.saturating_sub(now)
     }
 
-    /// Bytes per second in the `span` ns from `now` on.
+    /// Mean rate in bytes per second over the `span` ns from `now` on.
     pub fn rate(&self, now: u64, span: u64) -> f64 {
         let carried = self.schedule.capacity(now + span) - self.schedule.capacity(now);
         carried * 1e9 / span as f64
     }
 
-    /// Span over which an oracle reads its rate: the steps of a trace are packets.
+    /// Span over which an oracle averages the rate; longer for a trace, whose steps are single packets.
     pub const fn oracle_span(&self) -> u64 {
         match self.schedule {
             Schedule::Steps(_) => 10_000_000,
@@ -151,17 +151,17 @@ impl ModemQueue {
         }
     }
 
-    /// Its rates.
+    /// Schedule of the modem's rates.
     pub const fn schedule(&self) -> &Schedule {
         &self.schedule
     }
 
-    /// Bytes that it can carry until `now`.
+    /// Bytes that the modem can carry until `now`.
     pub fn capacity(&self, now: u64) -> f64 {
         self.schedule.capacity(now)
     }
 
-    /// Its rates until `end`: the extremes over a second that is no outage, and the mean.
+    /// Rates until `end`: mean, and the extremes over one second outside of outages.
     pub fn known_rates(&self, end: u64) -> KnownRates {
         const SECOND: u64 = 1_000_000_000;
         /// Share of the mean below which a second is an outage.
@@ -176,7 +176,7 @@ impl ModemQueue {
         KnownRates { min, mean, max }
     }
 
-    /// The rate in bit/s that `source` fixes from its rates until `end`; `None` if `source` does not go by them.
+    /// Rate in bit/s that `source` derives from the rates until `end`; `None` if it does not use them.
     pub fn fixed_rate(&self, source: RateSource, end: u64) -> Option<f64> {
         /// Share of the mean or minimum.
         const SHARE: f64 = 0.95;
@@ -188,7 +188,7 @@ impl ModemQueue {
         Some(SHARE * known)
     }
 
-    /// Packets that found its buffer full.
+    /// Number of packets dropped because the buffer was full.
     pub const fn lost(&self) -> u64 {
         self.lost
     }
@@ -238,7 +238,7 @@ mod tests {
         let mut modem = modem("1gbit,grant=4ms..4ms", &[], &[]);
         let tx = 12_000;
         assert_eq!(modem.pass(MS, 1500), Some(5 * MS + tx));
-        // Too late for that request: the next goes with the grant at 5 ms.
+        // Too late for that request: the next request travels with the grant at 5 ms.
         assert_eq!(modem.pass(2 * MS, 1500), Some(9 * MS + tx));
         assert_eq!(modem.pass(4 * MS, 1500), Some(9 * MS + 2 * tx));
         assert_eq!(modem.pass(30 * MS, 1500), Some(34 * MS + tx));

@@ -1,32 +1,32 @@
-//! When a link whose rate changes has sent a packet.
+//! Transmission times on a link whose rate changes.
 
 use asymq_core::{Duration, Rate};
 use asymq_scenario::{Direction, RateStep, RateTrace, Scenario};
 
-/// The capacity of a link over time, and how far it is used up.
+/// Capacity of a link over time, and the part already used.
 #[derive(Clone, Debug)]
 pub enum Schedule {
-    /// A rate from each of these times on, in ns; the first is 0.
+    /// Rates with their start times in ns; the first starts at 0.
     Steps(Vec<(u64, Rate)>),
-    /// Opportunities.
+    /// Delivery opportunities of a trace.
     Trace(Opportunities),
 }
 
-/// A trace, and how far it is used up.
+/// A trace, and the part already used.
 #[derive(Clone, Debug)]
 pub struct Opportunities {
     trace: RateTrace,
-    /// The next opportunity, counted from the first of the first pass.
+    /// Index of the next opportunity, counted through all passes of the trace.
     next: u64,
-    /// Bytes that the one before can still carry.
+    /// Bytes that the previous opportunity can still carry.
     left: u32,
 }
 
-/// Bits times ns per second in a byte.
+/// ns per second times bits per byte.
 const BIT_NANOS_PER_BYTE: u128 = 8_000_000_000;
 
 impl Schedule {
-    /// The schedule of a direction; `None` if its rate is constant.
+    /// Schedule of a direction; `None` if its rate is constant.
     pub fn of(scenario: &Scenario, direction: Direction) -> Option<Self> {
         let (rate, modem, steps, trace) = match direction {
             Direction::Up => (
@@ -49,7 +49,7 @@ impl Schedule {
         (!steps.is_empty()).then(|| Self::steps(rate, steps))
     }
 
-    /// The schedule of a trace.
+    /// Creates the schedule of a trace.
     pub fn traced(trace: RateTrace) -> Self {
         Self::Trace(Opportunities {
             trace,
@@ -58,7 +58,7 @@ impl Schedule {
         })
     }
 
-    /// The schedule of a rate that never changes.
+    /// Creates the schedule of a constant rate.
     pub fn constant(rate: Rate) -> Self {
         Self::steps(rate, &[])
     }
@@ -69,7 +69,7 @@ impl Schedule {
         Self::Steps(first.chain(steps).collect())
     }
 
-    /// The minimum time that a packet of `bytes` takes.
+    /// Minimum transmission time of a packet of `bytes`.
     pub fn least_tx(&self, bytes: u32) -> Duration {
         match self {
             Self::Trace(_) => Duration::ZERO,
@@ -80,8 +80,7 @@ impl Schedule {
         }
     }
 
-    /// Time at which a packet that comes to an idle link at `now` may start; what the link could have carried
-    /// until then is lost.
+    /// Time at which a packet that arrives at an idle link at `now` may start. Unused capacity before it is lost.
     pub fn wake(&mut self, now: u64) -> u64 {
         match self {
             Self::Steps(_) => now,
@@ -89,7 +88,7 @@ impl Schedule {
         }
     }
 
-    /// Time at which the next packet may start behind the one that was sent until `now`.
+    /// Time at which the next packet may start after a transmission that ended at `now`.
     pub fn resume(&self, now: u64) -> u64 {
         match self {
             Self::Trace(trace) if trace.left == 0 => trace.time(trace.next),
@@ -97,7 +96,7 @@ impl Schedule {
         }
     }
 
-    /// Sends a packet of `bytes` from `now` on; when its last bit leaves.
+    /// Sends a packet of `bytes` from `now` on. Returns the time at which its last bit leaves.
     pub fn send(&mut self, now: u64, bytes: u32) -> u64 {
         match self {
             Self::Steps(steps) => finish(steps, now, bytes),
@@ -121,7 +120,7 @@ impl Schedule {
     }
 }
 
-/// When `bytes` that start at `now` have left.
+/// Time at which `bytes` that start at `now` have left.
 fn finish(steps: &[(u64, Rate)], now: u64, bytes: u32) -> u64 {
     let mut left = u128::from(bytes) * BIT_NANOS_PER_BYTE;
     let mut at = now;
@@ -144,7 +143,7 @@ fn finish(steps: &[(u64, Rate)], now: u64, bytes: u32) -> u64 {
 impl Opportunities {
     const MS: u64 = 1_000_000;
 
-    /// Time at which the opportunity of this number is, in ns.
+    /// Time of the opportunity with this index, in ns.
     fn time(&self, number: u64) -> u64 {
         let stamps = self.trace.stamps();
         let (pass, index) = (number / stamps.len() as u64, number % stamps.len() as u64);
@@ -154,7 +153,7 @@ impl Opportunities {
             .saturating_mul(Self::MS)
     }
 
-    /// The number of opportunities up to and including `until`.
+    /// Number of opportunities up to and including `until`.
     fn count(&self, until: u64) -> u64 {
         let (stamps, period) = (self.trace.stamps(), u64::from(self.trace.period()));
         let whole_ms = until / Self::MS;
@@ -197,18 +196,18 @@ mod tests {
 
     #[test]
     fn an_opportunity_carries_1500_bytes_and_is_lost_where_nothing_waits() {
-        // As Mahimahi's LinkQueue does it: the packets in one opportunity leave at its time.
+        // As in Mahimahi's LinkQueue, all packets of one opportunity leave at its time.
         let mut link = trace("2\n4\n4\n9");
         assert_eq!(link.wake(0), 2 * MS);
         for (bytes, left) in [(500, 2), (600, 2), (400, 2), (1500, 4), (700, 4), (1500, 9)] {
             let start = link.resume(0).max(2 * MS);
             assert_eq!(link.send(start, bytes), left * MS, "{bytes}");
         }
-        // 700 bytes of the one at 9 are left; who comes later does not get them.
+        // 700 bytes of the opportunity at 9 remain; later packets do not get them.
         assert_eq!(link.resume(9 * MS), 9 * MS);
         assert_eq!(link.wake(9 * MS), 11 * MS, "the second pass: 9 + 2");
         assert_eq!(link.send(11 * MS, 1500), 11 * MS);
-        // A packet of 4000 bytes takes three.
+        // A packet of 4000 bytes takes three opportunities.
         assert_eq!(link.resume(11 * MS), 13 * MS);
         assert_eq!(link.send(13 * MS, 4000), 18 * MS);
     }
@@ -219,7 +218,7 @@ mod tests {
         assert_eq!(link.wake(0), 5 * MS);
         let mut link = trace("0\n5\n10");
         assert_eq!(link.wake(5 * MS), 10 * MS);
-        // The first of the second pass is at 10 too.
+        // The first opportunity of the second pass is at 10 too.
         assert_eq!(link.wake(10 * MS), 15 * MS);
         assert_eq!(link.wake(10 * MS + 1), 15 * MS);
     }
