@@ -1,4 +1,4 @@
-//! The papers' evaluations, and asymq's own, as experiment files whose claims get a verdict.
+//! Experiment files of the papers' evaluations, and of asymq's own. Each claim gets a verdict.
 
 #![forbid(unsafe_code)]
 
@@ -61,7 +61,7 @@ pub static COLLECTION: Collection = Collection {
 #[derive(Clone, Debug)]
 pub struct Files {
     folder: String,
-    /// `PAPER/FIGURE` with its text.
+    /// `PAPER/FIGURE`, with the text of its file.
     figures: Vec<(String, String)>,
 }
 
@@ -75,7 +75,7 @@ impl Files {
         }
     }
 
-    /// The files of a folder with one subfolder per paper.
+    /// Reads the files of a folder with one subfolder per paper.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -112,7 +112,7 @@ impl Files {
         experiment::read_text(name, Path::new(&path), text, &Defaults::paper())
     }
 
-    /// The experiments that `select` names: `all` of the papers, a paper, `beyond`, `senders`, or `PAPER/FIGURE`.
+    /// Returns the experiments of `select`: `all` of the papers, a paper, `beyond`, `senders`, or `PAPER/FIGURE`.
     ///
     /// # Errors
     /// No experiment has this name, or a file is wrong.
@@ -154,7 +154,7 @@ impl Files {
         })
     }
 
-    /// True if `id` is one of the experiments, or a claim of one.
+    /// True if `id` names one of the experiments, or a claim of one.
     fn has(&self, id: &str) -> Result<bool, BadExperiment> {
         let named = self.figures.iter().find(|(name, _)| {
             let rest = id.strip_prefix(name.as_str());
@@ -170,12 +170,12 @@ impl Files {
     }
 }
 
-/// The paper of `PAPER/FIGURE`.
+/// Returns the paper of `PAPER/FIGURE`.
 fn paper_of(name: &str) -> &str {
     name.split('/').next().unwrap_or_default()
 }
 
-/// The error for evidence `id` that does not exist, at its line in `experiment`.
+/// Error for a missing piece of evidence `id`, with its line in `experiment`.
 fn no_evidence(experiment: &Experiment, folder: &str, id: &str) -> BadExperiment {
     let before = experiment.text.split(&format!("\"{id}\"")).next();
     BadExperiment::Line {
