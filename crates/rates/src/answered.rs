@@ -1,17 +1,17 @@
-//! Packets from home that passing packets answer.
+//! Pairs of packets: one from home, and the passing packet that answers it.
 
 use asymq_core::{Header, Instant, TrafficClass};
 
 /// A packet from home that a passing packet answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// Its arrival at the uplink's shaper.
+    /// Arrival at the uplink's shaper.
     pub arrival: Instant,
-    /// Its class.
+    /// Traffic class.
     pub class: TrafficClass,
 }
 
-/// Origin of a packet from home, for its answer.
+/// Data about a packet from home, kept until its answer arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     /// Time at the uplink's shaper in ns, at most 4 s.
@@ -35,7 +35,7 @@ impl Origin {
         }
     }
 
-    /// The packet that left at `left`.
+    /// Completes the packet that left at `left`.
     #[inline]
     pub(crate) fn answered(self, left: u64) -> Answered {
         Answered {

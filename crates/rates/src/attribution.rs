@@ -1,9 +1,9 @@
-//! Attribution of a queue to a direction, where only round trips are readable.
+//! Attributes a queue to a direction, if only round trips are readable.
 //!
-//! A round trip has the sum of both queues. The directions search in turns, and a queue is attributed to the candidate: the
-//! direction whose rate exceeds the last capacity of its line the most. The candidate's cut is a test. If it drains
-//! nothing, the test has failed, and the other direction is the candidate: its line became slower. If failed tests of both
-//! directions leave the queue as it is, the path became longer.
+//! A round trip contains the sum of both queues. The directions search in turns, and a queue is attributed to the
+//! candidate: the direction whose rate exceeds the last capacity of its line the most. The candidate's cut is a test.
+//! If it drains nothing, the test has failed: the other line became slower, and the other direction becomes the
+//! candidate. If failed tests of both directions leave the queue unchanged, the path became longer.
 
 use crate::law::{RateLaw, Source};
 use crate::path_delays::LineSignals;
@@ -11,26 +11,26 @@ use crate::round_trips::Trip;
 use alloc::boxed::Box;
 use asymq_core::{Direction, Duration, Instant};
 
-/// Time after the latest timestamps from which round trips count.
+/// Age of the latest timestamps above which round trips are used instead.
 const TIMESTAMPS_COUNT: Duration = Duration::from_secs(1);
 /// Maximum turn of a direction's search if the other has a backlog.
 const MAX_TURN: Duration = Duration::from_millis(600);
-/// Time without a backlog, or without a queue after a failed test, that ends a turn or the tests.
+/// Time without a backlog that ends a turn; also time without a queue that ends the series of failed tests.
 const IDLE_TIME: Duration = Duration::from_millis(300);
-/// Time for which the other direction yields to a queue.
+/// Time for which the other direction yields capacity to a queue.
 const YIELD_TIME: Duration = Duration::from_millis(300);
 /// Utilization below which a direction's turn ends if the other is busier.
 const LOW_UTILIZATION: f64 = 0.5;
-/// Consecutive failed tests with one queue that show a longer path.
+/// Consecutive failed tests with one queue that prove a longer path.
 const ENOUGH_TESTS: u32 = 4;
-/// Largest change of the queue, as a share, that counts as one queue.
+/// Maximum change of the queue, as a share, within which it counts as one queue.
 const SAME_QUEUE: f64 = 0.2;
-/// Maximum step of a path's delay in ms; more is a full buffer.
+/// Maximum step of a path's delay in ms; a larger one is a full buffer.
 const MAX_STEP: f64 = 150.0;
-/// Assumed rate of a downlink as a multiple of the uplink's.
+/// Assumed ratio of the downlink's rate to the uplink's.
 const DOWN_TO_UP: f64 = 4.0;
 
-/// The laws of both directions, `None` for a rate that is not learnt.
+/// Laws of both directions; `None` for a rate that is not learnt.
 pub(crate) type Laws = [Option<Box<RateLaw>>; 2];
 
 /// The direction that searches, and the candidate for a queue.
@@ -41,17 +41,17 @@ pub(crate) struct Attribution {
     /// Start of the turn, and the latest time at which its shaper had a backlog.
     turn_since: Instant,
     backlogged_at: Instant,
-    /// The latest interval with timestamps.
+    /// Time of the latest interval with timestamps.
     timestamps_at: Option<Instant>,
     /// Consecutive failed tests with one queue: that queue in ms, and their number.
     failed: Option<(f64, u32)>,
     full_since: Option<Instant>,
-    /// True if a direction carries enough for a queue.
+    /// True if a direction carries enough traffic to build a queue.
     has_candidate: bool,
 }
 
-/// The candidate of the directions that carry enough for a queue: the one whose rate exceeds its last capacity the most. Until
-/// both capacities are known, the one that carries more, relative to a line that is slower up than down.
+/// Returns the candidate among directions with enough traffic to build a queue: the one whose rate exceeds its last
+/// capacity the most. Until both capacities are known: the one that carries more, after scaling by the assumed ratio.
 fn candidate(laws: &Laws) -> Option<Direction> {
     let loaded = |direction: Direction| {
         let law = laws[direction as usize].as_ref()?;
@@ -83,7 +83,7 @@ impl Attribution {
         }
     }
 
-    /// Turns round trips into both directions' signals, unless there are timestamps. Returns true if it did.
+    /// Derives both directions' signals from round trips. Does nothing and returns false if there are timestamps.
     pub(crate) fn attribute(
         &mut self,
         now: Instant,
@@ -132,7 +132,7 @@ impl Attribution {
         age.is_some_and(|age| age < TIMESTAMPS_COUNT)
     }
 
-    /// Ends the turn of the direction that searches if its time is over or it is idle; `found` if its queue has just gone.
+    /// Ends the turn of the searching direction if it is over or idle; `found` is true if its queue just drained.
     fn take_turns(&mut self, now: Instant, found: bool, laws: &mut Laws, backlogged: [bool; 2]) {
         let next = self.searching.reverse();
         let utilization = |direction: Direction| {
@@ -154,7 +154,7 @@ impl Attribution {
         }
     }
 
-    /// Source of the queue that round trips show, for the law of a direction.
+    /// Source of the queue in the round trips, as seen by the law of a direction.
     pub(crate) fn source(&self, direction: Direction) -> Source {
         match direction == self.candidate && self.has_candidate {
             true => Source::Candidate,
@@ -162,14 +162,14 @@ impl Attribution {
         }
     }
 
-    /// The direction that yields to the candidate's queue, if one does.
+    /// Direction that yields to the candidate's queue, if any.
     pub(crate) fn yielding(&self, now: Instant) -> Option<Direction> {
         let since = self.full_since.filter(|_| self.failed.is_none())?;
         (now.saturating_since(since) < YIELD_TIME).then_some(self.candidate.reverse())
     }
 
-    /// The candidate's cut drained nothing of `queue`. Returns true if the path became longer; otherwise the other direction
-    /// is the candidate.
+    /// Handles a candidate's cut that drained nothing of `queue`. Returns true if the path became longer; otherwise the
+    /// other direction becomes the candidate.
     pub(crate) fn test_failed(&mut self, now: Instant, queue: Duration, has_both: bool) -> bool {
         let queue = queue.as_millis_f64();
         self.full_since = None;

@@ -1,6 +1,6 @@
 //! Minimum of a delay.
 
-/// Rise of a minimum, in ns per tick of 2^26 ns (67 ms): 100 ppm, by which two clocks of 50 ppm drift apart.
+/// Rise of a minimum, in ns per tick of 2^26 ns (67 ms): 100 ppm, the drift between two clocks of 50 ppm each.
 const RISE_PER_TICK: i64 = 1_000_000 / 10 / 15;
 const TICK_BITS: u32 = 26;
 
@@ -28,7 +28,7 @@ impl Base {
 
     /// Excess of `value` at `at` over the minimum.
     pub(crate) fn excess(&mut self, value: i64, at: u64) -> i64 {
-        // No division.
+        // Avoids a division.
         let passed = at.saturating_sub(self.at) >> TICK_BITS;
         if passed > 0 {
             let risen = (passed as i64).saturating_mul(RISE_PER_TICK);

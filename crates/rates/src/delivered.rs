@@ -1,6 +1,6 @@
 //! Delivery rate of a line.
 
-/// Seconds of which the best bounds the rate from below.
+/// Number of past seconds whose best one is the lower bound of the rate.
 const SECONDS: usize = 10;
 /// Averaging times in ms.
 const RECENT: f64 = 100.0;
@@ -9,18 +9,18 @@ const SUSTAINED: f64 = 700.0;
 /// Deliveries of one direction, in bit/ms.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delivered {
-    /// Bytes so far.
+    /// Bytes counted so far.
     counted: u64,
-    /// Means over both averaging times.
+    /// Means over the two averaging times.
     pub(crate) recent: f64,
     pub(crate) sustained: f64,
-    /// The last seconds, the current one first, and its age in ms.
+    /// Bits of the last seconds, the current one first, and the current one's age in ms.
     seconds: [f64; SECONDS],
     age: f64,
 }
 
 impl Delivered {
-    /// Counts up to `bytes`, in `elapsed` ms since the last call.
+    /// Counts bytes up to the total `bytes`, in `elapsed` ms since the last call.
     pub(crate) fn count(&mut self, bytes: u64, elapsed: f64) {
         let new = bytes.saturating_sub(self.counted) as f64;
         self.counted = bytes;
@@ -39,7 +39,7 @@ impl Delivered {
         self.seconds[0] += 8.0 * new / 1000.0;
     }
 
-    /// The best second.
+    /// Rate of the best second.
     pub(crate) fn best(&self) -> f64 {
         self.seconds.iter().copied().fold(0.0, f64::max)
     }

@@ -1,4 +1,4 @@
-//! Departures of a flow's packets, until TCP timestamps echo them.
+//! Departures of a flow's packets, kept until TCP timestamps echo them.
 
 use crate::MS;
 use crate::answered::{Answered, Origin};
@@ -8,9 +8,9 @@ use asymq_core::ack::before;
 
 /// Maximum number of departures that wait for their echo.
 const DEPARTURES: usize = 64;
-/// Minimum time between two of them: with `DEPARTURES` of them, half a second.
+/// Minimum time between two kept departures. The ring then covers at least half a second.
 const SPACING: u64 = 8 * MS;
-/// Time within which a second packet follows that certainly ends a receiver's wait.
+/// A second packet that follows within this time certainly ends a receiver's wait.
 const SECOND_WITHIN: u64 = 30 * MS;
 
 /// Departures that wait for their echo, oldest first.
@@ -20,14 +20,14 @@ pub(crate) struct Departures {
     first: usize,
     count: usize,
     latest: Option<(u32, u64)>,
-    /// Highest sequence number that has left.
+    /// Highest sequence number that was sent.
     highest: Option<u32>,
 }
 
 /// The first packet with a timestamp, and the new data after it.
 ///
-/// A receiver that delays ACKs echoes the timestamp of the first packet when the second arrives, which may have waited for
-/// the turns of other flows.
+/// A receiver that delays ACKs echoes the timestamp of the first packet when the second arrives. The second packet may
+/// have waited for the turns of other flows.
 #[derive(Clone, Copy, Debug)]
 struct Departure {
     stamp: u32,
@@ -35,16 +35,16 @@ struct Departure {
     bytes: u64,
     /// Sequence number of the second packet.
     second: u32,
-    /// ns and bytes between the departures of both; 0 ns before the second.
+    /// Time in ns and bytes between the two departures; 0 ns until the second departs.
     later: u32,
     more: u32,
     origin: Origin,
 }
 
-/// A packet that was answered.
+/// A packet whose timestamp was echoed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Echoed {
-    /// Departure of the packet that ended the receiver's wait, and bytes that left until then.
+    /// Departure of the packet that ended the receiver's wait, and bytes sent until then.
     pub(crate) left: u64,
     pub(crate) bytes: u64,
     pub(crate) by: AckTiming,
@@ -55,16 +55,16 @@ pub(crate) struct Echoed {
 /// Cause of an ACK's delay at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckTiming {
-    /// A second packet, from whose departure it is measured.
+    /// A second packet; the delay counts from its departure.
     Second,
-    /// Nothing.
+    /// No delay.
     Prompt,
-    /// Perhaps the receiver's timer.
+    /// Possibly the receiver's timer.
     MaybeTimer,
 }
 
 impl Departure {
-    /// The packet that an ACK up to `ack` answers.
+    /// Returns the packet that an ACK up to `ack` answers.
     fn answered_by(&self, ack: u32) -> Echoed {
         let by = match self.later {
             0 => AckTiming::MaybeTimer,
@@ -100,13 +100,13 @@ impl Departures {
         (self.latest, self.highest) = (None, None);
     }
 
-    /// Adds a segment that leaves at `at`, up to which so many bytes left. The first with its timestamp is kept if the ring
-    /// has room, and the new data after the latest kept.
+    /// Adds a segment that leaves at `at`, when `bytes` have left in total. Keeps the first segment of each timestamp
+    /// if the ring has room, and the new data after the latest kept one.
     pub(crate) fn push(&mut self, segment: &TimedSegment, header: &Header, at: u64, bytes: u64) {
         let &TimedSegment {
             stamp, sequence, ..
         } = segment;
-        // A retransmission may have arrived long ago: an ACK of it shows no time.
+        // The original may have arrived long ago, so an ACK of a retransmission measures no time.
         let is_new = self.highest.is_none_or(|highest| before(highest, sequence));
         if is_new {
             self.highest = Some(sequence);
@@ -141,7 +141,7 @@ impl Departures {
         }
     }
 
-    /// Removes the departure that `segment` is the first echo of.
+    /// Removes and returns the departure whose first echo is `segment`.
     pub(crate) fn take(&mut self, segment: &TimedSegment) -> Option<Echoed> {
         while self.count > 0 {
             let departure = (*self.ring.get(self.first)?)?;

@@ -36,35 +36,35 @@ const MS: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug, Default)]
 struct Probing {
     sent: Instant,
-    /// The latest interval with samples that are no probe's.
+    /// Time of the latest interval with samples other than probes.
     read: Instant,
-    /// Samples of this interval that are probes'.
+    /// Samples of this interval that came from probes.
     answers: u32,
 }
 
 impl Probing {
-    /// Delivered rate from which packets pass, in bit/ms.
+    /// Delivered rate above which the line counts as busy, in bit/ms.
     const BUSY: f64 = 100.0;
-    /// Interval while packets pass and none is readable.
+    /// Interval of probes while packets pass but none is readable.
     const BLIND_INTERVAL: Duration = Duration::from_millis(50);
-    /// Interval otherwise, to keep the minimum of an idle line.
+    /// Interval of probes otherwise, which tracks the minimum of an idle line.
     const INTERVAL: Duration = Duration::from_secs(1);
-    /// Time without other samples from which none is readable.
+    /// Time without other samples after which probes are sent more often.
     const BLIND_AFTER: Duration = Duration::from_millis(500);
 }
 
-/// Learns the rates of both directions. The packet path calls [`leaves`](Learner::leaves) and [`comes`](Learner::comes);
-/// [`step`](Learner::step) moves the rates once an interval.
+/// Learns the rates of both directions. The packet path calls [`leaves`](Learner::leaves) and
+/// [`comes`](Learner::comes). [`step`](Learner::step) updates the rates once per interval.
 #[derive(Clone, Debug)]
 pub struct Learner {
-    // On the heap: a new learner is on the stack, which is small in a kernel.
+    // On the heap: a new learner is built on the stack, which is small in a kernel.
     delays: Box<PathDelays>,
     laws: Laws,
     attribution: Attribution,
     probing: Probing,
 }
 
-// Stack frames of their own.
+// A separate function keeps its stack frame small.
 #[inline(never)]
 fn law(range: RateRange, rate: Rate, direction: Direction) -> Result<Box<RateLaw>, BuildError> {
     boxed(RateLaw::new(range, rate, direction)?)
@@ -79,7 +79,7 @@ impl Learner {
     /// Time between two steps.
     pub const INTERVAL: Duration = Duration::from_millis(10);
 
-    /// A learner of the directions with a range, from these rates on.
+    /// Creates a learner for the directions with a range, starting at these rates.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -96,13 +96,13 @@ impl Learner {
         })
     }
 
-    /// Takes a packet that the uplink's shaper sends, and whose last bit leaves at `at`.
+    /// Records a packet that the uplink's shaper sends. Its last bit leaves at `at`.
     #[inline]
     pub fn leaves(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
         self.delays.leaves(at, header, observed);
     }
 
-    /// Takes a packet that arrives at the downlink's shaper at `at`. Returns the packet from home that it answers, if that is
+    /// Records a packet that arrives at the downlink's shaper at `at`. Returns the packet from home that it answers, if
     /// known.
     #[inline]
     pub fn comes(
@@ -114,7 +114,7 @@ impl Learner {
         self.delays.comes(at, header, observed)
     }
 
-    /// Moves the rates at `now`; `backlogged` are the shapers where packets wait.
+    /// Updates the rates at `now`; `backlogged` is true for shapers with waiting packets.
     pub fn step(&mut self, now: Instant, mut backlogged: [bool; 2]) {
         let mut signals = Direction::ALL.map(|direction| self.delays.take(direction));
         let trips = self.delays.trips().take();
@@ -159,8 +159,8 @@ impl Learner {
         }
     }
 
-    /// True if a probe is due at `now`: at most 20 a second while packets pass and none is readable, and one a second
-    /// otherwise.
+    /// True if a probe is due at `now`: at most 20 per second while packets pass but none is readable, otherwise one
+    /// per second.
     pub fn probe_is_due(&mut self, now: Instant) -> bool {
         let is_busy = self
             .laws
@@ -180,17 +180,17 @@ impl Learner {
         is_due
     }
 
-    /// Takes a probe of this number that leaves.
+    /// Records a departing probe.
     pub fn probe_leaves(&mut self, at: Instant, number: u16) {
         self.delays.probe_leaves(at, number);
     }
 
-    /// Takes the answer to a probe.
+    /// Records the answer to a probe.
     pub fn probe_returns(&mut self, at: Instant, number: u16) {
         self.probing.answers += u32::from(self.delays.probe_returns(at, number));
     }
 
-    /// The law of a direction; `None` if its rate is not learnt.
+    /// Law of a direction; `None` if its rate is not learnt.
     pub fn law(&self, direction: Direction) -> Option<&RateLaw> {
         self.laws[direction as usize].as_deref()
     }

@@ -1,24 +1,24 @@
-//! Numbers of a passing packet that show how long its path took.
+//! Header fields of a passing packet that measure its path's delay.
 
 use asymq_core::Header;
 use asymq_core::frame::timestamps;
 use asymq_core::packet::{Protocol, flags};
 
-/// The part of a packet that another one answers, or that answers one.
+/// Fields that identify an answer, or the packet that it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observed {
     /// TCP with timestamps, which show each direction's delay.
     Stamps(TimedSegment),
-    /// TCP without: a round trip from data to its ACK.
+    /// TCP without timestamps: a round trip from data to its ACK.
     Numbers {
-        /// Sequence number after the last byte, SYN and FIN included; `None` without byte and flag.
+        /// Sequence number after the last byte, including SYN and FIN; `None` if the segment has neither byte nor flag.
         end: Option<u32>,
-        /// Acknowledgement number, if it acknowledges.
+        /// Acknowledgement number, if present.
         ack: Option<u32>,
         /// True for a handshake, which hosts answer more slowly.
         is_syn: bool,
     },
-    /// QUIC with a short header: its spin bit (RFC 9000, section 17.4).
+    /// Spin bit of a QUIC short header (RFC 9000, section 17.4).
     Spin(bool),
 }
 
@@ -48,7 +48,7 @@ impl Observed {
         }
     }
 
-    /// Reads a segment, whose bytes begin with its TCP header.
+    /// Reads a segment that starts with its TCP header.
     #[inline]
     fn read_tcp(header: &Header, segment: &[u8]) -> Option<Self> {
         let sequence = u32::from_be_bytes(*segment.get(4..)?.first_chunk()?);
@@ -70,7 +70,7 @@ impl Observed {
     }
 }
 
-/// The spin bit of a short header in an IP packet without extension headers or a tunnel.
+/// Spin bit of a short header, in an IP packet without extension headers and outside of tunnels.
 #[inline]
 fn spin(frame: &[u8], network: u16) -> Option<bool> {
     const UDP: u8 = 17;
@@ -93,7 +93,7 @@ mod tests {
     use alloc::vec::Vec;
     use asymq_core::frame::{FlowKey, parse};
 
-    /// A datagram of IPv4 behind an Ethernet header.
+    /// An IPv4 datagram behind an Ethernet header.
     fn datagram(ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
         let mut frame = [0; 42].to_vec();
         frame[12] = 8;

@@ -11,42 +11,42 @@ use alloc::boxed::Box;
 use asymq_core::hold::{BuildError, FlowTable, Slot, slots};
 use asymq_core::{Direction, Duration, Flow, Header, Instant, Rate};
 
-/// Flows that are kept.
+/// Number of flows kept.
 const FLOWS: u32 = 256;
-/// Time of a receiver's ACK timer, and time without a prompt answer from which its ACKs may wait for that.
+/// Receiver's ACK timer. Also the time without a prompt answer after which its ACKs may include that timer.
 const ACK_TIMER: u64 = 40 * MS;
 const ACKS_BY_TIMER: u64 = 200 * MS;
-/// Age up to which other flows' queues apply to a new flow.
+/// Maximum age at which other flows' queues apply to a new flow.
 const COMMON_AGE: u64 = 60 * MS;
 
-/// Measurements of a direction in an interval.
+/// Measurements of one direction in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LineSignals {
-    /// The best sample, if there was one.
+    /// The best sample, if any.
     pub(crate) best: Option<DelaySample>,
     /// Number of samples.
     pub(crate) samples: u32,
-    /// Bytes since the start that the uplink's shaper sent, or that arrived at the downlink's.
+    /// Bytes since the start: sent by the uplink's shaper, or arrived at the downlink's shaper.
     pub(crate) bytes: u64,
 }
 
-/// Passive measurement of the path: delays by timestamps, and round trips where there are none.
+/// Passive measurement of the path: delays from timestamps, and round trips of packets without timestamps.
 #[derive(Clone, Debug)]
 pub(crate) struct PathDelays {
     flows: FlowTable<Timed>,
-    /// Departures by the flow's slot: too large for a kernel's stack.
+    /// Departures by the flow's slot; too large for a kernel's stack.
     departures: Box<[Departures]>,
     trips: RoundTrips,
     signals: [LineSignals; 2],
-    /// The latest queue of each direction, and its time.
+    /// Latest queue of each direction, and its time.
     common: [(i64, u64); 2],
     /// Time of the latest prompt answer of any flow.
     prompt: u64,
     /// True if an ACK of any flow has waited for a second packet.
     acks_wait: bool,
-    /// Growth of each direction's path that the minima do not include yet.
+    /// Growth of each direction's path that is not yet in the minima.
     shift: [i64; 2],
-    /// Transmission time of a byte in ns: that of a packet is not queueing.
+    /// Transmission time of a byte in ns; a packet's own transmission time is not queueing.
     per_byte: [u64; 2],
 }
 
@@ -70,8 +70,8 @@ struct FarEnd {
 }
 
 impl FarEnd {
-    /// Excess of a one-way delay at `at` over its minimum, at most `bound`. At first `assumed` of it is a queue; `shift` is
-    /// the growth of the path since the start.
+    /// Excess of a one-way delay at `at` over its minimum, at most `bound`. Of the first delay, `assumed` counts as a
+    /// queue. `shift` is the growth of the path since the start.
     #[inline]
     fn queue(
         &mut self,
@@ -107,7 +107,7 @@ impl PathDelays {
         })
     }
 
-    /// Counts a packet of `direction`. Returns the bytes so far, and its own transmission time in the line.
+    /// Counts a packet of `direction`. Returns the bytes so far, and the packet's transmission time in the line.
     #[inline]
     fn count(&mut self, direction: Direction, header: &Header) -> (u64, u64) {
         let signals = &mut self.signals[direction as usize];
@@ -116,7 +116,7 @@ impl PathDelays {
         (signals.bytes, own)
     }
 
-    /// Slot of a flow, made at `at` if it has none.
+    /// Returns the slot of a flow; allocates one at `at` if needed.
     #[inline]
     fn slot(&mut self, conversation: Flow, at: u64) -> Option<Slot> {
         if let Some(slot) = self.flows.find(conversation) {
@@ -125,7 +125,7 @@ impl PathDelays {
         self.insert(conversation, at)
     }
 
-    // A stack frame of its own.
+    // A separate function keeps its stack frame small.
     #[inline(never)]
     fn insert(&mut self, conversation: Flow, at: u64) -> Option<Slot> {
         let new = || Timed {
@@ -138,7 +138,7 @@ impl PathDelays {
         Some(slot)
     }
 
-    /// Takes a packet that the uplink's shaper sends, and whose last bit leaves at `at`.
+    /// Records a packet that the uplink's shaper sends. Its last bit leaves at `at`.
     #[inline]
     pub(crate) fn leaves(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
         let (bytes, own) = self.count(Direction::Up, header);
@@ -156,7 +156,7 @@ impl PathDelays {
         }
     }
 
-    /// Takes a packet that arrives from the line at the downlink's shaper. Returns the packet that it answers, if that is
+    /// Records a packet that arrives from the line at the downlink's shaper. Returns the packet that it answers, if
     /// known.
     #[inline]
     pub(crate) fn comes(
@@ -192,7 +192,7 @@ impl PathDelays {
         let echoed = departures.take(segment);
         let answered = echoed.map(|echoed| echoed.answered);
         let Some(far) = &mut flow.far else {
-            // The first answer may be that of a handshake, which is slower.
+            // The first answer may belong to a handshake, which is slower.
             departures.clear();
             flow.far = Some(FarEnd {
                 clock: ServerClock::new(segment.stamp, at),
@@ -221,15 +221,15 @@ impl PathDelays {
             let base = far.round_trip.get_or_insert(Base::new(trip, at));
             far.excess = (base.excess(trip, at), at);
         }
-        // Without a round trip, nothing bounds a forged clock.
+        // Without a round trip, a forged clock would be unbounded.
         if let (Some(time), Some(_)) = (time, far.round_trip) {
             self.measure(at, slot, time, echoed, timer);
         }
         answered
     }
 
-    /// Samples both directions' delays, by the server's `time`. `timer` is the wait for the receiver's timer that an ACK may
-    /// include; `None` if it is no sample.
+    /// Samples both directions' delays, by the server's `time`. `timer` is the receiver's timer that an ACK may
+    /// include; `None` means that the packet is not a sample.
     #[inline]
     fn measure(
         &mut self,
@@ -254,7 +254,7 @@ impl PathDelays {
         let queues = Direction::ALL.map(|direction| {
             let way = direction as usize;
             let (common, seen) = self.common[way];
-            // The queue of other flows delays this one's first packets too.
+            // The queue of other flows also delays this flow's first packets.
             let assumed = match at.saturating_sub(seen) < COMMON_AGE {
                 true => common.min(bound),
                 false => 0,
@@ -298,13 +298,13 @@ impl PathDelays {
         taken
     }
 
-    /// Takes a probe of this number, which bypasses the shaper's queue.
+    /// Records a departing probe, which bypasses the shaper's queue.
     pub(crate) fn probe_leaves(&mut self, at: Instant, number: u16) {
         let bytes = self.signals[Direction::Up as usize].bytes;
         self.trips.probe_leaves(at.as_nanos(), number, bytes);
     }
 
-    /// Takes the answer to a probe. Returns true if it is a sample.
+    /// Records the answer to a probe. Returns true if it is a sample.
     pub(crate) fn probe_returns(&mut self, at: Instant, number: u16) -> bool {
         let bytes = self.signals[Direction::Down as usize].bytes;
         self.trips.probe_returns(at.as_nanos(), number, bytes)
@@ -320,7 +320,7 @@ impl PathDelays {
         self.per_byte[direction as usize] = 8_000_000_000 / rate.bits_per_sec().max(1);
     }
 
-    /// Adds `delay` to the minima of a direction, whose path became longer.
+    /// Adds `delay` to the minima of a direction, because its path became longer.
     pub(crate) fn lengthen(&mut self, direction: Direction, delay: Duration) {
         let shift = &mut self.shift[direction as usize];
         *shift = shift.saturating_add(delay.as_nanos() as i64);
@@ -389,7 +389,7 @@ mod tests {
             );
         }
 
-        /// Exchanges every 10 ms between these ms. Returns the shortest measured queue up and down, in ms.
+        /// Exchanges every 10 ms during these ms. Returns the shortest measured queue up and down, in ms.
         fn run(&mut self, ms: core::ops::Range<u64>, up: u64, down: u64) -> [Option<u64>; 2] {
             for at in ms.step_by(10) {
                 self.exchange(at * 1000 + at % 7 * 100, up * 1000, down * 1000);
@@ -461,7 +461,7 @@ mod tests {
         assert!(bench.run(1500..2000, 30, 0)[0].unwrap() <= 1);
     }
 
-    /// Uploads to a receiver that delays ACKs: two packets every 200 ms, `gap` ms apart. Returns the queues that ACKs show.
+    /// Uploads to a receiver that delays ACKs: two packets every 200 ms, `gap` ms apart. Returns the measured queues.
     fn delayed_acks(bench: &mut Bench, ms: core::ops::Range<u64>, gap: u64) -> Vec<u64> {
         let header = bench.header();
         let at = |ms: u64| Instant::from_nanos(ms * MS);
@@ -521,7 +521,7 @@ mod tests {
     fn a_receivers_ack_timer_is_no_queue_without_recent_prompt_answers() {
         let mut bench = Bench::new(1000, 0, 0);
         bench.run(0..1000, 0, 0);
-        // Before any ACK has waited for a second packet, the timer shows as a queue.
+        // Until an ACK has waited for a second packet, the timer appears as a queue.
         let shown = delayed_acks(&mut bench.clone(), 1000..1500, 60);
         assert!(shown.iter().all(|queue| *queue >= 39), "{shown:?}");
         delayed_acks(&mut bench, 1000..1500, 35);
@@ -535,7 +535,7 @@ mod tests {
         bench.run(0..1000, 0, 0);
         let first = core::mem::replace(&mut bench.flow, Flow(8));
         bench.run(1000..2000, 0, 0);
-        // The other flow is answered less than 200 ms after the first.
+        // The other flow gets its answer less than 200 ms after the first.
         bench.flow = first;
         delayed_acks(&mut bench, 2000..2500, 35);
         bench.flow = Flow(8);

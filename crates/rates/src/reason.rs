@@ -11,11 +11,11 @@ asymq_core::named! {
         Queue = "queue",
         /// The queue is gone, and the shaper has a backlog: the rate grows.
         Search = "search",
-        /// The shaper has no backlog, and the line no queue.
+        /// Neither the shaper nor the line has a queue.
         Idle = "idle",
         /// No readable packet has arrived.
         Blind = "blind",
-        /// The delay grew without a queue: the path became longer, or the queue is the other direction's.
+        /// The delay grew without a queue: the path became longer, or the queue belongs to the other direction.
         Path = "path",
         /// The rate is at its lower bound, a share of the recent deliveries.
         Delivered = "delivered",

@@ -1,7 +1,7 @@
-//! Round trips beyond both shapers, where no timestamps show each direction's delay (`docs/notes/rates.md`).
+//! Round trips beyond both shapers, used without timestamps (`docs/notes/rates.md`).
 //!
-//! A packet leaves the uplink's shaper, and its answer arrives at the downlink's, so that queues at home are in neither. An
-//! ACK answers data, and a server's turn of QUIC's spin bit the client's. Probes have answers of their own.
+//! A round trip lasts from a departure at the uplink's shaper to the answer's arrival at the downlink's, so queues at
+//! home do not count. An ACK answers data, and a server's QUIC spin bit the client's.
 
 use crate::MS;
 use crate::answered::{Answered, Origin};
@@ -12,59 +12,59 @@ use asymq_core::ack::before;
 use asymq_core::hold::{BuildError, FlowTable, Slot, slots};
 use asymq_core::{Direction, Duration, Flow, Header, Instant};
 
-/// Flows that are kept.
+/// Number of flows kept.
 const FLOWS: u32 = 256;
-/// Probes that wait for an answer at once.
+/// Maximum probes that wait for an answer.
 const PROBES: usize = 8;
-/// Packets of a flow that wait for an answer at once, and the minimum time between two of them.
+/// Maximum packets of a flow that wait for an answer, and minimum time between two of them.
 const WAITING: usize = 8;
 const SPACING: u64 = 30 * MS;
-/// Answers of a TCP flow before its round trips are samples: a page has fewer.
+/// Answers of a TCP flow that are ignored at its start; a web page has fewer.
 const SHORT: u8 = 16;
 /// Maximum round trip.
 const MAX_TRIP: u64 = 5_000 * MS;
-/// Age up to which another flow's queue applies to a new flow.
+/// Maximum age at which another flow's queue applies to a new flow.
 const COMMON_AGE: u64 = 250 * MS;
-/// Maximum time between two answers to probes that are compared.
+/// Maximum time between two probe answers that are compared.
 const PAIR_AGE: u64 = 3_000 * MS;
-/// Turns of a spin bit from which it counts, the cost of one out of turn, and the maximum.
+/// Turns of a spin bit before it counts; cost of a turn out of order; maximum count.
 const ENOUGH_TURNS: u8 = 6;
 const OUT_OF_TURN: u8 = 8;
 const MAX_TURNS: u8 = 16;
-/// A turn in less than this part of the minimum round trip is out of turn: packets were reordered.
+/// A turn within this part (1/4) of the minimum round trip is out of order: packets were reordered.
 const TOO_SHORT: i64 = 4;
 
 /// The best sample of a direction in an interval: the packet with the shortest queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DelaySample {
-    /// Time in the line beyond the propagation.
+    /// Time in the line minus the propagation delay.
     pub(crate) queue: Duration,
     /// Estimated time at which the packet entered the line.
     pub(crate) entered: Instant,
-    /// Bytes that entered or left the line up to it, as the shaper counts them.
+    /// Bytes that entered or left the line until then, as the shaper counts them.
     pub(crate) bytes: u64,
 }
 
 impl DelaySample {
-    /// Time at which the packet left the line, less the propagation.
+    /// Time at which the packet left the line, minus the propagation delay.
     pub(crate) fn left(&self) -> Instant {
         self.entered + self.queue
     }
 }
 
-/// The round trip with the shortest queues of an interval.
+/// Round trip with the shortest queues of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trip {
-    /// Excess over the minimum round trip: both queues of the line.
+    /// Excess over the minimum round trip: sum of both queues of the line.
     pub(crate) queue: Duration,
     /// Departure and arrival.
     pub(crate) times: [Instant; 2],
-    /// Bytes up until the departure, and down until the arrival.
+    /// Bytes sent up until the departure, and received down until the arrival.
     pub(crate) bytes: [u64; 2],
 }
 
 impl Trip {
-    /// The trip as a direction's sample, if the whole queue is in that direction.
+    /// Converts the trip to a direction's sample, if the whole queue is in that direction.
     pub(crate) fn sample(&self, direction: Direction) -> DelaySample {
         DelaySample {
             queue: self.queue,
@@ -86,13 +86,13 @@ pub(crate) struct RoundTrips {
     flows: FlowTable<Asking>,
     probes: Box<[Option<Question>]>,
     probe_base: Option<Base>,
-    /// The latest excess of a probe and its time.
+    /// Latest excess of a probe, and its time.
     probed: (i64, u64),
     best: Option<Trip>,
     samples: u32,
-    /// The latest queue and its time.
+    /// Latest queue, and its time.
     common: (i64, u64),
-    /// Growth of the path that the minima do not include yet.
+    /// Growth of the path that is not yet in the minima.
     shift: i64,
 }
 
@@ -105,9 +105,9 @@ struct Asking {
     shift: i64,
     /// Departure of the latest data that waits for an answer.
     asked: u64,
-    /// Highest sequence number that has left.
+    /// Highest sequence number that was sent.
     highest: Option<u32>,
-    /// The spin bit up and down, and turns in a row, less those out of turn; of TCP, answers.
+    /// Spin bit up and down; turns in order minus those out of order. For TCP: number of answers.
     spins: [Option<bool>; 2],
     turns: u8,
 }
@@ -118,7 +118,7 @@ struct Question {
     number: u32,
     at: u64,
     bytes: u64,
-    /// True for a handshake, whose round trip is no sample.
+    /// True for a handshake, whose round trip is not a sample.
     is_syn: bool,
     origin: Origin,
 }
@@ -177,14 +177,14 @@ impl Asking {
     }
 
     fn out_of_turn(&mut self) {
-        // A bit that never counted may be random, and so its minimum.
+        // A bit that never counted may be random, and so may its minimum.
         if self.turns < ENOUGH_TURNS {
             self.base = None;
         }
         self.turns = self.turns.saturating_sub(OUT_OF_TURN);
     }
 
-    /// Takes a packet that leaves home at `at`, up to which so many bytes did.
+    /// Records a packet that leaves home at `at`, when `bytes` have left in total.
     #[inline]
     fn leaves(&mut self, at: u64, bytes: u64, header: &Header, observed: &Observed) {
         self.used = at;
@@ -202,7 +202,7 @@ impl Asking {
                 ..
             } => {
                 if self.highest.is_some_and(|highest| !before(highest, end)) {
-                    // A retransmission: its ACK may answer either, and later packets wait for it.
+                    // Retransmission: its ACK may answer either copy, and it delays later packets.
                     self.waits.clear();
                     return;
                 }
@@ -226,7 +226,7 @@ impl Asking {
         }
     }
 
-    /// The packet that `observed`, which arrives at `at`, answers.
+    /// Returns the packet that `observed`, which arrives at `at`, answers.
     #[inline]
     fn answered_by(&mut self, at: u64, observed: &Observed) -> Option<Question> {
         let mut answered = None;
@@ -250,8 +250,8 @@ impl Asking {
         answered.filter(|one| at.saturating_sub(one.at) <= MAX_TRIP)
     }
 
-    /// Takes a server's spin bit. A client and a server turn it alternately; random bits and reordered packets are out of
-    /// turn.
+    /// Records a server's spin bit. Client and server flip it alternately; random bits and reordered packets are out of
+    /// order.
     fn spins_back(&mut self, at: u64, spin: bool) -> Option<Question> {
         let is_turn = self.spins[1].is_some_and(|before| before != spin);
         self.spins[1] = Some(spin);
@@ -270,7 +270,7 @@ impl Asking {
         turned
     }
 
-    /// Excess of a trip at `at` over the flow's minimum, if that is known.
+    /// Excess of a trip at `at` over the flow's minimum, if known.
     fn excess(&mut self, at: u64, trip: i64, assumed: Option<i64>, shift: i64) -> Option<i64> {
         let is_known = self.base.is_some() || assumed.is_some();
         let value = trip.saturating_sub(assumed.unwrap_or(0)).max(0);
@@ -298,7 +298,7 @@ impl RoundTrips {
         })
     }
 
-    /// Takes a packet whose last bit leaves the modem at `at` at the earliest, up to which so many bytes left.
+    /// Records a packet whose last bit leaves the modem at `at` or later, when `bytes` have left in total.
     #[inline]
     pub(crate) fn leaves(&mut self, at: u64, header: &Header, bytes: u64, observed: &Observed) {
         if matches!(observed, Observed::Numbers { end: None, .. }) {
@@ -312,7 +312,7 @@ impl RoundTrips {
         }
     }
 
-    // A stack frame of its own.
+    // A separate function keeps its stack frame small.
     #[inline(never)]
     fn insert(&mut self, conversation: Flow, at: u64) -> Option<Slot> {
         let new = Asking::new(at, self.shift);
@@ -320,7 +320,7 @@ impl RoundTrips {
         self.flows.find_or_insert(conversation, used, || new)
     }
 
-    /// Takes a probe of this number that leaves at `at`, after so many bytes up.
+    /// Records a probe that leaves at `at`, after `bytes` up.
     pub(crate) fn probe_leaves(&mut self, at: u64, number: u16, bytes: u64) {
         if let Some(probe) = self.probes.get_mut(usize::from(number) % PROBES) {
             *probe = Some(Question {
@@ -333,8 +333,8 @@ impl RoundTrips {
         }
     }
 
-    /// Takes the answer to a probe, after so many bytes down. Returns true if it is a sample: the excess over the minimum, at
-    /// most that of the answer before, since a host may be slow once.
+    /// Records the answer to a probe, after `bytes` down. Returns true if it is a sample. The sample is the excess over
+    /// the minimum, at most that of the previous answer, since a host may be slow once.
     pub(crate) fn probe_returns(&mut self, at: u64, number: u16, bytes: u64) -> bool {
         let probe = self.probes.get_mut(usize::from(number) % PROBES);
         let probe = probe.and_then(|it| it.take_if(|it| it.number == u32::from(number)));
@@ -356,8 +356,8 @@ impl RoundTrips {
         is_sample
     }
 
-    /// Takes a packet from the line whose first bit arrived at `at`, up to which so many bytes came. Returns the packet that
-    /// it answers.
+    /// Records a packet from the line whose first bit arrived at `at`, when `bytes` have arrived in total. Returns the
+    /// packet that it answers.
     #[inline]
     pub(crate) fn comes(
         &mut self,
@@ -408,7 +408,7 @@ impl RoundTrips {
         taken
     }
 
-    /// Adds `delay` to the minima: the path became longer.
+    /// Adds `delay` to the minima, because the path became longer.
     pub(crate) fn lengthen(&mut self, delay: Duration) {
         let delay = delay.as_nanos() as i64;
         self.shift = self.shift.saturating_add(delay);
@@ -436,7 +436,7 @@ mod tests {
             }
         }
 
-        /// A packet up, and at `back` its answer down; times in ms.
+        /// Sends a packet up, and its answer down at `back`; times in ms.
         fn exchange(&mut self, at: u64, back: u64, up: Observed, down: Observed) {
             let header = |way| Header {
                 flow: Flow(self.flow | way),
@@ -447,13 +447,13 @@ mod tests {
             self.trips.comes(back * MS, &header(1), back, &down);
         }
 
-        /// The queue in ms of the best trip since the last call.
+        /// Queue in ms of the best trip since the last call.
         fn queue(&mut self) -> Option<u64> {
             let best = self.trips.take().0?;
             Some(best.queue.as_nanos().div_ceil(MS))
         }
 
-        /// Turns of a spin bit from `at` on, each returned after 40 ms and a queue.
+        /// Flips a spin bit from `at` on; each flip returns after 40 ms and a queue.
         fn turns(&mut self, at: u64, count: u64, queue: u64) -> Option<u64> {
             for turn in 0..count {
                 let spin = Observed::Spin(turn % 2 == 1);
@@ -488,7 +488,7 @@ mod tests {
     fn a_reordered_turn_is_no_short_round_trip() {
         let mut bench = Bench::new();
         bench.turns(1000, 20, 0);
-        // The old bit and the new one again: out of turn, and 2 ms instead of 40.
+        // The old bit, then the new one again: out of order, and after 2 ms instead of 40.
         bench.exchange(6000, 6040, Observed::Spin(false), Observed::Spin(false));
         bench.exchange(6041, 6042, Observed::Spin(true), Observed::Spin(true));
         bench.queue();
@@ -515,10 +515,10 @@ mod tests {
         assert_eq!(bench.queue(), None, "as short as a page's");
         bench.exchange(3100, 3160, data(2000), ack(2000));
         assert_eq!(bench.queue(), Some(20));
-        // An ACK below the end of the data answers nothing.
+        // An ACK below the end of the data is not an answer.
         bench.exchange(3200, 3250, data(3000), ack(2500));
         assert_eq!(bench.queue(), None);
-        // Retransmitted, and then acknowledged.
+        // Retransmitted, then acknowledged.
         bench.exchange(3300, 3310, data(3000), ack(3000));
         assert_eq!(bench.queue(), None);
     }
@@ -536,7 +536,7 @@ mod tests {
         assert_eq!(probe(1200, 1220, 7, 7), Some(0));
         assert_eq!(probe(1300, 1420, 8, 8), Some(0), "slow");
         assert_eq!(probe(1400, 1450, 9, 9), Some(30), "less than 100");
-        // Forged: another number.
+        // Forged: wrong number.
         assert_eq!(probe(1500, 1501, 10, 11), None);
     }
 }

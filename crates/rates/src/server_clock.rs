@@ -2,9 +2,9 @@
 
 use crate::MS;
 
-/// Known ticks of servers' clocks, in ns.
+/// Usual ticks of servers' clocks, in ns.
 const TICKS: [i64; 4] = [1_000, 1_000_000, 4_000_000, 10_000_000];
-/// Age of a flow at which its server's tick is measured first, and after which it is measured no more.
+/// Age of a flow at the first measurement of its server's tick, and at the last.
 const FIRST_CHECK: i64 = 100 * MS as i64;
 const LAST_CHECK: i64 = 10_000 * MS as i64;
 
@@ -16,9 +16,9 @@ pub(crate) struct ServerClock {
     /// The latest timestamp, and ticks from the first to it.
     stamp: u32,
     ticks: i64,
-    /// Tick in ns; 0 while it is unknown.
+    /// Tick in ns; 0 if unknown.
     tick: i64,
-    /// Age at which the tick is measured again.
+    /// Age of the flow at the next measurement of the tick.
     check_at: i64,
 }
 
@@ -33,8 +33,8 @@ impl ServerClock {
         }
     }
 
-    /// Time of `stamp` since the first timestamp by the server's clock, if its tick is known. The flag is true if the tick
-    /// changed, which makes all earlier times invalid.
+    /// Returns the time of `stamp` since the first timestamp by the server's clock, if its tick is known. The flag is
+    /// true if the tick changed; all earlier times are then invalid.
     pub(crate) fn read(&mut self, stamp: u32, at: u64) -> (Option<i64>, bool) {
         let ahead = i64::from(stamp.wrapping_sub(self.stamp) as i32);
         let ticks = self.ticks.saturating_add(ahead);
@@ -44,7 +44,7 @@ impl ServerClock {
         let age = at.saturating_sub(self.started) as i64;
         let mut is_new = false;
         if age >= self.check_at && ticks > 0 {
-            // The bound between two ticks is their geometric mean; a growing queue makes a tick look longer.
+            // The limit between two ticks is their geometric mean; a growing queue makes a tick appear longer.
             let tick = match age / ticks {
                 400..2_200 => TICKS[0],
                 400_000..2_200_000 => TICKS[1],

@@ -1,4 +1,4 @@
-//! Capacity of a line as measured while it was full.
+//! Capacity of a line, measured while the line was full.
 
 use super::packet_ms;
 use super::tuning::TUNING;
@@ -8,11 +8,11 @@ use super::tuning::TUNING;
 pub(super) struct Capacity {
     /// The latest measurement, or the rate at the start.
     pub(super) latest: f64,
-    /// The value when the line was cleared last.
+    /// Value when the line was last clear.
     pub(super) cleared: f64,
     /// Steadiness of the line, 0 to 1.
     pub(super) steady: f64,
-    /// True once it was measured.
+    /// True after the first measurement.
     pub(super) is_measured: bool,
 }
 
@@ -26,7 +26,7 @@ impl Capacity {
         }
     }
 
-    /// The line is clear again: compares the capacity with that of the queue before.
+    /// Call when the line is clear again: compares the capacity with that of the previous queue.
     pub(super) fn on_cleared(&mut self) {
         let moved = (self.latest / self.cleared - 1.0).abs();
         self.steady = match moved < TUNING.steady_within {
@@ -42,12 +42,12 @@ impl Capacity {
         (TUNING.resume_share - less) * self.latest
     }
 
-    /// Transmission time of a full packet in the rules for steady lines, ms.
+    /// Transmission time of a full packet, bounded for the rules of steady lines, in ms.
     fn packet(&self) -> f64 {
         packet_ms(self.latest).min(TUNING.max_packet_ms)
     }
 
-    /// Growth of the rate after so many ms of searching. Share per second.
+    /// Growth of the rate after `searched` ms of searching. Share per second.
     pub(super) fn growth(&self, searched: f64) -> f64 {
         let longer = TUNING.steady_pause.at(self.packet());
         let since = (searched - TUNING.pause_ms - self.steady * longer).max(0.0) / 1e3;

@@ -1,4 +1,4 @@
-//! Queue of the line and rates through it, from the samples of the last intervals.
+//! Estimates the line's queue and the rates through it, from the samples of the last intervals.
 
 use super::ms;
 use super::tuning::TUNING;
@@ -6,7 +6,7 @@ use crate::path_delays::LineSignals;
 use alloc::boxed::Box;
 use asymq_core::hold::{BuildError, array};
 
-/// Intervals that are kept.
+/// Number of intervals kept.
 const HISTORY: usize = 24;
 /// Maximum number of intervals for the minimum of the queue.
 const WINDOW: usize = 6;
@@ -32,13 +32,13 @@ pub(super) struct Through {
 /// Estimate of one direction's queue. Times in ms.
 #[derive(Clone, Debug)]
 pub(super) struct Estimate {
-    // On the heap: a new law is on the stack, which is small in a kernel.
+    // On the heap: a new law is built on the stack, which is small in a kernel.
     history: Box<[Option<Interval>; HISTORY]>,
     /// Consecutive intervals with a queue, up to `HISTORY`.
     queued: usize,
     /// Time since the latest sample.
     pub(super) since_sample: f64,
-    /// Minimum over the latest intervals.
+    /// Minimum queue over the latest intervals.
     pub(super) queue: f64,
     /// Mean change of the queue from interval to interval.
     pub(super) noise: f64,
@@ -55,7 +55,7 @@ impl Estimate {
         })
     }
 
-    /// Adds an interval of `elapsed` ms. A queue of at most `clear` ms counts as none.
+    /// Adds an interval of `elapsed` ms. A queue of at most `clear` ms counts as no queue.
     pub(super) fn add(&mut self, signals: &LineSignals, clear: f64, elapsed: f64) {
         self.since_sample += elapsed;
         self.history.rotate_right(1);
@@ -88,7 +88,7 @@ impl Estimate {
         }
     }
 
-    /// Ends the intervals with a queue.
+    /// Resets the count of intervals with a queue.
     pub(super) const fn restart(&mut self) {
         self.queued = 0;
     }
@@ -98,7 +98,7 @@ impl Estimate {
         self.history.iter().flatten().next()
     }
 
-    /// Rates through the line over the latest intervals with a queue; `None` if these are too short.
+    /// Rates through the line over the latest intervals with a queue; `None` if these intervals are too short.
     pub(super) fn through(&self) -> Option<Through> {
         let mut sampled = self.history.iter().take(self.queued).flatten();
         let last = sampled.next()?;

@@ -6,20 +6,20 @@ use super::estimate::Estimate;
 use super::tuning::TUNING;
 use asymq_core::Direction;
 
-/// A line with a queue, since it became full. Times in ms, rates in bit/ms.
+/// A line with a queue, tracked since it became full. Times in ms, rates in bit/ms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Full {
     /// Rate before the queue.
     pub(super) rate_before: f64,
-    /// Capacity as measured at first.
+    /// First measurement of the capacity.
     first_capacity: f64,
-    /// True if the queue was short then.
+    /// True if the queue was still short at that time.
     is_early: bool,
-    /// Queue at the latest change that proves a queue, drain expected since then, and time since then.
+    /// Queue at the latest change that proves a queue; drain expected since then; time since then.
     changed_queue: f64,
     expected_drain: f64,
     unchanged: f64,
-    /// Maximum of the queue, and the drain of it by the cut.
+    /// Maximum of the queue, and the drain expected from the cut.
     peak: f64,
     cut_drain: f64,
     /// Maximum of the queue since its latest fall, and time since then.
@@ -43,7 +43,7 @@ impl Full {
         }
     }
 
-    /// Follows the queue for `elapsed` ms at `rate`, and measures the capacity where the queue changes.
+    /// Follows the queue for `elapsed` ms at `rate`. Measures the capacity when the queue changes.
     pub(super) fn update(
         &mut self,
         estimate: &Estimate,
@@ -57,7 +57,7 @@ impl Full {
         self.cut_drain += elapsed * (1.0 - rate / capacity.latest).max(0.0);
         if let Some(through) = estimate.through() {
             let share = through.into / capacity.latest;
-            // A queue that grows while less enters may be the other direction's.
+            // If the queue grows while less enters, it may belong to the other direction.
             let may_be_others = source == Source::Candidate && through.change > 0.0;
             if through.change.abs() > TUNING.change.at(estimate.noise) && !may_be_others {
                 capacity.latest += TUNING.capacity_gain * (through.out - capacity.latest);
@@ -73,7 +73,7 @@ impl Full {
         }
     }
 
-    /// True if the cut drained nothing: the delay is no queue of this direction's line.
+    /// True if the cut drained nothing: the delay is not a queue of this direction's line.
     pub(super) fn has_failed(&self, queue: f64, source: Source) -> bool {
         let undrained = self.expected_drain - (self.changed_queue - queue).max(0.0);
         match source {
@@ -82,17 +82,17 @@ impl Full {
         }
     }
 
-    /// True if the queue fell by more than the cut drained: jitter of the line, or a faster line.
+    /// True if the queue fell by more than the cut can drain: jitter of the line, or a faster line.
     pub(super) fn was_jitter(&self, queue: f64) -> bool {
         self.peak - queue > TUNING.jitter.at(self.cut_drain)
     }
 
-    /// True if less came through at first than the line had when it was cleared last.
+    /// True if the first measurement is below the capacity when the line was last clear.
     pub(super) fn is_slower(&self, capacity: &Capacity) -> bool {
         self.first_capacity < TUNING.slower_share * capacity.cleared
     }
 
-    /// Rate of a candidate after its failed test: less than before if its own line became slower before senders slowed down.
+    /// Rate of a candidate after its failed test; lower if its own line slowed down before the senders did.
     pub(super) fn rate_after_test(&self, capacity: &Capacity) -> f64 {
         match self.is_early && self.is_slower(capacity) {
             true => self
@@ -102,7 +102,7 @@ impl Full {
         }
     }
 
-    /// Share of the capacity that is left to the queue, to drain `excess` ms of it.
+    /// Share of the capacity that the rate leaves unused, to drain `excess` ms of the queue.
     pub(super) fn cut(
         &self,
         excess: f64,

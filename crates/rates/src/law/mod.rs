@@ -1,4 +1,4 @@
-//! The law that moves one shaper's rate by the queue in the line behind or before it.
+//! Law that sets one shaper's rate from the queue in the line behind or before it.
 //!
 //! ```text
 //!                     queue > full, in two intervals
@@ -10,12 +10,12 @@
 //!           └─ Blind ◄┴──────────────────────────────────┘
 //! ```
 //!
-//! - **Clear**: while the shaper has a backlog, the rate grows; without one, it returns to the last rate that was used.
-//! - **Full**: the rate is the line's capacity, less a cut that drains the queue. If the cut drains nothing, the delay is
-//!   the path's, or a queue of the other direction.
+//! - **Clear**: while the shaper has a backlog, the rate grows. Without a backlog, it returns to the last used rate.
+//! - **Full**: the rate is the line's capacity minus a cut that drains the queue. If the cut drains nothing, the delay
+//!   is the path's, or a queue of the other direction.
 //! - **Blind**: nothing is measured, and the rate does not grow.
 //!
-//! A queue that is attributed to the other direction keeps this one clear. `Full` ends with a rate near the capacity.
+//! If a queue is attributed to the other direction, this one stays clear. `Full` ends with a rate near the capacity.
 
 mod capacity;
 mod estimate;
@@ -33,12 +33,12 @@ use estimate::Estimate;
 use full::Full;
 use tuning::TUNING;
 
-/// Source of the queue that a direction's samples show.
+/// Source of the queue that a direction's samples contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// This direction: its samples are its own, or no other direction's rate is learnt.
+    /// This direction: the samples are its own, or it is the only one with a learnt rate.
     Own,
-    /// This direction, tentatively: round trips have both directions' queues, and a cut tests this one.
+    /// This direction, tentatively: round trips contain both directions' queues, and a cut tests this one.
     Candidate,
     /// The other direction.
     Other,
@@ -46,7 +46,7 @@ pub(crate) enum Source {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// The number of consecutive intervals whose queue exceeds the threshold.
+    /// Number of consecutive intervals whose queue exceeds the threshold.
     Clear {
         above: u32,
     },
@@ -56,7 +56,7 @@ enum State {
 
 const CLEAR: State = State::Clear { above: 0 };
 
-/// One interval of a step.
+/// One interval, as input of a step.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     elapsed: f64,
@@ -78,12 +78,12 @@ pub struct RateLaw {
     capacity: Capacity,
     estimate: Estimate,
     delivered: Delivered,
-    /// Time of searching, and the last rate that was used.
+    /// Time spent searching, and the last used rate.
     searched: f64,
     used_rate: f64,
     /// Mean of the shaper's backlog, 0 to 1.
     busy: f64,
-    /// Share of the rate that is left unused for the other direction's queue.
+    /// Share of the rate that stays unused for the other direction's queue.
     yielded: f64,
     now: f64,
     reason: Reason,
@@ -103,7 +103,7 @@ fn packet_ms(rate: f64) -> f64 {
 }
 
 impl RateLaw {
-    /// A law that starts at `rate`.
+    /// Creates a law that starts at `rate`.
     #[inline(never)]
     pub(crate) fn new(
         range: RateRange,
@@ -129,8 +129,8 @@ impl RateLaw {
         })
     }
 
-    /// Moves the rate by an interval's signals at `now`; `backlogged` if packets wait at the shaper. Returns the delay that
-    /// turned out to be no queue of this direction, if any.
+    /// Updates the rate from an interval's signals at `now`; `backlogged` is true if packets wait at the shaper.
+    /// Returns a delay that proved not to be a queue of this direction, if any.
     #[inline(never)]
     pub(crate) fn step(
         &mut self,
@@ -176,7 +176,7 @@ impl RateLaw {
         failed
     }
 
-    /// Time without a sample after which the law is blind. A candidate's samples are round trips through its queue.
+    /// Time without a sample after which the law is blind. It includes the candidate's queue, which delays its samples.
     fn blind_after(&self) -> f64 {
         let answers = match self.source {
             Source::Own => 0.0,
@@ -185,14 +185,14 @@ impl RateLaw {
         TUNING.blind_after_ms + answers.min(TUNING.max_blind_queues_ms)
     }
 
-    /// The end of `Full`, if that is the state: resumes near the capacity.
+    /// Ends `Full`, if that is the state: resumes near the capacity.
     fn end_full(&mut self) {
         if self.is_full() {
             self.rate = self.rate.max(self.capacity.resume_rate());
         }
     }
 
-    /// An interval in `Clear`. Returns the delay that turned out to be no queue of this direction, if any.
+    /// Handles an interval in `Clear`. Returns a delay that proved not to be a queue of this direction, if any.
     #[inline(never)]
     fn clear(&mut self, above: u32, interval: &Interval) -> Option<Duration> {
         let above = match self.estimate.queue > interval.full {
@@ -208,12 +208,12 @@ impl RateLaw {
         self.capacity.latest = measured.unwrap_or(self.rate).max(least);
         self.capacity.is_measured |= measured.is_some();
         let full = Full::new(self.estimate.queue, self.rate, self.capacity.latest);
-        // The end of `Full` resumes a rate.
+        // The end of `Full` restores a rate.
         self.state = State::Full(full);
         self.full(full, interval)
     }
 
-    /// An interval in `Full`, likewise.
+    /// Handles an interval in `Full`. Returns the same as `clear`.
     #[inline(never)]
     fn full(&mut self, mut full: Full, interval: &Interval) -> Option<Duration> {
         if self.estimate.queue < interval.clear {
@@ -242,7 +242,7 @@ impl RateLaw {
         None
     }
 
-    /// The cut drained nothing: restores the rate. Returns the delay that is no queue of this direction.
+    /// Ends a failed test: restores the rate. Returns the delay, which is not a queue of this direction.
     fn end_test(&mut self, full: &Full) -> Duration {
         let delay = Duration::from_nanos((self.estimate.queue * 1e6) as u64);
         let mut before = full.rate_before;
@@ -261,7 +261,7 @@ impl RateLaw {
         delay
     }
 
-    /// The uplink's queue now, in ms: packets sent after the latest sample's are still in it.
+    /// Present queue of the uplink in ms: packets sent after the latest sample are still in it.
     fn predicted(&self, sent: u64) -> f64 {
         let (Direction::Up, Some(latest)) = (self.direction, self.estimate.latest()) else {
             return 0.0;
@@ -271,7 +271,7 @@ impl RateLaw {
         queue.min(TUNING.max_predicted.at(self.estimate.queue))
     }
 
-    /// An interval in `Clear` or `Blind`.
+    /// Handles an interval in `Clear` or `Blind`.
     fn search(&mut self, elapsed: f64) {
         let is_blind = matches!(self.state, State::Blind);
         if self.busy > 0.5 {
@@ -305,7 +305,7 @@ impl RateLaw {
         self.rate = self.rate.max(min).min(max);
     }
 
-    /// Sets the source of the queue that the next samples show.
+    /// Sets the source of the queue for the next samples.
     pub(crate) const fn set_source(&mut self, source: Source) {
         self.source = source;
     }
@@ -338,7 +338,7 @@ impl RateLaw {
         matches!(self.state, State::Full(_))
     }
 
-    /// The rate as a share of the capacity when the line was cleared last; `None` before the first time.
+    /// Rate as a share of the capacity when the line was last clear; `None` before the first time.
     pub(crate) fn search_share(&self) -> Option<f64> {
         let capacity = &self.capacity;
         capacity.is_measured.then_some(self.rate / capacity.cleared)
@@ -349,7 +349,7 @@ impl RateLaw {
         self.delivered.recent
     }
 
-    /// True if enough is delivered for a queue in the line.
+    /// True if enough is delivered to build a queue in the line.
     pub(crate) fn is_loaded(&self) -> bool {
         let known = match self.capacity.is_measured {
             true => self.capacity.cleared,
@@ -373,7 +373,7 @@ impl RateLaw {
         self.range.clamp(rate.unwrap_or(self.range.min))
     }
 
-    /// Capacity of the line as measured last, while it was full.
+    /// Latest measurement of the line's capacity.
     pub fn capacity(&self) -> Rate {
         let rate = Rate::from_bits_per_sec((self.capacity.latest * 1e3) as u64);
         rate.unwrap_or(self.range.min)

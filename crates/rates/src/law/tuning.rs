@@ -1,6 +1,6 @@
 //! Constants of the law.
 
-/// A time that depends on another time.
+/// A time that depends linearly on another time.
 pub(super) struct Linear {
     /// ms.
     pub(super) ms: f64,
@@ -29,17 +29,17 @@ macro_rules! tuning {
 }
 
 tuning! {
-    /// Samples in the last intervals that suffice for the minimum of the queue. Count.
+    /// Samples in the last intervals that are enough for the minimum of the queue. Count.
     enough_samples: u32 = 8;
-    /// Queue from which the line is full, by the transmission time of a full packet. ms.
+    /// Queue above which the line is full; depends on the transmission time of a full packet. ms.
     full: Linear = Linear { ms: 7.0, per: 0.5 };
-    /// Queue below which the line is clear, likewise. ms.
+    /// Queue below which the line is clear; depends on the same time. ms.
     clear: Linear = Linear { ms: 3.0, per: 0.25 };
-    /// Mean changes of the queue (noise) on top of both thresholds. Factor.
+    /// Multiple of the noise (mean change of the queue) that is added to both thresholds. Factor.
     threshold_noises: f64 = 3.0;
     /// Averaging time of the noise. ms.
     noise_memory_ms: f64 = 2000.0;
-    /// Largest change of the queue that counts as noise. ms.
+    /// Maximum change of the queue that counts as noise. ms.
     max_noise_ms: f64 = 5.0;
     /// Maximum time over which the capacity is measured. ms.
     capacity_window_ms: f64 = 120.0;
@@ -47,78 +47,78 @@ tuning! {
     min_capacity_window_ms: f64 = 30.0;
     /// Time without a sample after which the law is blind. ms.
     blind_after_ms: f64 = 250.0;
-    /// Queues of the candidate on top of `blind_after_ms`: its samples are answers, which wait in the queue. Factor.
+    /// Multiple of the candidate's queue added to `blind_after_ms`, because answers wait in that queue. Factor.
     blind_queues: f64 = 2.0;
-    /// Maximum of that. ms.
+    /// Maximum of that addition. ms.
     max_blind_queues_ms: f64 = 2000.0;
 
-    /// Time in which a standing queue drains, up and down. ACKs of receivers add noise to the uplink's. ms.
+    /// Time in which a standing queue drains, up and down. Receivers' delayed ACKs add noise to the uplink's. ms.
     drain_ms: [f64; 2] = [100.0, 200.0];
-    /// Like `drain_ms`, on a steady line. ms.
+    /// Value of `drain_ms` on a steady line. ms.
     steady_drain_ms: [f64; 2] = [100.0, 40.0];
-    /// Minimum share left to the queue.
+    /// Minimum cut. Share.
     min_cut: f64 = 0.035;
-    /// Maximum share left to the queue to drain it in time.
+    /// Maximum cut for draining in time. Share.
     max_cut: f64 = 0.4;
-    /// Change of the queue that proves a queue, by the noise. ms.
+    /// Change of the queue that proves a queue; depends on the noise. ms.
     change: Linear = Linear { ms: 4.0, per: 2.0 };
     /// Weight of a new measurement of the capacity. Share.
     capacity_gain: f64 = 0.5;
     /// Time without such a change after which the cut grows. ms.
     unchanged_after_ms: f64 = 150.0;
-    /// Growth of the cut then. Share per ms.
+    /// Growth of the cut after that time. Share per ms.
     unchanged_cut_per_ms: f64 = 0.0015;
-    /// Maximum of this cut. Share.
+    /// Maximum of the cut grown this way. Share.
     max_unchanged_cut: f64 = 0.35;
     /// Rate into the line at which a queue certainly drains. Share.
     draining_share: f64 = 0.8;
-    /// Part of the expected drain whose absence shows a longer path. ms.
+    /// Missing part of the expected drain that proves a longer path. ms.
     undrained_ms: f64 = 20.0;
-    /// Time without a fall of the queue after which a candidate's test has failed, by the queue that answers wait in. ms.
+    /// Time without a fall of the queue after which a candidate's test failed; depends on the queue. ms.
     stalled: Linear = Linear { ms: 220.0, per: 2.0 };
-    /// Queue below which it has fallen, by its maximum. ms.
+    /// Queue below which it counts as fallen; depends on its maximum. ms.
     fallen: Linear = Linear { ms: -5.0, per: 0.9 };
-    /// Minimum share that a candidate leaves to the queue, so that its fall shows.
+    /// Minimum cut of a candidate, so that a fall of the queue is visible. Share.
     test_cut: f64 = 0.2;
-    /// Queue up to which senders have not slowed down yet. ms.
+    /// Maximum queue at which senders have not slowed down yet. ms.
     early_ms: f64 = 40.0;
-    /// Share of the last known capacity below which a line became slower.
+    /// Share of the last known capacity below which a line counts as slower.
     slower_share: f64 = 0.85;
-    /// Minimum of the rate after a failed test, as a share of the rate before.
+    /// Minimum rate after a failed test, as a share of the previous rate.
     failed_share: f64 = 0.5;
-    /// Fall of the queue that shows jitter, by the drain of the cut. ms.
+    /// Fall of the queue that proves jitter; depends on the drain expected from the cut. ms.
     jitter: Linear = Linear { ms: 4.0, per: 1.2 };
-    /// Maximum of the predicted queue, by the measured one. ms.
+    /// Maximum of the predicted queue; depends on the measured one. ms.
     max_predicted: Linear = Linear { ms: 20.0, per: 1.5 };
 
     /// Weight of an interval in the mean of the shaper's backlog. Share.
     busy_gain: f64 = 0.1;
-    /// Growth of the rate at first. Share per second.
+    /// Initial growth of the rate. Share per second.
     growth: f64 = 0.02;
-    /// Time of searching at this growth. ms.
+    /// Duration of the initial growth. ms.
     pause_ms: f64 = 100.0;
     /// Increase of the growth after that. Share per second, per second.
     acceleration: f64 = 0.5;
     /// Maximum growth. Share per second.
     max_growth: f64 = 0.7;
-    /// Time of searching that round trips have not shown yet. ms.
+    /// Time of searching whose effect is not yet in the round trips. ms.
     unanswered_ms: f64 = 150.0;
-    /// Growth towards the last rate that was used, without a backlog. Share per second.
+    /// Growth towards the last used rate, without a backlog. Share per second.
     return_growth: f64 = 0.3;
-    /// Rate once the queue is gone. Share.
+    /// Rate after the queue is gone. Share.
     resume_share: f64 = 0.98;
     /// Reduction of `resume_share` on a steady line. Share per ms of a full packet.
     steady_resume_per_ms: f64 = 0.003;
     /// Consecutive queues at one capacity after which the line is steady. Count.
     steady_after: f64 = 4.0;
-    /// Largest difference of two capacities that count as one. Share.
+    /// Maximum difference between two capacities that count as one. Share.
     steady_within: f64 = 0.1;
-    /// Addition to `pause_ms` on a steady line, by the transmission time of a full packet. ms.
+    /// Addition to `pause_ms` on a steady line; depends on the transmission time of a full packet. ms.
     steady_pause: Linear = Linear { ms: 1000.0, per: 400.0 };
-    /// Maximum time of a full packet in these rules. ms.
+    /// Maximum transmission time of a full packet in these rules. ms.
     max_packet_ms: f64 = 15.0;
 
-    /// Sustained rate from which the line may have a queue, as a share of its capacity: bursts of pages are less.
+    /// Sustained rate above which the line may have a queue, as a share of its capacity; page loads stay below it.
     loaded_share: f64 = 0.45;
     /// Lower bound of the rate, as a share of the best second.
     delivered_share: f64 = 0.25;
