@@ -1,27 +1,27 @@
-//! Convergence: the window in which the runs of a scenario were measured, and the test that they settled.
+//! Convergence: the window in which the runs of a scenario were measured, and the test that they had settled.
 
 use crate::metrics::Metrics;
 use crate::statistics::Estimate;
 
-/// Maximum distance of the two halves of the window, as a share of the link.
+/// Maximum difference between the two halves of the window, as a share of the link.
 const MAX_DRIFT: f64 = 0.05;
 
 /// The window in which the runs of a scenario are measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// The time from which the runs are measured, in s: the end of the transient (MSER-5), or the
-    /// middle of a run that had not settled before.
+    /// Start of the measurement in s: the end of the transient (MSER-5), or the middle of a run that had not settled by
+    /// then.
     pub from_s: Estimate,
     /// Full duration of a run divided by its duration in a preview; 1 for whole runs.
     pub cut: f64,
-    /// The share of the runs that had not settled in their first half, 0 to 1.
+    /// Share of the runs that had not settled in their first half, 0 to 1.
     pub unsettled: f64,
-    /// The second half of the window less the first: data's share of the uplink and of the downlink.
+    /// Second half of the window minus the first: data's share of the uplink and of the downlink.
     pub drift: [Estimate; 2],
 }
 
 impl Window {
-    /// The window of a scenario's runs from their metrics; `None` without runs.
+    /// Computes the window of a scenario's runs from their metrics; `None` without runs.
     pub(crate) fn of(runs: &[&Metrics], cut: f64) -> Option<Self> {
         let metric = |name: &str| -> Vec<f64> {
             let value = |run: &&Metrics| run.get(name).copied();
@@ -86,7 +86,7 @@ mod tests {
         assert!(converged(&[run(0.0, 0.0), run(0.0, 0.01), run(1.0, 0.0)]));
         assert!(!converged(&[run(1.0, 0.0), run(0.0, 0.0), run(1.0, 0.01)]));
         assert!(!converged(&[run(0.0, 0.1), run(0.0, 0.11), run(0.0, 0.1)]));
-        // Seeds that scatter around no drift say nothing against it.
+        // Seeds that scatter around zero drift count as converged.
         assert!(converged(&[run(0.0, 0.1), run(0.0, -0.11), run(0.0, 0.1)]));
     }
 }

@@ -8,7 +8,7 @@ const QUICK_RUNS: u32 = 5;
 /// Maximum duration of a run in a preview, unless warm-up needs more.
 const QUICK_DURATION: Duration = Duration::from_secs(500);
 
-/// The experiment without charts, reasons and series that no claim names.
+/// Removes charts, reasons, and series that no claim names.
 pub(crate) fn for_claims(mut experiment: Experiment) -> Experiment {
     experiment.charts.clear();
     experiment.assumptions.clear();
@@ -20,8 +20,8 @@ pub(crate) fn for_claims(mut experiment: Experiment) -> Experiment {
     experiment
 }
 
-/// A preview: fewer and shorter runs, only the series that claims name, only the ends of a sweep and the points
-/// that claims need.
+/// Makes a preview: fewer and shorter runs, only series that claims name, and only the ends of a sweep and points that
+/// claims need.
 #[must_use]
 pub fn preview(mut experiment: Experiment) -> Experiment {
     keep_series(&mut experiment);
@@ -43,12 +43,12 @@ pub fn preview(mut experiment: Experiment) -> Experiment {
     experiment
 }
 
-/// The items at these indices.
+/// Items at these indices.
 fn kept<T: Clone>(all: &[T], keep: &[usize]) -> Vec<T> {
     keep.iter().map(|&index| all[index].clone()).collect()
 }
 
-/// Removes series that no claim and no sentence names.
+/// Removes series that neither a claim nor a sentence names.
 fn keep_series(experiment: &mut Experiment) {
     let names = experiment.names();
     let named = names
@@ -69,7 +69,7 @@ fn keep_series(experiment: &mut Experiment) {
     experiment.charts.retain(|chart| !chart.series.is_empty());
 }
 
-/// The ends of the sweep, its middle, and the points that claims name, by index.
+/// Indices of the ends of the sweep, its middle, and points that claims name.
 fn points_needed(experiment: &Experiment) -> Vec<usize> {
     let last = experiment.points.len() - 1;
     let mut keep = vec![0, last / 2, last];

@@ -1,4 +1,4 @@
-//! Verdicts on claims, from the results of an experiment.
+//! Derives verdicts on claims from the results of an experiment.
 
 use crate::experiment::{Claim, Evidence, Named, Place, Role};
 use crate::expression::{Answer, Comparison, Condition, Expression, Sample};
@@ -6,10 +6,10 @@ use crate::outcome::Outcome;
 use crate::statistics::{Estimate, LOOKS, runs_needed};
 use crate::verdict::{Check, Deciding, Finding, Undecided, Verdict};
 
-/// Confidence of a verdict, for all intervals of a claim together and all looks.
+/// Joint confidence of a verdict, over all intervals of a claim and all looks.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// A comparison with its answer, and the interval of the difference that decided.
+/// A comparison with its answer, and the interval of the difference that determined it.
 struct Judged<'a> {
     answer: Answer,
     difference: Estimate,
@@ -27,7 +27,7 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// The distance of the mean from the nearer end of the accepted range; negative outside.
+    /// Distance of the mean from the nearer end of the accepted range; negative outside.
     fn margin(&self) -> f64 {
         self.comparison.accepted.margin(self.difference.mean)
     }
@@ -39,7 +39,7 @@ impl Outcome {
         self.findings_at(CONFIDENCE)
     }
 
-    /// Every claim with the verdict at this confidence, 0 to 1.
+    /// Every claim with its verdict at this confidence, 0 to 1.
     pub fn findings_at(&self, confidence: f64) -> Vec<Finding<'_>> {
         let claims = self.experiment.claims.iter();
         claims
@@ -66,7 +66,7 @@ impl Outcome {
         }
     }
 
-    /// True if the intervals of the runs show the claim's reason.
+    /// True if the intervals of the runs confirm the claim's reason.
     fn is_shown(&self, claim: &Claim) -> bool {
         let conditions = claim.shown_by.iter().filter_map(Evidence::condition);
         let checks = self.checks(
@@ -76,7 +76,7 @@ impl Outcome {
         checks.iter().all(|check| check.answer == Answer::Yes)
     }
 
-    /// The conditions, checked together: all intervals hold at once, at every look (Bonferroni).
+    /// Checks all conditions jointly: all intervals hold at once, at every look (Bonferroni).
     fn checks<'a>(
         &self,
         conditions: impl Iterator<Item = (&'a Condition, Role)>,
@@ -94,7 +94,7 @@ impl Outcome {
             .collect()
     }
 
-    /// The comparisons of a condition; none if it has no value.
+    /// Comparisons of a condition; empty if it has no value.
     pub(crate) fn compare(&self, condition: &Condition) -> Vec<Comparison> {
         let compared = || {
             let subject = self.samples(&condition.subject)?;
@@ -150,13 +150,13 @@ impl Outcome {
         }
     }
 
-    /// The values that the names of a condition refer to.
+    /// Values that the names of a condition refer to.
     fn named(&self, condition: &Condition) -> impl Iterator<Item = Named> {
         let names = condition.names().into_iter();
         names.filter_map(|name| self.experiment.resolve(name).ok())
     }
 
-    /// The places that take part in a comparison.
+    /// Places that are compared.
     fn places(&self, condition: &Condition, comparison: &Comparison) -> Vec<Place> {
         let folds =
             condition.subject.folds() || condition.object.as_ref().is_some_and(Expression::folds);
@@ -177,7 +177,7 @@ impl Outcome {
         Some(self.experiment.points[point].label.clone())
     }
 
-    /// True if a preview cut short the runs of a claim about how fast they settle.
+    /// True if the claim is about settling and a preview shortened its runs.
     fn is_too_short_for(&self, claim: &Claim) -> bool {
         let mut named = claim
             .conditions()
@@ -186,7 +186,7 @@ impl Outcome {
         self.experiment.cut > 1.0 && named.any(|named| measures[named.measure].is_about_settling())
     }
 
-    /// The series that a claim rests on and that had not settled, with their point: `ACQ at 5`.
+    /// Series of a claim that had not settled, with their point: `ACQ at 5`.
     pub(crate) fn unsettled(&self, claim: &Claim) -> Vec<String> {
         let named = claim
             .conditions()

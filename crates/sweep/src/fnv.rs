@@ -1,4 +1,4 @@
-//! Hashes that are the same on every platform and in every build.
+//! Hashes that are equal on every platform and in every build.
 
 /// FNV-1a, 64 bits.
 pub(crate) fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {

@@ -21,12 +21,12 @@ use std::path::{Path, PathBuf};
 /// The file of the plan.
 const PLAN: &str = "plan.json";
 
-/// The experiments to run: enough to judge the results of a folder, or of the folders of all shards.
+/// Experiments to run. The plan contains everything to judge the results of a folder, or of all shards' folders.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// True if it is a preview.
     pub quick: bool,
-    /// The seed of each scenario's first run, if not that of the file.
+    /// Seed of each scenario's first run; `None` for that of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Name and text of each experiment.
@@ -34,7 +34,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan to run `experiments` or a preview of them, from this seed on if one is given.
+    /// Plans to run `experiments` or a preview of them, optionally from this seed on.
     pub fn new(experiments: &[Experiment], quick: bool, seed: Option<u64>) -> Self {
         let file = |e: &Experiment| (e.name.clone(), e.text.clone());
         Self {
@@ -44,7 +44,7 @@ impl Plan {
         }
     }
 
-    /// The maximum number of looks at the verdicts: a preview does without the last, most expensive rounds.
+    /// Maximum number of looks at the verdicts. A preview omits the last, most expensive rounds.
     pub const fn looks(&self) -> u32 {
         match self.quick {
             true => LOOKS / 2,
@@ -52,7 +52,7 @@ impl Plan {
         }
     }
 
-    /// The experiments, or their previews. Scenarios start from `defaults`.
+    /// Returns the experiments, or their previews. Scenarios start from `defaults`.
     ///
     /// # Errors
     /// The text of an experiment is wrong.
@@ -80,9 +80,9 @@ impl Plan {
         Ok(experiments)
     }
 
-    /// Makes the runs that `folder` lacks, and further seeds for undecided claims, with `simulator` on `threads`
-    /// threads. `defaults` names the congestion controls of `simulator`.
-    /// `progress` is called with the look, from 1, and its numbers of finished and of missing runs.
+    /// Makes the runs that are missing in `folder`, and further seeds for undecided claims, with `simulator` on
+    /// `threads` threads. `defaults` names the congestion controls of `simulator`. Calls `progress` with the look,
+    /// counted from 1, and the numbers of finished and of missing runs.
     ///
     /// # Errors
     /// An experiment is wrong, a run fails, or the folder cannot be read or written.
@@ -130,7 +130,7 @@ impl Plan {
         let path = folder.join(PLAN);
         let text = read_bounded(&path).with_context(|| {
             format!(
-                "{}: no sweep ran in this folder; run `asymq sweep` or `asymq reproduce` first",
+                "{}: contains no sweep; run `asymq sweep` or `asymq reproduce` first",
                 folder.display()
             )
         })?;
@@ -161,7 +161,7 @@ pub fn publish(folder: &Path, decided: &Decided, origin: &Origin) -> anyhow::Res
     Ok(path)
 }
 
-/// Writes a table as CSV, and returns the name of the file. Removes the file of a table without rows.
+/// Writes a table as CSV, and returns the file's name. If the table is empty, removes its file.
 fn write_table(folder: &Path, table: &Table) -> anyhow::Result<Option<String>> {
     let name = format!("{}.csv", table.name);
     let path = folder.join(&name);

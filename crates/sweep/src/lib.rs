@@ -1,9 +1,8 @@
-//! Experiments: files of scenarios, measures and claims, run and judged.
+//! Experiments: files of scenarios, measures and claims. This crate runs and judges them.
 //!
-//! An [`experiment::Experiment`] is a file: scenarios, measures, published values, and claims as conditions
-//! with a tolerance. [`tasks`] lists the runs that it needs, [`runner`] simulates them and [`store`] keeps
-//! their results. [`outcome`] holds the results by name, [`findings`] judges the claims, and [`report`] and
-//! [`data`] write them.
+//! An [`experiment::Experiment`] is a file: scenarios, measures, published values, and claims as conditions with a
+//! tolerance. [`tasks`] lists the runs that it needs, [`runner`] simulates them, and [`store`] keeps their results.
+//! [`outcome`] holds the results by name, [`findings`] judges the claims, and [`report`] and [`data`] write them.
 
 #![forbid(unsafe_code)]
 

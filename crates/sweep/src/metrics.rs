@@ -1,4 +1,4 @@
-//! Metrics of a run by name.
+//! Metrics of a run, by name.
 
 use crate::over_time;
 use asymq_core::decide::ack::Unfiltered;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Metrics of a run by name, in alphabetical order.
 pub type Metrics = BTreeMap<String, f64>;
 
-/// The names that a measure may use: those of [`of_run`] and [`of_scenario`].
+/// Names that a measure may use: those of [`of_run`] and [`of_scenario`].
 pub fn names() -> Vec<String> {
     let report = DirectionReport {
         sojourn_by_class_ms: Some(SojournByClass::default()),
@@ -105,7 +105,7 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     metrics
 }
 
-/// Adds the metrics of a direction, whose flows have this `goodput`.
+/// Adds the metrics of a direction. Its flows have this `goodput`.
 fn add_direction(
     metrics: &mut Metrics,
     scenario: &Scenario,
@@ -232,8 +232,8 @@ fn of_listed(direction: Direction) -> String {
     format!("{direction}.listed.sojourn")
 }
 
-/// Mean goodput of the flows that `is_first` names over that of the others; 1 without either. Listed flows
-/// stand behind those that are not.
+/// Mean goodput of the flows that `is_first` selects, divided by that of the others; 1 if either group is empty.
+/// Unlisted flows come before listed ones.
 fn ratio(
     scenario: &Scenario,
     direction: Direction,
@@ -310,7 +310,7 @@ mod tests {
         let text = std::fs::read_to_string(path).unwrap();
         let mut missing = Vec::new();
         for name in names() {
-            // Parts of the time that lie below a share have that share in their name.
+            // A metric of time below a share has that share in its name.
             let Some(rest) = name
                 .strip_prefix("up.")
                 .filter(|rest| !rest.contains("below-"))

@@ -1,8 +1,8 @@
-//! Numbers as reports print them, with a minus sign instead of a hyphen.
+//! Formats numbers for reports, with a minus sign instead of a hyphen.
 
 use crate::statistics::Estimate;
 
-/// A number with three or four significant digits.
+/// Formats a number with three or four significant digits.
 pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if !size.is_finite() => return "–".to_owned(),
@@ -14,18 +14,18 @@ pub(crate) fn number(value: f64) -> String {
     without_negative_zero(&format!("{value:.digits$}"))
 }
 
-/// A number with this many digits after the point.
+/// Formats a number with this many digits after the point.
 pub(crate) fn with_digits(value: f64, digits: usize) -> String {
     format!("{value:.digits$}").replace('-', "−")
 }
 
-/// A round number as an axis shows it.
+/// Formats a round number for an axis.
 pub(crate) fn short(value: f64) -> String {
     let text = format!("{value:.4}");
     without_negative_zero(text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A mean with its interval, if it has one.
+/// Formats a mean with its interval, if it has one.
 pub(crate) fn with_interval(estimate: Estimate) -> String {
     let mean = number(estimate.mean);
     match estimate.half_width > 0.0 {

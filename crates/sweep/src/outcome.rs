@@ -15,18 +15,18 @@ use asymq_scenario::Scenario;
 pub struct Outcome {
     /// The experiment.
     pub experiment: Experiment,
-    /// The runs of each series at each point.
+    /// Runs of each series at each point.
     series: Vec<Vec<Runs>>,
 }
 
-/// The runs of a series at a point.
+/// Runs of one series at one point.
 #[derive(Clone, Debug)]
 pub struct Runs {
-    /// The values of each measure, one per run, in the order of the seeds.
+    /// Values of each measure, one per run, in the order of the seeds.
     measures: Vec<Vec<f64>>,
-    /// The recordings, in the order of the seeds.
+    /// Recordings, in the order of the seeds.
     pub recordings: Vec<Recording>,
-    /// The time when they settled, if a measure needs it.
+    /// Window in which they had settled, if a measure needs it.
     pub window: Option<Window>,
 }
 
@@ -39,7 +39,7 @@ pub struct Incomplete {
 }
 
 impl Runs {
-    /// The runs of a scenario from their metrics; of an arithmetic experiment, a run without metrics.
+    /// Makes the runs of a scenario from their metrics. For an arithmetic experiment: one run without metrics.
     fn new(experiment: &Experiment, scenario: &Scenario, metrics: &[&Metrics]) -> Self {
         let by_run: Vec<_> = metrics
             .iter()
@@ -63,13 +63,13 @@ impl Runs {
         self.measures.first().map_or(0, Vec::len)
     }
 
-    /// The estimate of a measure; `None` if no run has it.
+    /// Estimate of a measure; `None` if no run has it.
     pub fn estimate(&self, measure: usize) -> Option<Estimate> {
         Estimate::of(&self.measures[measure]).filter(|estimate| estimate.mean.is_finite())
     }
 }
 
-/// The value of each measure in a run, `None` where the run lacks a metric.
+/// Value of each measure in a run; `None` if the run lacks a metric.
 fn values(experiment: &Experiment, scenario: &Scenario, run: &Metrics) -> Vec<Option<f64>> {
     let given = metrics::of_scenario(scenario);
     let lookup = |name: &str| Some(vec![*run.get(name).or_else(|| given.get(name))?]);
@@ -114,12 +114,12 @@ impl Outcome {
         }
     }
 
-    /// The runs at a place.
+    /// Runs at a place.
     pub fn at(&self, at: Place) -> &Runs {
         &self.series[at.series][at.point]
     }
 
-    /// The runs at every place, in the order of [`Experiment::places`].
+    /// Runs at every place, in the order of [`Experiment::places`].
     pub fn all(&self) -> impl Iterator<Item = &Runs> {
         self.series.iter().flatten()
     }
@@ -129,7 +129,7 @@ impl Outcome {
         self.all().map(Runs::count).min().unwrap_or(0)
     }
 
-    /// An expression's value per point: of the means, and of each run.
+    /// Value of an expression per point: of the means, and of each run.
     pub(crate) fn samples(&self, expression: &Expression) -> Option<Vec<Sample>> {
         expression.samples(&|name| {
             let named = self.experiment.resolve(name).ok()?;
@@ -138,7 +138,7 @@ impl Outcome {
         })
     }
 
-    /// A sentence with the values of its expressions filled in.
+    /// Returns a sentence in which results replace the expressions.
     pub fn fill_in(&self, text: &str) -> String {
         let value = |text: &str| {
             let samples = self.samples(&Expression::parse(text).ok()?)?;

@@ -1,35 +1,34 @@
-//! Measures over the time of a run: its deviation, its settling time, and its means after that.
+//! Measures over the time of a run: deviation, settling time, and means after settling.
 
 use asymq_scenario::{Scenario, Series};
 use std::collections::BTreeMap;
 
-/// Shares of the link for which the part of the time below them is a metric.
+/// Shares of the link; the time below each of them is a metric.
 const LEVELS: [(f64, &str); 3] = [(0.1, "0.1"), (0.5, "0.5"), (0.9, "0.9")];
 
-/// Number of batches into which a run is divided to find when it has settled. Short batches would
-/// hide a slow climb in their noise.
+/// Number of batches for finding the settling time. Short batches would hide a slow climb in their noise.
 const BATCHES: usize = 100;
-/// Minimum number of intervals of a batch (MSER-5).
+/// Minimum number of intervals in a batch (MSER-5).
 const MIN_BATCH: usize = 5;
 
-/// The place where a run has settled.
+/// Position at which a run has settled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Settled {
-    /// The first interval after the transient; the middle of the run if it did not settle before.
+    /// First interval after the transient; the middle of the run if it did not settle earlier.
     pub(crate) from: usize,
-    /// True if it settled in the first half of the run.
+    /// True if the run settled in its first half.
     pub(crate) settled: bool,
 }
 
-/// The variance of the mean over its smallest that is accepted: long waves make it flat, and the
-/// earliest of equally good truncations keeps most of the run.
+/// Accepted ratio of the variance of the mean to its minimum. Long waves make the minimum flat; the earliest of equally
+/// good truncations keeps most of the run.
 const FLAT: f64 = 1.2;
 
-/// Minimum difference between the means before and after the cut, as a share of the link, for a transient.
+/// Minimum difference between the means before and after the cut that counts as a transient, as a share of the link.
 const MATERIAL: f64 = 0.02;
 
-/// Finds the end of the transient by MSER-5 (White, 1997): the earliest truncation after which the
-/// mean has about the smallest standard error. One in the second half means that the run is too short.
+/// Finds the end of the transient by MSER-5 (White, 1997): the earliest truncation after which the mean has almost the
+/// smallest standard error. If it lies in the second half, the run is too short.
 pub(crate) fn settled(values: &[f64]) -> Settled {
     let batch = (values.len() / BATCHES).max(MIN_BATCH);
     let means: Vec<f64> = values.chunks_exact(batch).map(mean).collect();
@@ -65,7 +64,7 @@ pub(crate) fn settled(values: &[f64]) -> Settled {
     }
 }
 
-/// Adds the measures over the time after warm-up.
+/// Adds measures over the time after warm-up.
 pub(crate) fn add(metrics: &mut BTreeMap<String, f64>, scenario: &Scenario, series: &Series) {
     let warmup = scenario.warmup.as_secs_f64();
     let skip = (warmup / series.interval_s).round() as usize;
@@ -126,7 +125,7 @@ fn standard_deviation(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Noise between -0.5 and 0.5 that looks random.
+    /// Pseudorandom noise between -0.5 and 0.5.
     fn noise(index: usize) -> f64 {
         (index as f64 * 12.9898)
             .sin()
@@ -172,7 +171,7 @@ mod tests {
             ..Default::default()
         };
         let scenario = scenario.resolve(&asymq_args::Defaults::paper()).unwrap();
-        // 500 intervals; the first 50 are warm-up, then 0.2 up to 30 s, 0.8 after that.
+        // 500 intervals. The first 50 are warm-up; then the value is 0.2 until 30 s, and 0.8 afterwards.
         let up: Vec<f64> = (0..500).map(|i| if i < 150 { 0.2 } else { 0.8 }).collect();
         let series = Series {
             interval_s: 0.2,

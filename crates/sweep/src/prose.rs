@@ -1,13 +1,13 @@
-//! Sentences with measured numbers in them: `AQ fills { aq:down@10mbit } of the downlink`.
+//! Sentences that contain measured numbers: `AQ fills { aq:down@10mbit } of the downlink`.
 
-/// A part of a sentence: words, or the expression between braces.
+/// Part of a sentence: text, or the expression between braces.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Part<'a> {
     Words(&'a str),
     Value(&'a str),
 }
 
-/// The words and expressions of a sentence, alternating.
+/// Text and expressions of a sentence, alternating.
 pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -21,7 +21,7 @@ pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// The expressions of a sentence.
+/// Expressions of a sentence.
 pub(crate) fn values(text: &str) -> impl Iterator<Item = &str> {
     parts(text).into_iter().filter_map(|part| match part {
         Part::Value(value) => Some(value),
@@ -29,7 +29,7 @@ pub(crate) fn values(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The sentences that have no values.
+/// Returns only the sentences without values.
 pub(crate) fn without_values(text: &str) -> String {
     let sentences: Vec<&str> = text
         .split_inclusive(". ")

@@ -1,4 +1,4 @@
-//! Runs on several cores.
+//! Simulates runs on several cores.
 
 use crate::store::{Job, Log, Results, Stored};
 use crate::tasks::Runs;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Runs that could not be made.
+/// Error of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The simulator cannot run a scenario.
@@ -21,9 +21,9 @@ pub enum RunError {
     Io(#[from] io::Error),
 }
 
-/// Simulates the `runs` that are missing in `known`, the results of `folder`, and appends each result to both.
-/// Results do not depend on the number of threads. `progress` is called from any thread with the numbers of finished
-/// and of missing runs.
+/// Simulates the `runs` that are missing in `known`, the results of `folder`. Appends each result to both. Results do
+/// not depend on the number of threads. Any thread may call `progress`, with the numbers of finished and of missing
+/// runs.
 ///
 /// # Errors
 /// A run failed; the results of finished runs are kept.
@@ -48,7 +48,7 @@ pub fn run(
         progress(1 + done.fetch_add(1, Ordering::Relaxed), all);
         Ok(stored)
     };
-    // A bridge hands out the jobs in order, the longest first.
+    // A parallel bridge distributes the jobs in order, longest first.
     let new: Result<Vec<Stored>, RunError> =
         pool(threads)?.install(|| missing().par_bridge().map(one).collect());
     new?.into_iter().for_each(|stored| known.insert(stored));

@@ -1,4 +1,4 @@
-//! The number of seeds: further ones as long as a claim is undecided, up to a cap.
+//! Number of seeds: adds seeds while a claim is undecided, up to a limit.
 
 use crate::experiment::{Experiment, Place};
 use crate::outcome::{Outcome, judge};
@@ -8,10 +8,10 @@ use crate::verdict::Finding;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Maximum simulated time of a scenario's seeds together, s.
+/// Maximum simulated time of all seeds of a scenario, in s.
 const MAX_SECONDS: f64 = 1e6;
 
-/// Judged experiments, and the results that they were judged by.
+/// Judged experiments, and the results on which the verdicts rest.
 #[derive(Debug)]
 pub struct Decided {
     /// The experiments with their results.
@@ -21,16 +21,16 @@ pub struct Decided {
 }
 
 impl Decided {
-    /// The experiments, with the number of seeds that each scenario got.
+    /// Experiments, with the number of seeds that each scenario got.
     pub fn experiments(&self) -> Vec<Experiment> {
         let experiments = self.outcomes.iter().map(|outcome| &outcome.experiment);
         experiments.cloned().collect()
     }
 }
 
-/// Runs the experiments with as many seeds as their claims need, and judges them. `run` makes the missing
-/// runs of its experiments and returns all results. There are at
-/// most `looks` rounds. The outcomes' scenarios have the number of seeds that ran.
+/// Runs the experiments with as many seeds as their claims need, and judges them. `run` makes the missing runs of its
+/// experiments and returns all results. At most `looks` rounds are made. The outcomes' scenarios contain the number of
+/// seeds that ran.
 ///
 /// # Errors
 /// `run` fails, or returns too few results.
@@ -54,8 +54,8 @@ pub fn decide(
     }
 }
 
-/// Doubles the seeds of open claims for the `look`th time, except where `further` looks are unlikely to decide.
-/// Returns true if a scenario got seeds.
+/// Doubles the seeds of open claims for look number `look`, unless `further` looks are unlikely to decide them. Returns
+/// true if a scenario got seeds.
 fn extend(
     first: &[Experiment],
     extended: &mut [Experiment],

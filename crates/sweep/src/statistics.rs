@@ -6,19 +6,19 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// those of the file. Confidence intervals allow for all looks.
 pub const LOOKS: u32 = 6;
 
-/// The confidence of the intervals that tables and charts show.
+/// Confidence of the intervals in tables and charts.
 pub const SHOWN: f64 = 0.95;
 
-/// Minimum number of runs from which the number needed is estimated.
+/// Minimum number of runs for estimating how many are needed.
 const ENOUGH_TO_TELL: usize = 20;
 
-/// Factor by which the runs must grow until an interval of `half_width` excludes the end of a range at
-/// `distance` from the mean, in at least one case of ten; 0 with too few runs.
+/// Factor by which the number of runs must grow to decide a claim: with a probability of at least 10 %, an interval of
+/// `half_width` then excludes the range's end at `distance` from the mean. 0 with too few runs.
 pub(crate) fn runs_needed(values: &[f64], distance: f64, half_width: f64) -> f64 {
     if values.len() < ENOUGH_TO_TELL {
         return 0.0;
     }
-    // The mean of twice the runs moves by half as much as that of further ones differs.
+    // With twice the runs, the mean moves by half the difference between old and new runs.
     let drift = Estimate::around(0.0, values, 0.8).half_width / 2.0;
     (half_width / (distance + drift)).powi(2)
 }
@@ -42,7 +42,7 @@ impl Estimate {
         Some(Self::around(mean, values, SHOWN))
     }
 
-    /// `mean` with the interval of this confidence, 0 to 1, from the spread of `values`.
+    /// Returns `mean` with the interval of this confidence, 0 to 1, from the spread of `values`.
     pub fn around(mean: f64, values: &[f64], confidence: f64) -> Self {
         let count = values.len() as f64;
         let half_width = if values.len() < 2 {
@@ -60,13 +60,13 @@ impl Estimate {
         self.mean - self.half_width
     }
 
-    /// The upper end.
+    /// The upper end of the interval.
     pub fn high(self) -> f64 {
         self.mean + self.half_width
     }
 }
 
-/// The standard errors that an interval of this confidence reaches to either side.
+/// Number of standard errors from the mean to either end of an interval of this confidence.
 fn student_t(freedom: f64, confidence: f64) -> f64 {
     let distribution = StudentsT::new(0.0, 1.0, freedom).expect("the freedom is 1 or more");
     distribution.inverse_cdf(0.5 + confidence / 2.0)

@@ -11,20 +11,20 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Wri
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// The file of results in an output folder.
+/// Name of the results file in an output folder.
 pub const RUNS: &str = "runs.jsonl";
 
 /// Fingerprint of the sources that determine a run's result: simulator, scenarios and disciplines.
 pub static FINGERPRINT: LazyLock<String> =
     LazyLock::new(|| long(concat!(env!("ASYMQ_SOURCES"), env!("CARGO_PKG_VERSION"))));
 
-/// The key of a result: a hash of scenario, seed and the sources of simulator and disciplines. Builds
-/// with the same sources give the same key.
+/// Key of a result: a hash of scenario, seed and the sources of simulator and disciplines. Builds from the same sources
+/// give the same key.
 pub fn key(scenario: &Scenario, seed: u64) -> String {
     long(&format!("{} {}", *FINGERPRINT, text_of_run(scenario, seed)))
 }
 
-/// The scenario of one run as text, independent of the scenario's other runs.
+/// Text of one run's scenario, independent of the scenario's other runs.
 pub(crate) fn text_of_run(scenario: &Scenario, seed: u64) -> String {
     let run = Scenario {
         seed,
@@ -48,7 +48,7 @@ pub struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// The run of `scenario` with `seed`.
+    /// Makes a job that runs `scenario` with `seed`.
     pub fn new(scenario: &'a Scenario, seed: u64, recording: bool) -> Self {
         Self {
             key: key(scenario, seed),
@@ -58,7 +58,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Simulates it with `simulator`.
+    /// Simulates the job with `simulator`.
     ///
     /// # Errors
     /// The simulator cannot run the scenario.
@@ -81,9 +81,9 @@ impl<'a> Job<'a> {
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
-    /// The key of the run, see [`key`].
+    /// Key of the run, see [`key`].
     pub key: String,
-    /// Its metrics after warm-up.
+    /// Metrics after warm-up.
     pub metrics: Metrics,
     /// The result of each flow.
     #[serde(default)]
@@ -112,7 +112,7 @@ pub struct Recording {
 const MAX_INTERVALS: usize = 1000;
 
 impl Recording {
-    /// The channels by the names that expressions use.
+    /// Names of the channels in expressions.
     pub const CHANNELS: [&str; 4] = ["up", "down", "up.data", "down.data"];
 
     /// The values of each of [`Recording::CHANNELS`].
@@ -120,7 +120,7 @@ impl Recording {
         [&self.up, &self.down, &self.data_up, &self.data_down]
     }
 
-    /// The recording of a recorded series in at most 1000 intervals.
+    /// Reduces a recorded series to at most 1000 intervals.
     pub fn of(series: &asymq_scenario::Series) -> Self {
         let step = series.up.len().div_ceil(MAX_INTERVALS).max(1);
         let reduce = |values: &[f64]| {
@@ -137,7 +137,7 @@ impl Recording {
     }
 }
 
-/// Rounds to five digits after the point, more than any chart shows, to halve the file.
+/// Rounds to five digits after the point, more than any chart shows. This halves the file.
 fn round(value: f64) -> f64 {
     (value * 1e5).round() / 1e5
 }
@@ -147,7 +147,7 @@ fn round(value: f64) -> f64 {
 pub struct Results(HashMap<String, Stored>);
 
 impl Results {
-    /// Loads the results in a folder; none if the file does not exist. Incomplete lines are skipped.
+    /// Loads the results in a folder; empty if the file does not exist. Incomplete lines are skipped.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -175,7 +175,7 @@ impl Results {
         self.0.extend(other.0);
     }
 
-    /// True if the result of a job is here, with its recording if needed.
+    /// True if the result of a job is present, with its recording if needed.
     pub fn has(&self, job: &Job<'_>) -> bool {
         let found = self.get(&job.key);
         found.is_some_and(|stored| stored.recording.is_some() || !job.recording)

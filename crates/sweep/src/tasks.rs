@@ -1,8 +1,7 @@
-//! The runs of experiments as tasks: blocks of seeds, sized by predicted cost.
+//! Divides the runs of experiments into tasks: blocks of seeds, sized by predicted cost.
 //!
-//! The tasks depend only on the experiments and the task size. A task therefore has one name and one
-//! result on every machine and at every attempt. One machine makes single runs, a shard every
-//! Nth of them, and a cluster tasks.
+//! The tasks depend only on the experiments and the task size. A task therefore has the same name and result on every
+//! machine and at every attempt. One machine makes single runs, a shard makes every Nth run, and a cluster runs tasks.
 
 use crate::experiment::{Experiment, Place};
 use crate::fnv::{fnv, long};
@@ -21,9 +20,9 @@ pub struct Task {
     pub name: String,
     /// Number of runs.
     pub runs: u64,
-    /// Their cost, in data packets at full links.
+    /// Cost of the runs, in data packets at full links.
     pub packets: u64,
-    /// Its parts, each of one scenario.
+    /// Blocks of the task, each of one scenario.
     pub(crate) blocks: Vec<Block>,
 }
 
@@ -61,7 +60,7 @@ impl Task {
     }
 }
 
-/// Appends to `log` the results of `experiments` that its folder, loaded as `known`, lacks.
+/// Appends to `log` the results of `experiments` that its folder, loaded as `known`, does not contain.
 ///
 /// # Errors
 /// They cannot be written.
@@ -85,7 +84,7 @@ struct Group {
     wanted: Vec<Wanted>,
 }
 
-/// Runs of experiments without duplicates, the longest first. They take memory by scenario, not by run.
+/// Runs of experiments without duplicates, longest first. Memory grows with the scenarios, not with the runs.
 pub struct Runs<'a> {
     experiments: &'a [Experiment],
     groups: Vec<Group>,
@@ -120,8 +119,8 @@ impl Runs<'_> {
     }
 }
 
-/// The runs of `experiments` as tasks of about `packets` each, at least one run, the longest runs first.
-/// `before` has the same experiments with the seeds of earlier rounds; `None` in the first `round`.
+/// Divides the runs of `experiments` into tasks of about `packets` each, at least one run, longest first. `before`
+/// contains the same experiments with the seeds of earlier rounds; `None` in the first `round`.
 pub fn tasks(
     experiments: &[Experiment],
     before: Option<&[Experiment]>,
@@ -261,7 +260,7 @@ impl Default for Shard {
 }
 
 impl Shard {
-    /// True if the shard is all of the runs.
+    /// True if the shard contains all runs.
     pub const fn is_whole(self) -> bool {
         self.of == 1
     }
@@ -293,7 +292,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    /// Two series that share a scenario, at two points of very different cost.
+    /// Two series that share a scenario, at two points with very different cost.
     const FILE: &str = r#"
 title = "Fig. 1: one"
 measure = [{ id = "m", title = "m", of = "up.data" }]
@@ -355,7 +354,7 @@ set = { qdisc = "sad" }
         for task in &tasks {
             assert!(task.packets <= 20_000 || task.runs == 1, "{task:?}");
         }
-        // A run at 2 Mbit/s costs 2500, one at 200 Mbit/s 167 500.
+        // A run at 2 Mbit/s costs 2500 packets, one at 200 Mbit/s 167 500.
         assert!(tasks.iter().any(|task| task.runs == 8), "{tasks:?}");
         let names: BTreeSet<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
         assert_eq!(names.len(), tasks.len());

@@ -1,31 +1,31 @@
-//! Verdicts, and the intervals that they come from.
+//! Verdicts, and the intervals on which they rest.
 
 use crate::experiment::{Claim, Place, Role};
 use crate::expression::{Answer, Condition, Range};
 use crate::statistics::Estimate;
 use std::fmt;
 
-/// The answer of the simulated runs to a claim.
+/// Verdict of the simulated runs on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// All intervals lie within the accepted ranges.
+    /// All intervals lie within their accepted ranges.
     Reproduced,
-    /// The intervals of direction, order and trend lie within; one of a number lies outside.
+    /// The intervals of direction, order and trend lie within their ranges; that of a number lies outside.
     InShape,
-    /// An interval that decides lies outside its range.
+    /// An interval of direction, order or trend lies outside its range; or one of a number, if no shape is claimed.
     NotReproduced,
     /// A precondition of the claim fails.
     Vacuous,
-    /// The interval of a number contains an end of its range after all seeds that the plan allows.
+    /// The interval of a number still contains an end of its range after all seeds of the plan.
     NumberOpen,
     /// The interval of a direction, order, trend or precondition contains an end of its range.
     ShapeOpen,
-    /// The mechanism was still changing at the end of the runs, which have no steady mean.
+    /// The mechanism was still changing at the end of the runs, so they have no steady mean.
     DidNotConverge,
 }
 
 impl Verdict {
-    /// All, in the order of a report.
+    /// All verdicts, in the order of a report.
     pub const ALL: [Self; 7] = [
         Self::Reproduced,
         Self::InShape,
@@ -41,7 +41,7 @@ impl Verdict {
         matches!(self, Self::NumberOpen | Self::ShapeOpen)
     }
 
-    /// The verdict from the answer to each condition.
+    /// Verdict that follows from the answers to all conditions.
     pub(crate) fn from_answers(answers: impl Iterator<Item = (Role, Answer)> + Clone) -> Self {
         let of = |role| {
             answers
@@ -63,7 +63,7 @@ impl Verdict {
     }
 }
 
-/// The worst of these answers.
+/// Worst of these answers.
 fn worst(answers: impl Iterator<Item = Answer>) -> Answer {
     answers.fold(Answer::Yes, |worst, answer| match (worst, answer) {
         (Answer::No, _) | (_, Answer::No) => Answer::No,
@@ -93,11 +93,11 @@ pub struct Finding<'a> {
     pub claim: &'a Claim,
     /// The verdict.
     pub verdict: Verdict,
-    /// Each of the claim's conditions.
+    /// The claim's conditions.
     pub checks: Vec<Check<'a>>,
-    /// The reason why it was not reproduced, if [`Claim::shown_by`] holds.
+    /// Reason why it was not reproduced, if [`Claim::shown_by`] holds.
     pub because: Option<String>,
-    /// The series that had not settled, with their point: `ACQ at 5`.
+    /// Series that had not settled, with their point: `ACQ at 5`.
     pub unsettled: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ impl Finding<'_> {
             .unwrap_or(0)
     }
 
-    /// The checks that further seeds could decide.
+    /// Checks that further seeds could decide.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Check<'_>> {
         let is_number = |check: &Check<'_>| check.role == Role::Number;
         let numbers_fail = self
@@ -125,46 +125,45 @@ impl Finding<'_> {
     }
 }
 
-/// A condition with the comparison that decided: the smallest margin among those that fail, else among
-/// those that are open, else among all.
+/// A condition with its deciding comparison: the smallest margin among those that fail; if none fails, among the open
+/// ones; otherwise among all.
 #[derive(Clone, Debug)]
 pub struct Check<'a> {
     /// The condition.
     pub condition: &'a Condition,
-    /// Its part in the verdict.
+    /// Role of the condition in the verdict.
     pub role: Role,
-    /// True if it holds.
+    /// Answer of the deciding comparison.
     pub answer: Answer,
-    /// The comparison that decided; `None` if the condition has no value.
+    /// Comparison that decided; `None` if the condition has no value.
     pub deciding: Option<Deciding>,
-    /// The comparisons that are open.
+    /// Comparisons that are still open.
     pub(crate) undecided: Vec<Undecided>,
 }
 
-/// The comparison that decided about a condition.
+/// Comparison that determined the answer to a condition.
 #[derive(Clone, Debug)]
 pub struct Deciding {
-    /// The left-hand side; of a trend, the later point. All intervals are simultaneous for all comparisons
-    /// of the claim.
+    /// Left-hand side; for a trend, the later point. All intervals are simultaneous for all comparisons of the claim.
     pub found: Estimate,
-    /// The right-hand side; of a trend, the earlier point.
+    /// Right-hand side; for a trend, the earlier point.
     pub expected: Estimate,
-    /// Their difference, seed by seed, with the interval that decided.
+    /// Their difference, seed by seed, with the deciding interval.
     pub difference: Estimate,
     /// The accepted range of the difference.
     pub accepted: Range,
-    /// The label of the point, if the condition covers several.
+    /// Label of the point, if the condition covers several.
     pub at: Option<String>,
     /// Number of seeds.
     pub seeds: usize,
 }
 
-/// A comparison that is open.
+/// A comparison that is still open.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Undecided {
-    /// The places that take part.
+    /// Places that are compared.
     pub(crate) places: Vec<Place>,
-    /// The factor of the runs that would decide it.
+    /// Factor by which the runs must grow to decide it.
     pub(crate) needs: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Verdicts as a file that can be committed and compared.
+//! Verdicts in a file that can be committed and compared.
 
 use crate::expression::Condition;
 use crate::outcome::Outcome;
@@ -10,25 +10,25 @@ use std::fmt::Write as _;
 /// Entries by claim.
 pub type Verdicts = BTreeMap<String, Entry>;
 
-/// The verdict on a claim, and the tolerances by which it was judged.
+/// Verdict on a claim, and the tolerances that it used.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// The verdict in words.
+    /// Name of the verdict.
     pub verdict: String,
-    /// The tolerance of each condition, 0 where none is stated.
+    /// Tolerance of each condition; 0 if none is stated.
     pub within: Vec<f64>,
 }
 
-/// Probability that a comparison of all claims fails by chance alone, with other seeds.
+/// Probability that a comparison of all claims fails only by chance, with other seeds.
 const RISK: f64 = 0.01;
 
-/// The differences from a file of verdicts.
+/// Differences from a file of verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
-    /// Claims that now fail by more than chance, changed tolerances, missing claims.
+    /// Claims that now fail by more than chance, changed tolerances, and missing claims.
     pub failures: Vec<String>,
-    /// Changed verdicts that other seeds explain.
+    /// Changed verdicts that other seeds can explain.
     pub notes: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ pub fn of(outcomes: &[Outcome]) -> Verdicts {
         .collect()
 }
 
-/// The outcomes without those of `[found]`.
+/// Outcomes with the text's settings, without those of `[found]`.
 fn as_the_text_says(outcomes: &[Outcome]) -> impl Iterator<Item = &Outcome> + Clone {
     outcomes
         .iter()
@@ -92,8 +92,8 @@ pub fn read(text: &str) -> Result<Verdicts, String> {
     }
 }
 
-/// Compares the outcomes with a file. A claim that held there fails if an interval now lies outside its
-/// range, at a confidence for all claims of the outcomes together. `partial` skips claims that did not run.
+/// Compares the outcomes with a file. A claim that held there fails if an interval now lies outside its range, at a
+/// joint confidence for all claims. `partial` skips claims that did not run.
 pub fn compare(before: &Verdicts, outcomes: &[Outcome], partial: bool) -> Differences {
     let outcomes = as_the_text_says(outcomes);
     let claims: usize = outcomes.clone().map(|o| o.experiment.claims.len()).sum();
@@ -132,7 +132,7 @@ pub fn compare(before: &Verdicts, outcomes: &[Outcome], partial: bool) -> Differ
     differences
 }
 
-/// The line about a claim that held and now fails by more than chance.
+/// Line about a claim that held and now fails by more than chance.
 fn left(claim: &str, was: &Entry, strict: Verdict) -> Option<String> {
     let was_one_of = |verdicts: &[Verdict]| verdicts.iter().any(|v| v.to_string() == was.verdict);
     let failed = match strict {

@@ -164,7 +164,7 @@ fn a_claim_whose_precondition_fails_is_vacuous() {
         let outcomes = outcome::judge(&[with(condition)], &results).unwrap();
         assert_eq!(outcomes[0].findings()[0].verdict, expected, "{condition}");
         let summary = report::summary(&outcomes, &Origin::of_this_build(false));
-        let says = summary.contains("It says nothing unless aq:down > 5.");
+        let says = summary.contains("The claim applies only if aq:down > 5.");
         assert_eq!(says, expected == Verdict::Vacuous, "{summary}");
     }
 }

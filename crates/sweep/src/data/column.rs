@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of all these cells; numbers if there are none.
+    /// Common kind of all these cells; numbers if there are none.
     pub fn of_all<'a>(cells: impl Iterator<Item = &'a Cell>) -> Self {
         let mut kinds = cells.map(|cell| match cell {
             Cell::Text(_) => Self::Text,
@@ -50,7 +50,7 @@ impl Kind {
 }
 
 impl Cell {
-    /// The number, if it is one.
+    /// Returns the number, if the cell is one.
     pub const fn number(&self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -58,7 +58,7 @@ impl Cell {
         }
     }
 
-    /// The count, if it is one.
+    /// Returns the count, if the cell is one.
     pub const fn whole(&self) -> Option<u64> {
         match self {
             Self::Whole(number) => Some(*number),
@@ -66,7 +66,7 @@ impl Cell {
         }
     }
 
-    /// Yes or no, if it is one of the two.
+    /// Returns the truth value, if the cell is one.
     pub const fn truth(&self) -> Option<bool> {
         match self {
             Self::Truth(truth) => Some(*truth),
@@ -92,21 +92,21 @@ impl From<&str> for Cell {
     }
 }
 
-/// Cells by column; the first of a name stays.
+/// Cells by column. The first cell of a column is kept.
 #[derive(Clone, Default)]
 pub(super) struct Row {
     pub(super) cells: Vec<(String, Option<Cell>)>,
 }
 
 impl Row {
-    /// Adds a cell, or none, unless the row has the column already.
+    /// Adds a cell if there is one, unless the row already has the column.
     pub(super) fn put(&mut self, column: &str, cell: impl Into<Option<Cell>>) {
         if !self.cells.iter().any(|(known, _)| known == column) {
             self.cells.push((column.to_owned(), cell.into()));
         }
     }
 
-    /// Adds a finite number, or none.
+    /// Adds a number if it is finite.
     pub(super) fn number(&mut self, column: &str, value: impl Into<Option<f64>>) {
         let value = value.into().filter(|value| value.is_finite());
         self.put(column, value.map(Cell::Number));
@@ -118,8 +118,8 @@ impl Row {
         self.put(column, text.map(Cell::from));
     }
 
-    /// Adds a setting in `tc`'s notation as numbers: `up = 1mbit` is `up_bit_per_s` = 1000000, and
-    /// `rtt = 20ms..300ms` is `rtt_min_s` = 0.02 and `rtt_max_s` = 0.3.
+    /// Adds a setting in `tc`'s notation as numbers. `up = 1mbit` becomes `up_bit_per_s` = 1000000; `rtt = 20ms..300ms`
+    /// becomes `rtt_min_s` = 0.02 and `rtt_max_s` = 0.3.
     pub(super) fn setting(&mut self, key: &str, text: &str) {
         let key = identifier(key);
         let is_range = text.contains("..") || key == "rtt";
@@ -136,7 +136,7 @@ impl Row {
         }
     }
 
-    /// Adds the leaves of a JSON value by their path; lists stay JSON.
+    /// Adds the leaves of a JSON value, named by their path; lists stay JSON.
     pub(super) fn flatten(&mut self, path: &str, value: &Value) {
         match value {
             Value::Object(fields) => {
@@ -155,14 +155,14 @@ impl Row {
         }
     }
 
-    /// Adds a metric of [`crate::metrics`], times in seconds.
+    /// Adds a metric of [`crate::metrics`]; times become seconds.
     pub(super) fn metric(&mut self, name: &str, value: f64) {
         let (unit, scale) = unit_of(name);
         self.number(&with_unit(&identifier(name), unit), value * scale);
     }
 }
 
-/// A name that data tools accept without quotes.
+/// Returns a name that data tools accept without quotes.
 fn identifier(name: &str) -> String {
     name.replace(['-', '.', ',', ' '], "_")
 }
@@ -174,7 +174,7 @@ fn with_unit(name: &str, unit: &str) -> String {
     }
 }
 
-/// A number with its unit; a prefix like `down:` in `down:3mbit` is skipped.
+/// Reads a number with its unit. Skips a prefix like `down:` in `down:3mbit`.
 fn quantity(text: &str) -> Option<(f64, &'static str)> {
     let text = text.rsplit(':').next().unwrap_or_default();
     if let Ok(number) = text.parse::<f64>() {
@@ -193,12 +193,12 @@ fn quantity(text: &str) -> Option<(f64, &'static str)> {
     }
 }
 
-/// The unit of a metric's column, and the factor from the metric to it.
+/// Unit of a metric's column, and the factor that converts the metric to it.
 fn unit_of(metric: &str) -> (&'static str, f64) {
     match metrics::unit(metric) {
         "bit/s" => ("bit_per_s", 1.0),
         "ms" => ("s", 1e-3),
-        // The name has the unit.
+        // The name already contains the unit.
         "ACKs/s" | "segments" | "bytes" => ("", 1.0),
         unit => (unit, 1.0),
     }
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn every_metric_has_a_column_of_its_own_with_its_unit() {
-        // A new metric has its unit in `metrics::unit`, or is a plain number and named here.
+        // A new metric needs a unit in `metrics::unit`, or an entry here if it is a plain number.
         const PLAIN: [&str; 26] = [
             "utilization",
             "data",

@@ -1,12 +1,12 @@
-//! The results as tables for data tools, as CSV.
+//! Results as tables for data tools, written as CSV.
 //!
-//! | table | a row is |
+//! | table | one row per |
 //! | --- | --- |
-//! | `runs` | a run: its settings and metrics |
-//! | `flows` | a flow of a run that lasts for the run or is listed |
-//! | `time_series` | an interval of a run that an experiment draws over time |
-//! | `measures` | a measure of a series at a point: mean, interval, published value |
-//! | `claims` | a condition of a claim: the values found, and the verdict |
+//! | `runs` | run: its settings and metrics |
+//! | `flows` | flow of a run, if it lasts for the whole run or is listed |
+//! | `time_series` | interval of a run that an experiment draws over time |
+//! | `measures` | measure of a series at a point: mean, interval, published value |
+//! | `claims` | condition of a claim: the values found, and the verdict |
 //!
 //! The columns are described in docs/research/data.md.
 
@@ -25,7 +25,7 @@ use column::Row;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// A function that makes a table of experiments.
+/// Function that makes a table of experiments.
 pub type Make = fn(&Decided) -> Table;
 
 /// Every table of experiments by its name.
@@ -46,7 +46,7 @@ pub struct Origin {
     pub fingerprint: String,
     /// True if it is a preview.
     pub preview: bool,
-    /// The collection of the experiments.
+    /// Collection that the experiments belong to.
     pub collection: &'static Collection,
 }
 
@@ -65,16 +65,16 @@ impl Origin {
 /// Rows of named cells.
 #[derive(Debug, PartialEq)]
 pub struct Table {
-    /// Its name, and that of its file.
+    /// Name of the table and of its file.
     pub name: &'static str,
-    /// Names of the columns; a unit stands at the end.
+    /// Names of the columns; a name ends with the unit.
     pub columns: Vec<String>,
     /// The cells of each row, `None` where a row has no value.
     pub rows: Vec<Vec<Option<Cell>>>,
 }
 
 impl Table {
-    /// The table of these rows; columns are in order of first appearance.
+    /// Makes a table of these rows. Columns are in order of first appearance.
     fn new(name: &'static str, rows: Vec<Row>) -> Self {
         let mut columns: Vec<String> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
@@ -99,7 +99,7 @@ impl Table {
         }
     }
 
-    /// The table with the tool's version and fingerprint in each row.
+    /// Adds the tool's version and fingerprint to each row.
     #[must_use]
     pub fn from_tool(mut self, origin: &Origin) -> Self {
         for (column, text) in [
@@ -115,7 +115,7 @@ impl Table {
         self
     }
 
-    /// Writes it as CSV (RFC 4180), a header line first.
+    /// Writes the table as CSV (RFC 4180), with a header line.
     ///
     /// # Errors
     /// `out` fails.
@@ -133,7 +133,7 @@ impl Table {
     }
 }
 
-/// A text that no spreadsheet takes for a formula: an apostrophe marks it as text.
+/// Adds an apostrophe to text that a spreadsheet would read as a formula.
 fn literal(text: String) -> String {
     let begins = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
     match begins && text.parse::<f64>().is_err() {

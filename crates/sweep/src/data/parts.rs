@@ -1,5 +1,5 @@
-//! The table of runs in parts: one CSV file per task. All have the columns of the whole table, and the
-//! stored result of each run.
+//! Table of runs in parts: one CSV file per task. Each part has the columns of the whole table, plus the stored result
+//! of each run.
 
 use super::column::Row;
 use super::runs::{identity, settings};
@@ -12,22 +12,22 @@ use anyhow::Context as _;
 use std::collections::HashMap;
 use std::io::{Read, Write};
 
-/// The column with the key of a run.
+/// Name of the column with a run's key.
 const KEY: &str = "key";
-/// The column with its result as `runs.jsonl` has it.
+/// Name of the column with a run's result, in the format of `runs.jsonl`.
 const RESULT: &str = "result";
 
-/// The columns of all parts: they depend on the experiments alone.
+/// Columns of all parts. They depend only on the experiments.
 #[derive(Debug)]
 pub struct Columns {
     names: Vec<String>,
-    /// The index of each.
+    /// Index of each column.
     index: HashMap<String, usize>,
     origin: Origin,
 }
 
 impl Columns {
-    /// The columns of these experiments' runs.
+    /// Columns for these experiments' runs.
     pub fn of(experiments: &[Experiment], origin: Origin) -> Self {
         let mut rows = Vec::new();
         for experiment in experiments {
@@ -38,7 +38,7 @@ impl Columns {
                 rows.push(row);
             }
         }
-        // Every metric that a run can have, after the settings.
+        // All possible metrics of a run, after the settings.
         let mut row = Row::default();
         for name in metrics::names()
             .iter()
@@ -58,7 +58,7 @@ impl Columns {
         }
     }
 
-    /// Writes the runs of a task: a row per run and place where it belongs.
+    /// Writes the runs of a task: one row per run and place to which it belongs.
     ///
     /// # Errors
     /// A run is missing, or the file fails.
@@ -99,7 +99,7 @@ impl Columns {
         Ok(table.write_csv(out)?)
     }
 
-    /// Merges rows into one in the order of the columns; the first cell of a column wins.
+    /// Merges rows into one, in the order of the columns. The first cell of a column wins.
     fn cells(&self, rows: [&Row; 3]) -> anyhow::Result<Vec<Option<Cell>>> {
         let mut cells = vec![None; self.names.len()];
         for (column, cell) in rows.into_iter().flat_map(|row| &row.cells) {
@@ -128,7 +128,7 @@ fn of_result(stored: &Stored, origin: &Origin) -> Row {
 /// Adds the results of a part to `results`.
 ///
 /// # Errors
-/// It cannot be read, or is no part.
+/// The part cannot be read, or is not a part.
 pub fn read(part: impl Read, results: &mut Results) -> anyhow::Result<()> {
     let mut reader = csv::Reader::from_reader(part);
     let column = reader.headers()?.iter().position(|name| name == RESULT);

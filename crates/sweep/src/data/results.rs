@@ -8,8 +8,8 @@ use crate::expression::Answer;
 use crate::seeds::Decided;
 use crate::statistics::Estimate;
 
-/// One row per series, point and measure: the mean over the runs with its 95 % confidence interval,
-/// and the published value if there is one.
+/// One row per series, point and measure: mean over the runs, 95 % confidence interval, and published value if there is
+/// one.
 pub(super) fn measures(decided: &Decided) -> Table {
     let mut rows = Vec::new();
     for outcome in &decided.outcomes {
@@ -35,8 +35,8 @@ pub(super) fn measures(decided: &Decided) -> Table {
     Table::new("measures", rows)
 }
 
-/// One row per condition of each claim: both sides and their difference with intervals, the accepted range
-/// of the difference, and the verdict.
+/// One row per condition of each claim: both sides and their difference with intervals, the accepted range of the
+/// difference, and the verdict.
 pub(super) fn claims(decided: &Decided) -> Table {
     let mut rows = Vec::new();
     for outcome in &decided.outcomes {
@@ -80,7 +80,7 @@ fn answer(answer: Answer) -> &'static str {
     }
 }
 
-/// The mean in the column `name`, its interval in two more.
+/// Puts the mean into column `name`, and its interval into two more columns.
 fn put(row: &mut Row, name: &str, estimate: Option<Estimate>) {
     row.number(name, estimate.map(|e| e.mean));
     row.number(&format!("{name}_low"), estimate.map(Estimate::low));

@@ -18,7 +18,7 @@ pub(super) fn runs(decided: &Decided) -> Table {
     Table::new("runs", rows.collect())
 }
 
-/// One row per flow of each run that lasts for the run or is listed.
+/// One row per flow of each run, if the flow lasts for the whole run or is listed.
 pub(super) fn flows(decided: &Decided) -> Table {
     let rows = of_runs(decided).flat_map(|(.., row, stored)| of_flows(row, &stored.flows));
     Table::new("flows", rows.collect())
@@ -34,7 +34,7 @@ pub(super) fn time_series(decided: &Decided) -> Table {
     Table::new("time_series", rows.flatten().collect())
 }
 
-/// The measures of a run by column, in base units, in alphabetical order of the metrics.
+/// Measures of a run with their column names, in base units and alphabetical order of the metrics.
 pub fn measures_of(run: &Run, scenario: &Scenario) -> Vec<(String, f64)> {
     let mut row = Row::default();
     add_metrics(&mut row, &metrics::of_run(run, scenario));
@@ -53,7 +53,7 @@ pub fn runs_of(report: &Report) -> Table {
     Table::new("runs", rows.collect())
 }
 
-/// One row per flow of each run of a report that lasts for the run or is listed.
+/// One row per flow of each run of a report, if the flow lasts for the whole run or is listed.
 pub fn flows_of(report: &Report) -> Table {
     let rows = report.runs.iter().flat_map(|run| {
         let row = seeded(Row::default(), run.seed);
@@ -77,8 +77,7 @@ pub fn time_series_of(report: &Report) -> Table {
     Table::new("time_series", rows.flatten().collect())
 }
 
-/// Every run that has a result, in the order of the report, with its place, the columns that name it, and
-/// the result.
+/// All runs with a result, in the order of the report. Each has its place, its identifying columns and its result.
 fn of_runs(decided: &Decided) -> impl Iterator<Item = (&Experiment, Place, Row, &Stored)> {
     let outcomes = decided.outcomes.iter();
     outcomes.flat_map(move |outcome| {
@@ -137,7 +136,7 @@ fn add_metrics(row: &mut Row, metrics: &Metrics) {
     }
 }
 
-/// A row per flow.
+/// One row per flow.
 fn of_flows(run: Row, flows: &[FlowResult]) -> impl Iterator<Item = Row> {
     flows.iter().enumerate().map(move |(index, flow)| {
         let mut row = run.clone();
@@ -163,7 +162,7 @@ fn of_flows(run: Row, flows: &[FlowResult]) -> impl Iterator<Item = Row> {
     })
 }
 
-/// A row per interval with the values of [`crate::store::Recording::CHANNELS`].
+/// One row per interval, with the values of [`crate::store::Recording::CHANNELS`].
 fn intervals(
     run: Row,
     interval_s: f64,

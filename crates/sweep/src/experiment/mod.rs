@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Prefix of the names of experiments with the settings of `[found]`.
+/// Prefix of names of experiments that run with the settings of `[found]`.
 pub(crate) const FOUND: &str = "found";
 
-/// A figure or table, checked: its claims name existing series, and its scenarios can run.
+/// A checked figure or table: its claims name existing series, and its scenarios can run.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// `aq/figure-05`; `own/` and the file's name for a user's file.
+    /// `aq/figure-05`; for a user's file, `own/` and the file's name.
     pub name: String,
     /// The text of the file.
     pub text: String,
@@ -28,11 +28,11 @@ pub struct Experiment {
     pub title: String,
     /// The quotation from the paper.
     pub says: String,
-    /// The mean share, 0 to 1, of the paper's claims held out that random settings reproduced in the search for `[found]`.
+    /// Mean share, 0 to 1, of held-out claims that random settings reproduced in the search for `[found]`.
     pub null: Option<f64>,
-    /// Assumptions where the text leaves parameters open. `{ ... }` is filled in from the results.
+    /// Assumptions for parameters that the text leaves open. `{ ... }` is replaced by results.
     pub assumptions: Vec<String>,
-    /// The points of the sweep; one without a label if there is no sweep.
+    /// Points of the sweep; without a sweep, one point without a label.
     pub points: Vec<Point>,
     /// The label of the sweep's axis; empty if there is no sweep.
     pub axis: String,
@@ -50,7 +50,7 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
     /// Full duration of a run divided by its duration in a preview; 1 for whole runs.
     pub cut: f64,
-    /// True if the file has settings closer to the paper's numbers, with which it runs a second time.
+    /// True if the file has a second set of settings, closer to the paper's numbers, which also runs.
     pub has_found: bool,
 }
 
@@ -59,32 +59,32 @@ pub struct Experiment {
 pub struct Point {
     /// The value in the file, without spaces.
     pub label: String,
-    /// The position on the axis: in Mbit/s, packets, bytes, seconds or the plain number; the index if
-    /// the value is no number.
+    /// Position on the axis: in Mbit/s, packets, bytes, seconds or as a plain number. The index if the value is not a
+    /// number.
     pub position: f64,
-    /// True if the value is no number.
+    /// True if the value is not a number.
     pub named: bool,
 }
 
 /// A curve of a figure, or the rows of a table.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// The name in claims.
+    /// Name of the series in claims.
     pub id: String,
-    /// The name in the report.
+    /// Name of the series in the report.
     pub title: String,
-    /// True for another reading of the paper, or a variant that the paper lacks.
+    /// True for another interpretation of the paper, or a variant that the paper does not have.
     pub variant: bool,
-    /// The keys of further axes, with its values.
+    /// Keys of further axes, with their values.
     pub swept: Vec<(String, String)>,
     /// One per point.
     pub cells: Vec<Cell>,
 }
 
-/// A series at a point.
+/// One series at one point.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// The scenario that runs there, shared by copies of the experiment.
+    /// Scenario to run, shared by copies of the experiment.
     pub scenario: Arc<Scenario>,
     /// The paper's values, one per measure.
     pub paper: Vec<Option<f64>>,
@@ -99,7 +99,7 @@ pub struct Place {
     pub point: usize,
 }
 
-/// The values that a name in a claim refers to: a measure of a series at points.
+/// Values that a name in a claim refers to: a measure of a series at points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
     /// The series, by index.
@@ -111,7 +111,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// The place of each value.
+    /// Place of each value.
     pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
         let series = self.series;
         self.points
@@ -123,9 +123,9 @@ impl Named {
 /// A number computed from each run.
 #[derive(Clone, Debug)]
 pub struct Measure {
-    /// The name in claims.
+    /// Name of the measure in claims.
     pub id: String,
-    /// The name in the report.
+    /// Name of the measure in the report.
     pub title: String,
     /// The unit of its values; empty for shares, utilities and indices.
     pub unit: String,
@@ -142,7 +142,7 @@ pub struct Chart {
     pub over: Over,
     /// Its panels, each with its own vertical axis.
     pub panels: Vec<Panel>,
-    /// The series it shows, by index.
+    /// Series in the chart, by index.
     pub series: Vec<usize>,
     /// True if the sweep's axis is logarithmic.
     pub log_x: bool,
@@ -155,11 +155,11 @@ pub enum Over {
     /// The sweep.
     #[default]
     Sweep,
-    /// Time, all series in one panel, the mean over all runs.
+    /// Time, with all series in one panel; the mean over all runs.
     Time,
     /// Time, one row per series, the first run only.
     TimeBySeries,
-    /// Time, the mean from the start of the run up to each moment.
+    /// Time; the mean from the start of the run to each moment.
     Average,
 }
 
@@ -194,14 +194,14 @@ pub enum PanelOf {
     Recording(Expression),
 }
 
-/// A statement of the paper that the runs can confirm or refute.
+/// A statement of the paper that the runs confirm or refute.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// `figure-05/at-0.256`, unique within the paper.
     pub id: String,
     /// The statement, quoted or paraphrased.
     pub says: String,
-    /// The conditions, beside [`Claim::shape`], of a reproduced claim.
+    /// Conditions of a reproduced claim, in addition to [`Claim::shape`].
     pub holds: Vec<Condition>,
     /// The conditions of a claim that is reproduced in shape.
     pub shape: Vec<Condition>,
@@ -209,7 +209,7 @@ pub struct Claim {
     pub only_if: Vec<Condition>,
     /// The reason shown if the claim is not reproduced.
     pub because: Option<String>,
-    /// Evidence for the reason, which is shown only if the runs confirm all conditions.
+    /// Evidence for the reason. The reason is shown only if the runs confirm all conditions.
     pub shown_by: Vec<Evidence>,
 }
 
@@ -218,12 +218,12 @@ pub struct Claim {
 pub enum Evidence {
     /// A condition that the runs of this experiment confirm.
     Runs(Condition),
-    /// Another experiment, `PAPER/FIGURE`, or a claim of it.
+    /// Another experiment, `PAPER/FIGURE`, or one of its claims.
     Experiment(String),
 }
 
 impl Evidence {
-    /// The experiment or claim elsewhere.
+    /// Experiment or claim elsewhere, if the evidence is one.
     pub fn experiment(&self) -> Option<&str> {
         match self {
             Self::Experiment(id) => Some(id),
@@ -231,7 +231,7 @@ impl Evidence {
         }
     }
 
-    /// The condition on the runs of this experiment.
+    /// Condition on the runs of this experiment, if the evidence is one.
     pub const fn condition(&self) -> Option<&Condition> {
         match self {
             Self::Runs(condition) => Some(condition),
@@ -240,7 +240,7 @@ impl Evidence {
     }
 }
 
-/// The part of a condition in the verdict on its claim.
+/// Role of a condition in the verdict on its claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// One of [`Claim::holds`].
@@ -252,7 +252,7 @@ pub enum Role {
 }
 
 impl Claim {
-    /// True if the claim did not choose the settings of `[found]`: a hash of its name puts it into one of two halves.
+    /// True if the claim was not used to choose the settings of `[found]`; a hash of the name selects half.
     pub fn is_held_out(&self) -> bool {
         let name = self.id.strip_prefix(FOUND).unwrap_or(&self.id);
         fnv(name.trim_start_matches('/').bytes()) >> 32 & 1 == 1
@@ -269,7 +269,7 @@ impl Claim {
 }
 
 impl Measure {
-    /// The name in the report, with the unit.
+    /// Name in the report, with the unit.
     pub fn label(&self) -> String {
         match self.unit.as_str() {
             "" => self.title.clone(),
@@ -278,14 +278,14 @@ impl Measure {
         }
     }
 
-    /// True for measures of settling, which need runs of full length.
+    /// True for a measure of settling, which needs runs of full length.
     pub fn is_about_settling(&self) -> bool {
         let measures =
             |name: &&str| matches!(*name, "settling" | "unsettled") || name.ends_with(".drift");
         self.of.names().iter().any(measures)
     }
 
-    /// True if it is measured in the window after the transient, which is found from the data.
+    /// True if it is measured in the window after the transient. The window is found from the data.
     pub fn is_settled(&self) -> bool {
         self.of
             .names()
@@ -300,7 +300,7 @@ impl Experiment {
         self.name.split('/').next().unwrap_or_default()
     }
 
-    /// True if it is a user's, not a paper's.
+    /// True if the experiment is a user's, not a paper's.
     pub fn is_own(&self) -> bool {
         let name = self.name.strip_prefix(FOUND).unwrap_or(&self.name);
         name.trim_start_matches('/').starts_with("own/")
@@ -311,7 +311,7 @@ impl Experiment {
         self.paper() == FOUND
     }
 
-    /// `Fig. 5`: the title up to its colon.
+    /// The title up to its colon, such as `Fig. 5`.
     pub fn place(&self) -> &str {
         self.title.split(':').next().unwrap_or_default()
     }
@@ -337,7 +337,7 @@ impl Experiment {
     /// The values that a name in a claim refers to.
     ///
     /// # Errors
-    /// The experiment has no such series, measure or point, in words for the author of the file.
+    /// The experiment has no such series, measure or point. The text addresses the author of the file.
     pub fn resolve(&self, name: &str) -> Result<Named, String> {
         let (place, at) = match name.split_once('@') {
             Some((place, at)) => (place, Some(at)),
@@ -378,7 +378,7 @@ impl Experiment {
         )
     }
 
-    /// The names that conditions and the expressions of sentences use.
+    /// Names that conditions and the expressions of sentences use.
     pub(crate) fn names(&self) -> Vec<String> {
         let conditions = self.claims.iter().flat_map(|claim| {
             let evidence = claim.shown_by.iter().filter_map(Evidence::condition);
@@ -410,12 +410,12 @@ impl Experiment {
         self.charts.iter().any(|chart| chart.over.is_time())
     }
 
-    /// True if a measure is taken in the window after the transient, which is found from the data.
+    /// True if a measure is taken in the window after the transient. The window is found from the data.
     pub fn is_settled(&self) -> bool {
         self.measures.iter().any(Measure::is_settled)
     }
 
-    /// True if its values depend only on the scenario, so that no run is needed.
+    /// True if the values depend only on the scenario, so that no run is needed.
     pub fn is_arithmetic(&self) -> bool {
         let named = self.measures.iter().flat_map(|measure| measure.of.names());
         !self.wants_recording() && named.into_iter().all(|name| name.starts_with("scenario."))
@@ -432,7 +432,7 @@ fn index_of<'a>(
     index.ok_or_else(|| unknown(kind, id, known))
 }
 
-/// The error for an unknown name, with the nearest ones or, if they are few, all.
+/// Error for an unknown name, with the nearest known names, or with all if they are few.
 fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let end = suggestion_of(name, known, "docs/research/experiments.md");
     format!("unknown {kind} {name}{end}")

@@ -5,18 +5,18 @@ use super::relation::{Basis, Relation, Tolerance};
 use super::{Expression, Sample, pairwise};
 use std::fmt;
 
-/// The differences that a condition accepts.
+/// Accepted range of a difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
-    /// The smallest.
+    /// Lower end.
     pub low: f64,
-    /// The largest.
+    /// Upper end.
     pub high: f64,
     /// True if the ends are included.
     pub closed: bool,
 }
 
-/// Answer of the runs to a condition.
+/// Result of the runs for a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The interval lies within the accepted range.
@@ -28,7 +28,7 @@ pub enum Answer {
 }
 
 impl Range {
-    /// True if the values from `low` to `high` lie within, outside, or on an end of the range.
+    /// Compares the values from `low` to `high`: within the range, outside, or across an end.
     pub fn judge(self, low: f64, high: f64) -> Answer {
         if low.is_nan() || high.is_nan() {
             return Answer::No;
@@ -47,24 +47,24 @@ impl Range {
         }
     }
 
-    /// The distance of `value` from the nearer end; negative outside.
+    /// Distance of `value` from the nearer end; negative outside of the range.
     pub fn margin(self, value: f64) -> f64 {
         (value - self.low).min(self.high - value)
     }
 }
 
-/// One of the comparisons that a condition consists of.
+/// One of the comparisons of a condition.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// The subject's value.
     pub subject: Sample,
-    /// The value that it is compared with.
+    /// Value to compare with.
     pub object: Sample,
-    /// Subject less object, seed by seed.
+    /// Subject minus object, seed by seed.
     pub difference: Sample,
     /// The accepted range of the difference.
     pub accepted: Range,
-    /// The places in the subject's list that take part: both ends of a step.
+    /// Positions in the subject's list that are compared: both ends of a step.
     pub places: Vec<usize>,
 }
 
@@ -92,7 +92,7 @@ impl Condition {
     /// Parses `a = b within c of d`, `a > b`, `a < b`, `rising a` or `falling a`.
     ///
     /// # Errors
-    /// It does not follow the grammar.
+    /// The text does not follow the grammar.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         let (subject, relation, object, tolerance) = grammar::parse_condition(text)?;
         Ok(Self {
@@ -104,7 +104,7 @@ impl Condition {
         })
     }
 
-    /// The names it uses.
+    /// Names in the condition.
     pub fn names(&self) -> Vec<&str> {
         let mut names = self.subject.names();
         names.extend(self.object.iter().flat_map(Expression::names));
@@ -116,17 +116,17 @@ impl Condition {
         self.tolerance.map_or(0.0, |tolerance| tolerance.within)
     }
 
-    /// True if the tolerance is no wider than what it is derived from.
+    /// Checks that the tolerance does not exceed the limit of its basis.
     ///
     /// # Errors
-    /// It is wider, in words for the author of the file.
+    /// It exceeds the limit. The text addresses the author of the file.
     pub fn check_tolerance(&self, must_state: bool) -> Result<(), String> {
         let Some(Tolerance { within, basis }) = self.tolerance else {
             return Ok(());
         };
         match basis {
             Basis::Unstated if must_state && within > 0.0 => Err(format!(
-                "within {within}: of which effect? write within {within} of 0.2 if the claim states \
+                "within {within}: no effect given; write within {within} of 0.2 if the claim states \
                  an effect of 0.2, or within 0.05 as printed 0.1 of a value printed as 1.4"
             )),
             Basis::Unstated => Ok(()),
@@ -143,8 +143,8 @@ impl Condition {
         }
     }
 
-    /// The comparisons of which all must hold, from the values of both sides; `None` if the lists
-    /// differ in length.
+    /// Returns the comparisons, all of which must hold, from the values of both sides; `None` if the lists differ in
+    /// length.
     pub fn comparisons(&self, subject: &[Sample], object: &[Sample]) -> Option<Vec<Comparison>> {
         let within = self.within();
         let (low, high) = match self.relation {
@@ -188,7 +188,7 @@ impl Condition {
 mod tests {
     use super::*;
 
-    /// The answer to each comparison of single runs, which have no interval.
+    /// Answers to each comparison of single runs, which have no interval.
     fn answers(text: &str, subject: &[f64], object: &[f64]) -> Vec<Answer> {
         let list = |values: &[f64]| -> Vec<Sample> {
             values

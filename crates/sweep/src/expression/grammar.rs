@@ -19,7 +19,7 @@ use super::{FUNCTIONS, Node, OPERATORS};
 pub struct SyntaxError {
     /// The fault, and a valid form.
     pub message: String,
-    /// The place, in characters from 1.
+    /// Position in characters, from 1.
     pub character: usize,
     text: String,
 }
@@ -58,7 +58,7 @@ pub(super) fn parse_condition(text: &str) -> Parsed<Parts> {
     words.end().map(|()| (subject, relation, object, tolerance))
 }
 
-/// The words of a text that are not parsed yet.
+/// Words of a text that are not parsed yet.
 struct Words<'a> {
     text: &'a str,
     rest: &'a str,
@@ -70,7 +70,7 @@ impl<'a> Words<'a> {
         Self { text, rest }
     }
 
-    /// The next word, and what follows it. The parenthesis of a function may touch its name.
+    /// Returns the next word and the rest. The parenthesis of a function may touch its name.
     fn split(&self) -> Option<(&'a str, &'a str)> {
         let end = self
             .rest
@@ -88,7 +88,7 @@ impl<'a> Words<'a> {
         Some(word)
     }
 
-    /// Takes the next word if it is one of these, and returns its value.
+    /// Consumes the next word if it is one of these, and returns its value.
     fn one_of<T: Copy>(&mut self, words: &[(&str, T)]) -> Option<T> {
         let (next, rest) = self.split()?;
         let (_, value) = words.iter().find(|(word, _)| *word == next)?;
@@ -100,7 +100,7 @@ impl<'a> Words<'a> {
         self.one_of(&[(word, ())]).is_some()
     }
 
-    /// The error for the text at `rest`.
+    /// Error at the position of `rest`.
     fn fault(&self, rest: &str, message: String) -> SyntaxError {
         let before = &self.text[..self.text.len() - rest.len()];
         SyntaxError {
@@ -110,7 +110,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The error for a word that the grammar does not allow there.
+    /// Error for a word that the grammar does not allow here.
     fn expected<T>(&self, wanted: &str) -> Parsed<T> {
         let found = self.split().map_or("the end", |(word, _)| word);
         Err(self.fault(self.rest, format!("{found} where {wanted} was expected")))
@@ -154,7 +154,7 @@ impl<'a> Words<'a> {
         Ok(Tolerance { within, basis })
     }
 
-    /// A number that is not negative, after the word `after`.
+    /// Reads a non-negative number after the word `after`.
     fn size(&mut self, after: &str, example: &str) -> Parsed<f64> {
         let at = self.rest;
         let number = self.next().and_then(|word| word.parse().ok());
@@ -197,7 +197,7 @@ impl<'a> Words<'a> {
             return Ok(Node::Number(number));
         }
         if found.contains(['(', ')', ',']) {
-            let advice = "put spaces around what stands in parentheses, like max( a )";
+            let advice = "put spaces inside the parentheses, like max( a )";
             return Err(self.fault(at, format!("{found}: {advice}")));
         }
         match found.starts_with(|c: char| c.is_ascii_alphabetic()) {
@@ -206,7 +206,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The arguments of the function `name`, which stands at `at`.
+    /// Reads the arguments of the function `name`, which starts at `at`.
     fn call(&mut self, name: &str, at: &str) -> Parsed<Node> {
         let known = FUNCTIONS.iter().find(|known| known.name == name);
         let function = known.ok_or_else(|| {

@@ -1,8 +1,8 @@
 //! Expressions and conditions of measures and claims: `max( aq:down - droptail:down ) > 0.15 within 0.05`.
 //!
-//! Spaces separate words. A name is a metric of a run (`down.utilization`) where a measure is
-//! defined, or `series:measure`, `series:measure@x`, `series:measure@x..y` in a claim. A value is a
-//! list, one number per point of the sweep; a single number combines with every point.
+//! Spaces separate words. Where a measure is defined, a name is a metric of a run (`down.utilization`). In a claim, a
+//! name is `series:measure`, `series:measure@x` or `series:measure@x..y`. A value is a list with one number per point
+//! of the sweep. A single number combines with every point.
 
 use asymq_core::control::model::{AckDemand, Amp, Capacities, Framing};
 
@@ -27,7 +27,7 @@ enum Node {
     Call(&'static Function, Vec<Node>),
 }
 
-/// A function or an operator of so many arguments.
+/// A function or operator with a fixed number of arguments.
 #[derive(Debug)]
 struct Function {
     name: &'static str,
@@ -41,12 +41,12 @@ impl PartialEq for Function {
     }
 }
 
-/// The value of a call; `None` if lists differ in length.
+/// Evaluation of a call; `None` if lists differ in length.
 #[derive(Debug)]
 enum Rule {
-    /// Makes one number of a list of any length.
+    /// Reduces a list of any length to one number.
     Fold(fn(&[Sample]) -> Option<Sample>),
-    /// Makes a list of lists.
+    /// Computes a list from lists.
     Lists(fn(&[Vec<Sample>]) -> Option<Vec<Sample>>),
 }
 
@@ -107,7 +107,7 @@ const fn lists(
     }
 }
 
-/// The point with the extreme mean, with its spread.
+/// Point with the extreme mean, including its spread.
 fn extreme(list: &[Sample], sign: f64) -> Option<Sample> {
     let by_mean = |a: &&Sample, b: &&Sample| (sign * a.mean).total_cmp(&(sign * b.mean));
     list.iter().max_by(by_mean).cloned()
@@ -130,7 +130,7 @@ fn cells(packet: f64, framing: Framing) -> f64 {
     framing.bytes(packet as u32).into()
 }
 
-/// The AMP model of `[up, down, ack, packet]` and M, all of the link for one class a direction.
+/// The AMP model for `[up, down, ack, packet]` and M. In each direction, one class has the whole link.
 fn amp(arguments: &[f64]) -> Amp {
     let at = |place: usize| arguments.get(place).copied().unwrap_or(1.0);
     Amp {
@@ -146,7 +146,7 @@ fn amp(arguments: &[f64]) -> Amp {
     }
 }
 
-/// Data's share of the uplink by AQ's eq. 7; 0 where eq. 11 fails.
+/// Data's share of the uplink by AQ's eq. 7; 0 if eq. 11 fails.
 fn eq7(arguments: &[f64]) -> f64 {
     let link = amp(arguments);
     let demand = AckDemand::new(link.ack_size, link.packet_size, 1.0);
@@ -154,7 +154,7 @@ fn eq7(arguments: &[f64]) -> f64 {
     rates.map_or(0.0, |rates| rates.data_share())
 }
 
-/// `f` of the arguments' means, point by point: they are settings, without a spread.
+/// Applies `f` to the arguments' means, point by point. The arguments are settings, which have no spread.
 fn by_means(arguments: &[Vec<Sample>], f: impl Fn(&[f64]) -> f64) -> Option<Vec<Sample>> {
     let points = arguments.iter().map(Vec::len).max()?;
     let point = |place: usize| {
@@ -172,7 +172,7 @@ fn by_means(arguments: &[Vec<Sample>], f: impl Fn(&[f64]) -> f64) -> Option<Vec<
     (0..points).map(point).collect()
 }
 
-/// `f` of each pair; a list of one number combines with every number of the other.
+/// Applies `f` to each pair. A list of one number combines with every number of the other.
 fn pairwise(left: &[Sample], right: &[Sample], f: impl Fn(f64, f64) -> f64) -> Option<Vec<Sample>> {
     match (left, right) {
         (left, right) if left.len() == right.len() => {
@@ -201,7 +201,7 @@ impl Expression {
         }
     }
 
-    /// The names it uses.
+    /// Names in the expression.
     pub fn names(&self) -> Vec<&str> {
         fn collect<'a>(node: &'a Node, names: &mut Vec<&'a str>) {
             match node {
@@ -215,7 +215,7 @@ impl Expression {
         names
     }
 
-    /// True if it makes one number of a list of points.
+    /// True if the expression reduces a list of points to one number.
     pub fn folds(&self) -> bool {
         fn folds(node: &Node) -> bool {
             match node {
@@ -228,7 +228,7 @@ impl Expression {
         folds(&self.0)
     }
 
-    /// Evaluates it; `None` if `lookup` lacks a name or lists differ in length.
+    /// Evaluates the expression. Returns `None` if `lookup` lacks a name or lists differ in length.
     pub fn value(&self, lookup: &dyn Fn(&str) -> Option<Vec<f64>>) -> Option<Vec<f64>> {
         let lookup = |name: &str| {
             let values = lookup(name)?;
@@ -238,7 +238,7 @@ impl Expression {
         Some(samples.iter().map(|sample| sample.mean).collect())
     }
 
-    /// Evaluates it for the means and for each run.
+    /// Evaluates the expression for the means and for each run.
     pub fn samples(&self, lookup: &dyn Fn(&str) -> Option<Vec<Sample>>) -> Option<Vec<Sample>> {
         fn samples(
             node: &Node,
@@ -274,7 +274,7 @@ mod tests {
         let evaluate = |text: &str| Expression::parse(text).unwrap().samples(&lookup).unwrap();
         assert_eq!(evaluate("max( a )"), [Sample::of(&[6.0, 6.0])]);
         assert_eq!(evaluate("min( a ) + 1"), [Sample::of(&[2.0, 10.0])]);
-        // The larger of two.
+        // Two values: the median is the larger one.
         assert_eq!(evaluate("median( a )"), [Sample::of(&[6.0, 6.0])]);
     }
 
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_packet_fills_whole_atm_cells() {
-        // 40 bytes and the trailer fill one cell; an LLC header makes it two.
+        // 40 bytes and the trailer fill one cell; with an LLC header they need two.
         assert_eq!(value("atm( 40 )").unwrap(), [53.0]);
         assert_eq!(value("atm-llc( 40 )").unwrap(), [106.0]);
     }

@@ -1,6 +1,6 @@
-//! The comparison that a condition makes, and its tolerance.
+//! Comparison of a condition, and its tolerance.
 
-/// The comparison of subject and object, or of the points of the subject.
+/// Comparison of subject and object, or of the points of the subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// Equal at every point.
@@ -9,9 +9,9 @@ pub enum Relation {
     Above,
     /// Smaller at every point.
     Below,
-    /// No point falls below the one before it, and the last is above the first.
+    /// No point falls below the previous one, and the last is above the first.
     Rising,
-    /// No point rises above the one before it, and the last is below the first.
+    /// No point rises above the previous one, and the last is below the first.
     Falling,
 }
 
@@ -22,7 +22,7 @@ impl Relation {
     }
 }
 
-/// The accepted distance of a value, and its origin.
+/// Accepted distance of a value, and the basis of that distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// In the unit of the values.
@@ -31,13 +31,13 @@ pub struct Tolerance {
     pub basis: Basis,
 }
 
-/// The origin of a tolerance.
+/// Basis of a tolerance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Basis {
     /// No basis is stated.
     Unstated,
     /// At most a third of the effect that the claim states.
     Effect(f64),
-    /// At most half a unit of the last digit that the paper prints: half of this.
+    /// Unit of the last digit that the paper prints; the tolerance is at most half of it.
     Printed(f64),
 }

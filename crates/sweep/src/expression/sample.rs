@@ -1,6 +1,6 @@
-//! The value of an expression with its spread over the runs.
+//! Value of an expression, with its spread over the runs.
 
-/// A value of the means, and of each run.
+/// Value for the means, and for each run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// The value computed from the means over the runs.
@@ -23,7 +23,7 @@ impl Sample {
         }
     }
 
-    /// `f` of the mean and of each run.
+    /// Applies `f` to the mean and to each run.
     pub(super) fn map(&self, f: impl Fn(f64) -> f64) -> Self {
         let runs = self.runs.as_ref();
         Self {
@@ -32,14 +32,14 @@ impl Sample {
         }
     }
 
-    /// `f` of both means and of each pair of runs with one seed.
+    /// Applies `f` to both means, and to each pair of runs with the same seed.
     pub(super) fn with(&self, other: &Self, f: impl Fn(f64, f64) -> f64) -> Self {
         match (&self.runs, &other.runs) {
             (_, None) => self.map(|value| f(value, other.mean)),
             (None, Some(_)) => other.map(|value| f(self.mean, value)),
             (Some(left), Some(right)) => {
                 let runs: Vec<f64> = left.iter().zip(right).map(|(&a, &b)| f(a, b)).collect();
-                // Points may have different numbers of seeds: those that both have are compared.
+                // Points may have different numbers of seeds; only common seeds are compared.
                 let means = match left.len() == right.len() {
                     true => f(self.mean, other.mean),
                     false => f(mean(&left[..runs.len()]), mean(&right[..runs.len()])),

@@ -1,4 +1,4 @@
-//! A condition of a claim: both sides with their intervals, and the accepted range of the left one.
+//! Shows a condition of a claim: both sides with their intervals, and the accepted range of the left side.
 
 use super::columns::Columns;
 use super::contents::shown_for;
@@ -10,7 +10,7 @@ use crate::outcome::Outcome;
 use crate::verdict::{Check, Deciding, Finding, Verdict};
 use horrorshow::{RenderOnce, owned_html};
 
-/// A claim with the values that decided, and why it is not reproduced.
+/// A claim with the values that determined its verdict, and the reason why it is not reproduced.
 pub(super) fn claim(
     outcome: &Outcome,
     finding: &Finding<'_>,
@@ -59,7 +59,7 @@ fn condition(outcome: &Outcome, check: &Check<'_>) -> impl RenderOnce {
     }
 }
 
-/// The note on a condition's part in the verdict.
+/// Note on a condition's role in the verdict.
 const fn note(role: Role) -> Option<&'static str> {
     match role {
         Role::Number => None,
@@ -68,8 +68,8 @@ const fn note(role: Role) -> Option<&'static str> {
     }
 }
 
-/// Both sides on one axis: the accepted range as a band, the left side as a dot and the right side as
-/// a ring with their intervals, or as a diamond if it is a number of the claim.
+/// Draws both sides on one axis: the accepted range as a band, the left side as a dot with its interval. The right side
+/// is a ring with its interval, or a diamond if the claim states the number.
 fn strip(class: &'static str, deciding: &Deciding) -> impl RenderOnce + use<> {
     const WIDTH: f64 = 200.0;
     let (found, expected) = (deciding.found, deciding.expected);

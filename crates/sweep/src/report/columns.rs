@@ -1,4 +1,4 @@
-//! The two columns of verdicts: as the text says, and with the settings of `[found]`.
+//! The two columns of verdicts: with the text's settings, and with those of `[found]`.
 
 use crate::experiment::FOUND;
 use crate::outcome::Outcome;
@@ -9,12 +9,12 @@ use std::collections::HashMap;
 pub(super) struct Columns {
     /// True for a preview.
     pub(super) preview: bool,
-    /// The verdicts with the settings found, by claim.
+    /// Verdicts with the settings found, by claim.
     second: HashMap<String, Verdict>,
 }
 
 impl Columns {
-    /// The outcomes as the text says, and the verdicts of the others.
+    /// Returns the outcomes with the text's settings, and the verdicts of the others.
     pub(super) fn of(outcomes: &[Outcome], preview: bool) -> (Vec<&Outcome>, Self) {
         let (found, text): (Vec<_>, Vec<_>) =
             outcomes.iter().partition(|o| o.experiment.is_found());
@@ -27,18 +27,18 @@ impl Columns {
         (text, Self { preview, second })
     }
 
-    /// The verdict with the settings found, if the experiment has some.
+    /// Verdict with the settings found, if the experiment has such settings.
     pub(super) fn second(&self, finding: &Finding<'_>) -> Option<Verdict> {
         self.second.get(&finding.claim.id).copied()
     }
 
-    /// The number of claims with this verdict with the settings found.
+    /// Number of claims with this verdict under the settings found.
     pub(super) fn count(&self, verdict: Verdict) -> usize {
         self.second.values().filter(|one| **one == verdict).count()
     }
 
-    /// Claims held out from the search: their number, those reproduced with the settings found, and
-    /// the mean number under random settings.
+    /// Held-out claims: their number, the number reproduced with the settings found, and the mean number reproduced
+    /// with random settings.
     pub(super) fn held_out<'a>(
         &self,
         outcomes: impl Iterator<Item = &'a (&'a Outcome, Vec<Finding<'a>>)>,
@@ -57,7 +57,7 @@ impl Columns {
         (all, found, random)
     }
 
-    /// The number of claims that have a verdict with the settings found.
+    /// Number of claims with a verdict under the settings found.
     pub(super) fn len(&self) -> usize {
         self.second.len()
     }

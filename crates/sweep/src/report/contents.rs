@@ -9,7 +9,7 @@ use horrorshow::{RenderOnce, owned_html};
 /// An outcome with its findings.
 pub(super) type Found<'a> = (&'a Outcome, Vec<Finding<'a>>);
 
-/// Style rules of the filter: the button of a verdict hides elements without a claim of that verdict.
+/// Style rules of the filter. The button of a verdict hides elements that have no claim with that verdict.
 pub(super) fn filter_rules() -> String {
     let rule = |verdict| {
         let class = class(verdict);
@@ -21,12 +21,12 @@ pub(super) fn filter_rules() -> String {
     Verdict::ALL.map(rule).concat()
 }
 
-/// Class of the elements that the filter shows for a verdict.
+/// Class of elements that the filter shows for a verdict.
 pub(super) fn shown_for(verdict: Verdict) -> String {
     format!("is-{}", class(verdict))
 }
 
-/// The number of claims of each verdict, with a button that shows these only.
+/// Number of claims per verdict, each with a button that shows only these.
 pub(super) fn filter(findings: &[Found<'_>]) -> impl RenderOnce {
     let all = findings.iter().flat_map(|(_, findings)| findings);
     let counts = counts(all.clone());
@@ -75,7 +75,7 @@ pub(super) fn contents(findings: &[Found<'_>], groups: &[Group]) -> impl RenderO
     }
 }
 
-/// A sign for each claim of a verdict.
+/// One sign per claim with this verdict.
 fn dots(verdict: Verdict, count: usize) -> impl RenderOnce {
     let classes = format!("dots {} {}", class(verdict), shown_for(verdict));
     owned_html! {
@@ -97,7 +97,7 @@ pub(super) fn groups<'a>(
     all.filter(|(paper, ..)| has(paper)).collect()
 }
 
-/// The findings about a paper's experiments.
+/// Findings about a paper's experiments.
 pub(super) fn of_paper<'a>(
     findings: &'a [Found<'a>],
     paper: &str,

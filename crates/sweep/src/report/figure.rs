@@ -1,4 +1,4 @@
-//! A figure as the paper draws it: simulated curves with the published values.
+//! Draws a figure like the paper's: simulated curves with the published values.
 
 use super::panel::{Curve, Panel};
 use crate::experiment::{self, Chart, Experiment, Over, PanelOf, Place};
@@ -10,7 +10,7 @@ use crate::store::Recording;
 use asymq_charts::{Axis, Colour, MUTED, SERIES};
 use horrorshow::{Raw, RenderOnce, owned_html};
 
-/// Maximum number of moments of a recording that a panel shows: about one per pixel.
+/// Maximum moments of a recording in a panel: about one per pixel.
 const MOMENTS: usize = 350;
 
 /// The chart: a legend, and a drawing per panel, side by side or stacked.
@@ -29,7 +29,7 @@ pub(super) fn figure<'a>(outcome: &'a Outcome, chart: &'a Chart) -> impl RenderO
     }
 }
 
-/// The colour of a series; the only DropTail series is the baseline and muted.
+/// Colour of a series. A single DropTail series is the baseline, and is muted.
 pub(super) fn colour(experiment: &Experiment, series: usize) -> &'static Colour {
     let plain = |index: &usize| {
         let series = &experiment.series[*index];
@@ -42,7 +42,7 @@ pub(super) fn colour(experiment: &Experiment, series: usize) -> &'static Colour 
     &SERIES[before % SERIES.len()]
 }
 
-/// The name of a published value.
+/// Label of published values.
 pub(super) fn published(experiment: &Experiment) -> &'static str {
     match experiment.is_own() {
         true => "published",
@@ -56,13 +56,13 @@ struct Figure<'a> {
     chart: &'a Chart,
 }
 
-/// A panel with its curves, of one series where each has a row of panels.
+/// A panel with its curves. If each series has its own row of panels, the curves are of one series.
 struct Drawing<'a> {
     title: String,
-    /// The panel's index in the chart.
+    /// Index of the panel in the chart.
     index: usize,
     panel: &'a experiment::Panel,
-    /// The series of each curve.
+    /// Series of each curve.
     series: Vec<usize>,
     curves: Vec<Curve>,
 }
@@ -80,7 +80,7 @@ impl<'a> Figure<'a> {
     fn drawings(&self) -> Vec<Drawing<'a>> {
         let all = &self.experiment().series;
         let mut together = self.chart.series.clone();
-        // The variants first: they lie below the other curves.
+        // Variants come first, so that the other curves lie above them.
         together.sort_by_key(|&index| !all[index].variant);
         let rows = match self.by_series() {
             true => self.chart.series.iter().map(|&index| vec![index]).collect(),
@@ -151,7 +151,7 @@ impl<'a> Figure<'a> {
         }
     }
 
-    /// The drawing in words: where each curve begins and ends.
+    /// Describes the drawing in text: start and end of each curve.
     fn alt(&self, drawing: &Drawing<'_>) -> String {
         let over = self.x_label().replace(", s", "");
         let mut words = format!("{}, {}, over {over}", drawing.title, drawing.panel.y_label);
@@ -259,7 +259,7 @@ impl<'a> Figure<'a> {
     }
 }
 
-/// The panel's own axis, equal in all rows.
+/// The panel's own axis; all rows share it.
 fn y_axis(drawing: &Drawing<'_>, all: &[Drawing<'_>]) -> Axis {
     if let Some((from, to)) = drawing.panel.y_range {
         return Axis::linear(from, to);
@@ -280,7 +280,7 @@ fn y_axis(drawing: &Drawing<'_>, all: &[Drawing<'_>]) -> Axis {
     Axis::linear(from, if to > from { to } else { from + 1.0 })
 }
 
-/// An expression's value at each moment of a run, or its mean up to that moment.
+/// Value of an expression at each moment of a run, or its mean up to that moment.
 fn along(recording: &Recording, expression: &Expression, average: bool) -> Vec<f64> {
     let lookup = |name: &str| {
         let place = Recording::CHANNELS
@@ -291,7 +291,7 @@ fn along(recording: &Recording, expression: &Expression, average: bool) -> Vec<f
     let mut values = expression.value(&lookup).unwrap_or_default();
     let mut sum = 0.0;
     for (index, value) in values.iter_mut().enumerate() {
-        // 0 / 0: an idle link.
+        // 0 / 0 on an idle link.
         if !value.is_finite() {
             *value = 0.0;
         }

@@ -1,4 +1,4 @@
-//! The summary that is committed to `docs/`.
+//! The summary of results that is committed to `docs/`.
 
 use super::columns::Columns;
 use super::contents::groups;
@@ -12,8 +12,8 @@ use crate::verdict::{Check, Finding, Verdict};
 use asymq_scenario::{count, escaped};
 use std::fmt::Write as _;
 
-/// One table per paper with a row per claim, then all claims that were not reproduced. Of a user's own
-/// experiments: their numbers, and their claims.
+/// Writes one table per paper with a row per claim, then all claims that were not reproduced. For a user's own
+/// experiments: their numbers and claims.
 pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
     let preview = origin.preview;
     let (outcomes, columns) = Columns::of(outcomes, origin.preview);
@@ -107,7 +107,7 @@ impl Text {
         writeln!(self.0, "{}", words.trim_end()).expect("writing to a String cannot fail");
     }
 
-    /// A table of claims with the values that decided, and a second column for the settings found.
+    /// Table of claims with the values that determined the verdict, and a second column for the settings found.
     fn claims<'a>(
         &mut self,
         outcomes: impl Iterator<Item = &'a (&'a Outcome, Vec<Finding<'a>>)>,
@@ -177,8 +177,8 @@ impl Text {
     }
 }
 
-/// Both sides of the condition that decided: of the first that fails, else of the first that is open,
-/// else of the first.
+/// Both sides of the condition that determined the verdict: the first that fails; if none fails, the first open one;
+/// otherwise the first.
 fn found(outcome: &Outcome, finding: &Finding<'_>) -> String {
     let such = |answer| finding.checks.iter().find(|check| check.answer == answer);
     let check = such(Answer::No)
@@ -188,12 +188,12 @@ fn found(outcome: &Outcome, finding: &Finding<'_>) -> String {
     literal(&text.unwrap_or_default())
 }
 
-/// Words of an experiment's author as Markdown: no tag, link, image or further cell begins in them.
+/// Escapes an author's text for Markdown, so that it cannot start a tag, link, image or table cell.
 fn literal(words: &str) -> String {
     let mut text = String::new();
     let mut letters = words.chars().peekable();
     while let Some(letter) = letters.next() {
-        // A comparison (`<` and a blank) needs none.
+        // A comparison (`<` and a space) needs no backslash.
         let needs_backslash = match letter {
             '<' => letters.peek().is_some_and(|next| !next.is_whitespace()),
             ']' => letters.peek().is_some_and(|next| "([:".contains(*next)),
@@ -213,7 +213,7 @@ pub(super) fn compared(outcome: &Outcome, check: &Check<'_>) -> Option<String> {
     let not = match check.answer {
         Answer::Yes => "",
         Answer::No => "not ",
-        Answer::Open => "not surely ",
+        Answer::Open => "not certainly ",
     };
     let within = check.condition.within();
     let within = |sign| match within > 0.0 {
@@ -232,7 +232,7 @@ pub(super) fn compared(outcome: &Outcome, check: &Check<'_>) -> Option<String> {
     Some(format!("{subject}: {sides}{}", at.unwrap_or_default()))
 }
 
-/// The left side of a condition: series and measure with its unit, or the expression as it is written.
+/// Left side of a condition: series and measure with its unit, or the expression as written.
 fn subject(experiment: &Experiment, condition: &Condition) -> String {
     let name = condition.subject.as_name();
     let named = name.and_then(|name| experiment.resolve(name).ok());

@@ -9,7 +9,7 @@ use crate::outcome::Outcome;
 use horrorshow::helper::doctype;
 use horrorshow::{Raw, RenderOnce, Template, html, owned_html};
 
-/// The report of experiments, as HTML, with links to the `files` of data beside it.
+/// Writes the report of experiments as HTML, with links to the data `files` beside it.
 ///
 /// # Errors
 /// It cannot be written.
@@ -110,18 +110,18 @@ fn introduction(outcomes: &[&Outcome], origin: &Origin, has_claims: bool) -> imp
     }
 }
 
-/// The meaning of the verdicts and of the strip beside a claim.
+/// Explains the verdicts and the strip beside a claim.
 fn meanings(findings: &[Found<'_>]) -> impl RenderOnce {
     let all = findings.iter().flat_map(|(_, findings)| findings);
     let shown = counts(all).into_iter().map(|(verdict, _)| verdict);
     owned_html! {
         details(class="meanings") {
-            summary : "What the verdicts and the strips mean";
+            summary : "Meaning of the verdicts and strips";
             dl {
                 @ for verdict in shown { dt : badge(verdict); dd : meaning(verdict); }
                 dt : "Strips";
-                dd : "The band is where the left side of the condition had to lie, the dot with the interval that decides \
-                      where it lies; the right side is a ring with its interval, or a diamond if it is a number of \
+                dd : "The band is the accepted range of the left side of the condition. The dot is the left side, with the \
+                      interval that decides. The ring is the right side, with its interval; a diamond is a number of \
                       the claim.";
             }
         }

@@ -58,7 +58,7 @@ impl Panel<'_> {
         ticks.map(|level| (level, short(level))).collect()
     }
 
-    /// The left edge: room for the longest label of the vertical axis.
+    /// Left edge, with room for the longest label of the vertical axis.
     fn left(&self) -> i32 {
         let labels = self.levels();
         let longest = labels.iter().map(|(_, label)| text_width(label)).max();

@@ -23,7 +23,7 @@ pub(super) fn section(
         .assumptions
         .iter()
         .map(|text| match columns.preview {
-            // Sentences with values describe whole runs, whose numbers may differ.
+            // Values in sentences apply to whole runs; a preview's numbers may differ.
             true => prose::without_values(text),
             false => outcome.fill_in(text),
         })
@@ -48,7 +48,7 @@ pub(super) fn section(
                 }
             }
             @ if !assumptions.is_empty() {
-                p(class="small") : if own { "Assumptions:" } else { "What the text leaves open:" };
+                p(class="small") : if own { "Assumptions:" } else { "Parameters that the text leaves open:" };
                 ul(class="small") { @ for assumption in assumptions { li : assumption; } }
             }
             p(class="small faint") : settings(outcome);
@@ -57,7 +57,7 @@ pub(super) fn section(
     }
 }
 
-/// The first scenario in one line; tables show swept values and differences between series.
+/// Describes the first scenario in one line. Tables show swept values and differences between series.
 fn settings(outcome: &Outcome) -> String {
     let experiment = &outcome.experiment;
     let scenario = &experiment.series[0].cells[0].scenario;

@@ -1,4 +1,4 @@
-//! The results of an experiment as a table beside the published values.
+//! Table of an experiment's results beside the published values.
 
 use super::figure::published;
 use crate::experiment::Place;
@@ -6,14 +6,14 @@ use crate::numbers::with_digits;
 use crate::outcome::Outcome;
 use horrorshow::{RenderOnce, owned_html};
 
-/// A column: the measure by index, its digits, and true if it has published values.
+/// A column: index of the measure, its digits, and true if it has published values.
 struct Column {
     measure: usize,
     digits: usize,
     published: bool,
 }
 
-/// A row per series and point, columns per measure: ours and the published value.
+/// One row per series and point, with two columns per measure: our value and the published one.
 pub(super) fn table(outcome: &Outcome) -> impl RenderOnce {
     let experiment = &outcome.experiment;
     let swept = experiment.points.len() > 1;

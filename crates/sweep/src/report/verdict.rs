@@ -1,4 +1,4 @@
-//! Appearance of a verdict: a sign and a colour, each readable without the other.
+//! Appearance of a verdict: a sign and a colour; each alone is enough to read it.
 
 use super::columns::Columns;
 use crate::experiment::{Evidence, Role};
@@ -35,11 +35,11 @@ pub(super) const fn sign(verdict: Verdict) -> &'static str {
 pub(super) const fn meaning(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Reproduced => "every interval lies within its range.",
-        Verdict::InShape => "those of order, direction or trend do, that of a number lies outside.",
+        Verdict::InShape => "order, direction and trend hold; a number lies outside its range.",
         Verdict::NotReproduced => "an interval lies outside its range.",
-        Verdict::Vacuous => "the runs lack what the claim is about; it counts as not reproduced.",
+        Verdict::Vacuous => "a precondition of the claim fails; it counts as not reproduced.",
         Verdict::NumberOpen => "a number's interval contains an end of its range after all seeds.",
-        Verdict::ShapeOpen => "so does one of order, direction or trend, whatever the numbers are.",
+        Verdict::ShapeOpen => "an interval of order, direction or trend contains an end.",
         Verdict::DidNotConverge => "the mechanism was still changing when the runs ended.",
     }
 }
@@ -54,8 +54,8 @@ pub(super) fn badge(verdict: Verdict) -> impl RenderOnce {
     }
 }
 
-/// The reason why a claim was not reproduced, where runs show it. A preview gives none: reasons describe
-/// whole runs, whose numbers may differ.
+/// Reason why a claim was not reproduced, if runs show it. Absent in a preview: reasons describe whole runs, whose
+/// numbers may differ.
 pub(super) fn reason(finding: &Finding<'_>, columns: &Columns) -> String {
     let preview = columns.preview;
     let mut reasons = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn reason(finding: &Finding<'_>, columns: &Columns) -> String {
     }
     let unmet = |check: &&Check<'_>| check.role == Role::Precondition && check.answer == Answer::No;
     for check in finding.checks.iter().filter(unmet) {
-        reasons.push(format!("It says nothing unless {}.", check.condition));
+        reasons.push(format!("The claim applies only if {}.", check.condition));
     }
     let elsewhere = finding.claim.shown_by.iter();
     let elsewhere: Vec<&str> = elsewhere.filter_map(Evidence::experiment).collect();
@@ -84,7 +84,7 @@ pub(super) fn reason(finding: &Finding<'_>, columns: &Columns) -> String {
     reasons.join(" ")
 }
 
-/// The verdicts that claims of `findings` have, each with their number, in the report's order.
+/// Number of claims in `findings` by verdict, in the report's order.
 pub(super) fn counts<'a>(
     findings: impl Iterator<Item = &'a Finding<'a>> + Clone,
 ) -> Vec<(Verdict, usize)> {

@@ -50,7 +50,7 @@ impl Reader<'_> {
         file.chart.iter().map(chart).collect()
     }
 
-    /// A panel over time.
+    /// Reads a panel over time.
     fn panel(&self, entry: &PanelEntry, experiment: &Experiment) -> Read<Panel> {
         let of = self.expression(&entry.of, "channel", &Recording::CHANNELS)?;
         let mut paper = BTreeMap::new();
@@ -75,7 +75,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Sets one value for all panels, or one for each.
+    /// Distributes one value to all panels, or one value to each.
     fn each<T: Clone>(
         &self,
         key: &str,

@@ -1,4 +1,4 @@
-//! The claims of an experiment, and the sentences around them.
+//! Reads the claims of an experiment, and the sentences around them.
 
 use super::file::{ClaimEntry, File};
 use super::reader::{Read, Reader};
@@ -50,7 +50,7 @@ impl Reader<'_> {
             }
         };
         if let (Some(because), true, []) = (&entry.because, of_paper, &entry.shown_by[..]) {
-            let message = "because: what shows it? add shown-by = [\"series:measure > 1\"] or \
+            let message = "because: no evidence; add shown-by = [\"series:measure > 1\"] or \
                            [\"PAPER/FIGURE\"]";
             return Err(self.at(because.span().start, message));
         }

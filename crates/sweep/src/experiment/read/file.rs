@@ -1,4 +1,4 @@
-//! An experiment file as TOML, unchecked.
+//! Structure of an experiment file in TOML, before checks.
 
 use crate::experiment::Over;
 use serde::Deserialize;
@@ -42,7 +42,7 @@ pub(super) struct AxisEntry {
     pub(super) label: String,
 }
 
-/// One key, or several that take the same value.
+/// One key, or several keys with the same value.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Keys {
@@ -115,7 +115,7 @@ pub(super) struct ChartEntry {
     pub(super) log_x: bool,
 }
 
-/// A value for all panels of a chart, or one for each.
+/// One value for all panels of a chart, or one per panel.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum PerPanel<T> {

@@ -33,7 +33,7 @@ pub fn read(path: &Path, defaults: &Defaults) -> Result<Experiment, BadExperimen
     read_text(&format!("own/{name}"), path, &text, defaults)
 }
 
-/// [`read`] of a text; `path` only serves error messages.
+/// Like [`read`], from a text; `path` is used only in error messages.
 ///
 /// # Errors
 /// A line is wrong.
@@ -47,7 +47,7 @@ pub fn read_text(
     Reader::new(path, text, defaults, found).experiment(name)
 }
 
-/// [`read_text`] with the settings of `[found]` in place of the scenario's; the values of series and sweep stay.
+/// Like [`read_text`], but the settings of `[found]` replace the scenario's. Values of series and sweep stay.
 ///
 /// # Errors
 /// A line is wrong.

@@ -1,4 +1,4 @@
-//! An experiment file, and its errors at their lines.
+//! Reader of an experiment file, with errors that name their line.
 
 use crate::experiment::unknown;
 use crate::expression::Expression;
@@ -38,7 +38,7 @@ pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) flags: Flags<ScenarioArgs>,
     pub(super) defaults: &'a Defaults,
-    /// True if `[found]` goes before `[scenario]`.
+    /// True if `[found]` overrides `[scenario]`.
     pub(super) found: bool,
 }
 
@@ -75,12 +75,12 @@ impl Reader<'_> {
         self.at(offset, error.message().replace('\n', ", "))
     }
 
-    /// Settings, or the error at their key.
+    /// Returns settings, or the error with the position of their key.
     pub(super) fn key<T>(&self, read: Result<T, KeyError>) -> Read<T> {
         read.map_err(|error| self.at(error.offset, error.message))
     }
 
-    /// The scenario's keys in a table's section; none if it has no such section.
+    /// Returns the scenario's keys in a section of a table; empty without that section.
     pub(super) fn keys(&self, table: &DeTable<'_>, section: &str) -> Read<Words> {
         match table.get(section).map(Spanned::get_ref) {
             Some(DeValue::Table(keys)) => self.key(self.flags.table(keys)),
@@ -88,7 +88,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The result of `find` for a text, or its error where the text is.
+    /// Returns the result of `find` for a text, or its error at the text's position.
     pub(super) fn look_up<T>(
         &self,
         text: &Spanned<String>,
@@ -97,7 +97,7 @@ impl Reader<'_> {
         find(text.get_ref()).map_err(|message| self.at(text.span().start, message))
     }
 
-    /// An expression over names of this kind.
+    /// Reads an expression over names of this kind.
     pub(super) fn expression(
         &self,
         text: &Spanned<String>,
@@ -114,7 +114,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A valid name that is not in `taken`.
+    /// Returns a valid name that is not in `taken`.
     pub(super) fn id(&self, id: &Spanned<String>, taken: &mut HashSet<String>) -> Read<String> {
         self.look_up(id, |text| {
             let fits = |c: char| c.is_ascii_alphanumeric() || "-./".contains(c);
@@ -131,7 +131,7 @@ impl Reader<'_> {
     }
 }
 
-/// The tables of an array of tables, like `[[series]]`.
+/// Returns the tables of an array of tables, like `[[series]]`.
 pub(super) fn sections<'a, 'i>(
     table: &'a DeTable<'i>,
     name: &str,

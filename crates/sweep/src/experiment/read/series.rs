@@ -12,7 +12,7 @@ use toml::de::DeTable;
 const MAX_RUNS: u64 = 1_000_000;
 
 impl Reader<'_> {
-    /// The series of the file, one for each combination of the axes after the first.
+    /// Reads the series of the file, one per combination of the second and later axes.
     pub(super) fn series(
         &self,
         file: &File,
@@ -72,7 +72,7 @@ impl Reader<'_> {
     fn runs(&self, own: &Words, base: &Words, axes: &[Vec<Words>]) -> u64 {
         let given = |words: &Words| words.get("runs").and_then(|runs| runs.parse::<u64>().ok());
         let first = given(base).unwrap_or(self.defaults.runs.into());
-        // Later axes override earlier ones, and the series all of them.
+        // Later axes override earlier ones, and the series overrides all axes.
         let (cells, runs) = axes.iter().fold((1u64, first), |(cells, runs), values| {
             let of = |words| given(words).map_or(runs, |runs| cells.saturating_mul(runs));
             let sum = values.iter().map(of).fold(0, u64::saturating_add);
@@ -81,7 +81,7 @@ impl Reader<'_> {
         given(own).map_or(runs, |runs| cells.saturating_mul(runs))
     }
 
-    /// The published values by point and measure.
+    /// Published values by point and measure.
     fn paper(&self, entry: &SeriesEntry, experiment: &Experiment) -> Read<Vec<Vec<Option<f64>>>> {
         let mut paper = vec![vec![None; experiment.measures.len()]; experiment.points.len()];
         for (id, values) in &entry.paper {
@@ -90,7 +90,7 @@ impl Reader<'_> {
             match values.get_ref() {
                 PaperValues::One(value) if paper.len() == 1 => paper[0][measure] = Some(*value),
                 PaperValues::One(_) => {
-                    let message = "which point? write it like { \"10mbit\" = 0.97 }";
+                    let message = "no point given; write it like { \"10mbit\" = 0.97 }";
                     return Err(fail(message.into()));
                 }
                 PaperValues::ByPoint(by_point) => {

@@ -1,4 +1,4 @@
-//! The axes of a sweep, and the points along the first of them.
+//! Axes of a sweep, and the points along the first axis.
 
 use super::file::{AxisEntry, File};
 use super::reader::{Read, Reader, sections};
@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 const UNNAMED: &str = "a point without a name; write { name = \"1/10\", up = \"1mbit\" }";
 
 impl Reader<'_> {
-    /// The settings of each value, per axis.
+    /// Reads the settings of each value, per axis.
     pub(super) fn axes(&self, file: &File, table: &DeTable<'_>) -> Read<Vec<Vec<Words>>> {
         let axes = file.sweep.iter().zip(sections(table, "sweep"));
         axes.map(|(axis, section)| {
@@ -40,7 +40,7 @@ impl Reader<'_> {
         .collect()
     }
 
-    /// The settings of a value of an axis.
+    /// Reads the settings of one value of an axis.
     fn setting(&self, axis: &AxisEntry, value: &Spanned<DeValue<'_>>) -> Read<Words> {
         let entries: Vec<(&str, &Spanned<DeValue<'_>>)> = match value.get_ref() {
             DeValue::Table(settings) => {
@@ -55,7 +55,7 @@ impl Reader<'_> {
     }
 }
 
-/// The value as the file has it, or the name of one that sets several keys.
+/// Returns the value as written in the file, or the name of a value that sets several keys.
 fn value_name(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::Table(settings) => Some(format!("{:?}", settings.get("name")?.as_str()?)),
@@ -73,7 +73,7 @@ fn text_of(value: &toml::Value) -> String {
 
 pub(super) fn point((index, value): (usize, &toml::Value)) -> Point {
     let label: String = text_of(value).split_whitespace().collect();
-    // `down:3mbit` is a rate.
+    // For example, `down:3mbit` contains a rate.
     let quantity = label.rsplit(':').next().unwrap_or_default();
     let position = quantity.parse().ok();
     let position = position
@@ -91,10 +91,10 @@ pub(super) fn point((index, value): (usize, &toml::Value)) -> Point {
     }
 }
 
-/// The values of the axes after the first that a series has.
+/// One combination of values of the second and later axes.
 #[derive(Clone, Default)]
 pub(super) struct Combination {
-    /// The values in words, like `/interval=5s`.
+    /// The values as text, like `/interval=5s`.
     pub(super) name: String,
     /// The keys with their values.
     pub(super) swept: Vec<(String, String)>,
@@ -102,7 +102,7 @@ pub(super) struct Combination {
     pub(super) args: Words,
 }
 
-/// All combinations of the values of the axes after the first.
+/// All combinations of values of the second and later axes.
 pub(super) fn combinations(sweep: &[Spanned<AxisEntry>], axes: &[Vec<Words>]) -> Vec<Combination> {
     let mut all = vec![Combination::default()];
     for (axis, settings) in sweep.iter().zip(axes).skip(1) {
