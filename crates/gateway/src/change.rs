@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 
-/// The new link, and a channel that returns the replaced one.
+/// New link, and a channel that returns the replaced one.
 type Request = (BuiltLink, Sender<(Handover, BuiltLink)>);
 
 /// Sends changes to a gateway from any thread.

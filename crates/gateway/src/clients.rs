@@ -21,11 +21,11 @@ pub(crate) struct Limits {
 /// State of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestState {
-    /// More may come.
+    /// More bytes may arrive.
     Partial,
     /// The client has closed its direction.
     Complete,
-    /// Longer than the limit.
+    /// Request longer than the limit.
     TooLong,
     TimedOut,
 }
@@ -77,8 +77,7 @@ impl Clients {
         &self.listener
     }
 
-    /// Waits for clients, or for one of `others` to be readable. Serves clients; returns which of `others` are
-    /// readable.
+    /// Waits until a client or one of `others` is readable. Serves clients, and returns the readable ones of `others`.
     pub(crate) fn turn<const N: usize>(
         &mut self,
         others: [BorrowedFd<'_>; N],
@@ -203,7 +202,7 @@ impl Client {
         true
     }
 
-    /// Answers a client whose time is up, if its socket takes the answer at once.
+    /// Answers a client whose time is over, if its socket accepts the answer at once.
     fn answer_late(&mut self, answer: Answer<'_>) {
         if let State::Reading(request) = &self.state
             && let Some(answer) = answer(request, RequestState::TimedOut)

@@ -34,7 +34,7 @@ pub struct LinkConfig {
     pub down: Option<Rate>,
     /// Ranges of learnt rates, up and down; `None` for a fixed rate.
     pub auto: [Option<RateRange>; 2],
-    /// Host for echo requests, used while passing packets show no delays.
+    /// Host for echo requests; probed only while passing packets show no delays.
     pub rate_probe: Option<Ipv4Addr>,
     /// Bytes that the link adds to a packet.
     pub overhead: Overhead,
@@ -163,7 +163,7 @@ impl fmt::Debug for BuiltLink {
 /// A stage with its parts allocated.
 #[expect(
     clippy::large_enum_variant,
-    reason = "there are two, and every frame asks the egress"
+    reason = "there are only two, and every frame uses the egress"
 )]
 pub(crate) enum BuiltStage {
     Direct,

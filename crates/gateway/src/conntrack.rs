@@ -1,7 +1,7 @@
 //! Hosts behind NAT, from the kernel's connection tracking.
 //!
-//! A gateway between a router and its port sees translated packets, all with the router's address. A thread keeps a
-//! bounded map of connections to addresses at home; the forwarding loop reads it without locks.
+//! A gateway between a router and its port sees translated packets, all with the router's address. A thread maintains a
+//! bounded map from connections to home addresses. The forwarding loop reads it without locks.
 
 use crate::log;
 use crate::net::Conntrack;
@@ -18,13 +18,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// Slots of a bucket: their keys fill a cache line.
+/// Slots per bucket: their keys fill one cache line.
 const WAYS: usize = 8;
 const BUCKETS: usize = 4096;
 /// Minimum time between two readings of the whole table.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A translated connection as the line sees it: addresses and ports of the router's and of the far end.
+/// A translated connection as seen on the line: addresses and ports of the router and of the far end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Translated {
     pub(crate) ends: [Ipv4Addr; 2],
@@ -43,11 +43,11 @@ pub(crate) enum Tracked {
 /// State of the map, for snapshots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct HostsBehindNat {
-    /// False if connection tracking cannot be read: flows share the line, and hosts do not.
+    /// False if connection tracking cannot be read. Flows then share the line without regard to hosts.
     pub tracked: bool,
     /// Connections whose host is known.
     pub connections: u64,
-    /// Connections that found no place; their flows share as if the router had made them.
+    /// Connections for which the map had no room; they share as flows of the router itself.
     pub refused: u64,
 }
 
@@ -75,13 +75,13 @@ impl NatMap {
         }
     }
 
-    /// Host at home of an IPv4 frame whose network header begins at `network`, as
-    /// [`Frame::translated`](asymq_core::frame::Frame::translated) has it; 0 if it is not known.
+    /// Returns the home host of an IPv4 frame whose network header begins at `network`, in the form of
+    /// [`Frame::translated`](asymq_core::frame::Frame::translated); 0 if unknown.
     #[inline]
     pub(crate) fn host(&self, direction: Direction, frame: &[u8], network: u16) -> u64 {
         read(frame, network, direction).map_or(0, |connection| {
             let host = self.get(&connection);
-            // The end that the host's address replaces: source up, destination down.
+            // The host's address replaces this end: source up, destination down.
             host | (u64::from(host != 0) * direction as u64)
         })
     }
@@ -93,7 +93,7 @@ impl NatMap {
             .map_or(0, |slot| self.hosts[slot].load(Ordering::Relaxed))
     }
 
-    /// A keyed hash of all that identifies a connection, so that no sender can fill a bucket on purpose.
+    /// Keyed hash of a connection's identity, so that no sender can fill a bucket on purpose.
     fn key(&self, connection: &Translated) -> u64 {
         let Translated {
             ends,
@@ -118,7 +118,7 @@ impl NatMap {
         match change {
             Tracked::New(connection, host) => {
                 let key = self.key(&connection);
-                // The lowest bit is the direction's.
+                // The lowest bit encodes the direction.
                 let host = (hosts_of_v4([host; 2])[0] & !1).max(2);
                 let is = |wanted: u64| {
                     move |slot: &usize| self.keys[*slot].load(Ordering::Relaxed) == wanted
@@ -166,7 +166,7 @@ impl NatMap {
     }
 }
 
-/// Reads an IPv4 packet with ports. The router's end is the source of what goes up.
+/// Reads an IPv4 packet with ports. In uplink packets, the source is the router's end.
 #[inline]
 fn read(frame: &[u8], network: u16, direction: Direction) -> Option<Translated> {
     const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
@@ -202,8 +202,8 @@ pub(crate) struct NatTracker {
 }
 
 impl NatTracker {
-    /// Opens the connection tracking of the calling thread's network namespace. Without it the map stays empty, which
-    /// is logged.
+    /// Opens the connection tracking of the calling thread's network namespace. If that fails, logs the error; the map
+    /// then stays empty.
     pub(crate) fn open(map: Arc<NatMap>) -> Option<Self> {
         match Conntrack::open() {
             Ok(socket) => Some(Self { socket, map }),

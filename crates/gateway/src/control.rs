@@ -1,4 +1,4 @@
-//! Changes from outside: the control socket, and SIGHUP.
+//! Changes on request: by the control socket, and by SIGHUP.
 //!
 //! A request is the text of settings up to the end of the stream, or the word [`STATUS`]. The answer is one line that
 //! begins with `ok:` or `error:`.
@@ -37,16 +37,16 @@ pub trait Settings: Send {
     /// Parses a request.
     ///
     /// # Errors
-    /// The request is wrong, in one line.
+    /// The request is wrong. The text is one line.
     fn request(&mut self, text: &str) -> Result<LinkConfig, String>;
 
     /// Reads the settings file again. Also returns text to append to the log line.
     ///
     /// # Errors
-    /// The file is wrong, in one line.
+    /// The file is wrong. The text is one line.
     fn read_again(&mut self) -> Result<(LinkConfig, String), String>;
 
-    /// Records that the gateway runs the settings that were read last.
+    /// Records that the gateway now runs the settings that were read last.
     fn accept(&mut self, link: &LinkConfig);
 
     /// Settings in force, as text.
@@ -73,7 +73,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Changes a gateway with these settings, by no way yet.
+    /// Creates a control with these settings, reachable by no means yet.
     pub fn new(settings: impl Settings + 'static) -> Self {
         Self {
             settings: Box::new(settings),
@@ -82,7 +82,7 @@ impl Control {
         }
     }
 
-    /// Listens at a Unix socket, which is removed at the end.
+    /// Listens on a Unix socket, which is removed at the end.
     pub fn listen(&mut self, path: &Path) -> Result<(), GatewayError> {
         self.socket = Some(Socket::open(path).map_err(at(path))?);
         Ok(())
@@ -155,7 +155,7 @@ impl Control {
     }
 }
 
-/// The complete request; `None` if more may come.
+/// Returns the complete request; `None` if more may arrive.
 fn whole_request(request: &[u8], state: RequestState) -> Option<Result<&str, String>> {
     let refused = |why: String| Some(Err(format!("reading the request: {why}")));
     match state {
@@ -247,7 +247,7 @@ fn exchange(control: &Path, request: &str) -> io::Result<String> {
             }
             kind @ (NotFound | ConnectionRefused) => io::Error::new(
                 kind,
-                "no gateway listens there; start one with --control and this path, as the service does",
+                "no gateway listens there; start one with --control and this path, like the service",
             ),
             UnexpectedEof => {
                 let text = "the gateway closed the connection; try again";
@@ -266,7 +266,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> GatewayError {
 /// Listens at `path`, which only this user can connect to.
 fn listen(path: &Path) -> io::Result<RawSocket> {
     let socket = OwnedFd::from(RawSocket::new(Domain::UNIX, Type::STREAM, None)?);
-    // Before it has a name, which others might turn into a link: Linux gives the mode to the name.
+    // Sets the mode before the bind: Linux applies it to the name, which others could replace by a link.
     let socket = File::from(socket);
     socket.set_permissions(Permissions::from_mode(0o600))?;
     let socket = RawSocket::from(OwnedFd::from(socket));
@@ -356,7 +356,7 @@ mod tests {
         trickle.join().unwrap();
     }
 
-    /// A client's result of such an answer.
+    /// Returns a client's result for such an answer.
     fn heard(answer: &'static [u8]) -> GatewayError {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");

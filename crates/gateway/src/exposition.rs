@@ -3,7 +3,7 @@ use asymq_core::ack::Unfiltered;
 use asymq_core::{Fate, Reason};
 use std::fmt::Write;
 
-/// Metrics of a direction: name, type, help, value.
+/// Metrics per direction: name, type, help, value.
 const OF_DIRECTIONS: [Metric<DirectionSnapshot>; 4] = [
     (
         "capacity_bytes_per_second",
@@ -31,7 +31,7 @@ const OF_DIRECTIONS: [Metric<DirectionSnapshot>; 4] = [
     ),
 ];
 
-/// Metrics of a class of traffic in a direction.
+/// Metrics per class of traffic in a direction.
 const OF_CLASSES: [Metric<ClassSnapshot>; 5] = [
     ("packets_total", COUNTER, "Packets sent.", |of| {
         of.packets as f64
@@ -56,7 +56,7 @@ const OF_CLASSES: [Metric<ClassSnapshot>; 5] = [
     ),
 ];
 
-/// Metrics by class and reason.
+/// Metrics per class and reason.
 const OF_FATES: [(Fate, &str, &str); 2] = [
     (
         Fate::Dropped,

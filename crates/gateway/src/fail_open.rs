@@ -39,7 +39,7 @@ impl FailOpen {
                 self.hold = Some(hold);
                 Ok(was)
             }
-            // A add_bypass of one direction alone must not stay.
+            // A bridge of one direction alone must not remain.
             Err(error) => {
                 let mut was = false;
                 for rule in rules {

@@ -8,11 +8,11 @@ use asymq_core::{Direction, Flow, Header};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Flows of one interval that are told apart.
+/// Maximum number of flows that one interval counts separately.
 const FLOWS: u32 = 4096;
-/// Packets of a queue that are counted as backlog.
+/// Maximum packets of a queue that are counted as backlog.
 const MAX_VISITED: u32 = 4096;
-/// Intervals that are counted after a request.
+/// Number of intervals that are counted after a request.
 const REQUESTED: u32 = 3;
 
 /// Requests of the page's thread, read by the forwarding loop.
@@ -60,7 +60,7 @@ impl Traffic {
 /// Traffic of one flow, both directions of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowTraffic {
-    /// The host at home first; `None` if the packets are not IP.
+    /// Ends, the home host first; `None` if the packets are not IP.
     pub(crate) ends: Option<Ends>,
     /// Up and down.
     pub(crate) traffic: [Traffic; 2],
@@ -115,8 +115,8 @@ impl FlowCounters {
         }
     }
 
-    /// Ends the interval, which took `interval` seconds, and starts the next one. `visit` shows the waiting frames of
-    /// a direction until its callback returns false.
+    /// Ends the interval, which lasted `interval` seconds, and starts the next. `visit` shows the waiting frames of a
+    /// direction until its callback returns false.
     pub(crate) fn snapshot(
         &mut self,
         interval: f64,

@@ -1,4 +1,4 @@
-//! Path of a frame between the ports, without I/O and clock.
+//! Path of a frame between the ports, without I/O and without a clock.
 
 use crate::config::{BuiltLink, BuiltStage, LinkConfig};
 use crate::conntrack::{HostsBehindNat, NatMap};
@@ -26,12 +26,12 @@ pub struct Forwarder {
     watch: Option<Watch>,
     flows: Option<FlowCounters>,
     passive: Passive,
-    /// Tracks round trips, also where no rate is learnt.
+    /// Tracks round trips; also used if no rate is learnt.
     learner: Box<Learner>,
-    /// Time of the learner's next step.
+    /// Time of the next learning step.
     learns_at: Instant,
     rate_probe: RateProbe,
-    /// Hosts behind the NAT of the router that it runs on.
+    /// Hosts behind the NAT of the router on which the gateway runs.
     nat: Option<Arc<NatMap>>,
     changes: u64,
 }
@@ -146,7 +146,7 @@ impl Forwarder {
         self.directions[direction as usize].next()
     }
 
-    /// Reads the numbers that the learner needs.
+    /// Reads the header fields that the learner needs.
     #[inline]
     fn read(&self, header: &Header, bytes: &[u8], offsets: (u16, u16)) -> Option<Observed> {
         let is_used = self.config.learns() || matches!(header.protocol, Protocol::Tcp);
@@ -208,7 +208,7 @@ impl Forwarder {
         })
     }
 
-    /// Sends a probe past the discipline, if one is due.
+    /// Sends a due probe directly, without the discipline.
     fn probe(&mut self, now: Instant, host: Ipv4Addr, out: &mut impl PacketIo) {
         if self.config.learns()
             && self.learner.probe_is_due(now)
@@ -219,7 +219,7 @@ impl Forwarder {
         }
     }
 
-    /// Returns true for the answer to a probe, which is not forwarded.
+    /// Returns true if the frame answers a probe. Such a frame is not forwarded.
     fn is_probes(
         &mut self,
         now: Instant,
@@ -261,8 +261,8 @@ impl Forwarder {
         }
     }
 
-    /// Changes the link. Waiting frames move to the new disciplines in order and keep their arrival times. An
-    /// unchanged direction is not touched. Returns the replaced parts, to be freed outside of the forwarding loop.
+    /// Changes the link. Waiting frames move to the new disciplines in order and keep their arrival times. An unchanged
+    /// direction keeps its parts. Returns the replaced parts, to be freed outside of the forwarding loop.
     pub fn change(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
 //! Frames of the gateway.
 
-/// A whole Ethernet frame and its header facts, in exactly the memory that it needs.
+/// A whole Ethernet frame with its parsed header; allocates exactly the memory that it needs.
 pub type Frame = asymq_core::frame::Frame<Box<[u8]>>;

@@ -31,7 +31,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::panic::{self, AssertUnwindSafe};
 
-/// Frames that one direction receives or sends before the other's turn.
+/// Maximum frames that one direction receives or sends before the other direction's turn.
 const BATCH: usize = 64;
 /// Default interval of snapshots.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
@@ -59,16 +59,16 @@ impl GatewayConfig {
     }
 }
 
-/// Frames that waited while the loop was stopped for this long (SIGSTOP, a paused machine) are dropped: their senders
-/// have sent them again.
+/// Pause of the loop (SIGSTOP, a suspended machine) after which waiting frames are dropped: their senders have already
+/// retransmitted them.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// End of a gateway: its queue is sent, and the kernel may forward new frames.
+/// End of a gateway: sends its queue, while the kernel may forward new frames.
 #[derive(Default)]
 struct Drain {
     /// Set when a stop was requested.
     until: Option<Instant>,
-    /// The kernel forwards.
+    /// True if the kernel forwards.
     handed_over: bool,
 }
 
@@ -168,7 +168,7 @@ impl Gateway {
         self.forwarder.config()
     }
 
-    /// Its snapshots while it runs.
+    /// Returns the snapshots of this gateway while it runs.
     pub fn stats(&self) -> Shared {
         self.shared.clone()
     }
@@ -184,7 +184,7 @@ impl Gateway {
         Ok(requests)
     }
 
-    /// A handle that changes the gateway while it runs.
+    /// Returns a handle that changes the gateway while it runs.
     pub fn changer(&self) -> Changer {
         self.changes.changer()
     }
@@ -253,7 +253,7 @@ impl Gateway {
         let mut report_at = clock() + self.report_interval;
         let mut drain = Drain::default();
         let mut rest_until = Instant::ZERO;
-        // Latest time at which the loop meant to go on.
+        // Latest time at which the loop planned to continue.
         let mut due = clock();
         for link in &self.links {
             link.log_lines().iter().for_each(|line| (self.log)(line));
@@ -325,7 +325,7 @@ impl Gateway {
         next.into_iter().flatten().min()
     }
 
-    /// Searches for interfaces that are away.
+    /// Searches for missing interfaces.
     fn reopen(&mut self, now: Instant, drain: &Drain) {
         for direction in Direction::ALL {
             let lines = self.links[direction as usize].retry(now);
@@ -344,7 +344,7 @@ impl Gateway {
         times.chain(retries).flatten().fold(report_at, Instant::min)
     }
 
-    /// Waits for frames up and down, a stop, or a change of settings. Returns which are there.
+    /// Waits for frames up and down, a stop, or a change of settings. Returns the events that occurred.
     fn wait(&self, stop: &Stop, drain: &Drain, timeout: Duration) -> io::Result<[bool; 4]> {
         // Frames that never wait are forwarded until the process ends.
         let takes = |direction| {
@@ -369,7 +369,7 @@ impl Gateway {
         if requests > 0 {
             drain.until = Some(clock() + DRAIN);
             self.notify.set_state(clock(), "STOPPING=1");
-            // Frames that the kernel did not forward.
+            // Sends the frames that the kernel did not forward.
             for direction in Direction::ALL {
                 while self.take(clock(), direction) >= BATCH {}
             }
@@ -407,7 +407,7 @@ impl Gateway {
             sum += stale;
         }
         (self.log)(&format!(
-            "did not run for {pause}; {sum} packets of before are dropped"
+            "did not run for {pause}; {sum} packets from before are dropped"
         ));
     }
 
@@ -433,12 +433,12 @@ impl Gateway {
         while let Ok((link, done)) = self.changes.requests.try_recv() {
             let [wan, lan] = &mut self.links;
             let handover = self.forwarder.change(now, link, lan, wan);
-            // The client may be gone.
+            // The client may have disconnected.
             let _ = done.send(handover);
         }
     }
 
-    /// Closes the interface until it is back, if `work` fails.
+    /// Runs `work`. If it fails, closes the interface until it is back.
     fn check(&mut self, direction: Direction, work: impl FnOnce(&mut Link) -> io::Result<()>) {
         let link = &mut self.links[direction as usize];
         if let Err(error) = work(link) {
@@ -467,7 +467,7 @@ impl Gateway {
         self.shared.publish(snapshot, flows);
     }
 
-    /// Offloads that are off while it runs, by interface.
+    /// Offloads that are disabled while the gateway runs, by interface.
     pub(crate) fn disabled_offloads(&self) -> DisabledOffloads {
         let links = self.links.iter();
         let offloads =

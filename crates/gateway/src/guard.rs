@@ -1,6 +1,6 @@
 //! Ends the process if the gateway does not stop: a discipline hangs, a thread panics, or a terminal blocks.
 //!
-//! Only for commands. A library that runs a gateway does without.
+//! Only for commands. A library that runs a gateway needs no guard.
 
 use crate::error::GatewayError;
 use crate::lock::lock;
@@ -24,9 +24,9 @@ const AT_ONCE: Duration = Duration::from_millis(500);
 /// Offloads that a gateway disabled, by interface.
 pub(crate) type DisabledOffloads = Vec<(String, Feature)>;
 
-/// Ends the process if its gateway does not: 3 s after SIGINT or SIGTERM, 0.5 s after a second one or a panic, and 1 s
-/// after this is dropped. A panic is logged, stops the gateway, and ends in `abort`. SIGXFSZ and SIGTTOU are ignored,
-/// so that failing writes return errors.
+/// Ends the process if its gateway does not end: 3 s after SIGINT or SIGTERM, 0.5 s after a second one or a panic, and
+/// 1 s after this is dropped. A panic is logged, stops the gateway, and aborts the process. SIGXFSZ and SIGTTOU are
+/// ignored, so that failing writes return errors.
 #[derive(Debug)]
 pub struct Guard {
     ended: Waker,
@@ -35,7 +35,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts the guard. To be called before the gateway is opened.
+    /// Starts the guard. Call it before the gateway is opened.
     pub fn install(stop: &Stop) -> Result<Self, GatewayError> {
         let system = GatewayError::during;
         ignore_write_signals();
@@ -86,7 +86,7 @@ impl Drop for Guard {
     }
 }
 
-/// Ends the process some time after the first wake.
+/// Ends the process some time after the first wake-up.
 fn watch([asked, broken, ended]: &[Waker; 3], disabled_offloads: &Mutex<DisabledOffloads>) {
     let mut deadline: Option<Instant> = None;
     let (mut requests, mut panicked) = (0, false);
@@ -97,7 +97,7 @@ fn watch([asked, broken, ended]: &[Waker; 3], disabled_offloads: &Mutex<Disabled
         }
         let fds = [asked, broken, ended].map(|waker| Some(waker.as_fd()));
         let Ok([is_asked, is_broken, is_ended]) = poll(fds, left.map(to_core)) else {
-            // Out of memory: forwarding may continue.
+            // Thread could not start (out of memory); forwarding may continue.
             thread::sleep(AT_ONCE);
             continue;
         };
@@ -119,7 +119,7 @@ fn watch([asked, broken, ended]: &[Waker; 3], disabled_offloads: &Mutex<Disabled
         }
         if is_ended {
             ended.take();
-            // The time limit so far was kept.
+            // The gateway stopped in time.
             if !panicked {
                 deadline = Some(Instant::now() + GRACE);
             }

@@ -1,4 +1,4 @@
-//! Threads beside a gateway that cannot keep it from ending.
+//! Helper threads of a gateway. They cannot prevent its end.
 
 use crate::error::GatewayError;
 use crate::stop::{Stop, Waker};
@@ -25,7 +25,7 @@ impl Helpers {
         })
     }
 
-    /// Starts a thread, which ends when its waker wakes it or soon after the last snapshot.
+    /// Starts a thread. It ends when its waker wakes it, or soon after the last snapshot.
     pub(crate) fn start(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Last hour of a gateway for its page.
+//! Last hour of a gateway, for its page.
 
 use crate::lock::lock;
 use crate::snapshot::{DirectionSnapshot, Shared, Snapshot};
@@ -68,7 +68,7 @@ pub(crate) struct History(Mutex<Rows>);
 #[derive(Debug, Default)]
 struct Rows {
     rows: VecDeque<[f64; COLUMNS.len()]>,
-    /// Rows ever added.
+    /// Number of rows ever added.
     count: u64,
     last: Arc<Snapshot>,
     before: Option<Arc<Snapshot>>,
@@ -77,13 +77,13 @@ struct Rows {
 #[derive(Serialize)]
 struct Answer<'a> {
     format: u32,
-    /// Identifies the gateway: another one counts from zero.
+    /// Identifies the gateway, because a new gateway counts from zero.
     id: u64,
     title: &'a str,
     columns: Vec<&'static str>,
     /// Names of the reasons in the columns `up_why` and `down_why`.
     reasons: Vec<&'static str>,
-    /// Snapshot before `now`.
+    /// Snapshot that precedes `now`.
     before: Option<&'a Snapshot>,
     now: &'a Snapshot,
     /// Number to request next.
@@ -91,7 +91,7 @@ struct Answer<'a> {
     rows: Vec<Vec<Rounded>>,
 }
 
-/// A number with at most two decimals below 1000, so that an hour takes some hundred kilobytes.
+/// A number with at most two decimals below 1000, so that an hour takes a few hundred kilobytes.
 struct Rounded(f64);
 
 impl Serialize for Rounded {
@@ -126,7 +126,7 @@ impl History {
         }
     }
 
-    /// All rows after the `after`-th, as JSON.
+    /// Returns all rows after number `after`, as JSON.
     pub(crate) fn json(&self, after: u64, id: u64, title: &str) -> String {
         let state = lock(&self.0);
         let first = state.count - state.rows.len() as u64;
@@ -191,7 +191,7 @@ mod tests {
         let (new, _) = rows(&history, 4998);
         assert_eq!((new.len(), &new[0][0]), (2, &4999.into()));
         assert_eq!(rows(&history, 5000).0.len(), 0);
-        // A number of a previous gateway.
+        // A number from a previous gateway.
         assert_eq!(rows(&history, 9000).0.len(), HOUR);
     }
 

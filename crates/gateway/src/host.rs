@@ -11,7 +11,7 @@ pub fn default_state() -> PathBuf {
     state_for(effective_user(), STATES.map(Path::new)).into()
 }
 
-/// A user other than root may have no folder but the service's.
+/// For a user other than root, only the service's folder is possible.
 fn state_for(user: u32, [service, own]: [&Path; 2]) -> &Path {
     match user == 0 && private_folder(service).is_err() {
         true => own,

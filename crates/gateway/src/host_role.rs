@@ -1,6 +1,6 @@
-//! Role of a host (docs/router/which-way.md), found without changing anything.
+//! Finds the role of a host (docs/router/which-way.md) without changing anything.
 //!
-//! No advice removes an address, a route or a bridge: each may be the way to this host.
+//! No advice removes an address, a route or a bridge: each may be the user's only way to this host.
 
 use crate::finding::{Finding, HostRole};
 use crate::interface_hold::is_held;
@@ -108,7 +108,7 @@ impl Facts {
         }
     }
 
-    /// WAN and LAN device, if this host routes for others or dials in itself.
+    /// Returns the WAN and LAN device if this host routes for others or dials in itself.
     fn router(&self) -> Option<(&str, Option<&str>)> {
         let default = self.default.as_deref()?;
         let home = self
@@ -174,7 +174,7 @@ impl Facts {
                 match is_ethernet(wan) {
                     true => format!(
                         "keep its addresses, and take the port over with 'sudo asymq router --wan {wan} --up {up}'{rate}; \
-                         'asymq router check --wan {wan}' says first what speaks against it"
+                         'asymq router check --wan {wan}' lists reasons against it first"
                     ),
                     false => format!(
                         "keep its addresses; take the Ethernet port below {wan} over with 'sudo asymq router --wan', or \
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use std::net::IpAddr;
 
-    /// A host of interfaces: name, kind, master's index, whether it has an address. The index is the place.
+    /// A host with these interfaces: name, kind, master's index, has an address. The position is the index.
     fn host(default: &str, links: &[(&str, &str, u32, bool)]) -> Facts {
         let mut facts = Facts {
             default: Some(default.to_owned()).filter(|name| !name.is_empty()),
@@ -295,7 +295,7 @@ mod tests {
         facts
     }
 
-    /// Its role; no advice may take away what may be the way to a host.
+    /// Returns its role. No advice may remove a possible way to a host.
     fn role(facts: &Facts) -> (HostRole, String) {
         let Finding {
             problem,
@@ -320,7 +320,7 @@ mod tests {
             said.contains("sudo asymq router --wan eth0 --up 950kbit"),
             "{said}"
         );
-        // With a bridge of its home's ports, a VLAN towards the modem, or Wi-Fi.
+        // Home ports in a bridge, a VLAN towards the modem, or Wi-Fi.
         let bridged = [
             ("eth0.7", "vlan", 0, true),
             ("br-lan", "bridge", 0, true),
@@ -343,7 +343,7 @@ mod tests {
             said.contains("keep eth0, which is the way to this host"),
             "{said}"
         );
-        // It does not forward.
+        // This host does not forward.
         let two = Facts {
             forwards: false,
             ..router
@@ -376,7 +376,7 @@ mod tests {
             named.contains("--lan eth1 --wan eth0 --up 20mbit "),
             "{named}"
         );
-        // Never a port with an address, whatever was asked for.
+        // A port with an address is never advised, even if requested.
         let wrong = facts.finding(Some(["eth2", "eth0"]), None).remedy;
         assert!(wrong.contains("--lan eth0 --wan eth1 "), "{wrong}");
         facts.wifi = vec!["eth1".into()];

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Hosts of the table, and flows of each.
+/// Maximum hosts in the table, and flows of each host.
 const HOSTS: usize = 32;
 const FLOWS: usize = 10;
 

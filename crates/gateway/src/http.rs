@@ -12,8 +12,8 @@ pub(crate) struct Page {
     pub(crate) body: Vec<u8>,
 }
 
-/// Answers the bytes of a request; `None` if more are needed or the client left. `page` maps a path with query to a
-/// page; `known` is the text of a 404. Refuses host names of the public DNS.
+/// Returns the answer to the bytes of a request; `None` if more are needed or the client left. `page` maps a path with
+/// query to a page; `known` is the text of a 404. Host names of the public DNS are refused.
 pub(crate) fn respond(
     bytes: &[u8],
     state: RequestState,
@@ -59,7 +59,7 @@ pub(crate) fn respond(
     }
 }
 
-/// True for addresses and local names. Other names could be pointed at this address by any web site (DNS rebinding).
+/// True for addresses and local names. Any web site could point other names at this address (DNS rebinding).
 fn is_local(host: &[u8]) -> bool {
     const LOCAL: [&str; 6] = [
         "local",
@@ -85,7 +85,7 @@ fn is_local(host: &[u8]) -> bool {
     name.parse::<std::net::Ipv4Addr>().is_ok() || last.is_none_or(is_own)
 }
 
-/// Forbids pages to load, send to, or be framed by other sites.
+/// Forbids a page to load from other sites, to send to them, or to be framed by them.
 const PROTECTION: &str = "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
     X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n";

@@ -1,4 +1,4 @@
-//! Checks of a host for a gateway, without changing anything.
+//! Checks a host for a gateway, without changing anything.
 
 use crate::finding::Finding;
 use crate::interface_hold::is_held;
@@ -73,13 +73,13 @@ fn offloads(link: &LinkInfo, subject: &str) -> Option<Finding> {
     })
 }
 
-/// MTU of the interface.
+/// Returns the MTU of the interface.
 pub fn mtu(name: &str) -> Option<u32> {
     let link = Network::open().ok()?.link_named(name).ok()??;
     Some(link.mtu)
 }
 
-/// Settings that were changed back while a gateway holds the interface.
+/// Settings that another program changed back while a gateway holds the interface.
 fn changed_back(link: &LinkInfo, subject: &str) -> Vec<Finding> {
     let back = ALL.iter().filter(|setting| {
         let now = setting.read(link).ok();
@@ -98,7 +98,7 @@ fn changed_back(link: &LinkInfo, subject: &str) -> Vec<Finding> {
     .collect()
 }
 
-/// Interfaces stacked on this one that have addresses.
+/// Interfaces stacked on this one, if they have addresses.
 fn stacked(network: &mut Network, link: &LinkInfo, subject: &str) -> Vec<Finding> {
     let (Ok(links), Ok(addresses)) = (network.links(), network.addresses()) else {
         return Vec::new();

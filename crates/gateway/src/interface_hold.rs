@@ -1,4 +1,4 @@
-//! Exclusive use of an interface, silenced while it is held and restored afterwards.
+//! Exclusive use of an interface. While held, it is silenced; afterwards it is restored.
 
 use crate::journal::{Identity, Journal, private_folder};
 use crate::net::{LinkInfo, Network, has_bypass};
@@ -13,7 +13,7 @@ pub(crate) struct InterfaceHold {
     identity: Identity,
     changes: Vec<Change>,
     journal: Option<Journal>,
-    /// The kernel may bridge after this gateway.
+    /// True if the kernel may bridge after this gateway ends.
     bypass: bool,
     _lock: Option<Lock>,
     /// Settings that could not be changed, with the reason.
@@ -39,8 +39,8 @@ impl InterfaceHold {
         Ok(hold)
     }
 
-    /// Silences the interface, and records changes in a journal in `state` first. The journal of a killed gateway
-    /// gives the original settings. `bypass` prepares for bridging by the kernel.
+    /// Silences the interface. Before that, it records the changes in a journal in `state`. A killed gateway's journal
+    /// provides the original settings. `bypass` prepares for bridging by the kernel.
     ///
     /// # Errors
     /// `AddrInUse` if another gateway holds the interface.
@@ -69,7 +69,7 @@ impl InterfaceHold {
         Ok(hold)
     }
 
-    /// The changes that a killed gateway left, from its journal.
+    /// Reads the changes that a killed gateway left, from its journal.
     pub(crate) fn from_journal(link: &LinkInfo, journal: Journal) -> io::Result<Self> {
         let mut hold = Self::new(link, Some(Lock::take(link.index)?))?;
         hold.changes = journal.read(&hold.identity);
@@ -150,7 +150,7 @@ impl InterfaceHold {
         self.changes.iter().map(|change| change.setting)
     }
 
-    /// True if every setting was changed back: the index belongs to another interface now.
+    /// True if all settings were changed back: the index then belongs to another interface.
     pub(crate) fn is_other_interface(&self, link: &LinkInfo) -> bool {
         let is_other_interface =
             |setting: Setting| setting.read(link).is_ok_and(|now| now != setting.held());
@@ -161,7 +161,7 @@ impl InterfaceHold {
         silent.peek().is_some() && silent.all(is_other_interface)
     }
 
-    /// Drops a hold whose interface is gone, without restoring.
+    /// Drops a hold without restoring, because its interface is gone.
     pub(crate) fn forget(mut self) {
         self.changes.clear();
         if let Some(journal) = self.journal.take() {
@@ -178,7 +178,7 @@ impl InterfaceHold {
         self.restore().map(drop)
     }
 
-    /// Restores all settings that nobody changed since. Returns their number, or the last error.
+    /// Restores all settings that no other program changed since. Returns their number, or the last error.
     pub(crate) fn restore(&mut self) -> io::Result<usize> {
         if self.changes.is_empty() && self.journal.is_none() {
             return Ok(0);
@@ -188,7 +188,7 @@ impl InterfaceHold {
         let mut given = 0;
         let mut failed = None;
         for change in changes.iter().rev() {
-            // Its name and flags may have changed; it may be gone.
+            // Name and flags may have changed, and the interface may be gone.
             let link = network.link(self.index())?;
             let Some(link) = link.filter(|_| self.identity.is_here()) else {
                 break;
@@ -214,7 +214,7 @@ impl InterfaceHold {
 
 impl Drop for InterfaceHold {
     fn drop(&mut self) {
-        // The journal stays on failure.
+        // After a failure the journal remains.
         let _ = self.end();
     }
 }
@@ -231,10 +231,10 @@ pub(crate) fn is_held(index: u32) -> bool {
     Lock::take(index).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
 }
 
-/// Lock per interface and network namespace, released by the end of the process.
+/// Lock per interface and network namespace; the kernel releases it when the process ends.
 #[derive(Debug)]
 pub(crate) struct Lock(
-    #[expect(dead_code, reason = "the name is in use while it is open")] UnixListener,
+    #[expect(dead_code, reason = "the name is taken while the socket is open")] UnixListener,
 );
 
 impl Lock {

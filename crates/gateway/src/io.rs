@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::io;
 use std::ops::Add;
 
-/// Sends and receives whole Ethernet frames without blocking: with VLAN tags and complete checksums.
+/// Sends and receives whole Ethernet frames without blocking. Frames have VLAN tags and complete checksums.
 pub trait PacketIo {
     /// Shows about `max` received frames to `each`; returns their number. A superpacket may exceed `max`.
     ///
@@ -12,7 +12,7 @@ pub trait PacketIo {
     /// `NetworkDown` and similar: the interface is down or gone.
     fn receive(&mut self, max: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize>;
 
-    /// Queues a copy of the frame, which is sent by [`flush`](Self::flush) or before. The order stays.
+    /// Queues a copy of the frame. It is sent in order, during [`flush`](Self::flush) or before.
     fn send(&mut self, frame: &[u8]);
 
     /// Sends the queued frames.
@@ -40,7 +40,7 @@ pub struct Losses {
     pub too_long: u64,
     /// Not sent: the driver's queue was full, or the interface down.
     pub not_sent: u64,
-    /// Received here before a pause of the gateway of more than 5 s, during which they waited.
+    /// Frames dropped after a pause of the gateway of more than 5 s, during which they waited at this port.
     pub stale: u64,
 }
 

@@ -10,7 +10,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf, absolute};
 
-/// Maximum bytes of a journal; a router's has its routes.
+/// Maximum bytes of a journal. A router's journal contains its routes.
 const MAX_JOURNAL: u64 = 1 << 26;
 /// Incremented when a key changes its meaning.
 const FORMAT: u32 = 1;
@@ -75,7 +75,7 @@ impl Journal {
         Self(folder.join(format!("{namespace}-{index}.json")))
     }
 
-    /// Changes of exactly this interface.
+    /// Reads the changes of exactly this interface.
     pub(crate) fn read(&self, identity: &Identity) -> Vec<Change> {
         match entry(&self.0) {
             Some(entry) if entry.identity == *identity => entry.changes,
@@ -108,10 +108,10 @@ pub(crate) fn write_json(path: &Path, content: &impl Serialize) -> io::Result<()
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let new = path.with_extension("new");
-    // A killed gateway may have left one.
+    // A killed gateway may have left this file.
     let _ = fs::remove_file(&new);
     let mut options = File::options();
-    // With O_EXCL the kernel does not follow a link either.
+    // O_EXCL also keeps the kernel from following a link.
     options.write(true).create_new(true).mode(0o600);
     let mut file = options.open(&new).map_err(named)?;
     file.write_all(&serde_json::to_vec(content)?)
@@ -119,9 +119,9 @@ pub(crate) fn write_json(path: &Path, content: &impl Serialize) -> io::Result<()
         .map_err(named)
 }
 
-/// Reads a file of [`write_json`]; `None` if it is none.
+/// Reads a file of [`write_json`]. Returns `None` if the file is missing or invalid.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    // A pipe might block, and a link lead elsewhere.
+    // A pipe might block, and a link might lead elsewhere.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = File::options().read(true).custom_flags(flags).open(path);
     let file = file
@@ -132,7 +132,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&text).ok()
 }
 
-/// Reads a journal; `None` if the file is none.
+/// Reads a journal. Returns `None` if the file is missing or invalid.
 pub(crate) fn entry(path: &Path) -> Option<Entry> {
     read_json(path).filter(|entry: &Entry| entry.format == FORMAT)
 }
@@ -143,11 +143,11 @@ pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
     let mut path = PathBuf::from("/");
     for part in folder.components().skip(1) {
         path.push(part);
-        // The check below names the reason why it cannot be made.
+        // If this fails, the check below reports the reason.
         let made = DirBuilder::new().mode(0o700).create(&path);
         let found = fs::symlink_metadata(&path).map_err(|error| made.err().unwrap_or(error));
         let wrong = found.map(|found| {
-            // In a folder like /tmp everyone replaces only his own.
+            // In a sticky folder like /tmp, users can replace only their own files.
             let sticky = found.mode() & libc::S_ISVTX != 0 && path != folder;
             match found.mode() & 0o022 {
                 _ if !found.is_dir() => Some("not a folder; write the path without links"),
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&victim).unwrap(), "root's");
         let found = fs::symlink_metadata(&journal.0).unwrap();
         assert_eq!((found.is_file(), found.mode() & 0o777), (true, 0o600));
-        // Nor is one read through a link.
+        // Links are not followed for reading either.
         let link = folder.path().join("link.json");
         symlink(&journal.0, &link).unwrap();
         assert!(entry(&journal.0).is_some() && entry(&link).is_none());
@@ -213,7 +213,7 @@ mod tests {
             mode("open", open);
             assert!(refused("open").ends_with("other users may write there"));
         }
-        // Others cannot replace what is not theirs in a sticky folder.
+        // In a sticky folder, others cannot replace this user's files.
         private_folder(&inside("open/state")).unwrap();
         mode("open", 0o777);
         assert!(refused("open/state").contains("open: other users may"));

@@ -1,10 +1,10 @@
 //! Forwards real frames on Linux through asymq's disciplines.
 //!
-//! - [`Gateway`]: the bridge. [`Stop`] ends it, [`Changer`] changes it, [`Shared`] has its [`Snapshot`]s.
+//! - [`Gateway`]: the bridge. [`Stop`] ends it, [`Changer`] changes it, and [`Shared`] contains its [`Snapshot`]s.
 //! - [`HostOptions`]: journals of changed interfaces, from which [`restore()`] restores.
 //! - [`Outputs`]: table, JSON lines, metrics, page and control socket beside a gateway.
-//! - [`Forwarder`]: path of a frame, without I/O and clock.
-//! - [`PacketIo`]: interface between forwarder and ports. [`Port`]: an Ethernet interface, offloads undone.
+//! - [`Forwarder`]: path of a frame, without I/O and without a clock.
+//! - [`PacketIo`]: interface between forwarder and ports. [`Port`]: an Ethernet interface with offloads undone.
 //! - [`net`]: interfaces and network namespaces.
 #![cfg(target_os = "linux")]
 

@@ -17,8 +17,8 @@ use std::path::PathBuf;
 /// Interval of the search for an interface that is down or gone.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// An interface, found by name and then followed by index. Frames are lost while it is down or gone; it is reopened
-/// when it is back.
+/// An interface, found by name and then followed by index. Frames are lost while it is down or gone. It is reopened
+/// when it returns.
 #[derive(Debug)]
 pub(crate) struct Link {
     /// Flag that names it, for the log.
@@ -26,7 +26,7 @@ pub(crate) struct Link {
     /// Configured name.
     name: String,
     state: Option<PathBuf>,
-    /// The kernel bridges while no gateway runs.
+    /// True if the kernel bridges while no gateway runs.
     bypass: bool,
     send: SendBy,
     network: Network,
@@ -41,7 +41,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Holds and opens the interface, which may be down. If it is missing, waits for it or fails, as `host.wait` says.
+    /// Holds and opens the interface, which may be down. If it is missing, waits or fails, depending on `host.wait`.
     pub(crate) fn open(
         flag: &'static str,
         name: &str,
@@ -85,7 +85,7 @@ impl Link {
         matches!(found, Ok(Ok(Some(link))) if Some(link.index) == self.index())
     }
 
-    /// True if frames for it are lost.
+    /// True if the interface is missing, so that its frames are lost.
     pub(crate) const fn is_away(&self) -> bool {
         self.port.is_none()
     }
@@ -112,7 +112,7 @@ impl Link {
         changed.filter_map(Setting::feature)
     }
 
-    /// Log lines about an interface that is now held, or missing.
+    /// Log lines about an interface that is now held, or that is missing.
     pub(crate) fn log_lines(&self) -> Vec<String> {
         let (flag, name) = (self.flag, self.name());
         let Some(hold) = &self.hold else {
@@ -133,17 +133,17 @@ impl Link {
         lines.collect()
     }
 
-    /// Restores the interface, unless the kernel bridges it. Returns a log line on failure.
+    /// Restores the interface, unless the kernel bridges it. On failure, returns a log line.
     pub(crate) fn restore(&mut self) -> Option<String> {
         let error = self.hold.as_mut()?.end().err()?;
         let name = self.name();
         let flag = self.flag;
         Some(format!(
-            "{flag} {name}: not restored ({error}); 'asymq gateway restore' tries again"
+            "{flag} {name}: not restored ({error}); retry with 'asymq gateway restore'"
         ))
     }
 
-    /// Ends the kernel's bridge, and restores the interface without it.
+    /// Ends the kernel's bridge, then restores the interface.
     pub(crate) fn release(&mut self) -> io::Result<()> {
         self.port = None;
         match self.hold.take() {
@@ -165,7 +165,7 @@ impl Link {
         self.port.is_none().then_some(self.retry_at)
     }
 
-    /// Searches for a missing interface if that is due. Returns log lines.
+    /// Searches for a missing interface if a search is due. Returns log lines.
     pub(crate) fn retry(&mut self, now: Instant) -> Vec<String> {
         if self.port.is_some() || now < self.retry_at {
             return Vec::new();
@@ -271,7 +271,7 @@ impl Link {
         Ok(count)
     }
 
-    /// Counts frames that came here and were dropped after a pause.
+    /// Counts frames that were received here and dropped after a pause.
     pub(crate) const fn lose_stale(&mut self, frames: u64) {
         self.losses.stale += frames;
     }

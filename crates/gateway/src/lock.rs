@@ -1,8 +1,8 @@
-//! Locks of values that are consistent between statements.
+//! Locks for values that stay consistent if a holder panics.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks the value. A panic in another thread leaves it usable.
+/// Locks the value. It stays usable if another thread panicked.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

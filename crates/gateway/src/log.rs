@@ -34,7 +34,7 @@ struct Log {
 /// Logs a line without blocking. Counts it as lost if too many wait.
 pub(crate) fn line(text: &str) {
     WRITER.call_once(|| {
-        // Without a thread, lines wait and are lost.
+        // If the thread cannot start, lines wait and are lost.
         let _ = thread::Builder::new().name("log".into()).spawn(write);
     });
     let mut log = lock(&LOG);
@@ -63,7 +63,7 @@ pub(crate) fn take() -> String {
     text
 }
 
-/// Waits until all lines are written, at most `patience`.
+/// Waits until all lines are written, for at most `patience`.
 pub(crate) fn flush(patience: Duration) {
     let busy = |log: &mut Log| !log.in_table && (log.writing || !log.lines.is_empty());
     let _ = CHANGED.wait_timeout_while(lock(&LOG), patience, busy);

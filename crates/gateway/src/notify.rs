@@ -47,14 +47,14 @@ impl Notify {
         })
     }
 
-    /// Sends a change of state, again later if the manager is busy.
+    /// Sends a change of state; retries later if the manager is busy.
     pub(crate) fn set_state(&mut self, now: Instant, state: &'static str) {
         self.beat_at = Some(now);
         self.pending = Some(state);
         self.beat(now);
     }
 
-    /// Sets the line of `systemctl status`; lost if the manager is busy.
+    /// Sets the status line of `systemctl status`. The line is lost if the manager is busy.
     pub(crate) fn status(&self, status: &str) {
         self.send(&format!("STATUS={status}"));
     }

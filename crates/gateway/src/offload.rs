@@ -2,7 +2,7 @@
 //!
 //! A virtual interface may deliver up to 64 KiB of payload in one frame (TSO, USO), with a checksum over the pseudo
 //! header only. The `virtio_net_hdr` before a frame describes both (VIRTIO 1.2, 5.1.6). A superpacket in tunnels is
-//! split whole, so that each segment has all headers.
+//! split with all its headers, so that each segment is complete.
 
 mod checksum;
 mod layers;
@@ -14,9 +14,9 @@ use layers::Layers;
 /// Reason why a frame cannot be restored to its form on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Truncated, or its checksum lies outside.
+    /// Truncated, or its checksum lies outside of the frame.
     Malformed,
-    /// A superpacket with unsupported headers, or with contradictory marks.
+    /// A superpacket with unsupported headers, or with contradictory fields.
     Unsegmentable,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Offload {
     needs_checksum: bool,
     /// GSO type without the ECN bit.
     kind: u8,
-    /// CWR has its meaning of RFC 3168: only the first segment has it.
+    /// True if CWR has its meaning of RFC 3168: only the first segment carries it.
     ecn: bool,
     /// Payload bytes per frame.
     segment: usize,
@@ -56,7 +56,7 @@ impl Offload {
         }
     }
 
-    /// The same work after the link-layer header grew by `bytes`.
+    /// Returns the work to do after the link-layer header grew by `bytes`.
     #[inline]
     pub(crate) fn shifted(self, bytes: usize) -> Self {
         Self {
@@ -136,7 +136,7 @@ impl Offload {
             } else {
                 scratch[transport + 4..][..2].copy_from_slice(&len.to_be_bytes());
             }
-            // The field holds the pseudo header's sum with the superpacket's length; replaces the length.
+            // The field contains the pseudo header's sum with the superpacket's length; this replaces the length.
             let field = &mut scratch[transport + field..][..2];
             let pseudo = u16::from_be_bytes([field[0], field[1]]);
             let pseudo = checksum::fold(u64::from(pseudo) + u64::from(!whole_len) + u64::from(len));
@@ -149,12 +149,12 @@ impl Offload {
     }
 }
 
-/// TCP flags of the superpacket that a segment does not have.
+/// TCP flags of the superpacket that a segment must not carry.
 fn cleared_flags(first: bool, last: bool, ecn: bool) -> u8 {
     const FIN_PSH: u8 = 0x09;
     const CWR: u8 = 0x80;
     let at_end = if last { 0 } else { FIN_PSH };
-    // Without the mark, CWR is part of AccECN's counter, which all segments carry (RFC 9768).
+    // Without ECN mark, CWR is part of AccECN's counter, which all segments carry (RFC 9768).
     let at_start = if first || !ecn { 0 } else { CWR };
     at_end | at_start
 }

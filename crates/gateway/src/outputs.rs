@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex};
 /// Displays and controls of a gateway.
 #[derive(Debug, Default)]
 pub struct Outputs {
-    /// Ways to change it.
+    /// Means to change the gateway.
     pub control: Option<Control>,
     /// Address of the Prometheus metrics.
     pub metrics: Option<SocketAddr>,
@@ -43,17 +43,17 @@ pub enum Show {
     /// No output.
     #[default]
     Nothing,
-    /// A table, updated in place on a terminal.
+    /// A table; on a terminal it is updated in place.
     Table,
     /// JSON lines.
     Json,
 }
 
 impl Outputs {
-    /// Runs the gateway with these until a stop is requested.
+    /// Runs the gateway with these outputs until a stop is requested.
     ///
     /// # Errors
-    /// An address cannot be listened at, or as [`Gateway::run`].
+    /// An address cannot be bound; or an error of [`Gateway::run`].
     ///
     /// # Panics
     /// A discipline or a helper panics, which stops the gateway.
@@ -115,7 +115,7 @@ impl Outputs {
             Show::Json => helpers.start("json", move |_| print_json(&stats))?,
         }
         let answer = panic::catch_unwind(AssertUnwindSafe(|| gateway.run(stop)));
-        // First, since helpers may take the remaining time.
+        // Must come first, since helpers may use up the remaining time.
         gateway.restore();
         if answer.is_ok() {
             helpers.end();
@@ -123,7 +123,7 @@ impl Outputs {
         answer.unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
 
-    /// Like [`run`](Self::run), for a process that does nothing else. `guard` ends a process that does not stop. Calls
+    /// Like [`run`](Self::run), for a process without other tasks. `guard` ends a process that does not stop. Calls
     /// `end` after the interfaces are restored. Does not return after a panic.
     pub fn run_guarded(
         self,
@@ -133,10 +133,10 @@ impl Outputs {
         end: impl FnOnce(&mut Gateway),
     ) -> Result<(), GatewayError> {
         guard.enable_on_abort(gateway.disabled_offloads());
-        // The end of the process closes its sockets faster.
+        // Ending the process closes its sockets faster.
         let mut gateway = ManuallyDrop::new(gateway);
         let answer = panic::catch_unwind(AssertUnwindSafe(|| self.run_on(&mut gateway, stop)));
-        // The gateway may not have run.
+        // Needed if the gateway did not run.
         gateway.restore();
         end(&mut gateway);
         drop(guard);
@@ -144,7 +144,7 @@ impl Outputs {
     }
 }
 
-/// Shows every snapshot and the log, in place on a terminal.
+/// Prints every snapshot and the log; on a terminal in place.
 fn watch(heading: &Mutex<String>, stats: &Shared) {
     let show = || {
         let in_place = io::stdout().is_terminal();
@@ -154,7 +154,7 @@ fn watch(heading: &Mutex<String>, stats: &Shared) {
             let text = table(&lock(heading).clone(), &snapshot);
             let logged = log::take();
             match in_place && height > 0 {
-                // Moves the cursor up to the start of the table and clears from there.
+                // Moves the cursor to the start of the table and clears from there.
                 true => out.write(&format!("\x1b[{height}A\x1b[J{logged}{text}"))?,
                 false => out.write(&format!("{logged}{text}"))?,
             }
@@ -166,14 +166,14 @@ fn watch(heading: &Mutex<String>, stats: &Shared) {
     log::in_table(false);
     if let Err(why) = shown {
         log::line(&format!(
-            "--watch: {why}; forwarding goes on without the table"
+            "--watch: {why}; forwarding continues without the table"
         ));
     }
 }
 
 /// Prints every snapshot as a JSON line until the reader is gone. A slow reader misses some.
 fn print_json(stats: &Shared) {
-    let fails = |error| log::line(&format!("--json: {error}; forwarding goes on without it"));
+    let fails = |error| log::line(&format!("--json: {error}; forwarding continues without it"));
     let mut out = match LineWriter::stdout() {
         Ok(out) => out,
         Err(error) => return fails(error),
@@ -189,7 +189,7 @@ fn print_json(stats: &Shared) {
             .is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
         lost = match written {
             Ok(()) if lost > 0 => {
-                let text = format!("--json: can be written again; {lost} lines were lost");
+                let text = format!("--json: writing again; {lost} lines were lost");
                 log::line(&text);
                 0
             }

@@ -6,16 +6,16 @@ use asymq_core::units::{Duration, Instant};
 use asymq_core::{Direction, Header, Protocol, TrafficClass};
 use asymq_rates::Answered;
 
-/// Flows at once. More share places, which loses samples.
+/// Maximum flows at a time. Further flows share slots, which loses samples.
 const FLOWS: usize = 4096;
-/// Maximum round trip; a later answer is that of an idle sender.
+/// Maximum round trip. A later answer is ignored, since the sender was idle.
 const MAX_ROUND_TRIP: Duration = Duration::from_secs(4);
-/// Bits of a note for the class; the rest is a time in units of 4 ns.
+/// Bits of a note for the class; the other bits are a time in units of 4 ns.
 const CLASS_BITS: u32 = 2;
 const UNIT_NS: u64 = 4;
 
-/// Round-trip times from the arrival of a segment from home to the departure of its answer, and acknowledged bytes. A round
-/// trip includes both of the gateway's queues.
+/// Round-trip times and acknowledged bytes. A round trip lasts from the arrival of a segment from home to the departure
+/// of its answer. It includes both queues of the gateway.
 pub(crate) struct Passive {
     flows: Box<[Acknowledged]>,
     /// TCP payload sent up and down that receivers acknowledged.
@@ -23,15 +23,15 @@ pub(crate) struct Passive {
     round_trips: [Histogram; TrafficClass::COUNT],
 }
 
-/// The highest acknowledgement number of a flow.
+/// Highest acknowledgement number of a flow.
 #[derive(Clone, Copy, Default)]
 struct Acknowledged {
     flow: u64,
     number: u32,
 }
 
-/// Note for the header of a segment that has just arrived from the line: the time since the arrival of the segment that it
-/// answers, and that one's class. 0 if there is none.
+/// Note for a segment that just arrived from the line: time since the arrival of the segment that it answers, and that
+/// segment's class. 0 without such a segment.
 #[inline]
 pub(crate) fn note(header: &Header, answered: Option<Answered>) -> u32 {
     let Some(answered) = answered.filter(|_| header.protocol == Protocol::Tcp) else {
@@ -58,7 +58,7 @@ impl Default for Passive {
 }
 
 impl Passive {
-    /// Records the round trip in the note of a segment that leaves towards home.
+    /// Records the round trip noted in a segment that leaves towards home.
     #[inline]
     pub(crate) fn record(&mut self, now: Instant, header: &Header) {
         let class = header.note & ((1 << CLASS_BITS) - 1);
@@ -72,7 +72,7 @@ impl Passive {
     /// Counts the bytes that a segment acknowledges.
     #[inline]
     pub(crate) fn acknowledge(&mut self, direction: Direction, header: &Header) {
-        /// A larger step is another connection's, or an old segment's.
+        /// A larger step belongs to another connection, or to an old segment.
         const LARGEST_STEP: u32 = 1 << 30;
         if header.flags & (flags::ACK | flags::SYN | flags::RST) != flags::ACK {
             return;

@@ -1,4 +1,4 @@
-//! A real interface as [`PacketIo`].
+//! [`PacketIo`] of a real interface.
 
 use crate::interface_hold::InterfaceHold;
 use crate::io::{Losses, PacketIo};
@@ -11,15 +11,15 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-/// Size of the receive ring: 4096 frames of 1514 bytes.
+/// Bytes of the receive ring: 4096 frames of 1514 bytes.
 const RING_BYTES: usize = 8 << 20;
 /// Maximum length of a superpacket (`gso_max_size`). Memory is allocated when used.
 const MAX_SUPERPACKET: usize = (1 << 19) + 64;
 
 /// An Ethernet interface that receives all incoming frames and sends frames unchanged.
 ///
-/// It belongs to the network namespace of the thread that opened it. Readable if frames wait or the interface went
-/// down.
+/// It belongs to the network namespace of the thread that opened it. Its descriptor is readable if frames wait or the
+/// interface went down.
 #[derive(Debug)]
 pub struct Port {
     name: String,
@@ -29,7 +29,7 @@ pub struct Port {
     losses: Losses,
     superpacket: Vec<u8>,
     segment: Vec<u8>,
-    /// `None` if the opener manages the offloads.
+    /// `None` if the caller manages the offloads.
     offloads: Option<InterfaceHold>,
 }
 
@@ -81,12 +81,12 @@ impl PortError {
         self.kind == kind
     }
 
-    /// Text without the interface's name.
+    /// Text that does not contain the interface's name.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// True if another interface or another setup would help.
+    /// True if another interface or another setup would solve it.
     pub fn is_bad_input(&self) -> bool {
         !self.is(PortErrorKind::System)
     }
@@ -94,7 +94,7 @@ impl PortError {
 
 /// Checks a name by the kernel's rules (`dev_valid_name`, `sysctl_dev_name_is_allowed`).
 pub fn check_interface_name(name: &str) -> Result<(), PortError> {
-    // Its white space is Latin-1's, and it takes '%' for a pattern.
+    // The kernel's white space is that of Latin-1, and it reads '%' as a pattern.
     let banned = |byte: u8| {
         matches!(byte, b'/' | b':' | b'%' | 0 | 0x0b | 0xa0) || byte.is_ascii_whitespace()
     };
@@ -144,8 +144,8 @@ pub(crate) fn is_wifi(name: &str) -> bool {
     device.join("phy80211").exists()
 }
 
-/// Refuses an interface that has an address or is in a kernel bridge. Addresses from router announcements are allowed:
-/// they go when IPv6 is disabled.
+/// Refuses an interface that has an address or belongs to a kernel bridge. Addresses from router announcements are
+/// allowed: they vanish when IPv6 is disabled.
 pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(), PortError> {
     let name = &link.name;
     let ask = |action| PortError::system(name, action);
@@ -265,7 +265,7 @@ impl PacketIo for Port {
             shown += 1;
             each(frame);
         };
-        // Reads all waiting frames once the interface is known to be down.
+        // When the interface is known to be down, reads all waiting frames.
         let (mut down, mut left) = (None, max);
         while left > 0 || down.is_some() {
             left = left.saturating_sub(1);
@@ -339,7 +339,7 @@ fn take(
         if let Err(error) = &answer
             && error.kind() == io::ErrorKind::NetworkDown
         {
-            // The error comes once, before frames received until then.
+            // The error is returned once, before frames that were received until then.
             *down = answer.err();
             answer = socket.receive(superpacket);
         }

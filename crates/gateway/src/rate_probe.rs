@@ -1,6 +1,6 @@
-//! Echo requests to a configured host, for delays that no passing packet shows.
+//! Echo requests to a configured host. They measure delays while no passing packet shows them.
 //!
-//! The gateway has no address. A request uses the address of the home host that sent last; its answer is not
+//! The gateway has no address. A request uses the address of the home host that sent last, and its answer is not
 //! forwarded.
 
 use asymq_core::decide::frame::checksum::{fold, words};
@@ -70,7 +70,7 @@ impl RateProbe {
         }
     }
 
-    /// The next request to `host`; `None` before a host at home has sent.
+    /// Returns the next request to `host`; `None` until a home host has sent.
     pub(crate) fn request(&mut self, host: Ipv4Addr) -> Option<Request> {
         let source = self.source?;
         self.number = self.number.wrapping_add(1);
@@ -100,7 +100,7 @@ impl RateProbe {
         })
     }
 
-    /// Number of the request that a frame from `host` answers. Its IP header begins at `network`.
+    /// Returns the number of the request that a frame from `host` answers. Its IP header begins at `network`.
     pub(crate) fn answered(&self, host: Ipv4Addr, frame: &[u8], network: u16) -> Option<u16> {
         let packet = frame.get(network.into()..)?;
         let header = packet.first_chunk::<IP_HEADER>()?;

@@ -49,7 +49,7 @@ pub fn restore(folder: &Path) -> io::Result<Vec<Restored>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened?,
     };
-    // By its descriptor: the service's user may replace the service's folder meanwhile.
+    // Opens it by descriptor: the service's user may replace the service's folder meanwhile.
     let files = fs::read_dir(format!("/proc/self/fd/{}", opened.as_raw_fd()))?;
     let mut network = Network::open()?;
     let mut found = Vec::new();
@@ -82,7 +82,7 @@ pub fn restore(folder: &Path) -> io::Result<Vec<Restored>> {
     Ok(found)
 }
 
-/// Restores the interfaces of killed gateways that no gateway holds now. Returns log lines.
+/// Restores interfaces of killed gateways that no gateway holds now. Returns log lines.
 pub(crate) fn restore_killed(folder: &Path) -> Vec<String> {
     match restore(folder) {
         Err(error) => vec![format!("{}: {error}", folder.display())],
@@ -106,7 +106,7 @@ mod tests {
         let (state, link) = (folder.path().join("state"), folder.path().join("link"));
         fs::create_dir(&state).unwrap();
         symlink(&state, &link).unwrap();
-        // Stands for an interface that is gone, so that its journal is removed.
+        // Represents a missing interface, whose journal is removed.
         let gone = LinkInfo {
             index: 1 << 30,
             ..LinkInfo::default()

@@ -1,4 +1,4 @@
-//! A router's port to the Internet, taken over: the port itself moves into a network namespace of its own, and a veth
+//! Take-over of a router's port to the Internet. The port moves into its own network namespace, and one end of a veth
 //! pair takes its place, with its name, index, address and configuration. A gateway runs between the pair's other end
 //! and the port.
 
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 /// Incremented when a key changes its meaning.
 const FORMAT: u32 = 1;
 
-/// What is needed to give a port back, written before the first change.
+/// Data to give a port back, written before the first change.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Journal {
     format: u32,
@@ -36,9 +36,9 @@ struct Journal {
     name: String,
     /// Name of the port's namespace.
     namespace: String,
-    /// True once the pair has the port's configuration, which programs may change from then on.
+    /// True once the pair has the port's configuration; other programs may change it afterwards.
     complete: bool,
-    /// A service manager gives the port back.
+    /// True if a service manager gives the port back.
     keep: bool,
     state: PortState,
 }
@@ -52,16 +52,16 @@ pub struct RouterPort {
     folder: PathBuf,
 }
 
-/// Called before each step of a take-over with the step's name. An error ends the take-over and gives the port back.
+/// Callback before each step of a take-over, with the step's name. An error ends the take-over and gives the port back.
 pub type BeforeStep<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
 
 impl RouterPort {
-    /// Takes over the port `name` of the calling thread's network namespace, or adopts one that was taken over before.
-    /// From then on the kernel forwards its frames while no gateway runs. `folder` is that of the journals. With
-    /// `keep`, the end of the gateway leaves the port taken over.
+    /// Takes over the port `name` of the calling thread's network namespace, or adopts one that is already taken over.
+    /// From then on the kernel forwards its frames while no gateway runs. `folder` contains the journals. With `keep`,
+    /// the port stays taken over when the gateway ends.
     ///
     /// # Errors
-    /// There is no such Ethernet interface, or a step failed; everything is given back.
+    /// There is no such Ethernet interface, or a step failed; everything is then given back.
     pub fn take(name: &str, folder: &Path, keep: bool, before: BeforeStep<'_>) -> io::Result<Self> {
         private_folder(folder)?;
         let mut network = Network::open()?;
@@ -77,7 +77,7 @@ impl RouterPort {
                         folder,
                     });
                 }
-                // Killed in the middle.
+                // A previous take-over was killed before its end.
                 _ => drop(give_back(&journal, folder)?),
             }
         }
@@ -106,7 +106,7 @@ impl RouterPort {
             Err(error) => {
                 if let Err(again) = journal.give_back(folder) {
                     log::line(&format!(
-                        "{name}: not given back: {again}; 'asymq gateway restore' tries again"
+                        "{name}: not given back: {again}; retry with 'asymq gateway restore'"
                     ));
                 }
                 Err(error)
@@ -134,7 +134,7 @@ impl RouterPort {
         self.journal.keep
     }
 
-    /// Gives the port back with the configuration that the pair has now. No gateway may hold it.
+    /// Gives the port back with the configuration that the pair has now. No gateway may hold the port.
     pub fn give_back(&self) -> io::Result<()> {
         let Self {
             outer,
@@ -151,7 +151,7 @@ impl RouterPort {
         journal.is_some_and(|journal| journal.complete)
     }
 
-    /// Waits until the interface `name` exists and udev has finished with it, which may rename it.
+    /// Waits until the interface `name` exists and udev, which may rename it, has finished.
     pub fn wait_for(name: &str, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         let is_ready = |link: &LinkInfo| {
@@ -174,7 +174,7 @@ impl Gateway {
     /// the gateway runs.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Like [`open`](Self::open).
     pub fn open_router(
         catalog: &'static dyn Build<Frame>,
         config: &GatewayConfig,
@@ -220,7 +220,7 @@ impl Journal {
         before("namespace")?;
         let inner = Netns::create(&self.namespace)?;
         inner.run(|| {
-            // The port and the pair's end never speak.
+            // The port and the pair's inner end must never send.
             for of in ["all", "default"] {
                 let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{of}/disable_ipv6"), "1");
             }
@@ -262,8 +262,8 @@ impl Journal {
         write_json(&journal_path(folder, &self.name), self)
     }
 
-    /// Removes the pair, moves the port back and configures it. Returns true if the port was there. May be called at
-    /// any step of a take-over or of a give-back.
+    /// Removes the pair, moves the port back and configures it. Returns true if the port existed. May be called at any
+    /// step of a take-over or of giving back.
     fn give_back(&self, folder: &Path) -> io::Result<bool> {
         let (name, index) = (self.name.as_str(), self.identity.index);
         let mut network = Network::open()?;
@@ -275,7 +275,7 @@ impl Journal {
             if inner.run(|| Ok(port.as_ref().is_some_and(|port| is_held(port.index))))? {
                 return Err(io::Error::new(io::ErrorKind::AddrInUse, HELD));
             }
-            // The configuration of the pair, with all changes since.
+            // Uses the configuration of the pair, which includes later changes.
             if self.complete
                 && pair.is_some()
                 && network
@@ -316,7 +316,7 @@ fn give_back(journal: &Journal, folder: &Path) -> io::Result<bool> {
     journal.give_back(folder)
 }
 
-/// Lets the kernel forward between the pair's end and the port, in their namespace.
+/// Lets the kernel forward between the pair's inner end and the port, in their namespace.
 fn bridge(port: &str, folder: &Path) -> io::Result<()> {
     let mut network = Network::open()?;
     let mut links = Vec::new();
@@ -337,7 +337,7 @@ fn bridge(port: &str, folder: &Path) -> io::Result<()> {
         to: links[to].index,
     };
     add_bypass([rule(0, 1), rule(1, 0)])?;
-    // Holds with a bridge leave their settings.
+    // Holds with a bridge keep their settings when dropped.
     drop(holds);
     Ok(())
 }
@@ -354,7 +354,7 @@ fn journal_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("router-{name}.json"))
 }
 
-/// The journal of a port of the calling thread's network namespace, since the last boot.
+/// Reads the journal of a port of the calling thread's network namespace; only journals since the last boot count.
 fn read_journal(path: &Path) -> Option<Journal> {
     read_journal_of(path).filter(|journal| journal.identity.is_here())
 }
@@ -369,7 +369,7 @@ fn read_journal_of(path: &Path) -> Option<Journal> {
 /// # Errors
 /// The folder exists but cannot be read.
 pub fn restore_router(folder: &Path) -> io::Result<Vec<Restored>> {
-    // Root follows no file in a folder that others may write.
+    // Root must not follow files in a folder that others may write.
     if !folder.exists() || private_folder(folder).is_err() {
         return Ok(Vec::new());
     }

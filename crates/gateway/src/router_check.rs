@@ -1,4 +1,4 @@
-//! Reasons not to take over a router's port, found without changing anything.
+//! Finds reasons not to take over a router's port, without changing anything.
 
 use crate::finding::Finding;
 use crate::interface_hold::is_held;
@@ -8,10 +8,10 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// Kinds of interfaces that can move to another network namespace: hardware, and some virtual ones.
+/// Kinds of interfaces that can move to another network namespace: hardware, and some virtual kinds.
 const MOVABLE: [&str; 4] = ["", "veth", "vlan", "macvlan"];
 
-/// Checks if `asymq router` can take over an interface of the calling thread's network namespace. A finding that is
+/// Checks if `asymq router` can take over an interface of the calling thread's network namespace. A finding marked as
 /// wrong is a reason to refuse.
 pub fn inspect_router(name: &str) -> Vec<Finding> {
     let subject = format!("--wan {name}");
@@ -54,7 +54,7 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
     }
     if Path::new("/sys/class/net").join(name).join("dsa").exists() {
         refuse(
-            "leads to a switch chip (DSA): its ports would lose their way".into(),
+            "leads to a switch chip (DSA): its ports would lose their uplink".into(),
             "name the switch's port that leads to the modem, like wan, or use the qdisc (docs/router/qdisc.md)".into(),
         );
     }
@@ -75,7 +75,7 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
     }
     if let Some(qdisc) = network.qdisc(link.index).unwrap_or_default() {
         refuse(
-            format!("has the qdisc {qdisc}, which would shape too and would not come back"),
+            format!("has the qdisc {qdisc}, which would also shape, and could not be restored"),
             format!(
                 "stop the program that set it, such as SQM, or 'tc qdisc del dev {name} {}'",
                 match qdisc.as_str() {
@@ -87,7 +87,7 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
     }
     for hook in hooked_by(name) {
         refuse(
-            format!("{hook} hooks into it, and would lose it or bypass asymq"),
+            format!("{hook} hooks into it: it would stop working, or bypass asymq"),
             "take the port out of these rules".into(),
         );
     }
@@ -108,7 +108,7 @@ fn kind(link: &LinkInfo) -> &str {
     }
 }
 
-/// A login session that came in by the port, or by a tunnel that may run over it.
+/// Finds a login session that came in by the port, or by a tunnel that may run over it.
 fn session(network: &mut Network, links: &[LinkInfo], port: &LinkInfo) -> Option<Finding> {
     let peer = session_peer()?;
     let out = network.route_to(peer).ok()??;
@@ -124,7 +124,7 @@ fn session(network: &mut Network, links: &[LinkInfo], port: &LinkInfo) -> Option
     })
 }
 
-/// Address of the SSH client of this process or of a parent; `sudo` keeps it from the environment.
+/// Returns the address of the SSH client of this process or of a parent. `sudo` removes it from the environment.
 fn session_peer() -> Option<IpAddr> {
     const PARENTS: usize = 32;
     let mut process = "self".to_owned();

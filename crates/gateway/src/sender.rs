@@ -113,7 +113,7 @@ impl Sender {
         if let Ok(xdp) = &mut self.xdp
             && fits(frame, self.longest.min(xdp.longest() - TAG))
         {
-            // The next flush returns the error again; so below.
+            // The next flush returns the error again, here and below.
             if !self.packet.is_empty() {
                 let _ = self.packet.send(losses);
             }
@@ -127,7 +127,7 @@ impl Sender {
         }
         let _ = self.send_by_xdp(losses);
         if self.is_waiting() {
-            // It would overtake queued frames.
+            // Sending this frame now would overtake queued frames.
             losses.not_sent += 1;
             return;
         }
@@ -137,7 +137,7 @@ impl Sender {
         }
     }
 
-    /// Sends everything that finds room.
+    /// Sends all frames for which there is room.
     pub(crate) fn flush(&mut self, losses: &mut Losses) -> io::Result<()> {
         self.send_by_xdp(losses)?;
         self.packet.send(losses)
@@ -156,7 +156,7 @@ impl Sender {
             return Ok(());
         }
         let sent = xdp.send(losses);
-        // Queued frames are lost, and must not leave when the interface is back.
+        // Queued frames are lost; they must not leave when the interface returns.
         if let Err(error) = &sent {
             self.xdp = Err(error.to_string());
         }
@@ -219,7 +219,7 @@ mod tests {
         ] {
             let open = || {
                 let link = Network::open()?.link(INDEX)?.unwrap();
-                // Raised after the opening: longer frames leave by AF_PACKET.
+                // The MTU was raised after opening: longer frames leave by AF_PACKET.
                 let sender = Sender::open(&link, by);
                 Network::open()?.set_mtu(INDEX, 3000)?;
                 sender

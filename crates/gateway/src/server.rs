@@ -22,7 +22,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens at an address that `flag` named.
+    /// Listens at the address of `flag`.
     pub(crate) fn open(flag: &str, address: SocketAddr) -> Result<Self, GatewayError> {
         let clients = TcpListener::bind(address)
             .and_then(|listener| Clients::new(listener, LIMITS))
@@ -167,7 +167,7 @@ mod tests {
             ..Snapshot::default()
         });
         (0..4000).for_each(|_| history.add(second.clone()));
-        // They ask for an hour, and read nothing.
+        // These clients request an hour of data and read nothing.
         let dead: Vec<TcpStream> = (0..20)
             .map(|_| {
                 let mut stream = TcpStream::connect(address).unwrap();

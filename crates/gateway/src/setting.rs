@@ -7,29 +7,29 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Setting {
-    /// GRO: merged frames would be split again, and merged tunnels cannot be.
+    /// GRO: merged frames would have to be split again, and merged tunnels cannot be split.
     Gro,
     /// LRO: frames merged by the hardware.
     Lro,
-    /// ARP: an interface without an address still answers for the host's addresses.
+    /// ARP: an interface without an address still answers for the host's other addresses.
     Arp,
-    /// `disable_ipv6`: no address, no solicitation, no membership report.
+    /// `disable_ipv6`: prevents addresses, solicitations and membership reports.
     DisableIpv6,
-    /// `accept_ra`: no address and no route from announcements, even if IPv6 is enabled.
+    /// `accept_ra`: prevents addresses and routes from announcements, even if IPv6 is enabled.
     AcceptRa,
-    /// `addr_gen_mode`: no link-local address, even if IPv6 is enabled.
+    /// `addr_gen_mode`: prevents a link-local address, even if IPv6 is enabled.
     AddrGenMode,
     /// IPv4 forwarding of packets addressed to the interface.
     Forwarding,
-    /// Promiscuous mode, which the kernel's bridge needs while no socket enables it.
+    /// Promiscuous mode; the kernel's bridge needs it while no socket enables it.
     Promiscuous,
-    /// Up: changed last and restored first, so that the interface is never up and not silent.
+    /// Up: changed last and restored first, so that the interface is silent whenever it is up.
     Up,
 }
 
-/// Offloads, which every port disables.
+/// Offloads that every port disables.
 pub(crate) const OFFLOADS: [Setting; 2] = [Setting::Gro, Setting::Lro];
-/// All settings, in the order of change. Only bridging by the kernel needs the first.
+/// All settings, in the order of change. Only the kernel's bridge needs the first.
 pub(crate) const WITH_BYPASS: [Setting; 9] = [
     Setting::Promiscuous,
     Setting::Gro,
@@ -56,7 +56,7 @@ enum Access {
 }
 
 impl Setting {
-    /// Name in the log and in `asymq gateway check`, value while held, and access.
+    /// Name in the log and in `asymq gateway check`; value while held; access.
     const fn facts(self) -> (&'static str, i32, Access) {
         use Access::{Offload, Sysctl};
         match self {

@@ -21,7 +21,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub const SNAPSHOT_FORMAT: u32 = 2;
 
 /// State of a gateway at one moment. Bytes are as charged to the link. Rates are in bit/s over the last interval.
-/// Counters count from the start. Reading it back omits what has names of its own: losses, control variables, reasons.
+/// Counters start at 0. Deserialization omits maps with their own keys: losses, control variables, reasons.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Snapshot {
     /// [`SNAPSHOT_FORMAT`]; 0 before the first.
@@ -37,12 +37,12 @@ pub struct Snapshot {
     /// Frames lost at the interfaces.
     #[serde(skip_deserializing)]
     pub losses: Ports<Losses>,
-    /// Method of sending frames; `None` while an interface is away or no gateway runs.
+    /// Method of sending frames; `None` while an interface is missing or no gateway runs.
     #[serde(skip_deserializing)]
     pub sending: Ports<Option<Sending>>,
     /// Number of changes of the settings.
     pub changes: u64,
-    /// Knowledge of the hosts behind NAT, on a router.
+    /// State of the map of hosts behind NAT, on a router.
     #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub hosts_behind_nat: Option<HostsBehindNat>,
 }
@@ -64,7 +64,7 @@ pub struct DirectionSnapshot {
     pub acknowledged: u64,
     /// ACKs regenerated, which are also counted as sent.
     pub regenerated: u64,
-    /// Bytes of TCP data sent in the other direction per ACK sent in this one, over the last interval; 0 without ACKs.
+    /// Bytes of TCP data sent in the other direction per ACK sent in this one, in the last interval; 0 without ACKs.
     pub data_bytes_per_ack: f64,
     /// Control variables of the discipline.
     #[serde(skip_deserializing)]
@@ -115,8 +115,8 @@ pub struct ClassSnapshot {
     pub sojourn_p95_ms: f64,
     /// 99th percentile of the sojourn time.
     pub sojourn_p99_ms: f64,
-    /// Median round-trip time in ms of TCP segments from home in the last interval, from their arrival to the
-    /// departure of the echo towards home. 0 if there was none, and in the downlink.
+    /// Median round-trip time in ms of TCP segments from home in the last interval: from their arrival to the departure
+    /// of the echo towards home. 0 without samples, and in the downlink.
     pub round_trip_p50_ms: f64,
     /// 99th percentile of the round-trip time.
     pub round_trip_p99_ms: f64,
@@ -133,7 +133,7 @@ fn by_name<S: Serializer>(reasons: &[u64; Reason::COUNT], to: S) -> Result<S::Ok
     to.collect_map(Reason::ALL.iter().map(|reason| reason.name()).zip(reasons))
 }
 
-/// A value of each interface.
+/// One value per interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Ports<T> {
     /// Towards home.
@@ -296,7 +296,7 @@ impl Shared {
         })
     }
 
-    /// Never waits long: all users of the lock only copy pointers.
+    /// Never blocks for long: all users of the lock only copy pointers.
     pub(crate) fn publish(&self, snapshot: Snapshot, flows: Option<FlowSnapshot>) {
         let mut latest = Arc::new(snapshot);
         let mut flows = Arc::new(flows.unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Requests to a running gateway.
+//! Requests to stop a running gateway.
 
 use asymq_core::units::Duration;
 use std::io::{self, Read, Write};
@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-/// Maximum time that a stopping gateway sends its queue.
+/// Maximum time for which a stopping gateway sends its queue.
 pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 
 /// Wakes a `poll`, from any thread or a signal handler.
@@ -30,11 +30,11 @@ impl Waker {
     }
 
     pub(crate) fn wake(&self) {
-        // A full socket wakes it already.
+        // If the socket is full, a wake-up is already pending.
         let _ = (&self.0[0]).write(&[1]);
     }
 
-    /// Number of wakes since the last call, at most 16.
+    /// Number of wake-ups since the last call, at most 16.
     pub(crate) fn take(&self) -> usize {
         (&self.0[1]).read(&mut [0; 16]).unwrap_or(0)
     }
@@ -46,12 +46,12 @@ impl AsFd for Waker {
     }
 }
 
-/// A request to stop the gateway, shared by its users.
+/// A request to stop the gateway; its users share it.
 #[derive(Clone, Debug)]
 pub struct Stop(pub(crate) Waker);
 
 impl Stop {
-    /// Creates a request that is not made yet.
+    /// Creates a request that is not active yet.
     pub fn new() -> io::Result<Self> {
         Waker::new().map(Self)
     }

@@ -5,7 +5,7 @@ use asymq_core::TrafficClass;
 use asymq_core::units::Limit;
 use std::fmt::Write;
 
-/// Formats the snapshot in some ten lines of at most 80 characters.
+/// Formats the snapshot in about ten lines of at most 80 characters.
 pub fn table(title: &str, snapshot: &Snapshot) -> String {
     let mut text = format!("{title}\n\n");
     let mut line = |name: &str, cells: [String; 5]| {
@@ -67,7 +67,7 @@ pub fn table(title: &str, snapshot: &Snapshot) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Wraps `parts` after `head` at 80 characters: terminals that wrap themselves would scroll.
+/// Wraps `parts` after `head` at 80 characters. A line wrapped by the terminal would make the table scroll.
 fn wrap(head: &str, parts: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let (mut text, mut line) = (String::new(), format!("{head} "));
     for part in parts {
@@ -81,7 +81,7 @@ fn wrap(head: &str, parts: impl IntoIterator<Item = impl AsRef<str>>) -> String 
     text + line.trim_end() + "\n"
 }
 
-/// True if the queue of a class has something to show.
+/// True if the queue of a class has values to show.
 fn is_active(class: &ClassSnapshot) -> bool {
     let counts = u64::from(class.backlog_packets) + class.dropped + class.filtered + class.marked;
     counts > 0 || class.sojourn_p99_ms > 0.0
@@ -157,7 +157,7 @@ fn scaled(value: f64, units: [&str; 3]) -> String {
     format!("{} {unit}", round(value))
 }
 
-/// Rounds to three round digits.
+/// Rounds to three significant digits.
 fn round(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),

@@ -1,10 +1,10 @@
 //! Analysis of a randomised trial: two settings in turn on live traffic.
 //!
-//! Each pair has one interval under either setting, in random order, and an [`Outcome`] of each. [`analyse`] compares
-//! within pairs, so that changes of load cancel out. The intervals come from a randomisation test: without an effect,
-//! both orders of a pair are equally likely. The test redraws the order some thousand times; an effect is shown if it
-//! exceeds 95 % of the draws. All quantities share one limit (Westfall and Young, 1993): 5 % of trials of equal
-//! settings show any effect. No distribution is assumed.
+//! Each pair has one interval under each setting, in random order, and one [`Outcome`] per interval. [`analyse`]
+//! compares within pairs, so that changes of load cancel out. Confidence intervals come from a randomisation test.
+//! Without an effect, both orders of a pair are equally likely, so the test redraws the orders 1999 times. An effect is
+//! shown if it exceeds 95 % of the draws. All quantities share one limit (Westfall and Young, 1993): only 5 % of trials
+//! of equal settings show any effect.
 //!
 //! The length of a trial must not depend on interim results, so callers must not show them.
 
@@ -26,9 +26,9 @@ const STILL_LOADED: f64 = 0.05;
 pub struct Outcome {
     /// Delivered up and down, in bit/s.
     pub delivered: [f64; 2],
-    /// 99th percentile of the sojourn time of calls in ms, if packets wait here and some passed.
+    /// 99th percentile of the sojourn time of calls in ms; absent if no packets wait here or none passed.
     pub wait_ms: Option<f64>,
-    /// Round-trip time in ms, if there was one.
+    /// Round-trip time in ms, if measured.
     pub round_trip_ms: Option<f64>,
     /// Share of pure ACKs in the bytes sent up.
     pub ack_share: f64,
@@ -60,9 +60,9 @@ pub struct Effect {
     pub quantity: Quantity,
     /// Number of pairs compared.
     pub pairs: usize,
-    /// Means under either setting: bit/s, sum of shares, or ms.
+    /// Means under both settings: bit/s, sum of shares, or ms.
     pub means: [f64; 2],
-    /// Estimate: the difference in ms, or the ratio less 1.
+    /// Estimate: the difference in ms, or the ratio minus 1.
     pub estimate: f64,
     /// Lower end of the interval.
     pub low: f64,
@@ -84,9 +84,9 @@ pub struct Verdict {
     pub pairs: usize,
     /// Pairs under load.
     pub loaded: Loaded,
-    /// Mean ACK share of the uplink under either setting.
+    /// Mean ACK share of the uplink under both settings.
     pub ack_share: [f64; 2],
-    /// One for each quantity with enough pairs.
+    /// One effect per quantity with enough pairs.
     pub effects: Vec<Effect>,
 }
 
@@ -142,8 +142,8 @@ impl Load {
     }
 }
 
-/// Compares the settings. `capacity` is that of up- and downlink in bit/s; an unknown one is replaced by the highest
-/// outcome. `seed` selects the draws.
+/// Compares the settings. `capacity` is that of uplink and downlink in bit/s; the highest outcome replaces an unknown
+/// one. `seed` selects the draws.
 pub fn analyse(pairs: &[Pair], capacity: [Option<f64>; 2], seed: u64) -> Verdict {
     let load = Load::new(pairs, capacity);
     let values = |quantity: Quantity, pair: &Pair| -> Option<[f64; 2]> {
@@ -250,7 +250,7 @@ impl Spread {
 
 /// Number of standard errors that no quantity's mean exceeds in 95 % of draws.
 fn limit(compared: &[Compared], pairs: usize, seed: u64) -> f64 {
-    /// Differences, the sum of their squares, and their number.
+    /// Differences, sum of their squares, and their number.
     type Row = (Vec<f64>, f64, usize);
     let rows = compared.iter().map(|of| -> Row {
         let differences = of.values.iter();
@@ -294,7 +294,7 @@ fn limit(compared: &[Compared], pairs: usize, seed: u64) -> f64 {
 }
 
 impl Verdict {
-    /// Returns the result in words, with the settings' names.
+    /// Formats the result with the settings' names.
     pub fn sentence(&self, [one, other]: [&str; 2]) -> String {
         if self.effects.is_empty() {
             let Loaded { up, down, both } = self.loaded;
@@ -320,7 +320,7 @@ impl Verdict {
 }
 
 impl Effect {
-    /// The effect in words, for example `delivers 11 % more upload (7 to 15)`.
+    /// Formats the effect, for example `delivers 11 % more upload (7 to 15)`.
     fn words(&self) -> String {
         let gain = self.estimate >= 0.0;
         let values = match gain {
@@ -354,7 +354,7 @@ impl Effect {
         format!("{name} ({low} to {high} {unit})")
     }
 
-    /// Factor and unit of values in words.
+    /// Factor and unit of formatted values.
     const fn scale(&self) -> (f64, &'static str) {
         match self.quantity {
             Quantity::Wait | Quantity::RoundTrip => (1.0, "ms"),

@@ -1,4 +1,4 @@
-//! Writes whole lines without the standard library's locks, so that a blocked writer blocks no other.
+//! Writes whole lines without the standard library's locks, so that a blocked writer does not block others.
 
 use crate::sys::{Interest, wait_ready};
 use asymq_core::units::Duration;
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 
-/// Starts a new line after a write that failed within a line.
+/// Writes lines; after a failure within a line, it starts a new one.
 #[derive(Debug)]
 pub(crate) struct LineWriter {
     file: File,
@@ -52,7 +52,7 @@ impl LineWriter {
                     rest = &rest[count..];
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Another process made the stream non-blocking.
+                // Another process set the stream to non-blocking.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     wait_ready(&[(self.file.as_fd(), Interest::Write)], None)?;
                 }

@@ -1,5 +1,5 @@
-//! Bridge in the kernel for times without a gateway: nf_tables rules at the ingress of two interfaces, and chains that
-//! block them while a process lives.
+//! Bridge in the kernel for times without a gateway. It consists of nf_tables rules at the ingress of two interfaces,
+//! and chains that block them while a process lives.
 
 use super::message::{Message, Netlink};
 use std::io;
@@ -19,7 +19,7 @@ pub struct BypassRule<'a> {
 /// receive frames.
 #[derive(Debug)]
 pub struct BypassBlock(
-    #[expect(dead_code, reason = "its tables live as long as the socket")] Netlink,
+    #[expect(dead_code, reason = "its tables exist as long as the socket")] Netlink,
 );
 
 /// The blocking chain comes first: later chains do not see dropped frames.
@@ -28,7 +28,7 @@ const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 
 impl BypassBlock {
-    /// Blocks the bridge of both interfaces, whether it exists or not.
+    /// Blocks the bridge of both interfaces, even if it does not exist yet.
     ///
     /// # Errors
     /// The kernel has no nf_tables with owners (Linux 5.12), or another gateway holds an interface.
@@ -47,8 +47,8 @@ impl BypassBlock {
     }
 }
 
-/// Lets the kernel bridge the interfaces while nothing blocks it, also after this process. Returns true if it replaced
-/// a bridge.
+/// Lets the kernel bridge the interfaces while no process blocks it, even after this process ends. Returns true if it
+/// replaced a bridge.
 ///
 /// # Errors
 /// The kernel has no nf_tables with `fwd`, or a privilege is missing.
@@ -81,7 +81,7 @@ pub fn remove_bypass(from: u32) -> io::Result<bool> {
     }
 }
 
-/// True if the kernel bridges an incoming interface while nothing blocks it.
+/// True if the kernel bridges an incoming interface, or would bridge it if not blocked.
 pub fn has_bypass(from: u32) -> bool {
     let request = Message::get(kind(libc::NFT_MSG_GETTABLE)).body(&family(0));
     let request = request.text(NFTA_TABLE_NAME, &table_of(from));
@@ -192,7 +192,7 @@ impl Netlink {
         Self::open_family(libc::NETLINK_NETFILTER)
     }
 
-    /// Sends changes that the kernel makes atomically.
+    /// Sends changes that the kernel applies atomically.
     fn batch(&mut self, messages: impl IntoIterator<Item = Message>) -> io::Result<()> {
         let limit = |of: libc::c_int| {
             let resource = libc::NFNL_SUBSYS_NFTABLES as u16;

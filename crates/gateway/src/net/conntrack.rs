@@ -30,7 +30,7 @@ const BUFFER: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct Conntrack(Netlink);
 
-/// Source and destination, as one end of a connection addresses its packets.
+/// Source and destination of packets that one end of a connection sends.
 #[derive(Default)]
 struct Tuple {
     ends: [Option<Ipv4Addr>; 2],
@@ -49,14 +49,14 @@ impl Conntrack {
         Ok(Self(netlink))
     }
 
-    /// Requests all connections, which [`read`](Self::read) shows as new ones.
+    /// Requests all connections; [`read`](Self::read) shows them as new ones.
     pub(crate) fn reload(&mut self) -> io::Result<()> {
         let kind = NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_GET;
         self.0
             .send(Message::dump(kind).body(&[libc::AF_INET as u8, 0, 0, 0]))
     }
 
-    /// Shows the changes that wait.
+    /// Shows waiting changes.
     ///
     /// # Errors
     /// Changes were lost.
@@ -82,7 +82,7 @@ impl AsFd for Conntrack {
     }
 }
 
-/// The line's view of a connection whose address at home was translated, and that address.
+/// Returns a translated connection as seen on the line, and its address at home.
 fn translated(body: &[u8]) -> Option<(Translated, Ipv4Addr)> {
     let find = |kind| attributes(body).find(|(of, _)| *of == kind);
     let [sent, replied] = [CTA_TUPLE_ORIG, CTA_TUPLE_REPLY].map(find);
@@ -95,7 +95,7 @@ fn translated(body: &[u8]) -> Option<(Translated, Ipv4Addr)> {
     let (from, to) = (from?, to?);
     let (replies_from, replies_to) = (replied.ends[0]?, replied.ends[1]?);
     if from != replies_to {
-        // A host at home began: replies come to the router's address.
+        // A home host opened it: replies come to the router's address.
         let [far, near] = replied.ports;
         let ends = [replies_to, replies_from];
         return Some((
@@ -107,7 +107,7 @@ fn translated(body: &[u8]) -> Option<(Translated, Ipv4Addr)> {
             from,
         ));
     }
-    // Begun from outside, and forwarded to a host at home.
+    // Opened from outside, and forwarded to a home host.
     let [far, near] = sent.ports;
     let connection = Translated {
         ends: [to, from],

@@ -1,4 +1,4 @@
-//! Rules of nf_tables that hook into an interface and would bypass or lose it.
+//! Rules of nf_tables at an interface. A router's port cannot keep them, or they would bypass asymq.
 
 use super::bypass::{family_of, kind};
 use super::message::{Message, Netlink, attributes};
@@ -15,7 +15,7 @@ struct Kind {
     table: u16,
     name: u16,
     hook: u16,
-    /// In the hook: one interface, and a list of them.
+    /// Attributes in the hook: one interface, and a list of interfaces.
     device: Option<u16>,
     devices: u16,
     /// Only objects with hardware offload.
@@ -50,7 +50,7 @@ const KINDS: [Kind; 2] = [
 pub fn hooked_by(interface: &str) -> Vec<String> {
     let mut found = Vec::new();
     for kind in &KINDS {
-        // No such objects without nf_tables.
+        // Without nf_tables there are no such objects.
         let _ = dump(kind.request, &mut |body| {
             found.extend(kind.read(body.get(4..).unwrap_or_default(), interface));
         });
@@ -59,7 +59,7 @@ pub fn hooked_by(interface: &str) -> Vec<String> {
 }
 
 impl Kind {
-    /// Describes an object that hooks into the interface.
+    /// Describes an object if it hooks into the interface.
     fn read(&self, body: &[u8], interface: &str) -> Option<String> {
         let find = |kind| {
             attributes(body)

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 /// An interface as the kernel describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkInfo {
-    /// Index, which stays when the name changes.
+    /// Index; it stays when the name changes.
     pub index: u32,
     /// Name.
     pub name: String,
@@ -22,7 +22,7 @@ pub struct LinkInfo {
     pub kind: String,
     /// Bridge or bond that it belongs to.
     pub master: Option<u32>,
-    /// Interface below, as of a VLAN.
+    /// Lower interface, for example of a VLAN.
     pub below: Option<u32>,
     /// Administratively up.
     pub up: bool,
@@ -43,9 +43,9 @@ pub struct Address {
     pub ip: IpAddr,
     /// Prefix length.
     pub prefix: u8,
-    /// Valid beyond its link.
+    /// Valid beyond this link.
     pub global: bool,
-    /// From a router's announcement.
+    /// Derived from a router's announcement.
     pub autoconfigured: bool,
 }
 
@@ -81,7 +81,7 @@ impl Network {
         self.all(Message::dump(libc::RTM_GETADDR).body(&[0; 8]), address)
     }
 
-    /// Interface through which packets to an address leave.
+    /// Returns the interface through which packets to an address leave.
     pub fn route_to(&mut self, address: IpAddr) -> io::Result<Option<u32>> {
         let (family, octets) = match address {
             IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
@@ -97,7 +97,7 @@ impl Network {
         found.map(|found| found.first().copied())
     }
 
-    /// Kind of a qdisc that was set at an interface; `None` if it has the kernel's default.
+    /// Returns the kind of the qdisc that was set at an interface; `None` for the kernel's default.
     pub fn qdisc(&mut self, index: u32) -> io::Result<Option<String>> {
         // tcmsg: family, padding, index, handle, parent, info.
         let mut body = [0; 20];
@@ -168,7 +168,7 @@ fn address(body: &[u8]) -> Option<Address> {
     let (mut ip, mut protocol) = (None, None);
     for (kind, value) in attributes(body.get(8..)?) {
         match kind {
-            // IFA_ADDRESS of a point-to-point interface is the peer's.
+            // IFA_ADDRESS of a point-to-point interface is the peer's address.
             libc::IFA_LOCAL => ip = Some(value),
             libc::IFA_ADDRESS => ip = ip.or(Some(value)),
             IFA_PROTO => protocol = value.first().copied(),
@@ -186,7 +186,7 @@ fn address(body: &[u8]) -> Option<Address> {
         ip,
         prefix,
         global: scope < libc::RT_SCOPE_LINK,
-        // Before Linux 5.18 the kernel does not report the origin.
+        // Kernels before Linux 5.18 do not report the origin.
         autoconfigured: ip.is_ipv6()
             && dynamic
             && protocol.is_none_or(|protocol| protocol == FROM_ANNOUNCEMENT),

@@ -14,12 +14,12 @@ impl Message {
         Self::new(kind, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
     }
 
-    /// Request to create something, or to replace what is there.
+    /// Request to create or replace an object.
     pub(super) fn put(kind: u16) -> Self {
         Self::new(kind, libc::NLM_F_CREATE | libc::NLM_F_REPLACE)
     }
 
-    /// Request to create something beside what is there.
+    /// Request to create an object in addition to existing ones.
     pub(super) fn add(kind: u16) -> Self {
         Self::new(kind, libc::NLM_F_CREATE | libc::NLM_F_APPEND)
     }
@@ -29,7 +29,7 @@ impl Message {
         Self(Vec::new())
     }
 
-    /// The content in hexadecimal digits.
+    /// Formats the content as hexadecimal digits.
     pub(super) fn hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -78,7 +78,7 @@ impl Message {
         self.attribute(kind, &[value.as_bytes(), &[0]].concat())
     }
 
-    /// Appends an attribute that contains what `content` appends.
+    /// Appends an attribute that contains the attributes added by `content`.
     pub(super) fn nest(mut self, kind: u16, content: impl FnOnce(Self) -> Self) -> Self {
         let start = self.0.len();
         self.0.extend_from_slice(&[0; 4]);
@@ -174,12 +174,12 @@ impl Netlink {
         &self.0
     }
 
-    /// Sends a request whose answers [`receive`](Self::receive) shows.
+    /// Sends a request; [`receive`](Self::receive) shows its answers.
     pub(super) fn send(&mut self, message: Message) -> io::Result<()> {
         self.0.write_all(&message.finish())
     }
 
-    /// Shows kind and body of all messages that wait at a non-blocking socket.
+    /// Shows type and body of all messages that wait at a non-blocking socket.
     pub(super) fn receive(&mut self, each: &mut dyn FnMut(u16, &[u8])) -> io::Result<()> {
         let mut answers = [0; 1 << 15];
         loop {
@@ -209,7 +209,7 @@ fn split(bytes: &[u8]) -> Option<(libc::c_int, &[u8], &[u8])> {
     Some((kind.into(), bytes.get(HEADER..len)?, after))
 }
 
-/// The attributes after a message's fixed structure.
+/// Iterates over the attributes after a message's fixed structure.
 pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let len = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));

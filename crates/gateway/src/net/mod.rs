@@ -1,4 +1,4 @@
-//! Interfaces of the calling thread's network namespace, their offloads, and network namespaces, without external
+//! Interfaces of the calling thread's network namespace and their offloads, and network namespaces. Uses no external
 //! programs.
 
 mod bypass;
@@ -36,8 +36,8 @@ pub struct VethEnd<'a> {
 
 /// A netlink connection to the network namespace of the thread that opened it.
 ///
-/// Changes fail with `PermissionDenied` without CAP_NET_ADMIN, with `AlreadyExists` for a name, index or address in
-/// use, and otherwise with the kernel's error.
+/// Changes fail with `PermissionDenied` without CAP_NET_ADMIN, and with `AlreadyExists` for a name, index or address in
+/// use. Other failures return the kernel's error.
 #[derive(Debug)]
 pub struct Network(Netlink);
 
@@ -116,7 +116,7 @@ impl Network {
         self.0.request(request.text(libc::IFLA_IFNAME, name))
     }
 
-    /// Moves an interface into a network namespace under a name. It is down there, and without addresses and routes.
+    /// Moves an interface into a network namespace under a name. There it is down, without addresses and routes.
     pub fn move_to(
         &mut self,
         index: u32,

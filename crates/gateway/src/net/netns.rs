@@ -1,4 +1,4 @@
-//! Network namespaces: held by a descriptor, or by a name as `ip netns` gives it.
+//! Network namespaces, referenced by a descriptor or by a name of `ip netns`.
 
 use crate::sys::{enter_netns, mount_netns, unmount_netns, unshare_netns};
 use std::fs::{self, DirBuilder, File};
@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// A network namespace, which exists as long as this value, a thread in it, or a socket from it.
+/// A network namespace. It exists as long as this value, a thread in it, or a socket from it.
 #[derive(Debug)]
 pub struct Netns(File);
 
@@ -25,13 +25,13 @@ impl Netns {
         })
     }
 
-    /// Creates a namespace with a name, which keeps it until [`remove`](Self::remove).
+    /// Creates a namespace with a name. The name keeps it alive until [`remove`](Self::remove).
     ///
     /// # Errors
     /// `AlreadyExists` if the name is in use.
     pub fn create(name: &str) -> io::Result<Self> {
         let path = path_of(name);
-        // Root trusts its names, whatever the caller's umask.
+        // Root trusts these names, so the mode must not depend on the caller's umask.
         DirBuilder::new()
             .recursive(true)
             .mode(0o755)
@@ -46,10 +46,10 @@ impl Netns {
         made.inspect_err(|_| drop(fs::remove_file(&path)))
     }
 
-    /// Opens the namespace of a name, if there is one.
+    /// Opens the namespace of this name, if it exists.
     pub fn named(name: &str) -> io::Result<Option<Self>> {
         match File::open(path_of(name)) {
-            // A file without its mount.
+            // The file is not mounted.
             Ok(file) if !is_netns(&file) => Ok(None),
             Ok(file) => Ok(Some(Self(file))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -68,7 +68,7 @@ impl Netns {
         }
     }
 
-    /// Returns another descriptor of it.
+    /// Returns another descriptor of the namespace.
     pub fn try_clone(&self) -> io::Result<Self> {
         self.0.try_clone().map(Self)
     }
@@ -99,14 +99,14 @@ impl From<OwnedFd> for Netns {
     }
 }
 
-/// Folder of names, as of `ip netns`.
+/// Folder of names, shared with `ip netns`.
 const FOLDER: &str = "/run/netns";
 
 fn path_of(name: &str) -> PathBuf {
     Path::new(FOLDER).join(name)
 }
 
-/// True if the file is a namespace: its file system is not that of the folder.
+/// True if the file is a namespace: it is then on another file system than the folder.
 fn is_netns(file: &File) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let device = |of: io::Result<fs::Metadata>| of.map(|of| of.dev()).ok();

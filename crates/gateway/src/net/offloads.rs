@@ -38,7 +38,7 @@ pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<bo
 }
 
 impl Feature {
-    /// Commands to read and write it, and its bit (`linux/ethtool.h`).
+    /// Commands to read and write the offload, and its bit (`linux/ethtool.h`).
     const fn commands(self) -> (u32, u32, u32) {
         const ETH_FLAG_LRO: u32 = 1 << 15;
         match self {
@@ -54,7 +54,7 @@ impl Feature {
 /// Speed of the interface, if it has a carrier and its driver reports one.
 pub fn link_speed(interface: &str) -> Option<Rate> {
     const ETHTOOL_GSET: u32 = 1;
-    // `ethtool_cmd`: the halves of the speed in Mbit/s are in the fourth and eighth word.
+    // `ethtool_cmd`: the fourth and the eighth word contain the two halves of the speed in Mbit/s.
     let mut command = [0; 11];
     command[0] = ETHTOOL_GSET;
     let answer = ethtool(interface, command).ok()?;
@@ -63,7 +63,7 @@ pub fn link_speed(interface: &str) -> Option<Rate> {
         u32::from(u16::from_ne_bytes([a, b]))
     };
     let speed = half(answer[7]) << 16 | half(answer[3]);
-    // Unknown is all ones; old drivers use 16 bits.
+    // All ones mean unknown; old drivers use 16 bits.
     let known = speed != u32::MAX && speed != 0xffff;
     Rate::from_bits_per_sec(u64::from(speed) * 1_000_000).filter(|_| known)
 }

@@ -1,4 +1,4 @@
-//! Everything that the kernel forgets of an interface when it leaves its network namespace.
+//! Configuration that the kernel deletes when an interface leaves its network namespace.
 
 use super::message::{Message, attributes};
 use super::{Network, interface};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Configuration of an interface. Addresses, routes and neighbours are netlink messages in hexadecimal digits, in the
-/// order in which they are to be added.
+/// order in which they must be added.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortState {
     /// Up, ARP, promiscuous and all-multicast flags.
@@ -32,7 +32,7 @@ pub struct PortState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Route {
     message: String,
-    /// Remaining seconds; 0 for ever.
+    /// Remaining seconds; 0 means for ever.
     expires: u32,
 }
 
@@ -49,7 +49,7 @@ const NHA_GROUP: u16 = 2;
 const NHA_OIF: u16 = 5;
 const NHA_RES_GROUP: u16 = 12;
 const RTA_NH_ID: u16 = 30;
-/// The route is on the link, although its address is not.
+/// The gateway counts as on the link, although no address of the link covers it.
 const ONLINK: u8 = 4;
 const NDA_CACHEINFO: u16 = 3;
 const NDA_PROBES: u16 = 4;
@@ -58,9 +58,9 @@ const ADDRESS_BODY: usize = 8;
 const ROUTE_BODY: usize = 12;
 const NEXTHOP_BODY: usize = 8;
 const NEIGHBOUR_BODY: usize = 12;
-/// Duplicate address detection: off while addresses return that the host had.
+/// Duplicate address detection; disabled while the host's own addresses are restored.
 const ACCEPT_DAD: &str = "accept_dad";
-/// Time for routes that depend on others, or on an address that is not valid yet.
+/// Time limit for routes that depend on other routes, or on an address that is not valid yet.
 const ROUTE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl PortState {
@@ -100,10 +100,10 @@ impl PortState {
         Ok(())
     }
 
-    /// Gives an interface of this index and name the configuration. Applying it twice changes nothing.
+    /// Applies the configuration to an interface of this index and name. Applying it twice changes nothing.
     ///
     /// # Errors
-    /// The first change that failed; all others are made.
+    /// The first change that failed; all other changes are still made.
     pub fn apply(&self, network: &mut Network, index: u32, name: &str) -> io::Result<()> {
         let mut now = Self::default();
         now.read_link(network, index)?;
@@ -180,7 +180,7 @@ impl PortState {
         Ok(())
     }
 
-    /// Adds nexthop objects and routes in passes, since one may need others first.
+    /// Adds nexthop objects and routes in several passes, since one may depend on another.
     fn apply_routes(&self, network: &mut Network, index: u32) -> io::Result<()> {
         let until = Instant::now() + ROUTE_TIMEOUT;
         loop {
@@ -188,7 +188,7 @@ impl PortState {
             let is_in = |of: &Route, list: &[Route]| list.iter().any(|it| it.message == of.message);
             for other in now.iter().filter(|of| !is_in(of, &self.routes)) {
                 let request = Message::get(libc::RTM_DELROUTE).body(&bytes(&other.message));
-                // It may have gone with the one before.
+                // The previous removal may have removed it too.
                 let _ = network.0.request(request);
             }
             let missing: Vec<&Route> = self.routes.iter().filter(|of| !is_in(of, &now)).collect();
@@ -220,7 +220,7 @@ fn put(network: &mut Network, kind: u16, message: &str) -> io::Result<()> {
     network.0.request(Message::put(kind).body(&bytes(message)))
 }
 
-/// Messages of the addresses of an interface, without what changes by itself.
+/// Messages of an interface's addresses, without fields that change by themselves.
 fn addresses(network: &mut Network, index: u32) -> io::Result<Vec<String>> {
     const INPUT_FLAGS: u32 = libc::IFA_F_NODAD
         | libc::IFA_F_HOMEADDRESS
@@ -241,14 +241,14 @@ fn addresses(network: &mut Network, index: u32) -> io::Result<Vec<String>> {
                     let flags = word(value, 0).unwrap_or_default() & INPUT_FLAGS;
                     message.attribute(kind, &flags.to_ne_bytes())
                 }
-                // Preferred and valid for ever, which is the default.
+                // Preferred and valid for ever; this is the default.
                 libc::IFA_CACHEINFO if word(value, 4) == Some(u32::MAX) => message,
                 _ => message.attribute(kind, value),
             };
         }
         match i32::from(head[0]) {
             libc::AF_INET => v4.push(message.hex()),
-            // The kernel puts new ones in front.
+            // The kernel puts new addresses in front.
             libc::AF_INET6 => v6.insert(0, message.hex()),
             _ => {}
         }
@@ -269,7 +269,7 @@ fn key(message: &str) -> Vec<u8> {
     })
 }
 
-/// Routes through an interface, without those that the kernel makes of each address.
+/// Routes through an interface, except those that the kernel derives from addresses.
 fn routes(network: &mut Network, index: u32) -> io::Result<Vec<Route>> {
     let request = Message::dump(libc::RTM_GETROUTE).body(&[0; ROUTE_BODY]);
     let all = network.all(request, |body| Some(body.to_vec()))?;
@@ -278,8 +278,8 @@ fn routes(network: &mut Network, index: u32) -> io::Result<Vec<Route>> {
     Ok(own.filter_map(|body| route(body)).collect())
 }
 
-/// Nexthop objects of an interface, and groups that contain one: their numbers, and their messages in the order in which
-/// they are to be added. An older kernel has none.
+/// Nexthop objects of an interface, and groups that contain one. Returns their numbers, and their messages in the order
+/// in which they must be added; older kernels have none.
 fn nexthops(network: &mut Network, index: u32) -> io::Result<(Vec<u32>, Vec<String>)> {
     let request = Message::dump(RTM_GETNEXTHOP).body(&[0; NEXTHOP_BODY]);
     let all = match network.all(request, |body| Some(body.to_vec())) {
@@ -292,7 +292,7 @@ fn nexthops(network: &mut Network, index: u32) -> io::Result<(Vec<u32>, Vec<Stri
             let values = || attributes(body.get(NEXTHOP_BODY..).unwrap_or_default());
             let is_own = |value: &[u8]| match kind {
                 NHA_OIF => word(value, 0) == Some(index),
-                // Entries of a number and a weight.
+                // Each entry has a number and a weight.
                 _ => value
                     .chunks(8)
                     .any(|entry| word(entry, 0).is_some_and(|id| ids.contains(&id))),
@@ -306,7 +306,7 @@ fn nexthops(network: &mut Network, index: u32) -> io::Result<(Vec<u32>, Vec<Stri
             let id = values().find(|(of, _)| *of == NHA_ID);
             ids.extend(id.and_then(|(_, id)| word(id, 0)));
             let head = Message::bare().body(&[family, 0, protocol, 0, body[4] & ONLINK, 0, 0, 0]);
-            // Later ones are of answers only.
+            // Later attributes occur only in answers.
             let settings = values().filter(|(of, _)| *of <= NHA_RES_GROUP);
             let message = settings.fold(head, |message, (of, value)| message.attribute(of, value));
             messages.push(message.hex());
@@ -343,7 +343,7 @@ fn route(body: &[u8]) -> Option<Route> {
     if !is_ip || (table, protocol) == (libc::RT_TABLE_LOCAL, libc::RTPROT_KERNEL) {
         return None;
     }
-    // Dead, without a carrier, offloaded: the kernel's to say.
+    // The kernel sets the other flags: dead, without a carrier, offloaded.
     head[8] &= ONLINK;
     head[9..].fill(0);
     let (mut message, mut expires) = (Message::bare().body(&head), 0);
@@ -355,7 +355,7 @@ fn route(body: &[u8]) -> Option<Route> {
                 expires = (word(value, 8)?.cast_signed().max(0) / 100).cast_unsigned();
                 message
             }
-            // The object's.
+            // The nexthop object contains these.
             libc::RTA_OIF | libc::RTA_GATEWAY | libc::RTA_VIA | libc::RTA_MULTIPATH
                 if has_object =>
             {
@@ -399,7 +399,7 @@ fn neighbours(network: &mut Network, index: u32) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Folders of an interface's files in `/proc/sys/net`.
+/// Folders in `/proc/sys/net` that contain an interface's files.
 const SYSCTLS: [&str; 4] = ["ipv4/conf", "ipv4/neigh", "ipv6/conf", "ipv6/neigh"];
 
 fn folder(of: &str, name: &str) -> PathBuf {
@@ -413,13 +413,13 @@ fn sysctls(name: &str) -> BTreeMap<PathBuf, String> {
             .flatten()
             .map(move |file| (Path::new(of).join(file.file_name()), file.path()))
     });
-    // Some cannot be read, as a secret that was never set.
+    // Some files cannot be read, for example a secret that was never set.
     files
         .filter_map(|(key, path)| Some((key, fs::read_to_string(path).ok()?)))
         .collect()
 }
 
-/// Writes the values that differ. A file that cannot be written keeps the kernel's default.
+/// Writes differing values. If a file cannot be written, the kernel's default stays.
 fn write_sysctls<'a>(values: impl Iterator<Item = (&'a PathBuf, &'a str)>, name: &str) {
     let now = sysctls(name);
     for (key, value) in values {
@@ -445,7 +445,7 @@ fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).into_owned()
 }
 
-/// Bytes of hexadecimal digits.
+/// Parses hexadecimal digits to bytes.
 fn bytes(hex: &str) -> Vec<u8> {
     let digits = hex.as_bytes().chunks_exact(2);
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();

@@ -1,4 +1,4 @@
-//! Checksums left to the hardware: the Internet checksum (RFC 1071) and SCTP's.
+//! Checksums that were left to the hardware: the Internet checksum (RFC 1071) and SCTP's.
 
 pub(super) use asymq_core::frame::checksum::fold;
 use asymq_core::frame::checksum::words;
@@ -8,8 +8,8 @@ pub(crate) fn sum(bytes: &[u8]) -> u16 {
     fold(words(bytes))
 }
 
-/// Completes the checksum over all bytes from `start` on, whose field is at `start + offset`. The field holds the
-/// pseudo header's sum, or is SCTP's. `None` if it lies outside of the frame.
+/// Completes the checksum over all bytes from `start` on; its field is at `start + offset`. The field holds the pseudo
+/// header's sum, unless it is SCTP's. Returns `None` if it lies outside of the frame.
 #[inline]
 pub(crate) fn complete(frame: &mut [u8], start: usize, offset: usize) -> Option<()> {
     const UDP_FIELD: usize = 6;

@@ -1,8 +1,8 @@
-//! Headers of a superpacket, tunnels included, with the fields that differ by segment.
+//! Headers of a superpacket, including tunnels, and their fields that differ by segment.
 //!
-//! A `virtio_net_hdr` gives only the innermost transport header. The walk follows the headers from the link layer to
-//! it. The header of a UDP tunnel (VXLAN, Geneve, GUE and others) does not depend on lengths; the walk searches the IP
-//! packet behind it that ends with the frame.
+//! A `virtio_net_hdr` describes only the innermost transport header. The walk follows the headers from the link layer
+//! to it. A UDP tunnel's own header (VXLAN, Geneve, GUE and others) contains no lengths. Behind it, the walk searches
+//! for an IP packet that ends with the frame.
 
 use super::checksum::{complete, fold, sum};
 
@@ -13,7 +13,7 @@ enum Layer {
     Pppoe(usize),
     V4(usize),
     V6(usize),
-    /// UDP header of a tunnel. With a checksum: the sum of the pseudo header without its length.
+    /// UDP header of a tunnel. If it has a checksum: the sum of the pseudo header without its length.
     Udp(usize, Option<u16>),
     /// GRE with a checksum.
     Gre(usize),
@@ -40,8 +40,8 @@ impl Layers {
         self.jumbo
     }
 
-    /// Finds the headers before a header of `protocol` at `transport`; `None` if one is unsupported or they lead
-    /// elsewhere.
+    /// Finds the headers before a header of `protocol` at `transport`. Returns `None` if one is unsupported, or if they
+    /// do not lead to it.
     pub(super) fn find(frame: &[u8], transport: usize, protocol: u8) -> Option<Self> {
         let mut walk = Walk {
             frame,
@@ -62,7 +62,7 @@ impl Layers {
         &self.list[..self.len]
     }
 
-    /// Sets lengths, and IPv4 identifications and checksums, of the `number`-th segment.
+    /// Sets the lengths of segment `number`, and its IPv4 identifications and checksums.
     pub(super) fn fix(&self, segment: &mut [u8], number: usize) -> Option<()> {
         for layer in self.all() {
             match *layer {
@@ -88,7 +88,7 @@ impl Layers {
         Some(())
     }
 
-    /// Computes the checksums of tunnels, when everything they cover is final.
+    /// Computes the checksums of tunnels. Call it when all covered bytes are final.
     pub(super) fn complete(&self, segment: &mut [u8]) -> Option<()> {
         for layer in self.all().iter().rev() {
             match *layer {
@@ -211,7 +211,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Follows the payload of an IP packet at `at`, until the searched header.
+    /// Follows the payload of an IP packet at `at`, down to the transport header.
     fn upper(&mut self, protocol: u8, at: usize, addresses: u16) -> Option<()> {
         if at >= self.transport {
             return (at == self.transport && protocol == self.protocol).then_some(());

@@ -5,7 +5,7 @@ use super::*;
 
 const ETHERNET: usize = 14;
 
-/// A superpacket as a host with TSO or USO hands it over, and what its `virtio_net_hdr` says.
+/// A superpacket as a host with TSO or USO sends it, with its `virtio_net_hdr`.
 struct Superpacket {
     frame: Vec<u8>,
     header: [u8; 10],
@@ -55,7 +55,7 @@ fn superpacket(link: &[u8], ipv6: bool, tcp: bool, payload: usize, segment: u16)
     Superpacket { frame, header }
 }
 
-/// Word by word, so that it does not share the fast sum's mistakes.
+/// Sums word by word; independent of the fast sum, so that both cannot share a mistake.
 fn slow_sum(bytes: &[u8], start: u32) -> u16 {
     let mut sum = start;
     for pair in bytes.chunks(2) {

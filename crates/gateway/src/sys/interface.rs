@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Executes an ethtool command of the interface's driver. `words` is its structure (`linux/ethtool.h`); returns the
+/// Executes an ethtool command of the interface's driver. `words` is its structure (`linux/ethtool.h`). Returns the
 /// driver's answer.
 pub(crate) fn ethtool<const N: usize>(name: &str, mut words: [u32; N]) -> io::Result<[u32; N]> {
     // SAFETY: all-zero is a valid ifreq.
@@ -58,7 +58,7 @@ pub(crate) fn mount_netns(at: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the name of a network namespace, which lives on while it is in use.
+/// Removes the name of a network namespace. The namespace exists while it is in use.
 pub(crate) fn unmount_netns(at: &Path) -> io::Result<()> {
     let at = CString::new(at.as_os_str().as_bytes())?;
     // SAFETY: a text with a final zero.

@@ -1,4 +1,4 @@
-//! System calls. All `unsafe` of the gateway is here, behind safe functions and types.
+//! System calls. All `unsafe` of the gateway is in this module, behind safe functions and types.
 
 mod batch;
 mod interface;
@@ -21,13 +21,13 @@ pub(crate) use xdp::XdpSender;
 use asymq_core::units::Instant;
 use std::io;
 
-/// The user whose rights this process has.
+/// User whose rights this process has.
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: takes nothing, and never fails.
     unsafe { libc::geteuid() }
 }
 
-/// Takes all capabilities from the calling thread, for one that reads from strangers.
+/// Drops all capabilities of the calling thread. For threads that read data from strangers.
 pub(crate) fn drop_capabilities() {
     const VERSION_3: u32 = 0x2008_0522;
     let (head, none) = ([VERSION_3, 0], [0u32; 6]);

@@ -11,7 +11,7 @@ pub(crate) enum Interest {
     Write,
 }
 
-/// Waits until one of `fds` is readable or in error, a signal arrives, or `timeout` is over. Returns which are ready.
+/// Waits until one of `fds` is readable or in error, a signal arrives, or `timeout` is over. Returns the ready ones.
 pub fn poll<const N: usize>(
     fds: [Option<BorrowedFd<'_>>; N],
     timeout: Option<Duration>,
@@ -95,7 +95,7 @@ pub(crate) fn abort_after(seconds: u32) {
     }
 }
 
-/// Ignores signals of failing writes, which then return errors: SIGXFSZ at the file size limit, SIGTTOU of a
+/// Ignores signals of failing writes, which then return errors: SIGXFSZ at the file size limit, and SIGTTOU of a
 /// background job (`stty tostop`).
 pub(crate) fn ignore_write_signals() {
     for signal in [libc::SIGXFSZ, libc::SIGTTOU] {

@@ -22,13 +22,13 @@ pub(crate) struct RxRing {
 
 #[derive(Debug)]
 pub(crate) struct Received<'a> {
-    /// `virtio_net_hdr` and frame, as far as they fit into the slot.
+    /// `virtio_net_hdr` and the part of the frame that fits into the slot.
     pub(crate) bytes: &'a mut [u8],
-    /// Longer than a slot; the whole frame is in the socket's queue.
+    /// True if the frame is longer than a slot; the socket's queue then contains the whole frame.
     pub(crate) queued: bool,
-    /// Longer than a slot, and lost.
+    /// True if the frame is longer than a slot, and lost.
     pub(crate) truncated: bool,
-    /// Sent by this host.
+    /// True if this host sent it.
     pub(crate) outgoing: bool,
     /// VLAN tag that the kernel removed: protocol and TCI.
     pub(crate) vlan: Option<[u8; 4]>,

@@ -16,7 +16,7 @@ impl PacketSocket {
         Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None).map(Self)
     }
 
-    /// Binds the socket to an interface, to receive every frame or none.
+    /// Binds the socket to an interface, to receive either every frame or none.
     pub(crate) fn bind(&self, ifindex: u32, receive: bool) -> io::Result<()> {
         let protocol = if receive { libc::ETH_P_ALL } else { 0 } as u16;
         self.0.bind(&address(|address: &mut libc::sockaddr_ll| {
@@ -136,7 +136,7 @@ pub(super) fn get_option<T>(
     }
 }
 
-/// An address that `write` writes. `T` is one of the kernel's structures of addresses, which consist of integers.
+/// Makes an address whose fields `write` sets. `T` is an address structure of the kernel, made of integers.
 pub(super) fn address<T>(write: impl FnOnce(&mut T)) -> SockAddr {
     let mut storage = SockAddrStorage::zeroed();
     // SAFETY: zero is valid for integers, and the structures are shorter than any storage of addresses.

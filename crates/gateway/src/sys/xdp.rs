@@ -13,9 +13,9 @@ use std::time::Duration;
 
 /// Chunks of shared memory, more than an AF_PACKET socket's buffer holds.
 const CHUNKS: u32 = 256;
-/// Maximum number of frames that the kernel has not taken.
+/// Maximum number of frames that the kernel has not accepted yet.
 const BATCH: u32 = 64;
-/// Attempts to bind, and pause between them: the kernel frees the queue of a closed socket a little later.
+/// Attempts to bind, and pause between them: the kernel frees the queue of a closed socket with a delay.
 const BUSY: (u32, Duration) = (100, Duration::from_millis(1));
 
 /// Sends frames by an interface's first transmit queue, without blocking.
@@ -57,7 +57,7 @@ impl XdpSender {
             tx_metadata_len: 0,
         };
         set_option(&socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &memory)?;
-        // Required, although nothing is received.
+        // Required, although the socket receives nothing.
         set(libc::XDP_UMEM_FILL_RING, 1)?;
         set(libc::XDP_UMEM_COMPLETION_RING, CHUNKS)?;
         set(libc::XDP_TX_RING, CHUNKS)?;
@@ -131,7 +131,7 @@ impl XdpSender {
         let producer = self.descriptors.producer();
         producer.store(self.written, Ordering::Release);
         let mut answer = Ok(());
-        // Dropped frames that are not counted as taken yet.
+        // Dropped frames that do not count as accepted yet.
         let mut dropped = 0;
         while self.is_waiting() {
             let before = self.taken();
@@ -228,7 +228,7 @@ impl Ring {
         unsafe { AtomicU32::from_ptr(self.memory.as_mut_ptr().add(self.consumer).cast()) }
     }
 
-    /// Entry of a running number. `T` must be the type of the ring.
+    /// Entry with a running index. `T` must be the type of the ring.
     #[inline]
     fn entry<T>(&self, number: u32) -> *mut T {
         let at = self.entries + (number & self.mask) as usize * size_of::<T>();
@@ -268,7 +268,7 @@ pub(crate) mod tests {
 
     pub(crate) const INDEX: u32 = 11;
 
-    /// A veth pair: `near` here, and `far` there, whose port is opened.
+    /// A veth pair: `near` here, and `far` there with an opened port.
     pub(crate) struct Pair {
         pub(crate) here: Netns,
         pub(crate) there: Netns,
@@ -325,7 +325,7 @@ pub(crate) mod tests {
             }
         }
 
-        /// Numbers of the frames that come until `last` does.
+        /// Returns the numbers of arriving frames until `last` arrives.
         fn arrive_until(&mut self, last: u32) -> Vec<u32> {
             let mut numbers = Vec::new();
             let since = Instant::now();
@@ -341,7 +341,7 @@ pub(crate) mod tests {
                         numbers.push(u32::from_be_bytes(frame[14..18].try_into().unwrap()));
                     }
                 };
-                // It may have been down.
+                // The interface may have been down.
                 let _ = self.far.receive(usize::MAX, &mut each);
             }
             numbers
@@ -383,7 +383,7 @@ pub(crate) mod tests {
         let mut sender = pair.sender().unwrap();
         let mut losses = Losses::default();
         pair.set_far_up(false);
-        // More than the rings hold.
+        // More frames than the rings hold.
         for batch in 0..20 {
             push(&mut sender, batch * 64..batch * 64 + 50);
             sender.send(&mut losses).unwrap();

@@ -1,7 +1,6 @@
 use super::*;
 
-/// Standard normal by Irwin and Hall, shifted to look like rates: skewed, and each interval near the one
-/// before.
+/// Standard normal numbers by Irwin and Hall, modified to resemble rates: skewed, and with correlated intervals.
 struct Traffic {
     random: SplitMix64,
     level: f64,
@@ -20,7 +19,7 @@ impl Traffic {
         (0..12).map(|_| uniform(&mut self.random)).sum::<f64>() - 6.0
     }
 
-    /// An interval whose rates are a factor and whose wait some ms above what they were by chance.
+    /// An interval whose rates are multiplied by `factor`, and whose wait is `later_ms` longer.
     fn outcome(&mut self, factor: f64, later_ms: f64) -> Outcome {
         self.level = 0.7 * self.level + 0.07 * self.normal();
         let busy = self.level.exp();

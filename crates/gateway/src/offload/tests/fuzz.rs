@@ -1,4 +1,4 @@
-//! Mutated and random frames through all that a frame meets in a gateway but the kernel.
+//! Sends mutated and random frames through all code of a gateway outside of the kernel.
 
 use super::tunnels::{cases, segment_of, tcp_case};
 use super::*;
@@ -11,7 +11,7 @@ use asymq_core::hold::RegeneratorParams;
 use asymq_core::units::{Duration, Instant, Limit};
 use std::io;
 
-/// Counts what it is given to send.
+/// Counts the frames to send.
 #[derive(Default)]
 struct Counter {
     frames: u64,
@@ -85,7 +85,7 @@ fn templates() -> Vec<Superpacket> {
         .collect()
 }
 
-/// The fates of the frames.
+/// Number of frames by fate.
 #[derive(Debug, Default)]
 struct Outcome {
     refused: u64,

@@ -1,16 +1,15 @@
-//! Superpackets in tunnels: every segment is, byte for byte, the frame that a host without offloads
-//! would have built, by a builder that shares nothing with the code under test; and what other
-//! people's parser says of its checksums.
+//! Superpackets in tunnels. Every segment must equal the frame of a host without offloads, byte for byte; an
+//! independent builder makes that frame. A third-party parser then checks all lengths and checksums.
 
 use super::*;
 use etherparse::{
     Ipv4HeaderSlice, Ipv6HeaderSlice, TcpHeaderSlice, TcpSlice, UdpHeaderSlice, UdpSlice,
 };
 
-/// A header, as it is on the wire but for lengths, identifications and checksums.
+/// A header as on the wire, except for lengths, identifications and checksums.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
-    /// Headers that depend on nothing: Ethernet, tags, labels, a tunnel's own.
+    /// Constant headers: Ethernet, tags, labels, a tunnel's own header.
     Bytes(&'static [u8]),
     /// IPv4 that carries this protocol.
     V4(u8),
@@ -35,7 +34,7 @@ const TO_PPPOE: Part = Bytes(&[0x88, 0x64]);
 const VLAN: Part = Bytes(&[0x81, 0, 0, 5]);
 const QINQ: Part = Bytes(&[0x88, 0xa8, 0, 9, 0x81, 0, 0, 5]);
 const MPLS: Part = Bytes(&[0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64]);
-/// Its last bits look like an IPv4 header that is not one.
+/// The last bits look like an IPv4 header, but are not one.
 const VXLAN: Part = Bytes(&[8, 0, 0, 0, 0x45, 0, 0, 0]);
 /// Eight bytes of options.
 const GENEVE: Part = Bytes(&[2, 0, 0x65, 0x58, 0, 0, 9, 0, 1, 2, 3, 1, 0x60, 0, 0, 0]);
@@ -43,7 +42,7 @@ const GUE: Part = Bytes(&[0, 4, 0, 0]);
 const GRE: Part = Bytes(&[0, 0, 8, 0]);
 const GRETAP_KEY: Part = Bytes(&[0x20, 0, 0x65, 0x58, 0, 0, 0, 7]);
 
-/// Link layers and tunnels, by name.
+/// Link layers and tunnels, with their names.
 pub(super) fn cases() -> Vec<(&'static str, Vec<Part>)> {
     let vxlan = |checksum| [MACS, TO_V4, V4(17), Udp(checksum), VXLAN, MACS].to_vec();
     let with = |mut parts: Vec<Part>, rest: &[Part]| {
@@ -116,10 +115,10 @@ enum Form {
 const FIRST_ID: u16 = 0xfffe;
 const FIRST_NUMBER: u32 = 0xffff_f000;
 
-/// A frame of `parts`, the `number`-th in its flow.
+/// Builds a frame of `parts`, number `number` in its flow.
 fn build(parts: &[Part], transport: &[u8], number: usize, form: Form) -> Vec<u8> {
     let mut content = transport.to_vec();
-    // The protocol behind the next IP header, and where its checksum lies.
+    // Protocol behind the next IP header, and position of its checksum.
     let mut seals = match parts.last() {
         Some(V4(17) | V6(17)) => Some((17, 6)),
         _ => Some((6, 16)),
@@ -186,7 +185,7 @@ fn ip(part: Part, len: u16, id: u16) -> Vec<u8> {
     }
 }
 
-/// Fills in the checksum at `field` of what an IP header carries.
+/// Fills in the checksum at `field` of an IP header's content.
 fn seal(ip: &[u8], content: &mut [u8], (protocol, field): (u8, usize), form: Form) {
     let addresses = if ip[0] >> 4 == 4 {
         &ip[12..20]
@@ -237,7 +236,7 @@ fn marked(frame: Vec<u8>, transport_len: usize, kind: u8, field: u16, segment: u
     Superpacket { frame, header }
 }
 
-/// A superpacket of TCP, and the frames that it stands for.
+/// A TCP superpacket, and the frames that it replaces.
 pub(super) fn tcp_case(parts: &[Part], len: usize, segment: usize) -> (Superpacket, Vec<Vec<u8>>) {
     const FIN_PSH_ACK: u8 = 0x19;
     let kind = match parts.last() {
@@ -305,7 +304,7 @@ fn a_partial_checksum_in_a_tunnel_is_completed_and_the_rest_left_alone() {
     for (name, parts) in cases() {
         let whole = tcp(0, 0x10, &payload(999));
         let expected = build(&parts, &whole, 0, Form::Frame);
-        // A host computes the outer checksum over what will be there.
+        // A host computes the outer checksum over the final content.
         let mut packet = marked(expected.clone(), whole.len(), GSO_NONE, 16, 0);
         let inner = build(&parts[parts.len() - 1..], &whole, 0, Form::Superpacket);
         let at = expected.len() - whole.len() + 16;
@@ -336,7 +335,7 @@ fn superpackets_beyond_64_kib_are_split_and_their_jumbo_option_taken_out() {
     assert!(frames.into_iter().eq(expected));
 }
 
-/// Checks an IP packet's lengths and checksums; answers with the innermost TCP payload.
+/// Checks an IP packet's lengths and checksums. Returns the innermost TCP payload.
 fn verified(bytes: &[u8]) -> Vec<u8> {
     let (protocol, content, v4, v6) = if bytes[0] >> 4 == 4 {
         let header = Ipv4HeaderSlice::from_slice(bytes).unwrap().to_header();
@@ -369,7 +368,7 @@ fn verified(bytes: &[u8]) -> Vec<u8> {
                 (_, ip) => udp.calc_checksum_ipv6(&ip.unwrap(), payload),
             };
             assert!([0, sum.unwrap()].contains(&udp.checksum));
-            // VXLAN's header and Ethernet's.
+            // VXLAN's header and Ethernet's header.
             verified(&payload[8 + 14..])
         }
         other => panic!("protocol {other}"),
