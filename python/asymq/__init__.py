@@ -5,8 +5,8 @@
     result = asymq.simulate(asymq.Scenario.headline())
     print(result.mean["down_utilization"], result.interval["down_utilization"])
 
-A `Scenario` has the names of the command line's flags; a `Result` has its measures by column, numbers in
-base units with the unit at the end of the name (docs/research/data.md). docs/research/python.md has the rest.
+The keys of a `Scenario` are the flags of the command line. A `Result` contains measures by column, in base units;
+each column's name ends with its unit (docs/research/data.md). docs/research/python.md describes the rest.
 """
 
 from ._asymq import (

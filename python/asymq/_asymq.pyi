@@ -8,7 +8,7 @@ from typing import Any
 __version__: str
 
 class ScenarioError(ValueError):
-    """A scenario, an experiment or a link that is wrong, in the words of the command line."""
+    """Error in a scenario, an experiment or a link. The text is that of the command line."""
 
 class Scenario:
     """Content of `asymq.Scenario`: words of the command line, and the scenario that they resolve to."""
@@ -57,7 +57,7 @@ class Report:
     def time_series(self) -> Columns: ...
 
 class Packet:
-    """A packet's facts, as a discipline sees them."""
+    """Fields of a packet that a discipline may read."""
 
     @property
     def number(self) -> int:
@@ -67,7 +67,7 @@ class Packet:
         """Time of arrival at the queue, in ns."""
     @property
     def flow(self) -> int:
-        """The conversation and direction it belongs to."""
+        """Conversation and direction of the packet."""
     @property
     def length(self) -> int:
         """Bytes charged to the link."""
@@ -76,7 +76,7 @@ class Packet:
         """TCP payload bytes; 0 unless TCP."""
     @property
     def ack(self) -> int:
-        """TCP acknowledgement number; meaningful of segments that have one."""
+        """TCP acknowledgement number; meaningful only for segments that have one."""
     @property
     def flags(self) -> int:
         """TCP flags; 0 unless TCP."""
@@ -88,10 +88,10 @@ class Packet:
         """True for a TCP segment with ACK set, no payload, and no SYN, FIN or RST."""
     @property
     def is_ecn_capable(self) -> bool:
-        """True if the sender understands a congestion mark."""
+        """True if the sender understands congestion marks."""
 
 class Place:
-    """The link and the buffer that a discipline serves."""
+    """Link and buffer of a discipline."""
 
     @property
     def link_bit_per_s(self) -> int:
@@ -107,29 +107,29 @@ class Place:
         """Maximum backlog in bytes; None if the buffer is in packets."""
 
 class Sink:
-    """Takes packets that are not transmitted, and marks."""
+    """Receives drops and marks."""
 
     def drop(self, packet: Packet, reason: str = "over-limit") -> None:
         """Drops a packet: "over-limit", "aqm", "ack-filtered" or "opaque-filtered"."""
     def mark(self, packet: Packet) -> bool:
-        """Sets the congestion mark (CE) if the packet is ECN-capable; whether it is marked now."""
+        """Sets the congestion mark (CE) if the packet is ECN-capable. Returns true if it is marked."""
 
 class Connection:
-    """A connection's facts, as its congestion control sees them."""
+    """Facts about a connection for its congestion control."""
 
     @property
     def payload_bytes(self) -> int:
         """Payload bytes of a full segment."""
     @property
     def seed(self) -> int:
-        """Differs from connection to connection and from run to run; all that is random comes from it."""
+        """Random seed, different for each connection and run. All randomness must come from it."""
 
 class AckSample:
-    """An ACK's measurements of the path. Times in ns, volumes in segments, the rate in segments per second."""
+    """Measurements of one ACK. Times in ns, volumes in segments, the rate in segments per second."""
 
     @property
     def now(self) -> int:
-        """Time of its arrival."""
+        """Arrival of the ACK."""
     @property
     def ack(self) -> int:
         """The acknowledgement number."""
@@ -138,59 +138,59 @@ class AckSample:
         """One past the highest segment sent."""
     @property
     def rtt(self) -> int | None:
-        """The round-trip time, if it acknowledges a segment that was sent once."""
+        """Round-trip time; None if the ACK acknowledges only retransmitted segments."""
     @property
     def total(self) -> int:
-        """Delivered in all."""
+        """Delivered in total."""
     @property
     def newly(self) -> int:
         """Delivered newly by this ACK."""
     @property
     def prior(self) -> int:
-        """Delivered in all as the newest of those was sent."""
+        """Total delivered when the newest of these segments was sent."""
     @property
     def delivered(self) -> int:
         """Delivered since then."""
     @property
     def rate(self) -> float:
-        """The rate of that; 0 where there is none to rely on."""
+        """Delivery rate since then; 0 if unreliable."""
     @property
     def lost(self) -> int:
         """Lost since then."""
     @property
     def sent_in_flight(self) -> int:
-        """In flight then."""
+        """In flight at that time."""
     @property
     def app_limited(self) -> bool:
-        """True if the application limited what was sent then."""
+        """True if the application limited the sending at that time."""
     @property
     def in_flight(self) -> int:
         """In flight now."""
     @property
     def window_limited(self) -> bool:
-        """True if the window was full at any time in the last round trip."""
+        """True if the window was full at some time in the last round trip."""
 
 class LostSegment:
-    """A segment that is thought lost. Volumes in segments."""
+    """A segment that is considered lost. Volumes in segments."""
 
     @property
     def number(self) -> int:
         """Number of the segment; 0 is the SYN."""
     @property
     def in_flight(self) -> int:
-        """In flight as it was sent, this one included."""
+        """In flight when it was sent, including this segment."""
     @property
     def lost(self) -> int:
-        """Lost since it was sent, this one included."""
+        """Lost since it was sent, including this segment."""
     @property
     def delivered(self) -> int:
-        """Delivered by now."""
+        """Delivered so far."""
     @property
     def app_limited(self) -> bool:
-        """True if the application limited what was sent then."""
+        """True if the application limited the sending when it was sent."""
 
 class Sweep:
-    """Experiments, and how much of them."""
+    """Experiments, and the part of them to run."""
 
     @staticmethod
     def of_file(path: Path, quick: bool, seed: int | None) -> Sweep: ...
@@ -240,7 +240,7 @@ def check_congestion(
 def main(words: list[str]) -> int: ...
 def model(words: list[str]) -> str: ...
 def compared() -> list[str]:
-    """The names of the disciplines that a comparison shows where none are chosen."""
+    """Names of the disciplines in a comparison by default."""
 
 def disciplines() -> list[tuple[str, str, str, str]]:
     """Name, title, group (peer, paper, variant, own, other, or python) and summary of each discipline."""

@@ -7,16 +7,16 @@ from . import _asymq
 
 
 def main() -> None:
-    """`asymq`, as installed beside the package."""
+    """Runs `asymq`; installed as a script of the package."""
     words = sys.argv[1:]
     if words[:2] == ["gateway", "install"]:
-        # It would install this Python as the service.
+        # The service would run this Python interpreter.
         print(
-            "gateway install: not available in the Python package, whose command is no file of its own; "
+            "gateway install: not available in the Python package, whose command is not a separate program; "
             "build it with cargo install --path crates/cli, or use the Debian package",
             file=sys.stderr,
         )
         sys.exit(2)
-    # As a program without Python: Ctrl-C ends it, unless the command sees to it.
+    # As in a program without Python, Ctrl-C ends it, unless the command handles it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(_asymq.main(["asymq", *words]))

@@ -10,14 +10,14 @@ from typing import Any
 
 from . import _asymq
 
-#: How often a task may be on a worker that dies, before it is to blame itself.
+#: Number of workers that may die with a task before the task counts as the cause.
 DEATHS = 10
-#: Tasks in the scheduler's hands for each thread of the cluster, and at least.
+#: Tasks submitted to the scheduler per thread of the cluster, and the minimum in total.
 AHEAD, LEAST_AHEAD = 20, 200
 
 
 class SweepInterrupted(RuntimeError):
-    """The cluster is gone. What was done is kept: call again with the same folder to go on."""
+    """The cluster is gone. Finished runs are kept: call again with the same folder to continue."""
 
 
 def simulate_task(folder: str, spec: str) -> None:
@@ -49,7 +49,7 @@ def run(
     def submit(name: str, text: str) -> Any:
         tries[name] = tries.get(name, 0) + 1
         texts[name] = text
-        # The key's beginning is its name on Dask's dashboard.
+        # Dask's dashboard shows the start of the key as its name.
         key = f"asymq_runs-{name}-{tries[name]}-{time.time_ns():x}"
         names[key] = name
         return client.submit(simulate_task, str(folder), text, key=key, pure=False, retries=0)
@@ -85,7 +85,7 @@ def run(
 
 
 def _progress() -> Callable[[int, int], None]:
-    """Shows progress in a notebook or a terminal, and nowhere else."""
+    """Shows progress in a notebook or a terminal, otherwise nothing."""
     start = time.monotonic()
     state: dict[str, Any] = {"shown": 0.0, "first": None}
 

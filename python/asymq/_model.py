@@ -12,11 +12,11 @@ _RATES = {"up", "down", "non_tcp_up", "non_tcp_down", "least_up"}
 
 
 def model(**keys: Any) -> dict[str, Any]:
-    """The answer of `asymq model` for a link, by name, in base units.
+    """Computes `asymq model` for a link. Returns values by name, in base units.
 
-    The keys are its flags: up, down, ack_size, data_size, data_per_ack, buffer, non_tcp_up, non_tcp_down,
-    packets_per_ack, data_share, data_share_down. Names of the AMP model's quantities start with `amp_`.
-    A quantity that the link does not have, such as the rates where it cannot be filled, is absent.
+    The keys are the command's flags: up, down, ack_size, data_size, data_per_ack, buffer, non_tcp_up,
+    non_tcp_down, packets_per_ack, data_share, data_share_down. Names of the AMP model's quantities start with `amp_`.
+    A quantity that does not apply to the link is absent, such as rates if it cannot be filled.
     """
     columns: dict[str, Any] = {}
     _flatten(columns, "", json.loads(_asymq.model(words(keys))))
@@ -28,7 +28,7 @@ def _flatten(columns: dict[str, Any], path: str, value: Any) -> None:
     name = path.rsplit("_", 1)[0] if path.endswith(("_data", "_ack")) else path
     if isinstance(value, dict):
         for key, inner in value.items():
-            # The answer's parts need no name of their own; what was asked comes first.
+            # Quantities of these parts get no prefix; the input comes first.
             part = "" if key in ("link", "full") else key
             _flatten(columns, f"{path}_{part}".strip("_"), inner)
     elif isinstance(value, str) and value.endswith("p") and value[:-1].isdigit():
@@ -49,7 +49,7 @@ def _flatten(columns: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _bytes(text: str) -> int:
-    """A size in tc's notation."""
+    """Converts a number to a size in tc's notation."""
     units = {"kb": 1024, "mb": 1024**2, "gb": 1024**3, "b": 1}
     unit = next(unit for unit in units if text.endswith(unit))
     return int(float(text[: -len(unit)]) * units[unit])

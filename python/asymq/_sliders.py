@@ -1,4 +1,4 @@
-"""Sliders for a notebook: a scenario under some disciplines, simulated again at each move."""
+"""Sliders for a notebook: a scenario under some disciplines, simulated again after each move."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def sliders(
     scenario: Scenario | None = None,
     keys: Sequence[str] = ("up", "down", "flows_up", "flows_down"),
 ) -> VBox:
-    """Sliders over a chart and a table, for the last line of a notebook's cell; needs `asymq[notebook]`.
+    """Shows sliders over a chart and a table; use it as the last line of a notebook's cell. Needs `asymq[notebook]`.
 
-    `only` names the disciplines, a row of the chart each. `scenario` has everything that no slider moves; without
-    one it is 12 s of `Scenario.headline()`. `keys` names the sliders: up, down, rtt, flows_up, flows_down. Each move
-    simulates one seed again; `.comparison` of the answer is what it shows.
+    `only` names the disciplines; each has a row in the chart. `scenario` contains all settings without a slider;
+    the default is 12 s of `Scenario.headline()`. `keys` selects the sliders: up, down, rtt, flows_up, flows_down.
+    Each move simulates one seed. The returned object's `.comparison` contains the results shown.
     """
     import ipywidgets
 
@@ -58,7 +58,7 @@ def sliders(
 
 def _slider(ipywidgets: Any, key: str, scenario: Scenario) -> Any:
     options, value = list(_POSITIONS[key]), scenario[key]
-    # A position of its own for what the scenario has.
+    # Adds a position for the scenario's own value.
     if value not in options:
         options.insert(0, value)
     return ipywidgets.SelectionSlider(

@@ -1,4 +1,4 @@
-"""Queue disciplines written in Python, for prototypes: they run in the simulator as asymq's own do."""
+"""Queue disciplines written in Python, for prototypes. They run in the simulator like asymq's own."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from .scenario import native
 
 
 class Discipline:
-    """The base of a queue discipline on one link.
+    """Base class of a queue discipline on one link.
 
-    A subclass with `enqueue` and `dequeue` is known to scenarios at once: Scenario(qdisc=MyQdisc), or by its
-    name. One object is made per link and run. Times are whole nanoseconds and never go back. Each packet
-    given to `enqueue` leaves exactly once: returned by `dequeue` or `drain`, or dropped into the sink;
-    what waits is counted for you. A packet costs some microseconds, a hundred times what it costs in Rust.
+    A subclass with `enqueue` and `dequeue` can be used in scenarios at once: Scenario(qdisc=MyQdisc), or by its
+    name. Each link has its own object in each run. Times are whole nanoseconds and never decrease. Each packet
+    passed to `enqueue` must leave exactly once: returned by `dequeue` or `drain`, or dropped into the sink. The
+    simulator counts waiting packets. A packet takes a few microseconds, about a hundred times as long as in Rust.
 
-    `parameters` are keys of scenarios with their defaults, by name: numbers, truths, times like "20ms" and
-    rates like "1mbit". The constructor gets their values by keyword, times in seconds and rates in bit/s.
+    `parameters` are keys of scenarios with their defaults, by name: numbers, booleans, times like "20ms" and
+    rates like "1mbit". The constructor receives their values by keyword, times in seconds and rates in bit/s.
     """
 
-    #: The name in scenarios and results; the class's, as in my-qdisc, unless said.
+    #: Name in scenarios and results; by default derived from the class, like my-qdisc for MyQdisc.
     name: ClassVar[str]
     #: The name in tables and charts.
     title: ClassVar[str]
@@ -41,20 +41,18 @@ class Discipline:
             _asymq.register(cls.name, cls.title, summary, parameters, cls)
 
     def enqueue(self, now: int, packet: Packet, sink: Sink) -> None:
-        """Takes a packet: keeps it, or drops it or others by sink.drop(packet, reason)."""
+        """Accepts a packet: keeps it, or drops it or others with sink.drop(packet, reason)."""
         raise NotImplementedError
 
     def dequeue(self, now: int, sink: Sink) -> Packet | int | None:
-        """The next packet to transmit; a time before which none may leave; None if nothing waits."""
+        """Returns the next packet to transmit, or the earliest time for one, or None if no packet waits."""
         raise NotImplementedError
 
     def drain(self) -> Packet | None:
-        """The next packet whatever the schedule says; only a change of disciplines asks."""
+        """Returns the next packet regardless of the schedule. Called only when disciplines are changed."""
         raise NotImplementedError
 
-    # A subclass may have these too:
+    # Optional members of a subclass:
     #
-    #   def observe(self, now: int, packet: Packet) -> None
-    #       is shown each packet of the reverse path;
-    #   def probe(self) -> dict[str, float]
-    #       names its control variables. `ack_limit`, `data_limit` and `data_share` are held to by the laws.
+    # observe(self, now: int, packet: Packet) -> None is called for each packet of the reverse path. probe(self) ->
+    # dict[str, float] returns control variables. The laws also check `ack_limit`, `data_limit` and `data_share`.

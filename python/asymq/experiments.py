@@ -32,37 +32,37 @@ class Findings:
 
     @property
     def page(self) -> Path:
-        """The report, a page for the browser; the tables lie beside it."""
+        """The report, a page for the browser; the tables are in the same folder."""
         return Path(self._findings.page)
 
     @cached_property
     def verdicts(self) -> Mapping[str, str]:
-        """The verdict of each claim."""
+        """Verdict of each claim."""
         return MappingProxyType({claim: verdict for claim, verdict, _ in self._findings.verdicts})
 
     @cached_property
     def measures(self) -> Table:
-        """A row per measure of a series at a point, with its 95 % interval and the published value."""
+        """One row per measure of a series at a point, with its 95 % interval and the published value."""
         return Table(self._findings.table("measures"))
 
     @cached_property
     def claims(self) -> Table:
-        """A row per condition of a claim."""
+        """One row per condition of a claim."""
         return Table(self._findings.table("claims"))
 
     @cached_property
     def runs(self) -> Table:
-        """A row per run: where it belongs, settings, metrics."""
+        """One row per run: its place in the experiment, settings, metrics."""
         return Table(self._findings.table("runs"))
 
     @cached_property
     def flows(self) -> Table:
-        """A row per flow of a run."""
+        """One row per flow of a run."""
         return Table(self._findings.table("flows"))
 
     @cached_property
     def time_series(self) -> Table:
-        """A row per interval of each run of an experiment with a chart over time."""
+        """One row per interval of each run of an experiment with a chart over time."""
         return Table(self._findings.table("time_series"))
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -93,9 +93,9 @@ def reproduce(
     client: Client | None = None,
     threads: int | None = None,
 ) -> Findings:
-    """The papers' evaluations: "all", a paper, or "PAPER/FIGURE", as `asymq reproduce` has them.
+    """Runs the papers' evaluations, like `asymq reproduce`: "all", one paper, or "PAPER/FIGURE".
 
-    Runs on this machine's cores, or on the cluster of `client`. What `out` has already is not run again.
+    Uses this machine's cores, or the cluster of `client`. Runs that `out` already contains are not repeated.
     """
     plan = _asymq.Sweep.of_papers(what, quick, seed)
     if client is None:
@@ -116,12 +116,12 @@ def sweep(
 ) -> Findings | None:
     """Runs an experiment file (docs/research/experiments.md), or the text of one, on a Dask cluster.
 
-    `out` is a folder that all workers see. Each task writes its runs to `out/runs` as one CSV file (gzip),
-    complete or not at all; call again after an interruption, and only missing tasks run. Without a client, a
-    LocalCluster with a thread per core is started in this process and closed: simulations hold no lock of
-    Python's. `task_seconds` is the predicted time of a task on one core, by default a 128th of the sweep
-    but at least 0.25 and at most 2; it, too, stays the same in a folder. With `report=False` the parts are all that is
-    made, for sweeps whose runs do not fit into memory. `progress` is called with the runs done and all.
+    All workers must share the folder `out`. Each task writes its runs to `out/runs` as one CSV file (gzip), complete
+    or not at all. After an interruption, call again: only missing tasks run. Without a client, a LocalCluster with
+    a thread per core runs in this process until the end; simulations release Python's lock. `task_seconds` is the
+    predicted time of a task on one core, by default a 128th of the sweep, at least 0.25 and at most 2. It must stay
+    the same in a folder. With `report=False` only the parts are written, for sweeps whose runs do not fit into
+    memory. `progress` is called with the number of finished runs and of all runs.
     """
     text = os.fspath(experiment)
     if "\n" in text:

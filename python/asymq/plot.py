@@ -1,4 +1,4 @@
-"""Charts by matplotlib, in the colours of asymq's own charts, for light and dark pages."""
+"""Charts with matplotlib, in the colours of asymq's own charts, for light and dark pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Simulated(Protocol):
-    """The curves of a result on a chart."""
+    """Curves of a result in a chart."""
 
     @property
     def scenario(self) -> Any: ...
@@ -23,7 +23,7 @@ class Simulated(Protocol):
     def series(self) -> Any: ...
 
 
-# As crates/charts/src/palette.rs has them.
+# Same values as in crates/charts/src/palette.rs.
 _THEMES: dict[str, dict[str, str]] = {
     "light": {
         "background": "#FFFFFE", "text": "#1F2328", "muted": "#59636E", "grid": "#DFE3E8",
@@ -37,7 +37,7 @@ _THEMES: dict[str, dict[str, str]] = {
 
 
 def theme_of(name: str | None) -> dict[str, str]:
-    """The colours of a theme; as matplotlib's style if none is named."""
+    """Colours of a theme; by default the one that fits matplotlib's style."""
     if name is None:
         import matplotlib
         from matplotlib.colors import to_rgb
@@ -50,9 +50,9 @@ def theme_of(name: str | None) -> dict[str, str]:
 
 
 def over_time(results: Mapping[str, Simulated], theme: str | None = None) -> Figure:
-    """A row per result: data and ACKs of each direction over time, of the run nearest to the means.
+    """Draws a row per result: data and ACKs of each direction over time, of the run nearest to the means.
 
-    Strong is data, pale above it ACKs; the numbers and dashed lines are goodput.
+    Data has a strong colour, ACKs above it a pale one. Numbers and dashed lines are goodput.
     """
     colours = theme_of(theme)
     figure = _figure(figsize=(7, 0.9 + 1.6 * len(results)), layout="constrained")
@@ -68,7 +68,7 @@ def over_time(results: Mapping[str, Simulated], theme: str | None = None) -> Fig
 
 
 def _figure(**keywords: Any) -> Figure:
-    """A figure that a notebook shows by itself, without pyplot's state."""
+    """Makes a figure that a notebook displays without pyplot's state."""
     from matplotlib.figure import Figure
 
     class Chart(Figure):
@@ -81,7 +81,7 @@ def _figure(**keywords: Any) -> Figure:
 
 
 def draw(axes: Any, name: str, result: Simulated, colours: Mapping[str, str]) -> None:
-    """Both directions of a result on two axes."""
+    """Draws both directions of a result on two axes."""
     series, seed = result.series, _typical(result)
     rows = [index for index, other in enumerate(series["seed"]) if other == seed]
     time = [series["time_s"][index] for index in rows]
@@ -105,7 +105,7 @@ def draw(axes: Any, name: str, result: Simulated, colours: Mapping[str, str]) ->
 
 
 def _typical(result: Simulated) -> int:
-    """The seed of the run nearest to the means."""
+    """Seed of the run nearest to the means."""
     mean = result.mean
     sides = ("up_delivered", "down_delivered")
 
@@ -116,7 +116,7 @@ def _typical(result: Simulated) -> int:
 
 
 def _seconds(text: str) -> float:
-    """A time in tc's notation."""
+    """Reads a time in tc's notation."""
     for unit, factor in (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("s", 1.0)):
         if text.endswith(unit):
             return float(text[: -len(unit)]) * factor

@@ -1,4 +1,4 @@
-"""Curves of other tools: flent's files written and read, and what ns-2 and ns-3 leave, for comparison."""
+"""Curves of other tools, for comparison: flent's files (read and written), and output of ns-2 and ns-3."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True)
 class Curve:
-    """Values over time, from another tool."""
+    """Values over time from another tool."""
 
     name: str
     #: In seconds from the start.
@@ -34,7 +34,7 @@ class Curve:
         return f"<asymq.Curve {self.name}: {len(self.values)} values{unit}>"
 
     def draw(self, axis: Any, factor: float = 1.0, **style: Any) -> None:
-        """Draws it on an axis of matplotlib, its values times `factor`."""
+        """Draws the curve on an axis of matplotlib, with its values multiplied by `factor`."""
         values = [float("nan") if value is None else value * factor for value in self.values]
         axis.plot(self.time_s, values, **{"linestyle": "--", "linewidth": 1, "label": self.name, **style})
 
@@ -42,10 +42,10 @@ class Curve:
 def write_flent(
     result: Result, path: str | os.PathLike[str], seed: int | None = None, title: str = ""
 ) -> None:
-    """Writes one run, the first unless `seed` names another, as flent's test `tcp_bidirectional`.
+    """Writes one run as flent's test `tcp_bidirectional`: the first run, or that of `seed`.
 
-    flent and flent-gui open the file; `path` ends with .flent.gz. It has the throughput of TCP data in both
-    directions; a ping, which the simulator does not record over time, it has not.
+    flent and flent-gui open the file; `path` must end with .flent.gz. It contains the throughput of TCP data in
+    both directions, but no ping: the simulator does not record pings over time.
     """
     name = os.fspath(path)
     if not name.endswith(".flent.gz"):
@@ -98,7 +98,7 @@ def write_flent(
 
 
 def read_flent(path: str | os.PathLike[str]) -> dict[str, Curve]:
-    """The curves of a .flent.gz or .flent file, by the name of the data set."""
+    """Reads the curves of a .flent.gz or .flent file, by the name of the data set."""
     name = os.fspath(path)
     try:
         with gzip.open(path, "rt") if name.endswith(".gz") else open(path, encoding="utf-8") as file:
@@ -107,7 +107,7 @@ def read_flent(path: str | os.PathLike[str]) -> dict[str, Curve]:
         meta = document["metadata"].get("SERIES_META", {})
         results = document["results"].items()
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{name}: no file of flent's ({error!r})") from None
+        raise ValueError(f"{name}: not a file of flent's ({error!r})") from None
     return {
         key: Curve(key, time_s, list(values), meta.get(key, {}).get("UNITS", ""))
         for key, values in results
@@ -115,9 +115,9 @@ def read_flent(path: str | os.PathLike[str]) -> dict[str, Curve]:
 
 
 def read_columns(path: str | os.PathLike[str], name: str | None = None, unit: str = "") -> Curve:
-    """A curve of two columns, time in seconds and a value, as ns-2's xgraph and ns-3's gnuplot files have.
+    """Reads a curve of two columns, time in seconds and a value, from files for ns-2's xgraph or gnuplot (ns-3).
 
-    Lines that do not begin with two numbers are passed over: comments, titles and separators.
+    Lines that do not begin with two numbers are skipped: comments, titles and separators.
     """
     time_s: list[float] = []
     values: list[float | None] = []
@@ -141,9 +141,9 @@ def read_ns2_trace(
     interval_s: float = 0.2,
     types: Iterable[str] = ("tcp",),
 ) -> Curve:
-    """The throughput of a link in an ns-2 packet trace, in bit/s over intervals.
+    """Reads the throughput of a link from an ns-2 packet trace, in bit/s over intervals.
 
-    `link` are the node numbers; what left the queue (`-`) of these packet types counts, headers included.
+    `link` contains the node numbers. Counts packets of these types that left the queue (`-`), with headers.
     """
     source, sink = str(link[0]), str(link[1])
     counted = frozenset(types)
@@ -156,12 +156,12 @@ def read_ns2_trace(
             try:
                 at, length = float(words[1]), int(words[5])
             except ValueError:
-                raise ValueError(f"{os.fspath(path)}:{number}: no line of an ns-2 trace") from None
+                raise ValueError(f"{os.fspath(path)}:{number}: not a line of an ns-2 trace") from None
             if (words[2], words[3]) == (source, sink) and words[4] in counted:
                 slot = int(at / interval_s)
                 bits[slot] = bits.get(slot, 0) + 8 * length
     if not bits:
-        raise ValueError(f"{os.fspath(path)}: nothing left the queue from {source} to {sink}")
+        raise ValueError(f"{os.fspath(path)}: no packet left the queue from {source} to {sink}")
     slots = range(max(bits) + 1)
     return Curve(
         f"ns-2, {source} to {sink}",

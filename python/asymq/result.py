@@ -1,4 +1,4 @@
-"""Results: what a scenario's runs showed, and the same scenario under several disciplines."""
+"""Results of a scenario's runs, and of one scenario under several disciplines."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def simulate(
 ) -> Result:
     """Runs a scenario with each of its seeds, on all cores and without Python's lock.
 
-    `seeds` are consecutive numbers, like range(20), instead of the scenario's own. `series` records time
-    series in the same pass; they can be had later too, since a run is a pure function of scenario and
-    seed. `threads` bounds the cores. `progress` is called with the runs done and all, some times a second.
+    `seeds` are consecutive numbers, like range(20); they replace the scenario's own. `series` also records time
+    series. They are available later too, since a run is a pure function of scenario and seed. `threads` limits
+    the cores. `progress` is called a few times per second, with the number of finished runs and of all runs.
     """
     if seeds is not None:
         scenario = _with_seeds(scenario, seeds)
@@ -50,8 +50,8 @@ def compare(
 ) -> Comparison:
     """Runs one scenario under several disciplines, with the same seeds.
 
-    Without a scenario it is the one of `asymq compare`, `Scenario.headline()`; without `only`, the
-    disciplines are those of `asymq compare`; names in one text have commas between them. `progress` is called with the disciplines done and all.
+    The default scenario is that of `asymq compare`, `Scenario.headline()`; the default of `only` are its disciplines.
+    A string may contain several names, separated by commas. `progress` gets the number of finished disciplines and of all.
     """
     scenario = Scenario.headline() if scenario is None else scenario
     only = _asymq.compared() if only is None else only
@@ -70,7 +70,7 @@ def compare(
 
 
 def _cores(threads: int | None) -> int | None:
-    """That many threads, but no more than there are cores."""
+    """Returns this number of threads, but at most the number of cores."""
     if threads is None:
         return None
     if threads < 1:
@@ -79,7 +79,7 @@ def _cores(threads: int | None) -> int | None:
 
 
 def _own_cores() -> int:
-    """The cores that this process may use; on macOS and Windows, which do not say, all."""
+    """Number of cores that this process may use; all cores on macOS and Windows, which do not report it."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
@@ -101,32 +101,32 @@ class Result:
 
     @classmethod
     def from_json(cls, text: str) -> Result:
-        """Reads a result as `to_json` or `asymq sim --json` wrote it."""
+        """Reads a result written by `to_json` or `asymq sim --json`."""
         return cls(_asymq.Report.from_json(text))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
-        """Reads a file that `asymq sim --json` wrote."""
+        """Reads a file written by `asymq sim --json`."""
         with open(path, encoding="utf-8") as file:
             return cls.from_json(file.read())
 
     def to_json(self) -> str:
-        """The bytes that `asymq sim --json` prints for this scenario and these seeds."""
+        """Returns the bytes that `asymq sim --json` prints for this scenario and these seeds."""
         return self._report.to_json()
 
     @cached_property
     def scenario(self) -> Scenario:
-        """The scenario as it ran, complete."""
+        """The scenario of the runs, with all defaults filled in."""
         return Scenario._of(self._report.scenario)
 
     @cached_property
     def qdisc(self) -> str:
-        """The name of the uplink's discipline."""
+        """Name of the uplink's discipline."""
         return str(self.scenario["uplink"]["qdisc"])
 
     @cached_property
     def runs(self) -> list[dict[str, float]]:
-        """The measures of each run, with its seed."""
+        """Measures of each run, with its seed."""
         return self._report.measures()
 
     @cached_property
@@ -135,7 +135,7 @@ class Result:
 
     @cached_property
     def mean(self) -> Mapping[str, float]:
-        """Means over the runs, by column; a measure that some runs lack is the mean of the others."""
+        """Means over the runs, by column. Runs that lack a measure are excluded from its mean."""
         return MappingProxyType({name: mean for name, mean, _, _ in self._estimates})
 
     @cached_property
@@ -145,33 +145,33 @@ class Result:
 
     @cached_property
     def table(self) -> Table:
-        """A row per run: seed, settings, measures; the columns of docs/research/data.md."""
+        """One row per run: seed, settings, measures. docs/research/data.md describes the columns."""
         return Table(self._report.runs())
 
     @cached_property
     def flows(self) -> Table:
-        """A row per TCP flow of each run that lasts for the run or is listed."""
+        """One row per TCP flow of each run, if the flow lasts for the whole run or is listed."""
         return Table(self._report.flows())
 
     @cached_property
     def series(self) -> Table:
-        """A row per 0.2 s of each run, warm-up included. Runs them again if they were not recorded."""
+        """One row per 0.2 s of each run, warm-up included. Repeats the runs if series were not recorded."""
         if self._report.has_series:
             return Table(self._report.time_series())
         return Table(_asymq.simulate(self.scenario._native, True, None).time_series())
 
     def to_pandas(self) -> pandas.DataFrame:
-        """`table` as a DataFrame."""
+        """Converts `table` to a DataFrame."""
         return self.table.to_pandas()
 
     def to_arrow(self) -> pyarrow.Table:
-        """`table` for Arrow, without a copy."""
+        """Exports `table` to Arrow, without a copy."""
         return self.table.to_arrow()
 
     def plot(self, *, theme: str | None = None) -> Figure:
-        """Data and ACKs of each direction over time, of the run that is nearest to the means.
+        """Draws data and ACKs of each direction over time, of the run nearest to the means.
 
-        `theme` is "light" or "dark"; as matplotlib's style if absent.
+        `theme` is "light" or "dark"; by default the one that fits matplotlib's style.
         """
         from .plot import over_time
 
@@ -201,7 +201,7 @@ class Result:
 
 
 class Comparison(Mapping[str, Result]):
-    """Results of one scenario by the name of the uplink's discipline."""
+    """Results of one scenario, by the name of the uplink's discipline."""
 
     def __init__(self, results: Mapping[str, Result]) -> None:
         self._results = dict(results)
@@ -216,8 +216,8 @@ class Comparison(Mapping[str, Result]):
         return len(self._results)
 
     def to_json(self) -> str:
-        """The `reports` of `asymq compare --json`, byte for byte; its groups and marks are the command's."""
-        # Reports are put in as they are written: reading and writing numbers again might change a digit.
+        """Returns the `reports` of `asymq compare --json`, byte for byte; only the command adds groups and marks."""
+        # Inserts reports as they were written: parsing and formatting numbers again might change a digit.
         reports = (
             f'    "{name}": ' + self[name].to_json().rstrip("\n").replace("\n", "\n    ")
             for name in sorted(self)
@@ -225,20 +225,20 @@ class Comparison(Mapping[str, Result]):
         return '{\n  "format": 3,\n  "reports": {\n' + ",\n".join(reports) + "\n  }\n}\n"
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The runs of all disciplines, one table below the other."""
+        """Returns the runs of all disciplines in one table."""
         import pandas
 
         return pandas.concat([result.to_pandas() for result in self.values()], ignore_index=True)
 
     def to_arrow(self) -> pyarrow.Table:
-        """The columns of every discipline as Arrow's C stream."""
+        """Exports the columns of every discipline as Arrow's C stream."""
         import pyarrow
 
         tables = [result.to_arrow() for result in self.values()]
         return pyarrow.concat_tables(tables, promote_options="permissive")
 
     def plot(self, *, theme: str | None = None) -> Figure:
-        """Data and ACKs of each direction over time, a row per discipline."""
+        """Draws data and ACKs of each direction over time, one row per discipline."""
         from .plot import over_time
 
         return over_time(self._results, theme)
@@ -265,7 +265,7 @@ _SHOWN = [
 
 
 def _rows(results: Mapping[str, Result]) -> list[list[str]]:
-    """A row per result under a row of headings; intervals where there are runs enough for them."""
+    """One row per result below a row of headings; with intervals if there are enough runs."""
     shown = [column for column in _SHOWN if any(column[0] in r.mean for r in results.values())]
     rows = [["", *(heading for _, heading, _, _ in shown)]]
     for name, result in results.items():
@@ -294,7 +294,7 @@ def _note(results: Mapping[str, Result]) -> str:
 
 
 def _text(results: Mapping[str, Result]) -> str:
-    """A table for a terminal."""
+    """Formats a table for a terminal."""
     rows = _rows(results)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = (
@@ -308,7 +308,7 @@ def _text(results: Mapping[str, Result]) -> str:
 
 
 def _html(results: Mapping[str, Result]) -> str:
-    """A table for a notebook."""
+    """Formats a table for a notebook."""
     head, *rows = _rows(results)
     heads = "".join(f"<th>{html.escape(heading)}</th>" for heading in head)
     body = "".join(

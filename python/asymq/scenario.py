@@ -1,4 +1,4 @@
-"""Scenarios: immutable, with the names of flags and files."""
+"""Immutable scenarios. Keys have the names of the command's flags and of scenario files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Scenario:
-    """A scenario: a link, its disciplines, what flows over it, and for how long; immutable.
+    """An immutable scenario: a link, its disciplines, its flows, and the duration of a run.
 
     Scenario(up="1mbit", qdisc="aq", flows_up=2) takes the flags of `asymq sim` with underscores;
     Scenario("link.toml", runs=3) reads a file, which keywords override.
@@ -39,7 +39,7 @@ class Scenario:
 
     @classmethod
     def headline(cls, **keys: Unpack[Keys]) -> Scenario:
-        """The scenario of `asymq compare`: one upload and one download of CUBIC with delayed ACKs, 100 ms."""
+        """Returns the scenario of `asymq compare`: one upload and one download of CUBIC with delayed ACKs, 100 ms."""
         return cls._of(_asymq.Scenario.headline(words(keys)))
 
     @classmethod
@@ -49,24 +49,24 @@ class Scenario:
 
     @classmethod
     def from_json(cls, text: str) -> Scenario:
-        """Reads a scenario as a result has it, or the whole result."""
+        """Reads a scenario from the JSON of a result, or of the scenario alone."""
         return cls._of(_asymq.Scenario.restored(None, text))
 
     def replace(self, **keys: Unpack[Keys]) -> Scenario:
-        """A copy with other values of these keys."""
+        """Returns a copy with new values for these keys."""
         return self._of(self._native.replace(words(keys)))
 
     def to_toml(self) -> str:
-        """The text of a scenario file."""
+        """Returns the text of a scenario file."""
         return self._native.to_toml()
 
     def to_json(self) -> str:
-        """The scenario as it runs, complete to the last parameter."""
+        """Returns the scenario as it runs, with all defaults filled in."""
         return self._native.to_json()
 
     @property
     def seeds(self) -> range:
-        """The seeds of its runs."""
+        """Seeds of its runs."""
         first, runs = self._native.seeds
         return range(first, first + runs)
 
@@ -76,12 +76,12 @@ class Scenario:
         return self._native.warnings
 
     def __getitem__(self, key: str) -> Any:
-        """A key of the complete scenario, in the words of its JSON."""
+        """Returns a key of the complete scenario, named as in its JSON."""
         return json.loads(self.to_json())[key.replace("_", "-")]
 
     def __getattr__(self, key: str) -> Any:
         try:
-            # A name of Python's own is no key.
+            # Names with an underscore are Python's, not keys.
             return self[key] if not key.startswith("_") else self.__getattribute__(key)
         except KeyError:
             raise AttributeError(f"a scenario has no key {key!r}") from None
@@ -110,7 +110,7 @@ class Scenario:
         return f"<code>{html.escape(repr(self), quote=False)}</code>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Files that the scenario names need not exist where it is restored.
+        # Files named by the scenario need not exist where it is restored.
         return _restored, (self._native.words(), self.to_json())
 
 
@@ -119,12 +119,12 @@ def _restored(given: list[str] | None, text: str) -> Scenario:
 
 
 def words(keys: Mapping[str, Any]) -> list[str]:
-    """Keywords as words of the command line. `None` is a key that is not given."""
+    """Converts keywords to words of the command line. `None` means that the key is not given."""
     line: list[str] = []
     for key, value in keys.items():
         key, value = key.replace("_", "-"), native(value)
         if key == "parameters" and isinstance(value, dict):
-            # A discipline's own parameters, unknown to type checkers.
+            # Parameters of disciplines, unknown to type checkers.
             if "parameters" in value:
                 raise ValueError("parameters: contains `parameters`; write its keys here")
             line += words(value)
@@ -135,12 +135,12 @@ def words(keys: Mapping[str, Any]) -> list[str]:
 
 
 def native(value: Any) -> Any:
-    """Arrays and scalars of NumPy and pandas as lists and numbers of Python; other values as they are."""
+    """Converts arrays and scalars of NumPy and pandas to Python's lists and numbers; keeps other values."""
     return value.tolist() if hasattr(value, "dtype") and not isinstance(value, type) else value
 
 
 def _text(key: str, value: Any) -> str:
-    """A value as a word. A table has values and no tables, so that its depth is bounded."""
+    """Converts a value to a word. A table may not contain tables, so that its depth is bounded."""
     if not isinstance(value, dict):
         return _plain_text(key, value)
     pairs = []
@@ -157,7 +157,7 @@ def _plain_text(key: str, value: Any) -> str:
         return str(value).lower()
     if isinstance(value, (str, int)):
         return str(value)
-    # A discipline's class stands for its name.
+    # A discipline's class means its name.
     if isinstance(value, type) and hasattr(value, "name"):
         return str(value.name)
     if isinstance(value, os.PathLike):
@@ -167,5 +167,5 @@ def _plain_text(key: str, value: Any) -> str:
     except (TypeError, ValueError):
         message = f'{type(value).__name__} is not allowed here; write text or a number, like up="1mbit"'
         raise TypeError(f"{key}: {message}") from None
-    # Without an exponent, which rates and times do not have.
+    # Formats without an exponent, which rates and times do not allow.
     return f"{Decimal(repr(number)):f}".removesuffix(".0") if math.isfinite(number) else str(number)

@@ -1,4 +1,4 @@
-"""Tables: columns of numbers and texts, which Arrow's readers take over without a copy."""
+"""Tables: columns of numbers and texts, which Arrow's readers import without a copy."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SHOWN = 20
 
 
 class Table:
-    """Rows under named columns, numbers in base units with the unit at the end of the name.
+    """Rows with named columns. Numbers are in base units; the name of a column ends with its unit.
 
-    pyarrow, polars, DuckDB and pandas take it by Arrow's C stream, without a copy.
+    pyarrow, polars, DuckDB and pandas import it through Arrow's C stream, without a copy.
     """
 
     def __init__(self, columns: _asymq.Columns) -> None:
@@ -33,7 +33,7 @@ class Table:
         return len(self._columns)
 
     def __getitem__(self, name: str) -> list[Any]:
-        """The values of a column; None where a row has none."""
+        """Values of a column; None in rows without a value."""
         return self._columns.values(name)
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -41,13 +41,13 @@ class Table:
         return {name: self[name] for name in self.column_names}
 
     def to_arrow(self) -> pyarrow.Table:
-        """As a pyarrow.Table, without a copy."""
+        """Converts to a pyarrow.Table, without a copy."""
         import pyarrow
 
         return pyarrow.table(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As a pandas.DataFrame."""
+        """Converts to a pandas.DataFrame."""
         try:
             return self.to_arrow().to_pandas()
         except ImportError:
@@ -56,7 +56,7 @@ class Table:
             return pandas.DataFrame(self.to_dict())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        # A producer may give its own types whatever is asked for.
+        # A producer may return its own types, regardless of the request.
         return self._columns.stream()
 
     def __eq__(self, other: object) -> bool:

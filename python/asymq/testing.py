@@ -1,4 +1,4 @@
-"""asymq's laws, for disciplines and congestion controls of one's own."""
+"""asymq's laws, for your own disciplines and congestion controls."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from .discipline import Discipline
 
 
 def check(tried: type[Discipline] | type[CongestionControl] | str, cases: int = 50) -> None:
-    """Holds a class to the laws that asymq's own obey, by random steps; `cases` of them.
+    """Tests with random steps that a class obeys the laws of asymq's own classes; `cases` is the number of tests.
 
-    Of a discipline (or the name of one), under each of four buffers: every packet leaves exactly once, while
-    packets wait one leaves or the discipline says when, the packets of a class and flow leave in order, limits
-    hold, only pure ACKs are filtered, and only ECN-capable packets are marked.
+    A discipline (class or name) is tested with four buffers. Every packet must leave exactly once. While packets
+    wait, one must leave, or the discipline must return the next time. Packets of one class and flow must leave in
+    order. Limits must hold. Only pure ACKs may be filtered, and only ECN-capable packets marked.
 
-    Of a congestion control: its window is a number from 1 on, an ACK opens it by at most twice what it
-    acknowledges, nothing else opens it, a loss and a timeout take something from it, and the same events
-    give the same windows. One that has `on_sample` or `on_lost` may answer losses in its own time.
+    A congestion control's window must be a number of at least 1. An ACK may increase it by at most twice the
+    acknowledged segments, and other events must not increase it. A loss and a timeout must reduce it. Equal events
+    must give equal windows. A class with `on_sample` or `on_lost` may respond to losses later.
 
-    Raises an AssertionError that names the law and the fewest steps that break it.
+    Raises an AssertionError that names the violated law, with the fewest steps that violate it.
     """
     if isinstance(tried, type) and issubclass(tried, CongestionControl):
         _asymq.check_congestion(tried.name, tried._events(), tried.paces, tried, cases)

@@ -1,4 +1,4 @@
-//! The catalog with the disciplines that Python registered.
+//! Catalog that contains the disciplines registered by Python.
 
 use crate::discipline::{PyQdisc, leak};
 use asymq_args::{Given, ScenarioArgs};
@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use std::sync::{Mutex, PoisonError};
 
-/// A discipline that is a Python class.
+/// A discipline implemented by a Python class.
 struct Registered {
     entry: &'static Entry,
     class: Py<PyAny>,
@@ -24,7 +24,7 @@ struct Registered {
 
 static REGISTERED: Mutex<Vec<Registered>> = Mutex::new(Vec::new());
 
-/// The standard catalog and what Python registered.
+/// The standard catalog, plus the disciplines registered by Python.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WithPython;
 
@@ -56,7 +56,7 @@ fn registered() -> std::sync::MutexGuard<'static, Vec<Registered>> {
     REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The simulator of a scenario: with the disciplines compiled with it, unless one is a Python class.
+/// Simulator for a scenario: the compiled one, unless a discipline is a Python class.
 pub(crate) fn simulator(scenario: &asymq_scenario::Scenario) -> Simulator<'static> {
     let registered = registered();
     let of_python = |config: &Config| registered.iter().any(|r| r.entry.name == config.qdisc);
@@ -66,7 +66,7 @@ pub(crate) fn simulator(scenario: &asymq_scenario::Scenario) -> Simulator<'stati
     }
 }
 
-/// Registers a class under a name. Replaces a former class of that name, as when a notebook's cell runs again.
+/// Registers a class under a name. Replaces a previous class of that name, as when a notebook's cell is rerun.
 #[pyfunction]
 pub(crate) fn register(
     name: &str,
@@ -113,11 +113,11 @@ pub(crate) fn register(
             _ => own.push(parameter),
         }
     }
-    // An entry lives as long as the process: results and flags refer to it.
+    // An entry is never freed: results and flags refer to it.
     let entry = Box::leak(Box::new(Entry {
         title: leak(title),
         parameters: Vec::leak(own),
-        // A class may compute with any rate, so it gets both.
+        // A class may use any rate, so it gets both.
         needs_reverse: true,
         ..Entry::part(Role::Qdisc, leak(name), leak(summary))
     }));
@@ -129,7 +129,7 @@ pub(crate) fn register(
     Ok(())
 }
 
-/// A parameter whose kind is that of its default.
+/// Makes a parameter of the same kind as its default.
 fn parameter(name: &str, default: &Bound<'_, PyAny>) -> PyResult<Parameter> {
     const WIDEST: f64 = 1e15;
     let truth = default.cast::<PyBool>();

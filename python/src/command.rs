@@ -1,4 +1,4 @@
-//! The command line inside the package, and the model.
+//! The command line and the model, as functions of the package.
 
 use crate::catalog::WithPython;
 use crate::errors::bad_input;
@@ -12,15 +12,14 @@ pub(crate) fn main(py: Python<'_>, words: Vec<OsString>) -> u8 {
     py.detach(|| asymq_cli::run_words(words))
 }
 
-/// The JSON of `asymq model --json`.
+/// Returns the JSON of `asymq model --json`.
 #[pyfunction]
 pub(crate) fn model(words: Vec<String>) -> PyResult<String> {
     let answer = asymq_cli::model(words).map_err(|error| bad_input(&error))?;
     Ok(answer.to_string())
 }
 
-/// The names of all disciplines, with their titles, groups (peer, paper, variant, own, other, or python) and
-/// summaries.
+/// Names of all disciplines, with their titles, groups (peer, paper, variant, own, other, or python) and summaries.
 #[pyfunction]
 pub(crate) fn disciplines() -> Vec<(&'static str, &'static str, String, &'static str)> {
     let entries = WithPython.of_role(Role::Qdisc).into_iter();
@@ -35,7 +34,7 @@ pub(crate) fn disciplines() -> Vec<(&'static str, &'static str, String, &'static
         .collect()
 }
 
-/// The names of the disciplines that a comparison shows where none are chosen.
+/// Names of the disciplines in a comparison by default.
 #[pyfunction]
 pub(crate) fn compared() -> Vec<&'static str> {
     Standard.compared(Shown::Usual)

@@ -1,5 +1,5 @@
-//! A congestion control that is a Python object: events call its methods, and its window is read after
-//! each event. A breach of the contract ends the run with an error.
+//! A congestion control implemented by a Python object. Events call its methods, and its window is read after each
+//! event. A breach of the contract ends the run with an error.
 
 use crate::discipline::{broken, raise};
 use asymq_args::Defaults;
@@ -12,67 +12,67 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A connection's facts, as its congestion control sees them.
+/// Facts about a connection for its congestion control.
 #[pyclass(frozen, module = "asymq", get_all)]
 pub(crate) struct Connection {
     /// Payload bytes of a full segment.
     payload_bytes: u32,
-    /// Differs from connection to connection and from run to run; all that is random comes from it.
+    /// Random seed, different for each connection and run. All randomness must come from it.
     seed: u64,
 }
 
-/// An ACK's measurements of the path. Times in ns, volumes in segments, the rate in segments per second.
+/// Measurements of one ACK. Times in ns, volumes in segments, the rate in segments per second.
 #[pyclass(frozen, module = "asymq", get_all)]
 pub(crate) struct AckSample {
-    /// When it arrived.
+    /// Arrival of the ACK.
     now: u64,
     /// The acknowledgement number.
     ack: u64,
     /// One past the highest segment sent.
     end: u64,
-    /// The round-trip time, if it acknowledges a segment that was sent once.
+    /// Round-trip time; `None` if the ACK acknowledges only retransmitted segments.
     rtt: Option<u64>,
-    /// Delivered in all.
+    /// Delivered in total.
     total: u64,
     /// Delivered newly by this ACK.
     newly: u64,
-    /// Delivered in all as the newest of those was sent.
+    /// Total delivered when the newest of these segments was sent.
     prior: u64,
     /// Delivered since then.
     delivered: u64,
-    /// Delivery rate; 0 if it is not reliable.
+    /// Delivery rate since then; 0 if unreliable.
     rate: f64,
     /// Lost since then.
     lost: u64,
-    /// In flight then.
+    /// In flight at that time.
     sent_in_flight: u64,
-    /// True if the application limited what was sent then.
+    /// True if the application limited the sending at that time.
     app_limited: bool,
     /// In flight now.
     in_flight: u64,
-    /// True if the window was full at any time in the last round trip.
+    /// True if the window was full at some time in the last round trip.
     window_limited: bool,
 }
 
-/// A segment that is thought lost. Volumes in segments.
+/// A segment that is considered lost. Volumes in segments.
 #[pyclass(frozen, module = "asymq", get_all)]
 pub(crate) struct LostSegment {
-    /// Which; 0 is the SYN.
+    /// Number of the segment; 0 is the SYN.
     number: u64,
-    /// In flight as it was sent, this one included.
+    /// In flight when it was sent, including this segment.
     in_flight: u64,
-    /// Lost since it was sent, this one included.
+    /// Lost since it was sent, including this segment.
     lost: u64,
-    /// Delivered by now.
+    /// Delivered so far.
     delivered: u64,
-    /// True if the application limited what was sent then.
+    /// True if the application limited the sending when it was sent.
     app_limited: bool,
 }
 
-/// A class that keeps the contract.
+/// A class that satisfies the contract.
 pub(crate) struct Class {
     class: Py<PyAny>,
-    /// The optional methods that it has.
+    /// Optional methods that the class has.
     events: Arc<[String]>,
     paces: bool,
 }
@@ -94,7 +94,7 @@ impl Class {
         }
     }
 
-    /// The object of a connection. A constructor that fails ends the run with its own error.
+    /// Creates the object of a connection. If the constructor fails, its error ends the run.
     fn make(&self, connection: &congestion::Connection) -> Box<dyn CongestionControl> {
         let made = Python::attach(|py| {
             let shown = Connection {
@@ -121,7 +121,7 @@ impl Class {
 /// The classes that Python has registered.
 struct Registered {
     catalog: Catalog,
-    /// Its names, as scenarios refer to them for as long as the process lives.
+    /// Names of the classes for scenarios; never freed.
     names: &'static [OutsideTcp],
 }
 
@@ -134,22 +134,22 @@ fn registered() -> MutexGuard<'static, Registered> {
     REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The registered classes, for a simulator.
+/// Returns the registered classes, for a simulator.
 pub(crate) fn catalog() -> Catalog {
     registered().catalog.clone()
 }
 
-/// The names of the registered classes.
+/// Returns the names of the registered classes.
 pub(crate) fn names() -> &'static [OutsideTcp] {
     registered().names
 }
 
-/// The defaults of scenarios, which may name the registered classes.
+/// Defaults of scenarios, which may name the registered classes.
 pub(crate) fn defaults() -> Defaults {
     Defaults::sim().with(names())
 }
 
-/// Registers a class under a name. Replaces a former class of that name, as when a notebook's cell runs again.
+/// Registers a class under a name. Replaces a previous class of that name, as when a notebook's cell is rerun.
 #[pyfunction]
 pub(crate) fn register_congestion(
     name: &str,
@@ -169,7 +169,7 @@ pub(crate) fn register_congestion(
     Ok(())
 }
 
-/// The input of the laws: a maker of one, and its description.
+/// Input of the laws: a function that makes a congestion control, and its description.
 pub(crate) fn tried(
     class: Py<PyAny>,
     events: Vec<String>,
@@ -189,16 +189,16 @@ struct PyCongestion {
     object: Py<PyAny>,
     events: Arc<[String]>,
     paces: bool,
-    /// No window is larger, in segments.
+    /// Maximum window, in segments.
     largest: f64,
-    // As read after the last event.
+    // Values read after the last event.
     window: f64,
     threshold: f64,
     pacing_rate: Option<f64>,
 }
 
 impl PyCongestion {
-    /// Calls a method, and reads what follows.
+    /// Calls a method, then reads the window and the rates.
     fn tell(&mut self, event: &'static str, arguments: impl for<'py> PyCallArgs<'py>) {
         let told = Python::attach(|py| {
             let object = self.object.bind(py);

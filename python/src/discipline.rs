@@ -1,5 +1,5 @@
-//! A discipline that is a Python object. Packets stay here: Python gets their facts, and chooses which
-//! leave. A breach of the contract ends the run with an error.
+//! A discipline implemented by a Python object. Packets stay in Rust: Python gets their fields, and selects the ones
+//! that leave. A breach of the contract ends the run with an error.
 
 use asymq_core::catalog::{Config, Entry, Value};
 use asymq_core::hold::BuildError;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 
-/// A packet's facts, as a discipline sees them.
+/// Fields of a packet that a discipline may read.
 #[pyclass(frozen, module = "asymq", eq, hash)]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Packet {
@@ -24,7 +24,7 @@ pub(crate) struct Packet {
     /// Time of arrival at the queue, in ns.
     #[pyo3(get)]
     arrival: u64,
-    /// The conversation and direction it belongs to.
+    /// Conversation and direction of the packet.
     #[pyo3(get)]
     flow: u64,
     /// Bytes charged to the link.
@@ -33,7 +33,7 @@ pub(crate) struct Packet {
     /// TCP payload bytes; 0 unless TCP.
     #[pyo3(get)]
     payload: u32,
-    /// TCP acknowledgement number; meaningful of segments that have one.
+    /// TCP acknowledgement number; meaningful only for segments that have one.
     #[pyo3(get)]
     ack: u32,
     /// TCP flags; 0 unless TCP.
@@ -45,7 +45,7 @@ pub(crate) struct Packet {
     /// True for a TCP segment with ACK set, no payload, and no SYN, FIN or RST.
     #[pyo3(get)]
     is_pure_ack: bool,
-    /// True if the sender understands a congestion mark.
+    /// True if the sender understands congestion marks.
     #[pyo3(get)]
     is_ecn_capable: bool,
 }
@@ -82,7 +82,7 @@ impl Packet {
     }
 }
 
-/// The link and the buffer that a discipline serves.
+/// Link and buffer of a discipline.
 #[pyclass(frozen, module = "asymq", get_all)]
 pub(crate) struct Place {
     /// Capacity of the link.
@@ -95,13 +95,13 @@ pub(crate) struct Place {
     limit_bytes: Option<u64>,
 }
 
-/// A drop or a mark by a discipline, in one call of its methods.
+/// A drop or a mark that a method of the discipline requested.
 enum Act {
     Drop(u64, Reason),
     Mark(u64),
 }
 
-/// Takes packets that are not transmitted, and marks.
+/// Receives drops and marks.
 #[pyclass(frozen, module = "asymq")]
 pub(crate) struct Sink {
     acts: Mutex<Vec<Act>>,
@@ -109,8 +109,8 @@ pub(crate) struct Sink {
 
 #[pymethods]
 impl Sink {
-    /// Drops a packet: because the buffer is full ("over-limit"), as a congestion signal ("aqm"), or as an ACK
-    /// that a later one makes redundant ("ack-filtered").
+    /// Drops a packet. Reasons: "over-limit" (the buffer is full), "aqm" (a congestion signal), or "ack-filtered" (an
+    /// ACK made redundant by a later one).
     #[pyo3(signature = (packet, reason="over-limit"))]
     fn drop(&self, packet: &Packet, reason: &str) -> PyResult<()> {
         let known = Reason::ALL.iter().find(|known| known.name() == reason);
@@ -128,7 +128,7 @@ impl Sink {
         };
         if !may_be_filtered {
             return Err(broken(format!(
-                "{}: filtered, but no ACK",
+                "{}: filtered, but not an ACK",
                 packet.__repr__()
             )));
         }
@@ -157,7 +157,7 @@ impl Sink {
     }
 }
 
-/// An error against the contract of a class.
+/// Makes the error for a breach of a class's contract.
 pub(crate) fn broken(message: String) -> PyErr {
     PyRuntimeError::new_err(message)
 }
@@ -167,14 +167,14 @@ pub(crate) struct PyQdisc<P> {
     object: Py<PyAny>,
     observes: bool,
     sink: Py<Sink>,
-    /// Packets that wait, by number.
+    /// Waiting packets, by number.
     held: HashMap<u64, P>,
     next: u64,
     backlog: Backlog,
 }
 
 impl<P: CorePacket> PyQdisc<P> {
-    /// The object of this class at the place that `config` describes.
+    /// Creates an object of this class at the place that `config` describes.
     pub(crate) fn new(
         class: Py<PyAny>,
         entry: &'static Entry,
@@ -209,7 +209,7 @@ impl<P: CorePacket> PyQdisc<P> {
             };
             Ok((object.unbind(), observes, Py::new(py, sink)?))
         });
-        // A constructor that fails ends the run with its own error.
+        // If the constructor fails, its error ends the run.
         let (object, observes, sink) = made.unwrap_or_else(|error| raise(error));
         Ok(Self {
             object,
@@ -221,13 +221,13 @@ impl<P: CorePacket> PyQdisc<P> {
         })
     }
 
-    /// Calls the object; what it raises ends the run.
+    /// Calls the object. An exception ends the run.
     fn ask<T>(&self, question: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> T {
         let answer = Python::attach(|py| question(self.object.bind(py)));
         answer.unwrap_or_else(|error| raise(error))
     }
 
-    /// Carries out the drops and marks of the last call.
+    /// Executes the drops and marks of the last call.
     fn act(&mut self, now: Instant, sink: &mut dyn asymq_core::Sink<P>) {
         for act in self.sink.get().take() {
             match act {
@@ -249,7 +249,7 @@ impl<P: CorePacket> PyQdisc<P> {
         }
     }
 
-    /// The packet of this number, which waits no longer.
+    /// Removes and returns the waiting packet of this number.
     fn release(&mut self, number: u64, what: &str) -> P {
         let packet = self.held.remove(&number);
         let packet = packet.unwrap_or_else(|| {
@@ -382,7 +382,7 @@ impl<P: CorePacket + Send + 'static> Qdisc<P> for PyQdisc<P> {
     }
 }
 
-/// The name, stored once for the life of the process.
+/// Returns the name in memory that is never freed.
 fn interned(name: &str) -> &'static str {
     static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -395,7 +395,7 @@ fn interned(name: &str) -> &'static str {
     }
 }
 
-/// A name that lives as long as the process.
+/// Returns a name that lives until the process ends.
 pub(crate) fn leak(text: &str) -> &'static str {
     Box::leak(text.to_owned().into_boxed_str())
 }

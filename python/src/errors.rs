@@ -1,4 +1,4 @@
-//! Errors as Python raises them, in the words of the command line.
+//! Errors of Python, with the texts of the command line.
 
 use asymq_cli::in_one_line;
 use pyo3::create_exception;

@@ -1,4 +1,4 @@
-//! asymq's laws on disciplines and congestion controls written in Python.
+//! Tests disciplines and congestion controls written in Python against asymq's laws.
 
 use crate::catalog::WithPython;
 use crate::congestion::tried;
@@ -16,11 +16,10 @@ use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Buffers under which the laws are tried: some packets, one, and limits in bytes above and below a full packet.
+/// Buffers for the tests: 20 packets, one packet, and byte limits above and below a full packet.
 const BUFFERS: [&str; 4] = ["20p", "1p", "4000b", "1000b"];
 
-/// Carries out random steps on a registered discipline; raises what it breaks, with the fewest steps that
-/// show it.
+/// Executes random steps on a registered discipline. Raises the first violation, with the fewest steps that cause it.
 #[pyfunction]
 pub(crate) fn check_laws(py: Python<'_>, name: &str, cases: u32) -> PyResult<()> {
     for buffer in BUFFERS {
@@ -40,11 +39,11 @@ pub(crate) fn check_laws(py: Python<'_>, name: &str, cases: u32) -> PyResult<()>
                 max_shrink_iters: 1000,
                 ..Cases::default()
             };
-            // Equal steps in each call show whether a change fixed the fault.
+            // Each call uses the same steps, so that a repeated call shows if a change fixed the fault.
             let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
             let mut runner = TestRunner::new_with_rng(settings, random);
             let hook = std::panic::take_hook();
-            // A broken law is an answer here.
+            // A broken law is a result here, so its panic must print nothing.
             std::panic::set_hook(Box::new(|_| {}));
             let tried = runner.run(&strategy::steps(), |steps| {
                 stop.check();
@@ -67,8 +66,7 @@ pub(crate) fn check_laws(py: Python<'_>, name: &str, cases: u32) -> PyResult<()>
     Ok(())
 }
 
-/// Carries out random events on a congestion control; raises what it breaks, with the fewest events that show
-/// it.
+/// Executes random events on a congestion control. Raises the first violation, with the fewest events that cause it.
 #[pyfunction]
 pub(crate) fn check_congestion(
     py: Python<'_>,
@@ -83,7 +81,7 @@ pub(crate) fn check_congestion(
         let cause = Cell::new(None);
         let checked = laws::check(cases, |steps| {
             stop.check();
-            // An exception of a method breaks the contract.
+            // An exception in a method violates the contract.
             let obeyed = catch_unwind(AssertUnwindSafe(|| laws::obey(&make, about, steps)));
             obeyed
                 .unwrap_or_else(|payload| Err(said_by(payload, &cause)))
@@ -103,7 +101,7 @@ pub(crate) fn check_congestion(
     }
 }
 
-/// Text of a method's error, which is kept, or of a panic.
+/// Returns the text of a method's error, which is stored, or of a panic.
 fn said_by(payload: Box<dyn Any + Send>, cause: &Cell<Option<PyErr>>) -> String {
     let text = said(&*payload);
     cause.set(payload.downcast().ok().map(|error| *error));

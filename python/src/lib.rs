@@ -1,7 +1,7 @@
-//! asymq as a Python module, `asymq._asymq`: scenarios and results as classes, the simulator without
-//! Python's lock, experiments in tasks, and disciplines and congestion controls written in Python.
+//! asymq as a Python module, `asymq._asymq`: classes for scenarios and results, simulation without Python's lock,
+//! experiments in tasks, and adapters for disciplines and congestion controls written in Python.
 //!
-//! Plots, Dask and flent's files are Python, in `asymq/`.
+//! The Python code in `asymq/` contains plots, Dask and flent's files.
 
 mod catalog;
 mod command;

@@ -1,4 +1,4 @@
-//! `asymq._asymq.Report`: what a scenario's runs showed.
+//! `asymq._asymq.Report`: results of a scenario's runs.
 
 use crate::errors::bad_input;
 use crate::scenario::Scenario;
@@ -16,14 +16,14 @@ pub(crate) struct Report {
 
 #[pymethods]
 impl Report {
-    /// Reads what `to_json` wrote, or `asymq sim --json`.
+    /// Reads the output of `to_json` or of `asymq sim --json`.
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Self> {
         let report = serde_json::from_str(text).map_err(|error| bad_input(&error))?;
         Ok(Self { report })
     }
 
-    /// The bytes that `asymq sim --json` prints.
+    /// Returns the bytes that `asymq sim --json` prints.
     fn to_json(&self) -> String {
         serde_json::to_string_pretty(&self.report).expect("a report is plain values") + "\n"
     }
@@ -39,7 +39,7 @@ impl Report {
         self.report.runs.iter().all(|run| run.series.is_some())
     }
 
-    /// The measures of each run, with its seed, by column.
+    /// Measures of each run, with its seed, by column.
     fn measures<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let of_run = |run: &asymq_scenario::Run| {
             let row = PyDict::new(py);
@@ -70,17 +70,17 @@ impl Report {
         columns.into_iter().filter_map(estimate).collect()
     }
 
-    /// A row per run: seed, settings, measures.
+    /// One row per run: seed, settings, measures.
     fn runs(&self) -> Columns {
         Columns::of(&data::runs_of(&self.report))
     }
 
-    /// A row per flow of each run.
+    /// One row per flow of each run.
     fn flows(&self) -> Columns {
         Columns::of(&data::flows_of(&self.report))
     }
 
-    /// A row per interval of each run.
+    /// One row per interval of each run.
     fn time_series(&self) -> Columns {
         Columns::of(&data::time_series_of(&self.report))
     }

@@ -1,4 +1,4 @@
-//! Content of `asymq.Scenario`: words of the command line, and the scenario that they resolve to.
+//! Data of `asymq.Scenario`: words of the command line, and the scenario that results from them.
 
 use crate::catalog::WithPython;
 use crate::congestion::defaults;
@@ -8,11 +8,11 @@ use asymq_scenario::Scenario as Resolved;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 
-/// A scenario, immutable.
+/// An immutable scenario.
 #[pyclass(frozen, eq, module = "asymq._asymq")]
 #[derive(Clone)]
 pub(crate) struct Scenario {
-    /// The words given; `None` for a scenario of a result.
+    /// Words given; `None` for a scenario from a result.
     words: Option<Words>,
     pub(crate) resolved: Resolved,
 }
@@ -25,7 +25,7 @@ impl PartialEq for Scenario {
 
 #[pymethods]
 impl Scenario {
-    /// The scenario of a file, if one is given, and of words that override it.
+    /// Creates a scenario from words, which override those of a file if one is given.
     #[new]
     fn new(words: Vec<String>, file: Option<PathBuf>) -> PyResult<Self> {
         let typed = parse(words)?;
@@ -52,7 +52,7 @@ impl Scenario {
         })
     }
 
-    /// The scenario of `asymq compare`: one upload and one download of CUBIC with delayed ACKs, 100 ms.
+    /// Creates the scenario of `asymq compare`: one upload and one download of CUBIC with delayed ACKs, 100 ms.
     #[staticmethod]
     fn headline(words: Vec<String>) -> PyResult<Self> {
         let typed = parse(words)?;
@@ -73,7 +73,7 @@ impl Scenario {
         Self::of_words(typed.or(&parse(words)?))
     }
 
-    /// A copy with other values of these words.
+    /// Returns a copy with new values for these words.
     fn replace(&self, words: Vec<String>) -> PyResult<Self> {
         let typed = parse(words)?;
         match &self.words {
@@ -96,7 +96,7 @@ impl Scenario {
         })
     }
 
-    /// The text of a scenario file.
+    /// Returns the text of a scenario file.
     fn to_toml(&self) -> PyResult<String> {
         let words = self.words.as_ref().ok_or_else(|| {
             ScenarioError::new_err(
@@ -107,17 +107,17 @@ impl Scenario {
         Ok(words.to_toml())
     }
 
-    /// The scenario as it runs, complete to the last parameter.
+    /// Returns the scenario as it runs, with all defaults filled in.
     fn to_json(&self) -> String {
         serde_json::to_string_pretty(&self.resolved).expect("a scenario is plain values")
     }
 
-    /// The words given; `None` for a scenario of a result.
+    /// Words given; `None` for a scenario from a result.
     fn words(&self) -> Option<Vec<String>> {
         self.words.as_ref().map(Words::to_flags)
     }
 
-    /// The first seed of its runs, and their number.
+    /// First seed of its runs, and their number.
     #[getter]
     const fn seeds(&self) -> (u64, u32) {
         (self.resolved.seed, self.resolved.runs)
@@ -129,7 +129,7 @@ impl Scenario {
         self.resolved.warnings().into_iter().collect()
     }
 
-    /// A scenario of a result, which may be the whole result, with the words that it had.
+    /// Restores a scenario from its JSON, or from that of a whole result, with its original words.
     #[staticmethod]
     fn restored(words: Option<Vec<String>>, json: &str) -> PyResult<Self> {
         let replayed = replay(json, &Words::default())?;
@@ -148,7 +148,7 @@ impl Scenario {
         })
     }
 
-    /// This resolved scenario.
+    /// Makes a scenario from a resolved one.
     pub(crate) const fn of(resolved: Resolved) -> Self {
         Self {
             words: None,
@@ -163,7 +163,7 @@ fn replay(json: &str, changes: &Words) -> PyResult<Scenario> {
     Ok(Scenario::of(resolved.map_err(|error| bad_input(&error))?))
 }
 
-/// The flags of a scenario, those of Python's disciplines among them.
+/// Flags of a scenario, including those of Python's disciplines.
 fn flags() -> Flags<ScenarioArgs> {
     Flags::new(&WithPython)
 }

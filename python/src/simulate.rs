@@ -1,4 +1,4 @@
-//! Runs without Python's lock.
+//! Runs simulations without Python's lock.
 
 use crate::catalog::simulator;
 use crate::congestion;
@@ -18,10 +18,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Ends a run between two of its parts, when Python was interrupted.
+/// Unwinds a run between two steps after Python was interrupted.
 struct Stopped;
 
-/// Interval at which a long call looks for Ctrl-C.
+/// Interval at which a long call checks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs a scenario with each of its seeds.
@@ -52,7 +52,7 @@ pub(crate) fn simulate(
         None => Ok(()),
     };
     let runs = match seeds[..] {
-        // Python's thread looks for Ctrl-C itself.
+        // Python's thread checks for Ctrl-C itself.
         [seed] => py.detach(|| {
             let look =
                 || Python::attach(|py| py.check_signals()).unwrap_or_else(|error| raise(error));
@@ -77,16 +77,16 @@ pub(crate) fn simulate(
     })
 }
 
-/// Shared between Python's thread and those that work for it.
+/// State shared between Python's thread and the worker threads.
 #[derive(Default)]
 pub(crate) struct Stop {
     asked: AtomicBool,
-    /// Runs that are done.
+    /// Number of finished runs.
     done: AtomicUsize,
 }
 
 impl Stop {
-    /// Unwinds if the caller was interrupted; [`interruptible`] catches it.
+    /// Unwinds if the caller was interrupted; [`interruptible`] catches this.
     pub(crate) fn check(&self) {
         if self.asked.load(Ordering::Relaxed) {
             resume_unwind(Box::new(Stopped));
@@ -94,8 +94,8 @@ impl Stop {
     }
 }
 
-/// Runs `work` without Python's lock in a pool of this many threads, by default one per core, and checks for
-/// Ctrl-C. The pool is new, since a forked process has none of its parent's threads.
+/// Runs `work` without Python's lock in a pool of this many threads, by default one per core, and checks for Ctrl-C.
+/// The pool is always new, because a forked process has no threads of its parent.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     threads: Option<usize>,
@@ -104,7 +104,7 @@ pub(crate) fn interruptible<T: Send>(
     watched(py, threads, |_, _| Ok(()), work)
 }
 
-/// [`interruptible`] that shows the number of runs done whenever it has grown.
+/// Like [`interruptible`], and reports the number of finished runs whenever it grows.
 fn watched<T: Send>(
     py: Python<'_>,
     threads: Option<usize>,
@@ -121,7 +121,7 @@ fn watched<T: Send>(
             let (done, waits) = mpsc::channel::<()>();
             let (pool, stop) = (&pool, &stop);
             let worker = scope.spawn(move || {
-                // Dropped however this ends.
+                // Dropped in any case.
                 let _done = done;
                 pool.install(|| work(stop))
             });
@@ -147,7 +147,7 @@ fn watched<T: Send>(
     })
 }
 
-/// The payload of a panic as Python raises it.
+/// Converts the payload of a panic to Python's exception.
 pub(crate) fn raised(payload: Box<dyn Any + Send>) -> PyErr {
     if payload.is::<Stopped>() {
         return PyKeyboardInterrupt::new_err(());

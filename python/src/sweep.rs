@@ -1,4 +1,4 @@
-//! Experiments: on this machine as `asymq sweep` runs them, or as tasks that others run.
+//! Experiments: run on this machine like `asymq sweep`, or divided into tasks that others run.
 
 use crate::congestion;
 use crate::errors::{ScenarioError, bad_input, failure};
@@ -24,12 +24,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The folder of a sweep's parts, in its output folder.
+/// Name of the folder of a sweep's parts, in its output folder.
 const PARTS: &str = "runs";
-/// The file that names the experiments of the parts.
+/// Name of the file that lists the experiments of the parts.
 const TASKS: &str = "tasks.json";
 
-/// Experiments and the part of them to run.
+/// Experiments, and the part of them to run.
 #[pyclass(frozen, module = "asymq._asymq")]
 pub(crate) struct Sweep {
     plan: Plan,
@@ -75,7 +75,7 @@ impl Sweep {
         Ok(packets.fold(0, u64::saturating_add))
     }
 
-    /// Makes the runs that `out` lacks on this machine, and writes its report.
+    /// Makes the runs that are missing in `out` on this machine, and writes its report.
     fn run_here(&self, py: Python<'_>, out: PathBuf, threads: Option<usize>) -> PyResult<Findings> {
         let threads = threads.unwrap_or_else(|| {
             std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
@@ -91,9 +91,9 @@ impl Sweep {
         outcome.map_err(|error| failure(&*error))
     }
 
-    /// Makes the runs by tasks. `run` is called with the tasks whose parts `out` lacks, as pairs of name,
-    /// runs, cost and what `run_task` takes, and returns when their parts are there: once, and again where
-    /// undecided claims need further seeds. With `report` false, the parts are all that is written.
+    /// Makes the runs by tasks. Calls `run` with the tasks whose parts are missing in `out`, as tuples of name, runs,
+    /// cost and argument of `run_task`. `run` returns when all parts exist. It is called again if undecided claims need
+    /// further seeds. With `report` false, only the parts are written.
     fn run_tasks(
         &self,
         py: Python<'_>,
@@ -151,7 +151,7 @@ impl Sweep {
         })?;
         let plan = &self.plan;
         let published = py.detach(|| -> anyhow::Result<Findings> {
-            // Also write the runs as `asymq sweep` does, so that it can resume this sweep.
+            // Also writes the runs in the format of `asymq sweep`, so that it can resume this sweep.
             let known = Results::load(&out)?;
             let mut log = Log::open(&out)?;
             tasks::keep(&mut log, &known, &decided.experiments(), &decided.results)?;
@@ -215,12 +215,12 @@ impl Sweep {
     }
 }
 
-/// The defaults of experiments: the papers', with the congestion controls that Python registered.
+/// Defaults of experiments: the papers', plus the congestion controls registered by Python.
 fn defaults() -> Defaults {
     Defaults::paper().with(congestion::names())
 }
 
-/// Experiments of the last folder read: a worker gets many tasks of one folder.
+/// Experiments of the last folder read. A worker gets many tasks of the same folder.
 static READ: Mutex<Option<(String, Arc<Work>)>> = Mutex::new(None);
 
 struct Work {
@@ -231,7 +231,7 @@ struct Work {
 impl Work {
     fn read(out: &Path) -> anyhow::Result<Arc<Self>> {
         let text = fs::read_to_string(out.join(TASKS))
-            .with_context(|| format!("{}: does this worker see the folder?", out.display()))?;
+            .with_context(|| format!("{}: this worker cannot read the folder", out.display()))?;
         let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, work)) = &*read
             && *known == text
@@ -255,13 +255,12 @@ impl Work {
     }
 }
 
-/// The file of a task's runs.
+/// File with the results of a task.
 fn part(out: &Path, task: &Task) -> PathBuf {
     out.join(PARTS).join(format!("{}.csv.gz", task.name))
 }
 
-/// Runs a task of `Sweep.run_tasks` and writes its part to `out`, whole or not at all. A part that is
-/// there already is left as it is.
+/// Runs a task of `Sweep.run_tasks` and writes its part to `out`, complete or not at all. An existing part is kept.
 #[pyfunction]
 pub(crate) fn run_task(py: Python<'_>, out: PathBuf, task: &str) -> PyResult<()> {
     let task: Task = serde_json::from_str(task).map_err(|error| bad_input(&error))?;
@@ -353,7 +352,7 @@ impl Findings {
             .collect()
     }
 
-    /// A table of docs/research/data.md by its name.
+    /// Returns a table of docs/research/data.md by its name.
     fn table(&self, name: &str) -> PyResult<Columns> {
         let Some((_, make)) = data::TABLES.iter().find(|(known, _)| *known == name) else {
             let (last, others) = data::TABLES.split_last().expect("there are tables");

@@ -1,4 +1,4 @@
-//! The columns of `asymq.Table`, which Arrow's readers take over without a copy.
+//! Columns of `asymq.Table`, which Arrow's readers import without a copy.
 
 use crate::errors::failure;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyList};
 use std::sync::Arc;
 
-/// Columns of equal length under their names.
+/// Named columns of equal length.
 #[pyclass(frozen, eq, module = "asymq._asymq")]
 #[derive(PartialEq)]
 pub(crate) struct Columns {
@@ -45,7 +45,7 @@ impl Columns {
     }
 }
 
-/// The cells as an array of their kind; texts where kinds mix.
+/// Converts cells to an array of their kind; to texts if kinds are mixed.
 fn array(cells: &[&Option<Cell>]) -> ArrayRef {
     let cells = || cells.iter().map(|cell| cell.as_ref());
     match Kind::of_all(cells().flatten()) {
@@ -60,7 +60,7 @@ fn array(cells: &[&Option<Cell>]) -> ArrayRef {
     }
 }
 
-/// A cell of a pickled column.
+/// Reads a cell of a pickled column.
 fn cell(value: &Bound<'_, PyAny>) -> PyResult<Option<Cell>> {
     Ok(if value.is_none() {
         None
@@ -77,7 +77,7 @@ fn cell(value: &Bound<'_, PyAny>) -> PyResult<Option<Cell>> {
 
 #[pymethods]
 impl Columns {
-    /// Columns of a pickle.
+    /// Restores columns from a pickle.
     #[new]
     fn restored(columns: &Bound<'_, PyDict>, rows: usize) -> PyResult<Self> {
         let mut all = Vec::new();
@@ -100,7 +100,7 @@ impl Columns {
         self.rows
     }
 
-    /// The values of a column; `None` where a row has none.
+    /// Values of a column; `None` in rows without a value.
     fn values<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let index = self.schema.index_of(name);
         let index = index.map_err(|_| PyKeyError::new_err(name.to_owned()))?;
@@ -116,7 +116,7 @@ impl Columns {
         Ok(PyList::empty(py))
     }
 
-    /// Arrow's C stream (the PyCapsule interface).
+    /// Exports Arrow's C stream (the PyCapsule interface).
     fn stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
         let (schema, arrays) = (self.schema.clone(), self.arrays.clone());

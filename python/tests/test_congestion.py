@@ -1,4 +1,4 @@
-"""Congestion controls written in Python run as asymq's own, under the same laws."""
+"""Congestion controls written in Python run like asymq's own, under the same laws."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCENARIO = asymq.Scenario(flows_up=1, flows_down=1, rtt="50ms", duration="8s", r
 
 
 class PythonReno(asymq.CongestionControl):
-    """RFC 5681, with the window of RFC 6582 where there is no SACK."""
+    """RFC 5681, with the window of RFC 6582 without SACK."""
 
     inflation = 0.0
     size = 1.0
@@ -89,7 +89,7 @@ class Aimd(asymq.CongestionControl):
 
 
 class Gentle(Aimd):
-    """Gives a tenth away."""
+    """Reduces its window by a tenth after a loss."""
 
     decrease = 0.1
 
@@ -108,7 +108,7 @@ def test_reno_in_python_gives_the_bytes_of_reno_in_rust(keys: dict[str, Any]) ->
     mine = asymq.simulate(scenario.replace(tcp=PythonReno), series=True)
     own = asymq.simulate(scenario.replace(tcp="newreno"), series=True)
     assert mine.scenario["tcp"] == "python-reno"
-    # But for the name, the whole of it: every run, flow and interval.
+    # Everything but the name is equal: every run, flow and interval.
     assert mine.to_json().replace('"python-reno"', '"newreno"') == own.to_json()
 
 
@@ -143,7 +143,7 @@ def test_a_result_names_it_and_runs_again() -> None:
 
 
 class Model(asymq.CongestionControl):
-    """Paces at the greatest rate of the last samples, with twice its flight as a window."""
+    """Paces at the highest rate of the last samples, with a window of twice its flight."""
 
     paces = True
 
@@ -182,7 +182,7 @@ def test_one_that_measures_deliveries_sets_its_own_pace() -> None:
     scenario = SCENARIO.replace(tcp=Model, flows_up=0, qdisc="droptail", buffer_down="1000p", duration="20s")
     result = asymq.simulate(scenario)
     assert result.mean["down_utilization"] > 0.9
-    # It does not fill the buffer, as a loss-based one does.
+    # Unlike a loss-based control, it does not fill the buffer.
     assert result.mean["down_sojourn_p95_s"] < 0.15
     filled = asymq.simulate(scenario.replace(tcp="newreno"))
     assert filled.mean["down_sojourn_p95_s"] > 3 * result.mean["down_sojourn_p95_s"]
@@ -231,7 +231,7 @@ class Restless(Aimd):
 
 
 class Remembers(Aimd):
-    """Opens again when the recovery is over."""
+    """Increases the window when the recovery ends."""
 
     def on_loss(self, flight: float) -> None:
         self.before = flight

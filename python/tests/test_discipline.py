@@ -1,4 +1,4 @@
-"""Disciplines written in Python run as asymq's own, under the same laws."""
+"""Disciplines written in Python run like asymq's own, under the same laws."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCENARIO = asymq.Scenario(flows_up=1, flows_down=1, rtt="50ms", duration="6s", r
 
 
 class TailDrop(asymq.Discipline):
-    """A FIFO that drops what comes when it is full."""
+    """A FIFO that drops arriving packets when it is full."""
 
     def __init__(self, place: asymq.Place) -> None:
         self.place = place
@@ -59,7 +59,7 @@ def test_it_obeys_the_laws() -> None:
 
 
 class Newest(TailDrop):
-    """Sends the newest first."""
+    """Sends the newest packet first."""
 
     def drain(self) -> asymq.Packet | None:
         if not self.queue:
@@ -70,14 +70,14 @@ class Newest(TailDrop):
 
 
 class Idler(TailDrop):
-    """Leaves the last packet where it is."""
+    """Never sends the last packet."""
 
     def drain(self) -> asymq.Packet | None:
         return super().drain() if len(self.queue) > 1 else None
 
 
 class Overfull(TailDrop):
-    """Knows no limit."""
+    """Ignores the limit."""
 
     def enqueue(self, now: int, packet: asymq.Packet, sink: asymq.Sink) -> None:
         self.queue.append(packet)
@@ -108,7 +108,7 @@ def test_what_breaks_a_law_is_told_with_the_least_steps(broken: Any, law: str) -
 
 
 class Marker(TailDrop):
-    """Marks, or drops, what comes to more than a few packets; waits before it sends."""
+    """Marks or drops packets above a small backlog; delays its packets."""
 
     parameters = {"few": 5, "pause": "1ms", "eager": False}
 

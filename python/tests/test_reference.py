@@ -31,7 +31,7 @@ def test_a_result_reads_back_from_a_file_of_flents(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="ends with"):
         reference.write_flent(result, tmp_path / "a.json")
     (tmp_path / "bad.flent").write_text("[]")
-    with pytest.raises(ValueError, match="no file of flent's"):
+    with pytest.raises(ValueError, match="not a file of flent's"):
         reference.read_flent(tmp_path / "bad.flent")
 
 
@@ -62,5 +62,5 @@ def test_columns_and_traces_of_ns2_become_curves(tmp_path: Path) -> None:
     )
     curve = reference.read_ns2_trace(tmp_path / "out.tr", (0, 1))
     assert curve.values == pytest.approx([60_000, 0, 40_000])
-    with pytest.raises(ValueError, match="nothing left the queue"):
+    with pytest.raises(ValueError, match="no packet left the queue"):
         reference.read_ns2_trace(tmp_path / "out.tr", (7, 8))

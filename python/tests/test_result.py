@@ -1,4 +1,4 @@
-"""Results: numbers, tables without a copy, charts, what a notebook shows."""
+"""Results: numbers, tables without a copy, charts, output in notebooks."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_other_threads_run_while_a_simulation_does() -> None:
 
 
 def test_ctrl_c_ends_a_simulation_soon(request: pytest.FixtureRequest) -> None:
-    # Whoever starts the tests in the background may have it ignored.
+    # If the tests were started in the background, SIGINT may be ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
@@ -194,12 +194,12 @@ def test_a_call_costs_little_beside_a_run_of_the_default_scenario() -> None:
         return min(times)
 
     def overhead() -> float:
-        # The time of a call is its own, and a run's for each run.
+        # Separates the time per call from the time per run.
         one, many = least(1), least(21)
         run = (many - one) / 20
         return (one - run) / run
 
-    # A busy machine disturbs some measurements, never all of them for the better.
+    # A busy machine slows some measurements, but makes none faster.
     assert any(overhead() < 0.05 for _ in range(5))
 
 

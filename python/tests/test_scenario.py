@@ -1,4 +1,4 @@
-"""Scenarios are the command line's: the same names, the same errors, the same bytes."""
+"""Scenarios match the command line: the same names, errors and bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GENERATED = 50
 
 
 def made_up(number: int) -> dict[str, Any]:
-    """Keys of a scenario by chance, the same for a number each time."""
+    """Random keys of a scenario; reproducible by their number."""
     chance = random.Random(number)
     up = chance.choice(["256kbit", "512kbit", "1mbit", "3mbit"])
     keys: dict[str, Any] = {"up": up, "down": chance.choice(["4mbit", "10mbit", "1mbit"])}
@@ -47,7 +47,7 @@ def made_up(number: int) -> dict[str, Any]:
 
 
 def words(keys: dict[str, Any]) -> list[str]:
-    """The same as words of the command line."""
+    """Converts the keys to words of the command line."""
     line = []
     for key, value in keys.items():
         for item in value if isinstance(value, list) else [value]:
@@ -101,7 +101,7 @@ def test_errors_are_those_of_the_command_line(command: Any, keys: dict[str, Any]
     said = command("sim", *words(keys))
     with pytest.raises(asymq.ScenarioError) as error:
         asymq.Scenario(**keys)
-    # Without the congestion controls of other tests, which the command does not know.
+    # Removes the congestion controls of other tests, which the command does not have.
     told = re.sub(r", bbr3, .*", " or bbr3", str(error.value))
     assert (said.returncode, said.stderr) == (2, f"{told}\n")
 

@@ -1,4 +1,4 @@
-"""Sweeps on a Dask cluster: the same data as on one machine, whatever happens to workers and scheduler."""
+"""Sweeps on a Dask cluster: the data equals that of one machine, whatever happens to workers and scheduler."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_sweep_has_the_bytes_of_one_machine_whatever_the_number_of_workers(
         here, there = tmp_path / "alone" / name, tmp_path / "3" / name
         assert here.read_bytes() == there.read_bytes(), name
     assert found[3].verdicts == found[1].verdicts
-    # The command line goes on where the sweep ended, and has nothing left to do.
+    # The command line continues the finished sweep, and finds all runs done.
     runs = (tmp_path / "3" / "runs.jsonl").read_bytes()
     assert command("sweep", str(file), "--out", str(tmp_path / "3")).returncode == 0
     assert (tmp_path / "3" / "runs.jsonl").read_bytes() == runs
@@ -128,7 +128,7 @@ def test_a_bad_experiment_is_told_as_on_the_command_line(command: Any, tmp_path:
 
 
 class Farm:
-    """A scheduler and worker processes of our own, to be killed. A killed worker is replaced."""
+    """A scheduler and worker processes that a test can kill. A killed worker is replaced."""
 
     def __init__(self, folder: Path, workers: int) -> None:
         self.folder, self.address = folder, folder / f"scheduler-{time.time_ns()}.json"
@@ -149,7 +149,7 @@ class Farm:
         self.processes.append(self._start(*words, f"--local-directory={self.folder}"))
 
     def kill_one(self) -> None:
-        """SIGKILL to a worker at random."""
+        """Sends SIGKILL to a random worker."""
         process = self.processes.pop(self.random.randrange(len(self.processes)))
         process.kill()
         process.wait()
@@ -166,7 +166,7 @@ class Farm:
 
 
 class Killer(threading.Thread):
-    """Kills a worker of a farm now and then, as soon as the sweep has done something since the last."""
+    """Kills a worker of a farm at intervals, each time after some progress of the sweep."""
 
     def __init__(self, farm: Farm) -> None:
         super().__init__(daemon=True)
@@ -178,7 +178,7 @@ class Killer(threading.Thread):
     def run(self) -> None:
         while not self.over.is_set():
             if self.moved.wait(0.1):
-                # Within a task of a worker, not at its edge.
+                # Kills within a task of a worker, not between two tasks.
                 time.sleep(self.farm.random.uniform(0.3, 1.5))
                 self.farm.kill_one()
                 self.moved.clear()
@@ -193,7 +193,7 @@ class Killer(threading.Thread):
 
 
 def left_and_written(calm: Path, rough: Path) -> tuple[set[str], dict[str, int]]:
-    """Which parts are missing, and when the others were written."""
+    """Returns the missing parts, and the times at which the others were written."""
     left = set(parts(calm)) - set(parts(rough))
     done = set(parts(calm)) - left
     return left, {name: (rough / "runs" / name).stat().st_mtime_ns for name in done}
