@@ -1,4 +1,4 @@
-//! One catalog, as the parts of the command see it.
+//! Catalogs of disciplines: their names, and the code that builds each discipline.
 
 #[cfg(feature = "research")]
 use asymq_args::Defaults;
@@ -12,22 +12,22 @@ use asymq_scenario::OutsideTcp;
 #[cfg(feature = "research")]
 use asymq_sim::{Simulator, congestion};
 
-/// The names in a catalog, and what builds its disciplines for simulated packets and for frames.
+/// Names of all disciplines, and builders for simulated packets and for frames.
 #[derive(Clone, Copy)]
 pub(crate) struct Catalogs {
     pub(crate) names: &'static dyn Catalog,
     #[cfg(feature = "research")]
     pub(crate) sim: Simulator<'static>,
-    /// Congestion controls from outside of asymq that the simulator runs.
+    /// Congestion controls of other crates that the simulator runs.
     #[cfg(feature = "research")]
     pub(crate) outside: &'static [OutsideTcp],
-    /// For the lab too, whose frames are the gateway's.
+    /// Builder for frames; the lab uses it too.
     #[cfg(target_os = "linux")]
     pub(crate) gateway: &'static dyn Build<Frame>,
 }
 
 impl Catalogs {
-    /// The catalog of this project, as compiled with simulator and gateway.
+    /// Catalog of this project. Simulator and gateway have its disciplines compiled in.
     pub(crate) fn standard() -> Self {
         Self {
             names: &Standard,
@@ -40,7 +40,7 @@ impl Catalogs {
         }
     }
 
-    /// Another catalog, whose disciplines are compiled where this is called.
+    /// Catalog of another crate. Its disciplines are compiled in the calling crate.
     pub(crate) fn of(catalog: &'static impl Catalog) -> Self {
         Self {
             names: catalog,
@@ -53,18 +53,18 @@ impl Catalogs {
         }
     }
 
-    /// The same catalog with these congestion controls in its simulator.
+    /// This catalog, with these congestion controls in the simulator.
     #[cfg(feature = "research")]
     pub(crate) fn with(self, congestion: &'static congestion::Catalog) -> Self {
         Self {
             sim: self.sim.with(congestion),
-            // Once in a process.
+            // Leaks once per process.
             outside: congestion.names().leak(),
             ..self
         }
     }
 
-    /// The defaults of experiments, which are the papers'.
+    /// Defaults of experiments: those of the papers.
     #[cfg(feature = "research")]
     pub(crate) const fn of_experiments(self) -> Defaults {
         Defaults::paper().with(self.outside)

@@ -1,7 +1,7 @@
-//! The picture of a comparison: one row per discipline, data and ACKs of each direction over time.
+//! Chart of a comparison: one row per discipline, with data and ACKs of each direction over time.
 //!
-//! A self-contained SVG that follows the reader's light or dark colour scheme. It is narrow, so that its text stays
-//! legible on a phone.
+//! The chart is a self-contained SVG that follows the reader's light or dark colour scheme. It is narrow, so that its
+//! text stays legible on a phone.
 
 use crate::heading::title;
 use crate::{comparison, output};
@@ -24,14 +24,14 @@ const LEFT: i32 = 8;
 
 const TITLE: LabelStyle = LabelStyle::new(20, &TEXT).bold();
 const SUBTITLE: LabelStyle = LabelStyle::new(15, &MUTED);
-/// Characters of a subtitle in a line, in a wide font.
+/// Maximum characters in a line of a subtitle, in a wide font.
 const CHARACTERS: usize = 62;
 const NAME: LabelStyle = LabelStyle::new(17, &TEXT).bold();
 const LEVEL: LabelStyle = LabelStyle::new(14, &MUTED).ending();
 const TIME: LabelStyle = LabelStyle::new(14, &MUTED).centred();
 const LEGEND: &str = "Strong: data. Pale above it: ACKs. Numbers: goodput.";
 
-/// The words above the panels.
+/// Text above the panels.
 #[derive(Debug)]
 pub(crate) struct Words {
     pub(crate) title: String,
@@ -39,8 +39,8 @@ pub(crate) struct Words {
     pub(crate) note: String,
 }
 
-/// The chart of reports that differ in their discipline only, as SVG: means over all runs, and the
-/// run that is nearest to them.
+/// Draws reports that differ only in their discipline, as SVG. The means cover all runs; the curves show the run
+/// nearest to them.
 ///
 /// # Errors
 /// A report has no time series.
@@ -65,7 +65,7 @@ pub(crate) fn comparison(
     Ok(drawing.svg(&frame))
 }
 
-/// The alternative text for readers who cannot see the chart.
+/// Returns the alternative text for readers who cannot see the chart.
 fn alt_text(reports: &[Report], catalog: &dyn Catalog) -> String {
     let rows: Vec<String> = reports
         .iter()
@@ -86,7 +86,7 @@ fn percent(fraction: f64) -> String {
     format!("{:.0} %", fraction * 100.0)
 }
 
-/// The lines of text of a chart, and where its rows are.
+/// Lines of text of a chart, and the positions of its rows.
 struct Layout {
     title: Vec<String>,
     head: Vec<String>,
@@ -133,7 +133,7 @@ impl Layout {
     }
 }
 
-/// Draws all rows; `None` if a run has no time series.
+/// Draws all rows. Returns `None` if a run has no time series.
 fn draw(
     drawing: &mut Drawing,
     reports: &[Report],
@@ -198,27 +198,27 @@ fn draw(
     Some(())
 }
 
-/// Height of a panel, lower where there are many.
+/// Height of a panel; smaller if there are many rows.
 const fn panel_height(rows: usize) -> i32 {
     if rows > 4 { 56 } else { 96 }
 }
 
-/// The series of the run whose download is nearest to the mean.
+/// Series of the run whose download is nearest to the mean.
 fn typical_series(report: &Report) -> Option<&Series> {
     let off = |run: &&Run| (run.summary.down.delivered - report.mean.down.delivered).abs();
     let nearest = |a: &&Run, b: &&Run| off(a).total_cmp(&off(b));
     report.runs.iter().min_by(nearest)?.series.as_ref()
 }
 
-/// The panel of one direction under one discipline.
+/// Panel of one direction under one discipline.
 struct Panel {
     corner: (i32, i32),
     height: i32,
-    /// Seconds from the left edge to the right.
+    /// Seconds between the left and the right edge.
     span: f64,
 }
 
-/// The highest level that a panel shows: a burst may exceed the capacity for one interval.
+/// Highest level that a panel shows. It exceeds 1 because a burst may exceed the capacity for one interval.
 const TOP_LEVEL: f64 = 1.1;
 
 impl Panel {
@@ -228,7 +228,7 @@ impl Panel {
         (left + f64::from(PANEL_WIDTH) * time / self.span, top + down)
     }
 
-    /// Draws the data with its line, and the ACKs pale above it.
+    /// Draws the data with its line, and the ACKs above it in a pale colour.
     fn draw(
         &self,
         drawing: &mut Drawing,
@@ -258,7 +258,7 @@ impl Panel {
         drawing.line(&data, colour, 1.4);
     }
 
-    /// Pales what the mean leaves out.
+    /// Fades the warm-up, which the mean excludes.
     fn veil(&self, drawing: &mut Drawing, warmup: f64) {
         let corners = (self.at((0.0, TOP_LEVEL)), self.at((warmup, 0.0)));
         drawing.rectangle(corners.0, corners.1, &BACKGROUND, 0.6);

@@ -1,4 +1,4 @@
-//! Several disciplines over one scenario: in groups, with the best of each column.
+//! Table of several disciplines over one scenario: in groups, with the best of each column.
 
 use crate::heading::setting;
 use crate::output::{WIDTH, wrapped};
@@ -18,7 +18,7 @@ const GROUPS: [(&str, &str); 4] = [
     ("others", "others"),
 ];
 
-/// The key of a report's group.
+/// Key of a report's group.
 fn group(report: &Report, catalog: &dyn Catalog) -> &'static str {
     let entry = catalog.entry(Role::Qdisc, name(report));
     match entry.map(|entry| entry.group) {
@@ -29,7 +29,7 @@ fn group(report: &Report, catalog: &dyn Catalog) -> &'static str {
     }
 }
 
-/// The names in each group that is there.
+/// Names in each group that is present.
 pub(crate) fn groups<'a>(
     reports: &'a [Report],
     catalog: &dyn Catalog,
@@ -52,33 +52,33 @@ fn name(report: &Report) -> &str {
 struct Column {
     /// Its key in JSON.
     key: &'static str,
-    /// Its head, in two lines.
+    /// Its heading, in two lines.
     head: [&'static str; 2],
     value: fn(&Summary) -> Option<f64>,
-    /// True if a larger value is better, false if a smaller; `None` if neither is.
+    /// True if a larger value is better, false if a smaller one is; `None` if neither is.
     more: Option<bool>,
     decimals: usize,
-    /// The text after the value.
+    /// Text after the value.
     note: Option<fn(f64, &Summary) -> String>,
-    /// The narrowest table that has it.
+    /// Narrowest table that has the column.
     from: Width,
 }
 
-/// The columns of a table.
+/// Column sets of a table.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 pub(crate) enum Width {
-    /// The eight that matter.
+    /// The eight most important columns.
     Terminal,
-    /// Others, where there are less than eight.
+    /// Further columns, if fewer than eight have a value.
     Spare,
-    /// Also those that concern some disciplines alone.
+    /// Also columns that apply only to some disciplines.
     All,
-    /// Every column with its deviation.
+    /// All columns, each with its standard deviation.
     Wide,
 }
 
 impl Column {
-    /// A share of the link, of which more is better.
+    /// A share of the link; more is better.
     const fn share(
         key: &'static str,
         head: [&'static str; 2],
@@ -95,7 +95,7 @@ impl Column {
         }
     }
 
-    /// A time, of which less is better.
+    /// A time; less is better.
     const fn time(
         key: &'static str,
         head: [&'static str; 2],
@@ -121,7 +121,7 @@ impl Column {
     }
 }
 
-/// Columns of a table for a terminal.
+/// Number of columns in a table for a terminal.
 const EIGHT: usize = 8;
 
 const COLUMNS: [Column; 14] = [
@@ -175,7 +175,7 @@ const COLUMNS: [Column; 14] = [
 const MEANING: &str = "* best of its column. up, down: goodput, which is data delivered in order, as a share of the \
      link. utility: the sum of both; 2 would be perfect.";
 
-/// What further columns mean, each with a column's key.
+/// Explanations of further columns, by the column's key.
 const MEANINGS: [(&str, &str); 7] = [
     (
         "smallest_flow",
@@ -208,7 +208,7 @@ const MEANINGS: [(&str, &str); 7] = [
     ),
 ];
 
-/// The rules that kept most of the ACKs that were kept.
+/// Rule that kept most of the unfiltered ACKs.
 fn most_kept_by(summary: &Summary) -> &str {
     let kept = summary
         .up
@@ -219,7 +219,7 @@ fn most_kept_by(summary: &Summary) -> &str {
     most.map_or("", |(rules, _)| rules)
 }
 
-/// The share of ACKs that filters kept, and the main reason, where the table has no column of it.
+/// Share of ACKs that filters kept, with the main reason, if the table has no column for it.
 fn kept_in_words(reports: &[Report]) -> Option<String> {
     let of = |report: &Report| {
         let share: f64 = report.mean.up.unfiltered.values().sum();
@@ -234,7 +234,7 @@ fn kept_in_words(reports: &[Report]) -> Option<String> {
     (!each.is_empty()).then(|| wrapped(&format!("{words}: {}.", each.join(", ")), WIDTH))
 }
 
-/// The smallest flow's share of its direction's mean, where a direction has several flows and all of them last.
+/// Smallest flow's share of its direction's mean. Only directions with several flows, all of which last, count.
 fn smallest(summary: &Summary) -> Option<f64> {
     let goodput = &summary.goodput;
     let ends = |way| {
@@ -259,7 +259,7 @@ fn p99(delay: Option<Percentiles>) -> Option<f64> {
 }
 
 impl Column {
-    /// The reports whose value is the best, or is shown as if it were.
+    /// Reports with the best value, or with one that is printed equal to it.
     fn best<'a>(&self, reports: &'a [Report]) -> impl Iterator<Item = &'a Report> {
         let (value, sign) = (self.value, if self.more == Some(true) { 1.0 } else { -1.0 });
         let scale = 10f64.powi(self.decimals as i32);
@@ -270,7 +270,7 @@ impl Column {
         reports.iter().filter(is_best)
     }
 
-    /// `12 A`; wide `12 ± 1 A`.
+    /// Formats `12 A`, or `12 ± 1 A` if wide.
     fn cell(&self, report: &Report, wide: bool) -> String {
         let Some(mean) = (self.value)(&report.mean) else {
             return "-".into();
@@ -284,7 +284,7 @@ impl Column {
     }
 }
 
-/// The disciplines that are best by each column, among several.
+/// Best disciplines of each column; empty for a single discipline.
 pub(crate) fn best(reports: &[Report]) -> BTreeMap<&'static str, Vec<&str>> {
     let columns = COLUMNS.iter().filter(|column| column.more.is_some());
     columns
@@ -292,7 +292,7 @@ pub(crate) fn best(reports: &[Report]) -> BTreeMap<&'static str, Vec<&str>> {
         .collect()
 }
 
-/// The columns that a table of this width has: those with a value.
+/// Columns of this width that have a value.
 fn columns(reports: &[Report], width: Width) -> Vec<&'static Column> {
     let has = |from: Width| {
         let values =
@@ -312,7 +312,7 @@ fn columns(reports: &[Report], width: Width) -> Vec<&'static Column> {
     shown.collect()
 }
 
-/// The table of several disciplines over one scenario.
+/// Formats the table of several disciplines over one scenario.
 pub(crate) fn table(
     reports: &[Report],
     catalog: &dyn Catalog,
@@ -370,16 +370,16 @@ pub(crate) fn table(
     )
 }
 
-/// Words for a comparison whose disciplines are each in both directions.
+/// Text for a comparison that runs each discipline in both directions.
 pub(crate) const BOTH: &str = "each discipline in both directions";
 
-/// True if each of several disciplines is in both directions.
+/// True if there are several disciplines, each in both directions.
 pub(crate) fn is_both(reports: &[Report]) -> bool {
     let same = |report: &Report| report.scenario.downlink.qdisc == name(report);
     reports.len() > 1 && reports.iter().all(same)
 }
 
-/// A report in a line, for its picture.
+/// One-line summary of a report, for its chart.
 pub(crate) fn line(report: &Report) -> String {
     let mean = &report.mean;
     let mut text = format!("goodput utility {:.2} of 2", mean.goodput_utility);
@@ -555,7 +555,7 @@ mod tests {
             ]
             .concat()
         );
-        // The smallest share of flows that end says nothing.
+        // The smallest share has no meaning for flows that end.
         assert_eq!(
             heads(&with, Width::Terminal),
             [
@@ -566,7 +566,7 @@ mod tests {
             .concat()
         );
         assert_eq!(heads(&with, Width::All).len(), 9);
-        // The flow that is not complete took the whole minute.
+        // The incomplete flow counts as the whole minute.
         assert_eq!(with[0].mean.down.completion_s, Some((7.0 + 60.0) / 2.0));
         assert_eq!(with[0].mean.up.completion_s, None);
         let text = table(&with, &Standard, &Defaults::paper(), Width::Terminal);

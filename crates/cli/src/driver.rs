@@ -26,7 +26,7 @@ pub(crate) enum Driver {
     Lab,
 }
 
-/// Recordings beside the means.
+/// Recordings in addition to the means.
 #[derive(Debug, Default)]
 pub(crate) struct Tracks {
     /// Time series in every run.
@@ -38,7 +38,7 @@ pub(crate) struct Tracks {
 }
 
 impl Driver {
-    /// The defaults of scenarios under this driver.
+    /// Defaults of scenarios under this driver.
     pub(crate) const fn defaults(self, catalogs: Catalogs) -> Defaults {
         match self {
             Self::Sim => Defaults::sim().with(catalogs.outside),
@@ -87,7 +87,7 @@ fn simulate(
     Ok(reports)
 }
 
-/// Repeats the first run with its packets written out: a run is a pure function of its seed.
+/// Repeats the first run and writes its packets. The repetition is exact: a run is a pure function of its seed.
 fn capture(scenario: &Scenario, tracks: &Tracks, catalogs: Catalogs) -> anyhow::Result<()> {
     if tracks.pcap_up.is_none() && tracks.pcap_down.is_none() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The scenario in a few lines: its link, flows and disciplines, and all that differs from the defaults.
+//! Heading of a report: link, flows, disciplines, and all values that differ from the defaults.
 
 use crate::output;
 use crate::words::path;
@@ -9,7 +9,7 @@ use asymq_scenario::{Scenario, count};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// Parts of a scenario that the line, or the table under it, always shows in words of their own.
+/// Parts of a scenario that the heading or the table always shows in their own format.
 const SHOWN: &[&str] = &[
     "up",
     "down",
@@ -33,7 +33,7 @@ const SHOWN: &[&str] = &[
     "trace-down",
 ];
 
-/// The scenario without the uplink's discipline.
+/// Formats the scenario without the uplink's discipline.
 pub(crate) fn setting(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Defaults) -> String {
     let bits = |rate: Rate| output::rate(rate.bits_per_sec() as f64);
     let mut text = format!(
@@ -71,13 +71,13 @@ pub(crate) fn setting(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Def
     text
 }
 
-/// A discipline's name as its paper spells it.
+/// A discipline's name, spelled as in its paper.
 pub(crate) fn title<'a>(qdisc: &'a str, catalog: &dyn Catalog) -> &'a str {
     let entry = catalog.entry(Role::Qdisc, qdisc);
     entry.map_or(qdisc, |entry| entry.title)
 }
 
-/// The disciplines at the uplink.
+/// Formats the uplink's disciplines.
 pub(crate) fn uplink(scenario: &Scenario, catalog: &dyn Catalog) -> String {
     match &scenario.tc {
         Some(words) => format!("tc qdisc {words}"),
@@ -85,14 +85,14 @@ pub(crate) fn uplink(scenario: &Scenario, catalog: &dyn Catalog) -> String {
     }
 }
 
-/// The discipline, and its parameters that are not its defaults.
+/// Formats the discipline and its changed parameters.
 pub(crate) fn discipline(config: &Config, catalog: &dyn Catalog) -> String {
     let place = Place {
         link: config.link,
         reverse: config.reverse,
         limit: config.limit,
     };
-    // What the packets of a scenario suggest is not a choice of the user's.
+    // The scenario derives these values from its packets; the user did not choose them.
     let suggested = ["ack-size", "data-size", "data-per-ack"];
     let surroundings: Params = suggested
         .iter()
@@ -100,7 +100,7 @@ pub(crate) fn discipline(config: &Config, catalog: &dyn Catalog) -> String {
         .collect();
     let resolved = |given: &Params| {
         let own = |place| resolve(catalog, &config.qdisc, given, &surroundings, place);
-        // Another part may do without the reverse rate that the discipline's own computes with.
+        // The discipline's own part may need a reverse rate that the chosen part does not need.
         let reverse = Some(place.link);
         own(place).or_else(|_| own(Place { reverse, ..place }))
     };
@@ -110,7 +110,7 @@ pub(crate) fn discipline(config: &Config, catalog: &dyn Catalog) -> String {
             .filter(|(name, value)| from.get(name) != Some(value))
             .collect()
     };
-    // Parts that were chosen, and what differs from the defaults with them.
+    // Chosen parts, and values that differ from the defaults under these parts.
     let changed = || -> Option<Params> {
         let mut parts = differing(&resolved(&Params::new()).ok()?.params);
         for (name, _) in config.params.iter() {
@@ -133,8 +133,7 @@ pub(crate) fn discipline(config: &Config, catalog: &dyn Catalog) -> String {
     }
 }
 
-/// The scenario's other settings: every value that is not the default's, so that a new one is shown
-/// without a word here.
+/// Lists the scenario's other values that are not defaults. A new setting appears without a change here.
 fn differences(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Defaults) -> Vec<String> {
     let json = |scenario: &Scenario| serde_json::to_value(scenario).unwrap_or_default();
     let default = ScenarioArgs::default().resolve_in(catalog, defaults).ok();
@@ -233,7 +232,7 @@ mod tests {
         };
         assert_eq!(params(&[], "aq"), "AQ");
         assert_eq!(params(&[], "e-dcbq"), "E-DCBQ");
-        // PRR does without the reverse rate that VAQ's own service needs.
+        // VAQ's own service needs the reverse rate; PRR does not.
         assert_eq!(params(&[("service", "prr")], "vaq"), "VAQ (service prr)");
         assert_eq!(
             params(&[("interval", "1s"), ("gamma", "7")], "aq"),

@@ -3,12 +3,12 @@
 use clap::{Arg, ArgAction, Command};
 use std::ffi::OsString;
 
-/// Commands with more flags than this have a brief help.
+/// Maximum flags of a command whose brief help is complete.
 const MANY: usize = 40;
 
-/// The flags in a brief help, by their ids.
+/// Flags in a brief help, by their ids.
 const SHOWN: &[&str] = &[
-    // One scenario, simulated or real.
+    // Flags for one scenario, simulated or real.
     "file",
     "up",
     "down",
@@ -23,13 +23,13 @@ const SHOWN: &[&str] = &[
     "runs",
     "json",
     "flows",
-    // Several disciplines.
+    // Flags for several disciplines.
     "real",
     "only",
     "all",
     "wide",
     "chart",
-    // A gateway.
+    // Flags for a gateway.
     "config",
     "lan",
     "wan",
@@ -39,7 +39,7 @@ const SHOWN: &[&str] = &[
     "page",
 ];
 
-/// `help sim` as `sim --help`: clap's own command knows the long help only.
+/// Converts `help sim` to `sim --help`. clap's own `help` prints only the long help.
 pub(crate) fn asked(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_some_and(|word| word == "help") {
         words.remove(1);
@@ -51,7 +51,7 @@ pub(crate) fn asked(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// True if these words may print help, which takes longer to build than most commands need to start.
+/// True if these words may print help. Building the help takes longer than most commands need to start.
 pub(crate) fn is_printed(words: &[OsString]) -> bool {
     words.iter().any(|word| {
         let word = word.to_string_lossy();
@@ -60,7 +60,7 @@ pub(crate) fn is_printed(words: &[OsString]) -> bool {
     })
 }
 
-/// The command line whose `--help` leaves out what few need, and whose `--help-all` has it all.
+/// Hides rarely used flags from `--help`, and shows all with `--help-all`.
 pub(crate) fn brief(command: Command) -> Command {
     let command = command.mut_subcommands(brief);
     let flags = command.get_arguments().count();

@@ -1,12 +1,12 @@
-//! The `asymq` command: reads the command line, runs one command, and answers with an exit code: 0, 1
-//! if it failed at run time, 2 if the input was bad, 130 if it was interrupted.
+//! The `asymq` command: reads the command line and runs one command. Exit codes: 0 success, 1 failure at run time, 2
+//! bad input, 130 interrupted.
 //!
-//! A library, so that a program with disciplines of its own is the same command with one line:
-//! [`main_with`] of its catalog.
+//! It is a library, so that a program with its own disciplines gets the whole command in one line: [`main_with`] of its
+//! catalog.
 
 //!
-//! The feature `research`, on by default, adds simulator, lab, sweeps and the papers. Without it the command is
-//! the router's: gateway, measure, import, model.
+//! The feature `research`, on by default, adds simulator, lab, sweeps and the papers. Without it the command has only
+//! the router's parts: gateway, measure, import, model.
 
 mod catalogs;
 #[cfg(feature = "research")]
@@ -60,7 +60,7 @@ enum Command {
     Sim(Box<commands::sim::SimArgs>),
     #[cfg(feature = "research")]
     Lab(Box<commands::sim::LabArgs>),
-    /// Bridge two interfaces, shape the uplink, and serve ACKs and data as a discipline says.
+    /// Bridge two interfaces, shape the uplink, and schedule ACKs and data by a discipline.
     #[cfg(target_os = "linux")]
     #[command(after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --watch")]
     Gateway(Box<gateway::GatewayArgs>),
@@ -109,7 +109,7 @@ impl Command {
     }
 }
 
-/// The answer of `asymq model --json` to these flags.
+/// Returns the output of `asymq model --json` for these flags.
 ///
 /// # Errors
 /// A flag is wrong.
@@ -119,18 +119,18 @@ pub fn model(words: impl IntoIterator<Item = String>) -> Result<serde_json::Valu
 
 const FAILURE: u8 = 1;
 const BAD_INPUT: u8 = 2;
-/// As shells report a process that Ctrl-C ended.
+/// Exit code of a process that Ctrl-C ended, as shells report it.
 const INTERRUPTED: u8 = 130;
 
-/// The command line with the disciplines of `catalog`, for manual pages and completions.
+/// Returns the command line with the disciplines of `catalog`, for manual pages and completions.
 ///
-/// `--flows-up -1` is a wrong number and not an unknown flag.
+/// It reports `--flows-up -1` as a wrong number, not as an unknown flag.
 pub fn command(catalog: &dyn Catalog) -> clap::Command {
     command_for(catalog, |_| true, true)
 }
 
-/// [`command`] with complete flags for the subcommands in use only, and the help of disciplines' flags only on request: to
-/// make all takes longer than a short simulation.
+/// Builds [`command`] with complete flags only for the subcommands in use. The help of disciplines' flags is optional:
+/// building all of it takes longer than a short simulation.
 fn command_for(
     catalog: &dyn Catalog,
     is_used: impl Fn(&str) -> bool,
@@ -187,7 +187,7 @@ fn run(catalogs: Catalogs, words: impl IntoIterator<Item = OsString>) -> u8 {
     match cli.command.run(catalogs) {
         Ok(()) => 0,
         Err(error) => {
-            // The exit code says it to whoever has closed standard error.
+            // If standard error is closed, the exit code still reports the failure.
             let _ = writeln!(io::stderr(), "{}", shown(&in_one_line(error.as_ref())));
             exit_code(&error)
         }
@@ -221,13 +221,13 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// An error with the words of others in it escaped and cut, and of bounded length.
+/// Escapes foreign text in an error, and bounds its length.
 fn shown(error: &str) -> String {
     let words: Vec<String> = error.split(' ').map(asymq_scenario::quoted).collect();
     asymq_scenario::escaped(&words.join(" "), 4000)
 }
 
-/// The error and its causes in one line; a cause that the line already has is left out.
+/// Formats the error and its causes in one line, and omits repeated causes.
 pub fn in_one_line(error: &(dyn Error + 'static)) -> String {
     let mut line = String::new();
     for cause in anyhow::Chain::new(error).map(ToString::to_string) {
@@ -240,13 +240,13 @@ pub fn in_one_line(error: &(dyn Error + 'static)) -> String {
     line
 }
 
-/// Answers an invalid command line, or one that asks for help.
+/// Reports an invalid command line, or prints the requested help.
 fn refuse(error: &clap::Error) -> u8 {
     match error.kind() {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            // No one reads it if the terminal is gone.
+            // Ignores a closed terminal.
             let _ = error.print();
         }
         _ => {

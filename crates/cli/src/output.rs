@@ -1,4 +1,4 @@
-//! Standard output and files.
+//! Writes to standard output and to files.
 
 use anyhow::Context;
 use asymq_scenario::escaped;
@@ -7,17 +7,17 @@ use std::io::{ErrorKind, Write};
 #[cfg(feature = "research")]
 use std::path::Path;
 
-/// Columns of a terminal that tables and their words fit.
+/// Columns of a terminal; tables and text fit into them.
 #[cfg(feature = "research")]
 pub(crate) const WIDTH: usize = 80;
 
-/// Prints `text` at once, control characters but line feeds escaped: names in it may be of others.
+/// Prints `text` at once. Escapes control characters except line feeds, since names in it may be foreign.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let lines = text.split('\n').map(|line| escaped(line, usize::MAX));
     write(&lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Writes to standard output. A reader that has gone (`| head`) is no error.
+/// Writes to standard output. A reader that has closed the pipe (`| head`) is no error.
 fn write(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout
@@ -36,7 +36,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     write(&(serde_json::to_string_pretty(value)? + "\n"))
 }
 
-/// The words of `text` in lines of at most `width` characters.
+/// Breaks `text` into lines of at most `width` characters.
 pub(crate) fn wrapped(text: &str, width: usize) -> String {
     let (mut lines, mut line) = (String::new(), String::new());
     for word in text.split(' ') {
@@ -58,7 +58,7 @@ pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// `733.9 kbit/s`, with about four significant digits.
+/// Formats `733.9 kbit/s`, with about four significant digits.
 pub(crate) fn rate(bits_per_sec: f64) -> String {
     scaled(
         bits_per_sec,
@@ -67,7 +67,7 @@ pub(crate) fn rate(bits_per_sec: f64) -> String {
     )
 }
 
-/// `15.6 ms`, with about four significant digits.
+/// Formats `15.6 ms`, with about four significant digits.
 pub(crate) fn time(seconds: f64) -> String {
     scaled(seconds, &[(1.0, "s"), (1e-3, "ms")], "s")
 }

@@ -1,10 +1,10 @@
-//! A progress bar on standard error, absent unless that is a terminal.
+//! Progress bar on standard error; shown only on a terminal.
 
 use std::io::{self, IsTerminal, Write as _};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Characters of the bar.
+/// Width of the bar in characters.
 const WIDTH: u64 = 40;
 /// Minimum time between two drawings.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -51,7 +51,7 @@ impl ProgressBar {
         self.update(|state| state.length = length);
     }
 
-    /// Sets the words behind the bar.
+    /// Sets the text behind the bar.
     pub(crate) fn set_message(&self, message: impl Into<String>) {
         self.update(|state| state.message = message.into());
     }
@@ -71,13 +71,13 @@ impl ProgressBar {
         if self.shown && !state.drawn.is_some_and(recent) {
             state.drawn = Some(now);
             let line = line(&state, now.duration_since(self.start));
-            // A terminal that is gone has no reader.
+            // A failed write to the terminal is ignored.
             let _ = write!(io::stderr(), "\r\x1b[K{line}");
         }
     }
 }
 
-/// `████░░░░  50 %  10s left  message`.
+/// Formats `████░░░░  50 %  10s left  message`.
 fn line(state: &State, elapsed: Duration) -> String {
     let length = state.length.max(1);
     let position = state.position.min(length);

@@ -1,4 +1,4 @@
-//! Reports as tables for people.
+//! Formats reports as tables.
 
 use crate::heading::{setting, uplink};
 use crate::output;
@@ -9,10 +9,10 @@ use asymq_core::catalog::Catalog;
 use asymq_scenario::{DirectionReport, Extent, FlowResult, Grade, Report, Scenario, Summary};
 use std::fmt::Write;
 
-/// The cells of `spread` in words.
+/// Text that explains the cells of `spread`.
 pub(crate) const SPREAD: &str = "mean ± standard deviation";
 
-/// Duration, number and seeds of the runs, and the statistic shown.
+/// Formats the runs' duration, number and seeds, and the statistic shown.
 pub(crate) fn runs(scenario: &Scenario, shown: &str) -> String {
     let seeds = match scenario.runs {
         1 => format!("seed {}", scenario.seed),
@@ -25,7 +25,7 @@ pub(crate) fn runs(scenario: &Scenario, shown: &str) -> String {
     )
 }
 
-/// The report of one scenario; with a table of the flows if asked for, or if flows are listed.
+/// Formats the report of one scenario. Adds a table of the flows if requested, or if flows are listed.
 pub(crate) fn full(
     report: &Report,
     flows: bool,
@@ -74,7 +74,7 @@ pub(crate) fn full(
         (
             "min utilization",
             pair(|s| s.least_utilization),
-            "the direction that was less full",
+            "utilization of the less used direction",
         ),
     ] {
         let _ = writeln!(text, "{name:<17}  {value}   {meaning}");
@@ -121,7 +121,7 @@ pub(crate) fn full(
     text
 }
 
-/// Counts of packets, by each direction's queue and senders.
+/// Counts of packets in each direction's queue and senders.
 fn packet_table(report: &Report, several: bool) -> Table {
     let (mean, sd) = (&report.mean, &report.sd);
     let mut table = Table::new([
@@ -170,7 +170,7 @@ fn delivery_table(report: &Report, several: bool) -> Table {
     table
 }
 
-/// A row for each flow: means over the runs.
+/// One row per flow, with means over the runs.
 fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> String {
     let mut table = Table::tight();
     let heads = ["", "start", "goodput", "stall", "done", "RTT", "ms"];
@@ -210,7 +210,7 @@ fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> Strin
             count(flow.timeouts),
         ]);
     }
-    let words = "done: time from its start until all is acknowledged. lost: packets of it.";
+    let words = "done: time from start until all is acknowledged. lost: lost packets.";
     let words = match flows.len() > common {
         true => format!("* listed. {words}"),
         false => words.to_owned(),
@@ -218,12 +218,12 @@ fn flow_table(scenario: &Scenario, flows: &[FlowResult], several: bool) -> Strin
     format!("{table}\n{}", output::wrapped(&words, output::WIDTH))
 }
 
-/// A count, a dash where it was not measured.
+/// Formats a count; a dash if it was not measured.
 fn counted(value: Option<f64>, decimals: usize) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
-/// A mean, with its standard deviation where there are several runs.
+/// Formats a mean, with its standard deviation if there are several runs.
 pub(crate) fn spread(mean: f64, sd: f64, decimals: usize, several: bool) -> String {
     if several {
         format!("{mean:.decimals$} ± {sd:.decimals$}")
@@ -232,7 +232,7 @@ pub(crate) fn spread(mean: f64, sd: f64, decimals: usize, several: bool) -> Stri
     }
 }
 
-/// Flows' goodput in a line; none if there are no flows.
+/// Summarizes the flows' goodput in one line; `None` without flows.
 fn goodput(flows: &[f64]) -> Option<String> {
     let total: f64 = flows.iter().sum();
     let min = flows.iter().copied().reduce(f64::min)?;

@@ -1,15 +1,15 @@
-//! Tables for people: columns as wide as what they hold.
+//! Text tables whose columns fit their content.
 
 /// Rows of cells; the first column is aligned left, the others right.
 #[derive(Debug)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
-    /// Between two columns.
+    /// Text between two columns.
     gap: &'static str,
 }
 
 impl Table {
-    /// A table with these column heads.
+    /// Makes a table with these column headings.
     pub(crate) fn new<const N: usize>(heads: [&str; N]) -> Self {
         let mut table = Self {
             gap: "  ",
@@ -19,7 +19,7 @@ impl Table {
         table
     }
 
-    /// A table without heads, whose columns are one blank apart.
+    /// Makes a table without headings; columns are separated by one space.
     pub(crate) fn tight() -> Self {
         Self {
             rows: Vec::new(),

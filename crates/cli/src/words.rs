@@ -1,10 +1,10 @@
-//! Parts of a scenario in words.
+//! Formats parts of a scenario as text.
 
 use crate::output;
 use asymq_core::{Duration, Limit};
 use asymq_scenario::{AckPolicy, Scenario, count};
 
-/// `NewReno, RTT 100 ms, buffers of 100 packets; ACKs delayed up to 40 ms`.
+/// Formats `NewReno, RTT 100 ms, buffers of 100 packets; ACKs delayed up to 40 ms`.
 pub(crate) fn path(scenario: &Scenario) -> String {
     let rtt = &scenario.rtt;
     let rtt = if rtt.min == rtt.max {
@@ -35,7 +35,7 @@ pub(crate) fn path(scenario: &Scenario) -> String {
     )
 }
 
-/// `100 ms`.
+/// Formats `100 ms`.
 pub(crate) fn span(time: Duration) -> String {
     output::time(time.as_secs_f64())
 }

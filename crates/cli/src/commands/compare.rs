@@ -1,4 +1,4 @@
-//! `asymq compare`: several disciplines over one scenario, as a table and a picture.
+//! `asymq compare`: several disciplines over one scenario, as a table and a chart.
 
 use crate::catalogs::Catalogs;
 use crate::comparison::Width;
@@ -17,20 +17,20 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq compare --up 512kbit --down 8mbit --chart adsl.svg")]
 pub(crate) struct CompareArgs {
-    /// Over real kernel TCP in network namespaces, not simulated.
+    /// Use real kernel TCP in network namespaces, not the simulator.
     #[arg(long)]
     real: bool,
-    /// Only these disciplines, separated by commas [default: eight of them; droptail,
-    /// cake+ack-filter, asymq with --real].
+    /// Only these disciplines, separated by commas [default: eight of them; with --real: droptail, cake+ack-filter,
+    /// asymq].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
-    /// Each discipline in both directions, as in a home that shapes its downlink too.
+    /// Run each discipline in both directions, as in a home that also shapes its downlink.
     #[arg(long)]
     both: bool,
-    /// Every discipline.
+    /// Run every discipline.
     #[arg(long, conflicts_with = "only")]
     all: bool,
-    /// Every column, each with its standard deviation.
+    /// Show every column, each with its standard deviation.
     #[arg(long, conflicts_with = "json")]
     wide: bool,
     /// Draw the runs over time into this file (SVG).
@@ -52,7 +52,7 @@ struct Comparison<'a> {
     reports: BTreeMap<&'a str, &'a Report>,
 }
 
-/// The help with this command's defaults, where they are not those of `sim` and `lab`.
+/// Shows this command's defaults in the help if they differ from those of `sim` and `lab`.
 pub(crate) fn own_defaults(command: Command) -> Command {
     let [sim, lab] =
         [Driver::Sim, Driver::Lab].map(|driver| driver.defaults(Catalogs::standard()).headline());
@@ -100,7 +100,7 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         .into());
     }
     let driver = if args.real { Driver::Lab } else { Driver::Sim };
-    // A file has the same defaults as with sim and lab.
+    // A file has the same defaults as in sim and lab.
     let defaults = match args.scenario.file {
         Some(_) => driver.defaults(catalogs),
         None => driver.defaults(catalogs).headline(),
@@ -108,7 +108,7 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let extent = match (args.all, driver) {
         (true, _) => Shown::All,
         (false, Driver::Sim) => Shown::Usual,
-        // Real time is dear: a minute for each run.
+        // Real time is expensive: each run takes a minute.
         (false, Driver::Lab) => Shown::Short,
     };
     let names: Vec<&str> = match args.only.as_slice() {
@@ -167,7 +167,7 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A name that was given by --only, not by --qdisc.
+/// Replaces `--qdisc` by `--only` in an error about a name.
 fn only_names(error: ScenarioError) -> ScenarioError {
     match error {
         ScenarioError::Value(bad) if bad.argument == "--qdisc" => {

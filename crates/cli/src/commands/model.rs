@@ -56,17 +56,17 @@ pub(crate) struct ModelArgs {
     json: bool,
 }
 
-/// The model's answer, as `--json` prints it. Rates are in bit/s.
+/// Result of the model, as `--json` prints it. Rates are in bit/s.
 #[derive(Debug, Serialize)]
 struct Answer {
     format: u32,
     link: Link,
     /// True if both directions can be full (eq. 11).
     fillable: bool,
-    /// The reason, in words.
+    /// Reason why they cannot, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// Absent, like `least_up`, where other traffic leaves nothing.
+    /// Absent, like `least_up`, if other traffic uses all capacity.
     #[serde(skip_serializing_if = "Option::is_none")]
     normalized_asymmetry: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ struct Answer {
     full: Option<Full>,
     /// Worst-case queueing delay under DropTail (eq. 12).
     droptail_delay_ms: f64,
-    /// The AMP model (SAD, sec. 2); absent where other traffic leaves nothing.
+    /// The AMP model (SAD, sec. 2); absent if other traffic uses all capacity.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "amp_json")]
     amp: Option<Amp>,
 }
@@ -114,7 +114,7 @@ struct Link {
     buffer: Limit,
 }
 
-/// Rates, buffers and delays where both directions can be full.
+/// Rates, buffers and delays if both directions can be full.
 #[derive(Debug, Serialize)]
 struct Full {
     ratio: f64,
@@ -146,7 +146,7 @@ pub(crate) fn run(args: &ModelArgs) -> anyhow::Result<()> {
     output::print(&in_words(&answer, out_of_reach))
 }
 
-/// The answer to these flags, as `--json` prints it.
+/// Computes the result for these flags, as `--json` prints it.
 pub(crate) fn answer_words(
     words: impl IntoIterator<Item = String>,
 ) -> Result<serde_json::Value, BadArgument> {
@@ -223,7 +223,7 @@ fn number<const MIN: u32, const MAX: u32>(text: &str) -> Result<f64, String> {
 fn full(link: &Link, rates: &FullRates) -> Full {
     let (data, ack) = split_buffer(link.buffer, Share::from_f64(rates.data_share()));
     let delay = |limit, size, rate| 1e3 * worst_delay(volume(limit, size), rate);
-    // Other traffic waits in the data queue, and its rate drains that queue too.
+    // Other traffic shares the data queue, so its rate drains that queue too.
     let data_rate = rates.data_up + link.non_tcp_up;
     Full {
         ratio: rates.ratio(),
@@ -246,7 +246,7 @@ fn full(link: &Link, rates: &FullRates) -> Full {
     }
 }
 
-/// Bytes of a full buffer that holds packets of `size`.
+/// Bytes in a full buffer of packets of `size`.
 fn volume(limit: Limit, size: u32) -> f64 {
     match limit {
         Limit::Packets(packets) => f64::from(packets) * f64::from(size),
@@ -268,7 +268,7 @@ fn in_words(answer: &Answer, out_of_reach: Option<OutOfReach>) -> String {
         let (up, down) = (rate(link.non_tcp_up), rate(link.non_tcp_down));
         let _ = writeln!(
             text,
-            "of which other traffic than TCP takes {up} up, {down} down"
+            "other traffic than TCP uses {up} up, {down} down of that"
         );
     }
     text.push('\n');
@@ -308,7 +308,7 @@ fn amp_in_words(amp: &Amp) -> String {
     )
 }
 
-/// The normalized asymmetry and the minimum uplink, where there is something to share.
+/// Returns the normalized asymmetry and the minimum uplink rate. Both exist only if TCP has capacity to share.
 fn limits(answer: &Answer) -> (f64, f64) {
     (
         answer.normalized_asymmetry.unwrap_or_default(),
@@ -379,7 +379,7 @@ fn limit_in_words(answer: &Answer, reason: OutOfReach) -> String {
              AQ is for links whose downlink is the faster one (k = {k:.3}).\n"
         ),
         OutOfReach::NoCapacity => {
-            "Other traffic than TCP takes a whole direction: nothing is left to share. AQ then keeps \
+            "Other traffic than TCP uses a whole direction: TCP has no capacity to share. AQ then keeps \
              the last ratio that held.\n"
                 .to_owned()
         }

@@ -1,4 +1,4 @@
-//! `asymq reproduce`: the papers' figures and tables, each claim with its verdict.
+//! `asymq reproduce`: the papers' figures and tables, with a verdict on each claim.
 
 use super::sweep::{SweepOptions, run_plan};
 use crate::catalogs::Catalogs;
@@ -11,11 +11,11 @@ use asymq_sweep::verdicts;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Run the papers' evaluations and write a report in which every claim has its verdict.
+/// Run the papers' evaluations and write a report with a verdict on every claim.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq reproduce aq/figure-05")]
 pub(crate) struct ReproduceArgs {
-    /// all (of the papers), a paper (aq, acq-vaq, dcbq, sad, afvq), beyond, senders, rates, or PAPER/FIGURE.
+    /// all (papers), one paper (aq, acq-vaq, dcbq, sad, afvq), beyond, senders, rates, or PAPER/FIGURE.
     #[arg(value_name = "WHAT", default_value = "all")]
     what: String,
     /// Read the experiments from this folder instead of those built in.
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &ReproduceArgs, catalogs: Catalogs) -> anyhow::Result<()
         output::print(&text)?;
         if !found.failures.is_empty() {
             anyhow::bail!(
-                "{} not as in {}; if that is right, copy {} there",
+                "{} not as in {}; if the new results are right, copy {} there",
                 count(found.failures.len(), "claim"),
                 path.display(),
                 args.out.join("verdicts.toml").display()

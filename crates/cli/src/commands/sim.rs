@@ -26,7 +26,7 @@ pub(crate) struct SimArgs {
     scenario: ScenarioFlags,
 }
 
-/// Run a scenario over real kernel TCP, in network namespaces on this machine: by default that of sim.
+/// Run a scenario over real kernel TCP, in network namespaces on this machine. The default scenario is that of sim.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq lab --up 1mbit --down 10mbit --tcp cubic")]
 pub(crate) struct LabArgs {
@@ -35,7 +35,7 @@ pub(crate) struct LabArgs {
     /// Run under this kernel in a guest of qemu: boot/vmlinuz-VERSION with lib/modules/VERSION beside boot.
     #[arg(long, value_name = "FILE")]
     kernel: Option<PathBuf>,
-    /// Load this module there, like sch_asymq.ko with tc's plugin q_asymq.so beside it; repeatable.
+    /// Load this module there: for example sch_asymq.ko, with tc's plugin q_asymq.so beside it; repeatable.
     #[arg(long, value_name = "FILE", requires = "kernel")]
     insmod: Vec<PathBuf>,
     #[command(flatten)]
@@ -50,7 +50,7 @@ struct OutputArgs {
     /// Put time series of every run into the JSON.
     #[arg(long, requires = "json")]
     series: bool,
-    /// Print a table of the flows; always if flows are listed.
+    /// Print a table of the flows; the default if flows are listed.
     #[arg(long, conflicts_with = "json")]
     flows: bool,
 }

@@ -1,4 +1,4 @@
-//! `asymq sweep` and `asymq merge`: a user's experiment, on one machine or on many.
+//! `asymq sweep` and `asymq merge`: run a user's experiment on one machine or on many.
 
 use crate::catalogs::Catalogs;
 use crate::output;
@@ -19,7 +19,7 @@ use asymq_sweep::verdict::Verdict;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-/// Run an experiment file (docs/research/experiments.md) and write a report of it.
+/// Run an experiment file (docs/research/experiments.md) and write its report.
 #[derive(Debug, Args)]
 pub(crate) struct SweepArgs {
     /// The experiment file.
@@ -35,13 +35,13 @@ pub(crate) struct SweepArgs {
 /// Merge the shards of a sweep and write its report.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
-    /// The folders that the shards wrote.
+    /// Folders that the shards wrote.
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
     /// Output folder of the report and all results.
     #[arg(long, value_name = "DIR", default_value = "asymq-merge")]
     out: PathBuf,
-    /// Runs at a time, of those that undecided claims still need [default: one per core].
+    /// Maximum simultaneous runs, if undecided claims need more [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
 }
@@ -49,22 +49,22 @@ pub(crate) struct MergeArgs {
 /// Options of the runs.
 #[derive(Debug, Args)]
 pub(crate) struct SweepOptions {
-    /// A preview: fewer seeds, shorter runs, fewer points.
+    /// Preview: fewer seeds, shorter runs, fewer points.
     #[arg(long)]
     quick: bool,
-    /// Seed of the first run of every scenario, instead of the file's.
+    /// Seed of the first run of every scenario; overrides the file's.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Runs at a time [default: one per core].
+    /// Maximum simultaneous runs [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// Only this part of the runs, like 3/16; merge puts the parts together.
+    /// Only this part of the runs, like 3/16; merge joins the parts.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
 }
 
 impl SweepOptions {
-    /// A plan of these experiments.
+    /// Plans these experiments.
     pub(crate) fn plan(&self, experiments: &[Experiment]) -> Plan {
         Plan::new(experiments, self.quick, self.seed)
     }
@@ -101,7 +101,7 @@ pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> 
                 argument: folder.display().to_string(),
                 value: None,
                 message: format!(
-                    "another sweep than {}; merge shards of one",
+                    "a different sweep from {}; merge shards of one sweep",
                     first.display()
                 ),
             }
@@ -121,7 +121,7 @@ pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     publish(&args.out, &decided, &plan)
 }
 
-/// Makes the runs that `out` lacks, and further seeds for undecided claims.
+/// Makes the runs that are missing in `out`, and further seeds for undecided claims.
 fn decide(catalogs: Catalogs, plan: &Plan, out: &Path, threads: usize) -> anyhow::Result<Decided> {
     let bar = ProgressBar::new(1);
     let defaults = catalogs.of_experiments();
@@ -136,8 +136,8 @@ fn decide(catalogs: Catalogs, plan: &Plan, out: &Path, threads: usize) -> anyhow
     decided
 }
 
-/// Makes the runs of a plan that `out` does not have, and writes its report. Of a shard there is
-/// nothing to report yet: none.
+/// Makes the runs of a plan that are missing in `out`, and writes its report. Returns `None` for a shard, which has no
+/// report yet.
 pub(crate) fn run_plan(
     catalogs: Catalogs,
     plan: &Plan,
@@ -195,7 +195,7 @@ fn publish(out: &Path, decided: &Decided, plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The number of claims by verdict, and each claim that was not reproduced.
+/// Counts the claims by verdict, and lists each claim that was not reproduced.
 fn verdict_lines(outcomes: &[Outcome]) -> String {
     let text = outcomes.iter().filter(|o| !o.experiment.is_found());
     let findings: Vec<_> = text.flat_map(Outcome::findings).collect();

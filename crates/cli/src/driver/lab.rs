@@ -13,13 +13,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Runs the scenarios over real TCP until done or interrupted.
+/// Runs the scenarios over real TCP until they are done or interrupted.
 pub(crate) fn run(
     scenarios: &[Scenario],
     tracks: &Tracks,
     catalogs: Catalogs,
 ) -> anyhow::Result<Vec<Report>> {
-    // Root needs no namespace of users; nobody else could do without.
+    // Root needs no user namespace; every other user does.
     if std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() != 0) {
         asymq_lab::enter_user_namespace()?;
     }
@@ -50,8 +50,8 @@ pub(crate) fn run(
     Ok(reports)
 }
 
-/// Labs at a time. At home rates one keeps a tenth of a core busy; what matters is that packets
-/// leave in time, which every run measures.
+/// Number of simultaneous labs. At home rates one lab keeps a tenth of a core busy. Packets must leave in time; every
+/// run measures that.
 fn lab_jobs(scenarios: &[Scenario]) -> NonZeroUsize {
     const HOME_BITS_PER_SEC: u64 = 50_000_000;
     let capacity = |scenario: &Scenario| scenario.up.bits_per_sec() + scenario.down.bits_per_sec();

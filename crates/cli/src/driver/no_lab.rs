@@ -1,4 +1,4 @@
-//! Stands in for the lab on systems without network namespaces.
+//! Replaces the lab on systems without network namespaces.
 
 use super::Tracks;
 use crate::catalogs::Catalogs;

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct GatewayArgs {
-    /// A command for a running gateway, instead of running one.
+    /// A command for a running gateway; without one, a gateway runs.
     #[command(subcommand)]
     pub(crate) command: Option<GatewayCommand>,
     /// Settings file (TOML, same names); flags override it. SIGHUP reloads it.
@@ -40,7 +40,7 @@ pub(crate) enum GatewayCommand {
         after_help = "Example: asymq gateway set --control /run/asymq/control --qdisc wrr --data-share 0.7"
     )]
     Set(Box<SetArgs>),
-    /// Compare other settings on a running gateway: a randomised trial on live traffic.
+    /// Compare other settings on a running gateway, in a randomised trial on live traffic.
     #[command(
         after_help = "Example: asymq gateway try --control /run/asymq/control --qdisc droptail\n\nWithout a setting \
                       it compares with no shaping. See docs/router/gateway.md for what it measures."
@@ -82,7 +82,7 @@ pub(crate) struct TryArgs {
     #[arg(long, value_name = "N", default_value_t = 30, help_heading = "Trial",
           value_parser = RangedU64ValueParser::<usize>::new().range(8..=10_000))]
     pub(crate) pairs: usize,
-    /// Duration of an interval.
+    /// Duration of one interval.
     #[arg(
         long,
         value_name = "TIME",
@@ -90,7 +90,7 @@ pub(crate) struct TryArgs {
         help_heading = "Trial"
     )]
     pub(crate) hold: Duration,
-    /// Time after each change that is not measured.
+    /// Time after each change that is excluded from the measurement.
     #[arg(
         long,
         value_name = "TIME",
@@ -183,7 +183,7 @@ pub(crate) struct InstallArgs<S: AnySettings> {
     /// Write below this folder, and run nothing (for packages and tests).
     #[arg(long, value_name = "DIR", help_heading = "Host")]
     pub(crate) root: Option<PathBuf>,
-    /// Print the files and commands without writing or running them.
+    /// Print the files and commands, but neither write nor run them.
     #[arg(long, help_heading = "Host")]
     pub(crate) dry_run: bool,
 }
@@ -197,7 +197,7 @@ pub(crate) struct UninstallArgs {
     /// Remove below this folder, and run nothing (for packages and tests).
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// Print the files and commands without removing or running them.
+    /// Print the files and commands, but neither remove nor run them.
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -213,9 +213,9 @@ pub(crate) struct RestoreArgs {
 settings! {
     /// Flags that a service may set.
     pub(crate) struct HostArgs: "" {
-        /// Interface towards home.
+        /// Interface on the home's side.
         pub(crate) lan: Option<String> = "IF";
-        /// Interface towards the Internet.
+        /// Interface on the Internet's side.
         pub(crate) wan: Option<String> = "IF";
         pub(crate) link: LinkArgs;
         /// Let the kernel bridge both interfaces while no gateway runs: stopped, killed or updated [default: false; with
@@ -228,8 +228,8 @@ settings! {
 settings! {
     /// Host and outputs of a gateway or a router.
     pub(crate) struct ServiceArgs: "" {
-        /// Folder for journals of changed interfaces, which no other user may write [default: /run/asymq/state; root's
-        /// beside a service: /run/asymq-root/state].
+        /// Folder for journals of changed interfaces; only its owner may write there [default: /run/asymq/state; for
+        /// root, beside a service: /run/asymq-root/state].
         pub(crate) state: Option<PathBuf> = "DIR", arg |arg| arg.help_heading("Host");
         /// Method of sending frames: auto, af-xdp or af-packet; auto uses AF_XDP if possible [default: auto].
         pub(crate) send: Option<SendBy> = "WAY", arg |arg| arg.help_heading("Host");
@@ -260,13 +260,13 @@ settings! {
     }
 }
 
-/// Side of the slow link at which a gateway stands.
+/// Position of a gateway relative to the slow link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
-    /// Before the uplink, with its discipline.
+    /// Home side: runs the discipline before the uplink.
     #[default]
     Home,
-    /// Behind the uplink; regenerates ACKs that were filtered before it.
+    /// Far side: regenerates ACKs that were filtered before the uplink.
     Headend,
 }
 
@@ -276,19 +276,19 @@ settings! {
         /// Uplink rate to shape to: 95 % of the measured rate; auto or auto:1mbit..20mbit learns it from passing TCP
         /// [default: auto].
         pub(crate) up: Option<LineRate> = "RATE";
-        /// Downlink rate to shape to: 95 % of the measured rate; auto learns it. Without it the downlink is not shaped.
+        /// Downlink rate to shape to: 95 % of the measured rate; auto learns it. Without it the downlink is unshaped.
         pub(crate) down: Option<LineRate> = "RATE";
-        /// IPv4 host for echo requests, at most 20 a second, while no passing packet shows the line's delays [default:
-        /// none].
+        /// IPv4 host for echo requests, at most 20 per second; sent only while passing packets do not show the line's
+        /// delays [default: none].
         pub(crate) rate_probe: Option<Ipv4Addr> = "HOST";
-        /// Side of the slow link at which this gateway stands [default: home].
+        /// Side of the slow link on which this gateway stands [default: home].
         pub(crate) role: Option<Role> = "SIDE", read one_of;
         /// Discipline at the uplink [default: asymq].
         pub(crate) qdisc: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
         /// Uplink buffer in packets or bytes [default: 50p, or 100 ms of full packets if that is more, but at most 5000p
         /// or 20 ms].
         pub(crate) buffer: Option<Limit> = "LIMIT";
-        /// Discipline at the downlink, which is shaped if its rate is given or learnt; none for no shaping [default: asymq].
+        /// Discipline at the downlink, used if its rate is given or learnt; none disables shaping [default: asymq].
         pub(crate) qdisc_down: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
         /// Downlink buffer [default: as for the uplink].
         pub(crate) buffer_down: Option<Limit> = "LIMIT";
@@ -301,10 +301,10 @@ settings! {
         /// Spacing of regenerated ACKs: at-once, paced (over the time since the previous ACK), smoothed (over the smoothed
         /// time between ACKs) [default: paced].
         pub(crate) regenerate_spacing: Option<Spacing> = "SPACING", arg |arg| arg.help_heading("Headend");
-        /// Payload of a full segment; a filtered ACK stood for one segment [default: 1460b].
+        /// Payload of a full segment; one filtered ACK counts as one segment [default: 1460b].
         pub(crate) mss: Option<Bytes> = "SIZE", arg |arg| arg.help_heading("Headend");
-        /// Bytes that the link adds to a packet: a number, or tc-cake's words (docsis, ethernet, pppoe-ptm, pppoe-vcmux
-        /// ether-vlan, ...) [default: the Ethernet frame].
+        /// Bytes that the link adds to a packet: a number, or tc-cake's keywords (docsis, ethernet, pppoe-ptm,
+        /// pppoe-vcmux ether-vlan, ...) [default: the Ethernet frame].
         pub(crate) overhead: Vec<String> = "N|WORD", read overhead_words, arg |arg| arg.num_args(1..).allow_negative_numbers(true).help_heading("Link layer");
         /// Minimum bytes that the link charges for a packet.
         pub(crate) mpu: Option<u32> = "N", arg |arg| arg.help_heading("Link layer");
@@ -316,7 +316,7 @@ settings! {
 }
 
 impl HostArgs {
-    /// Builds the configuration of these flags.
+    /// Builds the configuration from these flags.
     pub(crate) fn config(&self, catalog: &dyn Catalog) -> Result<GatewayConfig, BadArgument> {
         let missing = [
             (self.lan.is_none(), "--lan <IF>"),
@@ -342,14 +342,14 @@ impl HostArgs {
 }
 
 impl LinkArgs {
-    /// True if the uplink's rate is learnt because no flag gives it.
+    /// True if no flag sets the uplink's rate, so that it is learnt.
     pub(crate) fn learns_unasked(&self) -> bool {
         self.up.is_none() && self.role.unwrap_or_default() == Role::Home
     }
 
-    /// Builds the configuration of these flags.
+    /// Builds the configuration from these flags.
     pub(crate) fn config(&self, catalog: &dyn Catalog) -> Result<LinkConfig, BadArgument> {
-        // All fields are named, so that the compiler reports one without effect.
+        // Names all fields, so that the compiler reports an unused one.
         let Self {
             up,
             down,
@@ -375,7 +375,7 @@ impl LinkArgs {
             up => up.ok_or_else(|| bad("", "missing: --up <RATE>".into()))?,
         };
         let auto = [Some(up), *down].map(|rate| rate.and_then(LineRate::range));
-        // At home a downlink whose rate is given or learnt is shaped.
+        // At home, a downlink with a given or learnt rate is shaped.
         let default =
             (role.unwrap_or_default() == Role::Home && down.is_some()).then_some(DEFAULT_QDISC);
         let qdisc_down = qdisc_down.as_deref().or(default);
@@ -459,12 +459,12 @@ fn link_overhead(
     words.join(" ").parse()
 }
 
-/// The choice of no discipline.
+/// Parser for `none`, the choice of no discipline.
 fn nothing() -> PossibleValuesParser {
-    PossibleValuesParser::new([PossibleValue::new(NONE).help("Frames pass at once")])
+    PossibleValuesParser::new([PossibleValue::new(NONE).help("Frames pass without a queue")])
 }
 
-/// Value of `--qdisc` and `--qdisc-down` for frames that are sent at once.
+/// Value of `--qdisc` and `--qdisc-down` that sends frames at once.
 pub(super) const NONE: &str = "none";
 
 pub(super) fn bad(argument: &str, message: String) -> BadArgument {
@@ -475,7 +475,7 @@ pub(super) fn bad(argument: &str, message: String) -> BadArgument {
     }
 }
 
-/// tc-cake's words, with `overhead` before a bare number.
+/// tc-cake's keywords, with `overhead` before a bare number.
 pub(super) fn keywords(words: &str) -> String {
     let words = words.split_whitespace();
     let words: Vec<String> = words

@@ -10,7 +10,7 @@ use asymq_gateway::net::link_speed;
 use asymq_gateway::{Finding, host_role, inspect_host, inspect_interface, mtu};
 use std::fmt::Write as _;
 
-/// Prints the findings. Fails if one is wrong.
+/// Prints the findings. Fails if one is an error.
 pub(super) fn run(args: &CheckArgs<HostArgs>, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let settings = args.planned.settings(read, catalog)?.0.host;
     let findings = match (&settings.lan, &settings.wan) {
@@ -23,7 +23,7 @@ pub(super) fn run(args: &CheckArgs<HostArgs>, catalog: &dyn Catalog) -> anyhow::
     show(&findings, args.json)
 }
 
-/// Prints findings. Fails if one is wrong.
+/// Prints findings. Fails if one is an error.
 pub(super) fn show(findings: &[Finding], json: bool) -> anyhow::Result<()> {
     if json {
         output::print(&(serde_json::to_string_pretty(findings)? + "\n"))?;
@@ -104,7 +104,7 @@ fn faster_than_link(flag: &str, rate: Rate, name: &str) -> Option<Finding> {
     })
 }
 
-/// The overhead cannot be measured here, so the finding asks for it.
+/// Returns a finding that asks the user for the overhead, which cannot be measured here.
 fn overhead(link: &LinkArgs) -> Option<Finding> {
     if !link.overhead.is_empty() {
         return None;

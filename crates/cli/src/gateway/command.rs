@@ -17,7 +17,7 @@ use asymq_gateway::{
 };
 use std::path::{Path, PathBuf};
 
-/// Files of the page; the last two are shared with the playground.
+/// Files of the page; the playground shares the last two.
 const PAGE: [(&str, &str, &str); 5] = [
     (
         "",
@@ -30,7 +30,7 @@ const PAGE: [(&str, &str, &str); 5] = [
     ("draw.js", "text/javascript", include_str!("page/draw.js")),
 ];
 
-/// Runs a gateway until SIGINT or SIGTERM, or a command for a running one.
+/// Runs a gateway until SIGINT or SIGTERM, or sends a command to a running one.
 pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let catalog = catalogs.names;
     match &args.command {
@@ -95,7 +95,7 @@ impl Plan {
         let HostArgs {
             fail_open, service, ..
         } = self.settings.host;
-        // All fields are named, so that the compiler reports one without effect.
+        // Names all fields, so that the compiler reports an unused one.
         let ServiceArgs {
             state,
             send,
@@ -105,7 +105,7 @@ impl Plan {
         } = service;
         let ShowArgs { watch, json } = self.settings.show;
         let stop = Stop::new().map_err(system("making a pipe"))?;
-        // Before interfaces are changed: an interrupt must restore them.
+        // Must precede changes to interfaces: an interrupt must restore them.
         let guard = Guard::install(&stop)?;
         stop.on_signals().map_err(system("handling signals"))?;
         if self.file.is_none() {
@@ -159,7 +159,7 @@ impl Plan {
     }
 }
 
-/// A port that is given back at the end, unless a service manager does.
+/// Port that is given back at the end, unless a service manager does it.
 struct GivenBack(RouterPort);
 
 impl Drop for GivenBack {
@@ -168,7 +168,7 @@ impl Drop for GivenBack {
             && let Err(error) = self.0.give_back()
         {
             eprintln!(
-                "asymq router: the port is not given back ({error}); 'asymq router restore' tries again"
+                "asymq router: could not give the port back ({error}); retry with 'asymq router restore'"
             );
         }
     }

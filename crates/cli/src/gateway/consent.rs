@@ -1,4 +1,4 @@
-//! Consent to take over the port of one's own session.
+//! Consent to take over the port that carries the user's own session.
 
 use asymq_core::units::Duration;
 use asymq_gateway::{GatewayError, SESSION, inspect_router};
@@ -7,19 +7,19 @@ use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
-/// Ways to take over the port of one's own session.
+/// Ways to consent.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Consent {
     /// Give the port back after this time unless you press Enter.
     #[arg(long, value_name = "TIME", help_heading = "Host")]
     pub(super) confirm: Option<Duration>,
-    /// Take over the port by which this session came in.
+    /// Take over the port even if it carries this session.
     #[arg(long, help_heading = "Host")]
     pub(super) yes: bool,
 }
 
 impl Consent {
-    /// Fails on findings about a port that are wrong, but for the session's with consent.
+    /// Fails if a finding about the port is an error. Consent excuses the finding about the session.
     pub(super) fn check(&self, wan: &str) -> Result<(), GatewayError> {
         let consents = self.yes || self.confirm.is_some();
         let findings = inspect_router(wan);
@@ -45,7 +45,7 @@ pub(super) fn is_confirmed(time: Duration) -> bool {
     });
     match confirmed.recv_timeout(time.into()) {
         Ok(()) => true,
-        // The end of standard input confirms nothing, and ends no wait.
+        // The end of standard input confirms nothing and does not end the wait.
         Err(RecvTimeoutError::Disconnected) => {
             thread::sleep(time.into());
             false

@@ -17,15 +17,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SETTINGS: &str = "/etc/asymq.toml";
-/// Runtime folder of the service, which systemd creates and leaves for journals.
+/// Runtime folder of the service. systemd creates it, and keeps it for the journals.
 const RUN: &str = "/run/asymq";
 const UNIT: &str = "/etc/systemd/system/asymq.service";
-/// Unit of a package, which also has the user and the program.
+/// Unit of a package; the package also has the user and the program.
 const PACKAGED: &str = "/usr/lib/systemd/system/asymq.service";
 const USER: &str = "/etc/sysusers.d/asymq.conf";
 const NETWORKD: &str = "/etc/systemd/network/10-asymq.network";
 const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/asymq.conf";
-/// Copy of a program that the service could not see or a build would replace.
+/// Copy of a program that the service could not access, or that a build would replace.
 const BINARY: &str = "/usr/local/bin/asymq";
 
 const FILES: Files = Files {
@@ -37,10 +37,10 @@ const FILES: Files = Files {
 /// First line of written files. Other files are never overwritten or removed.
 const MARK: &str = "# Written by asymq gateway install";
 
-/// Begin of the first line of the files of both services.
+/// Start of the first line in files of both services.
 const OURS: &str = "# Written by asymq ";
 
-/// Mark in the unit that [`BINARY`] was copied and is to be removed with it.
+/// Mark in the unit: [`BINARY`] was copied, and must be removed with the unit.
 const COPIED: &str = "# The program in /usr/local/bin was copied there by the same command.";
 
 /// Writes the service and its settings, without starting it.
@@ -131,7 +131,7 @@ fn files(
     ])
 }
 
-/// The given settings and defaults, as the settings file of a service.
+/// Formats the given settings and defaults as the settings file of a service.
 pub(super) fn settings_file(
     mark: &str,
     service: &str,
@@ -145,7 +145,7 @@ pub(super) fn settings_file(
     format!("{mark}; 'systemctl reload {service}' reads it again.\n{toml}")
 }
 
-/// `text` with `sign` before each of the `special` characters.
+/// Inserts `sign` before each of the `special` characters of `text`.
 fn escape(text: &str, special: &str, sign: &str) -> String {
     let letter = |letter: char| match special.contains(letter) {
         true => format!("{sign}{letter}"),
@@ -154,12 +154,12 @@ fn escape(text: &str, special: &str, sign: &str) -> String {
     text.chars().map(letter).collect()
 }
 
-/// A name in a list of systemd-networkd: the list takes one backslash away, the glob another.
+/// Quotes a name in a list of systemd-networkd: the list removes one backslash, the glob another.
 fn glob(name: &str) -> String {
     escape(&escape(name, r"*?[]!\", r"\"), r"\", r"\")
 }
 
-/// A program in a unit's `ExecStart`, where `$` is special in arguments only.
+/// Quotes a program in a unit's `ExecStart`, where `$` is special only in arguments.
 fn exec_start(program: &Path) -> anyhow::Result<String> {
     let text = program
         .to_str()
@@ -178,21 +178,21 @@ fn exec_start(program: &Path) -> anyhow::Result<String> {
     })
 }
 
-/// Name of an interface, whose presence was checked before.
+/// Name of an interface that was checked before.
 fn name(given: &Option<String>) -> &str {
     given.as_deref().unwrap_or_default()
 }
 
 /// The program that a service runs.
 pub(super) struct Binary {
-    /// This program.
+    /// Path of this program.
     from: PathBuf,
-    /// Where the service finds it.
+    /// Path at which the service finds it.
     to: PathBuf,
 }
 
 impl Binary {
-    /// A unit with this program, which records if the program was copied for it.
+    /// Returns a unit with this program. The unit records if the program was copied.
     pub(super) fn unit(&self, text: &str) -> anyhow::Result<String> {
         let unit = text.replace("@BINARY@", &exec_start(&self.to)?);
         Ok(match self.from == self.to {
@@ -211,7 +211,7 @@ impl Binary {
 
 /// Paths of a service. Each file begins with a mark.
 pub(super) struct Files {
-    /// Settings, and the previous ones that were replaced.
+    /// Settings, and the previous ones that they replaced.
     pub(super) settings: [&'static str; 2],
     pub(super) unit: &'static str,
     pub(super) others: &'static [&'static str],
@@ -228,7 +228,7 @@ pub(super) struct Target<'a> {
 
 impl<'a> Target<'a> {
     /// # Errors
-    /// A path has a link below the root, which would lead out of it.
+    /// A path below the root contains a link, which would lead out of it.
     pub(super) fn new(files: Files, root: Option<&'a Path>, dry: bool) -> anyhow::Result<Self> {
         let target = Self {
             files,
@@ -256,7 +256,7 @@ impl<'a> Target<'a> {
         Ok(target)
     }
 
-    /// Finds this program, which is copied unless it is installed.
+    /// Returns this program's path. Copies the program unless it is installed.
     ///
     /// # Errors
     /// The copy would replace a program of others.
@@ -350,7 +350,7 @@ impl<'a> Target<'a> {
         fs::read_to_string(self.path(path)).unwrap_or_default()
     }
 
-    /// Does `work` on a file and prints that, or prints it alone in a dry run.
+    /// Performs `work` on a file and prints it. A dry run only prints it.
     fn act(
         &self,
         [would, did]: [&str; 2],
@@ -367,7 +367,7 @@ impl<'a> Target<'a> {
         output::print(&format!("{verb} {}\n", path.display()))
     }
 
-    /// Renames settings with other content, which their owner may have edited.
+    /// Renames settings with different content, which the owner may have edited.
     fn keep_old(&self, text: &str) -> anyhow::Result<()> {
         let [path, aside] = self.files.settings.map(|path| self.path(path));
         match fs::read_to_string(&path) {
@@ -397,7 +397,7 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// Removes a file if its text `is_ours`. Prints and leaves others.
+    /// Removes a file if its text `is_ours`. Keeps other files and prints their names.
     fn remove(&self, path: &str, is_ours: impl FnOnce(&str) -> bool) -> anyhow::Result<()> {
         let is_ours = is_ours(&self.text(path));
         let path = self.path(path);
@@ -413,7 +413,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Runs a program or prints it. Skips a missing program with a message.
+    /// Runs a program, or only prints it. Skips a missing program with a message.
     pub(super) fn run(&self, command: &[&str]) -> anyhow::Result<()> {
         let line = command.join(" ");
         if self.dry {
@@ -422,7 +422,7 @@ impl<'a> Target<'a> {
         if self.root.is_some() {
             return Ok(());
         }
-        // As sd_booted(3).
+        // Test from sd_booted(3).
         if command[0] == "systemctl" && !Path::new("/run/systemd/system").exists() {
             return output::print(&format!("not run, since systemd is not running: {line}\n"));
         }
@@ -449,8 +449,8 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Replaces a file or a link of this name, with this mode whatever the umask. A running program cannot be overwritten,
-/// but its name can be replaced.
+/// Replaces a file or link of this name, with this mode regardless of the umask. A running program cannot be
+/// overwritten, but its name can be replaced.
 fn replace(path: &Path, mode: u32, mut content: impl Read) -> io::Result<()> {
     let folders: Vec<&Path> = path
         .ancestors()
@@ -462,7 +462,7 @@ fn replace(path: &Path, mode: u32, mut content: impl Read) -> io::Result<()> {
         fs::set_permissions(folder, Permissions::from_mode(0o755))?;
     }
     let new = path.with_extension("new");
-    // Left by an interrupted installation.
+    // Remains of an interrupted installation.
     let _ = fs::remove_file(&new);
     let mut file = File::create_new(&new)?;
     file.set_permissions(Permissions::from_mode(mode))?;

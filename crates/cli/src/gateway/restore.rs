@@ -12,7 +12,7 @@ pub(super) fn restore(state: Option<&Path>) -> anyhow::Result<()> {
     let mut text = String::new();
     for folder in folders {
         let named = || folder.display().to_string();
-        // A port takes the interfaces of its namespace with it.
+        // Restoring a port also restores the interfaces of its namespace.
         let mut restored = restore_router(folder).with_context(named)?;
         restored.extend(restore_interfaces(folder).with_context(named)?);
         for of in &restored {

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct RouterArgs {
-    /// A command, instead of running one.
+    /// A command; without one, a router runs.
     #[command(subcommand)]
     pub(crate) command: Option<RouterCommand>,
     /// Settings file (TOML, same names); flags override it. SIGHUP reloads it.
@@ -31,7 +31,7 @@ pub(crate) struct RouterArgs {
 /// Subcommands of the router.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum RouterCommand {
-    /// Report what speaks against it, each with a remedy; changes nothing.
+    /// Report reasons against it, each with a remedy; changes nothing.
     #[command(after_help = "Example: asymq router check --wan eth0")]
     Check(Box<CheckArgs<RouterHostArgs>>),
     /// Install and start a systemd service with these settings.
@@ -47,10 +47,10 @@ pub(crate) enum RouterCommand {
     /// Take the port over without shaping: the kernel forwards (for the service).
     Take(Box<TakeRouter>),
     #[command(hide = true)]
-    /// As `asymq gateway set`.
+    /// Like `asymq gateway set`.
     Set(Box<SetArgs>),
     #[command(hide = true)]
-    /// As `asymq gateway try`.
+    /// Like `asymq gateway try`.
     Try(Box<TryArgs>),
 }
 
@@ -59,7 +59,7 @@ pub(crate) enum RouterCommand {
 pub(crate) struct InstallRouter {
     #[command(flatten)]
     pub(super) service: InstallArgs<RouterHostArgs>,
-    /// Start at the next boot instead of now, as for a port with VLANs.
+    /// Start at the next boot instead of now; needed for a port with VLANs.
     #[arg(long, help_heading = "Host")]
     pub(super) next_boot: bool,
     /// Set the kernel's qdisc (sch_asymq) instead, each time the port appears; --down adds an IFB.
@@ -113,10 +113,10 @@ settings! {
     }
 }
 
-/// Settings that a router has unless others are given: both rates learnt, both directions shaped.
+/// Default settings of a router: both rates learnt, both directions shaped.
 const DEFAULTS: [(&str, &str); 2] = [("down", "auto"), ("qdisc-down", DEFAULT_QDISC)];
 
-/// Reads the settings of a router, as those of the gateway between the router and its port.
+/// Reads the settings of a router, as settings of the gateway between the router and its port.
 pub(super) fn read(
     typed: &Words,
     file: Option<&Path>,

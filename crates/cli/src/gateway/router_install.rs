@@ -12,13 +12,13 @@ use asymq_gateway::{GatewayError, RouterPort, check_interface_name, default_stat
 const SETTINGS: &str = "/etc/asymq-router.toml";
 pub(super) const UNIT: &str = "/etc/systemd/system/asymq-router.service";
 const PORT_UNIT: &str = "/etc/systemd/system/asymq-router-port.service";
-/// NetworkManager's own rule makes it ignore veth pairs, whatever stands for a port.
+/// Rule that overrides NetworkManager's own, which ignores veth pairs even in place of a port.
 const UDEV: &str = "/etc/udev/rules.d/86-asymq-router.rules";
 /// Service and files of `--kernel`.
 pub(super) const QDISC_SERVICE: &str = "asymq-router-qdisc";
 pub(super) const QDISC_UNIT: &str = "/etc/systemd/system/asymq-router-qdisc.service";
 pub(super) const QDISC_SCRIPT: &str = "/etc/asymq-router-qdisc.sh";
-/// Unit of a package, which also has the other one and the program.
+/// Unit of a package; the package also has the other unit and the program.
 const PACKAGED: &str = "/usr/lib/systemd/system/asymq-router.service";
 pub(super) const FILES: Files = Files {
     settings: [SETTINGS, "/etc/asymq-router.toml.old"],
@@ -90,10 +90,10 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
     bail!("not confirmed within {time}: the service is removed and the port given back");
 }
 
-/// Lets NetworkManager manage the pair under the port's name.
+/// Makes NetworkManager manage the pair under the port's name.
 fn udev_rule(wan: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    // Other characters are special in a rule: any one matches.
+    // Other characters are special in a rule; `?` matches any one.
     let name = wan.replace(|letter: char| !is_plain(letter), "?");
     format!(
         "{MARK}: NetworkManager manages this pair.\n\

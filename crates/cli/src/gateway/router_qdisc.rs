@@ -10,7 +10,7 @@ use asymq_core::catalog::Catalog;
 use asymq_gateway::{GatewayError, check_interface_name};
 use std::fmt::Write as _;
 
-/// Settings that both tc and the router have.
+/// Settings common to tc and the router.
 const KNOWN: [&str; 8] = [
     "wan", "qdisc", "up", "down", "overhead", "mpu", "atm", "ptm",
 ];
@@ -18,7 +18,7 @@ const KNOWN: [&str; 8] = [
 /// Writes script and service, and starts it.
 pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let planned = &args.service.planned;
-    // For errors of the words.
+    // Checks the settings, for its errors.
     let wan = planned.settings(read, catalog)?.0.host.config(catalog)?.wan;
     check_interface_name(&wan).map_err(|source| GatewayError::Port {
         flag: "--wan",
@@ -33,14 +33,14 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
     }
     let target = Target::new(FILES, args.service.root.as_deref(), args.service.dry_run)?;
     if target.has(UNIT) {
-        bail!("{UNIT}: asymq runs here without the qdisc; 'asymq router uninstall' first");
+        bail!("{UNIT}: asymq runs here as a program; run 'asymq router uninstall' first");
     }
     let unit = include_str!("files/asymq-router-qdisc.service");
     let files = [
         (QDISC_SCRIPT, script(&wan, &words)),
         (QDISC_UNIT, unit.replace("@DEVICE@", &device_unit(&wan))),
     ];
-    // The program is not needed.
+    // The service does not use the program.
     target.write_all(&files, &target.place(true)?)?;
     target.run(&["systemctl", "daemon-reload"])?;
     target.run(&["systemctl", "enable", QDISC_SERVICE])?;
@@ -48,7 +48,7 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
     target.finish()
 }
 
-/// Lines of tc for `start` and `stop`. The name is checked; rates and words are numbers and keywords.
+/// Lines of tc for `start` and `stop`. The name was checked; rates and words are numbers and keywords.
 fn script(wan: &str, words: &Words) -> String {
     let mut link = String::new();
     for word in words.all("overhead") {
@@ -89,7 +89,7 @@ fn script(wan: &str, words: &Words) -> String {
     )
 }
 
-/// Name of the interface's unit, as `systemd-escape` gives it.
+/// Name of the interface's unit, as `systemd-escape` prints it.
 fn device_unit(name: &str) -> String {
     let mut unit = "sys-subsystem-net-devices-".to_owned();
     for byte in name.bytes() {
@@ -113,7 +113,7 @@ mod tests {
         script("ppp0", &words)
     }
 
-    /// The commands that a shell runs for `verb`.
+    /// Commands that a shell runs for `verb`.
     fn run(script: &str, verb: &str) -> Vec<String> {
         let shown = "tc() { echo tc \"$@\"; }; ip() { echo ip \"$@\"; }\n".to_owned() + script;
         let output = Command::new("sh")

@@ -1,4 +1,4 @@
-//! Settings of a running gateway: those in force, and requested ones.
+//! Current and requested settings of a running gateway.
 
 use super::args::{LinkArgs, Read, SettingsArgs};
 use super::trial::REPLACE;
@@ -37,7 +37,7 @@ impl Settings {
         }
     }
 
-    /// Settings that may change.
+    /// Settings that may change while it runs.
     fn link(&self) -> Flags<LinkArgs> {
         Flags::new(self.catalog)
     }
@@ -52,7 +52,7 @@ impl Settings {
 }
 
 impl asymq_gateway::Settings for Settings {
-    /// Settings that the text does not name stay, unless it begins with [`REPLACE`].
+    /// Reads requested settings. Settings not named in the text stay, unless it begins with [`REPLACE`].
     fn request(&mut self, text: &str) -> Result<LinkConfig, String> {
         let link = self.link();
         let whole = text.strip_prefix(REPLACE);
@@ -63,7 +63,7 @@ impl asymq_gateway::Settings for Settings {
         self.ask(link.merge(&asked, &stays))
     }
 
-    /// The text names settings that need a restart.
+    /// Reads the file again. The returned text lists settings that need a restart.
     fn read_again(&mut self) -> Result<(LinkConfig, String), String> {
         let file = self.file.clone().unwrap_or_default();
         // Reading a pipe would block this thread, and with it the control socket.
@@ -89,7 +89,7 @@ impl asymq_gateway::Settings for Settings {
         Ok((config, words))
     }
 
-    /// Settings that need a restart stay.
+    /// Settings that need a restart keep their values.
     fn accept(&mut self, _: &LinkConfig) {
         let link = self.link();
         if let Some(asked) = self.asked.take() {

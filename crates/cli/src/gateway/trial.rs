@@ -20,7 +20,7 @@ use std::thread;
 
 /// Interval of polling for a new snapshot; the gateway makes one per second.
 const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(200);
-/// Polls without a new snapshot after which the gateway is considered stuck.
+/// Maximum polls without a new snapshot; after that the gateway is considered stuck.
 const MAX_POLLS: usize = 50;
 
 /// Runs the trial, restores the settings, and prints the result. Ctrl-C ends it early.
@@ -62,7 +62,7 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let capacity = capacity.map(|of| (of.capacity > 0).then_some(of.capacity as f64));
     let seed = RandomState::new().build_hasher().finish();
     let ended = trial.run(args.pairs, capacity, seed);
-    // Before anything else can fail.
+    // Must run before any other step can fail.
     let restored = match &ended {
         Ok(End::ChangedByOthers) => Ok(()),
         _ => trial.change(0),
@@ -211,7 +211,7 @@ fn status(control: &Path) -> anyhow::Result<Status> {
         .with_context(|| format!("{}: not a gateway of this version", control.display()))
 }
 
-/// Status with the next snapshot; the latest may lack a recent change.
+/// Waits for the next snapshot and returns its status; the latest one may predate a recent change.
 fn fresh_status(control: &Path) -> anyhow::Result<Status> {
     let latest = status(control)?;
     for _ in 0..MAX_POLLS {
@@ -224,7 +224,7 @@ fn fresh_status(control: &Path) -> anyhow::Result<Status> {
     bail!("{}: no new snapshot within 10s", control.display());
 }
 
-/// Sums over an interval.
+/// Sums over one interval.
 #[derive(Default)]
 struct Sums {
     /// Delivered bytes, up and down.
@@ -314,7 +314,7 @@ impl Answer<'_> {
             Some(End::Complete) => "",
             Some(End::Interrupted) => "Interrupted: the result so far.\n",
             Some(End::ChangedByOthers) => {
-                "Ended early: another changed the settings, which stay as they are now.\n"
+                "Ended early: another client changed the settings, which stay as they are now.\n"
             }
             None => "Ended early: the result so far.\n",
         };

@@ -1,4 +1,4 @@
-//! `asymq import --apply`: stops what shapes a link now, and installs asymq in its place.
+//! `asymq import --apply`: stops the programs that shape a link, and installs asymq in their place.
 
 use super::file::Dialect;
 use super::{Link, UNKNOWN_PORT};
@@ -8,13 +8,13 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Folders in which service managers keep the services of these programs.
+/// Folders in which service managers store the services of these programs.
 #[derive(Debug)]
 struct Host<'a> {
     root: &'a Path,
 }
 
-/// A service or qdisc that shapes the link, with commands that stop it and that start it again.
+/// A service or qdisc that shapes the link, with the commands that stop it and start it again.
 #[derive(Debug, PartialEq, Eq)]
 struct Shaper {
     stop: Vec<String>,
@@ -26,7 +26,7 @@ impl Host<'_> {
         self.root.join(path).exists()
     }
 
-    /// A unit of systemd, a script of OpenWrt, or neither.
+    /// The unit of systemd or the script of OpenWrt with this name, if there is one.
     fn service(&self, name: &str) -> Option<Shaper> {
         const UNITS: [&str; 3] = [
             "etc/systemd/system",
@@ -55,11 +55,11 @@ impl Host<'_> {
         }
     }
 
-    /// All that shapes a link of these settings.
+    /// All programs and qdiscs that shape a link with these settings.
     fn shapers(&self, dialect: Dialect, interface: &str) -> Vec<Shaper> {
         let sqm = [format!("sqm@{interface}"), "sqm".into()];
         let services = match dialect {
-            // It changes the rates of SQM's qdiscs.
+            // cake-autorate changes the rates of SQM's qdiscs.
             Dialect::Autorate => [&["cake-autorate".into()][..], &sqm].concat(),
             Dialect::Sqm => sqm.to_vec(),
             Dialect::Qosmate => vec!["qosmate".into()],
@@ -81,7 +81,7 @@ impl Host<'_> {
     }
 }
 
-/// Shows what stops and what starts, asks, and does it.
+/// Prints the commands, asks for consent, and runs them.
 pub(super) fn apply(link: &Link, yes: bool) -> anyhow::Result<()> {
     let Some((dialect, interface)) = &link.shaper else {
         bail!("no settings to apply")
@@ -104,7 +104,7 @@ pub(super) fn apply(link: &Link, yes: bool) -> anyhow::Result<()> {
     }
     text += &format!("  asymq router install {}\n", flags.join(" "));
     output::print(&text)?;
-    // As sd_booted(3).
+    // Test from sd_booted(3).
     if !Path::new("/run/systemd/system").exists() {
         bail!(
             "needs systemd; stop these services yourself, and run 'asymq router' with these flags"
@@ -132,7 +132,7 @@ pub(super) fn apply(link: &Link, yes: bool) -> anyhow::Result<()> {
 fn replace(shapers: &[Shaper], flags: &[&str]) -> anyhow::Result<()> {
     for shaper in shapers {
         for line in &shaper.stop {
-            // A qdisc that is not there need not be removed.
+            // A missing qdisc needs no removal.
             run(line).or_else(|error| match shaper.start.is_empty() {
                 true => Ok(()),
                 false => Err(error),
@@ -193,7 +193,7 @@ mod tests {
             "/etc/init.d/cake-autorate stop",
         ];
         assert_eq!(stops(&openwrt, Dialect::Autorate), [autorate, sqm].concat());
-        // Shown by tc, but set by a service.
+        // The qdisc was seen by tc, but a service set it.
         assert_eq!(stops(&["etc/init.d/sqm"], Dialect::Tc), sqm);
         let qdiscs = [
             "tc qdisc del dev eth1 root",

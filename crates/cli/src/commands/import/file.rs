@@ -1,8 +1,8 @@
-//! Settings files of others, read into sections of options.
+//! Parses settings files of other programs into sections of options.
 
 use asymq_scenario::quoted;
 
-/// The program that a section is of.
+/// Program to which a section belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     Sqm,
@@ -11,7 +11,7 @@ pub(super) enum Dialect {
     Tc,
 }
 
-/// Options that belong together: a link.
+/// Options of one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Section {
     pub(super) dialect: Dialect,
@@ -28,7 +28,7 @@ impl Section {
         }
     }
 
-    /// The value of an option; empty where it is absent.
+    /// Returns the value of an option; empty if it is absent.
     pub(super) fn get(&self, key: &str) -> &str {
         let mut options = self.options.iter();
         options
@@ -36,7 +36,7 @@ impl Section {
             .map_or("", |(_, value)| value)
     }
 
-    /// The interface that it shapes.
+    /// Interface that the section shapes.
     pub(super) fn interface(&self) -> &str {
         let keys = ["interface", "WAN", "ul_if", "dev"].map(|key| self.get(key));
         keys.into_iter()
@@ -48,7 +48,7 @@ impl Section {
         !self.get("bandwidth").is_empty() || !self.get("rate").is_empty()
     }
 
-    /// True for what tc shows of a downlink: a qdisc at an IFB, or CAKE's word for one.
+    /// True if tc shows a downlink here: a qdisc at an IFB, or CAKE with its keyword for one.
     pub(super) fn is_download(&self) -> bool {
         let mut options = self.options.iter();
         self.dialect == Dialect::Tc
@@ -60,8 +60,8 @@ impl Section {
     }
 }
 
-/// The sections of a file with this name, by its form: UCI has `config`, `uci show` has `PACKAGE.SECTION=TYPE`, tc has
-/// `qdisc`, and the rest is a shell's assignments.
+/// Splits a file into sections by its format. UCI has `config`, `uci show` has `PACKAGE.SECTION=TYPE`, tc has `qdisc`.
+/// All other files are read as a shell's assignments.
 pub(super) fn sections(text: &str, name: &str) -> Vec<Section> {
     let text = text.trim_start_matches('\u{feff}');
     let has = |word: &str| {
@@ -80,7 +80,7 @@ pub(super) fn sections(text: &str, name: &str) -> Vec<Section> {
     sections.into_iter().filter(filled).collect()
 }
 
-/// The lines of `uci show` as those of a file: `sqm.eth1=queue`, `sqm.eth1.upload='10000'`.
+/// Converts the output of `uci show` to a UCI file: `sqm.eth1=queue`, `sqm.eth1.upload='10000'`.
 fn uci_shown(text: &str) -> String {
     let mut lines = String::new();
     for line in text.lines() {
@@ -111,7 +111,7 @@ fn uci(text: &str) -> Vec<Section> {
                 let name = format!("sqm {}", name.unwrap_or(kind));
                 sections.push(Section::new(Dialect::Sqm, &name));
             }
-            // cake-autorate has an instance in each section.
+            // cake-autorate has one instance per section.
             (Some("config"), Some(_), _) if !is_qosmate => {
                 sections.push(Section::new(Dialect::Autorate, "cake-autorate"));
             }
@@ -126,7 +126,7 @@ fn uci(text: &str) -> Vec<Section> {
     sections
 }
 
-/// SQM's names in a shell, as in Debian's `/etc/sqm/eth0.iface.conf`, that differ from those of UCI by more than case.
+/// SQM's names in a shell (Debian's `/etc/sqm/eth0.iface.conf`) that differ from those of UCI by more than case.
 const SQM_IN_SHELL: [(&str, &str); 9] = [
     ("UPLINK", "upload"),
     ("DOWNLINK", "download"),
@@ -139,7 +139,7 @@ const SQM_IN_SHELL: [(&str, &str); 9] = [
     ("EECN", "egress_ecn"),
 ];
 
-/// A shell's assignments: SQM's, or cake-autorate's.
+/// Reads a shell's assignments of SQM or cake-autorate.
 fn assignments(text: &str, name: &str) -> Section {
     let pairs = pairs(text);
     if !pairs
@@ -164,7 +164,7 @@ fn assignments(text: &str, name: &str) -> Section {
     section
 }
 
-/// A shell's `key=value`, arrays in parentheses over several lines among them.
+/// Reads a shell's `key=value` lines, including arrays in parentheses over several lines.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     let mut array = false;
@@ -197,7 +197,7 @@ fn pairs(text: &str) -> Vec<(String, String)> {
 /// Qdiscs that the kernel adds by itself.
 const NOT_CHOSEN: [&str; 6] = ["noqueue", "mq", "pfifo_fast", "ingress", "clsact", "noop"];
 
-/// The words after `tc qdisc add` or its like in a command line: `sudo tc qdisc replace dev eth0 root cake ...`.
+/// Returns the words after `tc qdisc add`, `replace` or `change`: `sudo tc qdisc replace dev eth0 root cake ...`.
 fn typed_qdisc(line: &str) -> Option<Vec<&str>> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words.windows(3).position(|part| {
@@ -208,8 +208,8 @@ fn typed_qdisc(line: &str) -> Option<Vec<&str>> {
     Some(words[at + 3..].to_vec())
 }
 
-/// `qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit ...`, or the command line that makes it: words, of which
-/// some take a value. A port has one section: that with a rate, if any has one.
+/// Reads `qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit ...`, or the command line that makes it. Some words
+/// take a value. Each port has one section; one with a rate is preferred.
 fn tc(text: &str) -> Vec<Section> {
     const KINDS: [&str; 4] = ["cake", "cake_mq", "fq_codel", "tbf"];
     let mut sections: Vec<Section> = Vec::new();
@@ -232,7 +232,7 @@ fn tc(text: &str) -> Vec<Section> {
         for (key, value) in tc_words(&words) {
             section.push(key, value);
         }
-        // The children of cake_mq are alike.
+        // The children of cake_mq are equal.
         let port = |known: &Section| known.get("dev") == section.get("dev");
         match sections.iter_mut().find(|known| port(known)) {
             Some(known) if !known.has_rate() && section.has_rate() => *known = section,
@@ -246,7 +246,7 @@ fn tc(text: &str) -> Vec<Section> {
     sections
 }
 
-/// tc's words with their values.
+/// Pairs tc's keywords with their values.
 pub(super) fn tc_words<'a>(words: &[&'a str]) -> Vec<(&'a str, &'a str)> {
     const WITH_VALUE: [&str; 23] = [
         "rate",
@@ -276,7 +276,7 @@ pub(super) fn tc_words<'a>(words: &[&'a str]) -> Vec<(&'a str, &'a str)> {
     let mut pairs = Vec::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        // CAKE's `flows` has no value, and that of fq_codel has a number.
+        // CAKE's `flows` has no value; that of fq_codel is a number.
         let is_number = |next: &&str| next.starts_with(|letter: char| letter.is_ascii_digit());
         let has_value = WITH_VALUE.contains(word)
             && (*word != "flows" || words.as_slice().first().is_some_and(is_number));
@@ -289,7 +289,7 @@ pub(super) fn tc_words<'a>(words: &[&'a str]) -> Vec<(&'a str, &'a str)> {
     pairs
 }
 
-/// Words as a shell splits them, quotes removed, up to a comment.
+/// Splits a line into words as a shell does: removes quotes, and stops at a comment.
 fn shell_words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote, mut is_word) = (Vec::new(), String::new(), None, false);
     for letter in line.chars() {

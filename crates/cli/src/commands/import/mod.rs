@@ -1,4 +1,4 @@
-//! `asymq import`: settings of SQM, qosmate, cake-autorate or tc as a command line for a router or a gateway.
+//! `asymq import`: converts settings of SQM, qosmate, cake-autorate or tc to a command line for a router or a gateway.
 
 mod apply;
 mod file;
@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Convert a router's settings of SQM, qosmate, cake-autorate or tc to one command, and list the rest.
+/// Convert a router's settings of SQM, qosmate, cake-autorate or tc to one command, and list unconverted options.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: tc qdisc show | asymq import -")]
 pub(crate) struct ImportArgs {
@@ -22,13 +22,13 @@ pub(crate) struct ImportArgs {
     /// `uci show` or `tc qdisc show`, or a command line of tc; - reads standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Port that leads to the modem, instead of the file's.
+    /// Port that leads to the modem; overrides the file's.
     #[arg(long, value_name = "IF")]
     wan: Option<String>,
     /// Print the command for a box between this router and the modem.
     #[arg(long)]
     gateway: bool,
-    /// Show what would stop, ask, then stop it and run the command.
+    /// Show which services would stop, ask, then stop them and run the command.
     #[arg(long, conflicts_with = "gateway")]
     apply: bool,
     /// With --apply: do not ask.
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
         (false, _) => Ok(()),
         (true, [link]) => apply::apply(link, args.yes),
         (true, links) => bail!(
-            "{}: has {} links, and asymq router serves one: run one of these commands yourself",
+            "{}: has {} links, and asymq router serves only one: run one of these commands yourself",
             args.file.display(),
             links.len()
         ),
@@ -76,11 +76,11 @@ fn port_below(sessions: &str) -> Option<&str> {
     ports.all(|other| other == port).then_some(port)
 }
 
-/// One link for each section; one for both directions of a link that tc shows.
+/// Makes one link per section. Merges both directions of a link that tc shows.
 fn links(sections: &[Section], wan: Option<&str>, sessions: &str) -> Vec<Link> {
     let is_uplink = |half: &Section| half.dialect == Dialect::Tc && !half.is_download();
     match sections {
-        // The uplink last, so that its flags override the downlink's.
+        // The uplink comes last, so that its flags override the downlink's.
         [down, up] | [up, down] if down.is_download() && is_uplink(up) => {
             vec![Link::new(&[down, up], wan, sessions)]
         }
@@ -93,7 +93,7 @@ fn links(sections: &[Section], wan: Option<&str>, sessions: &str) -> Vec<Link> {
     }
 }
 
-/// Reads at most a megabyte.
+/// Reads a file of at most 1 MB.
 fn read(path: &Path) -> anyhow::Result<String> {
     const MAX: u64 = 1 << 20;
     let mut bytes = Vec::new();
@@ -108,19 +108,19 @@ fn read(path: &Path) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Name of a port that neither file nor flag has.
+/// Placeholder for a port that neither the file nor a flag names.
 const UNKNOWN_PORT: &str = "WAN";
 
-/// A link's settings as flags, and the options that have none.
+/// A link's settings as flags, and the options without a flag.
 #[derive(Debug, Default)]
 struct Link {
     name: String,
-    /// The program that shapes it now, and its interface.
+    /// Program that shapes the link now, and its interface.
     shaper: Option<(Dialect, String)>,
     flags: Vec<String>,
-    /// Options with their flags.
+    /// Options that have a flag, with that flag.
     kept: Vec<(String, String)>,
-    /// Reasons with the options that have no flag for them.
+    /// Options without a flag, grouped by reason.
     left: Vec<(String, Vec<String>)>,
 }
 
@@ -168,7 +168,7 @@ impl Link {
         self.flags.iter().any(|flag| flag.starts_with(name))
     }
 
-    /// As tc, the last word counts.
+    /// Sets a flag; the last value counts, as in tc.
     fn keep(&mut self, option: String, flag: String) {
         let name = flag.split(' ').next().unwrap_or_default().to_owned();
         self.flags
@@ -188,13 +188,13 @@ impl Link {
         }
     }
 
-    /// Adds the flags for the options with words of tc-cake: those of the uplink, if it has any.
+    /// Adds flags for tc-cake's link-layer keywords. Those of the uplink override those of the downlink.
     fn add_link_layer(&mut self, up: Vec<(String, String)>, down: Vec<(String, String)>) {
         let (words, ignored) = match up.is_empty() {
             true => (down, Vec::new()),
             false => (up, down),
         };
-        let reason = "the uplink's words for the link layer apply to both directions";
+        let reason = "the uplink's link-layer keywords apply to both directions";
         for (option, _) in ignored {
             self.leave(option, reason);
         }
@@ -210,8 +210,8 @@ impl Link {
         self.flags.extend(flags.unwrap_or_default());
     }
 
-    /// Flags for a gateway, or for a router, which shapes the downlink by itself. At boot it takes the port over before its
-    /// VLANs exist.
+    /// Flags for a gateway or a router. A router shapes the downlink by default. At boot it takes over the port before
+    /// the port's VLANs exist.
     fn flags(&self, gateway: bool) -> Vec<&str> {
         let flags = self.flags.iter().map(String::as_str);
         if gateway {
@@ -227,7 +227,7 @@ impl Link {
         flags
     }
 
-    /// The command line, the options with their flags, and the other options by reason.
+    /// Formats the command line, the options with their flags, and the other options by reason.
     fn in_words(&self, gateway: bool) -> String {
         let command = match gateway {
             true => "asymq gateway --lan LAN",
@@ -258,13 +258,13 @@ impl Link {
     }
 }
 
-/// `--wan eth0.2` as `--wan eth0`.
+/// Returns `--wan eth0` for `--wan eth0.2`.
 fn below_vlan(flag: &str) -> Option<&str> {
     let (port, id) = flag.rsplit_once('.')?;
     (port.starts_with("--wan ") && id.parse::<u16>().is_ok()).then_some(port)
 }
 
-/// The fates of a section's options, those for the link layer in the order in which tc gets them.
+/// Fates of a section's options. Those for the link layer are in the order in which tc receives them.
 fn ordered_fates(section: &Section) -> Vec<(String, Fate)> {
     let options = section.options.iter();
     let fates = options.flat_map(|(key, value)| fates(section, key, value));
@@ -280,7 +280,7 @@ fn ordered_fates(section: &Section) -> Vec<(String, Fate)> {
     fates
 }
 
-/// The order of the flags in a command line.
+/// Order of the flags in a command line.
 const ORDER: [&str; 9] = [
     "--lan",
     "--wan",
@@ -306,7 +306,7 @@ mod tests {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// The only section's command line, and all that is said of it.
+    /// Command line of the only section, and all text about it.
     fn imported(text: &str) -> (String, String) {
         let sections = file::sections(text, "");
         assert_eq!(sections.len(), 1, "{sections:?}");
@@ -437,7 +437,7 @@ qdisc cake 8012: dev ifb4eth1 root refcnt 2 bandwidth 85Mbit nat ingress rtt 100
         );
         assert_eq!(text.matches("asymq gateway").count(), 1, "{text}");
         assert_eq!(text.matches("rtt 100ms").count(), 1, "{text}");
-        // Of two uplinks each is a link.
+        // Two uplinks are two links.
         let two = described(
             &file::sections(
                 &shown
@@ -494,7 +494,7 @@ qdisc cake 8012: dev ifb4eth1 root refcnt 2 bandwidth 85Mbit nat ingress rtt 100
         let link = "option linklayer ethernet\noption overhead 44\n";
         let down = format!("{link}option iqdisc_opts 'overhead 22 mpu 64'\n");
         assert_eq!(sqm(&down), " --overhead 44");
-        // SQM appends these last, wherever they stand in the file.
+        // SQM appends these last, regardless of their place in the file.
         let up = format!("option eqdisc_opts 'overhead 22 mpu 64'\n{link}");
         assert_eq!(sqm(&up), " --overhead 22 --mpu 64");
         let stab = format!("{link}option linklayer_adaptation_mechanism tc_stab\n");
@@ -590,7 +590,7 @@ qdisc cake 2: dev ifb4eth0.2 root bandwidth 85Mbit docsis ingress
             of(shown),
             "asymq router install --wan eth0 --up 10mbit --down 85mbit --overhead docsis --next-boot"
         );
-        // Rates that are not there are learnt.
+        // Missing rates are learnt.
         let unshaped = SQM.replace("'10000'", "'0'").replace("'85000'", "'0'");
         assert_eq!(
             of(&unshaped),
@@ -612,7 +612,7 @@ qdisc cake 2: dev ifb4eth0.2 root bandwidth 85Mbit docsis ingress
         assert_eq!(wan(None, ""), "WAN");
         let two = session.clone() + "0200     02:00:00:00:00:02    eth5\n";
         assert_eq!(wan(None, &two), "WAN");
-        // Another link's session is not this one's.
+        // A session of another link is ignored.
         assert_eq!(
             routers(SQM, "", None, &session)[0].split(' ').nth(4),
             Some("eth1")
@@ -624,7 +624,7 @@ qdisc cake 2: dev ifb4eth0.2 root bandwidth 85Mbit docsis ingress
         let text = "config queue\n option interface '\u{1b}[2J; reboot'\n option upload '-1'";
         let text = described(&file::sections(text, ""), true);
         assert!(
-            !text.contains('\u{1b}') && text.contains("no name of an interface"),
+            !text.contains('\u{1b}') && text.contains("not an interface name"),
             "{text}"
         );
         assert!(text.contains("--up RATE"), "{text}");

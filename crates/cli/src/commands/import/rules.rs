@@ -1,38 +1,38 @@
-//! The fate of each option: a flag of asymq, or the reason why not.
+//! Maps each option to a flag of asymq, or to the reason why it has none.
 
 use super::file::{Dialect, Section, tc_words};
 use asymq_core::catalog::link_rate;
 use asymq_core::overhead::Overhead;
 
-/// The fate of an option.
+/// Result for one option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// A flag of asymq.
     Flag(String),
-    /// The reason why it has no flag.
+    /// Reason why the option has no flag.
     LeftOut(String),
-    /// Words of tc-cake for the link layer.
+    /// Link-layer keywords of tc-cake.
     Link(String),
-    /// Words of tc-cake for the link layer of the downlink.
+    /// Link-layer keywords of tc-cake for the downlink.
     LinkDown(String),
 }
 
 use Fate::{Flag, LeftOut, Link, LinkDown};
 
-const QUEUES: &str = "asymq has its own queues; use --qdisc cake or fq_codel for the old ones";
+const QUEUES: &str = "asymq has its own queues; use --qdisc cake or fq_codel to keep the old ones";
 const CODEL: &str = "asymq learns its targets; use --qdisc cake with --cake-rtt, or fq_codel with --target and --interval, to set them";
 const DSCP: &str = "asymq neither reads nor changes DSCP; --qdisc cake with --diffserv reads it";
 const ACKS: &str = "asymq always filters ACKs, as many as the downlink needs";
 const ECN: &str = "asymq marks ECN-capable packets and drops others on its own";
 const MEMORY: &str = "--buffer sets the buffer; its default is 100 ms of the rate";
-const OWN_QDISC: &str = "asymq uses the port directly, without qdisc, IFB or marks";
+const OWN_QDISC: &str = "asymq uses the port directly, without a qdisc, IFB or marks";
 const HOSTS: &str = "asymq shares capacity by host, then by flow, on a router through NAT too";
 const LEARNT: &str = "with auto, the rate is learnt from forwarded TCP, without probes";
 const ITS_OWN: &str = "controls only that program";
 const SHAPER: &str = "asymq shapes in user space";
 const RULES: &str = "asymq classifies by behaviour; it has no rules for ports or hosts";
 
-/// The fates of an option: several if its value holds options of a qdisc, or a rate of the downlink, which needs a shaper.
+/// Fates of an option; several if its value holds options of a qdisc, or a downlink rate that needs a shaper.
 pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<(String, Fate)> {
     const OF_QDISC: [&str; 5] = [
         "eqdisc_opts",
@@ -75,10 +75,10 @@ fn left(reason: &str) -> Fate {
     LeftOut(reason.into())
 }
 
-/// A rate in kbit/s, as SQM and its like give it.
+/// Reads a rate in kbit/s, the unit of SQM and the others.
 fn kbit(flag: &str, value: &str) -> Fate {
     if value == "0" {
-        return left("0 means not shaped; asymq router learns the rate, and shapes");
+        return left("0 disables shaping there; asymq router learns the rate and shapes");
     }
     rate(flag, &format!("{value}kbit"))
 }
@@ -87,7 +87,7 @@ fn rate(flag: &str, value: &str) -> Fate {
     let value = value.to_ascii_lowercase();
     match link_rate(&value) {
         Ok(rate) => Flag(format!("{flag} {rate}")),
-        Err(error) => LeftOut(format!("no rate: {error}")),
+        Err(error) => LeftOut(format!("not a rate: {error}")),
     }
 }
 
@@ -103,14 +103,14 @@ fn interface(flag: &str, value: &str) -> Fate {
             left("a PPP session: asymq needs the Ethernet port below it")
         }
         name if is_name(name) => Flag(format!("{flag} {name}")),
-        _ => left("no name of an interface"),
+        _ => left("not an interface name"),
     }
 }
 
-/// A word of tc-cake with a number.
+/// Reads a tc-cake keyword with a number.
 fn number(word: &str, value: &str) -> Fate {
     let Ok(value) = value.parse::<i64>() else {
-        return left("no whole number");
+        return left("not a whole number");
     };
     let words = format!("{word} {value}");
     match words.parse::<Overhead>() {
@@ -125,12 +125,12 @@ fn overhead(value: &str) -> Fate {
 
 fn mpu(value: &str) -> Fate {
     match value {
-        "0" => left("0 is no minimum"),
+        "0" => left("0 sets no minimum"),
         _ => number("mpu", value),
     }
 }
 
-/// The flags for words of tc-cake, in their order.
+/// Converts tc-cake's keywords to flags, in their order.
 ///
 /// # Errors
 /// Their sum is out of range.
@@ -156,7 +156,7 @@ pub(super) fn link_flags(words: &str) -> Result<Vec<String>, String> {
     Ok(flags.into_iter().flatten().collect())
 }
 
-/// The place of an option's link words in the command that the program gives to tc: later words override earlier ones.
+/// Position of an option's link keywords in the program's command for tc. Later keywords override earlier ones.
 pub(super) fn link_rank(dialect: Dialect, option: &str) -> usize {
     const ORDER: [&str; 9] = [
         "COMMON_LINK_PRESETS",
@@ -179,7 +179,7 @@ pub(super) fn link_rank(dialect: Dialect, option: &str) -> usize {
     }
 }
 
-/// An overhead of SQM: its `tc_stab` adds it to the frame, whose Ethernet header has 14 bytes.
+/// Reads SQM's overhead. Its `tc_stab` adds this to the frame, whose Ethernet header has 14 bytes.
 fn sqm_overhead(section: &Section, value: &str) -> Fate {
     const ETHERNET: i64 = 14;
     let is_stab = match section.get("linklayer_adaptation_mechanism") {
@@ -201,7 +201,7 @@ fn sqm(section: &Section, key: &str, value: &str) -> Fate {
         "enabled" => left("this link's SQM is off"),
         "linklayer" => match value {
             "atm" | "adsl" => Link("atm".into()),
-            _ => left("not ATM: --overhead says all"),
+            _ => left("not ATM: --overhead is enough"),
         },
         "overhead" | "tcMPU" if section.get("linklayer") == "none" => {
             left("SQM ignores it with linklayer none")
@@ -241,14 +241,14 @@ fn qosmate(section: &Section, key: &str, value: &str) -> Fate {
         "UPRATE" => kbit("--up", value),
         "DOWNRATE" => kbit("--down", value),
         "OVERHEAD" => overhead(value),
-        // Of older versions, for all but CAKE.
+        // Older versions use it for all disciplines but CAKE.
         "OH" if section.get("ROOT_QDISC") != "cake" => overhead(value),
         "OH" => left("qosmate ignores it with ROOT_QDISC cake"),
         "LINKTYPE" if matches!(value, "atm" | "adsl") => Link("atm".into()),
-        "LINKTYPE" => left("not ATM: --overhead says all"),
+        "LINKTYPE" => left("not ATM: --overhead is enough"),
         "MPU" => mpu(value),
         "ETHER_VLAN_KEYWORD" => match value.parse::<usize>() {
-            Ok(0) => left("nothing to add"),
+            Ok(0) => left("adds nothing"),
             Ok(tags @ 1..=2) => Link(["ether-vlan"; 2][..tags].join(" ")),
             _ => link_words(value),
         },
@@ -270,7 +270,7 @@ fn qosmate(section: &Section, key: &str, value: &str) -> Fate {
     }
 }
 
-/// The range of a rate that cake-autorate adjusts; its defaults are those of its `config.primary.sh`.
+/// Reads the range of a rate that cake-autorate adjusts. Defaults are from its `config.primary.sh`.
 fn range(section: &Section, flag: &str, way: &str, max: &str) -> Fate {
     let bound = |name: &str, default| {
         let names = ["shaper_rate_kbps", "rate"].map(|end| format!("{name}_{way}_{end}"));
@@ -286,11 +286,11 @@ fn range(section: &Section, flag: &str, way: &str, max: &str) -> Fate {
     match (low, high) {
         (Ok(low), Ok(high)) if low < high => Flag(format!("{flag} auto:{low}..{high}")),
         (Ok(_), Ok(_)) => left("the minimum is not below the maximum"),
-        (Err(error), _) | (_, Err(error)) => LeftOut(format!("no rate: {error}")),
+        (Err(error), _) | (_, Err(error)) => LeftOut(format!("not a rate: {error}")),
     }
 }
 
-/// Starts of cake-autorate's keys for what asymq learns.
+/// Prefixes of cake-autorate's keys for values that asymq learns.
 const LEARNT_KEYS: [&str; 22] = [
     "min_",
     "max_",
@@ -362,7 +362,7 @@ fn tc(section: &Section, key: &str, value: &str) -> Fate {
     }
 }
 
-/// An option of cake or fq_codel.
+/// Reads an option of cake or fq_codel.
 fn of_qdisc(key: &str, value: &str) -> Fate {
     match key {
         "overhead" => overhead(value),
@@ -371,17 +371,17 @@ fn of_qdisc(key: &str, value: &str) -> Fate {
     }
 }
 
-/// tc-cake's words for what a link adds to a packet.
+/// Reads tc-cake's link-layer keywords.
 fn link_words(value: &str) -> Fate {
     let words = value.strip_prefix("cake-").unwrap_or(value);
     match words.parse::<Overhead>() {
-        _ if words == "none" => left("nothing to add"),
+        _ if words == "none" => left("adds nothing"),
         Ok(_) if !words.is_empty() => Link(words.into()),
         _ => unknown(),
     }
 }
 
-/// A word of cake or fq_codel without its value.
+/// Reads a keyword of cake or fq_codel that has no value.
 fn word(key: &str) -> Fate {
     match key {
         "qdisc" | "flows" | "quantum" | "drop_batch" => left(QUEUES),
@@ -394,10 +394,10 @@ fn word(key: &str) -> Fate {
         "limit" | "memlimit" | "memory_limit" => left(MEMORY),
         "flowblind" | "srchost" | "dsthost" | "hosts" | "dual-srchost" | "dual-dsthost"
         | "triple-isolate" | "nat" | "nonat" => left(HOSTS),
-        "split-gso" | "no-split-gso" => left("asymq takes whole frames, offloads undone"),
+        "split-gso" | "no-split-gso" => left("asymq receives single frames: offloads are off"),
         "autorate-ingress" => left(LEARNT),
-        "unlimited" => left("asymq learns the rate without --up"),
-        "ingress" => left("asymq shapes what it sends, so that what it drops takes no capacity"),
+        "unlimited" => left("without --up, asymq learns the rate"),
+        "ingress" => left("asymq shapes the packets it sends; dropped ones use no capacity"),
         key => link_words(key),
     }
 }

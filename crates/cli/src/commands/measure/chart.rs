@@ -1,4 +1,4 @@
-//! The picture of a measured line: rates and queueing delay over time, a row per load.
+//! Chart of a measured line: rates and queueing delay over time, one row per load.
 
 use super::words::known;
 use crate::output;
@@ -79,7 +79,7 @@ fn draw(drawing: &mut Drawing, measured: &Measured) {
         drawing.text((COLUMNS[0], top + 20), name, bold(&TEXT));
         drawing.text((COLUMNS[0] + 60, top + 20), "upload", bold(&UP));
         drawing.text((COLUMNS[0] + 120, top + 20), "download", bold(&DOWN));
-        drawing.text((COLUMNS[1], top + 20), "delay that load adds", bold(&TEXT));
+        drawing.text((COLUMNS[1], top + 20), "delay added by load", bold(&TEXT));
         let left = panel(0, rate);
         left.grid(drawing, output::rate);
         left.line(drawing, &load.series.up, &UP);

@@ -60,7 +60,7 @@ impl HttpsArgs {
     }
 }
 
-/// Serves until `stop` is set; if one server ends, the other ends too.
+/// Runs until `stop` is set. If one server ends, the other ends too.
 pub(super) fn run_both(
     server: Server,
     https: HttpsServer,

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Measure a line: capacity up, down and both at once, latency idle and loaded, a grade.
+/// Measure a line: capacity up, down and both at once; idle and loaded latency; a grade.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -36,11 +36,11 @@ pub(crate) struct MeasureArgs {
     /// Serve measurements instead.
     #[command(subcommand)]
     serve: Option<Action>,
-    /// Host of `asymq measure serve`, with a port or without (9802; 5201 with --iperf3); or
-    /// `https://HOST:PORT` of any server of the IETF's responsiveness test.
+    /// Host of `asymq measure serve`, optionally with a port (default 9802; 5201 with --iperf3); or `https://HOST:PORT`
+    /// of any server of the IETF's responsiveness test.
     #[arg(value_name = "HOST|URL", required = true)]
     host: Option<String>,
-    /// HOST runs `iperf3 -s`: measure rates only, as iperf3 echoes no probes.
+    /// HOST runs `iperf3 -s`: measure rates only, since iperf3 echoes no probes.
     #[arg(long)]
     iperf3: bool,
     /// TCP flows in each direction [default: 4; with a URL the maximum, 16].
@@ -76,14 +76,14 @@ struct ServeArgs {
     /// Address to listen at, TCP and UDP [default: all addresses, port 9802].
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
-    /// Maximum clients at a time, 1 to 100; 2 of one network (IPv4 address or IPv6 /64).
+    /// Maximum simultaneous clients, 1 to 100; at most 2 of one network (IPv4 address or IPv6 /64).
     #[arg(long, value_name = "N", default_value_t = 8,
           value_parser = clap::value_parser!(u8).range(1..=100))]
     clients: u8,
-    /// Maximum time of a client, 10s to 600s.
+    /// Maximum time per client, 10s to 600s.
     #[arg(long, value_name = "TIME", default_value = "180s", value_parser = time(10, 600))]
     time: Duration,
-    /// Maximum bytes of a client in both directions; with the responsiveness test, of a connection.
+    /// Maximum bytes per client in both directions; with the responsiveness test, per connection.
     #[arg(long, value_name = "SIZE", default_value = "20gb")]
     bytes: Bytes,
     #[cfg(feature = "https")]

@@ -1,4 +1,4 @@
-//! The IETF's responsiveness test: the client's flags and its words.
+//! The IETF's responsiveness test: flags of the client, and its output.
 
 use super::words::{self, milliseconds};
 use super::{MeasureArgs, bad_argument, std_time};
@@ -24,7 +24,7 @@ pub(super) fn run(args: &MeasureArgs, url: &str, stop: &AtomicBool) -> anyhow::R
         return Err(bad_argument(
             "URL",
             Some(url),
-            "the test needs TLS; write https://HOST:PORT",
+            "the responsiveness test needs TLS; write https://HOST:PORT",
         ));
     }
     let options = TestOptions {
@@ -41,7 +41,7 @@ pub(super) fn run(args: &MeasureArgs, url: &str, stop: &AtomicBool) -> anyhow::R
     }
 }
 
-/// The table and the doubts.
+/// Formats the table and the uncertain points.
 fn result(tested: &Tested) -> String {
     let mut table = Table::new([
         "load",

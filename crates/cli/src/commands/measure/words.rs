@@ -1,11 +1,11 @@
-//! A measured line in words.
+//! Text output for a measured line.
 
 use crate::output::{self, rate, wrapped};
 use crate::table::Table;
 use asymq_measure::{Load, LoadDirection, Measured, Progress, Range};
 use asymq_scenario::count;
 
-/// The stage, its rates and its latest round trip.
+/// Formats the stage, its rates and its latest round trip.
 pub(crate) fn progress(progress: &Progress) -> String {
     let rate = |name: &str, bits: f64| match bits > 0.0 {
         true => format!("  {name} {}", rate(bits)),
@@ -21,7 +21,7 @@ pub(crate) fn progress(progress: &Progress) -> String {
     )
 }
 
-/// The table, the flags to use and the doubts.
+/// Formats the table, the recommended flags and the uncertain points.
 pub(crate) fn result(measured: &Measured) -> String {
     let mut table = Table::new([
         "load",
@@ -70,7 +70,7 @@ pub(crate) fn result(measured: &Measured) -> String {
     text + &doubts(&measured.advice.unsure)
 }
 
-/// A list of what is unsure.
+/// Formats the list of uncertain points.
 pub(super) fn doubts(unsure: &[String]) -> String {
     let mut text = String::new();
     for unsure in unsure {
@@ -102,7 +102,7 @@ fn row(name: &str, load: &Load) -> [String; 7] {
     ]
 }
 
-/// A value, or the word for one that was not measured.
+/// Returns the value, or `unknown` if it was not measured.
 pub(super) fn known(value: Option<String>) -> String {
     value.unwrap_or_else(|| "unknown".into())
 }
