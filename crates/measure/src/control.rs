@@ -201,10 +201,10 @@ mod tests {
             (r#"{"us":1100000,"up":[11,20]}"#, "impossible count"),
             (r#"{"us":1300000,"up":[11]}"#, "impossible count"),
             (r#"{"us":99000000,"up":[11,20]}"#, "impossible times"),
-            (r#"{"us":1300000,"up":[-1,20]}"#, "no count"),
-            (r#"{"us":1300000,"up":[1e300,20]}"#, "no count"),
-            (r#"{"us":1300000,"up":[NaN]}"#, "no count"),
-            ("\u{1b}]0;t\u{7}", r"no count: \u{1b}]0;t\u{7}"),
+            (r#"{"us":1300000,"up":[-1,20]}"#, "not a count"),
+            (r#"{"us":1300000,"up":[1e300,20]}"#, "not a count"),
+            (r#"{"us":1300000,"up":[NaN]}"#, "not a count"),
+            ("\u{1b}]0;t\u{7}", r"not a count: \u{1b}]0;t\u{7}"),
         ] {
             let error = feed.push(1.3, line).unwrap_err();
             assert!(error.contains(reason), "{error}");

@@ -194,12 +194,15 @@ mod tests {
                 object("1", &URLS.replace("https://a.example:1", ""), ""),
                 "not https",
             ),
-            (object("1", &URLS.replace("a.example", "a b"), ""), "no URL"),
-            (object("1", URLS, r#","test_endpoint":"b:1""#), "no host"),
-            (object("1", URLS, r#","test_endpoint":"u@b""#), "no host"),
-            ("<html>".into(), "no JSON"),
-            (String::new(), "no JSON"),
-            ("[".repeat(100_000), "no JSON"),
+            (
+                object("1", &URLS.replace("a.example", "a b"), ""),
+                "not a URL",
+            ),
+            (object("1", URLS, r#","test_endpoint":"b:1""#), "not a host"),
+            (object("1", URLS, r#","test_endpoint":"u@b""#), "not a host"),
+            ("<html>".into(), "not valid JSON"),
+            (String::new(), "not valid JSON"),
+            ("[".repeat(100_000), "not valid JSON"),
         ] {
             let error = read(&text).unwrap_err();
             assert!(error.contains(reason), "{error}: {reason}");

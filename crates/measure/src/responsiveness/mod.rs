@@ -133,7 +133,9 @@ async fn discover(url: &str) -> Result<(Uri, Site), MeasureError> {
         .parse()
         .map_err(|_| wrong("no URL; write https://HOST:4043"))?;
     let (Some("https"), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-        return Err(wrong("the test needs TLS; write https://HOST:4043"));
+        return Err(wrong(
+            "the responsiveness test needs TLS; write https://HOST:4043",
+        ));
     };
     if uri.path() == "/" {
         let parts = Uri::builder().scheme("https").authority(authority.clone());

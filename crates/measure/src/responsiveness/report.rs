@@ -208,7 +208,7 @@ mod tests {
         };
         let doubts = tested(true).doubts();
         assert!(
-            doubts[0].starts_with("up: the rate counts what"),
+            doubts[0].starts_with("up: the rate counts bytes"),
             "{doubts:?}"
         );
         assert!(!doubts[1].contains("stable"), "{doubts:?}");
