@@ -10,7 +10,7 @@ create_exception!(
     asymq,
     ScenarioError,
     PyValueError,
-    "A scenario, an experiment or a link that is wrong, in the words of the command line."
+    "Error in a scenario, an experiment or a link. The text is that of the command line."
 );
 
 /// Bad input.

@@ -348,7 +348,7 @@ fn a_wrong_line_is_named_with_what_to_write_instead() {
         (
             "{ \"1mbit\" = 0.26 }",
             "0.26",
-            "small.toml:19: which point? write it like { \"10mbit\" = 0.97 }",
+            "small.toml:19: no point given; write it like { \"10mbit\" = 0.97 }",
         ),
         (
             "of = \"down.utilization\"",

@@ -179,7 +179,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "merge absent",
-        "merge: absent: no sweep ran in this folder; run `asymq sweep` or `asymq reproduce` first: No such file or directory (os error 2)",
+        "merge: absent: contains no sweep; run `asymq sweep` or `asymq reproduce` first: No such file or directory (os error 2)",
     ),
     (
         "sim a.toml b.toml",

@@ -284,7 +284,7 @@ mod tests {
             ),
             (
                 "b = max(a)",
-                "max(a): put spaces around what stands in parentheses, like max( a ) \
+                "max(a): put spaces inside the parentheses, like max( a ) \
                  (character 5 of \"b = max(a)\")",
             ),
             (
