@@ -1,4 +1,4 @@
-//! Lists the golden traces for the test build.
+//! Writes the list of golden traces for the test build.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* Interface between the C half and the Rust half of sch_asymq; ../src/abi.rs declares the same. */
+/* Interface between the C half and the Rust half of sch_asymq; ../src/abi.rs declares the same functions and types. */
 #ifndef ASYMQ_H
 #define ASYMQ_H
 
@@ -13,7 +13,7 @@
 
 struct asymq_instance;	/* defined in Rust */
 
-/* Values, indexed by attribute number. */
+/* Option values, indexed by attribute number. */
 struct asymq_numbers {
 	u64 values[ASYMQ_ATTRIBUTES];
 	u8 has[ASYMQ_ATTRIBUTES];
@@ -22,13 +22,13 @@ struct asymq_numbers {
 /* Bytes copied from a packet that is not linear: more than all headers of a pure ACK. */
 #define ASYMQ_PREFIX 256
 
-/* Memory of one instance: everything that Rust allocates while it builds it. Freed as a whole. */
+/* Memory of one instance: all that Rust allocates while it builds the instance. Freed as a whole. */
 struct asymq_arena {
 	struct hlist_head small;
 	struct hlist_head chunks;
 	size_t bytes;
-	bool lasts;	/* allocations from now on live as long as the instance */
-	size_t known;	/* expected bytes of these; 0 if unknown */
+	bool lasts;	/* new allocations exist as long as the instance */
+	size_t known;	/* their expected bytes; 0 if unknown */
 };
 
 struct asymq_bytes {
@@ -42,7 +42,7 @@ struct asymq_frame {
 	u32 wire_len;	/* length of the whole frame */
 	u32 charged;	/* length that the qdisc layer charges */
 	u16 segment;	/* payload of each segment of an aggregate; 0 for a single packet */
-	u16 added;	/* bytes at the start that are not in the packet */
+	u16 added;	/* bytes at the start that the packet lacks */
 	bool trusted;	/* the checksum need not be verified */
 	bool nat;	/* hosts are the addresses before this machine's NAT */
 };
@@ -50,7 +50,7 @@ struct asymq_frame {
 struct asymq_setup {
 	u64 now;
 	u64 secret[2];
-	const struct asymq_numbers *before;	/* of an instance whose rates may change; NULL if a new one is needed */
+	const struct asymq_numbers *before;	/* options of an instance whose rates may change; NULL if a new instance is needed */
 	const struct asymq_numbers *numbers;
 	bool ifb;	/* the device is an IFB, which carries a downlink */
 };
@@ -60,16 +60,16 @@ struct asymq_built {
 	u64 link;		/* bit/s */
 	u64 reverse;		/* bit/s; 0 if unknown */
 	const char *error;	/* reason of a refusal */
-	u32 attribute;		/* the wrong one; 0 for none */
+	u32 attribute;		/* the wrong attribute; 0 for none */
 	u32 limit;		/* packets */
 	bool reuse;		/* the present instance continues, at these rates */
 	bool shaped;		/* to the link's rate */
-	bool observes;		/* reads the reverse path */
-	bool follows;		/* reads departures of the device from which its packets come */
+	bool observes;		/* needs packets of the reverse path */
+	bool follows;		/* needs departures of the device at which its packets arrived */
 	bool nat;		/* hosts are the addresses before this machine's NAT */
-	bool learns;		/* its rate */
-	bool follows_rates;	/* its rates may change while it runs */
-	bool bypass;		/* packets may bypass it while it is idle */
+	bool learns;		/* the rate is learnt */
+	bool follows_rates;	/* rates may change while the instance runs */
+	bool bypass;		/* packets may bypass the qdisc while it is idle */
 	bool out_of_memory;	/* reason of a refusal */
 };
 
@@ -78,13 +78,13 @@ struct asymq_line {
 	u64 up;
 	u64 down;
 	u64 buffer;
-	bool buffer_moves;	/* the buffer attribute has changed */
+	bool buffer_moves;	/* true if the buffer attribute changed */
 };
 
-/* Rust's entry points. None can panic: code that could does not link. The caller holds the qdisc's lock. */
+/* Rust's entry points. They cannot panic: code that could panic does not link. The caller holds the qdisc's lock. */
 /* Without the lock: builds an instance in the open arena. */
 void asymq_build(const struct asymq_setup *setup, struct asymq_built *built);
-/* Continues the counters of `old`, which is emptied unless it had a fault. */
+/* Takes over the counters of `old`. Removes the packets of `old` unless it had a fault. */
 void asymq_take_over(struct asymq_instance *instance, struct asymq_instance *old, bool whole);
 /* Without the lock: default values for a device with this queue length. `numbers` is zeroed. */
 void asymq_usual(struct asymq_numbers *numbers, u32 queue_len);
@@ -118,7 +118,7 @@ void __noreturn asymq_something_can_panic(const char *file, size_t len, u32 line
 /* C functions that Rust calls. */
 void *asymq_host_alloc(size_t size);
 void asymq_host_free(void *place, size_t size);
-/* The request has been parsed: allocations from now on live as long as the instance. */
+/* Call after parsing the request: later allocations exist as long as the instance. */
 void asymq_host_lasts(void);
 void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered);
 const struct asymq_frame *asymq_host_frame(struct sk_buff *skb);
@@ -129,7 +129,7 @@ void asymq_host_number(void *to, u32 id, u64 value);
 void *asymq_host_nest(void *to, u32 id);
 void asymq_host_nest_end(void *to, void *nest);
 
-/* Test build: counts allocations that are not freed. */
+/* Test build: number of allocations that are not freed. */
 #ifdef ASYMQ_TEST
 extern atomic_t asymq_alive;
 #define asymq_lives(difference) atomic_add(difference, &asymq_alive)
@@ -149,29 +149,29 @@ void asymq_arena_close(void);
 /* True if the arena has no spare page. If it has, the next arena for the same key will not. */
 bool asymq_arena_is_tight(const struct asymq_arena *arena, u32 key);
 
-/* True if a packet's checksum is right, or will be filled in. */
+/* True if a packet's checksum is correct, or will be filled in. */
 static inline bool asymq_is_trusted(const struct sk_buff *skb)
 {
 	return skb->ip_summed == CHECKSUM_PARTIAL || skb->ip_summed == CHECKSUM_UNNECESSARY;
 }
 
 /*
- * True if a packet begins with an Ethernet header. The device's type alone does not decide: an IFB has Ethernet's, but a packet
- * that tun, ppp or raw-IP wwan redirect to it begins with its network header.
+ * True if a packet begins with an Ethernet header. The device's type does not suffice. An IFB has Ethernet's type, but
+ * a packet redirected by tun, ppp or raw-IP wwan begins with its network header.
  */
 static inline bool asymq_has_ethernet(const struct sk_buff *skb)
 {
-	/* Without a network header the offset is negative. */
+	/* Without an Ethernet header the offset is smaller, or negative without a network header. */
 	return skb->dev && skb->dev->type == ARPHRD_ETHER && (unsigned int)skb_network_offset(skb) >= ETH_HLEN;
 }
 
-/* Length of the link header that was pulled from a packet at ingress. */
+/* Length of the link header that was removed from a packet at ingress. */
 static inline unsigned int asymq_pulled_header(const struct sk_buff *skb)
 {
 	return skb_mac_header_was_set(skb) ? skb_mac_header_len(skb) : 0;
 }
 
-/* Fills `frame`, except `charged`; the bytes are in `scratch` unless the packet has them in one piece. */
+/* Fills `frame`, except `charged`. The bytes are in `scratch`, unless the packet holds them in one piece. */
 void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity,
 		 struct asymq_frame *frame);
 

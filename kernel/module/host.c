@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* Functions that Rust calls: memory while an instance is built, packets as frames. */
+/* Functions that Rust calls: memory while an instance is built, and access to packets as frames. */
 
 #include <linux/if_vlan.h>
 #include <linux/kernel.h>
@@ -52,16 +52,16 @@ MODULE_PARM_DESC(taken, "bytes of memory of all instances");
 #define asymq_weighs(difference) do { } while (0)
 #endif
 
-/* Packets pass with bottom halves disabled; an instance is built with them enabled. */
+/* The packet path runs with bottom halves disabled; an instance is built with them enabled. */
 static bool asymq_in_packet_path(void)
 {
 	return !in_task() || softirq_count();
 }
 
 /*
- * An instance's lasting allocations are in one chunk of whole pages: powers of two would waste a third of the memory. The size of
- * the chunk is known from an earlier instance with the same options. Without one, the first chunks have the size of the first
- * allocations. Temporary allocations, the parsed options, are separate.
+ * An instance's lasting allocations are in one chunk of whole pages; sizes in powers of two would waste a third. An
+ * earlier instance with the same options determines the chunk's size. Without one, the first chunks have the sizes of
+ * the first allocations. Temporary allocations, the parsed options, are separate.
  */
 struct asymq_known {
 	u32 key;	/* hash of the options */
@@ -90,7 +90,7 @@ struct asymq_chunk {
 } __aligned(16);
 
 #ifdef ASYMQ_TEST
-/* Bytes that an allocation takes of the kernel's memory. */
+/* Bytes of kernel memory that an allocation occupies. */
 static size_t asymq_taken(const void *place, size_t size)
 {
 	return is_vmalloc_addr(place) ? PAGE_ALIGN(size) : ksize(place);
@@ -243,13 +243,13 @@ void *asymq_host_alloc(size_t size)
 	return place;
 }
 
-/* Memory of a chunk is reused at once if it is the last allocation, and otherwise when the chunk is empty. */
+/* The memory of the last allocation in a chunk can be reused at once; the other memory when the chunk is empty. */
 void asymq_host_free(void *place, size_t size)
 {
 	struct asymq_small *small = (struct asymq_small *)place - 1;
 	struct asymq_chunk *chunk;
 
-	/* Nothing is freed in the packet path: it stays in the arena. */
+	/* The packet path frees nothing: the memory stays in the arena. */
 	if (asymq_in_packet_path() || !asymq_arena)
 		return;
 	asymq_arena->bytes -= size;
@@ -274,8 +274,8 @@ void asymq_host_free(void *place, size_t size)
 }
 
 /*
- * Rust reads Ethernet frames. A packet without an Ethernet header gets one with addresses of zeros. A tag that the device will
- * insert is left out: nothing reads it. Linear packets are not copied.
+ * Rust reads Ethernet frames. A packet without an Ethernet header gets one with addresses of zeros. A tag that the
+ * device will insert is omitted, because it is never read. Linear packets are not copied.
  */
 void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity,
 		 struct asymq_frame *frame)
@@ -283,7 +283,7 @@ void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity
 	bool ethernet = !ingress && asymq_has_ethernet(skb);
 	unsigned int from = ethernet ? 0 : max(skb_network_offset(skb), 0);
 	unsigned int header = ethernet ? 0 : ETH_HLEN, copy;
-	/* Link header that is charged for: before the packet at ingress. */
+	/* Link header to charge for; at ingress it precedes the packet. */
 	unsigned int link = ingress ? asymq_pulled_header(skb) : from;
 
 	frame->start.place = scratch;
@@ -307,7 +307,7 @@ void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity
 	frame->start.len = header + copy;
 }
 
-/* Not on a stack, which is small. */
+/* Too large for the stack. */
 struct asymq_scratch {
 	struct asymq_frame frame;
 	u8 bytes[ASYMQ_PREFIX] __aligned(8);
@@ -326,30 +326,30 @@ static noinline const struct asymq_frame *asymq_frame_anew(const struct asymq_sc
 	return &scratch->frame;
 }
 
-/* The frame stays as it is until the next call. */
+/* The frame is valid until the next call. */
 const struct asymq_frame *asymq_host_frame(struct sk_buff *skb)
 {
 	const struct asymq_sched *q = asymq_cb(skb)->owner;
 
-	/* Most calls are for the packet that arrives. */
+	/* Most calls concern the arriving packet. */
 	return likely(q && q->arriving == skb) ? &q->frame : asymq_frame_anew(q, skb);
 }
 
-/* With a VLAN tag in the packet its network header is the tag, which INET_ECN_set_ce() would write to. */
+/* With a VLAN tag in the packet, the network header is the tag, and INET_ECN_set_ce() would overwrite it. */
 bool asymq_host_mark(struct sk_buff *skb)
 {
 	return !eth_type_vlan(skb->protocol) && INET_ECN_set_ce(skb);
 }
 
 #ifdef ASYMQ_TEST
-/* The self-test may panic: it is not in the delivered module. */
+/* Only the self-test can panic; the delivered module does not contain it. */
 void __noreturn asymq_something_can_panic(const char *file, size_t len, u32 line)
 {
 	pr_err("asymq: a panic at %.*s:%u\n", (int)min_t(size_t, len, 200), file, line);
 	BUG();
 }
 
-/* Returns a packet of these bytes on an Ethernet device; bytes from `split` on are in pages. */
+/* Makes a packet of these bytes on an Ethernet device. Bytes from `split` on are in pages. */
 struct sk_buff *asymq_host_test_packet(const u8 *bytes, size_t len, size_t split)
 {
 	static struct net_device *device;
@@ -358,7 +358,7 @@ struct sk_buff *asymq_host_test_packet(const u8 *bytes, size_t len, size_t split
 	int err;
 
 	if (!device) {
-		/* Only the type is read. */
+		/* Only the type of this device is read. */
 		device = kzalloc(sizeof(*device), GFP_KERNEL);
 		if (!device)
 			return NULL;

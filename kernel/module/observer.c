@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * The reverse path: one ingress hook for each device, for all its qdiscs that read the other direction; and the departures that
- * a downlink's qdisc at an IFB needs.
- *
- * A single observer gets every packet that arrives. Of several, each gets the reverse packets of the flows that it queues. A
- * table of fixed size maps flows to qdiscs: enqueue() fills it, the oldest of four entries is replaced, and an entry expires
- * after a minute without a packet.
- *
- * Observers are added and removed under RTNL. The hook and enqueue() read them under RCU: a qdisc that is removed waits for a
+ * The reverse path: one ingress hook per device, shared by all its qdiscs that need the other direction. Also the
+ * departures that a downlink's qdisc at an IFB needs.  A single observer gets every arriving packet. With several
+ * observers, each gets the reverse packets of the flows that it queues. A table of fixed size maps flows to qdiscs.
+ * enqueue() fills it and replaces the oldest of four entries. An entry expires after a minute without a packet. 
+ * Observers are added and removed under RTNL. The hook and enqueue() read them under RCU: removing a qdisc waits for a
  * grace period.
  */
 
@@ -27,9 +24,9 @@
 #include "sched.h"
 
 /*
- * The redirect to an IFB takes arriving packets before the device's hooks run. So the asymq at the IFB passes them to the
- * observers of that device. The device's asymq passes its departures to the one at the IFB, which learns the downlink's rate
- * from them.
+ * A redirect to an IFB takes arriving packets before the device's hooks run, so the asymq at the IFB passes them to the
+ * observers of that device. In return, the device's asymq passes its departures to the asymq at the IFB, which learns
+ * the downlink's rate from them.
  */
 
 static unsigned int asymq_net_id;
@@ -49,7 +46,7 @@ static int __net_init asymq_net_init(struct net *net)
 	return 0;
 }
 
-/* A subsystem goes after the devices of its namespace, with their qdiscs. */
+/* The kernel removes a subsystem after the devices of its namespace and their qdiscs. */
 static struct pernet_operations asymq_net_ops = {
 	.init = asymq_net_init,
 	.id = &asymq_net_id,
@@ -75,7 +72,7 @@ MODULE_PARM_DESC(linger, "microseconds to wait before a packet is passed to an o
 #define asymq_linger() do { } while (0)
 #endif
 
-/* No bypass while a follower needs every departure, and none at an IFB, whose packets go to observers. */
+/* Allows no bypass while a follower needs every departure, nor at an IFB, whose packets go to observers. */
 static void asymq_set_bypass(struct asymq_sched *q)
 {
 	bool bypass = !list_empty(&q->bypassed) && list_empty(&q->net->followers) && !q->ifb;
@@ -152,11 +149,11 @@ void asymq_show_followers(const struct asymq_sched *from, struct sk_buff *skb)
 
 struct asymq_ingress_counts {
 	u64_stats_t packets;
-	u64_stats_t unknown;	/* of no known flow */
+	u64_stats_t unknown;	/* packets of unknown flows */
 	struct u64_stats_sync syncp;
 };
 
-/* Hash of a flow, equal in both directions; 0 if there is none. */
+/* Hash of a flow, equal in both directions; 0 for a packet without flow. */
 static u32 asymq_flow_hash(struct sk_buff *skb, u32 key)
 {
 	int at = skb_network_offset(skb);
@@ -200,7 +197,7 @@ static u32 asymq_flow_hash(struct sk_buff *skb, u32 key)
 		next = ip->nexthdr;
 		at += sizeof(*ip);
 	} else {
-		/* PPPoE, MPLS and the like. */
+		/* For example PPPoE or MPLS. */
 		return skb->protocol ? __skb_get_hash_symmetric(skb) : 0;
 	}
 	if (next == IPPROTO_TCP || next == IPPROTO_UDP) {
@@ -240,7 +237,7 @@ void asymq_learn_flow(struct asymq_sched *q, struct asymq_device *device, struct
 			place = &set[way];
 		}
 	}
-	/* Two CPUs may write the same entry: the last one owns it. */
+	/* If two CPUs write the same entry, the last one owns it. */
 	WRITE_ONCE(place->q, q);
 	WRITE_ONCE(place->seen, now);
 	WRITE_ONCE(place->hash, hash);
@@ -306,7 +303,7 @@ void asymq_unhook(struct asymq_sched *q)
 	if (!device)
 		return;
 	ASSERT_RTNL();
-	/* After this no packet of this qdisc enters the flow table. */
+	/* From here on, no packet of this qdisc enters the flow table. */
 	spin_lock_bh(&q->lock);
 	asymq_must_hold(q);
 	WRITE_ONCE(q->device, NULL);

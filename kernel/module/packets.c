@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* Packets through a qdisc, and packets of the reverse path. */
+/* Packets that pass a qdisc, and packets of the reverse path. */
 
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -13,17 +13,17 @@
 #endif
 #include "sched.h"
 
-/* Lost time that the shaper makes up, as Rust's does. */
+/* Maximum lateness that the shaper makes up; equal to Rust's. */
 #define ASYMQ_MAX_LATE (5 * NSEC_PER_MSEC)
 
 /*
- * Gets the source and destination of an IPv4 packet before this machine's NAT, from connection tracking. False for packets of
- * tunnels, whose inner headers Rust has parsed. Takes no reference.
+ * Gets source and destination of an IPv4 packet before this machine's NAT, from connection tracking. Returns false for
+ * packets of tunnels, whose inner headers Rust has parsed. Takes no reference.
  */
 bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends)
 {
 #if IS_ENABLED(CONFIG_NF_CONNTRACK)
-	/* A packet from ingress is not tracked yet: it is looked up, and the tuple found is the other direction's. */
+	/* A packet from ingress is not tracked yet. It is looked up, and the tuple is that of the other direction. */
 	bool reversed = !skb_nfct(skb);
 	struct nf_conntrack_tuple tuple;
 
@@ -40,8 +40,8 @@ bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends)
 }
 
 /*
- * Disables the instance until the next change. Its memory stays until then, with its counters, which no longer include the
- * queued packets.
+ * Disables the instance until the next change. Until then its memory stays, with its counters, from which the queued
+ * packets are subtracted.
  */
 void asymq_fault(struct asymq_sched *q)
 {
@@ -57,7 +57,7 @@ void asymq_fault(struct asymq_sched *q)
 		q->rate = learnt;
 }
 
-/* Raises a fault if Rust named a packet that is not in this list. */
+/* Raises a fault if Rust returned a packet that is not in this list. */
 static inline void asymq_judge(struct asymq_sched *q)
 {
 	if (likely(!q->foreign))
@@ -66,7 +66,7 @@ static inline void asymq_judge(struct asymq_sched *q)
 	asymq_fault(q);
 }
 
-/* Raises a fault: Rust has no packet, but the list has some. */
+/* Raises a fault: Rust has no packet, but the list is not empty. */
 static void asymq_lost(struct asymq_sched *q)
 {
 	pr_err_ratelimited("asymq: fault: %u packets lost\n", skb_queue_len(&q->waiting));
@@ -132,8 +132,8 @@ void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered)
 }
 
 /*
- * Subtracts the packets that an operation dropped from the parents' counters, except the packet that it handled. Also if the queue
- * is empty then. Without q->lock, in the tree's.
+ * Subtracts the packets that an operation dropped from the parents' counters, except the packet that it handled, even
+ * if the queue is empty then. Needs the tree's lock, not q->lock.
  */
 void asymq_report_to_parents(struct asymq_sched *q)
 {
@@ -146,8 +146,8 @@ void asymq_report_to_parents(struct asymq_sched *q)
 }
 
 /*
- * The same after an arrival. The parents count that after enqueue() returns: if it is the only packet left, the queue would be
- * empty for them in between, and they would deactivate it for good. So the arrival replaces one of the dropped packets.
+ * As above, after an arrival. The parents count it after enqueue() returns. If it is the only packet left, their
+ * counters would be zero until then, and they would deactivate the queue for good. So it replaces one dropped packet.
  */
 static inline int asymq_report_arrival(struct asymq_sched *q, int ret, unsigned int len)
 {
@@ -162,7 +162,7 @@ static inline int asymq_report_arrival(struct asymq_sched *q, int ret, unsigned 
 	return ret;
 }
 
-/* Checks what holds after every operation. */
+/* Checks that run after every operation. */
 #ifdef ASYMQ_TEST
 void asymq_examine(struct asymq_sched *q)
 {
@@ -187,7 +187,7 @@ void asymq_examine(struct asymq_sched *q)
 }
 #endif
 
-/* The FIFO after a fault. */
+/* FIFO that replaces the instance after a fault. */
 
 static noinline void asymq_fifo_enqueue(struct asymq_sched *q, u64 now, struct sk_buff *skb)
 {
@@ -216,7 +216,7 @@ static noinline struct sk_buff *asymq_fifo_dequeue(struct asymq_sched *q, u64 no
 #ifdef ASYMQ_TEST
 enum asymq_misguidance asymq_misguidance;
 
-/* Returns a packet of no queue; frees the previous one. */
+/* Returns a packet that is in no queue, and frees the previous one. */
 static struct sk_buff *asymq_foreign(void)
 {
 	static struct sk_buff *foreign;
@@ -226,7 +226,7 @@ static struct sk_buff *asymq_foreign(void)
 	return foreign;
 }
 
-/* Injected errors: an arrival is filtered, or Rust drops a packet of no queue. */
+/* Injected errors: filters an arrival, or makes Rust drop a packet of no queue. */
 static bool asymq_filters(struct asymq_sched *q, struct sk_buff *skb)
 {
 	enum asymq_misguidance how = asymq_misguidance;
@@ -283,7 +283,7 @@ void asymq_offer_again(struct asymq_sched *q, u64 now, unsigned int most)
 	q->offers_again = false;
 }
 
-/* Takes one packet; the caller reports to the parents. */
+/* Enqueues one packet; the caller reports to the parents. */
 static __always_inline int asymq_take(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
@@ -314,7 +314,7 @@ static __always_inline int asymq_take(struct sk_buff *skb, struct Qdisc *sch, st
 	spin_unlock(&q->lock);
 	if (!gone)
 		return NET_XMIT_SUCCESS;
-	/* A filtered packet is not a loss to its sender, and the parents must not count it. */
+	/* For the sender, a filtered packet is not a loss; the parents must not count it. */
 	return filtered ? NET_XMIT_SUCCESS | __NET_XMIT_STOLEN : NET_XMIT_DROP;
 }
 
@@ -328,7 +328,7 @@ static void asymq_refuse(struct asymq_sched *q, struct sk_buff *skb)
 	spin_unlock(&q->lock);
 }
 
-/* Segments an aggregate and takes each segment, as sch_tbf does. */
+/* Segments an aggregate and enqueues each segment, as sch_tbf does. */
 static noinline int asymq_segment(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	netdev_features_t features = netif_skb_features(skb);
@@ -353,7 +353,7 @@ static noinline int asymq_segment(struct sk_buff *skb, struct Qdisc *sch, struct
 		ret = asymq_take(segs, sch, to_free);
 		accepted |= ret == NET_XMIT_SUCCESS;
 	}
-	/* If a segment was taken and then dropped for the next one, the queue may be empty: the parents must not serve it. */
+	/* If the next segment displaced an enqueued one, the queue may be empty: the parents must not serve it. */
 	if (accepted && sch->q.qlen) {
 		consume_skb(skb);
 		if (packets && sch->q.qlen == 1) {
@@ -399,7 +399,7 @@ void asymq_free_gone(struct sk_buff *gone)
 }
 
 #ifdef ASYMQ_TEST
-/* Injected errors: Rust forgets all packets, names a packet of no queue, or drops all, so that dequeue returns nothing. */
+/* Injected errors: Rust forgets all packets, returns a packet of no queue, or drops all and returns none. */
 static void asymq_misguide(struct asymq_sched *q, struct sk_buff **skb)
 {
 	enum asymq_misguidance how = asymq_misguidance;
@@ -415,7 +415,7 @@ static void asymq_misguide(struct asymq_sched *q, struct sk_buff **skb)
 		struct asymq_instance *instance = q->instance;
 		struct sk_buff *others;
 
-		/* Rust forgets the packets; C counts them as drops of its own. */
+		/* Rust forgets the packets; C counts them as its own drops. */
 		asymq_reset(instance);
 		q->instance = NULL;
 		q->next_offer = NULL;
@@ -441,7 +441,7 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 	struct sk_buff *skb = NULL, *gone;
 	u64 now, next = U64_MAX;
 
-	/* The kernel calls until nothing is returned. A learnt rate is updated in calls of an empty queue, too. */
+	/* The kernel calls until it gets no packet. Calls with an empty queue also update a learnt rate. */
 	if (skb_queue_empty(&q->waiting) && !q->learns)
 		return NULL;
 	now = ktime_get_ns();
@@ -484,7 +484,7 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 		q->gone = NULL;
 	spin_unlock(&q->lock);
 	if (unlikely(gone)) {
-		/* The parents still count the packet that is returned. A parent that peeks must not find the queue empty. */
+		/* The parents still count the returned packet. A parent that peeks must not see an empty queue. */
 		sch->q.qlen += !!skb;
 		asymq_report_to_parents(q);
 		sch->q.qlen -= !!skb;

@@ -3,7 +3,7 @@
 #ifndef ASYMQ_PARAMETERS_H
 #define ASYMQ_PARAMETERS_H
 
-/* Attributes of a qdisc; docs/kernel/module.md says what units their values have. */
+/* Attributes of a qdisc; docs/kernel/module.md lists their units. */
 enum {
 	TCA_ASYMQ_VERSION = 2,
 	TCA_ASYMQ_GIVEN = 3,
@@ -86,10 +86,10 @@ enum {
 	TCA_ASYMQ_UNUSED_SHARE = 90,
 };
 
-/* One more than the last. */
+/* Last attribute plus one. */
 #define ASYMQ_ATTRIBUTES 91
 
-/* each(WIDTH, ATTRIBUTE, LEAST, MOST) of all whose values are not negative, and of those that may be. */
+/* each(WIDTH, ATTRIBUTE, LEAST, MOST): non-negative values, then those that may be negative. */
 #define ASYMQ_UNSIGNED(each) \
 	each(U32, TCA_ASYMQ_VERSION, 0ULL, 4294967295ULL) \
 	each(U32, TCA_ASYMQ_QDISC, 0ULL, 27ULL) \
@@ -171,7 +171,7 @@ enum {
 #define ASYMQ_SIGNED(each) \
 	each(S32, TCA_ASYMQ_OVERHEAD, -64, 256)
 
-/* Lists in TCA_STATS_APP, and what stands beside them. */
+/* Lists in TCA_STATS_APP, and the entries beside them. */
 enum {
 	ASYMQ_STATS_VERSION = 2,
 	ASYMQ_STATS_FAILED = 3,

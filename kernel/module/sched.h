@@ -13,24 +13,24 @@ struct asymq_count {
 	u64 bytes;
 };
 
-/* Options in force, and those that the user gave: the attributes of TCA_OPTIONS, in the order in which tc sends them. */
+/* Effective options, and the user's options: the attributes of TCA_OPTIONS, in the order in which tc sends them. */
 struct asymq_opts {
 	u16 len;
 	u8 attributes[] __aligned(NLA_ALIGNTO);
 };
 
-/* Options of a change as numbers, and those in force before. */
+/* Options of a change as numbers, and the previous effective options. */
 struct asymq_request {
 	struct asymq_numbers numbers;
 	struct asymq_numbers given;
 	struct asymq_numbers before;
 };
 
-/* Lists of a network namespace, changed under RTNL: no user's qdiscs cost packets of another namespace anything. */
+/* Lists per network namespace, changed under RTNL. A user's qdiscs add no cost to packets of other namespaces. */
 struct asymq_net {
-	struct list_head followers;	/* qdiscs at IFBs that read departures; under RCU */
+	struct list_head followers;	/* qdiscs at IFBs that need departures; under RCU */
 	struct list_head bypassed;	/* qdiscs that allow bypass */
-	struct list_head devices;	/* with an ingress hook; under RCU */
+	struct list_head devices;	/* devices with an ingress hook; under RCU */
 };
 
 #ifdef CONFIG_NETFILTER_INGRESS
@@ -70,63 +70,63 @@ static inline struct asymq_cb *asymq_cb(struct sk_buff *skb)
 struct asymq_sched {
 	spinlock_t lock;
 	struct asymq_instance *instance;	/* NULL after a fault */
-	struct asymq_instance *before;		/* the same, kept after a fault */
+	struct asymq_instance *before;		/* that instance, kept after a fault */
 	struct asymq_opts *opts;		/* of the instance */
 	struct asymq_arena arena;
 	struct sk_buff_head waiting;		/* queued packets, in order of arrival */
-	struct sk_buff *next_offer;		/* first of them that Rust has not been offered since a change; NULL for none */
-	unsigned int unoffered;			/* number of these */
+	struct sk_buff *next_offer;		/* first packet not yet offered to a new instance; NULL for none */
+	unsigned int unoffered;			/* number of such packets */
 	struct qdisc_watchdog watchdog;
 	struct Qdisc *sch;
 
 	u64 rate;	/* bit/s; 0 for no shaper */
-	u32 limit;	/* packets, of the FIFO after a fault */
+	u32 limit;	/* of the FIFO after a fault, in packets */
 	u64 free_at;	/* of that FIFO */
 	u32 faults;	/* since the last change */
-	bool observes;		/* reads the reverse path */
+	bool observes;		/* needs packets of the reverse path */
 	bool changed;		/* a change whose notification has not been dumped yet */
-	bool learns;		/* its rate */
-	bool follows_rates;	/* its rates may change while it runs */
+	bool learns;		/* the rate is learnt */
+	bool follows_rates;	/* rates may change while the instance runs */
 	bool nat;		/* hosts are the addresses before this machine's NAT */
 
-	/* During one call to Rust. */
+	/* Valid during one call to Rust. */
 	struct sk_buff *arriving;	/* the packet that is offered */
 	struct asymq_frame frame;	/* its frame */
 	struct sk_buff **to_free;	/* of enqueue(); NULL elsewhere */
 	struct sk_buff *gone;		/* packets to free outside the lock, if to_free is NULL */
 	bool arriving_gone;
 	bool arriving_filtered;
-	bool offers_again;		/* the packet that is offered arrived before a change: the parents count it */
+	bool offers_again;		/* the offered packet arrived before a change, so the parents count it already */
 	bool foreign;			/* Rust named a packet that is not in the list */
-	struct asymq_count unreported;	/* packets that left the list and that the parents still count */
+	struct asymq_count unreported;	/* packets that left the list but are still in the parents' counters */
 
-	/* Since the qdisc was created. Always arrived = sent (by tc's counter) + dropped + filtered + flushed + waiting. */
+	/* Since creation. Invariant: arrived = sent (by tc's counter) + dropped + filtered + flushed + waiting. */
 	struct asymq_count arrived;
 	struct asymq_count dequeued;
 	struct asymq_count dropped;
 	struct asymq_count filtered;
 	struct asymq_count flushed;	/* by a reset */
-	/* Part of these, without Rust: the FIFO after a fault, and aggregates that cannot be segmented. */
+	/* Parts of these without Rust: the FIFO after a fault, and aggregates that cannot be segmented. */
 	struct asymq_count fallback_sent;
 	struct asymq_count fallback_dropped;
 
 	/* observer.c. */
 	struct asymq_net *net;
-	struct asymq_device *device;	/* NULL if it does not read the reverse path */
+	struct asymq_device *device;	/* NULL if the reverse path is not needed */
 	struct list_head observers;
 	struct asymq_count reverse;	/* packets of the reverse path */
 	bool ifb;			/* the device is an IFB: packets arrived at another device */
-	bool follows;			/* it is in net->followers */
-	int line;			/* index of the device at which its packets arrived */
+	bool follows;			/* true if in net->followers */
+	int line;			/* index of the device at which the packets arrived */
 	struct list_head followers;
-	struct list_head bypassed;	/* in that list: packets may bypass it while it is idle */
+	struct list_head bypassed;	/* entry in net->bypassed: packets may bypass the idle qdisc */
 #ifdef ASYMQ_TEST
 	bool ended;
 #endif
 	u8 scratch[ASYMQ_PREFIX] __aligned(8);
 };
 
-/* Adds packets that a parent peeked at or a driver returned: they count in qlen but are not in our list. In the tree's lock. */
+/* Adds packets that a parent peeked at or a driver returned: in qlen, but not in our list. Needs the tree's lock. */
 static inline void asymq_add_requeued(struct Qdisc *sch, u64 *packets, u64 *bytes)
 {
 	struct sk_buff *skb;
@@ -149,7 +149,7 @@ static inline void asymq_add_requeued(struct Qdisc *sch, u64 *packets, u64 *byte
 #define asymq_must_hold_tree(q) \
 	WARN_ONCE(!spin_is_locked(qdisc_lock(rcu_dereference_raw((q)->sch->dev_queue->qdisc_sleeping))) || !softirq_count(), \
 		  "asymq: tree used without its lock, or with softirqs enabled")
-#define asymq_must_have_reported(q) WARN_ONCE((q)->unreported.packets, "asymq: parents not told of dropped packets")
+#define asymq_must_have_reported(q) WARN_ONCE((q)->unreported.packets, "asymq: dropped packets not reported to the parents")
 #else
 #define asymq_must_live(q) do { } while (0)
 #define asymq_must_hold(q) do { } while (0)
@@ -157,11 +157,11 @@ static inline void asymq_add_requeued(struct Qdisc *sch, u64 *packets, u64 *byte
 #define asymq_must_have_reported(q) do { } while (0)
 #endif
 
-/* packets.c. The caller holds q->lock, unless a comment says otherwise. */
+/* From packets.c. The caller holds q->lock, unless stated otherwise. */
 
 /* Disables the instance until the next change. */
 void asymq_fault(struct asymq_sched *q);
-/* Test build: checks that the list, the counters and Rust agree. */
+/* Test build: checks that the list, the counters and Rust are consistent. */
 #ifdef ASYMQ_TEST
 void asymq_examine(struct asymq_sched *q);
 /* Error to inject at the next dequeue, or, for the last two, at the next arrival. */
@@ -197,16 +197,16 @@ static inline bool asymq_frame_in_place(const struct sk_buff *skb, struct asymq_
 	return true;
 }
 
-/* Most packets that are offered again at once: a change and each later operation hold the lock no longer than that takes. */
+/* Maximum packets offered again in one call, which bounds the time under the lock at a change and each later operation. */
 #define ASYMQ_OFFERS_AT_CHANGE 1024
 #define ASYMQ_OFFERS 32
-/* Offers the oldest packets that arrived before a change, at most so many. */
+/* Offers at most `most` of the oldest packets that arrived before a change. */
 void asymq_offer_again(struct asymq_sched *q, u64 now, unsigned int most);
-/* Without the lock, in the tree's: subtracts dropped packets from the parents' counters. */
+/* Without q->lock, under the tree's: subtracts dropped packets from the parents' counters. */
 void asymq_report_to_parents(struct asymq_sched *q);
 /* Without the lock: frees a list of dropped packets. */
 void asymq_free_gone(struct sk_buff *gone);
-/* Without the lock: handles a packet of the reverse path; `ingress`: its link header has been pulled. */
+/* Without the lock: handles a packet of the reverse path. With `ingress`, its link header was removed. */
 void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb, bool ingress);
 /* Without the lock: handles a departure of the device at which this qdisc's packets arrived. */
 void asymq_show_departure(struct asymq_sched *q, struct sk_buff *skb);
@@ -216,19 +216,19 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch);
 void asymq_qdisc_reset(struct Qdisc *sch);
 
 /*
- * values.c, under RTNL. Returns the options of a change: those in force, replaced by the message's, unless that names a
- * discipline and so is complete. Valid until the next call.
+ * From values.c, under RTNL. Returns the options of a change: the effective ones, overridden by the message's. A
+ * message with a discipline is complete and replaces them all. Valid until the next call.
  */
 struct asymq_request *asymq_parse_request(struct asymq_sched *q, struct nlattr *options, struct netlink_ext_ack *extack);
-/* As attributes; NULL without memory. */
+/* Converts options to attributes; NULL without memory. */
 struct asymq_opts *asymq_opts_new(const struct asymq_request *request);
 void asymq_opts_free(struct asymq_opts *opts);
-/* Replaces the value of an attribute that is there. */
+/* Sets the value of an existing attribute. */
 void asymq_set_u64(struct nlattr *options, int id, u64 value);
-/* If nothing but rates and the buffer differ, reads these and returns all attributes, opts->len bytes; else NULL. */
+/* Returns all attributes (opts->len bytes) if only rates and the buffer differ, and reads these; else NULL. */
 const void *asymq_read_line(const struct asymq_opts *opts, const struct nlattr *options, struct asymq_line *line);
 
-/* observer.c. When the module is loaded and removed: lists of each namespace. */
+/* From observer.c. Adds the lists of each namespace when the module is loaded, and removes them with the module. */
 int asymq_nets_register(void);
 void asymq_nets_unregister(void);
 struct asymq_net *asymq_net_of(const struct net_device *dev);
@@ -238,7 +238,7 @@ void asymq_unhook(struct asymq_sched *q);
 /* Under RTNL: starts or stops reading departures of the device at which the packets arrived. */
 void asymq_follow(struct asymq_sched *q);
 void asymq_unfollow(struct asymq_sched *q);
-/* Under RTNL: sets whether the kernel may send a packet past this qdisc while it is idle. */
+/* Under RTNL: sets if the kernel may send packets past this qdisc while it is idle. */
 void asymq_allow_bypass(struct asymq_sched *q, bool allow);
 /* Without the lock: passes a departure to the followers of its device. */
 void asymq_show_followers(const struct asymq_sched *from, struct sk_buff *skb);
@@ -247,7 +247,7 @@ static inline void asymq_departs(const struct asymq_sched *q, struct sk_buff *sk
 	if (unlikely(!list_empty(&q->net->followers)))
 		asymq_show_followers(q, skb);
 }
-/* True if a packet at an IFB was redirected from the ingress of its device, not from the egress. */
+/* True if a packet at an IFB was redirected at its device's ingress; false for the egress. */
 static inline bool asymq_from_ingress(const struct sk_buff *skb)
 {
 #ifdef CONFIG_NET_REDIRECT
@@ -256,7 +256,7 @@ static inline bool asymq_from_ingress(const struct sk_buff *skb)
 	return false;
 #endif
 }
-/* Without the lock: passes a packet that arrived at a device and is at an IFB to the observers of that device. */
+/* Without the lock: passes a packet at an IFB to the observers of the device at which it arrived. */
 void asymq_redirected(const struct asymq_sched *q, struct sk_buff *skb);
 /* With the lock: records the owner of a packet's flow. */
 void asymq_learn_flow(struct asymq_sched *q, struct asymq_device *device, struct sk_buff *skb);

@@ -12,7 +12,7 @@ static int defaults_count;
 module_param_array(defaults, ullong, &defaults_count, 0444);
 MODULE_PARM_DESC(defaults, "default options: the numbers that `tc qdisc add ... asymq WORDS numbers` prints");
 
-/* Not const: kernels before 6.6 have a plain pointer to it. */
+/* Not const: kernels before 6.6 take a plain pointer. */
 #define ASYMQ_RANGE(width, id, least, most) \
 	static struct netlink_range_validation id##_range = { .min = least, .max = most };
 ASYMQ_UNSIGNED(ASYMQ_RANGE)
@@ -77,7 +77,7 @@ static void *asymq_put(void *to, unsigned int type, const void *value, unsigned 
 	return to + nla_total_size(len);
 }
 
-/* Writes each number in the width of its attribute; returns the end. */
+/* Writes each number in its attribute's width. Returns the end. */
 static void *asymq_put_numbers(void *to, const struct asymq_numbers *numbers)
 {
 	unsigned int id;
@@ -108,7 +108,7 @@ static void *asymq_put_numbers(void *to, const struct asymq_numbers *numbers)
 /* Upper bound: all attributes twice. */
 #define ASYMQ_OPTS_BYTES (2 * ASYMQ_ATTRIBUTES * (NLA_HDRLEN + sizeof(u64)))
 
-/* The options being parsed, and the attributes being written: one set at a time, under RTNL. */
+/* Options being parsed, and attributes being written. One set suffices, under RTNL. */
 static struct asymq_request asymq_request;
 static u8 asymq_attributes[ASYMQ_OPTS_BYTES] __aligned(NLA_ALIGNTO);
 
@@ -155,7 +155,7 @@ void asymq_set_u64(struct nlattr *options, int id, u64 value)
 		memcpy(nla_data(attr), &value, sizeof(value));
 }
 
-/* True if a rate or buffer is in the range of its policy: the short path of a change does not run the policy. */
+/* True if a rate or buffer is within its policy's range. The short path of a change does not run the policy. */
 static bool asymq_is_in_range(const struct nlattr *attr)
 {
 	const struct netlink_range_validation *range = asymq_given_policy[nla_type(attr)].range;
@@ -170,7 +170,7 @@ static bool asymq_is_of_line(unsigned int type)
 	return type == TCA_ASYMQ_UP || type == TCA_ASYMQ_DOWN || type == TCA_ASYMQ_BUFFER;
 }
 
-/* Handles a message of VERSION and rates: copies the options in force, with these rates. */
+/* Handles a message with only VERSION and rates: copies the effective options, with these rates. */
 static bool asymq_patch_line(const struct asymq_opts *opts, const struct nlattr *options)
 {
 	struct nlattr *all = (struct nlattr *)asymq_attributes, *given, *top, *inner;
@@ -195,7 +195,7 @@ static bool asymq_patch_line(const struct asymq_opts *opts, const struct nlattr 
 	return version && !rest;
 }
 
-/* Compares attributes, whole 32-bit words. The kernel's memcmp() of so few bytes costs a change 5 us more. */
+/* Compares attributes in 32-bit words. With the kernel's memcmp(), a change would take 5 us longer. */
 static bool asymq_differs(const void *a, const void *b, unsigned int len)
 {
 	const u32 *then = a, *now = b;
@@ -207,8 +207,8 @@ static bool asymq_differs(const void *a, const void *b, unsigned int len)
 }
 
 /*
- * Most changes are of rates alone. A message with the same attributes in the same order is valid if their values are, so that
- * nothing but rates and buffer need be checked.
+ * Most changes concern only rates. A message with the same attributes in the same order is valid if their values are,
+ * so only rates and buffer need to be checked.
  */
 const void *asymq_read_line(const struct asymq_opts *opts, const struct nlattr *options, struct asymq_line *line)
 {
@@ -226,7 +226,7 @@ const void *asymq_read_line(const struct asymq_opts *opts, const struct nlattr *
 		const struct nlattr *attr = (const struct nlattr *)(then + at);
 
 		type = nla_type(attr);
-		/* Of a nest, the header: its attributes follow. */
+		/* Of a nest, skips only the header, so that its attributes follow. */
 		step = type == TCA_ASYMQ_GIVEN ? NLA_HDRLEN : NLA_ALIGN(attr->nla_len);
 		nested |= type == TCA_ASYMQ_GIVEN;
 		if (asymq_differs(then + at, now + at, asymq_is_of_line(type) ? NLA_HDRLEN : step))
@@ -248,7 +248,7 @@ const void *asymq_read_line(const struct asymq_opts *opts, const struct nlattr *
 	return now;
 }
 
-/* A learnt rate is in force: a change that names no rate starts from it. */
+/* A learnt rate is in effect: a change without a rate starts from it. */
 static void asymq_read_learnt(struct asymq_sched *q)
 {
 	u64 learnt;
@@ -261,7 +261,7 @@ static void asymq_read_learnt(struct asymq_sched *q)
 		asymq_set(&asymq_request.before, TCA_ASYMQ_UP, learnt);
 }
 
-/* Reads the module's parameter, or else SAD's defaults. */
+/* Reads the module's parameter; SAD's defaults if it is empty. */
 static void asymq_read_defaults(const struct asymq_sched *q)
 {
 	int i;
@@ -300,7 +300,7 @@ struct asymq_request *asymq_parse_request(struct asymq_sched *q, struct nlattr *
 	if (q->opts && !(version && nla_find_nested(options, TCA_ASYMQ_QDISC))) {
 		asymq_request.numbers = asymq_request.before;
 		asymq_read_nested(nla_find(asymq_first(q->opts), q->opts->len, TCA_ASYMQ_GIVEN), &asymq_request.given);
-		/* A given rate is not learnt. */
+		/* A rate given without a range is not learnt. */
 		if (version && nla_find_nested(options, TCA_ASYMQ_UP) && !nla_find_nested(options, TCA_ASYMQ_UP_MIN)) {
 			asymq_request.numbers.has[TCA_ASYMQ_UP_MIN] = asymq_request.numbers.has[TCA_ASYMQ_UP_MAX] = 0;
 			asymq_request.given.has[TCA_ASYMQ_UP_MIN] = asymq_request.given.has[TCA_ASYMQ_UP_MAX] = 0;

@@ -1,6 +1,6 @@
-//! Functions that the C half calls; `module/asymq.h` declares the same.
+//! Functions that the C half calls; `module/asymq.h` declares the same functions.
 //!
-//! All memory of an instance is in an arena of C's, which is freed as a whole: nothing here is dropped to free memory.
+//! All memory of an instance is in C's arena, which is freed as a whole. Dropping a value here frees no memory.
 
 use crate::frame::Frame;
 use crate::host::{Handle, Host, Listener, lasts};
@@ -18,10 +18,10 @@ use core::ffi::{c_char, c_void};
 pub(crate) struct Setup {
     now: u64,
     secret: [u64; 2],
-    /// Options of an instance whose rates may change; null if a new one is needed.
+    /// Options of an instance whose rates may change; null if a new instance is needed.
     before: *const Numbers,
     numbers: *const Numbers,
-    /// The device is an IFB, which carries a downlink.
+    /// True if the device is an IFB, which handles a downlink.
     ifb: bool,
 }
 
@@ -38,23 +38,23 @@ pub(crate) struct Built {
     attribute: u32,
     /// Maximum number of queued packets.
     limit: u32,
-    /// The present instance continues, at these rates.
+    /// True if the present instance continues, at these rates.
     reuse: bool,
-    /// It shapes to the link's rate.
+    /// True if it shapes to the link's rate.
     shaped: bool,
-    /// It reads the reverse path.
+    /// True if it needs packets of the reverse path.
     observes: bool,
-    /// It reads departures of the device at which its packets arrived.
+    /// True if it needs departures of the device at which its packets arrived.
     follows: bool,
-    /// Hosts are the addresses before this machine's NAT.
+    /// True if hosts are identified by addresses before this machine's NAT.
     nat: bool,
-    /// It learns its rate.
+    /// True if it learns its rate.
     learns: bool,
-    /// Its rates may change while it runs.
+    /// True if its rates may change while it runs.
     follows_rates: bool,
-    /// Packets may bypass it while it is idle.
+    /// True if packets may bypass it while it is idle.
     bypass: bool,
-    /// It was refused for lack of memory.
+    /// True if it was refused for lack of memory.
     out_of_memory: bool,
 }
 
@@ -85,7 +85,7 @@ unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
 }
 
 fn build(setup: &Setup, built: &mut Built) -> Result<(), Refusal> {
-    // SAFETY: `before` is null or valid, `numbers` is valid, and nothing changes them during this call.
+    // SAFETY: `before` is null or valid, `numbers` is valid, and both are constant during this call.
     let (before, numbers) = unsafe { (setup.before.as_ref(), &*setup.numbers) };
     if let Some(before) = before
         && numbers.get(id::UP_MIN).is_none()
@@ -124,7 +124,7 @@ pub(crate) struct Line {
     up: u64,
     down: u64,
     buffer: u64,
-    /// The buffer attribute has changed.
+    /// True if the buffer attribute changed.
     buffer_moves: bool,
 }
 
@@ -145,7 +145,7 @@ unsafe extern "C" fn asymq_usual(numbers: &mut Numbers, queue_len: u32) {
     numbers.set_usual(queue_len.clamp(50, 10_000));
 }
 
-/// Continues the counters of `old`, which is emptied if it is whole: had no fault.
+/// Takes over the counters of `old`. Removes its packets if it is `whole`, that is, had no fault.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_take_over(instance: &mut Instance, old: &mut Instance, whole: bool) {
     if whole {
@@ -184,7 +184,7 @@ unsafe extern "C" fn asymq_waiting(instance: &Instance) -> u32 {
     instance.waiting()
 }
 
-/// Enqueues a packet, which arrived at the qdisc at `arrival`.
+/// Enqueues a packet that arrived at the qdisc at `arrival`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_enqueue(
     instance: &mut Instance,
@@ -223,7 +223,7 @@ unsafe extern "C" fn asymq_depart(instance: &mut Instance, now: u64, frame: &Fra
     instance.departs(Instant::from_nanos(now), frame);
 }
 
-/// Clears all packets, which C frees.
+/// Forgets all packets; C frees them.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_reset(instance: &mut Instance) {
     instance.empty();

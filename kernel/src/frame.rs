@@ -12,11 +12,11 @@ pub(crate) struct Frame {
     pub(crate) charged: u32,
     /// Payload of each segment of an aggregate; 0 for a single packet.
     pub(crate) segment: u16,
-    /// Bytes at the start that are not in the packet.
+    /// Bytes at the start that the packet lacks.
     pub(crate) added: u16,
-    /// The checksum need not be verified.
+    /// True if the checksum need not be verified.
     pub(crate) trusted: bool,
-    /// Hosts are the addresses before this machine's NAT.
+    /// True if hosts are identified by addresses before this machine's NAT.
     pub(crate) nat: bool,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Bytes {
 }
 
 impl Frame {
-    /// Returns the bytes at hand.
+    /// Returns the available bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: C sets both; `place` is not null, and valid while C holds the lock.

@@ -11,11 +11,11 @@ use core::panic::PanicInfo;
 pub(crate) type Handle = *mut c_void;
 
 unsafe extern "C" {
-    /// Allocates memory of the instance that is being built; null without memory, or if none is being built.
+    /// Allocates memory of the instance being built; null without memory, or while none is being built.
     safe fn asymq_host_alloc(size: usize) -> *mut u8;
     fn asymq_host_free(place: *mut u8, size: usize);
     safe fn asymq_host_lasts();
-    /// Defined in the test build only: code that can panic does not link in the delivered module.
+    /// Defined only in the test build: in the delivered module, code that can panic does not link.
     fn asymq_something_can_panic(file: *const u8, len: usize, line: u32);
     fn asymq_host_gone(host: *mut c_void, packet: Handle, filtered: bool);
     fn asymq_host_frame(packet: Handle) -> *const Frame;
@@ -26,7 +26,7 @@ unsafe extern "C" {
     fn asymq_host_nest_end(to: *mut c_void, nest: *mut c_void);
 }
 
-/// Makes later allocations live as long as the instance that is being built.
+/// Makes later allocations exist as long as the instance being built.
 pub(crate) fn lasts() {
     asymq_host_lasts();
 }
@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Memory {
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: it came from `asymq_host_alloc`.
+        // SAFETY: the memory came from `asymq_host_alloc`.
         unsafe { asymq_host_free(place, layout.size()) }
     }
 }
@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for Memory {
 #[global_allocator]
 static MEMORY: Memory = Memory;
 
-/// Not in the delivered object.
+/// Not part of the delivered object.
 #[panic_handler]
 fn panicked(info: &PanicInfo<'_>) -> ! {
     let (file, line) = match info.location() {
@@ -61,17 +61,17 @@ fn panicked(info: &PanicInfo<'_>) -> ! {
     // SAFETY: C reads `len` bytes, and does not return.
     unsafe {
         asymq_something_can_panic(file.as_ptr(), file.len(), line);
-        // The compiler emits a trap here, which tells objtool that the function ends.
+        // The compiler emits a trap here; objtool then finds the end of the function.
         unreachable_unchecked()
     }
 }
 
-/// The C half of one qdisc, during a call from C.
+/// C half of one qdisc, during a call from C.
 #[derive(Clone, Copy)]
 pub(crate) struct Host(pub(crate) *mut c_void);
 
 impl Host {
-    /// Returns a packet that is not sent, for C to free.
+    /// Passes a dropped or filtered packet to C, which frees it.
     pub(crate) fn gone(self, packet: Handle, filtered: bool) {
         // SAFETY: C passed `packet` to this instance, which has not returned it.
         unsafe { asymq_host_gone(self.0, packet, filtered) }

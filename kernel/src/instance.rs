@@ -17,21 +17,21 @@ use asymq_core::{Direction, Fate, Header, Packet as _, Reason, Sink, TrafficClas
 use asymq_rates::RateLaw;
 use asymq_wire::statistics::{self, class};
 
-/// Maximum number of segments of an aggregate that are counted one by one.
+/// Maximum number of an aggregate's segments that are counted one by one.
 const MAX_SEGMENTS: u32 = 512;
 
 pub(crate) struct Instance {
     egress: Egress<Skb>,
     key: FlowKey,
     windows: Windows,
-    /// `None` if the link is charged what the qdisc layer charges.
+    /// `None` if the link charges the length of the qdisc layer.
     overhead: Option<Overhead>,
     learning: Option<Learning>,
-    /// The buffer bounds only the FIFO after a fault.
+    /// True if the buffer bounds only the FIFO after a fault.
     separate: bool,
 }
 
-/// Returns dropped packets to C.
+/// Passes dropped packets to C.
 struct Freed(Host);
 
 impl Sink<Skb> for Freed {
@@ -60,7 +60,7 @@ impl Instance {
         Self::of(now, description, qdisc, learning, key)
     }
 
-    /// A separate function, so that its stack frame is not below deep calls.
+    /// A separate function keeps its stack frame out of deep calls.
     #[inline(never)]
     fn of(
         now: Instant,
@@ -88,7 +88,7 @@ impl Instance {
         self.learning.is_none() && self.egress.qdisc().follows_rates()
     }
 
-    /// True if it can continue at other rates, and, if `buffer_moves`, with another buffer.
+    /// True if it can continue at other rates and, with `buffer_moves`, with another buffer.
     pub(crate) fn follows(&self, buffer_moves: bool) -> bool {
         self.follows_rates() && (self.separate || !buffer_moves)
     }
@@ -97,7 +97,7 @@ impl Instance {
         self.egress.set_rate(now, link, reverse);
     }
 
-    /// Continues the counters of another instance, which is empty.
+    /// Takes over the counters of another instance, which is empty.
     pub(crate) fn take_over(&mut self, other: &Self) {
         self.windows.go_on_from(&other.windows);
         self.egress.count_from(*other.egress.meters());
@@ -124,7 +124,7 @@ impl Instance {
         self.egress.observes_reverse() || self.learns() == Some(Direction::Up)
     }
 
-    /// True if packets may bypass it while it is idle, without a shaper.
+    /// True if packets may bypass it while it is idle: it has no shaper.
     pub(crate) fn allows_bypass(&self) -> bool {
         self.learning.is_none() && self.egress.qdisc().allows_bypass()
     }
@@ -151,7 +151,7 @@ impl Instance {
         }
     }
 
-    /// Parses a frame. Offsets are in the frame; those in the packet are smaller by `added`.
+    /// Parses a frame. Offsets count in the frame; those in the packet are smaller by `added`.
     fn parse(&self, frame: &Frame) -> Parsed {
         parse_prefix(frame.bytes(), frame.wire_len as usize, &self.key)
     }
@@ -173,8 +173,8 @@ impl Instance {
             .enqueue_known(now, (class, len), packet, &mut Freed(host));
     }
 
-    /// Reads the facts of an arrival, and its class. A separate function: a packet that is borrowed before it is moved is
-    /// copied once more.
+    /// Reads an arrival's header facts and its class. A separate function: borrowing the packet before its move would
+    /// cost another copy.
     #[inline(always)]
     fn read(
         &mut self,
@@ -229,7 +229,7 @@ impl Instance {
         Some(handle)
     }
 
-    /// Returns when to call [`dequeue`](Self::dequeue).
+    /// Returns the time for the next call of [`dequeue`](Self::dequeue).
     #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
         self.egress.next()
@@ -281,7 +281,7 @@ impl Instance {
         }
     }
 
-    /// Clears all packets, which C frees.
+    /// Forgets all packets; C frees them.
     pub(crate) fn empty(&mut self) {
         while self.egress.drain().is_some() {}
     }

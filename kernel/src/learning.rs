@@ -1,4 +1,4 @@
-//! A learnt rate: the uplink's at its own device, or the downlink's at an IFB.
+//! A learnt rate: of the uplink at its own device, or of the downlink at an IFB.
 
 use crate::frame::Frame;
 use alloc::boxed::Box;
@@ -68,7 +68,7 @@ impl Learning {
         self.learner.comes(now, header, observed.as_ref());
     }
 
-    /// Returns a new rate if one is due; `backlogged` if packets are queued.
+    /// Returns a new rate if one is due. `backlogged` is true if packets are queued.
     #[inline]
     pub(crate) fn step(&mut self, now: Instant, backlogged: bool) -> Option<Rate> {
         if now < self.at {

@@ -12,11 +12,11 @@ use core::ffi::CStr;
 pub(crate) struct Description {
     pub(crate) config: Config,
     pub(crate) overhead: Overhead,
-    /// It shapes to the link's rate. Otherwise its parent does.
+    /// True if it shapes to the link's rate; otherwise its parent shapes.
     pub(crate) shaped: bool,
-    /// Hosts are the addresses before this machine's NAT.
+    /// True if hosts are identified by addresses before this machine's NAT.
     pub(crate) nat: bool,
-    /// ACKs and data have limits of their own: the buffer bounds only the FIFO after a fault.
+    /// True if ACKs and data have separate limits: the buffer then bounds only the FIFO after a fault.
     pub(crate) separate: bool,
     /// Range and direction of a learnt rate.
     pub(crate) auto: Option<(RateRange, Direction)>,

@@ -1,4 +1,4 @@
-//! Test build: golden traces, and frames in the kernel's buffers.
+//! Test build: runs golden traces, and frames in the kernel's buffers.
 
 use crate::host::{self, Handle};
 use crate::skb::Skb;
@@ -11,11 +11,11 @@ use asymq_laws::frames::{Arrival, Held, arrivals, number, same_verdicts};
 use asymq_laws::{capture, golden};
 use core::ffi::{CStr, c_char};
 
-/// Reads the byte behind its allocation, for KASAN to find.
+/// Reads the byte after its allocation, so that KASAN reports it.
 #[unsafe(no_mangle)]
 extern "C" fn asymq_misread() {
     let bytes = alloc::vec![0u8; 24];
-    // SAFETY: none: the error is on purpose. The allocation behind it is longer.
+    // SAFETY: unsound on purpose. The actual allocation is longer.
     unsafe {
         core::hint::black_box(&bytes)
             .as_ptr()
@@ -35,7 +35,7 @@ unsafe extern "C" {
 }
 
 impl Held for Skb {
-    /// Headers may be in two pieces; the kernel marks a packet only if its IP header is in one.
+    /// Headers may be in two pieces. The kernel marks a packet only if its IP header is in one piece.
     fn hold(arrival: &Arrival, parsed: &Parsed) -> Self {
         let bytes = &arrival.bytes;
         let split = match arrival.conversation % 3 {
@@ -61,14 +61,14 @@ impl Held for Skb {
     }
 
     fn release(self) {
-        // SAFETY: it came from C, and is not used any more.
+        // SAFETY: the packet came from C, and is not used afterwards.
         unsafe { asymq_host_test_free(self.handle) }
     }
 }
 
-/// Runs the golden trace of every discipline, and reports whether it is as recorded. The recorded trace of `spoil` gets a
-/// wrong byte first. If `spoil` is empty, the frames that all drivers share pass each discipline in the kernel's buffers:
-/// `frames.NAME` reports whether they leave as whole frames do, and `capture.NAME` the same for a capture of real TCP.
+/// Runs the golden trace of every discipline, and reports if the output equals the recording, after changing a byte in
+/// the recording of `spoil`. If `spoil` is empty, test frames in the kernel's buffers also pass each discipline:
+/// `frames.NAME` reports if they leave like whole frames, and `capture.NAME` the same for real TCP.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_selftest(spoil: *const c_char) {
     // SAFETY: a parameter of the module, zero-terminated.
@@ -76,7 +76,7 @@ unsafe extern "C" fn asymq_selftest(spoil: *const c_char) {
         .to_str()
         .unwrap_or_default();
     for entry in Standard.of_role(Role::Qdisc) {
-        // A slash in a discipline's name is an underscore in its file's.
+        // A slash in a discipline's name is an underscore in the file name.
         let file = entry.name.replace('/', "_");
         let recorded = GOLDEN.iter().find(|(name, _)| *name == file);
         let mut recorded = String::from(recorded.map_or("", |(_, trace)| trace));
@@ -102,7 +102,7 @@ fn tell(name: &str, same: bool) {
     unsafe { asymq_host_test_result(name.as_ptr(), name.len(), same) }
 }
 
-/// Reports for every discipline whether these frames leave as whole ones do.
+/// Reports for every discipline if these frames leave like whole frames.
 fn compare(what: &str, arrivals: Result<Vec<Arrival>, &str>) {
     for entry in Standard.of_role(Role::Qdisc) {
         let same = arrivals.as_ref().map_err(|error| String::from(*error));

@@ -1,4 +1,4 @@
-//! A packet of the kernel.
+//! A packet in the kernel.
 
 use crate::frame::Frame;
 use crate::host::{self, Handle};
@@ -28,8 +28,8 @@ impl Skb {
         Self { header, handle }
     }
 
-    /// Reads the facts from the frame. The length is what the link is charged: without `overhead`, the qdisc layer's.
-    /// Inlined, so that each fact is written once, in place.
+    /// Reads header facts from the frame. The length is the one that the link charges: without `overhead`, the qdisc
+    /// layer's. Inlined, so that each fact is written only once, in place.
     #[inline(always)]
     pub(crate) fn read(&mut self, frame: &Frame, key: &FlowKey, overhead: Option<&Overhead>) {
         let header = &mut self.header;
@@ -44,7 +44,7 @@ impl Skb {
         };
     }
 
-    /// Returns a packet with these facts, whose headers begin at these offsets.
+    /// Returns a packet with these header facts. Headers begin at these offsets.
     #[cfg(feature = "selftest")]
     pub(crate) fn new(header: Header, handle: Handle, network: u16, transport: u16) -> Self {
         let note = note(&Offsets {
@@ -80,7 +80,7 @@ impl Skb {
     }
 }
 
-/// Flag beside the offset of a network header, which is smaller.
+/// Flag stored beside the offset of a network header, which is smaller.
 const PLAIN: u16 = 1 << 15;
 
 #[inline]

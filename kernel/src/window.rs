@@ -6,12 +6,12 @@ use asymq_core::hold::{BuildError, PerClass, slots};
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant};
 
-/// Length of a window; statistics cover the last whole one and the present one.
+/// Length of a window. Statistics cover the last whole window and the present one.
 const LENGTH: Duration = Duration::from_millis(10_000);
 
-/// Buckets for each doubling of a time: a percentile is exact to one eighth.
+/// Buckets per doubling of a time: a percentile is exact to one eighth.
 const STEPS: u64 = 8;
-/// Resolution of times, as a power of two: 4.1 us, up to two minutes.
+/// Resolution of times, as a power of two of ns: 4.1 us, for times up to two minutes.
 const UNIT: u32 = 12;
 const BUCKETS: usize = 8 * 23;
 
@@ -38,7 +38,7 @@ impl Histograms {
         ((u64::from(doublings) + 1) * STEPS + step) as usize
     }
 
-    /// Returns the longest time of a bucket.
+    /// Returns the maximum time of a bucket.
     fn longest(bucket: usize) -> Duration {
         let (doublings, step) = (bucket as u64 / STEPS, bucket as u64 % STEPS);
         let units = match doublings {
@@ -51,7 +51,7 @@ impl Histograms {
     fn record(&mut self, class: usize, time: Duration) {
         let bucket = Self::bucket(time).min(BUCKETS - 1);
         if let Some(count) = self.0.get_mut(class * BUCKETS + bucket) {
-            // A window has fewer packets than this counter.
+            // This counter cannot overflow within a window.
             *count = count.wrapping_add(1);
         }
     }
@@ -87,7 +87,7 @@ pub(crate) struct Recent {
 pub(crate) struct Windows {
     last: Window,
     present: Window,
-    /// Time at which the present one becomes the last.
+    /// Time at which the present window becomes the last one.
     turns: Instant,
 }
 
@@ -100,7 +100,7 @@ impl Windows {
         })
     }
 
-    /// Continues other windows. Copies them, because their arena is freed.
+    /// Continues other windows. Copies them, because their arena will be freed.
     pub(crate) fn go_on_from(&mut self, others: &Self) {
         self.turns = others.turns;
         for (own, other) in [
@@ -116,7 +116,7 @@ impl Windows {
         }
     }
 
-    /// Records a packet that is sent; `sent` includes it.
+    /// Records a packet that is sent; `sent` already includes it.
     #[inline]
     pub(crate) fn sends(
         &mut self,
@@ -149,7 +149,7 @@ impl Windows {
         self.present.longest = [Duration::ZERO; TrafficClass::COUNT];
     }
 
-    /// Returns the statistics of a class, of which `sent` counts all packets. Zeros if nothing was sent for two windows.
+    /// Returns the statistics of a class. `sent` counts all its packets. All zero if none was sent for two windows.
     pub(crate) fn recent(&self, now: Instant, class: TrafficClass, sent: Counter) -> Recent {
         let silent = now.saturating_since(self.present.since).as_nanos() >= 2 * LENGTH.as_nanos();
         let since = if silent { &self.present } else { &self.last };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * What a qdisc's plugin needs of tc: iproute2 installs no headers for it. The interface has been the
- * same from iproute2 5 to 6.
+ * Declarations that a qdisc's plugin needs from tc: iproute2 installs no headers for them. They are unchanged from
+ * iproute2 5 to 6.
  */
 #ifndef ASYMQ_IPROUTE2_H
 #define ASYMQ_IPROUTE2_H

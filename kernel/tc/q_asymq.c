@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * tc's plugin for asymq. This half talks to the kernel and prints. The Rust half (words.h) has the catalog, parses words and
- * reports errors.
+ * tc's plugin for asymq. This half exchanges netlink messages and prints. The Rust half (words.h) has the catalog,
+ * parses words and reports errors.
  */
 
 #include <linux/if_link.h>
@@ -34,7 +34,7 @@ struct answer {
 	size_t len;
 };
 
-/* Sends a request to rtnetlink and stores the message before its acknowledgement; false if there is none. */
+/* Sends a request to rtnetlink and stores the answer before its acknowledgement. Returns false without an answer. */
 static bool ask(int type, const void *body, size_t len, struct answer *answer)
 {
 	static int rtnetlink = -1;
@@ -46,7 +46,7 @@ static bool ask(int type, const void *body, size_t len, struct answer *answer)
 		.header = {
 			.nlmsg_len = NLMSG_LENGTH(len),
 			.nlmsg_type = type,
-			/* Without ECHO kernels before 6.8 answer to all other sockets alone. */
+			/* Without ECHO, kernels before 6.8 answer only other sockets. */
 			.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO,
 			.nlmsg_seq = ++sequence,
 		},
@@ -97,7 +97,7 @@ static bool is_text(const struct rtattr *attr, const char *text)
 	return attr && RTA_PAYLOAD(attr) > strlen(text) && !strcmp(RTA_DATA(attr), text);
 }
 
-/* Gets the device's txqueuelen, and whether it is an IFB. */
+/* Gets the device's txqueuelen, and if it is an IFB. */
 static void ask_device(int index, struct asymq_request *request)
 {
 	struct ifinfomsg body = { .ifi_family = AF_UNSPEC, .ifi_index = index };
@@ -152,7 +152,7 @@ static int parse(struct qdisc_util *self, int argc, char **argv, struct nlmsghdr
 	place.tcm_ifindex = device && *device ? if_nametoindex(device) : 0;
 	if (place.tcm_ifindex)
 		ask_device(place.tcm_ifindex, &request);
-	/* `add` keeps no options of a previous qdisc. */
+	/* `add` discards the options of a previous qdisc. */
 	if (place.tcm_ifindex && !request.numbers && !(message->nlmsg_flags & NLM_F_EXCL))
 		ask_before(&place, &request);
 	len = asymq_read(&request, text, sizeof(text));
@@ -165,7 +165,7 @@ static int parse(struct qdisc_util *self, int argc, char **argv, struct nlmsghdr
 	return addattr_l(message, MAX_MESSAGE, TCA_OPTIONS | NLA_F_NESTED, text, len);
 }
 
-/* Switches, as words that tc accepts. */
+/* Converts a switch to the word that tc accepts. */
 static const char *word_of(const char *name, const char *value)
 {
 	bool on = *value == 't';
@@ -256,11 +256,11 @@ static void print_for_programs(const char *name, int unit_of, uint64_t value)
 
 #define MAX_LEVELS 4
 
-/* Open levels. */
+/* Names of the open levels. */
 static char levels[MAX_LEVELS][32];
 static int depth;
 
-/* Closes and opens levels for a dotted name; returns its last part. */
+/* Closes and opens levels for a dotted name. Returns its last part. */
 static const char *enter(char *name)
 {
 	char *parts[MAX_LEVELS + 1], *part = name;
@@ -310,7 +310,7 @@ static int print_statistics(struct qdisc_util *self, FILE *out, struct rtattr *s
 {
 	(void)self;
 	(void)out;
-	/* print_options() reports another version. */
+	/* print_options() already reports a different version. */
 	if (statistics)
 		asymq_tell(RTA_DATA(statistics), RTA_PAYLOAD(statistics), print_statistic, NULL);
 	for (; depth > 0; depth--)

@@ -10,17 +10,17 @@
 struct asymq_request {
 	const char *const *words;	/* tc's, after the qdisc's name */
 	size_t count;
-	const void *before;		/* TCA_OPTIONS of the present qdisc; NULL if there is none */
+	const void *before;		/* TCA_OPTIONS of the present qdisc; NULL without one */
 	size_t before_len;
 	uint32_t queue_len;		/* the device's txqueuelen */
 	bool ifb;			/* the device is an IFB */
-	bool numbers;			/* write text for the module's parameter `defaults` instead of attributes */
+	bool numbers;			/* write text for the module's parameter `defaults`, not attributes */
 };
 
-/* Writes the payload of TCA_OPTIONS and returns its length; on an error writes its text and returns -1. */
+/* Writes the payload of TCA_OPTIONS and returns its length. On an error, writes its text and returns -1. */
 long asymq_read(const struct asymq_request *request, char *to, size_t room);
 
-/* Calls `say` for each name and value of TCA_OPTIONS, in order; returns -1 if the version differs. */
+/* Calls `say` for each name and value of TCA_OPTIONS, in order. Returns -1 for another version. */
 int asymq_show(const void *options, size_t len,
 	       void (*say)(void *to, const char *name, const char *value), void *to);
 
@@ -33,7 +33,7 @@ enum asymq_unit {
 	ASYMQ_RATE,	/* bit/s */
 };
 
-/* Calls `say` for each name, unit and value of TCA_STATS_APP; dots in names separate levels. Returns -1 if the version differs. */
+/* Calls `say` for each name, unit and value of TCA_STATS_APP; dots separate levels. Returns -1 for another version. */
 int asymq_tell(const void *statistics, size_t len,
 	       void (*say)(void *to, const char *name, int unit, uint64_t value), void *to);
 

@@ -1,4 +1,4 @@
-//! Converts `tc`'s words to netlink's numbers and back, for `q_asymq.c`; `words.h` declares the same.
+//! Converts `tc`'s words to netlink's numbers and back, for `q_asymq.c`; `words.h` declares the functions.
 #![no_std]
 
 extern crate alloc;
@@ -39,7 +39,7 @@ unsafe impl GlobalAlloc for Memory {
     }
 
     unsafe fn dealloc(&self, place: *mut u8, _: Layout) {
-        // SAFETY: it came from `malloc`.
+        // SAFETY: the memory came from `malloc`.
         unsafe { free(place.cast()) }
     }
 }
@@ -52,11 +52,11 @@ fn panicked(_: &core::panic::PanicInfo<'_>) -> ! {
     abort()
 }
 
-/// Referenced by the compiled library; nothing unwinds.
+/// The compiled library refers to this symbol; nothing unwinds.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 
-/// Referenced likewise.
+/// Needed for the same reason.
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_Resume() -> ! {
     abort()
@@ -122,7 +122,7 @@ fn listed(numbers: &Numbers) -> String {
     pairs.collect::<Vec<_>>().join(",")
 }
 
-/// Copies as many bytes as fit, and a zero.
+/// Copies as many bytes as fit, and appends a zero.
 fn put(bytes: &[u8], to: &mut [u8]) {
     if let Some((last, room)) = to.split_last_mut() {
         *last = 0;

@@ -1,20 +1,20 @@
-//! Numbers as netlink's attributes, in the order of bytes of this machine.
+//! Numbers as netlink's attributes, in native byte order.
 
 use super::statistics::{self, Unit};
 use super::{ATTRIBUTES, COUNT, Numbers, VERSION, Width, id, ids};
 use alloc::format;
 use alloc::vec::Vec;
 
-/// The bits of an attribute's type that are no number.
+/// Flag bits in an attribute's type.
 const FLAGS: u16 = 0xC000;
 const NESTED: u16 = 0x8000;
 /// Attribute of older modules, which exchanged words.
 const WORDS: u16 = 1;
 
-/// An error in attributes.
+/// Error in received attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadError {
-    /// They have another version.
+    /// The sender has another version.
     Version,
     /// They are truncated.
     Cut,
@@ -45,7 +45,7 @@ fn put_all(to: &mut Vec<u8>, numbers: &Numbers) {
     }
 }
 
-/// The payload of `TCA_OPTIONS`: what is in force, and what of it was given.
+/// Encodes the payload of `TCA_OPTIONS`: effective values, and those given by the user.
 pub fn encode(numbers: &Numbers, given: &Numbers) -> Vec<u8> {
     let (mut bytes, mut nest) = (Vec::new(), Vec::new());
     put(&mut bytes, id::VERSION, &VERSION.to_ne_bytes());
@@ -78,7 +78,7 @@ fn number(payload: &[u8]) -> Option<u64> {
 /// Returns the effective values, and those given by the user.
 ///
 /// # Errors
-/// They have another version, or are truncated.
+/// The sender has another version, or attributes are truncated.
 pub fn decode(bytes: &[u8]) -> Result<(Numbers, Numbers), ReadError> {
     let (mut numbers, mut given) = (Numbers::default(), Numbers::default());
     let mut version = None;
@@ -103,10 +103,10 @@ pub fn decode(bytes: &[u8]) -> Result<(Numbers, Numbers), ReadError> {
     }
 }
 
-/// Names, units and values of the payload of `TCA_STATS_APP`, in its order; dots are levels.
+/// Decodes names, units and values from `TCA_STATS_APP`, in its order. Dots separate levels.
 ///
 /// # Errors
-/// They have another version.
+/// The sender has another version.
 pub fn decode_statistics(
     bytes: &[u8],
     mut show: impl FnMut(&str, Unit, u64),

@@ -1,12 +1,12 @@
-//! Values of parameters as whole numbers.
+//! Encodes values of parameters as whole numbers.
 
 use asymq_core::catalog::{Either, Kind, Value};
 use asymq_core::units::{Bytes, Duration, Limit, Rate, Share};
 
-/// Parts of a number with a fraction.
+/// Unit of fractions.
 const BILLION: u64 = 1_000_000_000;
 
-/// The bit that distinguishes a limit in bytes from one in packets.
+/// Bit that distinguishes a limit in bytes from one in packets.
 const LIMIT_BYTES: u64 = 1 << 63;
 
 pub(crate) fn limit_number(limit: Limit) -> u64 {
@@ -16,7 +16,7 @@ pub(crate) fn limit_number(limit: Limit) -> u64 {
     }
 }
 
-/// A limit in the range that can be written.
+/// Reads a limit within the encodable range.
 pub(crate) fn limit_from_number(number: u64) -> Option<Limit> {
     match (number & LIMIT_BYTES, number & !LIMIT_BYTES) {
         (0, packets @ 1..=1_000_000) => Some(Limit::Packets(packets as u32)),
@@ -25,16 +25,16 @@ pub(crate) fn limit_from_number(number: u64) -> Option<Limit> {
     }
 }
 
-/// A number with a fraction in billionths; none is negative.
+/// Encodes a number as billionths; negative numbers become 0.
 pub(crate) fn billionths(number: f64) -> u64 {
-    // The cast saturates, and takes NaN to 0.
+    // The cast saturates, and maps NaN to 0.
     (number * BILLION as f64 + 0.5) as u64
 }
 
-/// The bit of a step that is a rate.
+/// Bit that marks a step that is a rate.
 const RATE: u64 = 1 << 63;
 
-/// The place of words beside values of another kind.
+/// Position of words among values of another kind.
 enum Words {
     /// Numbers from 0 on, each value's number increased by this.
     Low(u64),
@@ -54,7 +54,7 @@ impl Words {
     }
 }
 
-/// The value of a number, if the kind accepts it.
+/// Decodes a number, if the kind accepts the value.
 pub(crate) fn value(kind: &Kind, number: u64) -> Option<Value> {
     let value = match kind {
         Kind::Rate => Value::Rate(Rate::from_bits_per_sec(number)?),
@@ -99,7 +99,7 @@ fn either(choice: &Either, number: u64) -> Option<Value> {
     })
 }
 
-/// The number of a value that the kind accepts.
+/// Encodes a value that the kind accepts.
 #[cfg(feature = "text")]
 pub(crate) fn number(kind: &Kind, value: &Value) -> Option<u64> {
     if !kind.accepts(value) {
@@ -136,7 +136,7 @@ pub(crate) fn number(kind: &Kind, value: &Value) -> Option<u64> {
     })
 }
 
-/// Minimum and maximum of a value's number.
+/// Minimum and maximum of the numbers of a kind.
 #[cfg(feature = "text")]
 pub(crate) fn range(kind: &Kind) -> (u64, u64) {
     match *kind {

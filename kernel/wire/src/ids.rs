@@ -1,8 +1,8 @@
-//! The numbers of attributes, disciplines and parts. Lists grow only at their end.
+//! Numbers of attributes, disciplines and parts. Lists grow only at their end.
 
 use asymq_core::catalog::Role;
 
-/// Version of the exchange between `tc` and module. It increases when a number changes its meaning.
+/// Version of the exchange between `tc` and the module. It increases when a number changes its meaning.
 pub const VERSION: u32 = 1;
 
 /// Width of an attribute.
@@ -10,7 +10,7 @@ pub const VERSION: u32 = 1;
 pub enum Width {
     /// A boolean, 0 or 1.
     U8,
-    /// A count, a word's place or a share in steps of 2^-30.
+    /// A count, the index of a word, or a share in steps of 2^-30.
     U32,
     /// A number that may be negative.
     S32,
@@ -24,25 +24,25 @@ pub mod id {
     pub const VERSION: u16 = 2;
     /// Values given by the user, as attributes.
     pub const GIVEN: u16 = 3;
-    /// The discipline.
+    /// Discipline.
     pub const QDISC: u16 = 4;
     /// Rate of the link in bit/s; the current one if it is learnt.
     pub const UP: u16 = 5;
     /// Rate of the reverse direction in bit/s.
     pub const DOWN: u16 = 6;
-    /// The buffer: packets, or bytes with bit 63.
+    /// Buffer: packets, or bytes if bit 63 is set.
     pub const BUFFER: u16 = 7;
     /// True if it shapes to the link's rate.
     pub const SHAPED: u16 = 8;
-    /// True if hosts are those before this machine's NAT.
+    /// True if hosts are identified by addresses before this machine's NAT.
     pub const NAT: u16 = 9;
     /// Bytes that the link adds.
     pub const OVERHEAD: u16 = 10;
-    /// Bytes of the smallest packet.
+    /// Minimum bytes charged for a packet.
     pub const MPU: u16 = 11;
     /// 0 plain, 1 ATM, 2 PTM.
     pub const FRAMING: u16 = 12;
-    /// Base of the overhead: 0 a frame, since none was given; 1 an IP packet; 2 a frame.
+    /// Basis of the overhead: 0 a frame, by default; 1 an IP packet; 2 a frame, as given.
     pub const BASIS: u16 = 13;
     /// Lowest rate that may be learnt, in bit/s.
     pub const UP_MIN: u16 = 14;
@@ -50,15 +50,15 @@ pub mod id {
     pub const UP_MAX: u16 = 15;
     /// Padding to 8 bytes.
     pub const PAD: u16 = 16;
-    /// The classifier.
+    /// Classifier.
     pub const CLASSIFIER: u16 = super::FIRST_PARAMETER;
-    /// The division of the buffer.
+    /// Division of the buffer.
     pub const BUFFER_SPLIT: u16 = super::FIRST_PARAMETER + 1;
-    /// The limit of the ACK queue.
+    /// Limit of the ACK queue.
     pub const ACK_LIMIT: u16 = super::FIRST_PARAMETER + 2;
-    /// The limit of the data queue.
+    /// Limit of the data queue.
     pub const DATA_LIMIT: u16 = super::FIRST_PARAMETER + 3;
-    /// Bytes between two ACKs of a flow.
+    /// Maximum bytes between two ACKs of a flow.
     pub const MAX_STRETCH: u16 = super::FIRST_PARAMETER + 4;
     /// The ACK queue.
     pub const ACK_QUEUE: u16 = 20;
@@ -75,11 +75,11 @@ pub mod id {
 /// An attribute with its name and width.
 #[derive(Clone, Copy, Debug)]
 pub struct Attribute {
-    /// Its number.
+    /// Number of the attribute.
     pub id: u16,
-    /// Its name.
+    /// Name of the attribute.
     pub name: &'static str,
-    /// Its width.
+    /// Width of the attribute.
     pub width: Width,
 }
 
@@ -87,7 +87,7 @@ const fn own(id: u16, name: &'static str, width: Width) -> Attribute {
     Attribute { id, name, width }
 }
 
-/// The attributes before those of parameters.
+/// Attributes that precede those of parameters.
 pub const ATTRIBUTES: &[Attribute] = &[
     own(id::VERSION, "version", Width::U32),
     own(id::QDISC, "qdisc", Width::U32),
@@ -109,10 +109,10 @@ pub const ATTRIBUTES: &[Attribute] = &[
     own(id::CONTROLLER, "controller", Width::U32),
 ];
 
-/// The number of the first parameter of the catalog; the others follow.
+/// Number of the first parameter; the others follow.
 pub const FIRST_PARAMETER: u16 = 32;
 
-/// The catalog's parameters.
+/// Parameters of the catalog.
 pub const PARAMETERS: &[(&str, Width)] = &[
     ("classifier", Width::U32),
     ("buffer-split", Width::U32),
@@ -175,7 +175,7 @@ pub const PARAMETERS: &[(&str, Width)] = &[
     ("unused-share", Width::U32),
 ];
 
-/// One more than the last attribute's number.
+/// Last attribute's number plus one.
 pub const COUNT: usize = FIRST_PARAMETER as usize + PARAMETERS.len();
 
 /// The disciplines.
@@ -210,7 +210,7 @@ const DISCIPLINES: &[&str] = &[
     "asymq+thin-opaque",
 ];
 
-/// The names of a role, in the order of their numbers.
+/// Names of a role, in the order of their numbers.
 pub const fn names(role: Role) -> &'static [&'static str] {
     match role {
         Role::Qdisc => DISCIPLINES,
@@ -232,7 +232,7 @@ pub const fn names(role: Role) -> &'static [&'static str] {
     }
 }
 
-/// The attribute of a role.
+/// Attribute of a role.
 pub(crate) const fn of_role(role: Role) -> u16 {
     match role {
         Role::Qdisc => id::QDISC,
@@ -244,7 +244,7 @@ pub(crate) const fn of_role(role: Role) -> u16 {
     }
 }
 
-/// The attribute of a parameter.
+/// Attribute of a parameter.
 #[cfg(feature = "text")]
 pub(crate) fn of_parameter(name: &str) -> Option<u16> {
     let mut parameters = PARAMETERS.iter();
@@ -252,13 +252,13 @@ pub(crate) fn of_parameter(name: &str) -> Option<u16> {
     Some(FIRST_PARAMETER + u16::try_from(place).ok()?)
 }
 
-/// The parameter of an attribute.
+/// Parameter of an attribute.
 pub(crate) fn parameter(id: u16) -> Option<(&'static str, Width)> {
     let place = id.checked_sub(FIRST_PARAMETER)?;
     PARAMETERS.get(usize::from(place)).copied()
 }
 
-/// The default discipline, without its [limits](USUAL_LIMITS).
+/// Default discipline, without its [limits](USUAL_LIMITS).
 pub(crate) const USUAL: &[(u16, u64)] = &[
     (id::QDISC, 15),
     (id::UP, 1_000_000_000),
@@ -278,8 +278,8 @@ pub(crate) const USUAL: &[(u16, u64)] = &[
     (id::MAX_STRETCH, 93_440),
 ];
 
-/// The division of the buffer into two limits.
+/// Value that divides the buffer into two limits.
 pub(crate) const SEPARATE: u64 = 1;
 
-/// Its limits: of all, of ACKs, of data.
+/// Attributes of its limits: total, ACKs, data.
 pub(crate) const USUAL_LIMITS: [u16; 3] = [id::BUFFER, id::ACK_LIMIT, id::DATA_LIMIT];

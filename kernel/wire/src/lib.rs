@@ -1,10 +1,10 @@
-//! The numbers that `tc` and the Linux module exchange over netlink.
+//! Numbers that `tc` and the Linux module exchange over netlink.
 //!
-//! Every number here is an ABI: lists grow at their end only; `tests/ids` records them. The lists name the
-//! disciplines, parts and parameters that the qdisc offers; another one of the catalog has no number.
+//! Every number here is an ABI: lists grow only at their end, and `tests/ids` records them. They contain the
+//! disciplines, parts and parameters that the qdisc offers. Other disciplines of the catalog have no number.
 //!
-//! [`Numbers`] hold a discipline with all its values, or those that a user gave. User space reads words (`text`,
-//! `attributes`); the module makes a [`Config`] of numbers by [`config`].
+//! [`Numbers`] contain a discipline with all its values, or only the values that a user gave. User space parses words
+//! (`text`, `attributes`). The module converts numbers to a [`Config`] with [`config`].
 #![no_std]
 
 extern crate alloc;
@@ -32,7 +32,7 @@ use asymq_core::overhead::Overhead;
 use asymq_core::units::{Limit, Rate, RateRange};
 use encoding::{limit_from_number, limit_number};
 
-/// Values by the numbers of their attributes; C has the same.
+/// Values, indexed by attribute number; C has the same structure.
 #[derive(Clone, PartialEq, Eq)]
 #[repr(C)]
 pub struct Numbers {
@@ -49,21 +49,21 @@ impl Default for Numbers {
     }
 }
 
-/// An error in numbers.
+/// Error in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireError {
     /// An attribute is missing.
     Missing(u16),
     /// An attribute is out of range.
     Invalid(u16),
-    /// An attribute belongs to no part of the discipline.
+    /// The attribute belongs to none of the discipline's parts.
     Foreign(u16),
     /// There is not enough memory.
     OutOfMemory,
 }
 
 impl Numbers {
-    /// A value.
+    /// Returns a value.
     pub fn get(&self, id: u16) -> Option<u64> {
         let has = *self.has.get(usize::from(id))?;
         let value = *self.values.get(usize::from(id))?;
@@ -95,7 +95,7 @@ impl Numbers {
             .map(|((value, _), id)| (id, *value))
     }
 
-    /// True if all values are equal except the line's rates, and the buffer if it bounds nothing.
+    /// True if only the line's rates differ, or also the buffer if it bounds nothing.
     pub fn differ_in_rates_alone(&self, others: &Self) -> bool {
         let buffer_too = self.is_separate();
         let mut all = (0..).zip(self.values.iter().zip(&self.has));
@@ -128,7 +128,7 @@ impl Numbers {
         self.get(id).ok_or(WireError::Missing(id))
     }
 
-    /// A rate that a real link can be shaped to.
+    /// Reads a rate within the range of real links.
     fn rate(&self, id: u16) -> Result<Option<Rate>, WireError> {
         let rate = self
             .get(id)
@@ -136,7 +136,7 @@ impl Numbers {
         rate.transpose()
     }
 
-    /// The bytes that the link adds to a packet.
+    /// Reads the bytes that the link adds to a packet.
     ///
     /// # Errors
     /// A number is out of range.
@@ -147,7 +147,7 @@ impl Numbers {
         Overhead::of_numbers(bytes, mpu, framing, basis).ok_or(WireError::Invalid(id::OVERHEAD))
     }
 
-    /// The range of a learnt rate.
+    /// Reads the range of a learnt rate.
     ///
     /// # Errors
     /// The lower rate exceeds the higher one.
@@ -161,8 +161,8 @@ impl Numbers {
         range.map(Some).ok_or(WireError::Invalid(id::UP_MAX))
     }
 
-    /// True if ACKs and data have a limit each: the buffer then bounds only the FIFO that replaces the
-    /// discipline after a fault.
+    /// True if ACKs and data have separate limits. The buffer then bounds only the FIFO that replaces the discipline
+    /// after a fault.
     pub fn is_separate(&self) -> bool {
         self.get(id::BUFFER_SPLIT) == Some(ids::SEPARATE)
     }
@@ -173,13 +173,13 @@ impl Numbers {
     }
 }
 
-/// The rate of a number of bit/s, if a real link can be shaped to it.
+/// Converts a number of bit/s to a rate, if it is within the range of real links.
 fn shaped_rate(bits: u64) -> Option<Rate> {
     let bits = is_link_rate(bits).then_some(bits)?;
     Rate::from_bits_per_sec(bits)
 }
 
-/// The entry that a number names in a role.
+/// Returns the entry that a number names in a role.
 fn entry(numbers: &Numbers, role: Role) -> Result<&'static Entry, WireError> {
     let id = ids::of_role(role);
     let place = usize::try_from(numbers.needed(id)?).unwrap_or(usize::MAX);
@@ -187,7 +187,7 @@ fn entry(numbers: &Numbers, role: Role) -> Result<&'static Entry, WireError> {
     Standard.entry(role, name).ok_or(WireError::Invalid(id))
 }
 
-/// The description of a discipline from its numbers, all checked.
+/// Builds the description of a discipline from its numbers, and checks them all.
 ///
 /// # Errors
 /// A number is invalid. A missing parameter is an error when the discipline is built.
@@ -200,7 +200,7 @@ pub fn config(numbers: &Numbers) -> Result<Config, WireError> {
     }
     let declared = |id: u16| {
         let (name, _) = ids::parameter(id)?;
-        // Later parts override earlier ones, as in the resolution of words.
+        // Later parts override earlier ones, as for words.
         let parts = chosen.iter().rev().flat_map(|part| part.parameters);
         let own = COMMON.iter().chain(discipline.parameters);
         let mut all = own.chain(parts).chain(LIMITS);
@@ -231,7 +231,7 @@ pub fn config(numbers: &Numbers) -> Result<Config, WireError> {
     })
 }
 
-/// Rates from bit/s, the reverse one 0 if unknown, and a buffer from its number; `None` if one is out of range.
+/// Converts rates in bit/s (reverse: 0 if unknown) and the buffer's number. `None` if one is out of range.
 pub fn line(up: u64, down: u64, buffer: u64) -> Option<(Rate, Option<Rate>, Limit)> {
     let reverse = match down {
         0 => None,
@@ -240,7 +240,7 @@ pub fn line(up: u64, down: u64, buffer: u64) -> Option<(Rate, Option<Rate>, Limi
     Some((shaped_rate(up)?, reverse, limit_from_number(buffer)?))
 }
 
-/// The rates and the buffer of numbers.
+/// Reads the rates and the buffer.
 ///
 /// # Errors
 /// One is missing or out of range.

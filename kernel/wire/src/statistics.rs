@@ -1,14 +1,14 @@
-//! The numbers of statistics. Lists grow only at their end.
+//! Numbers of statistics. Lists grow only at their end.
 
 use asymq_core::qdisc::Reading;
 use asymq_core::{Reason, TrafficClass};
 
-/// The unit of a number, as `tc` shows it; C has the same.
+/// Unit of a number, as `tc` prints it; C has the same list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Packets, bytes or another count.
     Count = 0,
-    /// A part in steps of 2^-30.
+    /// Fraction in steps of 2^-30.
     Share = 1,
     /// Nanoseconds.
     Time = 2,
@@ -19,16 +19,16 @@ pub enum Unit {
 }
 use Unit::{Count, Rate, Real, Share, Time};
 
-/// A statistic: its name and its unit.
+/// Name and unit of a statistic.
 pub type Statistic = (&'static str, Unit);
 
-/// The number of padding to 8 bytes, in every list.
+/// Number of the padding to 8 bytes, in every list.
 pub const PAD: u16 = 1;
 
-/// The number of the first statistic of a list; the others follow.
+/// Number of the first statistic of a list; the others follow.
 pub const FIRST: u16 = 2;
 
-/// Numbers of lists and of the entries beside them.
+/// Numbers of lists, and of the entries beside them.
 pub mod id {
     /// [`VERSION`](crate::VERSION).
     pub const VERSION: u16 = 2;
@@ -38,7 +38,7 @@ pub mod id {
     pub const FIRST_LIST: u16 = 4;
 }
 
-/// The lists by their names: of each class, of control variables, of the qdisc, of its device, and of all classes.
+/// Lists with their names: of all classes, of each class, of control variables, of the qdisc, and of its device.
 pub const LISTS: &[(&str, &[Statistic])] = &[
     ("", TOTAL),
     ("ack", CLASS),
@@ -49,10 +49,10 @@ pub const LISTS: &[(&str, &[Statistic])] = &[
     ("device", DEVICE),
 ];
 
-/// Packets of all classes by their fates.
+/// Packets of all classes, by fate.
 pub const TOTAL: &[Statistic] = &[("dropped", Count), ("filtered", Count), ("marked", Count)];
 
-/// Statistics of one class of traffic. Reasons of drops are shown in the middle, but stand at the end of this list.
+/// Statistics of one class of traffic. Reasons of drops are printed in the middle, but are at the end of this list.
 pub const CLASS: &[Statistic] = &[
     ("sent.packets", Count),
     ("sent.bytes", Count),
@@ -70,19 +70,19 @@ pub const CLASS: &[Statistic] = &[
     ("opaque-filtered", Count),
 ];
 
-/// Places in [`CLASS`].
+/// Positions in [`CLASS`].
 pub mod class {
     use super::FIRST;
 
-    /// Packets sent; their bytes follow.
+    /// Packets sent, then their bytes.
     pub const SENT: u16 = FIRST;
-    /// Packets that wait; their bytes follow.
+    /// Packets waiting, then their bytes.
     pub const BACKLOG: u16 = FIRST + 2;
-    /// Packets that got a mark.
+    /// Packets marked.
     pub const MARKED: u16 = FIRST + 4;
-    /// Rate of the last seconds.
+    /// Rate of the last 10 to 20 seconds.
     pub const RATE: u16 = FIRST + 5;
-    /// Sojourn times; three more follow.
+    /// Sojourn times: this one and three more.
     pub const SOJOURN: u16 = FIRST + 6;
 }
 
@@ -149,15 +149,15 @@ pub const QUEUE: &[Statistic] = &[
 /// Statistics of the device's ingress hook.
 pub const DEVICE: &[Statistic] = &[("packets", Count), ("unknown", Count)];
 
-/// The number of a class's list.
+/// Number of a class's list.
 pub const fn of_class(class: TrafficClass) -> u16 {
     id::FIRST_LIST + 1 + class as u16
 }
 
-/// The number of the list of control variables.
+/// Number of the list of control variables.
 pub const OF_CONTROL: u16 = id::FIRST_LIST + 4;
 
-/// The number of the list of all classes.
+/// Number of the list of all classes.
 pub const OF_TOTAL: u16 = id::FIRST_LIST;
 
 fn find(list: &[Statistic], name: &str) -> Option<u16> {
@@ -165,17 +165,17 @@ fn find(list: &[Statistic], name: &str) -> Option<u16> {
     Some(FIRST + u16::try_from(place).ok()?)
 }
 
-/// The number of a reason in a class's list.
+/// Number of a reason in a class's list.
 pub fn of_reason(reason: Reason) -> Option<u16> {
     find(CLASS, reason.name())
 }
 
-/// The number of a control variable.
+/// Number of a control variable.
 pub fn of_variable(name: &str) -> Option<u16> {
     find(CONTROL, name)
 }
 
-/// The number and the unit of a reading.
+/// Number and unit of a reading.
 pub fn of_reading(reading: Reading) -> (u64, Unit) {
     match reading {
         Reading::Count(count) => (count, Count),
@@ -185,7 +185,7 @@ pub fn of_reading(reading: Reading) -> (u64, Unit) {
     }
 }
 
-/// The list of a number.
+/// Name and statistics of the list with this number.
 pub fn list(number: u16) -> Option<(&'static str, &'static [Statistic])> {
     let place = number.checked_sub(id::FIRST_LIST)?;
     LISTS.get(usize::from(place)).copied()

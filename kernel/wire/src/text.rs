@@ -1,4 +1,4 @@
-//! Words of `tc` to numbers, and back.
+//! Converts words of `tc` to numbers, and back.
 
 use crate::encoding::{self, limit_from_number, limit_number};
 use crate::{Numbers, id, ids, names};
@@ -14,7 +14,7 @@ use asymq_core::catalog::{
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Limit, Rate, RateRange, suggestion};
 
-/// The qdisc's own names; all others are the catalog's.
+/// Names of the qdisc itself; all others are from the catalog.
 mod name {
     pub(crate) const QDISC: &str = "qdisc";
     pub(crate) const UP: &str = "up";
@@ -32,7 +32,7 @@ const DEFAULT: &str = "default";
 /// Assumed rate of a link without a given rate.
 const USUAL_RATE: &str = "1gbit";
 
-/// Switches of two words: the name, its word for true, that for false.
+/// Switches with two words: name, word for true, word for false.
 const SWITCHES: [[&str; 2]; 2] = [["shaped", "unshaped"], ["nat", "nonat"]];
 
 /// Facts about a qdisc's device.
@@ -42,11 +42,11 @@ pub struct Device {
     pub queue_len: u32,
     /// Direction of the passing packets: down at an IFB.
     pub direction: Direction,
-    /// The rate that the qdisc before this one learnt.
+    /// Rate that the previous qdisc learnt.
     pub learnt: Option<Rate>,
 }
 
-/// `overhead docsis`, as `asymq gateway` writes it: the first word adds nothing.
+/// True for a filler, as in `overhead docsis`, which `asymq gateway` also accepts.
 fn is_filler(word: &str, next: Option<&&str>) -> bool {
     word == name::OVERHEAD && next.is_some_and(|next| Overhead::is_keyword(next))
 }
@@ -57,7 +57,7 @@ fn switch(word: &str) -> Option<(&'static str, bool)> {
     Some((on, word != *off))
 }
 
-/// Error of a command whose words are not all pairs, by its last word.
+/// Error for a command whose words do not form pairs, from its last word.
 fn no_value(word: &str) -> String {
     let value = match word {
         _ if names(Role::Qdisc).contains(&word) => {
@@ -71,14 +71,14 @@ fn no_value(word: &str) -> String {
     format!("{word}: value required; write `{word} {value}`")
 }
 
-/// Names and values of a `tc` command: `aq up 1mbit docsis` becomes `qdisc aq`, `up 1mbit` and `overhead docsis`.
+/// Splits a `tc` command into names and values: `aq up 1mbit docsis` into `qdisc aq`, `up 1mbit`, `overhead docsis`.
 ///
 /// # Errors
-/// A value is missing; the text says what to write instead.
+/// A value is missing. The text gives a valid form.
 pub fn words<'a>(words: &[&'a str]) -> Result<Vec<(&'a str, String)>, String> {
     let mut found = Vec::new();
     let mut link: Vec<&str> = Vec::new();
-    // Words come in pairs, except those that stand alone and a discipline's name in front.
+    // Words come in pairs, except single words and the discipline's name at the start.
     let alone = |place: usize, word: &str| {
         Overhead::is_keyword(word)
             || switch(word).is_some()
@@ -125,7 +125,7 @@ pub fn words<'a>(words: &[&'a str]) -> Result<Vec<(&'a str, String)>, String> {
     Ok(found)
 }
 
-/// Merges earlier values with new words; `default` removes a value.
+/// Merges new words into earlier values; `default` removes a value.
 pub fn merge<'a>(before: Params, words: impl IntoIterator<Item = (&'a str, String)>) -> Params {
     let mut given = before;
     for (name, value) in words {
@@ -163,7 +163,7 @@ fn parse_rate(given: &Params, name: &str) -> Result<Option<Rate>, String> {
     given.get(name).map(read).transpose()
 }
 
-/// The range of the learnt rate, if it is learnt.
+/// Range of the learnt rate, if it is learnt.
 fn auto(given: &Params) -> Result<Option<RateRange>, String> {
     let text = given.get(name::UP).unwrap_or_default();
     let range = RateRange::of_auto(text).transpose();
@@ -174,7 +174,7 @@ fn missing(name: &str, example: &str, user: &str) -> String {
     format!("{name}: required with `{user}`; write `{name} {example}`")
 }
 
-/// The declarations of every part; several may have the same name.
+/// Declarations of all parts; several may have the same name.
 fn declarations() -> Vec<Parameter> {
     let entries = Standard.entries();
     let own = entries.iter().flat_map(|entry| entry.parameters);
@@ -182,21 +182,21 @@ fn declarations() -> Vec<Parameter> {
     common.chain(own).copied().collect()
 }
 
-/// All declarations of a name.
+/// All declarations of one name.
 fn declared<'a>(all: &'a [Parameter], name: &'a str) -> impl Iterator<Item = &'a Parameter> {
     all.iter().filter(move |parameter| parameter.name == name)
 }
 
-/// The number of a part, which the catalog has.
+/// Number of a part of the catalog.
 fn part_number(role: Role, name: &str) -> Option<u64> {
     let place = names(role).iter().position(|known| *known == name)?;
     Some(place as u64)
 }
 
-/// Converts given values to numbers.
+/// Converts the user's values to numbers.
 ///
 /// # Errors
-/// A value cannot be read by any part that has such a parameter; the text says what to write instead.
+/// No part with this parameter accepts the value. The text gives a valid form.
 pub fn numbers_of(given: &Params) -> Result<Numbers, String> {
     let all = declarations();
     let mut numbers = Numbers::default();
@@ -258,13 +258,13 @@ fn set_overhead(numbers: &mut Numbers, overhead: &Overhead) {
     numbers.set(id::BASIS, basis.into());
 }
 
-/// Converts given values back to words.
+/// Converts the user's values back to words.
 pub fn given(numbers: &Numbers) -> Params {
     let shown = shown(numbers).into_iter();
     shown.collect()
 }
 
-/// Names and values in the order of `tc`'s output, as words that `tc` accepts. Values without such words are omitted.
+/// Names and values in the order of `tc`'s output, as words that `tc` accepts. Omits values without such words.
 pub fn shown(numbers: &Numbers) -> Vec<(String, String)> {
     let all = declarations();
     let mut shown = Vec::new();
@@ -313,10 +313,10 @@ pub fn shown(numbers: &Numbers) -> Vec<(String, String)> {
     shown
 }
 
-/// Resolves the values of a qdisc at a device: returns all effective values.
+/// Resolves the values of a qdisc at a device. Returns all effective values.
 ///
 /// # Errors
-/// A name or a value is invalid; the text has a valid form.
+/// A name or value is invalid. The text gives a valid form.
 pub fn describe(given: &Params, device: &Device) -> Result<Numbers, String> {
     let auto = auto(given)?;
     let first = |range: RateRange| match device.learnt {
@@ -372,7 +372,7 @@ pub fn describe(given: &Params, device: &Device) -> Result<Numbers, String> {
     Ok(numbers)
 }
 
-/// Checks that every name is a part's or a parameter's.
+/// Checks that every name belongs to a part or parameter.
 fn check_names(given: &Params) -> Result<(), String> {
     let known = || {
         known_parameters(&Standard)
@@ -388,7 +388,7 @@ fn check_names(given: &Params) -> Result<(), String> {
     Ok(())
 }
 
-/// The numbers of a description.
+/// Numbers of a description.
 fn in_force(config: &Config) -> Numbers {
     let all = declarations();
     let mut numbers = Numbers::default();

@@ -1,4 +1,4 @@
-//! Numbers on netlink: an ABI, of which nothing moves.
+//! Numbers on netlink are an ABI: none may ever change.
 
 use asymq_core::catalog::{Catalog, Config, Kind, Params, Role, Standard, known_parameters};
 use asymq_core::{Direction, Rate};
@@ -35,7 +35,7 @@ fn resolved(command: &str) -> Result<(Numbers, Numbers), String> {
     Ok((describe(&given, &DEVICE)?, numbers_of(&given)?))
 }
 
-/// Every number, with the words of a parameter that has some.
+/// Lists every number, with a parameter's words if it has some.
 fn list() -> String {
     let mut list = String::new();
     for attribute in ATTRIBUTES {
@@ -69,7 +69,7 @@ fn list() -> String {
     list
 }
 
-/// Names and numbers are only ever added; words of a parameter too, at the end of its line.
+/// Names and numbers may only be added, and words of a parameter only at the end of its line.
 #[test]
 fn no_number_moves() {
     let golden = include_str!("ids");
@@ -97,12 +97,12 @@ fn no_number_moves() {
     assert!(added.is_empty(), "add to kernel/wire/tests/ids: {added:#?}");
 }
 
-/// A name as C writes it.
+/// Name in the style of C constants.
 fn constant(name: &str) -> String {
     format!("TCA_ASYMQ_{}", name.to_uppercase().replace('-', "_"))
 }
 
-/// All attributes with least and most, but for the nest of what was given.
+/// All attributes with minimum and maximum, except the nest of given values.
 fn bounded() -> Vec<(u16, &'static str, Width, (i128, i128))> {
     let own = ATTRIBUTES.iter().map(|own| {
         let of_role = ROLES.into_iter().find(|role| role.key() == own.name);
@@ -132,10 +132,10 @@ fn bounded() -> Vec<(u16, &'static str, Width, (i128, i128))> {
     own.chain(parameters).collect()
 }
 
-/// Constants of the lists of statistics.
+/// Writes the constants of the lists of statistics.
 fn statistics_header(page: &mut String) {
     let constant = |name: &str| name.to_uppercase().replace(['-', '.'], "_");
-    page.push_str("/* Lists in TCA_STATS_APP, and what stands beside them. */\nenum {\n");
+    page.push_str("/* Lists in TCA_STATS_APP, and the entries beside them. */\nenum {\n");
     writeln!(page, "\tASYMQ_STATS_VERSION = {},", statistics::id::VERSION).unwrap();
     writeln!(page, "\tASYMQ_STATS_FAILED = {},", statistics::id::FAILED).unwrap();
     for (number, (name, _)) in (statistics::id::FIRST_LIST..).zip(statistics::LISTS) {
@@ -186,7 +186,7 @@ fn header() -> String {
         "/* SPDX-License-Identifier: MIT OR GPL-2.0 */\n\
          /* Made from kernel/wire by ASYMQ_DOCS=write cargo test -p asymq-wire; do not edit. */\n\
          #ifndef ASYMQ_PARAMETERS_H\n#define ASYMQ_PARAMETERS_H\n\n\
-         /* Attributes of a qdisc; docs/kernel/module.md says what units their values have. */\nenum {\n",
+         /* Attributes of a qdisc; docs/kernel/module.md lists their units. */\nenum {\n",
     );
     let all = bounded();
     for (id, name, ..) in &all {
@@ -200,10 +200,10 @@ fn header() -> String {
     }
     writeln!(
         page,
-        "}};\n\n/* One more than the last. */\n#define ASYMQ_ATTRIBUTES {COUNT}\n"
+        "}};\n\n/* Last attribute plus one. */\n#define ASYMQ_ATTRIBUTES {COUNT}\n"
     )
     .unwrap();
-    page.push_str("/* each(WIDTH, ATTRIBUTE, LEAST, MOST) of all whose values are not negative, and of those that may be. */\n");
+    page.push_str("/* each(WIDTH, ATTRIBUTE, LEAST, MOST): non-negative values, then those that may be negative. */\n");
     for (list, signed) in [("UNSIGNED", false), ("SIGNED", true)] {
         write!(page, "#define ASYMQ_{list}(each)").unwrap();
         for (_, name, width, (min, max)) in &all {
@@ -225,15 +225,15 @@ fn header() -> String {
     page
 }
 
-/// What the kernel's YNL calls a name.
+/// Name as the kernel's YNL spells it.
 fn spec_name(name: &str) -> String {
     name.replace(['_', '.'], "-")
 }
 
-/// Head of the description: the message that carries a qdisc.
+/// Start of the description: the message for a qdisc.
 const SPEC: &str = include_str!("head.yaml");
 
-/// The description of the attributes for YNL, in the kernel's words.
+/// Description of the attributes for YNL, in the kernel's format.
 fn spec() -> String {
     let mut page = String::from(SPEC);
     let known = known_parameters(&Standard);
@@ -354,7 +354,7 @@ fn the_header_has_these_numbers() {
     is_written("../module/parameters.h", &header());
 }
 
-/// That a file is what the catalog makes of it.
+/// Compares a file with the text generated from the catalog.
 fn is_written(path: &str, text: &str) {
     if std::env::var_os("ASYMQ_DOCS").is_some_and(|value| value == "write") {
         std::fs::write(path, text).unwrap();
@@ -366,7 +366,7 @@ fn is_written(path: &str, text: &str) {
     );
 }
 
-/// The disciplines that the qdisc offers.
+/// Disciplines that the qdisc offers.
 fn offered() -> impl Iterator<Item = &'static str> {
     names(Role::Qdisc).iter().copied()
 }
@@ -384,7 +384,7 @@ fn every_number_names_something_of_the_catalog() {
     }
 }
 
-/// What the kernel builds of numbers is what the words said.
+/// The kernel builds exactly the discipline that the words describe.
 #[test]
 fn numbers_are_the_words() {
     for name in offered() {
@@ -432,7 +432,7 @@ fn by_words(given: &Params) -> Config {
     asymq_core::catalog::resolve(&Standard, &value("qdisc"), &rest, &Params::new(), place).unwrap()
 }
 
-/// What is shown can be given, and says the same.
+/// Printed words can be given again, with the same meaning.
 #[test]
 fn what_is_shown_is_taken_again() {
     for command in [
@@ -579,7 +579,7 @@ fn numbers_out_of_range_are_refused() {
     );
 }
 
-/// What a discipline shows has a number, of the unit that it has.
+/// Every control variable has a number, with the right unit.
 #[test]
 fn every_control_variable_has_a_number() {
     for name in offered() {
@@ -665,7 +665,7 @@ fn other_versions_are_refused() {
     assert!(decode(&bytes).is_ok());
     bytes[4] += 1;
     assert!(decode(&bytes).is_err());
-    // Of a module that exchanged words.
+    // Sent by a module that exchanged words.
     let mut words = vec![13, 0, 1, 0];
     words.extend(b"up 1mbit\0\0\0\0");
     assert!(decode(&words).is_err());
