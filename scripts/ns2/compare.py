@@ -101,8 +101,8 @@ def cpu_seconds(words):
 
 
 def compare_speed(command):
-    """Prints the CPU time of both simulators on the default scenario: medians of rounds in which each runs
-    once, so that a machine whose speed changes slows both."""
+    """Prints the CPU time of both simulators on the default scenario: medians over rounds. Each round runs
+    both once, so that a change of the machine's speed affects both."""
     ours = [*command, "--json", "--runs=1", "--duration=600s"]
     commands = {
         "ns-2.35, DropTail": ["ns", str(SCRIPT), "duration", "600"],

@@ -6,11 +6,11 @@
 
 Needs a built asymq. Prints, per setting, the share of the downlink that each simulator's flows took, the
 median sojourn in its queue, and the packets lost and marked there. One download or three without uploads:
-what the two papers' disciplines do to ACKs is not in question here, and ns-3 has none of them.
+the papers' disciplines for ACKs are not under test here, and ns-3 has none of them.
 
 The settings are held out: nothing in crates/sim was tuned on them. A seed gives different draws in the two
-simulators. ns-3 has neither HyStart++ nor BBRv3; beside them stand its HyStart (2011) and BBRv1, which say
-what to expect and no more.
+simulators. ns-3 has neither HyStart++ nor BBRv3. Its HyStart (2011) and BBRv1 are printed instead, as a
+rough indication only.
 """
 
 import argparse
@@ -25,9 +25,9 @@ ROOT = HERE.parent.parent
 
 # Rate in Mbit/s, round-trip time in ms, buffer in packets.
 PLAIN = [(10, 100, 50), (10, 100, 20), (20, 40, 100), (5, 200, 40)]
-# The same and the step of the marks in packets.
+# As above, plus the marking threshold in packets.
 MARKED = [(10, 100, 100, 20), (10, 20, 100, 10), (20, 40, 200, 30), (5, 200, 200, 40)]
-# Our name, ns-3's, and what differs from a window alone.
+# Our name, ns-3's name, and options other than the window.
 PAIRS = [
     ("reno", "newreno", "TcpLinuxReno", {}),
     ("cubic", "cubic", "TcpCubic", {}),

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """One tunnel with TCP flows inside, as a program that `asymq lab --quic` starts at both ends.
 
-Words and answers are those of scripts/quic/flows/src/lib.rs. The tunnel has the first flow's port at home, whose
-round-trip time all share. `run` beside this file sets TUNNEL (wireguard or openvpn) and TUNNEL_DIR, where the keys
-are; each end writes its counters there.
+Arguments and output are those of scripts/quic/flows/src/lib.rs. The tunnel uses the first flow's port at home, and all
+flows share its round-trip time. `run` beside this file sets TUNNEL (wireguard or openvpn) and TUNNEL_DIR, which contains
+the keys; each end writes its counters there.
 """
 
 import json
@@ -152,9 +152,9 @@ class End:
         if not sys.stdin.readline():
             return
         self.start = time.monotonic()
-        # Nothing passes before: the handshake must not wait for its retransmission.
+        # Waits until frames can pass: the handshake must not depend on its retransmission.
         self.tunnel.start()
-        # The lab ends its programs by the end of their input.
+        # The lab ends its programs by closing their input.
         thread(lambda: (sys.stdin.read(), self.stop(1)))
         thread(self.echo)
         if self.is_home:

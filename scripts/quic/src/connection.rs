@@ -1,4 +1,4 @@
-//! What `noq-proto`'s congestion controls use of its connections.
+//! Stub of the connection that `noq-proto`'s congestion controls need.
 
 use crate::Duration;
 
@@ -10,7 +10,7 @@ pub enum SpaceKind {
     Data,
 }
 
-/// The round-trip time; nothing here asks for more than the latest.
+/// Round-trip time; only the latest value is needed here.
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimator(pub Duration);
 

@@ -1,5 +1,5 @@
-//! One QUIC sender with all the data in the world over a link with a drop-tail queue, no event of which is
-//! left to chance but random losses: what `asymq sim --flows-up 0 --flows-down 1 --qdisc droptail` is.
+//! One QUIC sender with unlimited data over a link with a drop-tail queue, equal to `asymq sim --flows-up 0
+//! --flows-down 1 --qdisc droptail`. Only losses are random.
 
 use crate::Duration;
 use crate::connection::RttEstimator;
@@ -16,20 +16,20 @@ const ACK: u64 = 40;
 const REORDERING: u64 = 3;
 const SECOND: u64 = 1_000_000_000;
 
-/// The place and the length of a run. Times in ns.
+/// Link and duration of a run. Times in ns.
 pub struct Setting {
     pub bits_per_second: u64,
     pub rtt: u64,
-    /// Packets, the one on the link included.
+    /// Packets, including the one in transmission.
     pub buffer: usize,
-    /// Losses behind the link, of a million.
+    /// Losses behind the link, per million packets.
     pub loss: u64,
     pub duration: u64,
     pub warmup: u64,
     pub seed: u64,
 }
 
-/// What is counted after the warm-up.
+/// Measurements after the warm-up.
 #[derive(Default)]
 pub struct Outcome {
     pub sent_over_link: u64,
@@ -53,7 +53,7 @@ pub fn run(setting: &Setting) -> Outcome {
     let mut random = setting.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut outcome = Outcome::default();
     let (mut now, mut next_send, mut next_number) = (0, 0, 0);
-    // When each packet in the queue or on the link has left; ACKs under way.
+    // End times of packets in the queue or in transmission; ACKs in flight.
     let mut leaving: VecDeque<u64> = VecDeque::new();
     let mut acks: VecDeque<(u64, u64)> = VecDeque::new();
     let mut flying: VecDeque<Flying> = VecDeque::new();
@@ -67,7 +67,7 @@ pub fn run(setting: &Setting) -> Outcome {
         let ack = acks.front().map_or(u64::MAX, |(arrival, _)| *arrival);
         let send = if window_full { u64::MAX } else { next_send.max(now) };
         if !flying.is_empty() && timer < ack.min(send) {
-            // Nothing came for a second: all is lost.
+            // No packet arrived for a second: all are lost.
             now = timer;
             last_ack = now;
             lose(&mut *control, flying.drain(..), &mut in_flight, at(now), &at);
@@ -78,7 +78,7 @@ pub fn run(setting: &Setting) -> Outcome {
             flying.push_back(Flying { number: next_number, sent: now });
             let rate = control.metrics().pacing_rate.unwrap_or(u64::MAX).max(1);
             next_send = now + PACKET * SECOND / rate;
-            // The whole propagation lies behind the link.
+            // The whole propagation delay is behind the link.
             while leaving.front().is_some_and(|end| *end <= now) {
                 leaving.pop_front();
             }
@@ -119,7 +119,7 @@ pub fn run(setting: &Setting) -> Outcome {
     outcome
 }
 
-/// As `noq-proto`'s connections do.
+/// Detects losses like `noq-proto`'s connections.
 fn lose(
     control: &mut dyn Controller,
     lost: impl Iterator<Item = Flying>,

@@ -1,8 +1,8 @@
-//! QUIC's senders beside asymq's: HyStart++ of `quiche` and `tquic`, BBRv3 of `noq-proto`.
+//! Runs QUIC's senders beside asymq's: HyStart++ of `quiche` and `tquic`, BBRv3 of `noq-proto`.
 //!
-//! `hystart quiche|tquic` reads an ACK a line, `ack end nanoseconds`, and answers with the phase after it.
-//! `bbr3` reads a setting a line, `bits-per-second rtt buffer loss duration warmup seed` (ns; losses of a
-//! million), and answers with the share of the link, the median sojourn in ms and the packets dropped.
+//! `hystart quiche|tquic` reads one ACK per line, `ack end nanoseconds`, and prints the phase after it. `bbr3` reads
+//! one setting per line, `bits-per-second rtt buffer loss duration warmup seed` (ns; losses per million). It prints the
+//! share of the link, the median sojourn in ms and the packets dropped.
 
 extern crate alloc;
 
@@ -31,13 +31,13 @@ fn main() -> std::io::Result<()> {
             let mut last = Duration::MAX;
             each_line(|line| {
                 let [ack, end, rtt] = [line[0], line[1], line[2]];
-                // Both count the time of the ACK that ends a round in that round, asymq in the next: each
-                // time comes with the ACK after its own.
+                // Both count the time of the ACK that ends a round in that round; asymq counts it in the next. Each
+                // time is therefore passed with the following ACK.
                 let rtt = std::mem::replace(&mut last, Duration::from_nanos(rtt));
                 if name == "quiche" {
                     return quiche.on_ack(ack, end, rtt).to_string();
                 }
-                // A round ends with the ACK of all that was sent before it: TCP's numbers, one more than QUIC's.
+                // A round ends with the ACK of all data sent before it. TCP's numbers are one higher than QUIC's.
                 tquic.on_sent(end - 1);
                 tquic.on_ack(ack, 1, rtt);
                 tquic.end_ack();

@@ -1,4 +1,4 @@
-//! What `quiche`'s HyStart++ uses of its recovery.
+//! Stub of the recovery that `quiche`'s HyStart++ needs.
 
 #[path = "quiche/hystart.rs"]
 pub mod hystart;
@@ -9,8 +9,8 @@ pub struct Acked {
     pub pkt_num: u64,
 }
 
-/// The phases of an ACK of all below `ack`, where all below `end` was sent: 0 for slow start, 1 for the
-/// conservative one, 2 once it is over.
+/// Computes the phase after an ACK of all below `ack`, when all below `end` was sent: 0 for slow start, 1 for the
+/// conservative phase, 2 after its end.
 pub struct Phases {
     hystart: hystart::Hystart,
     start: Instant,
@@ -29,8 +29,8 @@ impl Phases {
     }
 
     pub fn on_ack(&mut self, ack: u64, end: u64, rtt: Duration) -> u8 {
-        // The next packet that is sent starts a round. It ends with the ACK of all that was sent before: TCP's
-        // numbers, one more than QUIC's.
+        // The next packet sent starts a round. The round ends with the ACK of all data sent before. TCP's numbers are
+        // one higher than QUIC's.
         let packet = Acked { pkt_num: ack };
         self.over |= self.hystart.on_packet_acked(&packet, rtt, self.start);
         self.hystart.start_round(end);

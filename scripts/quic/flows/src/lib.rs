@@ -1,16 +1,16 @@
-//! One side of the lab's QUIC flows, whatever stack carries them.
+//! One side of the lab's QUIC flows, for any stack.
 //!
-//! The lab starts the program of a stack twice, at home and at the servers, with the same words:
+//! The lab starts a stack's program twice, at home and at the servers, with the same arguments:
 //!
 //! ```text
 //! PROGRAM home|servers HOME SERVER:PORT congestion=cubic|bbr ack-every=N warm=NS end=NS up|down:PORT:START...
 //! ```
 //!
-//! A flow is a connection from home's UDP port; it starts START ns after the start of the run. The program prints
-//! `ready` once its sockets are open, starts with a line on its standard input, ends `end` ns later, or with its
-//! standard input, and prints a line of JSON for each flow. A reader reports what its application got in order, a
-//! sender what it counted after the warm-up; both report packet numbers, so that the lab can tell losses from
-//! spurious ones.
+//! A flow is a connection from home's UDP port. It starts START ns after the start of the run. The program prints
+//! `ready` after opening its sockets, and starts the run when it reads a line from standard input. It ends `end` ns
+//! later, or when standard input is closed, and then prints a line of JSON per flow. A reader reports in-order data of
+//! its application; a sender its counters after the warm-up. Both report packet numbers, so that the lab can find
+//! spurious losses.
 
 mod qlog;
 
@@ -28,20 +28,20 @@ pub const ALPN: &[u8] = b"asymq-bulk";
 /// Flow control never limits a flow.
 pub const WINDOW: u32 = 64 << 20;
 
-/// The words of the lab.
+/// Arguments from the lab.
 pub struct Plan {
     pub is_home: bool,
     pub home: IpAddr,
     pub server: SocketAddr,
     pub is_bbr: bool,
-    /// Packets for an ACK that senders ask for by ACK_FREQUENCY; 0 for none.
+    /// Packets per ACK that senders request by ACK_FREQUENCY; 0 for none.
     pub ack_every: u64,
     pub warm: Duration,
     pub end: Duration,
     pub flows: Vec<Flow>,
 }
 
-/// A flow and what this side has seen of it.
+/// A flow, and this side's measurements of it.
 pub struct Flow {
     pub is_upload: bool,
     pub port: u16,
@@ -49,21 +49,21 @@ pub struct Flow {
     pub seen: Arc<Mutex<Seen>>,
 }
 
-/// What one side has seen of a flow.
+/// This side's measurements of a flow.
 #[derive(Default)]
 pub struct Seen {
     received: u64,
-    /// Time of the latest data, and the longest time without any.
+    /// Time of the latest data, and the longest time without data.
     delivered_at: Option<Instant>,
     longest_stall: Duration,
     pub counts: Counts,
 }
 
 impl Plan {
-    /// The words of the command line, which the lab wrote.
+    /// Parses the command line, which the lab wrote.
     ///
     /// # Panics
-    /// The words are not the lab's.
+    /// The arguments are not from the lab.
     pub fn from_args() -> Self {
         let words: Vec<String> = std::env::args().skip(1).collect();
         let value = |name: &str| {
@@ -106,8 +106,8 @@ impl Plan {
         flow.is_upload == self.is_home
     }
 
-    /// Says that the sockets are open, and waits for the start of the run. From then on the end of the standard
-    /// input ends the program.
+    /// Reports that the sockets are open, and waits for the start of the run. Afterwards, the end of standard input
+    /// ends the program.
     pub fn start(&self) -> Instant {
         println!("ready");
         let mut line = String::new();
@@ -128,7 +128,7 @@ impl Plan {
         start
     }
 
-    /// Prints what was seen; `has_timeouts` if the stack tells its probe timeouts.
+    /// Prints the measurements; `has_timeouts` is true if the stack counts its probe timeouts.
     pub fn report(&self, start: Instant, has_timeouts: bool) {
         let mut out = String::new();
         for flow in &self.flows {
@@ -166,7 +166,7 @@ impl Plan {
 }
 
 impl Seen {
-    /// Counts data that the application has read.
+    /// Counts data that the application read.
     pub fn deliver(&mut self, now: Instant, bytes: usize) {
         if self.counts.warm.is_some_and(|warm| now > warm) {
             self.received += bytes as u64;
@@ -177,11 +177,11 @@ impl Seen {
     }
 }
 
-/// A socket with room for what arrives while this process waits for a processor.
+/// A socket whose buffer holds arriving data while this process is not scheduled.
 pub fn socket(address: SocketAddr) -> std::io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
     let bytes: libc::c_int = 4 << 20;
-    // SAFETY: the value lives through the call, and its length is given.
+    // SAFETY: the value outlives the call, and its length is correct.
     let done = unsafe {
         let length = size_of_val(&bytes) as libc::socklen_t;
         libc::setsockopt(
@@ -199,7 +199,7 @@ pub fn socket(address: SocketAddr) -> std::io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// A certificate of nobody, with its key; DER, then PEM.
+/// A self-signed certificate with its key; DER, then PEM.
 pub fn certificate() -> (Vec<u8>, Vec<u8>, String, String) {
     let made = rcgen::generate_simple_self_signed(["asymq".into()]).expect("a certificate");
     let (certificate, key) = (made.cert, made.signing_key);

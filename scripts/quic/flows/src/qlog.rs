@@ -5,10 +5,10 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// Counters of a connection. Packets are those of 1-RTT.
+/// Counters of a connection. Only 1-RTT packets count.
 #[derive(Default)]
 pub struct Counts {
-    /// End of the warm-up: what comes before is not counted. Packet numbers are recorded from the start.
+    /// End of the warm-up; earlier events are not counted. Packet numbers are recorded from the start.
     pub warm: Option<Instant>,
     pub sent: u64,
     /// Probe timeouts.
@@ -81,7 +81,7 @@ fn number_of(event: &str, key: &str) -> Option<u64> {
     rest[..end].parse().ok()
 }
 
-/// Reads what a stack writes as qlog: events in lines, or in records of RFC 7464.
+/// Reads a stack's qlog: events in lines, or in records of RFC 7464.
 pub struct Reader {
     seen: Arc<Mutex<Seen>>,
     line: Vec<u8>,

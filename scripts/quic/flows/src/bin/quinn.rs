@@ -158,7 +158,7 @@ fn transport(plan: &Plan, flow: &Flow) -> TransportConfig {
         .qlog_stream(qlog(&flow.seen));
     if plan.ack_every > 0 {
         let mut frequency = AckFrequencyConfig::default();
-        // Packets that may wait: the next one is acknowledged at once.
+        // Number of packets that may wait; the next one is acknowledged at once.
         frequency
             .ack_eliciting_threshold(VarInt::from_u64(plan.ack_every - 1).expect("a small number"));
         transport.ack_frequency_config(Some(frequency));
@@ -176,7 +176,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Believes every certificate: the lab's network has one server.
+/// Accepts every certificate: the lab's network has only one server.
 #[derive(Debug)]
 struct Anybody;
 

@@ -104,12 +104,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    // Its qlog has no pto_count.
+    // tquic's qlog has no pto_count.
     plan.report(start, false);
     std::process::exit(0)
 }
 
-/// A socket with its endpoint: one for each flow at home, one at the servers.
+/// A socket with its endpoint: one per flow at home, one in total at the servers.
 struct Side {
     endpoint: Endpoint,
     wire: Rc<Wire>,
@@ -250,14 +250,14 @@ fn config(plan: &Plan) -> Result<Config, Box<dyn Error>> {
         false => CongestionControlAlgorithm::Cubic,
     });
     if plan.ack_every > 0 {
-        // tquic has no ACK_FREQUENCY: its receiver is set, as such a frame would.
+        // tquic has no ACK_FREQUENCY, so its receiver is configured directly.
         config.set_ack_eliciting_threshold(plan.ack_every);
     }
     let protocols = vec![ALPN.to_vec()];
     let tls = if plan.is_home {
         TlsConfig::new_client_config(protocols, false)?
     } else {
-        // The library reads files alone.
+        // The library reads only files.
         let (.., certificate, key) = asymq_quic::certificate();
         let folder = std::env::temp_dir().join(format!("asymq-quic-{}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
