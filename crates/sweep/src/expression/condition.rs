@@ -247,7 +247,7 @@ mod tests {
         assert!(
             check("a = 0.2 within 0.08")
                 .unwrap_err()
-                .starts_with("within 0.08: of which")
+                .starts_with("within 0.08: no effect given")
         );
         assert_eq!(check("a = 1.4 within 0.05 as printed 0.1"), Ok(()));
         assert_eq!(
