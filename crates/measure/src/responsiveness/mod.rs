@@ -133,9 +133,7 @@ async fn discover(url: &str) -> Result<(Uri, Site), MeasureError> {
         .parse()
         .map_err(|_| wrong("no URL; write https://HOST:4043"))?;
     let (Some("https"), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-        return Err(wrong(
-            "the responsiveness test needs TLS; write https://HOST:4043",
-        ));
+        return Err(wrong("this test needs TLS; write https://HOST:4043"));
     };
     if uri.path() == "/" {
         let parts = Uri::builder().scheme("https").authority(authority.clone());
