@@ -21,7 +21,7 @@
 #include <linux/rtnetlink.h>
 #include <net/ip.h>
 #include <net/netns/generic.h>
-#include "sched.h"
+#include "observer.h"
 
 /*
  * A redirect to an IFB takes arriving packets before the device's hooks run, so the asymq at the IFB passes them to the
@@ -126,6 +126,23 @@ void asymq_unfollow(struct asymq_sched *q)
 	asymq_set_all_bypasses(q->net);
 	/* Packets that are in asymq_show_followers() may still use it. */
 	synchronize_net();
+}
+
+/* Without the lock: handles a departure of the device at which this qdisc's packets arrived. */
+static void asymq_show_departure(struct asymq_sched *q, struct sk_buff *skb)
+{
+	struct asymq_frame frame;
+
+	spin_lock(&q->lock);
+	if (q->instance) {
+		asymq_frame(skb, false, q->scratch, sizeof(q->scratch), &frame);
+		frame.nat = false;
+		frame.charged = qdisc_pkt_len(skb);
+		asymq_must_hold(q);
+		asymq_depart(q->instance, ktime_get_ns(), &frame);
+	}
+	asymq_must_live(q);
+	spin_unlock(&q->lock);
 }
 
 void asymq_show_followers(const struct asymq_sched *from, struct sk_buff *skb)
@@ -260,6 +277,25 @@ static struct asymq_sched *asymq_owner_of(const struct asymq_device *device, str
 		if (READ_ONCE(set[way].hash) == hash && (u32)jiffies - READ_ONCE(set[way].seen) < ASYMQ_SILENT)
 			return READ_ONCE(set[way].q);
 	return NULL;
+}
+
+/* Without the lock: handles a packet of the reverse path. With `ingress`, its link header was removed. */
+static void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb, bool ingress)
+{
+	struct asymq_frame frame;
+
+	spin_lock(&q->lock);
+	q->reverse.packets++;
+	q->reverse.bytes += skb->len;
+	if (q->instance && q->observes) {
+		asymq_frame(skb, ingress, q->scratch, sizeof(q->scratch), &frame);
+		frame.nat = false;
+		frame.charged = skb->len + (ingress ? asymq_pulled_header(skb) : 0);
+		asymq_must_hold(q);
+		asymq_observe(q->instance, ktime_get_ns(), &frame);
+	}
+	asymq_must_live(q);
+	spin_unlock(&q->lock);
 }
 
 static void asymq_receive(struct asymq_device *device, struct sk_buff *skb, bool ingress)

@@ -11,7 +11,7 @@
 #if IS_ENABLED(CONFIG_NF_CONNTRACK)
 #include <net/netfilter/nf_conntrack_core.h>
 #endif
-#include "sched.h"
+#include "observer.h"
 
 /* Maximum lateness that the shaper makes up; equal to Rust's. */
 #define ASYMQ_MAX_LATE (5 * NSEC_PER_MSEC)
@@ -513,40 +513,4 @@ void asymq_qdisc_reset(struct Qdisc *sch)
 	sch->q.qlen = 0;
 	sch->qstats.backlog = 0;
 	spin_unlock_bh(&q->lock);
-}
-
-/* The reverse path. */
-
-void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb, bool ingress)
-{
-	struct asymq_frame frame;
-
-	spin_lock(&q->lock);
-	q->reverse.packets++;
-	q->reverse.bytes += skb->len;
-	if (q->instance && q->observes) {
-		asymq_frame(skb, ingress, q->scratch, sizeof(q->scratch), &frame);
-		frame.nat = false;
-		frame.charged = skb->len + (ingress ? asymq_pulled_header(skb) : 0);
-		asymq_must_hold(q);
-		asymq_observe(q->instance, ktime_get_ns(), &frame);
-	}
-	asymq_must_live(q);
-	spin_unlock(&q->lock);
-}
-
-void asymq_show_departure(struct asymq_sched *q, struct sk_buff *skb)
-{
-	struct asymq_frame frame;
-
-	spin_lock(&q->lock);
-	if (q->instance) {
-		asymq_frame(skb, false, q->scratch, sizeof(q->scratch), &frame);
-		frame.nat = false;
-		frame.charged = qdisc_pkt_len(skb);
-		asymq_must_hold(q);
-		asymq_depart(q->instance, ktime_get_ns(), &frame);
-	}
-	asymq_must_live(q);
-	spin_unlock(&q->lock);
 }

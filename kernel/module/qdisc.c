@@ -21,7 +21,7 @@
 #include <linux/version.h>
 #include <net/netlink.h>
 #include <net/rtnetlink.h>
-#include "sched.h"
+#include "observer.h"
 
 #ifdef ASYMQ_TEST
 static int inject_set(const char *text, const struct kernel_param *param)

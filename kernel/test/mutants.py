@@ -40,7 +40,7 @@ MUTANTS = [
     ("arena-leaks-at-change", Q, "\tasymq_arena_free(&old_arena);\n", "", A, "allocations"),
     ("arena-leaks-at-end", Q, "\tasymq_arena_free(&q->arena);\n", "", A, "allocations"),
     ("no-lock-at-enqueue", P, "\tspin_lock(&q->lock);\n\tq->to_free = to_free;", "\tspin_lock(&q->lock);\n\tspin_unlock(&q->lock);\n\tq->to_free = to_free;", A, "the kernel reports"),
-    ("no-lock-in-hook", P, "\tspin_lock(&q->lock);\n\tq->reverse.packets++;", "\tq->reverse.packets++;", "own_reverse_only", "the kernel reports"),
+    ("no-lock-in-hook", W, "\tspin_lock(&q->lock);\n\tq->reverse.packets++;", "\tq->reverse.packets++;", "own_reverse_only", "the kernel reports"),
     ("no-synchronize", W, "\t/* Packets that are in the hook may still use the qdisc and the device. */\n\tsynchronize_net();\n", "", O, "destroyed"),
     ("flows-learn-nothing", W, "\tWRITE_ONCE(place->hash, hash);\n", "", "own_reverse_only", "the leaves saw"),
     ("all-see-all", W, "WRITE_ONCE(device->only, device->count == 1 ? q : NULL);", "WRITE_ONCE(device->only, q);", "own_reverse_only", "the leaves saw"),
@@ -128,7 +128,7 @@ ALSO = {"dump-without-tree-lock": [(Q, "\t\tnla_put_u32(dump->skb, ASYMQ_STATS_F
         "unhook-with-softirqs": [(W, "\tspin_unlock_bh(&q->lock);", "\tspin_unlock(&q->lock);")],
         "last-is-taken-for-none": [(P, "\t\tsch->q.qlen -= !!skb;\n", "")],
         "no-watchdog-cancel": [(Q, "\tqdisc_watchdog_cancel(&q->watchdog);\n", "")],
-        "no-lock-in-hook": [(P, "\tspin_unlock(&q->lock);\n}\n\nvoid asymq_show_departure", "}\n\nvoid asymq_show_departure")],
+        "no-lock-in-hook": [(W, "\tspin_unlock(&q->lock);\n}\n\nstatic void asymq_receive", "}\n\nstatic void asymq_receive")],
         "no-lock-at-enqueue": [(P, "\tasymq_examine(q);\n\tspin_unlock(&q->lock);\n\tif (!gone)", "\tasymq_examine(q);\n\tif (!gone)")]}
 
 
