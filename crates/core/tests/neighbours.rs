@@ -246,10 +246,13 @@ fn under(attack: Attack, case: (Aim, bool, u64), rate: &str, seconds: u64) -> Se
                 }
             }
         }
-        now = free_at
-            .min(attacks_at)
-            .min(calls_at)
-            .max(now + Duration::from_nanos(1));
+        // An idle link waits for the next arrival.
+        let arrival = attacks_at.min(calls_at);
+        now = if free_at > now {
+            arrival.min(free_at)
+        } else {
+            arrival
+        };
     }
     seen.upload = of_upload as f64 / bytes as f64;
     seen
