@@ -1,9 +1,7 @@
 //! Hostile clients: under each attack the server's bounds hold, and another network gets its place.
 
-mod common;
-
-use asymq_measure::{Limits, Server};
-use common::Running;
+use crate::common::Running;
+use asymq_measure::Limits;
 use socket2::{Domain, Socket, Type};
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -34,9 +32,9 @@ fn token(welcome: &str) -> &str {
     &rest[..16]
 }
 
-/// Asserts that another host gets a session within 2 s, each of 20 times.
+/// Asserts that another host gets a session within 2 s, each of 8 times.
 fn assert_another_gets_a_session(server: SocketAddr, host: u8) {
-    for attempt in 0..20 {
+    for attempt in 0..8 {
         let begin = Instant::now();
         let opened = start(server, host).map(|(_, answer)| answer);
         let welcome = opened
@@ -50,12 +48,6 @@ fn assert_another_gets_a_session(server: SocketAddr, host: u8) {
     }
 }
 
-fn plain(limits: Limits) -> Running {
-    let any = Some(([127, 0, 0, 1], 0).into());
-    let bind = |stop| Server::bind(any, limits, stop);
-    Running::of(bind, Server::address, Server::run).unwrap()
-}
-
 #[cfg(target_os = "linux")]
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
@@ -64,7 +56,7 @@ fn threads() -> usize {
 #[test]
 fn bytes_bound_a_client_that_reopens_flows() {
     const BYTES: usize = 10_000_000;
-    let server = plain(Limits {
+    let server = Running::plain(Limits {
         bytes: BYTES as u64,
         ..Limits::default()
     });
@@ -87,20 +79,20 @@ fn bytes_bound_a_client_that_reopens_flows() {
 #[cfg(target_os = "linux")]
 #[test]
 fn silent_connections_cost_no_thread_and_lock_nobody_out() {
-    let server = plain(Limits::default());
+    let server = Running::plain(Limits::default());
     let before = threads();
     let _silent: Vec<_> = (0..400)
         .filter_map(|_| connect(server.address, 2).ok())
         .collect();
     std::thread::sleep(Duration::from_millis(500));
-    // Other tests of this process run servers, too.
-    assert!(threads() < before + 100, "{} of {before}", threads());
+    // Other tests of this process have threads, too.
+    assert!(threads() < before + 200, "{} of {before}", threads());
     assert_another_gets_a_session(server.address, 3);
 }
 
 #[test]
 fn idle_sessions_yield_their_places() {
-    let server = plain(Limits::default());
+    let server = Running::plain(Limits::default());
     let mut idle: Vec<_> = (0..8)
         .map(|index| start(server.address, 10 + index / 2).unwrap())
         .collect();
@@ -123,7 +115,7 @@ fn idle_sessions_yield_their_places() {
 
 #[test]
 fn a_trickle_does_not_keep_a_session() {
-    let server = plain(Limits::default());
+    let server = Running::plain(Limits::default());
     let mut held: Vec<_> = (0..8)
         .map(|index| start(server.address, 20 + index / 2).unwrap())
         .collect();

@@ -1,13 +1,9 @@
 //! Hostile clients of the responsiveness test's server: memory and places are bounded.
-#![cfg(all(feature = "https", target_os = "linux"))]
 
-mod common;
-#[path = "common/tls.rs"]
-mod tls;
-
-use asymq_measure::{HttpsServer, Limits};
+use crate::common::Running;
+use crate::common::tls::client_config;
+use asymq_measure::Limits;
 use bytes::Bytes;
-use common::Running;
 use h2::client::SendRequest;
 use http::{Request, StatusCode};
 use std::fs;
@@ -20,12 +16,6 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
-
-fn server() -> Running {
-    let any = Some(([127, 0, 0, 1], 0).into());
-    let bind = |stop| HttpsServer::bind(any, None, Limits::default(), stop);
-    Running::of(bind, HttpsServer::address, HttpsServer::run).unwrap()
-}
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -72,10 +62,10 @@ async fn small(server: SocketAddr, host: u8, config: Arc<ClientConfig>) -> io::R
 
 #[test]
 fn trickling_uploads_of_two_hosts_do_not_lock_out_a_third() {
-    let server = server();
+    let server = Running::https(Limits::default(), None);
     let address = server.address;
     block_on(async {
-        let config = tls::client_config(&[b"h2"]);
+        let config = client_config(&[b"h2"]);
         let mut uploads = Vec::new();
         for index in 0..=255_u8 {
             let config = Arc::clone(&config);
@@ -107,7 +97,7 @@ fn trickling_uploads_of_two_hosts_do_not_lock_out_a_third() {
 #[test]
 #[ignore = "run by the memory test"]
 fn serve_alone() {
-    let server = server();
+    let server = Running::https(Limits::default(), None);
     println!("\nlistening at {}", server.address);
     std::thread::sleep(Duration::from_secs(120));
 }
@@ -128,7 +118,12 @@ impl Drop for Alone {
 impl Alone {
     fn start() -> (Self, SocketAddr) {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "serve_alone", "--nocapture"])
+            .args([
+                "--ignored",
+                "--exact",
+                "attacks_https::serve_alone",
+                "--nocapture",
+            ])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -171,7 +166,7 @@ fn a_thousand_hostile_connections_leave_the_server_within_its_memory() {
                 unfinished.push(stream);
             }
         }
-        let config = tls::client_config(&[b"h2"]);
+        let config = client_config(&[b"h2"]);
         let mut held = Vec::new();
         for index in 0..=255_u8 {
             let connecting = connect(address, 10 + index / 64, Arc::clone(&config), 0);

@@ -1,9 +1,7 @@
 //! Client and server over the loopback, and what a server refuses.
 
-mod common;
-
-use asymq_measure::{Limits, MAX_FLOWS, MeasureError, Options, Probe, Server, Token, measure};
-use common::Running;
+use crate::common::Running;
+use asymq_measure::{Limits, MAX_FLOWS, MeasureError, Options, Probe, Token, measure};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
 use std::sync::atomic::AtomicBool;
@@ -11,12 +9,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 impl Running {
-    fn with(limits: Limits) -> Self {
-        let any = Some(([127, 0, 0, 1], 0).into());
-        let bind = |stop| Server::bind(any, limits, stop);
-        Self::of(bind, Server::address, Server::run).unwrap()
-    }
-
     fn connect(&self, first: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream
@@ -48,7 +40,7 @@ fn is_closed(mut stream: TcpStream) -> bool {
 #[test]
 fn a_loopback_has_rates_delays_and_advice() {
     // A loopback carries more in a second than most lines in a minute.
-    let server = Running::with(Limits {
+    let server = Running::plain(Limits {
         bytes: u64::MAX,
         ..Limits::default()
     });
@@ -91,7 +83,7 @@ fn a_loopback_has_rates_delays_and_advice() {
 
 #[test]
 fn the_clients_at_a_time_are_bounded_and_a_client_that_goes_makes_room() {
-    let server = Running::with(Limits {
+    let server = Running::plain(Limits {
         clients: 3,
         clients_per_network: 1,
         ..Limits::default()
@@ -110,7 +102,7 @@ fn the_clients_at_a_time_are_bounded_and_a_client_that_goes_makes_room() {
 
 #[test]
 fn a_refused_client_is_told_why() {
-    let server = Running::with(Limits {
+    let server = Running::plain(Limits {
         clients: 0,
         ..Limits::default()
     });
@@ -128,7 +120,7 @@ fn a_refused_client_is_told_why() {
 
 #[test]
 fn bytes_and_time_of_a_client_are_bounded() {
-    let server = Running::with(Limits {
+    let server = Running::plain(Limits {
         bytes: 1_000_000,
         time: Duration::from_secs(2),
         ..Limits::default()
@@ -147,7 +139,7 @@ fn bytes_and_time_of_a_client_are_bounded() {
 
 #[test]
 fn strangers_and_nonsense_get_nothing() {
-    let server = Running::with(Limits::default());
+    let server = Running::plain(Limits::default());
     let (_control, welcome) = server.start();
     let token = session(&welcome);
     for opening in [
@@ -169,7 +161,7 @@ fn strangers_and_nonsense_get_nothing() {
 
 #[test]
 fn a_probe_is_echoed_at_its_own_length_and_only_to_a_session() {
-    let server = Running::with(Limits {
+    let server = Running::plain(Limits {
         probes: 2,
         ..Limits::default()
     });

@@ -1,16 +1,12 @@
 //! The responsiveness test over the loopback, and what its server refuses.
-#![cfg(feature = "https")]
 
-mod common;
-#[path = "common/tls.rs"]
-mod tls;
-
+use crate::common::Running;
+use crate::common::tls::client_config;
 use asymq_measure::{
     Certificate, Confidence, HttpsServer, Limits, MeasureError, TestOptions, Tested,
     test_responsiveness,
 };
 use bytes::Bytes;
-use common::Running;
 use h2::client::SendRequest;
 use http::{Request, StatusCode};
 use std::io::{Read as _, Write as _};
@@ -20,17 +16,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
-use tls::client_config;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConnection, StreamOwned};
 
 impl Running {
-    fn with(limits: Limits, certificate: Option<&Certificate>) -> Self {
-        let any = Some(([127, 0, 0, 1], 0).into());
-        let bind = |stop| HttpsServer::bind(any, certificate, limits, stop);
-        Self::of(bind, HttpsServer::address, HttpsServer::run).unwrap()
-    }
-
     fn test(&self, longest: u64) -> Result<Tested, MeasureError> {
         let options = TestOptions {
             url: format!("https://{}", self.address),
@@ -95,14 +84,14 @@ async fn status(requests: &SendRequest<Bytes>, method: &str, path: &str) -> Stat
 
 #[test]
 fn a_loopback_has_rates_and_responsiveness_under_every_load() {
-    let server = Running::with(
+    let server = Running::https(
         Limits {
             bytes: u64::MAX,
             ..Limits::default()
         },
         None,
     );
-    let tested = server.test(5).unwrap();
+    let tested = server.test(3).unwrap();
     assert!(tested.server.ends_with("/.well-known/nq"), "{tested:?}");
     assert_eq!(tested.idle.unwrap().probes, 20);
     for (name, load) in tested.loads() {
@@ -120,7 +109,7 @@ fn a_loopback_has_rates_and_responsiveness_under_every_load() {
 
 #[test]
 fn a_test_too_short_for_four_intervals_has_low_confidence_and_says_so() {
-    let server = Running::with(Limits::default(), None);
+    let server = Running::https(Limits::default(), None);
     let tested = server.test(1).unwrap();
     assert_eq!(tested.up.rate_confidence, Confidence::Low);
     assert_eq!(tested.up.rpm_confidence, Confidence::Low);
@@ -133,7 +122,7 @@ fn a_test_too_short_for_four_intervals_has_low_confidence_and_says_so() {
 
 #[test]
 fn a_server_that_ends_the_load_ends_the_test() {
-    let server = Running::with(
+    let server = Running::https(
         Limits {
             bytes: 3_000_000,
             ..Limits::default()
@@ -163,7 +152,7 @@ fn what_is_no_server_of_the_test_is_named() {
     };
     assert!(of("http://127.0.0.1").contains("needs TLS"));
     assert!(of("https://a b").contains("no URL"));
-    let server = Running::with(Limits::default(), None);
+    let server = Running::https(Limits::default(), None);
     let error = of(&format!("https://{}/nothing", server.address));
     assert!(error.contains("404 Not Found"), "{error}");
     let error = of(&format!("https://{}/small", server.address));
@@ -172,7 +161,7 @@ fn what_is_no_server_of_the_test_is_named() {
 
 #[test]
 fn clients_without_http2_get_what_is_small() {
-    let server = Running::with(Limits::default(), None);
+    let server = Running::https(Limits::default(), None);
     let answer = server.http1("GET /.well-known/nq HTTP/1.1\r\nHost: nq.example:1\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(
@@ -210,7 +199,7 @@ fn clients_without_http2_get_what_is_small() {
 
 #[test]
 fn a_connection_has_no_more_than_its_loads_and_everything_else_still_answers() {
-    let server = Running::with(Limits::default(), None);
+    let server = Running::https(Limits::default(), None);
     block_on(async {
         let requests = server.h2().await;
         let mut loads = Vec::new();
@@ -244,7 +233,7 @@ fn a_connection_has_no_more_than_its_loads_and_everything_else_still_answers() {
 
 #[test]
 fn an_upload_without_end_ends_with_its_time() {
-    let server = Running::with(
+    let server = Running::https(
         Limits {
             time: Duration::from_secs(2),
             ..Limits::default()
@@ -267,7 +256,7 @@ fn an_upload_without_end_ends_with_its_time() {
 
 #[test]
 fn garbage_and_silence_cost_a_connection_and_no_panic() {
-    let server = Running::with(Limits::default(), None);
+    let server = Running::https(Limits::default(), None);
     // No TLS; TLS and then no HTTP.
     let mut plain = server.tcp();
     plain.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -298,7 +287,7 @@ fn garbage_and_silence_cost_a_connection_and_no_panic() {
 
 #[test]
 fn connections_are_bounded_and_an_idle_one_gives_way() {
-    let server = Running::with(
+    let server = Running::https(
         Limits {
             clients: 1,
             ..Limits::default()
@@ -364,7 +353,7 @@ fn a_certificate_of_ones_own_is_read_and_a_wrong_one_is_named() {
         chain: file("cert.pem", &pem("CERTIFICATE", made.der())),
         key: file("key.pem", &pem("PRIVATE KEY", &key.serialize_der())),
     };
-    let server = Running::with(Limits::default(), Some(&certificate));
+    let server = Running::https(Limits::default(), Some(&certificate));
     let mut stream = server.tls(&[b"http/1.1"]);
     stream.write_all(b"GET /small HTTP/1.1\r\n\r\n").unwrap();
     let _ = stream.read(&mut [0; 10]);

@@ -1,5 +1,11 @@
 //! Servers of tests.
 
+#[cfg(feature = "https")]
+pub(crate) mod tls;
+
+#[cfg(feature = "https")]
+use asymq_measure::{Certificate, HttpsServer};
+use asymq_measure::{Limits, Server};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,6 +33,21 @@ impl Running {
             stop,
             thread: Some(thread::spawn(move || run(server).unwrap())),
         })
+    }
+
+    /// The plain server, on the loopback.
+    pub(crate) fn plain(limits: Limits) -> Self {
+        let any = Some(([127, 0, 0, 1], 0).into());
+        let bind = |stop| Server::bind(any, limits, stop);
+        Self::of(bind, Server::address, Server::run).unwrap()
+    }
+
+    /// The server of the responsiveness test, on the loopback.
+    #[cfg(feature = "https")]
+    pub(crate) fn https(limits: Limits, certificate: Option<&Certificate>) -> Self {
+        let any = Some(([127, 0, 0, 1], 0).into());
+        let bind = |stop| HttpsServer::bind(any, certificate, limits, stop);
+        Self::of(bind, HttpsServer::address, HttpsServer::run).unwrap()
     }
 }
 
