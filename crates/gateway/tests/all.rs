@@ -1,7 +1,7 @@
 //! Tests of the public interface.
 //!
-//! One program, because each is linked with the whole crate. Those with an allocator or a command of their own are
-//! separate, and so are those that measure real time or hold locks, which other tests would disturb.
+//! One program, because each is linked with the whole crate, and a program's tests run at once. Those with an allocator
+//! or processes of their own are separate, and so are those of kernels and of real time.
 
 mod common;
 #[path = "common/fake.rs"]
@@ -15,19 +15,22 @@ mod headend;
 mod hosts;
 mod live;
 mod netns;
+mod packaging;
 mod panic;
 mod passive;
 
-const SEPARATE: [&str; 9] = [
+/// Programs, and the modules of those that are not here.
+const SEPARATE: [&str; 10] = [
     "all",
     "allocation",
     "faults",
+    "kernel",
     "kernel_senders",
     "kernel_tcp",
     "neighbours",
-    "packaging",
     "rates",
     "router",
+    "timing",
 ];
 
 #[test]

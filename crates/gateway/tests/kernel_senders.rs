@@ -1,17 +1,13 @@
 //! Features of the kernel's TCP behind thinned ACKs, beside an upload that fills the uplink: rows of
 //! `docs/notes/senders.md`. Needs root; says so and passes otherwise.
 
-mod common;
-#[path = "common/lossy.rs"]
-mod lossy;
-
+use crate::common::disciplines::discipline;
+use crate::common::{NET, Place, Running, shaped};
+use crate::lossy::Lossy;
 use asymq_core::catalog::{Build, Standard};
 use asymq_core::units::Rate;
 use asymq_gateway::net::Netns;
 use asymq_gateway::{Frame, GatewayConfig, Snapshot};
-use common::disciplines::discipline;
-use common::{NET, Place, Running, shaped};
-use lossy::Lossy;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,13 +1,11 @@
 //! The kernel's TCP with data both ways on one connection, through a discipline with and without thinning:
 //! what a survivor says must never be taken for old. Needs root; says so and passes otherwise.
 
-mod common;
-
+use crate::common::{NET, Place, Running, shaped, transfer};
 use asymq_core::catalog::{Catalog as _, Group, Params, Place as Link, Role, Standard, resolve};
 use asymq_core::units::{Limit, Rate};
 use asymq_gateway::GatewayConfig;
 use asymq_gateway::net::Netns;
-use common::{NET, Place, Running, shaped, transfer};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fs;
 use std::io::{Error, ErrorKind, Read, Write};

@@ -4,15 +4,13 @@
 //! The goals are a packet and 5 ms for the call, nothing lost, 0.9 of the download and 0.8 of half of the uplink; the
 //! bounds here leave room for a machine that runs other tests.
 
-mod common;
-
+use crate::common::wire::segment;
+use crate::common::{HOME, NET, Place, Running, checksums, droptail};
 use asymq_core::catalog::{Params, Place as Link, Standard, resolve};
 use asymq_core::packet::flags::{ACK, SYN};
 use asymq_core::units::{Limit, Rate};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{GatewayConfig, LinkConfig, PacketIo, Port, Stage};
-use common::wire::segment;
-use common::{HOME, NET, Place, Running, checksums, droptail};
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};

@@ -1,12 +1,10 @@
 //! Rates learnt from real TCP before a second gateway, which stands for a modem whose rate changes.
 
-mod common;
-
+use crate::common::disciplines::discipline;
+use crate::common::{NET, Place, Running, droptail, transfer_to};
 use asymq_core::units::Duration;
 use asymq_core::units::RateRange;
 use asymq_gateway::{GatewayConfig, LinkConfig, Snapshot, Stage};
-use common::disciplines::discipline;
-use common::{NET, Place, Running, droptail, transfer_to};
 use std::thread;
 
 /// A line of this rate, with a second of buffer at 8 Mbit/s.

@@ -1,0 +1,6 @@
+//! Delays and rates in real time, which other tests would disturb.
+
+mod common;
+
+mod neighbours;
+mod rates;
