@@ -2,8 +2,6 @@
 //! otherwise.
 
 mod common;
-#[path = "common/instruments.rs"]
-mod instruments;
 #[path = "common/panicking.rs"]
 mod panicking;
 #[path = "common/subject.rs"]

@@ -1,29 +1,12 @@
 //! Faults beside `asymq gateway`. Needs root; says so and passes otherwise.
 
-#[path = "../../gateway/tests/common/mod.rs"]
-mod common;
-#[path = "../../gateway/tests/common/instruments.rs"]
-mod instruments;
-#[path = "../../gateway/tests/common/subject.rs"]
-mod subject;
-
-use std::process::Command;
-
-use common::wait::{DEADLINE, wait_for};
+use crate::common::wait::{DEADLINE, wait_for};
+use crate::subject::{Start, Subject, stalled_pipe};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
-use subject::{Start, Subject, stalled_pipe};
-
-const REDIRECTIONS: &str = "";
-
-fn command(flags: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_asymq"));
-    let link = "gateway --lan lan --wan wan --up 1gbit --down 1gbit --qdisc droptail";
-    command.args(link.split(' ')).args(flags);
-    command
-}
 
 #[test]
 fn an_error_at_the_start_ends_it_even_if_nobody_can_be_told() {

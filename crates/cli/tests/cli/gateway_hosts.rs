@@ -1,9 +1,7 @@
 //! `asymq gateway` on a host: killed, supervised, checked, installed and removed. What needs root says
 //! so and passes otherwise.
 
-#[path = "../../gateway/tests/common/wait.rs"]
-mod wait;
-
+use crate::common::wait::{DEADLINE, wait_for};
 use asymq_gateway::net::{
     BypassRule, Feature, Netns, Network, VethEnd, add_bypass, feature, remove_bypass, set_feature,
 };
@@ -15,7 +13,6 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use wait::{DEADLINE, wait_for};
 
 /// A network namespace with `lan` and `wan`, joined to another.
 struct Place {

@@ -1,8 +1,6 @@
 //! A running `asymq gateway`, changed from outside. Needs root; says so and passes otherwise.
 
-#[path = "../../gateway/tests/common/wait.rs"]
-mod wait;
-
+use crate::common::wait::{DEADLINE, wait_for};
 use asymq_gateway::net::{Netns, Network, VethEnd};
 use asymq_gateway::request_status;
 use std::fs;
@@ -12,7 +10,6 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use wait::{DEADLINE, wait_for};
 
 /// A gateway in a network namespace, stopped when dropped.
 struct Running {

@@ -1,6 +1,4 @@
-//! Displays and controls of a gateway fail in every way, and traffic flows.
-//!
-//! A test program that includes this says how a gateway is started, by `command`.
+//! Displays and controls of `asymq gateway` fail in every way, and traffic flows.
 
 use crate::common::wait::{DEADLINE, wait_for};
 use crate::subject::{METRICS, Start, Subject, change, dead_pipe, full_disk, stalled_pipe};
@@ -215,10 +213,18 @@ fn a_request_that_is_too_long_is_answered_with_the_limit() {
     gateway.stops();
 }
 
+/// Runs `check` for each output at once.
+fn for_each<T: Send>(outputs: [T; 3], check: impl Fn(T) + Sync) {
+    thread::scope(|scope| {
+        let checks = outputs.map(|output| scope.spawn(|| check(output)));
+        checks.into_iter().for_each(|check| check.join().unwrap());
+    });
+}
+
 #[test]
 fn a_standard_error_that_is_full_or_dead_or_stalled_costs_only_the_log() {
     let (stalled, _reader) = stalled_pipe();
-    for stderr in [full_disk(), dead_pipe(), stalled] {
+    for_each([full_disk(), dead_pipe(), stalled], |stderr| {
         let Some(mut gateway) = Subject::start(Start {
             stderr,
             ..Start::default()
@@ -228,13 +234,14 @@ fn a_standard_error_that_is_full_or_dead_or_stalled_costs_only_the_log() {
         gateway.flap();
         gateway.flows();
         gateway.stops();
-    }
+    });
 }
 
 #[test]
 fn json_on_a_full_disk_or_a_dead_or_stalled_pipe_costs_only_lines() {
     let (stalled, _reader) = stalled_pipe();
-    for (stdout, logs) in [(full_disk(), true), (dead_pipe(), true), (stalled, false)] {
+    let outputs = [(full_disk(), true), (dead_pipe(), true), (stalled, false)];
+    for_each(outputs, |(stdout, logs)| {
         let Some(mut gateway) = Subject::start(Start {
             flags: &["--json"],
             stdout,
@@ -250,7 +257,7 @@ fn json_on_a_full_disk_or_a_dead_or_stalled_pipe_costs_only_lines() {
         stderr.read_to_string(&mut log).unwrap();
         let told = log.matches("--json: ").count();
         assert_eq!(told, usize::from(logs), "{log}");
-    }
+    });
 }
 
 #[test]
@@ -289,7 +296,7 @@ fn a_terminal_of_another_job_does_not_stop_it() {
 #[test]
 fn a_table_on_a_full_disk_or_a_dead_or_stalled_pipe_costs_only_the_table() {
     let (stalled, _reader) = stalled_pipe();
-    for stdout in [full_disk(), dead_pipe(), stalled] {
+    for_each([full_disk(), dead_pipe(), stalled], |stdout| {
         let Some(mut gateway) = Subject::start(Start {
             flags: &["--watch"],
             stdout,
@@ -301,7 +308,7 @@ fn a_table_on_a_full_disk_or_a_dead_or_stalled_pipe_costs_only_the_table() {
         gateway.flap();
         gateway.flows();
         gateway.stops();
-    }
+    });
 }
 
 #[test]

@@ -1,13 +1,39 @@
 //! `asymq`, run as a user runs it.
 
+#[path = "../../../gateway/tests/common/mod.rs"]
+mod common;
+#[path = "../../../gateway/tests/common/subject.rs"]
+mod subject;
+
 mod bad_input;
 mod documentation;
+mod faults;
+mod gateway_hosts;
+mod gateway_live;
+mod instruments;
 mod lab;
 mod model;
+mod router;
 mod sim;
+mod soak;
+mod trial;
 
 use std::path::Path;
 use std::process::{Command, Output};
+
+/// Words for the shell that starts a gateway.
+const REDIRECTIONS: &str = "";
+
+/// `asymq gateway` between `lan` and `wan`, with DropTail at 1 Gbit/s unless the flags name rates.
+fn command(flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_asymq"));
+    command.args("gateway --lan lan --wan wan".split(' '));
+    if !flags.contains(&"--up") {
+        command.args("--up 1gbit --down 1gbit --qdisc droptail".split(' '));
+    }
+    command.args(flags);
+    command
+}
 
 /// Runs `asymq` in `directory` with the arguments in `line`, separated by blanks.
 fn asymq(directory: &Path, line: &str) -> Output {

@@ -1,8 +1,6 @@
 //! `asymq router` on a router. Tests that need root print a note and pass without it.
 
-#[path = "../../gateway/tests/common/wait.rs"]
-mod wait;
-
+use crate::common::wait::{DEADLINE, wait_for};
 use asymq_gateway::net::{Netns, Network, VethEnd};
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
@@ -14,7 +12,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use tempfile::TempDir;
-use wait::{DEADLINE, wait_for};
 
 /// A router between `home` and a far host.
 struct Place {
@@ -226,13 +223,14 @@ fn names_of_namespaces_are_root_s_alone_whatever_the_umask() {
         return;
     }
     assert_eq!(said(&output).trim(), "755");
-    assert!(place.is_given_back());
+    wait_for("the port", DEADLINE, || place.is_given_back());
 }
 
 #[test]
 fn it_runs_on_the_routers_port_and_gives_it_back() {
     let Some(place) = Place::new() else { return };
-    assert!(place.pings() && place.is_given_back());
+    wait_for("a ping", DEADLINE, || place.pings());
+    assert!(place.is_given_back());
     let mut running = place.start(
         "--up 20mbit --down 100mbit --control DIR/control --metrics 127.0.0.1:9811 --page 127.0.0.1:9812 --rate-probe 192.0.2.1",
     );
@@ -268,6 +266,7 @@ fn after_a_kill_the_kernel_forwards_and_the_next_one_takes_over() {
         let running = place.start("--up 20mbit");
         running.hears("sends by");
         running.hears("sends by");
+        wait_for("a ping", DEADLINE, || place.pings());
         let mut ping = Command::new("ping");
         ping.args(["-c40", "-i0.05", "-W1", "-n", "192.0.2.1"]);
         let ping = place
@@ -531,7 +530,7 @@ fn hosts_behind_nat_share_the_line_and_not_their_flows() {
     let running = place.start("--up 10mbit --down 20mbit --control DIR/control");
     running.hears("sends by");
     wait_for("a ping", DEADLINE, || place.pings());
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(14);
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
     // 1 and 12 uploads, 1 and 12 downloads.
     let flows = [
         (0, 5001, 1, false),
@@ -547,9 +546,9 @@ fn hosts_behind_nat_share_the_line_and_not_their_flows() {
             .each_ref()
             .map(|counter| counter.load(Ordering::Relaxed) as f64)
     };
-    thread::sleep(std::time::Duration::from_secs(4));
+    thread::sleep(std::time::Duration::from_secs(3));
     let before = read();
-    thread::sleep(std::time::Duration::from_secs(8));
+    thread::sleep(std::time::Duration::from_secs(6));
     let after = read();
     let shares = [0, 2].map(|at| {
         let [one, twelve] = [at, at + 1].map(|at| after[at] - before[at]);

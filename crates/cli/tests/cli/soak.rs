@@ -1,13 +1,11 @@
 //! `asymq gateway` for a long time under traffic, changes and faults; `scripts/soak` runs it.
 
-#[path = "../../gateway/tests/common/mod.rs"]
-mod common;
-#[path = "../../gateway/tests/common/subject.rs"]
-mod subject;
-
+use crate::common::wait::DEADLINE;
+use crate::common::{HOME, LAN, NET, Place, WAN};
+use crate::subject::{
+    METRICS, Start, Subject, change, connect, connect_to, full_disk, stalled_pipe,
+};
 use asymq_gateway::net::{Netns, Network};
-use common::wait::DEADLINE;
-use common::{HOME, LAN, NET, Place, WAN};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -18,9 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
-use subject::{METRICS, Start, Subject, change, connect, connect_to, full_disk, stalled_pipe};
 
-const REDIRECTIONS: &str = "";
+/// Slow enough for a debug build; its disciplines drop, and every drop has to be accounted for.
+const LINK: &str = "--up 10mbit --down 20mbit --qdisc-down asymq --buffer 200p";
 /// Until what is allocated once is allocated.
 const WARM_UP: Duration = Duration::from_secs(15);
 /// Until the last client has had its time.
@@ -41,15 +39,6 @@ const HISTORY: Duration = Duration::from_secs(3700);
 /// before; and the history and answers with it, until it is full.
 const SLACK: u64 = 2_048;
 const OF_HISTORY: u64 = 8_192;
-
-fn command(flags: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_asymq"));
-    // Slow enough for a debug build; its disciplines drop, and every drop has to be accounted for.
-    let link = "gateway --lan lan --wan wan --up 10mbit --down 20mbit --qdisc-down asymq \
-                --buffer 200p";
-    command.args(link.split(' ')).args(flags);
-    command
-}
 
 /// Quantities that must not grow.
 #[derive(Clone, Copy, Debug)]
@@ -106,16 +95,11 @@ fn soak() {
     let seconds = seconds.map_or(60, |seconds| seconds.parse().unwrap());
     let path = std::env::temp_dir().join(format!("asymq-soak-{}.sock", std::process::id()));
     let (stdout, _reader) = stalled_pipe();
+    let outputs = ["--json", "--metrics", METRICS, "--page", PAGE];
+    let control = ["--control", path.to_str().unwrap()];
+    let flags: Vec<&str> = LINK.split(' ').chain(outputs).chain(control).collect();
     let Some(mut gateway) = Subject::start(Start {
-        flags: &[
-            "--json",
-            "--metrics",
-            METRICS,
-            "--page",
-            PAGE,
-            "--control",
-            path.to_str().unwrap(),
-        ],
+        flags: &flags,
         stdout,
         stderr: full_disk(),
         ..Start::default()
