@@ -14,7 +14,7 @@ use std::str::ParseBoolError;
 pub struct BadArgument {
     /// The flag as typed, or the name of a positional argument; empty if the line as a whole is wrong.
     pub argument: String,
-    /// The value as typed, if the value is what is wrong.
+    /// The value as typed, if it is the wrong part.
     pub value: Option<String>,
     /// The fault, and a valid form.
     pub message: String,

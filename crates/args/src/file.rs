@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 pub struct KeyError {
     /// Offset in the file, in bytes.
     pub offset: usize,
-    /// The key, what is wrong with it, and what to write instead.
+    /// The key, its error, and a correct form.
     pub message: String,
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn items_of<'t, 'i>(value: &'t Spanned<DeValue<'i>>) -> &'t [Spanned<
 /// Reads a file of at most 64 MiB, enough for results with all series.
 ///
 /// # Errors
-/// It cannot be read, is longer, or is no text.
+/// The file is unreadable, too long, or not text.
 pub fn read_bounded(path: &Path) -> io::Result<String> {
     const MAX: u64 = 1 << 26;
     let mut text = String::new();

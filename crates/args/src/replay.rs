@@ -32,7 +32,7 @@ impl Words {
     /// contain only seed, number of runs, duration and warm-up.
     ///
     /// # Errors
-    /// It is no result, its scenario cannot be run, or other words are given.
+    /// The file is not a result, its scenario cannot run, or other words are given.
     pub fn replay(
         &self,
         path: &Path,

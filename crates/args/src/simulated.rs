@@ -69,7 +69,7 @@ settings! {
         pub steps_delay: Vec<DelayStep> = "STEP";
         /// Profile of both modems' rates and of the path's delay, drawn from the seed: constant, steps, halved, ramp, starlink, cellular, outage, path, handover or docsis [default: none].
         pub rate_profile: Option<RateProfile> = "PROFILE";
-        /// Let learnt rates send probes, at most 20 a second, where no packet tells delays.
+        /// Let learnt rates send probes, at most 20 a second, while no packet shows delays.
         pub rate_probe: Option<bool> = "true|false";
         /// Servers' clocks start anywhere and drift by up to this many ppm, 0 to 1000 [default: one clock for all].
         pub clock_drift: Option<u32> = "PPM", read within(0..=1000);

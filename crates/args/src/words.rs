@@ -76,7 +76,7 @@ impl Words {
     pub fn to_toml(&self) -> String {
         let mut keys: Vec<(&str, Vec<toml::Value>)> = Vec::new();
         for Word { key, text, .. } in &self.0 {
-            // Numbers and booleans are no text in TOML.
+            // Numbers and booleans are not strings in TOML.
             let value = match (text.parse::<i64>(), text.parse::<bool>()) {
                 (Ok(number), _) if number.to_string() == *text => number.into(),
                 (_, Ok(truth)) => truth.into(),

@@ -10,7 +10,7 @@ use crate::units::{Duration, Instant, Rate, Share};
 /// the [`Sink`] with a reason. All memory is allocated when a discipline is built, and the work of
 /// each call is bounded by a constant.
 pub trait Qdisc<P: Packet> {
-    /// Takes a packet. May drop it, or others that it makes redundant, into `sink`.
+    /// Enqueues a packet. May drop it, or packets that it makes redundant, into `sink`.
     fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>);
 
     /// The next packet to transmit, if one may leave now. May drop others into `sink`.
@@ -171,7 +171,7 @@ crate::named! {
     pub enum Fate {
         /// Lost: a sender has to send it again, or feels its loss.
         Dropped = "dropped",
-        /// Taken out because another packet says all that it says.
+        /// Dropped because another packet contains the same information.
         Filtered = "filtered",
         /// Sent, with a congestion mark.
         Marked = "marked",

@@ -1,8 +1,8 @@
-//! A sender that is fed what ACK filtering leaves never knows less than one that is fed every ACK.
+//! A sender that gets the ACKs left by a filter never has less information than one that gets every ACK.
 //!
-//! Receivers of several flows acknowledge what a lossy, reordering path brings them; their ACKs pass
-//! AF, SAD and asymq's slots as real frames under every service, arrivals and departures interleaved at random.
-//! Whenever a survivor leaves, the sender must know all that the ACKs up to it said.
+//! Receivers of several flows acknowledge segments from a lossy, reordering path. Their ACKs pass AF, SAD and asymq's
+//! slots as real frames under every service; arrivals and departures are interleaved at random. Whenever a survivor
+//! leaves, the sender must have all information of the ACKs up to it.
 //!
 //! `ASYMQ_HISTORIES` sets the number of histories, `ASYMQ_SEED` their seed, `ASYMQ_FIRST` the first of them, by
 //! default 0; a failure names the history. The long run:
@@ -19,8 +19,8 @@ use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
 
 const FLOWS: usize = 3;
-/// Bytes that one survivor may stand for: so few that histories of a few ACKs reach it, and so many that
-/// ACE cycles three times.
+/// Maximum bytes that one survivor acknowledges: small enough that histories of a few ACKs reach it, and large enough
+/// that ACE cycles three times.
 const MAX_STRETCH: [u32; 2] = [6000, 40_000];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -34,13 +34,13 @@ enum Fate {
 /// One history on its way through a discipline.
 #[derive(Default)]
 struct Run {
-    /// All that came, and the flow it is of.
+    /// All ACKs that arrived, each with its flow.
     said: Vec<(usize, Said)>,
     fates: Vec<Fate>,
     spare: Vec<Vec<u8>>,
-    /// Filtered so far, over all histories.
+    /// Filtered ACKs, over all histories.
     filtered: u64,
-    /// Survivors of others by which a sender has counted marks.
+    /// Survivors of filtered ACKs by which a sender has counted marks.
     marked: u64,
 }
 
@@ -49,7 +49,7 @@ impl Sink<Frame> for Run {
         self.fates[frame.index] = match reason {
             Reason::AckFiltered => {
                 self.filtered += 1;
-                // What arrives filters what waits.
+                // An arriving ACK filters waiting ones.
                 let (old_flow, old) = &self.said[frame.index];
                 let (flow, new) = self.said.last().expect("an arrival");
                 assert_eq!(old_flow, flow, "filtered for another flow");
@@ -75,7 +75,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// AF, SAD and slots that wait under every service, with and without room, and with data in the ACK queue.
+    /// AF, SAD and waiting slots under every service, with and without room, and with data in the ACK queue.
     fn all() -> Vec<Self> {
         let mut benches = Vec::new();
         for service in Standard.of_role(Role::Service) {
@@ -149,12 +149,12 @@ impl Bench {
     }
 }
 
-/// What two senders know of each flow: one fed with all, one with what leaves.
+/// Two senders for each flow: one gets all ACKs, one those that leave.
 #[derive(Default)]
 struct Judge {
     all: [Sender; FLOWS],
     filtered: [Sender; FLOWS],
-    /// How far into the history the first has read, of each flow.
+    /// ACKs of the history that the first sender has got, for each flow.
     read: [usize; FLOWS],
     /// ACKs of the flow filtered since its last survivor.
     behind: [bool; FLOWS],

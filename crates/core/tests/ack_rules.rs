@@ -1,5 +1,5 @@
-//! The ACK rules of `docs/notes/ack-rules.md`, a row or more for each: real frames that arrive, and which of
-//! them leave under AF and SAD. `ack_knowledge.rs` holds the same rules against generated histories.
+//! The ACK rules of `docs/notes/ack-rules.md`, at least one row for each: real frames that arrive, and those that leave
+//! under AF and SAD. `ack_knowledge.rs` tests the same rules with generated histories.
 
 use crate::acks::{ACK, AE, CWR, ECE, Extra, FLOW_RULES, PSH, Path, RULES, Said, URG};
 use crate::numbered::Frame;
@@ -16,7 +16,7 @@ impl Sink<Frame> for OnlyFiltered {
     }
 }
 
-/// Which of the frames leave, in order, when all have come, a millisecond apart.
+/// Indices of the frames that leave, in order, after all have arrived a millisecond apart.
 fn survivors(discipline: &str, classifier: &str, frames: &[Vec<u8>]) -> Vec<usize> {
     let place = Place {
         link: "1mbit".parse().unwrap(),
@@ -54,7 +54,7 @@ struct Row {
     rule: &'static str,
     name: &'static str,
     arrivals: Vec<Said>,
-    /// What leaves under AF, and under SAD.
+    /// Frames that leave under AF, and under SAD.
     leave: [Vec<usize>; 2],
 }
 
@@ -122,8 +122,8 @@ fn accecn(ack: u32, kind: u8, counters: &[u32]) -> Said {
     })
 }
 
-/// The `n`-th ACK of a receiver that acknowledges segments of 1460 bytes, of which those at `marked` came
-/// with CE and the others with ECT(1). ACE begins at 5, and the option's counters where receivers begin.
+/// The `n`-th ACK of a receiver that acknowledges segments of 1460 bytes. Those at `marked` came with CE, the others
+/// with ECT(1). ACE begins at 5, the option's counters at their initial values.
 fn counting(n: u32, marked: &[u32]) -> Said {
     let marks = marked.iter().filter(|at| **at <= n).count() as u32;
     let mut said = accecn(n * 1460, 174, &[1 + (n - marks) * 1460, marks * 1460, 1]);
@@ -138,13 +138,13 @@ fn path(ack: u32, change: impl FnOnce(&mut Path)) -> Said {
     with(ack, |said| change(&mut said.path))
 }
 
-/// Two ACKs of which the second is filtered for nothing, nor the first for it, in either order.
+/// Two ACKs in either order: no ACK replaces the second, and the second replaces no other.
 fn both_ways(rows: &mut Vec<Row>, rule: &'static str, name: &'static str, odd: fn(u32) -> Said) {
     rows.push(row(rule, name, &[odd(1000), plain(2000)], &[0, 1]));
     rows.push(row(rule, name, &[plain(1000), odd(2000)], &[0, 1]));
 }
 
-/// A range of the second ACK that only the first has, which the sender may not take.
+/// A range of the second ACK which is otherwise only in the first; the sender may reject the first.
 fn untaken(rows: &mut Vec<Row>, name: &'static str, first: Said) {
     let sacked = |newest| {
         sack(
@@ -651,7 +651,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// ACKs of a sender that may not have taken the one before: a probe ahead of a step of the sequence number.
+/// ACKs of a sender that may have rejected the previous ACK: a probe ahead of a step of the sequence number.
 fn after_a_probe() -> [Row; 4] {
     let probe_of = |ack, window| Said {
         window,
@@ -727,7 +727,7 @@ fn after_a_probe() -> [Row; 4] {
 /// The bounds take a run of ACKs to reach.
 fn bounds() -> [Row; 8] {
     let run = |said: &dyn Fn(u32) -> Said, count| (1..=count).map(said).collect::<Vec<_>>();
-    // Of a receiver that lacks the fourth and the fifth segment; the last one is marked.
+    // ACKs of a receiver without the fourth and the fifth segment; the last one is marked.
     let lacking = |n: u32, number: u32| {
         let said = Said {
             ack: n.min(number) * 1460,
@@ -791,13 +791,13 @@ fn bounds() -> [Row; 8] {
     ]
 }
 
-/// Runs the rows of a rule, all of them, and tells of all that fail.
+/// Runs all rows of a rule, and reports all that fail.
 fn check(rule: &str) {
     let mut wrong = Vec::new();
     for row in rows().iter().filter(|row| row.rule == rule) {
         let frames: Vec<_> = row.arrivals.iter().map(Said::frame).collect();
         for (discipline, leave) in ["af", "sad"].into_iter().zip(&row.leave) {
-            // Data waits in the queue of the ACKs too: else it says nothing of the filter.
+            // Data waits in the ACKs' queue too; otherwise the filter would not be tested.
             let left = survivors(discipline, "size<=1500", &frames);
             if left != *leave {
                 wrong.push(format!(
@@ -868,7 +868,7 @@ fn every_rule_has_a_row_and_a_line_in_both_documents() {
     }
 }
 
-/// What `size<=40` lets into the ACK queue is no ACK for its size.
+/// A short control segment that `size<=40` puts into the ACK queue is not an ACK.
 #[test]
 fn short_control_segments_in_the_ack_queue_are_not_filtered() {
     const SYN: u16 = 0x02;
@@ -881,7 +881,7 @@ fn short_control_segments_in_the_ack_queue_are_not_filtered() {
         let frames: Vec<_> = frames.iter().map(Said::frame).collect();
         for discipline in ["af", "sad"] {
             let mut left = survivors(discipline, "size<=40", &frames);
-            // What has data waits among data.
+            // Segments with data wait in the data queue.
             if payload > 0 {
                 left.sort_unstable();
             }
@@ -890,7 +890,7 @@ fn short_control_segments_in_the_ack_queue_are_not_filtered() {
     }
 }
 
-/// The parser's facts of a frame, against what it was made to say.
+/// The parser's facts of a frame agree with the values it was built from.
 #[test]
 fn an_ack_is_read_as_it_was_written() {
     let said = with(77_000, |said| {
@@ -913,7 +913,7 @@ fn an_ack_is_read_as_it_was_written() {
     assert!(!info.keep && !info.signed);
 }
 
-/// Each flipped bit of an ACK, whatever it is in, makes its checksum wrong or the frame another.
+/// A flipped bit anywhere in an ACK makes its checksum wrong, or its facts different.
 #[test]
 fn no_flipped_bit_of_a_segment_or_an_ipv4_header_is_believed() {
     for path in [

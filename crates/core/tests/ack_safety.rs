@@ -1,5 +1,5 @@
-//! What must survive when ACKs are filtered, whatever the rules of `ack_rules.rs` say: what is no pure
-//! ACK, and every encapsulation, built by somebody else's code.
+//! Packets that must survive when ACKs are filtered, independent of the rules of `ack_rules.rs`: all packets except
+//! pure ACKs, and every encapsulation, built by a library.
 
 use crate::frames;
 use crate::frames::{ethernet, ipv4, ipv6, packet, pppoe, tagged};
@@ -60,7 +60,7 @@ fn config(discipline: &str) -> Config {
     resolve(&Standard, discipline, &Params::new(), &Params::new(), place).unwrap()
 }
 
-/// Arrivals a millisecond apart; what leaves when all have come.
+/// Frames that leave after all have arrived, a millisecond apart.
 fn survivors(discipline: &str, arrivals: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut qdisc = Standard.build(&config(discipline)).unwrap();
     let mut now = Instant::ZERO;
@@ -189,7 +189,7 @@ fn acks_of_every_encapsulation_are_filtered() {
     for (name, make) in kinds {
         for rule in FILTERS {
             let left = survivors(rule, &[make(1000), make(2000), make(3000)]);
-            // Byte for byte the frame that its sender would have made.
+            // Byte for byte the frame that its sender would have built.
             assert_eq!(left, [make(3000)], "{name}");
         }
     }
@@ -228,7 +228,7 @@ fn flows_do_not_lose_acks_to_one_another() {
 
 #[test]
 fn filtering_stops_at_its_bounds() {
-    // 64 segments between two survivors, and 50 ms between the arrivals of two with AF.
+    // At most 64 segments between two survivors, and with AF at most 50 ms between their arrivals.
     let segments: Vec<_> = (0..200).map(|n| plain(1000 + n * 1460)).collect();
     for rule in FILTERS {
         let numbers: Vec<u32> = survivors(rule, &segments)
@@ -248,7 +248,7 @@ fn filtering_stops_at_its_bounds() {
     assert!(left.len() >= 4, "{}", left.len());
 }
 
-/// What a regenerator writes into its copies.
+/// A regenerator rewrites its copies with the same function.
 #[test]
 fn an_ack_rewritten_for_another_number_keeps_a_right_checksum_right_and_a_wrong_one_wrong() {
     const CHECKSUM: usize = 14 + 20 + 16;

@@ -1,4 +1,4 @@
-//! After construction nothing allocates: no discipline of any parts, no egress, no regenerator.
+//! No discipline, egress or regenerator allocates after construction, with any parts.
 
 #[path = "common/traffic.rs"]
 mod traffic;
@@ -79,7 +79,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
 const FLOWS: u64 = 5000;
 const PACKETS: u64 = 8 * FLOWS;
 
-/// Two packets come for each that leaves, then all leave; the reverse path is shown.
+/// Two packets arrive for each that leaves, then all leave; the egress observes the reverse path.
 fn work(egress: &mut Egress<Light>) {
     let mut now = Instant::from_nanos(1);
     let step = Duration::from_micros(500);
@@ -126,7 +126,7 @@ fn no_choice_of_parts_allocates_after_construction() {
 
 #[test]
 fn a_regenerator_allocates_nothing_after_construction() {
-    // More flows than it remembers, and so few that it regenerates for all.
+    // More flows than it has entries for, and so few that it regenerates ACKs of all.
     for (spacing, flows) in [
         (Spacing::AtOnce, FLOWS),
         (Spacing::Paced, FLOWS),

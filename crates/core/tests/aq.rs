@@ -1,4 +1,4 @@
-//! AQ's ratio against the paper's equations (AQ, sec. 3), worked out by hand.
+//! AQ's ratio, compared with the paper's equations (AQ, sec. 3), calculated by hand.
 
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
 use asymq_core::packet::{Header, Protocol, flags};
@@ -16,14 +16,14 @@ fn rate(bits: u64) -> Rate {
     Rate::from_bits_per_sec(bits).unwrap()
 }
 
-/// A rate upwards before 10 Mbit/s, and what is given.
+/// An uplink before a downlink of 10 Mbit/s, and the given parameters.
 #[derive(Clone, Copy)]
 struct Given {
     up: u64,
     params: &'static [(&'static str, &'static str)],
 }
 
-/// 1 Mbit/s and nothing given.
+/// 1 Mbit/s without parameters.
 const PAPER: Given = Given {
     up: 1_000_000,
     params: &[],
@@ -190,7 +190,7 @@ fn a_measurement_beyond_equation_11_leaves_the_last_valid_ratio() {
     aq.assert_share(share_by_equation_7(1e6, 10e6));
 }
 
-/// What the uplink carries of each class, in packets, when both always wait.
+/// Packets of each class on the uplink while both classes always have packets waiting.
 fn served(aq: &mut Aq, packets: u32) -> (u32, u32) {
     let (mut acks, mut datas) = (0, 0);
     for _ in 0..packets {
@@ -295,7 +295,7 @@ fn measured_data_per_ack_converges_to_what_receivers_do() {
     let (r_c, r_s) = (0.1, 20.0 / 1500.0);
     let ratio = (r_c - r_s) / ((1.0 - r_c * r_s) * r_s);
     aq.assert_share(ratio / (1.0 + ratio));
-    // An interval with hardly an ACK shows nothing.
+    // An interval with nearly no ACK changes nothing.
     aq.qdisc.observe(aq.now, &data());
     aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
     aq.interval_with_udp(0, 0);

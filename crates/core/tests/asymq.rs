@@ -1,4 +1,4 @@
-//! asymq's own parts: ACKs that wait for each other, what goes first, and how much of bulk flows waits.
+//! asymq's own parts: ACKs that wait for later ones, the order of service, and the queue of bulk flows.
 
 use asymq_core::ack::{AckInfo, SackRange};
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
@@ -111,7 +111,7 @@ impl Bench {
         }
     }
 
-    /// The flow of what leaves next, and whether it is an ACK.
+    /// The flow of the packet that leaves next; true if it is an ACK.
     fn next_flow(&mut self) -> Option<(u64, bool)> {
         let packet = self.next()?;
         Some((packet.header.flow.0, packet.header.payload == 0))
@@ -123,7 +123,7 @@ impl Bench {
         assert_eq!(self.next_flow(), Some((flow, true)));
     }
 
-    /// An upload that always has something waiting, and is bulk already.
+    /// An upload that always has packets waiting, and is bulk already.
     fn upload(&mut self, flow: u64) {
         for _ in 0..6 {
             self.data(flow);
@@ -247,7 +247,7 @@ fn a_probe_does_not_wait_behind_a_thousand_uploads_of_its_host() {
             }
         }
         for probe in 0..300 {
-            // Each a flow of its own: a name that is looked up.
+            // Each with a flow of its own, looked up by name.
             let flow = 5001 + 2 * (probe % 150);
             bench.give(flow, 120, 80, 0, None);
             let sent = bench.next_flow();
@@ -288,7 +288,7 @@ fn neither_acks_nor_sparse_flows_keep_the_others_waiting() {
     let mut bench = Bench::new(&[]);
     bench.upload(2);
     let (mut data, mut acks) = (0, 0);
-    // Duplicates without end, and a new flow with each packet.
+    // Endless duplicates, and a new flow with each packet.
     for round in 0..2000u64 {
         for _ in 0..20 {
             bench.ack(5, 1);
@@ -352,8 +352,8 @@ fn a_link_on_which_a_packet_takes_longer_than_the_limit_holds_packets_all_the_sa
     assert!(bench.lost.0.is_empty(), "{:?}", bench.lost.0);
 }
 
-/// In an outage of three seconds, packets that arrive this often, each of the flow that `flow` gives its number; the
-/// age in ms of the oldest that is left, and those lost.
+/// Packets arrive at this interval in an outage of three seconds; `flow` maps a packet's number to its flow. Returns
+/// the age in ms of the oldest that remains, and the number of lost ones.
 fn outage(every: u64, len: u32, protocol: Protocol, flow: fn(u64) -> u64) -> (u64, usize) {
     let mut bench = Bench::new(&[]);
     bench.upload(2);
@@ -390,7 +390,7 @@ fn of_a_call_that_an_outage_held_up_what_is_older_than_400_ms_goes() {
     for protocol in [Protocol::NonTcp, Protocol::Quic] {
         assert_eq!(outage(20, 100, protocol, |_| 4), (400, 129), "{protocol:?}");
     }
-    // Eight newer ones of its own stay, however slow the flow is.
+    // Eight newer packets of the flow stay, at any rate.
     assert_eq!(outage(100, 100, Protocol::NonTcp, |_| 4), (700, 22));
     assert_eq!(outage(250, 100, Protocol::NonTcp, |_| 4), (1750, 4));
 }

@@ -1,4 +1,4 @@
-//! The work for one packet does not depend on the number of flows: looks at headers are counted.
+//! The work for one packet is independent of the number of flows: the test counts accesses to headers.
 
 use crate::traffic;
 use asymq_core::ack::AckInfo;
@@ -13,7 +13,7 @@ thread_local! {
     static LOOKS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Counts how often it is looked at.
+/// Counts accesses to the header.
 struct Watched(Header);
 
 impl Packet for Watched {
@@ -40,13 +40,13 @@ fn looks<T>(work: impl FnOnce() -> T) -> (u32, T) {
     (LOOKS.get(), result)
 }
 
-/// The most looks for one enqueue and for one dequeue.
+/// Maximum accesses for one enqueue and for one dequeue.
 fn most_looks(discipline: &str, flows: u64, limit: Limit) -> (u32, u32) {
     let place = Place {
         limit,
         ..golden::place()
     };
-    // All may be filtered, in queues as long as the flows are many.
+    // All packets may be filtered, and queues have one place for each flow.
     let given = Params::new()
         .with("max-stretch", "1073741824b")
         .with("max-gap", "100s");
@@ -54,11 +54,11 @@ fn most_looks(discipline: &str, flows: u64, limit: Limit) -> (u32, u32) {
     let mut qdisc = Standard.build(&config).unwrap();
     let (mut enqueue, mut dequeue) = (0, 0);
     let mut now = Instant::from_nanos(1);
-    // Once each flow without a departure, then with, so that queues and flow tables are full.
+    // First each flow without a departure, then with departures, to fill queues and flow tables.
     for number in 0..10 * flows {
         now += Duration::from_micros(100);
         let mut header = traffic::packet(now, number, flows);
-        // Seldom one that is longer than all before.
+        // Sometimes a packet longer than all before.
         if number % 1_009 == 0 {
             header.len += (number / 1_009) as u32;
         }
@@ -84,9 +84,9 @@ fn one_packet_costs_a_bounded_number_of_looks_for_any_number_of_flows() {
                 let (enqueue, dequeue) = most_looks(entry.name, flows, limit);
                 let what = format!("{}, {flows} flows, {limit}", entry.name);
                 println!("{what}: {enqueue} and {dequeue}");
-                // A packet of 1500 bytes may drive out 28 ACKs of 52, with two looks each.
+                // A packet of 1500 bytes may evict 28 ACKs of 52 bytes, with two accesses each.
                 assert!(enqueue <= 64, "{what}: {enqueue} looks in enqueue");
-                // An AQM at the head drops at most 32 packets for one, with four looks each.
+                // An AQM at the head drops at most 32 packets for one, with four accesses each.
                 let resolved = golden::config(&Standard, entry.name).unwrap();
                 let most = match resolved.params.text("data-queue").as_deref() {
                     Some("codel" | "fq_codel" | "cake" | "dualpi2") => 140,

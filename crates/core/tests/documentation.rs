@@ -1,5 +1,5 @@
-//! `docs/reference/disciplines.md` is the catalog in words. After a change of the catalog:
-//! `ASYMQ_DOCS=write cargo test -p asymq-core --test all documentation::`.
+//! `docs/reference/disciplines.md` describes the catalog. After a change of the catalog: `ASYMQ_DOCS=write cargo test
+//! -p asymq-core --test all documentation::`.
 
 use asymq_core::catalog::{Catalog, Config, Entry, Params, Place, Role, Standard, resolve};
 use asymq_core::units::Limit;

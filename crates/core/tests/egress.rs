@@ -1,4 +1,4 @@
-//! The egress: what it counts, and when it sends.
+//! The egress: its counters, and the times at which it sends.
 
 use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Params, Place, Role, Standard, resolve};
 use asymq_core::decide::random::SplitMix64;
@@ -10,7 +10,7 @@ use asymq_core::{Header, Packet};
 use asymq_laws::{Numbered, Step, golden, strategy};
 use proptest::prelude::*;
 
-/// What arrived and has neither been sent nor left by a reason is what the discipline says waits.
+/// Packets that have arrived, less those sent or dropped, are the discipline's backlog.
 fn assert_conserved(egress: &Egress<Numbered>) {
     assert_eq!(egress.meters().backlog().total(), egress.qdisc().backlog());
     assert_eq!(
@@ -127,7 +127,7 @@ fn a_late_caller_reaches_the_rate_all_the_same() {
     assert_eq!(egress.free_at(), at(100 * 12_000));
 }
 
-/// What CBQ holds back is not made up for with a burst, as if the caller had been late.
+/// Time in which CBQ holds packets back is not caught up with a burst, unlike a late call.
 #[test]
 fn what_a_discipline_holds_back_is_no_lateness() {
     let mut egress = egress("cbq");
@@ -260,7 +260,7 @@ fn segment(now: Instant, flow: Flow, number: u32, is_ack: bool) -> Header {
     }
 }
 
-/// Enqueues and observes a packet; the arrival of the packet that leaves next.
+/// Enqueues and observes a packet. Returns the arrival of the packet that leaves next.
 fn pass(
     egress: &mut Egress<Numbered>,
     now: Instant,

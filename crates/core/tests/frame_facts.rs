@@ -1,4 +1,4 @@
-//! The parser against frames that somebody else's code built.
+//! The parser, tested with frames that a library built.
 
 use crate::frames::*;
 use asymq_core::frame::{FlowKey, Parsed, ack_info, ack_info_of_trusted, parse, parse_prefix};
@@ -11,7 +11,7 @@ fn facts(frame: &[u8]) -> Parsed {
     parse(frame, &FlowKey::new(KEY))
 }
 
-/// Checks that a frame holds the acknowledgement of [`ack`], with its headers where they are said to be.
+/// Checks that a frame holds the acknowledgement of [`ack`], with headers at these offsets.
 fn assert_pure_ack(frame: &[u8], ip_len: usize, network: usize, transport: usize) {
     let parsed = facts(frame);
     let header = parsed.header;
@@ -169,7 +169,7 @@ fn udp_with_the_first_bits_of_a_short_quic_header_is_quic() {
     }
     let other = ipv4_of(IpNumber::DCCP, &[0x40; 20]);
     assert_eq!(facts(&ethernet(&other)).header.protocol, Protocol::NonTcp);
-    // Headers alone.
+    // A datagram without payload.
     let empty = udp(ipv4(), &[]);
     assert_eq!(facts(&ethernet(&empty)).header.protocol, Protocol::NonTcp);
 }
@@ -266,7 +266,7 @@ fn lengths_that_contradict_each_other_are_opaque() {
     let mut frame = ethernet(&packet(ipv6(), ack(&[]), &[]));
     (frame[18], frame[19]) = (0, 0);
     assert_opaque(&frame, 40);
-    // A tunnel that carries something else.
+    // A tunnel with another protocol inside.
     assert_opaque(&ethernet(&ipv4_of(IpNumber(41), &whole[14..])), 20 + ip_len);
 }
 
@@ -288,7 +288,7 @@ fn a_flow_is_addresses_ports_protocol_and_link() {
     let base = packet(ipv4(), ack(&[]), &[]);
     let flow = |frame: &[u8]| facts(frame).header.flow;
     let one = flow(&ethernet(&base));
-    // Numbers, options, length, padding and priority tags are no part of it.
+    // IP identification, options, length, padding and priority tags are not part of it.
     assert_eq!(
         flow(&ethernet(&packet(ipv4_with_options(), ack(SACK), &[1; 50]))),
         one
@@ -312,7 +312,7 @@ fn a_flow_is_addresses_ports_protocol_and_link() {
     others.sort();
     others.dedup();
     assert_eq!(others.len(), count, "two conversations share a flow");
-    // Another key, another hash.
+    // Another key gives another hash.
     let key = FlowKey::new([1, 2]);
     assert_ne!(parse(&ethernet(&base), &key).header.flow, one);
 }
@@ -355,14 +355,14 @@ fn a_prefix_with_all_headers_says_what_the_whole_frame_says() {
             for captured in 0..=frame.len() {
                 let prefix = &frame[..captured];
                 let parsed = parse_prefix(prefix, frame.len(), &key);
-                // The fixed part of the TCP header is all that is read of it.
+                // The parser reads only the fixed part of the TCP header.
                 if captured >= usize::from(whole.transport) + 20 {
                     assert_eq!(parsed, whole, "{captured}");
                 } else {
                     assert_eq!(parsed.header.protocol, Protocol::Opaque, "{captured}");
                 }
             }
-            // A frame that ended before its IP packet does is opaque, however much of it is at hand.
+            // A frame that ends before its IP packet is opaque, with any captured length.
             let cut = parse_prefix(&frame[..200], frame.len() - 1, &key);
             assert_eq!(cut.header.protocol, Protocol::Opaque);
         }

@@ -1,6 +1,5 @@
-//! Golden traces of every discipline of the catalog. They say that nothing changed, not that it is
-//! right; a change is reviewed as a diff after
-//! `ASYMQ_GOLDEN=write cargo test -p asymq-core --test all golden::`.
+//! Golden traces of every discipline of the catalog. They show changes, not correctness: write new ones with
+//! `ASYMQ_GOLDEN=write cargo test -p asymq-core --test all golden::` and review the diff.
 
 use asymq_core::catalog::{Catalog, Config, Group, Params, Role, Standard, resolve};
 use asymq_laws::golden;
@@ -11,7 +10,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// The papers' values of parameters whose defaults are safer or work better.
+/// The papers' values of parameters whose defaults differ, because they are safer or work better.
 const TO_THE_LETTER: [(&str, &str); 7] = [
     ("max-stretch", "none"),
     ("max-gap", "none"),
@@ -22,7 +21,7 @@ const TO_THE_LETTER: [(&str, &str); 7] = [
     ("unused-share", "follow"),
 ];
 
-/// Every discipline with its defaults, and to the letter of its paper where that differs.
+/// Every discipline with its defaults, and with its paper's values if they differ.
 fn configs() -> Vec<(String, Config)> {
     let mut configs = Vec::new();
     let none = Params::new();
@@ -56,7 +55,7 @@ fn configs() -> Vec<(String, Config)> {
         }
         configs.push((format!("{name}.txt"), ours));
     }
-    // With equal shares, a discipline that swaps them has the same trace.
+    // With equal shares a discipline that swaps them would have the same trace.
     let uneven = Params::new().with("data-share", "0.9");
     let wrr = resolve(&Standard, "wrr", &uneven, &none, golden::place()).unwrap();
     configs.push(("wrr-data-share-0.9.txt".to_owned(), wrr));

@@ -1,7 +1,7 @@
 //! Millions of hostile frames through the parser and every discipline.
 //!
-//! `ASYMQ_FUZZ_FRAMES` sets their number, `ASYMQ_FUZZ_SEED` where they begin; each frame depends on
-//! the seed and its number only, and a failure names both.
+//! `ASYMQ_FUZZ_FRAMES` sets their number, `ASYMQ_FUZZ_SEED` the first seed. Each frame depends only on the seed and its
+//! number; a failure reports both.
 
 use crate::facts;
 use crate::frames;
@@ -36,7 +36,7 @@ fn number(name: &str, default: u64) -> u64 {
     }
 }
 
-/// Where etherparse sees TCP in a whole packet, so do we, and it says the same.
+/// If etherparse finds TCP in a whole packet, our parser finds it with the same facts.
 fn check_against_etherparse(parsed: &Parsed, frame: &[u8]) {
     let Ok(sliced) = SlicedPacket::from_ethernet(frame) else {
         return;
@@ -46,7 +46,7 @@ fn check_against_etherparse(parsed: &Parsed, frame: &[u8]) {
     else {
         return;
     };
-    // It reads a length of zero as "to the end", a jumbogram; we call that opaque.
+    // etherparse reads a length of zero as "to the end", a jumbogram; ours reports opaque.
     if let Some(NetSlice::Ipv6(ip)) = &sliced.net
         && ip.header().payload_length() == 0
     {
@@ -114,7 +114,7 @@ fn no_frame_brings_parser_or_disciplines_down() {
             Frame::new(now, &parsed, parsed.header.len, bytes),
             &mut spare,
         );
-        // A little slower than the arrivals, so that queues fill and limits bite.
+        // Departures are a little slower than arrivals, so that queues fill and limits take effect.
         if dice.below(10) < 9
             && let Dequeue::Packet(frame) = qdisc.dequeue(now, &mut spare)
         {
@@ -130,7 +130,7 @@ fn no_frame_brings_parser_or_disciplines_down() {
         assert_eq!(qdisc.backlog().packets, 0);
     }
     assert_eq!(sent + spare.dropped + drained, count);
-    // The damage leaves enough frames alive to reach the deepest layers.
+    // Enough frames survive the damage to reach the deepest layers.
     assert!(tcp * 5 > count, "only {tcp} of {count} are TCP");
     println!(
         "{count} frames from seed {seed}: {tcp} TCP, {sent} sent, {} dropped",

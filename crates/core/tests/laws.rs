@@ -1,4 +1,4 @@
-//! Every discipline, with any parts, parameters and traffic, keeps every law.
+//! Every discipline keeps every law, with any parts, parameters and traffic.
 
 use asymq_core::catalog::{Catalog, Config, Role, Standard};
 use asymq_core::packet::{Flow, Header, Protocol, flags};
@@ -49,7 +49,7 @@ proptest! {
     }
 }
 
-/// What became of each packet, by its number, in the order of events.
+/// The fate of each packet, by its number, in the order of events.
 #[derive(Default)]
 struct Fates(Vec<(u32, Option<Reason>)>);
 
@@ -59,7 +59,7 @@ impl Sink<Header> for Fates {
     }
 }
 
-/// Fates where a packet that finds nothing waiting leaves at once, with or without a call of the discipline.
+/// Fates of packets. A packet that finds the queue empty leaves at once, with or without a call of the discipline.
 fn fates(config: &Config, steps: &[Step], bypass: bool) -> Vec<(u32, Option<Reason>)> {
     let mut qdisc = Standard.build::<Header>(config).expect("it builds");
     let (mut fates, mut now) = (Fates::default(), Instant::ZERO);

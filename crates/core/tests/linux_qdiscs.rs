@@ -1,4 +1,4 @@
-//! `codel`, `fq_codel`, `cake` and `dualpi2` decide as Linux' own do, packet by packet and to the nanosecond.
+//! `codel`, `fq_codel`, `cake` and `dualpi2` decide as Linux' qdiscs do, packet by packet and to the nanosecond.
 //! `scripts/linux-qdisc/run` compiles Linux' source for user space and runs these tests.
 
 use asymq_core::ack::{AckInfo, SackRange};
@@ -40,18 +40,18 @@ impl Packet for Traced {
     }
 }
 
-/// What the traffic of a trace is like.
+/// The traffic of a trace.
 #[derive(Clone, Copy)]
 struct Load {
     seed: u64,
     flows: u64,
-    /// Flows differ by so much, so that they collide in their sets.
+    /// Difference between flow numbers, so that flows collide in their sets.
     stride: u64,
     hosts: u64,
     packets: u32,
-    /// Nanoseconds between packets, in the mean.
+    /// Mean time between packets in nanoseconds.
     gap: u64,
-    /// Of a hundred packets, how many are ACKs, ECT(0), ECT(1) (one of them CE), and not of best effort.
+    /// In percent of packets: ACKs, ECT(0), ECT(1) (one of them CE), and classes other than best effort.
     acks: u64,
     ecn: u64,
     scalable: u64,
@@ -78,7 +78,7 @@ fn trace(load: Load) -> Vec<Traced> {
     let mut numbers = vec![1u32; load.flows as usize];
     (0..load.packets)
         .map(|number| {
-            // Bursts, pauses, and long ones in which what was learnt decays.
+            // Bursts, pauses, and pauses so long that learnt values decay.
             now += match below(2000) {
                 0 => below(3_000_000_000),
                 1..600 => 0,
@@ -104,7 +104,7 @@ fn trace(load: Load) -> Vec<Traced> {
                 0
             };
             let ack = &mut numbers[index as usize];
-            // Some repeat a number, some SACK.
+            // Some ACKs repeat a number, some have SACK.
             if below(8) > 0 {
                 *ack = ack.wrapping_add(1460 * (1 + below(2) as u32));
             }
@@ -149,7 +149,7 @@ fn trace(load: Load) -> Vec<Traced> {
             Traced {
                 number,
                 header,
-                // A flow has hosts of its own, as a conversation does.
+                // A flow has hosts of its own, like a conversation.
                 network: Network {
                     hosts: [1 + index % load.hosts, 100 + index / 2],
                     dscp,
@@ -257,7 +257,7 @@ fn lines_with<'a>(events: &'a str, what: &'a str) -> usize {
     events.lines().filter(|line| line.contains(what)).count()
 }
 
-/// Both do the same with a trace; `reasons` must occur, or the trace shows nothing.
+/// Both treat a trace alike. `reasons` must occur; otherwise the trace would test too little.
 #[track_caller]
 fn agree(
     qdisc: &str,
@@ -415,7 +415,7 @@ fn cake_is_linuxs() {
             load,
             &["over-limit", "aqm"],
         );
-        // Sixteen sets of eight ways for forty flows in each.
+        // Sixteen sets of eight ways, with forty flows in each.
         let colliding = Load {
             flows: 640,
             stride: 64,
@@ -458,7 +458,7 @@ fn cakes_isolation_is_linuxs() {
 #[test]
 #[ignore = "scripts/linux-qdisc/run compiles what it compares with"]
 fn cakes_tins_are_linuxs() {
-    // As linux/pkt_sched.h numbers them.
+    // Numbers of linux/pkt_sched.h.
     let modes = [
         "diffserv3",
         "diffserv4",

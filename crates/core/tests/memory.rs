@@ -1,4 +1,4 @@
-//! The memory of a discipline follows the line, for packets as large as the kernel's.
+//! The memory of a discipline follows the line's rate, for packets of the size that the kernel uses.
 
 use asymq_core::catalog::{Catalog, Params, Place, Standard, resolve};
 use asymq_core::units::Limit;
@@ -43,7 +43,7 @@ impl Packet for Addressed {
     }
 }
 
-/// Bytes of a discipline at a link of `up`.
+/// Allocated bytes of a discipline at an uplink of rate `up`.
 fn bytes(name: &str, up: &str) -> usize {
     let link = up.parse().unwrap();
     let place = Place {

@@ -1,8 +1,8 @@
-//! Damaged ACKs through the parser and the ACK rules: some of them with checksums mended after the
-//! damage, so that what is behind the checksums is reached too.
+//! Damaged ACKs through the parser and the ACK rules. Some get a right checksum after the damage, to reach the code
+//! behind the checksums too.
 //!
-//! `ASYMQ_FUZZ_FRAMES` sets their number, `ASYMQ_SEED` where they begin. The long run:
-//! `cargo test --release -p asymq-core --test all mutated_acks:: -- --ignored --nocapture`.
+//! `ASYMQ_FUZZ_FRAMES` sets their number, `ASYMQ_SEED` the first seed. The long run: `cargo test --release -p
+//! asymq-core --test all mutated_acks:: -- --ignored --nocapture`.
 
 use crate::acks::{AE, ECE, Extra, Path, Said};
 use crate::facts;
@@ -48,7 +48,7 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Searches the 16 bits at `at` for those that make a right checksum, by what is wrong about it.
+/// Searches the value of the 16 bits at `at` that makes the wrong checksum right.
 fn mend(frame: &mut [u8], transport: u16) {
     let Some(field) = frame.get_mut(usize::from(transport) + 16..usize::from(transport) + 18)
     else {
@@ -81,11 +81,11 @@ fn run(count: u64) {
             let parsed = parse(&frame, &key);
             facts::check(&parsed, &frame);
             tcp += u64::from(parsed.header.protocol == Protocol::Tcp);
-            // Any offset, not only the parser's.
+            // Any offset, also ones that the parser cannot return.
             let anywhere = dice.below(frame.len() + 2) as u16;
             let stray = ack_info(&frame, anywhere);
             assert!(stray.is_none() || anywhere == parsed.transport);
-            // One in a thousand is mended: the search is slow.
+            // Only one in a thousand gets a right checksum, because the search is slow.
             if parsed.header.is_pure_ack() && dice.below(1000) == 0 {
                 mend(&mut frame, parsed.transport);
             }

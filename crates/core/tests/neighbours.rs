@@ -1,6 +1,6 @@
-//! A host that floods takes nothing from its neighbours: their calls wait for a packet and 5 ms, lose nothing, and
-//! their uploads have nine tenths of their share: whatever its packets' destinations, and with forged addresses from
-//! the line's first answer to the neighbour on.
+//! A flooding host takes no share from its neighbours: their calls wait at most one packet and 5 ms and lose no packet,
+//! and their uploads keep nine tenths of their share. This holds for any destination of the flood, and for forged
+//! addresses from the line's first answer to the neighbour on.
 
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
 use asymq_core::packet::{Flow, Header, Network, Packet, Protocol, flags};
@@ -49,10 +49,10 @@ const UPLOAD: Flow = Flow(0x93d1_8e42);
 #[derive(Clone, Copy, Debug)]
 struct Attack {
     name: &'static str,
-    /// Rate beside the uplink's, in percent.
+    /// Rate in percent of the uplink's.
     percent: u64,
     len: u32,
-    /// Flows among which packets are spread; 0: each of a new one.
+    /// Number of flows of the packets; 0: a new flow for each packet.
     flows: u64,
     protocol: Protocol,
     flags: u16,
@@ -97,28 +97,28 @@ fn mix(number: u64) -> u64 {
     (number ^ number >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ number >> 32
 }
 
-/// Addresses of the attacker's packets.
+/// Addresses in the attacker's packets.
 #[derive(Clone, Copy, Debug)]
 enum Aim {
-    /// From its own to many servers.
+    /// From its own address to many servers.
     Servers,
-    /// From its own to the neighbour's server.
+    /// From its own address to the neighbour's server.
     Server,
-    /// From one of its own for each flow to the neighbour's server.
+    /// From a forged address for each flow to the neighbour's server.
     Forged,
 }
 
 struct Seen {
     /// Maximum wait of the call's packets in ms.
     wait: f64,
-    /// Part of the upload in the bytes sent.
+    /// The upload's part of the bytes sent.
     upload: f64,
     lost: Lost,
     /// Maximum backlog in packets.
     backlog: u32,
 }
 
-/// Checks a home beside a flood: the call's wait, the upload, at most `most_lost` packets of the call, the backlog.
+/// Checks the neighbour of a flood: the call's wait, its losses (at most `most_lost`), the upload, the backlog.
 fn check(seen: &Seen, rate: &str, what: &str, most_lost: u64) {
     println!(
         "{what}: call {:.1} ms, upload {:.2}, lost {}, backlog {}",
@@ -132,9 +132,9 @@ fn check(seen: &Seen, rate: &str, what: &str, most_lost: u64) {
     assert!(seen.backlog <= 500, "{what}: {} packets", seen.backlog);
 }
 
-/// An uplink under attack, beside a call and an upload of another host, whose window keeps twenty packets there. They come
-/// `later` seconds than the attack. Waits and parts are of the last `seconds`, without a first second and, if they come
-/// later, two more. The line answers the upload if `answers`.
+/// An uplink under attack. Another host has a call and an upload, whose window keeps twenty packets in the queue; both
+/// start `later` seconds after the attack. The result covers the last `seconds`, without the first second, and without
+/// two more if they start later. The line answers the upload if `answers`.
 fn under(attack: Attack, case: (Aim, bool, u64), rate: &str, seconds: u64) -> Seen {
     let (aim, answers, later) = case;
     let link: Rate = rate.parse().unwrap();
@@ -202,7 +202,7 @@ fn under(attack: Attack, case: (Aim, bool, u64), rate: &str, seconds: u64) -> Se
             give(&mut qdisc, now, hosts, CALL, 200, udp, &mut seen.lost);
             calls_at = now + Duration::from_millis(20);
         }
-        // Each may drop one.
+        // Each enqueue may drop one.
         for _ in 0..20 {
             if now < start || given - left - seen.lost.upload >= 20 {
                 break;
@@ -268,7 +268,7 @@ fn a_host_that_floods_takes_nothing_from_its_neighbour() {
             (Aim::Forged, true, 0),
         ];
         let cases = ATTACKS.iter().zip(0..).flat_map(|(attack, number)| {
-            // The other addresses in turn, to save time.
+            // One of the other addresses for each attack, to save time.
             let other = aims[1 + number % 3];
             [aims[0], other].map(|aim| (attack, aim))
         });
@@ -283,7 +283,7 @@ fn a_host_that_floods_takes_nothing_from_its_neighbour() {
 #[test]
 fn a_flood_of_forged_addresses_starves_no_host_that_comes_later() {
     for (attack, number) in ATTACKS.iter().zip(0..) {
-        // In turn, to save time.
+        // One of two rates for each attack, to save time.
         let (rate, seconds) = [("2mbit", 4), ("20mbit", 2)][usize::from(number % 4 == 3)];
         for later in [0, 2 - number % 2] {
             let seen = under(*attack, (Aim::Forged, true, later), rate, seconds);

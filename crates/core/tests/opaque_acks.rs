@@ -1,4 +1,4 @@
-//! `thin-opaque`: QUIC packets that are taken for ACKs, and all that is not.
+//! `thin-opaque`: QUIC packets that are treated as ACKs, and all others.
 
 use asymq_core::Ecn;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
@@ -91,7 +91,7 @@ impl Bench {
         self.qdisc.enqueue(self.now, header, &mut self.filtered);
     }
 
-    /// Packets of the conversation of these lengths, each after two full ones of the download.
+    /// Packets of the conversation with these lengths, each after two full packets of the download.
     fn acks(&mut self, lengths: &[u32]) {
         for &len in lengths {
             self.download(2);
@@ -100,7 +100,7 @@ impl Bench {
         }
     }
 
-    /// Lengths of what leaves now.
+    /// Lengths of the packets that leave now.
     fn sent(&mut self) -> Vec<u32> {
         let mut sent = Vec::new();
         while let Dequeue::Packet(packet) = self.qdisc.dequeue(self.now, &mut self.filtered) {
@@ -109,7 +109,7 @@ impl Bench {
         sent
     }
 
-    /// A conversation beyond its start, in which ACKs of these lengths have left one by one.
+    /// A conversation after its start, in which ACKs of these lengths have left one by one.
     fn knows(&mut self, lengths: &[u32]) {
         self.download(600);
         for _ in 0..12 {
@@ -244,7 +244,7 @@ fn queries_of_dns_over_quic_are_never_thinned() {
     assert_eq!(bench.filtered.0, []);
 }
 
-/// Datagrams of a WebTransport session: one for every ten ACKs, each right behind an ACK.
+/// Datagrams of a WebTransport session: one for every ten ACKs, each directly behind an ACK.
 #[test]
 fn datagrams_beside_a_download_of_their_conversation_are_never_thinned() {
     for len in [58, 61, 69, 90, 200] {
@@ -275,7 +275,7 @@ fn a_conversation_whose_small_packets_come_without_a_download_is_never_thinned()
         bench.filtered.0.clear();
         bench.sent();
         bench.known();
-        // Two pauses, in each of which a packet comes that acknowledges nothing.
+        // Two pauses, each with a packet that acknowledges nothing.
         for _ in 0..2 {
             bench.now += Duration::from_millis(2000);
             let packet = bench.header(ACKS, 64);
@@ -327,7 +327,7 @@ fn small_packets_beyond_what_the_download_accounts_for_leave() {
 #[test]
 fn greased_packets_of_a_quic_conversation_are_taken_for_it_too() {
     let (greased, opaque) = (Protocol::NonTcp, Protocol::Opaque);
-    // Of a download without a byte more there is nothing to acknowledge.
+    // If no byte of a download arrives, there is nothing to acknowledge.
     for (down, protocol, filtered) in [
         (greased, greased, 3),
         (greased, opaque, 0),

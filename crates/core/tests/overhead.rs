@@ -1,4 +1,4 @@
-//! What a link charges, against arithmetic that is written again here from `tc-cake(8)`.
+//! The bytes that a link charges, compared with arithmetic written anew from `tc-cake(8)`.
 
 use asymq_core::frame::Parsed;
 use asymq_core::overhead::Overhead;

@@ -1,4 +1,4 @@
-//! Control variables: names are an interface of tables, plots and metrics, and values move.
+//! Control variables: their names are an interface of tables, plots and metrics, and their values change.
 
 use asymq_core::ack::Unfiltered;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Standard};

@@ -6,8 +6,8 @@ use asymq_core::qdisc::{Dequeue, Discard};
 use asymq_core::units::{Duration, Instant};
 use asymq_laws::{Numbered, golden};
 
-/// Flow 0 with this ECN field and flow 1 with none, neither of which responds, send 1.5 times the link
-/// together in full packets for 20 s: packets of each that leave, and marks.
+/// Flow 0 with this ECN field and flow 1 without ECN ignore congestion. Together they send full packets at 1.5 times
+/// the link's rate for 20 s. Returns the packets of each that leave, and the marks.
 fn shares(ecn: Ecn) -> ([u64; 2], u64) {
     let config = golden::config(&Standard, "asymq").unwrap();
     let mut qdisc = Standard.build::<Numbered>(&config).unwrap();
@@ -55,7 +55,7 @@ fn classic_ecn_is_not_marked_at_the_shallow_ramp() {
     assert_eq!(shares(Ecn::NotEct).1, 0);
 }
 
-/// A scalable flow, one of five flows that always have packets waiting, or a new flow of a small packet.
+/// A scalable flow, one of five flows that always have packets waiting, or a new flow with a small packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Scalable(u64),
@@ -84,8 +84,8 @@ impl Kind {
     }
 }
 
-/// What `sends` names for a slot arrives beside five flows that always have packets waiting: for each packet of
-/// these others, the slot in which it left, and how many slots it had waited.
+/// Packets arrive in slots as given by `sends`, beside five flows that always have packets waiting. Returns for each
+/// packet its slot of departure, and the number of slots that it waited.
 fn waits<T: IntoIterator<Item = Kind>>(sends: impl Fn(u64) -> T) -> Vec<(Kind, u64, u64)> {
     let config = golden::config(&Standard, "asymq").unwrap();
     let mut qdisc = Standard.build::<Numbered>(&config).unwrap();
@@ -140,7 +140,7 @@ fn a_flow_that_sends_more_than_its_share_is_ahead_by_a_bound() {
 
 #[test]
 fn flows_of_a_host_share_the_bound() {
-    // Eight flows that send at the link's rate together, beside five: their share is 8 of 13.
+    // Eight flows that together send at the link's rate, beside five others; their share is 8 of 13.
     let waits = waits(|slot| (slot > 100).then_some(Kind::Scalable(slot % 8)));
     let ahead = |(number, (_, slot, _)): (u64, &(Kind, u64, u64))| {
         number.saturating_sub((slot - 100) * 8 / 13)

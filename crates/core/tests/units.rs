@@ -1,4 +1,4 @@
-//! Every quantity reads back as it prints.
+//! Every quantity parses back to the value that was printed.
 
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Bytes, Duration, Instant, Limit, Rate};

@@ -22,7 +22,7 @@ const SECOND: u64 = 1_000_000_000;
 /// home get numbers. Truncated bytes are zero.
 ///
 /// # Errors
-/// It is no such file, or is truncated.
+/// The file is not a capture, or is truncated.
 pub fn arrivals(pcap: &[u8]) -> Result<Vec<Arrival>, &'static str> {
     if word(pcap, 0) != Some(MAGIC) || word(pcap, 20) != Some(ETHERNET) {
         return Err("no pcap of Ethernet in nanoseconds, little-endian");

@@ -4,7 +4,7 @@
 //! - [`choice`]: any configuration that a catalog can describe, from a source of numbers.
 //! - [`strategy`]: the same, and steps, for proptest.
 //! - [`fuzz`]: the same from a fuzzer's bytes.
-//! - [`capture`]: frames of real links, and what leaves as a capture.
+//! - [`capture`]: reads frames of real links, and writes departures as a capture.
 //! - [`frames`]: the same frames through every holder of packets, with the same verdicts.
 //! - [`golden`]: what a discipline does with a recorded input, packet by packet.
 //!

@@ -72,13 +72,13 @@ pub extern "C" fn asymq_advance(until_ms: f64) -> f64 {
             return 0.0;
         };
         player.forget();
-        // What is no time is the start.
+        // An invalid time counts as 0.
         player.advance(Duration::from_nanos((until_ms * 1e6) as u64));
         player.now().as_secs_f64() * 1e3
     })
 }
 
-/// Runs the rest and ends the run. The text is what `asymq sim --json` prints, or what is wrong.
+/// Completes and ends the run. The text is the output of `asymq sim --json`, or the error.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_report() -> bool {
     with(|state| {
@@ -88,13 +88,13 @@ pub extern "C" fn asymq_report() -> bool {
     })
 }
 
-/// The text is what there is to choose from.
+/// The text is the catalog of choices.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_catalog() {
     with(|state| state.text = catalog());
 }
 
-/// Where the text is.
+/// Address of the text.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_text() -> *const u8 {
     with(|state| state.text.as_ptr())
@@ -106,7 +106,7 @@ pub extern "C" fn asymq_text_len() -> usize {
     with(|state| state.text.len())
 }
 
-/// Where the frames of the latest advance are.
+/// Address of the frames of the latest advance.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_frames() -> *const u16 {
     with(|state| state.frames().as_ptr())
@@ -118,7 +118,7 @@ pub extern "C" fn asymq_frames_len() -> usize {
     with(|state| state.frames().len())
 }
 
-/// Where the samples of the latest advance are.
+/// Address of the samples of the latest advance.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_samples() -> *const f32 {
     with(|state| state.samples().as_ptr())

@@ -83,7 +83,7 @@ impl RateTrace {
     /// Reads a file of Mahimahi's: a time in ms on each line.
     ///
     /// # Errors
-    /// The line, from 1, and what is wrong there.
+    /// The line number, from 1, and the error.
     pub fn parse_mahimahi(text: &str) -> Result<Self, (usize, String)> {
         let stamps: Result<Vec<u32>, (usize, String)> = (1..)
             .zip(text.lines())

@@ -520,7 +520,7 @@ mod tests {
             (flow.direction, flow.retransmissions),
             (Direction::Down, Some(1.5))
         );
-        // Of the runs in which it was over.
+        // The mean of runs in which the flow completed.
         assert_eq!(flow.completion_s, Some(7.0));
         assert!((report.sd.up.utilization - 0.125f64.sqrt()).abs() < 1e-12);
         let json = serde_json::to_value(&report).unwrap();

@@ -132,10 +132,10 @@ pub struct Scenario {
     /// Profile of both modems' rates and of the path's delay, drawn from the seed, in place of steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_profile: Option<RateProfile>,
-    /// True if learnt rates send probes where no packet tells delays.
+    /// True if learnt rates send probes while no packet shows delays.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rate_probe: bool,
-    /// Servers' clocks start anywhere and drift by up to so many ppm; as the home's if absent.
+    /// Servers' clocks start anywhere and drift by up to this many ppm; without a value they follow the home's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_drift: Option<u32>,
     /// Tick of the servers' timestamps; 1 ms if absent.
@@ -193,7 +193,7 @@ impl Scenario {
         self.header + self.option_len()
     }
 
-    /// Bytes that the links spend on a packet of so many IP bytes.
+    /// Bytes that the links spend on a packet with this many IP bytes.
     pub fn charge(&self, ip_len: u32) -> u32 {
         self.overhead
             .map_or(ip_len, |overhead| overhead.charge_len(ip_len))

@@ -63,11 +63,11 @@ macro_rules! congestion_controls {
     ($($(#[$doc:meta])+ $name:ident: $properties:expr,)* outside: $outside:expr,) => {
         /// TCP congestion control.
         ///
-        /// A new one is an entry here, and compiles once the simulator says what it runs for it.
+        /// A new one is an entry here. It compiles after the simulator has an implementation for it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Tcp {
             $($(#[$doc])* $name,)*
-            /// From outside of asymq: the simulator's catalog says what runs under its name.
+            /// Not part of asymq: the simulator's catalog has the implementation under its name.
             Outside(OutsideTcp),
         }
 
@@ -151,7 +151,7 @@ impl OutsideTcp {
     /// A name that none of asymq's own has.
     ///
     /// # Errors
-    /// It is no such name, or taken.
+    /// The text is not a valid name, or taken.
     pub fn new(name: &str) -> Result<Self, String> {
         let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(legal) {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A word of others as it is safe to show: control and invisible characters escaped, cut to 200 characters.
+/// A foreign word made safe to show: control and invisible characters escaped, cut to 200 characters.
 ///
 /// # Examples
 /// ```
@@ -20,7 +20,7 @@ pub fn count(number: impl std::fmt::Display, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// Text with words of others as it is safe to show: like [`quoted`], of up to `most` characters.
+/// Text with foreign words made safe to show: like [`quoted`], with up to `most` characters.
 pub fn escaped(text: &str, most: usize) -> String {
     let mut shown = String::new();
     for (index, letter) in text.chars().enumerate() {
@@ -44,7 +44,7 @@ fn is_invisible(letter: char) -> bool {
 /// A part of a text as a quantity.
 ///
 /// # Errors
-/// The part, and what is wrong with it.
+/// The part, and its error.
 pub(crate) fn part<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error| format!("{text}: {error}"))
 }

@@ -1,4 +1,4 @@
-//! A congestion control from outside of the crate runs as asymq's own do.
+//! A congestion control of another crate runs like asymq's own ones.
 
 use asymq_args::{Defaults, ScenarioArgs, ScenarioError};
 use asymq_scenario::{Report, Scenario};
@@ -82,7 +82,7 @@ impl CongestionControl for Reno {
     }
 }
 
-/// A catalog of one.
+/// A catalog with one congestion control.
 fn catalog(
     name: &str,
     about: About,
@@ -176,7 +176,7 @@ fn a_listed_flow_may_have_it_beside_others() {
     assert_eq!(of("listed"), of("newreno"));
 }
 
-/// Says what cannot be.
+/// Returns an impossible window.
 struct Garbage(f64);
 
 impl CongestionControl for Garbage {
@@ -236,7 +236,7 @@ static SAMPLES: AtomicU64 = AtomicU64::new(0);
 static LOSSES: AtomicU64 = AtomicU64::new(0);
 static SEEDS: AtomicU64 = AtomicU64::new(0);
 
-/// Keeps a constant window, and looks on.
+/// Keeps a constant window, and counts its calls.
 struct Looks;
 
 impl CongestionControl for Looks {

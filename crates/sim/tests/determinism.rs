@@ -1,11 +1,11 @@
-//! The same scenario and seed give the same bytes, whatever else is done.
+//! The same scenario and seed give the same bytes, with any other activity beside them.
 
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_scenario::{Report, Scenario, Tool};
 use asymq_sim::{RunOptions, STANDARD};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Every kind of traffic there is, on a short run.
+/// All kinds of traffic, in a short run.
 fn scenario() -> Scenario {
     let args = ScenarioArgs {
         udp: vec!["up:100kbit@2s..6s".parse().unwrap()],
@@ -74,6 +74,6 @@ fn looking_changes_nothing() {
     let seen = STANDARD.run(&scenario, 1, options).unwrap();
     assert_eq!(seen.summary, unseen.summary);
     assert!(up.len() > 100_000 && down.len() > 100_000);
-    // Whole intervals of 0.2 s, warm-up included.
+    // Whole intervals of 0.2 s, including the warm-up.
     assert_eq!(seen.series.unwrap().up.len(), 40);
 }

@@ -1,4 +1,4 @@
-//! The examples of docs/research/scenarios.md and of scenarios/ run as they stand.
+//! The examples of docs/research/scenarios.md and of scenarios/ run unchanged.
 
 use asymq_args::{Defaults, ScenarioFlags};
 use asymq_core::catalog::Standard;
@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Runs a file for 12 s, if it cannot be run says why.
+/// Runs a file for 12 s. Panics with the reason if it cannot run.
 fn run(path: &Path) {
     let mut flags = ScenarioFlags {
         file: Some(path.to_owned()),

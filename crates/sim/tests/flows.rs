@@ -55,9 +55,9 @@ fn an_application_bounds_the_goodput_of_its_flow_and_ends_it() {
     assert!((20.0..20.2).contains(&time), "{time}");
     // A round trip shorter than those of the other flows.
     assert_eq!(flow("--flow down,rtt=4ms").base_rtt_ms, 4.0);
-    // Without an end there is no completion.
+    // Without a stop there is no completion.
     assert_eq!(flow("--flow down,rtt=50ms").completion_s, None);
-    // Without a rate it sends until the stop: what was sent by then is acknowledged.
+    // Without a rate it sends until the stop; all data sent by then is acknowledged.
     let stopped = flow("--flow up,rtt=50ms,start=1s,stop=11s --warmup 0s");
     let time = stopped.completion_s.unwrap();
     assert!((10.0..12.0).contains(&time), "{time}");
@@ -91,11 +91,11 @@ fn each_flow_has_its_own_segments_acknowledgements_and_congestion_control() {
     let flows = run(flags, 1).flows;
     let ratio = flows[1].goodput / flows[0].goodput;
     assert!((ratio / 1.46 - 1.0).abs() < 0.01, "{ratio}");
-    // Delayed ACKs: half as many over the uplink.
+    // With delayed ACKs, half as many cross the uplink.
     let acks = |own: &str| run(&format!("--flow down,rtt=50ms{own}"), 1).up.ack;
     let half = acks(",delayed-ack=100ms") / acks("");
     assert!((0.45..0.55).contains(&half), "{half}");
-    // CUBIC beside NewReno at a long round trip takes more.
+    // At a long round trip CUBIC has more than NewReno beside it.
     let flags = "--flow down,rtt=200ms,tcp=newreno --flow down,rtt=200ms,tcp=cubic \
                  --down 50mbit --buffer-down 200p --up 10mbit --duration 120s --warmup 20s";
     let sums = (1..4).map(|seed| run(flags, seed).flows);
@@ -124,7 +124,7 @@ fn a_quic_stack_acknowledges_by_its_own_rule() {
         let times = "--tcp cubic --duration 20s --warmup 5s";
         let summary = run(&format!("{links} {times} --quic {stack},down=1"), 1);
         assert!(summary.down.utilization > 0.9, "{stack}");
-        // 65 bytes each; what cannot be read is counted as no ACK.
+        // 65 bytes each; opaque packets do not count as ACKs.
         summary.up.utilization * 10e6 / 8.0 / 65.0
     };
     // 1667 packets a second, and round trips of 63 to 100 ms.

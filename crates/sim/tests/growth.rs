@@ -1,4 +1,4 @@
-//! Short transfers and on/off flows, links in a chain, and regenerated ACKs.
+//! Short transfers, on/off flows, links in a chain, and regenerated ACKs.
 
 use crate::flags::scenario;
 use asymq_core::catalog::{Catalog, Role, Standard};
@@ -30,7 +30,7 @@ fn web_transfers_bring_the_load_that_they_were_asked_for() {
 
 #[test]
 fn ten_thousand_short_transfers_follow_each_other() {
-    // 200 a second of one or two segments: far more in turn than places at once.
+    // 200 a second with one or two segments: many more over time than at once.
     let flags = "--flows-up 1 --flows-down 1 --web down:200:2000b:3 --web up:5:2000b:3";
     let run = run(flags, 1);
     assert!(run.summary.down.data > 0.2);
@@ -39,7 +39,7 @@ fn ten_thousand_short_transfers_follow_each_other() {
 
 #[test]
 fn on_off_flows_deliver_what_their_applications_write() {
-    // Half the time at 100 kbit/s, and no queue in the way.
+    // 100 kbit/s for half of the time, without a queue.
     let flags =
         "--flows-up 0 --flows-down 4 --on-off 100kbit:500ms:500ms --rtt 50ms --duration 600s";
     let goodput = mean(flags, 1..6, |run| {
@@ -51,7 +51,7 @@ fn on_off_flows_deliver_what_their_applications_write() {
 
 #[test]
 fn a_chain_of_idle_links_loses_nothing_and_keeps_the_round_trip() {
-    // 10 segments of 1460 bytes per round-trip time, at links that could carry far more.
+    // 10 segments of 1460 bytes per round-trip time, on links with much more capacity.
     let window = "--flows-up 1 --flows-down 1 --rtt 200ms --window 10p --up 50mbit --down 50mbit";
     for links in [1, 2, 5, 10] {
         let run = run(&format!("{window} --links {links}"), 1);
@@ -59,7 +59,7 @@ fn a_chain_of_idle_links_loses_nothing_and_keeps_the_round_trip() {
             (run.summary.up.dropped, run.summary.down.dropped),
             (0.0, 0.0)
         );
-        // Transmission at 50 Mbit/s takes 0.25 ms of each link.
+        // Transmission at 50 Mbit/s takes 0.25 ms on each link.
         let round_trip = 0.2 + 0.0005 + 0.00025 * f64::from(links);
         for goodput in [run.summary.goodput.up[0], run.summary.goodput.down[0]] {
             let expected = 14_600.0 * 8.0 / round_trip;
@@ -86,8 +86,7 @@ fn every_link_of_a_chain_is_filled_and_measured_by_its_own_discipline() {
 
 #[test]
 fn cross_traffic_loads_the_links_that_it_passes_and_no_others() {
-    // 4 of 5 Mbit/s for 60 s over the first link, which is the one that results are about, over the
-    // others, or over all.
+    // 4 of 5 Mbit/s for 60 s over the first link (the one in the results), over the others, or over all.
     let load = |links: &str, direction: &str| {
         let flags = format!(
             "--qdisc droptail --links 3 --up 5mbit --down 5mbit --flows-up 0 --flows-down 0 \
@@ -123,7 +122,7 @@ fn a_flow_over_all_links_has_less_the_more_of_them_are_shared() {
         shares("--flow up,rtt=60ms,links=1 --flow up,rtt=60ms,links=2 --flow up,rtt=60ms,links=3");
     for flows in [&two, &three] {
         assert!(flows.iter().all(|flow| flow.base_rtt_ms == 60.0));
-        // A link's long and short flow fill it.
+        // The long and the short flow of a link fill it.
         for short in &flows[1..] {
             let both = flows[0].goodput + short.goodput;
             assert!((9.0e6..9.8e6).contains(&both), "{flows:?}");
@@ -138,7 +137,7 @@ fn a_flow_over_all_links_has_less_the_more_of_them_are_shared() {
 
 #[test]
 fn regenerated_acks_raise_the_throughput_over_a_thin_uplink() {
-    // AR's 8 Mbit/s over 64 kbit/s, the uplink shared with an upload.
+    // AR's 8 Mbit/s over 64 kbit/s; an upload shares the uplink.
     let link = "--up 64kbit --down 8mbit --flows-up 2 --flows-down 5 --qdisc sad";
     let down = |flags: &str| {
         mean(&format!("{link} {flags}"), 1..6, |run| {
@@ -149,7 +148,7 @@ fn regenerated_acks_raise_the_throughput_over_a_thin_uplink() {
     assert!(with > without + 0.02, "{with} {without}");
 }
 
-/// Flows that deliver nothing in one of the ten seconds from the 10th to the 60th, up and down.
+/// Number of flows, up and down, that deliver nothing in one of the ten-second intervals from 10 s to 60 s.
 fn stalls(flags: &str, seed: u64) -> [usize; 2] {
     let mut stalls = [0, 0];
     for end in [20, 30, 40, 50, 60] {
@@ -167,13 +166,12 @@ fn no_flow_stalls_under_any_discipline_that_does_not_shut_acks_out() {
     for qdisc in Standard.of_role(Role::Qdisc).iter().map(|entry| entry.name) {
         let entry = Standard.entry(Role::Qdisc, qdisc).unwrap();
         let [up, down] = stalls(&format!("--qdisc {qdisc}"), 1);
-        // Of 25 and 50. In one FIFO the two classes push each other out (AQ, sec. 1), and
-        // these leave ACKs so few places or turns that flows with one ACK under way lose it time and
-        // again: PRR (DCBQ).
+        // The maximum of 25 uploads and 50 downloads. In one FIFO ACKs and data displace each other (AQ, sec. 1). PRR
+        // (DCBQ) gives ACKs so few places or turns that flows with one ACK in flight lose it repeatedly.
         let max = match qdisc {
             "droptail" | "acc" | "fifo+af/ar" => [5, 5],
             "prr" => [0, 49],
-            // Aims at 15 ms, little more than a packet's time here, and drops what is not ECN-capable until it times out.
+            // Its target is 15 ms, nearly one packet here, and it drops packets without ECN until the flow times out.
             "dualpi2" => [1, 0],
             _ if entry.regenerates => [1, 1],
             _ => [0, 0],
@@ -234,6 +232,6 @@ fn the_readings_of_ns2_with_the_disciplines_come_out() {
     );
     let drop_tail = down("--qdisc droptail");
     assert!((drop_tail - 0.75).abs() < 0.04, "DropTail: {drop_tail}");
-    // The bound on the time between two ACKs that remain gives a part back.
+    // The bound on the time between two remaining ACKs regains a part.
     assert!(down("--qdisc af") > unbounded + 0.1);
 }

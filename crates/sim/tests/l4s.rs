@@ -1,4 +1,4 @@
-//! Senders with AccECN and L4S behind asymq, as `docs/notes/senders.md` has them.
+//! Senders with AccECN and L4S behind asymq, with the figures of `docs/notes/senders.md`.
 
 use crate::flags::scenario;
 use asymq_scenario::{Run, Summary};
@@ -54,7 +54,7 @@ fn dctcp_at_its_smallest_window_is_marked_with_a_packet_behind() {
     let links = "--qdisc asymq --up 2mbit --down 40mbit --rtt 40ms --tcp cubic";
     let summary = run(&format!("{links} {flows}")).summary;
     let wait = summary.flows.last().unwrap().sojourn_ms.unwrap();
-    // Two turns of six flows, which are 36 ms each.
+    // Two turns of six flows, 36 ms each.
     assert!(wait.p50 < 72.0, "{wait:?}");
 }
 
@@ -64,7 +64,7 @@ fn acks_of_quic_that_run_out_at_moments_have_no_more_than_their_share() {
     let links = "--qdisc asymq --up 1mbit --down 40mbit --buffer-down 533p --rtt 20ms..300ms";
     let flows = "--tcp cubic --flows-up 5 --flows-down 0 --duration 80s --warmup 20s";
     let up = run(&format!("{links} {flows} {quic}")).summary.up;
-    // Five flows of fifteen, which leave a little of their share while they recover.
+    // Five of fifteen flows; they leave a little of their share unused while they recover.
     assert!(up.data > 0.98 / 3.0, "{}", up.data);
 }
 
@@ -91,7 +91,7 @@ fn a_slow_start_that_watches_delays_does_not_end_early_under_thinned_acks() {
     };
     let ((with, few), (without, many)) = (download("--hystart"), download(""));
     assert!(with > 0.95 * without, "{with} {without}");
-    // Its start loses no more than one that watches losses alone.
+    // Its slow start loses no more than one that reacts only to losses.
     assert!(few <= many, "{few} {many}");
 }
 
@@ -108,7 +108,7 @@ fn flows_whose_acks_are_not_filtered_cost_what_no_thinning_costs_and_are_named()
     let whole = crowd("--qdisc asymq --max-stretch 100b");
     let (with, without) = (thinned.goodput_utility, whole.goodput_utility);
     assert!(with > 1.9 && without < 1.5, "{with} {without}");
-    // Nearly each ACK that came was kept, and those that found no room count too.
+    // Nearly each arriving ACK was kept; those that found no room count too.
     let unfiltered = whole.up.unfiltered["stretch"];
     assert!(
         (0.9..=1.0).contains(&unfiltered),

@@ -1,4 +1,4 @@
-//! A run's report of its flows, against values that arithmetic gives.
+//! A run's report of its flows, compared with calculated values.
 
 use crate::flags::scenario;
 use asymq_scenario::{Grade, Scenario, Summary};
@@ -48,7 +48,7 @@ fn a_window_of_one_packet_delivers_one_a_round_trip_and_asks_for_as_many_acks() 
 
 #[test]
 fn what_is_sent_again_is_delivered_once() {
-    // One in a hundred is lost behind the link, where it has used the link.
+    // One in a hundred is lost behind the link, after it has used the link.
     let lossy = with(
         "--flows-up 0 --flows-down 4 --rtt 20ms --down 1mbit --tcp cubic",
         |scenario| {
@@ -78,7 +78,7 @@ fn a_stall_ends_with_the_next_segment_and_not_with_the_flow() {
     let paced = "--flow down,rtt=50ms,start=10s,stop=30s,rate=11680bit";
     let flow = summary(paced).flows.remove(0);
     near(flow.longest_stall_s, 1.0, 0.001);
-    // A path that loses everything from the start is a stall of the whole window.
+    // A path that loses everything from the start is one stall of the whole window.
     let dead = with("--flow down,rtt=50ms", |scenario| {
         scenario.netem_down = Some("loss 100%".parse().unwrap());
     });
@@ -89,8 +89,8 @@ fn a_stall_ends_with_the_next_segment_and_not_with_the_flow() {
 
 #[test]
 fn each_direction_has_its_own_delay_of_the_echo() {
-    // 1.25 times the uplink's rate, in packets of 1000 bytes that take 8 ms each: an echo that finds room
-    // is the last of 20.
+    // 1.25 times the uplink's rate, in packets of 1000 bytes that take 8 ms each: an echo that is accepted is the last
+    // of 20.
     let busy = summary("--flows-up 0 --flows-down 0 --buffer 20p --probe 100ms --udp up:1250kbit");
     let (up, down) = (busy.up.probe_ms.unwrap(), busy.down.probe_ms.unwrap());
     assert!((144.0..=160.0).contains(&up.p50), "{up:?}");
@@ -115,7 +115,7 @@ fn the_share_of_probes_that_are_lost_is_that_of_the_path() {
     near(summary.up.probe_lost.unwrap(), 0.2, 0.05);
     near(summary.down.probe_lost.unwrap(), 0.5, 0.05);
     near(summary.probe_lost.unwrap(), 1.0 - 0.8 * 0.5, 0.05);
-    // What is on its way at the end is not lost, nor what another one overtakes.
+    // Packets still in flight at the end are not lost; nor are overtaken ones.
     for (up, down) in [("", ""), ("", "delay 200ms"), ("delay 20ms 10ms", "")] {
         let whole = impaired(up, down);
         let lost = [whole.probe_lost, whole.up.probe_lost, whole.down.probe_lost];
@@ -130,10 +130,10 @@ fn short_transfers_count_and_take_two_round_trips_or_more() {
         "--flows-up 0 --flows-down 0 --up 100mbit --down 100mbit --rtt 100ms --buffer-down 1000p --web down:20:30kb:1.3",
     );
     let times = web.web_ms.unwrap();
-    // Connecting takes one, and the first window of two segments another; each further one doubles.
+    // The handshake takes one round trip, and the first window of two segments another; each further one doubles.
     assert!(times.p50 >= 200.0 && times.p50 < 700.0, "{times:?}");
     assert!(times.p50 < times.p95 && times.p95 < times.p99, "{times:?}");
-    // Nothing is lost over an idle link: all that it carried was delivered.
+    // An idle link loses nothing: it delivers all that it carried.
     assert!(web.down.data > 0.01, "{:?}", web.down);
     near(web.down.delivered, web.down.data, 0.01);
     assert_eq!(summary("--flows-up 1 --flows-down 0").web_ms, None);

@@ -1,4 +1,4 @@
-//! Modems that hide a line's rate, and the oracles that know it.
+//! Modems that hide a line's rate, and oracles that read it.
 
 use crate::flags::scenario;
 use asymq_args::{Defaults, ScenarioArgs};
@@ -53,7 +53,7 @@ fn clocks_that_start_anywhere_and_drift_change_no_run_that_reads_no_clock_of_oth
         exact.summary.goodput_utility,
         drifting.summary.goodput_utility,
     );
-    // Senders read round-trip times of their own clocks, which differ by the phase of a tick.
+    // Senders measure round-trip times with their own clocks, which differ by the phase of a tick.
     assert!((one - other).abs() < 0.03, "{one} {other}");
 }
 

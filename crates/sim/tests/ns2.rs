@@ -1,8 +1,7 @@
-//! Bounds from ns-2.35, for DropTail at AQ's settings.
+//! Bounds from ns-2.35, for DropTail with AQ's settings.
 //!
-//! The bounds are the minimum and maximum of ns-2's own runs over 60 seeds, as
-//! `scripts/ns2/compare.py --seeds 60` prints them beside ours; the mean of ten of our runs lies
-//! within.
+//! The bounds are the minimum and maximum of ns-2's runs over 60 seeds. `scripts/ns2/compare.py --seeds 60` prints them
+//! beside ours. The mean of ten of our runs lies within them.
 
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_core::Limit;

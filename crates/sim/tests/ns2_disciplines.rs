@@ -1,44 +1,43 @@
-//! Every discipline to the letter of its paper, beside ns-2.35 with the disciplines added to it.
+//! Every discipline with its paper's values, beside ns-2.35 with the disciplines added.
 //!
-//! `ns2/points.tsv` has ns-2's means and deviations and the same settings as flags, its flows' starts
-//! among them. The mean of ten of our runs lies within twice ns-2's deviation of its mean, within what
-//! chance explains (two standard errors of the difference, by the deviation of our runs: ns-2's are of
-//! two to ten, and its random walks are long), or within 0.01, whichever is most. What does not is in
-//! [`ELSEWHERE`] with the reason; "unexplained" stands where none was found.
+//! `ns2/points.tsv` has ns-2's means and deviations, and the same settings as flags, with the start times of its flows.
+//! The mean of ten of our runs must lie within the largest of three tolerances: twice ns-2's deviation; two standard
+//! errors of the difference, by the deviation of our runs (ns-2 has two to ten runs, and long random walks); 0.01. All
+//! others are in [`ELSEWHERE`] with the reason, or with "unexplained".
 //!
-//! Where that tolerance is wider than [`EFFECT`] the setting is *untested*: neither simulator repeats
-//! itself closely enough to tell. Such settings are in [`UNTESTED`], and never count as agreement.
+//! If that tolerance is wider than [`EFFECT`], the setting is *untested*: the runs of one simulator differ too much.
+//! Such settings are in [`UNTESTED`], and never count as agreement.
 //!
-//! ns-2's AR is known by its effects only. Of the readings tried (over the latest interval, a smoothed
-//! one, a segment's time, a smoothed time per ACK, at once; later ACKs waiting, overtaking, or replacing
-//! what is left) one gives ns-2's figures to 0.003 wherever the classes borrow and nothing is lost, and
-//! at most other settings: `--regenerate-spacing smoothed`. So the settings with AR have that reading; ours, and
-//! that of the experiments, is `--regenerate-spacing paced`.
+//! Only the effects of ns-2's AR are known. We tried several readings of its spacing: over the latest interval,
+//! smoothed, a segment's time, a smoothed time per ACK, at once. Later ACKs waited, overtook, or replaced the rest.
+//! One, `--regenerate-spacing smoothed`, gives ns-2's figures to 0.003 wherever the classes borrow and nothing is lost,
+//! and at most other settings. The settings with AR use it; our default and the experiments use `--regenerate-spacing
+//! paced`.
 //!
-//! ns-2's classes without borrowing make up what they were late by, but not all of it: two ACKs follow each
-//! data packet of 12.5 ms at 640 kbit/s, one each of 125 ms at 64 kbit/s, which bounds it between 4 and 36 ms.
-//! Of 12, 16, 20, 25 and 30 ms all from 20 on give its lone flows (002.N), and 25 ms most of the rest:
-//! `--made-up 25ms`. The experiments' classes make up one packet of their own.
+//! ns-2's classes without borrowing catch up with a part of their lateness. Two ACKs follow each data packet of 12.5 ms
+//! at 640 kbit/s, and one each of 125 ms at 64 kbit/s: the part is between 4 and 36 ms. Of 12, 16, 20, 25 and 30 ms all
+//! from 20 on give its lone flows (002.N), and 25 ms most others: `--made-up 25ms`. The experiments' classes catch up
+//! with one packet.
 //!
-//! A few minutes for all: `cargo test --release -p asymq-sim --test all ns2_disciplines:: -- --ignored
-//! --nocapture`, with `ASYMQ_NS2=vaq` for the settings that contain it. The quick ones run always.
+//! All take a few minutes: `cargo test --release -p asymq-sim --test all ns2_disciplines:: -- --ignored
+//! --nocapture`; `ASYMQ_NS2=vaq` selects the settings that contain it. The quick ones always run.
 
 use crate::flags::scenario;
 use asymq_sim::STANDARD;
 
 const POINTS: &str = include_str!("ns2/points.tsv");
 
-/// Our seeds.
+/// Number of our seeds.
 const RUNS: f64 = 10.0;
 
-/// The difference that a mean may have where ns-2's runs hardly differ.
+/// Tolerance of a mean if ns-2's runs hardly differ.
 const LEAST: f64 = 0.01;
 
-/// The difference that a comparison has to notice: a tenth of a link, about what the readings of one mechanism
-/// differ by where they differ at all.
+/// The difference that a comparison must be able to find: a tenth of a link. Two readings of one mechanism differ by
+/// about as much.
 const EFFECT: f64 = 0.1;
 
-/// Settings at which we differ: words of the setting, all of which it contains; why, and what shows it.
+/// Settings at which we differ: the words that a setting contains, the reason, and its evidence.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (
         &["004.table2AF_w10000", "--up 64kbit"],
@@ -86,12 +85,12 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Settings at which runs differ too much among each other for [`EFFECT`] to show: words of the setting.
+/// Settings at which runs differ too much for [`EFFECT`]: the words of a setting.
 ///
-/// DCBQ's walk is wider here than in ns-2: at 8 of 17 settings fewer than one in twenty draws of as many of 30 runs as
-/// ns-2 has seeds lie as close together as ns-2's, while 14 of the 17 means agree. ns-2's seeds are not independent (draw
-/// k of seed s is s times that of seed 1, modulo 1), which may explain one flow each way and not ten. A step from the
-/// rate that was set instead of the measured one (tried) leaves 7 of the 8, and a mean that agreed does no more. Unexplained.
+/// DCBQ's walk is wider here than in ns-2. At 8 of 17 settings, ns-2's seeds lie closer together than 95 % of equal
+/// draws of our 30 runs, while 14 of the 17 means agree. ns-2's seeds are dependent (draw k of seed s is s times that
+/// of seed 1, modulo 1), which may explain one flow each way but not ten. A step from the set rate instead of the
+/// measured one leaves 7 of the 8. Unexplained.
 const UNTESTED: &[&[&str]] = &[
     &["000.fig6 ", "--mss 370b"],
     &["000.fig6 ", "--mss 400b"],
@@ -127,7 +126,7 @@ const TO_THE_LETTER: [&str; 7] = [
     "--unused-share follow",
 ];
 
-/// The papers' values of one discipline.
+/// The papers' values of single disciplines.
 const OF_DISCIPLINES: [(&str, &str); 14] = [
     ("--qdisc aq ", "--classifier size<=40"),
     ("--qdisc acq ", "--borrow false"),
@@ -145,7 +144,7 @@ const OF_DISCIPLINES: [(&str, &str); 14] = [
     ("--qdisc vaq ", "--ack-limit 10p"),
 ];
 
-/// The flags with the papers' values where they give none.
+/// The flags, with the papers' values for all that they omit.
 fn to_the_letter(flags: &str) -> String {
     let mut flags = flags.to_owned();
     let given = format!("{flags} ");
@@ -167,7 +166,7 @@ struct Point {
     flags: &'static str,
     /// Means and deviations of the download and the utility.
     ns2: [(f64, f64); 2],
-    /// ns-2's seeds.
+    /// Number of ns-2's seeds.
     seeds: f64,
 }
 
@@ -197,7 +196,7 @@ impl Point {
         found.map(|(_, reason)| *reason)
     }
 
-    /// Says what both have.
+    /// Compares the means of both.
     fn compare(&self) -> Finding {
         let scenario = scenario(&to_the_letter(&format!("--runs {RUNS} {}", self.flags)));
         let report = STANDARD.run_all(&scenario, false, |_| {}).unwrap();
@@ -230,14 +229,14 @@ impl Point {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Finding {
     Agrees,
-    /// Both are too uneven for [`EFFECT`] to be noticed.
+    /// Runs of both differ too much for [`EFFECT`].
     Untested,
-    /// Differs as [`ELSEWHERE`] says.
+    /// Differs for the reason in [`ELSEWHERE`].
     Elsewhere,
     Wrong,
 }
 
-/// Compares the chosen settings; what is said to differ may agree, as seeds are few.
+/// Compares the chosen settings. One in [`ELSEWHERE`] may agree, because there are few seeds.
 fn agree(chosen: impl Fn(&Point) -> bool) {
     let mut wrong = Vec::new();
     let mut counts = [0; 4];
@@ -281,7 +280,7 @@ fn settings_of_every_kind_agree_with_ns2() {
 
 #[test]
 fn classes_that_make_up_a_bounded_time_send_what_ns2s_do() {
-    // Two flows and nothing random. Which bound it is, 125 ms and 12.5 ms of a data packet tell apart.
+    // Two flows without randomness. Data packets of 125 ms and 12.5 ms distinguish the bounds.
     let agrees = |made_up: &str, words: &[&str]| {
         let point = points().find(|point| point.contains(words)).unwrap();
         let flags = point.flags.replace("--made-up 25ms", made_up);
@@ -308,7 +307,7 @@ fn classes_that_make_up_a_bounded_time_send_what_ns2s_do() {
 
 #[test]
 fn aq_at_equal_capacities_fills_both_directions_as_in_ns2() {
-    // AQ, Fig. 5's last point. ns-2: download 0.963, ACKs 0.025 of the uplink.
+    // The last point of AQ's Fig. 5. ns-2: download 0.963, ACKs 0.025 of the uplink.
     let flags = to_the_letter("--runs 10 --qdisc aq --up 10mbit --buffer 51p");
     let mean = STANDARD
         .run_all(&scenario(&flags), false, |_| {})

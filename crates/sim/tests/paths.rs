@@ -20,7 +20,7 @@ fn with(flags: &str, change: impl FnOnce(&mut Scenario)) -> Summary {
 
 #[test]
 fn losses_are_counted_in_their_direction_and_the_queue_drops_none() {
-    // 1000 packets a second for 60 s at a link that could carry them.
+    // 1000 packets a second for 60 s, less than the link's capacity.
     let udp = "--flows-up 0 --flows-down 0 --udp down:8mbit --warmup 0s";
     for behind in [true, false] {
         let summary = with(udp, |scenario| {
@@ -37,7 +37,7 @@ fn losses_are_counted_in_their_direction_and_the_queue_drops_none() {
             summary.down.lost
         );
         assert_eq!((summary.up.lost, summary.down.dropped), (0.0, 0.0));
-        // What is lost behind the link has used it.
+        // A packet lost behind the link has used it.
         let passed = if behind {
             60_000.0
         } else {
@@ -84,7 +84,7 @@ fn delay_adds_to_the_round_trip_and_reordering_makes_a_flow_send_again() {
         Some(0.0),
         "jitter keeps the order"
     );
-    // Three segments come before those that were delayed by more than their time.
+    // Three segments arrive before one with a longer delay.
     let reordered = with("--flow down,rtt=100ms --duration 30s", |scenario| {
         scenario.netem_down = Some("delay 20ms reorder 5%".parse().unwrap());
     });

@@ -32,7 +32,7 @@ fn a_link_carries_what_its_steps_say() {
         series[1..].iter().all(|share| (0.9..1.1).contains(share)),
         "{series:?}"
     );
-    // 49 of 8 ms each wait at first, then 4 ms, then 16 ms.
+    // 49 packets wait: 8 ms each at first, then 4 ms, then 16 ms.
     assert!(
         up.sojourn_ms.p50 < 420.0 && up.sojourn_ms.p99 > 700.0,
         "{:?}",
@@ -42,7 +42,7 @@ fn a_link_carries_what_its_steps_say() {
 
 #[test]
 fn a_regular_trace_is_a_link_of_its_rate() {
-    // 1500 bytes each 12 ms are 1 Mbit/s, each ms 12 Mbit/s.
+    // 1500 bytes every 12 ms are 1 Mbit/s; every ms, 12 Mbit/s.
     let flags = "--qdisc aq --flows-up 2 --flows-down 2 --rtt 100ms --duration 120s";
     let constant = scenario(&format!("{flags} --down 12mbit"));
     let traced = Scenario {
@@ -59,7 +59,7 @@ fn a_regular_trace_is_a_link_of_its_rate() {
 
 #[test]
 fn what_a_trace_offers_while_nothing_waits_is_lost() {
-    // A burst of 100 opportunities a second, and a packet of 1500 bytes each 20 ms.
+    // A burst of 100 opportunities a second, and a packet of 1500 bytes every 20 ms.
     let burst = format!("{}1000", "500\n".repeat(99));
     let mut scenario = scenario(
         "--qdisc droptail --flows-up 0 --flows-down 0 --udp down:600kbit:1500b --warmup 0s \

@@ -1,4 +1,4 @@
-//! Rates of shapers that learn them, on lines whose rates change and under what disturbs the measurements.
+//! Shapers that learn rates, on lines whose rates change and with disturbed measurements.
 
 use crate::flags::scenario;
 use asymq_core::decide::random::SplitMix64;
@@ -11,11 +11,11 @@ const HOME: &str = "--rtt=20ms..100ms --tcp=cubic --timestamps --clock-drift=50 
 const UP: &str = "--modem-up=5mbit";
 const DOWN: &str = "--modem-down=20mbit --shaper-down=auto";
 const FLOWS: &str = "--flows-up=2 --flows-down=4";
-/// Both directions have half their rate from 10 s to 17 s.
+/// Both directions have half of their rate from 10 s to 17 s.
 const HALVED: &str =
     "--steps-up=10s:2500kbit --steps-up=17s:5mbit --steps-down=10s:10mbit --steps-down=17s:20mbit";
 
-/// A seed that no constant was chosen on.
+/// Uses a seed that was not used to choose constants.
 fn run(words: &str) -> Summary {
     let unless = |flag, default| match words.contains(flag) {
         true => "",
@@ -29,8 +29,8 @@ fn run(words: &str) -> Summary {
         .summary
 }
 
-/// Requires of a run a sum of goodputs as shares of the capacity, and of the probe's delays the 99th percentile in
-/// ms and the share above 50 ms.
+/// Requires of a run a minimum sum of goodputs as shares of the capacity, a maximum 99th percentile in ms of the
+/// probe's delays, and a maximum share of them above 50 ms.
 #[track_caller]
 fn check(words: &str, utility: f64, p99: f64, late: f64) {
     let summary = run(words);
@@ -53,7 +53,7 @@ fn a_line_that_halves_is_followed() {
     check(&format!("{FLOWS} {HALVED}"), 1.68, 190.0, 0.06);
 }
 
-/// A packet takes 12 ms, so that each search of the rate shows as a long queue.
+/// A packet takes 12 ms, so that each search of the rate builds a long queue.
 #[test]
 fn a_slow_steady_line_is_searched_seldom() {
     check(
@@ -96,7 +96,7 @@ fn thinned_and_delayed_acks_are_read() {
     );
 }
 
-/// A packet in 120 ms for each flow: no ACK covers two, and a receiver's timer holds each one back.
+/// Each flow sends one packet in 120 ms: no ACK covers two, and the receiver's timer delays each ACK.
 #[test]
 fn ten_uploads_alone_on_a_slow_line_have_all_of_it_whatever_acks_wait_for() {
     check(
@@ -136,7 +136,7 @@ fn jitter_of_servers_costs_no_collapse() {
     }
 }
 
-/// An LTE cell gives a subscriber its turns: now and then none for some ms. Nothing stands in its queue for that.
+/// An LTE cell schedules its subscribers in turns, and now and then skips one for some ms. Its queue stays empty.
 #[test]
 fn gaps_between_a_cells_turns_are_no_queue() {
     let mut random = SplitMix64::new(7);
@@ -147,7 +147,7 @@ fn gaps_between_a_cells_turns_are_no_queue() {
         }
         *ms >= gap_until
     });
-    // 1500 bytes each ms: 12 Mbit/s, less the gaps.
+    // 1500 bytes every ms: 12 Mbit/s, less the gaps.
     let trace: String = turns.map(|ms| format!("{ms}\n")).collect();
     let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/turns.trace");
     std::fs::write(file, trace).unwrap();
@@ -218,7 +218,7 @@ fn one_readable_flow_teaches_the_rates_for_all_traffic() {
     );
 }
 
-/// So many flows of QUIC each way that spin, as servers acknowledge them.
+/// QUIC flows with spin bits in each direction, with the ACKs that servers send.
 fn quic(up: usize, down: usize) -> String {
     let flow =
         |direction| format!(" --flow={direction},quic=true,spin=true,ack-every=2,delayed-ack=25ms");
@@ -239,7 +239,7 @@ fn quic_alone_teaches_the_rates_where_it_spins() {
 fn quic_that_does_not_spin_moves_no_rate() {
     let words = quic(2, 4).replace(",spin=true", "");
     let (rates, queue) = ("--up=4500kbit --down=18mbit", 60.0);
-    // Its handshakes are too few: the rates stay where they start.
+    // It has too few handshakes: the rates keep their initial values.
     check(&format!("{words} {rates}"), 0.85, queue, 0.05);
 }
 
@@ -256,25 +256,25 @@ fn uploads_without_timestamps_teach_the_uplinks_rate_and_the_downlink_keeps_its_
             .unwrap()
             .summary
     };
-    // The rate is known after half a minute.
+    // The rate is learnt after half a minute.
     let summary = of(
         "--duration=60s --warmup=30s",
         "--flows-up=2 --flows-down=0 --up=20mbit",
     );
     let (p99, utility) = (summary.probe_ms.unwrap().p99, summary.goodput_utility);
-    // Without a shaper 598 ms.
+    // 598 ms without a shaper.
     assert!(p99 < 250.0 && utility > 0.8, "{p99} {utility}");
     let web = "--flows-up=0 --flows-down=0 --web=down:5:100kb:1.3 --web=up:1:50kb:1.3";
     let summary = of("--duration=24s --warmup=6s", &format!("{web} {HALVED}"));
     let (p99, late) = (summary.probe_ms.unwrap().p99, summary.probe_late.unwrap());
-    // Without a shaper 62 ms.
+    // 62 ms without a shaper.
     assert!(p99 < 90.0 && late < 0.04, "{p99} {late}");
     assert!(summary.web_ms.unwrap().p50 < 450.0, "{:?}", summary.web_ms);
 }
 
 #[test]
 fn a_bottleneck_beyond_the_line_on_one_flow_costs_the_others_nothing() {
-    // A sender that paces itself below the line's rate behind a long path of its own.
+    // A sender that paces itself below the line's rate, behind its own long path.
     let slow = "--flow=down,rate=2mbit,rtt=300ms --flow=up,rate=500kbit,rtt=300ms";
     check(&format!("{FLOWS} {slow}"), 1.7, 90.0, 0.18);
 }

@@ -1,11 +1,11 @@
-//! Results that follow from arithmetic.
+//! Results that arithmetic predicts.
 
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_core::{Duration, Limit, Reason};
 use asymq_scenario::{Run, Scenario, Tcp};
 use asymq_sim::{RunOptions, STANDARD};
 
-/// No flows, 100 ms, buffers of 100 packets, DropTail, unless said.
+/// No flows, 100 ms, buffers of 100 packets and DropTail, changed by `change`.
 fn scenario(change: impl FnOnce(&mut Scenario)) -> Scenario {
     let mut scenario = resolved("1mbit", 100);
     change(&mut scenario);
@@ -44,7 +44,7 @@ fn nothing_sent_is_nothing_measured() {
         assert!(reasons.values().all(|packets| *packets == 0.0));
         let by_class = direction.sojourn_by_class_ms.take();
         assert_eq!(by_class, Some(Default::default()));
-        // Measured, and none.
+        // Both were measured, and none occurred.
         for count in [
             &mut direction.retransmissions,
             &mut direction.timeouts,
@@ -58,7 +58,7 @@ fn nothing_sent_is_nothing_measured() {
 
 #[test]
 fn a_lone_flow_with_ample_buffer_fills_the_link_in_either_direction() {
-    // 100 packets wait at most; 83 fill 10 Mbit/s over 100 ms, 8 fill 1 Mbit/s.
+    // At most 100 packets wait; 83 fill 10 Mbit/s over 100 ms, and 8 fill 1 Mbit/s.
     for tcp in [Tcp::Reno, Tcp::Newreno] {
         let flow = |up, down| {
             let scenario = scenario(|scenario| {
@@ -161,7 +161,7 @@ fn udp_within_the_rate_is_measured_at_its_rate_and_over_it_is_conserved() {
 fn a_handshake_alone_is_no_goodput() {
     let scenario = scenario(|scenario| {
         (scenario.flows_up, scenario.flows_down) = (3, 3);
-        // Starts within 9 ms; no handshake is over before 100 ms.
+        // Flows start within 9 ms; each handshake takes at least 100 ms.
         (scenario.warmup, scenario.duration) = (Duration::ZERO, Duration::from_millis(90));
     });
     let summary = run_with_series(&scenario).summary;
@@ -189,7 +189,7 @@ fn every_packet_down_is_an_acknowledgement_up_that_is_sent_or_dropped() {
         syns >= 10.0 && summary.up.dropped > 1000.0,
         "{syns} {summary:?}"
     );
-    // Still under way at the end: 20 packets at the uplink, and 7 ms between the two queues.
+    // Still in flight at the end: 20 packets at the uplink, and 7 ms between the two queues.
     let under_way = data + syns - answered;
     assert!(
         (-0.01..=20.0 + 7.0).contains(&under_way),
@@ -207,8 +207,8 @@ fn the_probe_sees_the_queues_and_nothing_else() {
         run_with_series(&scenario).summary.probe_ms.unwrap()
     };
     assert_eq!(echo(None), Default::default());
-    // A buffer of 100 packets of 1000 bytes kept full at 1 Mbit/s: 99 wait and one is sent, 8 ms
-    // each. The echoes that get in wait behind 98 or 99 others, few of which are as short as they.
+    // A full buffer of 100 packets of 1000 bytes at 1 Mbit/s: 99 wait and one is sent, 8 ms each. Accepted echoes wait
+    // behind 98 or 99 others, nearly all of them longer.
     let full = echo(Some("up:1700kbit"));
     assert!((760.0..800.0).contains(&full.p50), "{full:?}");
 }
@@ -223,7 +223,7 @@ fn a_packet_limit_counts_the_packet_being_transmitted() {
     let series = run.series.unwrap();
     assert_eq!(series.backlog_up.iter().max(), Some(&49));
     assert!(series.up.iter().all(|share| (0.0..=1.0).contains(share)));
-    // The last in waits for 48 or 49 others and for what is left of one in transmission.
+    // The last packet waits for 48 or 49 others and for the rest of one in transmission.
     let sojourn = run.summary.up.sojourn_ms;
     assert!((sojourn.p50 - 49.0 * 8.0).abs() < 8.0, "{sojourn:?}");
 }

@@ -25,7 +25,7 @@ fn a_smart_ack_dropper_leaves_the_uplink_to_data_and_the_download_whole() {
 
 #[test]
 fn the_downlink_runs_the_discipline_that_it_is_given() {
-    // DCBQ's collapse in the other direction: a slow downlink whose data and ACKs share it half and half.
+    // DCBQ's collapse in the other direction: a slow downlink shared equally by data and ACKs.
     let link = "--up 10mbit --down 1mbit --flows-up 1 --flows-down 1 --rtt 100ms --qdisc droptail";
     let half = run(&format!(
         "{link} --qdisc-down cbq --param-down data-share=0.5"
@@ -91,13 +91,13 @@ fn every_tcp_fills_a_link_of_its_own() {
 
 #[test]
 fn time_never_goes_back_at_a_queue_while_the_other_direction_is_idle() {
-    // Links assert it in debug builds. The uplink holds 0.6 s, ACKs come back after 20 ms.
+    // Links assert it in debug builds. The uplink holds 0.6 s, and ACKs return after 20 ms.
     let idle = "--flows-down 0 --flows-up 3 --rtt 20ms --duration 10s --warmup 0s";
     assert_eq!(run(idle).summary.down.data, 0.0);
     assert_eq!(run(&format!("{idle} --links 3")).summary.down.data, 0.0);
 }
 
-/// Disciplines named after a paper or in one.
+/// Disciplines that are named after a paper or described in one.
 fn of_papers() -> impl Iterator<Item = &'static str> {
     let all = Standard.of_role(Role::Qdisc).into_iter();
     all.filter(|entry| entry.group == Group::Paper)
@@ -107,7 +107,7 @@ fn of_papers() -> impl Iterator<Item = &'static str> {
 #[test]
 fn uploads_after_a_minute_of_silence_get_two_fifths_of_the_uplink() {
     let uploads = "--flow up,start=60s ".repeat(5);
-    // Before the silence: a short transfer each way, so that every controller has begun; or a download.
+    // Before the silence there is a short transfer each way, so that every controller has begun, or a download.
     let before = [
         "--flow up,start=0s,size=10kb --flow down,start=0s,size=10kb",
         "--flow down,start=0s,stop=55s",
@@ -125,7 +125,7 @@ fn uploads_after_a_minute_of_silence_get_two_fifths_of_the_uplink() {
 
 #[test]
 fn uploads_that_join_downloads_after_a_minute_are_not_starved() {
-    // ACKs-first starves uploads by definition where ACKs overload the uplink, which they do not here.
+    // ACKs-first starves uploads if ACKs overload the uplink; here they do not.
     let flows = format!("--flows-down 10 {}", "--flow up,start=60s ".repeat(5));
     for name in of_papers() {
         let run = run(&format!(

@@ -1,5 +1,5 @@
-//! The lines of docs/research/data.md that load the tables, run by the Python that `ASYMQ_PYTHON` names, which
-//! has pandas, polars, duckdb and pyarrow: `scripts/loaders` makes one.
+//! The lines of docs/research/data.md that load the tables. `ASYMQ_PYTHON` names a Python with pandas, polars, duckdb
+//! and pyarrow; `scripts/loaders` makes one.
 
 mod common;
 
@@ -12,7 +12,7 @@ use asymq_sweep::{experiment, outcome, runner};
 use std::path::Path;
 use std::process::Command;
 
-/// No number is a text.
+/// No number is read as a text.
 const NUMBERS: &str = r#"
 import pandas as pd
 for table in ["runs", "flows", "time_series", "measures", "claims"]:

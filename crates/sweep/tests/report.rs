@@ -1,4 +1,4 @@
-//! The report: what a user's sweep and the papers' page say, and that they need no JavaScript.
+//! The report: the texts of a user's sweep and of the papers' page, which must work without JavaScript.
 
 use asymq_scenario::Run;
 use asymq_sweep::data::Origin;
@@ -68,7 +68,7 @@ because = "It is { aq:down@1mbit }."
 shown-by = ["aq:down < 1.5"]
 "#;
 
-/// Results without a simulator: AQ at 0.9, DropTail at 0.5, with a spread over the seeds.
+/// Results without a simulator: AQ at 0.9 and DropTail at 0.5, with a spread over the seeds.
 fn outcome(name: &str, claims: &str) -> Outcome {
     outcome_of(name, &(SWEEP.to_owned() + claims))
 }
@@ -164,7 +164,7 @@ fn a_users_sweep_has_its_title_and_numbers_and_no_talk_of_papers() {
 
 #[test]
 fn a_summary_carries_no_markup_of_an_experiment_s_author() {
-    // As TOML has it: `\\` is a backslash, `\n` a line feed.
+    // TOML's escapes: `\\` is a backslash, `\n` a line feed.
     const HOSTILE: &str = r"x <script>a\\<b>c|d [e](javascript:f) ![g](h) [i]: j\n\n<k>";
     let text = SWEEP.to_owned() + CLAIMS;
     let text = text.replace("AQ's download", HOSTILE);
@@ -257,7 +257,7 @@ fn filter_and_contents_need_no_script() {
         !page.contains("id=\"show-half\""),
         "a button that would show nothing"
     );
-    // Every link leads somewhere.
+    // Every link has a target.
     for link in page.split("href=\"#").skip(1) {
         let target = link.split('"').next().unwrap();
         assert!(page.contains(&format!("id=\"{target}\"")), "{target}");

@@ -46,7 +46,7 @@ fn published(results: &Results, folder: &Path) -> Vec<Vec<u8>> {
 
 fn quietly(_: usize, _: usize) {}
 
-/// Makes the runs that a folder lacks; its results.
+/// Makes the runs that are missing in a folder, and returns its results.
 fn run(runs: &Runs<'_>, folder: &Path, threads: usize) -> Results {
     let known = Results::load(folder).unwrap();
     runner::run(STANDARD, runs, known, folder, threads, &quietly).unwrap()
@@ -237,7 +237,7 @@ fn only_what_is_undecided_gets_further_seeds() {
         others.map(|(series, point)| outcome.at(at(series, point)).count()),
         [3; 3]
     );
-    // Results of further seeds that lie in the folder do not change what is decided.
+    // Results of further seeds in the folder leave the decision unchanged.
     assert_eq!(decided(3, mean, 2, folder.path()).at(at(0, 0)).count(), 6);
 }
 
@@ -246,7 +246,7 @@ fn what_further_seeds_are_not_likely_to_decide_gets_none() {
     let folder = tempfile::tempdir().unwrap();
     let first = decided(20, 0.0, 1, folder.path());
     let mean = first.at(at(0, 0)).estimate(0).unwrap().mean;
-    // Ten runs are too few to tell; twenty have the claim's value as their mean.
+    // Ten runs are too few to decide; the mean of twenty is the claim's value.
     let outcome = decided(10, mean, 4, folder.path());
     assert_eq!(outcome.at(at(0, 0)).count(), 20);
 }
@@ -454,7 +454,7 @@ fn a_plan_of_too_many_runs_is_refused_before_it_takes_memory() {
     let error = read(&huge, "runs = 1").unwrap_err();
     let expected = "at least 997002999 runs; a plan has at most 1000000: write fewer values or runs, or split the file";
     assert!(error.ends_with(expected), "{error}");
-    // The second series passes the limit; a swept number of runs counts.
+    // The second series exceeds the limit; a swept number of runs counts.
     let runs = |most: &str| format!("[[sweep]]\nkey = \"runs\"\nvalues = [{most}]\n");
     for (values, count) in [("1000, 9001", "at least 1000100 runs"), ("1000, 9000", "")] {
         let axes = axis("up", "mbit", 50) + &runs(values);
@@ -466,7 +466,7 @@ fn a_plan_of_too_many_runs_is_refused_before_it_takes_memory() {
     }
 }
 
-/// A window of four segments, whatever happens.
+/// A constant window of four segments.
 struct Four;
 
 impl CongestionControl for Four {

@@ -79,7 +79,7 @@ impl Sends {
 /// Action for a packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// It leaves as it is.
+    /// The target stays.
     None,
     /// It is marked if it is ECN-capable.
     Mark,
@@ -311,7 +311,7 @@ pub(super) mod tests {
             }
         }
 
-        /// For so many ms packets leave that have waited for `sojourn` ms.
+        /// For this many ms packets leave that have waited for `sojourn` ms.
         fn run(&mut self, ms: u64, sojourn: u64, left: u64) {
             let sojourn = Duration::from_millis(sojourn);
             for _ in 0..ms / 10 {

@@ -152,7 +152,7 @@ mod tests {
     use crate::asymq::target::tests::PARAMS;
     use alloc::vec::Vec;
 
-    /// What becomes of the packets of some course, by a target in a place of the table or in one of its own.
+    /// The signals for a random course of packets, from a target in the table or a target of its own.
     fn course(mut leaves: impl FnMut(Instant, Duration, u64) -> Signal) -> Vec<Signal> {
         let mut random = crate::decide::random::SplitMix64::new(5);
         (1..20_000)

@@ -32,7 +32,7 @@ pub fn is_link_rate(bits: u64) -> bool {
 /// it, one core cannot forward.
 ///
 /// # Errors
-/// It is no rate, or out of range; the text has a valid form.
+/// The text is valid, but not a rate, or out of range.
 pub fn link_rate(text: &str) -> Result<Rate, String> {
     match text.parse() {
         Ok(rate) if is_link_rate(Rate::bits_per_sec(rate)) => Ok(rate),

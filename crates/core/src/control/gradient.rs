@@ -296,7 +296,7 @@ mod tests {
             acq.share = 0.6;
             assert_eq!(share(&mut acq, &signals(acks, data, [0, 0])), 0.5);
             assert_eq!((acq.share, acq.previous), (0.5, None));
-            // By the papers' rule the share is what was served.
+            // By the papers' rule the share is the served share.
             acq.params.unused_share = UnusedShare::Follow;
             let expected = (data as f64 / 100.0 + 0.05).max(0.05);
             let followed = share(&mut acq, &signals(acks, data, [0, 0]));

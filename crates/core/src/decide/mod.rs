@@ -5,7 +5,7 @@
 //!
 //! | decision | module |
 //! | --- | --- |
-//! | what a frame says | [`frame`] |
+//! | facts of a frame | [`frame`] |
 //! | what the link charges for it | [`overhead`] |
 //! | which queue it joins | [`classify`] |
 //! | whether a later ACK makes it redundant | [`ack`] |

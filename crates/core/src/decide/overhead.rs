@@ -104,7 +104,7 @@ impl Overhead {
         (self.bytes, self.mpu, self.framing as u32, self.basis as u32)
     }
 
-    /// Of such numbers; `None` if one is out of range.
+    /// An overhead from such numbers; `None` if one is out of range.
     pub fn of_numbers(bytes: i32, mpu: u32, framing: u32, basis: u32) -> Option<Self> {
         let (min, max) = OVERHEAD_RANGE;
         let is_valid = (min..=max).contains(&bytes) && mpu <= MPU_RANGE.1.unsigned_abs();

@@ -264,7 +264,7 @@ mod tests {
         let hosts: [_; 30] =
             core::array::from_fn(|host| bench.converse(1 + host as u64, host as u64));
         for forged in 1000..100_000 {
-            // Servers answer, and nobody sends again.
+            // Servers answer, and no client retransmits.
             assert_eq!(bench.send(forged, forged), Host::COMMON);
             bench.answer(forged, flags::ACK);
         }

@@ -106,7 +106,7 @@ impl Transmitter {
         self.free_at = self.free_at.max(at);
     }
 
-    /// The packet being sent leaves at `at`, whatever the rate: the caller knows a rate that changes.
+    /// The packet being sent leaves at `at`, at any rate: the caller follows a rate that changes.
     pub const fn busy_until(&mut self, at: Instant) {
         self.free_at = at;
     }

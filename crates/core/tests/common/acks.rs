@@ -1,5 +1,5 @@
-//! ACKs as receivers make them, their frames, and the rules of `docs/notes/ack-rules.md` as predicates
-//! that know nothing of the product's.
+//! ACKs as receivers build them, their frames, and the rules of `docs/notes/ack-rules.md` as predicates, which share no
+//! code with the product.
 
 /// Bytes of a segment.
 pub(crate) const SEGMENT: u32 = 1460;
@@ -23,7 +23,7 @@ pub(crate) enum Extra {
     Md5,
 }
 
-/// Where a frame differs from its flow's others outside the TCP header.
+/// Differences of a frame from others of its flow, outside the TCP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Path {
     pub(crate) v6: bool,
@@ -38,13 +38,13 @@ pub(crate) struct Path {
     pub(crate) ip_options: bool,
     /// An outer header of the other version, from this host.
     pub(crate) tunnel: Option<u8>,
-    /// Where the outer header's DSCP and ECN field differ from the inner one's.
+    /// Bits in which the outer header's DSCP and ECN field differ from the inner ones.
     pub(crate) outer_class: u8,
-    /// The same options as `ip_options`, in the outer header.
+    /// IPv4 options or IPv6 hop-by-hop options in the outer header.
     pub(crate) outer_options: bool,
 }
 
-/// What a frame says.
+/// The contents of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) port: u16,
@@ -53,17 +53,17 @@ pub(crate) struct Said {
     pub(crate) seq: u32,
     pub(crate) ack: u32,
     pub(crate) window: u16,
-    /// Beyond ACK.
+    /// TCP flags except ACK.
     pub(crate) flags: u16,
     pub(crate) timestamps: Option<(u32, u32)>,
     pub(crate) sack: [(u32, u32); 4],
     pub(crate) sacks: usize,
-    /// Kind 172 or 174, how many counters, and the counters.
+    /// Kind 172 or 174, number of counters, and the counters.
     pub(crate) accecn: Option<(u8, usize, [u32; 3])>,
     pub(crate) extra: Option<Extra>,
-    /// Marks that its receiver has counted, which no frame shows.
+    /// Marks that the receiver has counted; they are not in the frame.
     pub(crate) marks: u32,
-    /// A bit of the TCP segment that was flipped on the way, counted from its first.
+    /// Index of the bit of the TCP segment that was flipped on the way.
     pub(crate) flipped: Option<usize>,
     /// A wrong IPv4 header checksum.
     pub(crate) ip_checksum_wrong: bool,
@@ -141,7 +141,7 @@ impl Said {
         }
     }
 
-    /// Room that further options have.
+    /// Room left for further options.
     pub(crate) fn room(&self) -> usize {
         let mut options = Vec::new();
         self.options(&mut options);
@@ -215,7 +215,7 @@ impl Said {
             frame[length_at..length_at + 2].copy_from_slice(&length.to_be_bytes());
         }
         if let Some(bit) = self.flipped {
-            // Not the data offset, which would make it no TCP segment at all, nor the ports.
+            // The data offset and the ports stay: a flip there would end the TCP segment or its flow.
             let bit = 32 + bit % 64;
             frame[tcp + bit / 8] ^= 1 << (bit % 8);
         }
@@ -291,7 +291,7 @@ pub(crate) struct Rule {
     pub(crate) name: &'static str,
     /// The RFCs that it comes from.
     pub(crate) source: &'static str,
-    /// Whether it lets the first be filtered for the second.
+    /// True if the first may be filtered for the second.
     pub(crate) lets: fn(&Said, &Said) -> bool,
 }
 
@@ -380,7 +380,7 @@ pub(crate) const RULES: &[Rule] = &[
     }),
 ];
 
-/// The rules that need what a queue remembers of a flow.
+/// The rules that need a queue's state of a flow.
 pub(crate) const FLOW_RULES: &[(&str, &str)] = &[
     ("sack", "RFC 2018, sec. 4"),
     ("duplicates", "RFC 5681, sec. 3.2"),

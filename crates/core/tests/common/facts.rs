@@ -1,4 +1,4 @@
-//! What holds for every parsed frame, whatever its bytes.
+//! Properties of every parsed frame, for any bytes.
 
 use asymq_core::frame::Parsed;
 use asymq_core::packet::Protocol;

@@ -1,4 +1,4 @@
-//! Frames that etherparse builds, and the layers around them that it does not know.
+//! Frames that etherparse builds, and the layers around them that it lacks.
 
 use etherparse::TcpOptionElement::{
     self, MaximumSegmentSize, Noop, SelectiveAcknowledgement, Timestamp,

@@ -1,15 +1,15 @@
-//! CE marks that senders count from the ACKs that they are fed: Linux' rule and RFC 9768's, written
-//! from the sources and not from the product.
+//! CE marks that senders count from their ACKs: Linux' rule and RFC 9768's, written from these sources without the
+//! product's code.
 
 use super::acks::{AE, CWR, ECE, SEGMENT, Said};
 use super::receiver::COUNTERS;
 
-/// Bytes that a sender learns of at once, and how many packets they are.
+/// Newly acknowledged bytes, and their number of packets.
 #[derive(Clone, Copy)]
 pub(crate) struct Learned {
     pub(crate) packets: u32,
-    /// What Linux takes for their bytes (`delivered_bytes`), at least: the step of the number. `tcp_shifted_skb` counts no
-    /// SACKed bytes that have been merged, and `tcp_clean_rtx_queue` overwrites the others where the number advances.
+    /// Minimum of Linux' `delivered_bytes`: the step of the number. `tcp_shifted_skb` omits SACKed bytes that have been
+    /// merged, and `tcp_clean_rtx_queue` overwrites the others if the number advances.
     pub(crate) bytes: u32,
     pub(crate) progress: bool,
 }
@@ -19,7 +19,7 @@ pub(crate) struct Learned {
 pub(crate) enum Rule {
     /// Linux, `__tcp_accecn_process` and `tcp_accecn_process_option` of `net/ipv4/tcp_input.c`.
     Linux {
-        /// With SACK, or without loss: the number of packets is known.
+        /// With SACK, or without loss: the number of packets is exact.
         knows_packets: bool,
     },
     /// RFC 9768, appendix A.2.2.
@@ -47,7 +47,7 @@ pub(crate) struct Marks {
     bytes: [u32; 3],
     /// `est_ecnfield`.
     estimated: Option<usize>,
-    /// It has counted something else than the receiver, once.
+    /// Its count has differed from the receiver's once.
     pub(crate) confused: bool,
     /// An ACK had the option.
     pub(crate) saw_option: bool,
@@ -95,7 +95,7 @@ impl Marks {
         self.confused |= self.ce != said.marks;
     }
 
-    /// Whether the counters may be used.
+    /// True if the counters may be used.
     fn reads_option(&mut self, said: &Said, bytes: u32) -> bool {
         let Some((kind, fields, counters)) = said.accecn else {
             if let Some(field) = self.estimated {

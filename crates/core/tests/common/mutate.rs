@@ -1,4 +1,4 @@
-//! Hostile frames: valid ones of every kind, damaged where it hurts.
+//! Hostile frames: valid ones of every kind with damage in sensitive places.
 
 /// A small reproducible random source (splitmix64).
 pub(crate) struct Dice(u64);
@@ -31,7 +31,7 @@ pub(crate) fn hostile(seeds: &[Vec<u8>], dice: &mut Dice, frame: &mut Vec<u8>) {
 }
 
 fn damage(seeds: &[Vec<u8>], dice: &mut Dice, frame: &mut Vec<u8>) {
-    /// Where parsers go wrong: lengths at their edges, types, protocols, flags.
+    /// Values with which parsers fail: extreme lengths, types, protocols, flags.
     const WORDS: [u16; 20] = [
         0, 1, 19, 20, 39, 40, 59, 60, 0x7fff, 0x8000, 0xffff, 0x0800, 0x86dd, 0x8100, 0x88a8,
         0x8864, 0x1100, 0x0021, 0x0057, 0x2000,
@@ -42,7 +42,7 @@ fn damage(seeds: &[Vec<u8>], dice: &mut Dice, frame: &mut Vec<u8>) {
     if frame.is_empty() {
         return;
     }
-    // Most damage goes where the headers are.
+    // Most damage hits the headers.
     let reach = if dice.below(4) == 0 {
         frame.len()
     } else {
@@ -54,7 +54,7 @@ fn damage(seeds: &[Vec<u8>], dice: &mut Dice, frame: &mut Vec<u8>) {
         2 => frame[at] = dice.next() as u8,
         3 | 4 => frame[at] = BYTES[dice.below(BYTES.len())],
         5 | 6 => {
-            // A lying length or type, now and then off by a little only.
+            // A wrong length or type, sometimes off by a little only.
             let word = match dice.below(3) {
                 0 => frame.len().wrapping_add(dice.below(41)).wrapping_sub(60) as u16,
                 _ => WORDS[dice.below(WORDS.len())],

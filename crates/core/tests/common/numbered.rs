@@ -1,4 +1,4 @@
-//! A real frame that knows its place among those that were sent.
+//! A real frame with its number in the sequence of those sent.
 
 use asymq_core::ack::AckInfo;
 use asymq_core::frame::{Parsed, ack_info};

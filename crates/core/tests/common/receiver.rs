@@ -1,16 +1,16 @@
-//! A receiver that acknowledges what a path that loses, doubles and reorders brings it, sends data of
-//! its own, and probes; and whose ACKs the path alters.
+//! A receiver that acknowledges segments from a path which loses, duplicates and reorders. It sends data of its own and
+//! probes, and the path alters its ACKs.
 
 use super::acks::{AE, CWR, ECE, Extra, PSH, Path, RESERVED, SEGMENT, Said, URG};
 use super::mutate::Dice;
 
-/// First sequence numbers of flows, by host: one wraps in the middle of a history.
+/// First sequence numbers of flows, by host; one wraps in the middle of a history.
 pub(crate) const FIRST: [u32; 4] = [0, 1_000_000, 0x7fff_f000, u32::MAX - 4500];
 
 /// First values of AccECN's counters, of ECT(0), CE and ECT(1): they wrap in the middle of a history.
 pub(crate) const COUNTERS: [u32; 3] = [1, 0x00ff_f000, 0x00ff_ff00];
 
-/// Where a receiver's own sequence numbers begin.
+/// The receiver's own first sequence number.
 const OWN: u32 = u32::MAX - 300;
 
 /// The options of a connection, and how its receiver behaves.
@@ -24,21 +24,21 @@ struct Kind {
     md5: bool,
 }
 
-/// AccECN as a receiver speaks it, and what the path does to it.
+/// AccECN of a receiver, and the path's effect on it.
 #[derive(Clone, Copy, Debug)]
 struct AccEcn {
-    /// Of the option, 172 or 174.
+    /// Kind of the option, 172 or 174.
     kind: u8,
-    /// Whether it changes now and then.
+    /// True if it changes now and then.
     changes: bool,
-    /// Whether counters that never went on are left out.
+    /// True if counters that never increased are omitted.
     short: bool,
-    /// Of a hundred: options that the path strips, and packets marked CE.
+    /// In percent: options that the path strips, and packets marked CE.
     stripped: usize,
     marked: usize,
-    /// Unmarked packets are ECT(1).
+    /// True if unmarked packets are ECT(1).
     ect1: bool,
-    /// Most packets that one ACK answers, unless seven of them are marked.
+    /// Maximum packets that one ACK answers; an ACK leaves earlier after seven marked ones.
     coarse: usize,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// The flow of this number, of any kind.
+    /// The flow of this number, of a random kind.
     pub(crate) fn new(dice: &mut Dice, flow: u64) -> Self {
         let one_in = |dice: &mut Dice, n| dice.below(n) == 0;
         let accecn = one_in(dice, 4);
@@ -122,7 +122,7 @@ impl Receiver {
         }
     }
 
-    /// What it sends next.
+    /// The frame that it sends next.
     pub(crate) fn next(&mut self, dice: &mut Dice) -> Said {
         if let Some(late) = self.late.take() {
             return late;
@@ -142,7 +142,7 @@ impl Receiver {
         match dice.below(24) {
             0..=9 => {
                 self.echo = self.echo.wrapping_add(dice.below(4) as u32);
-                // The first ACKs set AE, by which a filter knows AccECN without the option.
+                // The first ACKs set AE, by which a filter detects AccECN without the option.
                 let coarse = self.kind.accecn.filter(|_| self.top > 8);
                 let coarse = coarse.map_or(2, |accecn| accecn.coarse);
                 let marks = self.marks;
@@ -158,7 +158,7 @@ impl Receiver {
                 let beyond = self.top + 1 + dice.below(3) as u32;
                 self.arrives(dice, beyond);
             }
-            // A hole is filled at its beginning, or somewhere.
+            // A hole is filled at its beginning, or at a random place.
             13 | 14 => self.arrives(dice, self.next),
             15 if self.top > 0 => {
                 let segment = dice.below(self.top as usize) as u32;
@@ -179,7 +179,7 @@ impl Receiver {
             20 => probe = true,
             21 if self.kind.classic_ecn => self.ece = !self.ece,
             23 if dice.below(2) == 0 => return self.data(dice),
-            // The same again: a plain duplicate.
+            // The same number again: a plain duplicate.
             _ => {}
         }
         let mut said = self.says(duplicate, dice);
@@ -189,7 +189,7 @@ impl Receiver {
         self.altered(said, dice)
     }
 
-    /// A segment of its own, which carries no ACK worth the name.
+    /// A segment with the receiver's own data, which is no pure ACK.
     fn data(&mut self, dice: &mut Dice) -> Said {
         let mut said = self.says(None, dice);
         said.payload = 2 + 2 * dice.below(4);
@@ -291,7 +291,7 @@ impl Receiver {
         (kind, fields, counters.map(|counter| counter & 0x00ff_ffff))
     }
 
-    /// What senders do now and then, and paths do to packets.
+    /// Occasional behaviour of senders, and changes that paths make to packets.
     fn altered(&mut self, mut said: Said, dice: &mut Dice) -> Said {
         match dice.below(160) {
             0 => said.flags |= PSH,
@@ -319,13 +319,13 @@ impl Receiver {
             16 => said.path.ip_options = true,
             17 => said.path.tunnel = said.path.tunnel.map(|host| host + 1),
             20 => said.path.outer_options = said.path.tunnel.is_some(),
-            // Inside a tunnel alone.
+            // Only inside a tunnel.
             21 if said.path.tunnel.is_some() => {
                 said.path.traffic_class ^= 0x28;
                 said.path.outer_class ^= 0x28;
             }
             18 => said.timestamps = None,
-            // The path changes for good.
+            // The path changes permanently.
             19 => self.base.path.source_mac ^= 1,
             _ => {}
         }
@@ -334,18 +334,18 @@ impl Receiver {
 }
 
 impl Said {
-    /// Whether it can have no other effect than to be answered: its number is below what was sent.
+    /// True if its only effect is an answer: its number is below those sent.
     pub(crate) fn is_probe(&self) -> bool {
-        // Own data comes in even lengths, so that only a probe's number is off by one.
+        // Own data has even lengths, so that only a probe's number is off by one.
         self.payload == 0 && self.seq.wrapping_sub(OWN) % 2 == 1
     }
 
-    /// Tells probes apart.
+    /// A number that distinguishes probes.
     pub(crate) fn probed(&self) -> u32 {
         self.seq.wrapping_sub(OWN) / 2
     }
 
-    /// Whether it must reach the sender whatever else it says.
+    /// True if it must reach the sender in any case.
     pub(crate) fn must_stay(&self) -> bool {
         self.flags & (PSH | URG | RESERVED) != 0
             || matches!(self.extra, Some(extra) if extra != Extra::Md5)

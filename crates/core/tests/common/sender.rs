@@ -1,4 +1,4 @@
-//! What a sender knows from the ACKs that it is fed.
+//! The information that a sender has from its ACKs.
 
 use super::acks::{AE, CWR, ECE, SEGMENT, Said, before};
 use super::marks::{self, Learned, Marks};
@@ -9,14 +9,14 @@ const SEGMENTS: u32 = 128;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sender {
-    /// Whether an ACK was heard at all; numbers are counted from the flow's first.
+    /// Its first sequence number, after an ACK has arrived; numbers count from there.
     first: Option<u32>,
     una: u32,
     /// Segments acknowledged or SACKed.
     scoreboard: u128,
-    /// The same, of all ACKs whole, whether the sender took them or not.
+    /// Segments acknowledged by any ACK, rejected ones included.
     told: u128,
-    /// Largest TSval and TSecr taken.
+    /// Largest TSval and TSecr that it accepted.
     recent: Option<(u32, u32)>,
     /// Largest right edge of the window.
     edge: u32,
@@ -29,13 +29,13 @@ pub(crate) struct Sender {
     /// Duplicates of each segment's number, up to three.
     duplicates: u128,
     run: u8,
-    /// With SACK it counts SACKed bytes instead (RFC 6675, sec. 5).
+    /// True if it uses SACK: then it counts SACKed bytes instead of duplicates (RFC 6675, sec. 5).
     sack: bool,
     dsacks: u32,
-    /// What must never be filtered: unknown options, reserved bits, PSH and URG, IP options.
+    /// Number of ACKs that must never be filtered: unknown options, reserved bits, PSH and URG, IP options.
     kept: u32,
     corrupt: u32,
-    /// Sequence numbers of the last probes, each of which is answered.
+    /// One bit for each probe that arrived, by its number modulo 64; each probe is answered.
     probes: u64,
     /// Marks counted by each rule.
     marks: [Marks; marks::RULES.len()],
@@ -52,13 +52,13 @@ impl Sender {
         (1 << segments) - 1
     }
 
-    /// Takes an ACK; answers how many bytes it tells of for the first time.
+    /// Processes an ACK. Returns the bytes that it acknowledges for the first time.
     pub(crate) fn hears(&mut self, said: &Said) -> u32 {
         if said.is_corrupt() {
             self.corrupt += 1;
             return 0;
         }
-        // Numbers count from where the receiver began, not from the first ACK.
+        // Numbers count from the receiver's first number, not from the first ACK.
         self.first = Some(said.host_first());
         let is_first = self.told == 0;
         let acked = Self::below(self.offset(said.ack) / SEGMENT);
@@ -70,7 +70,7 @@ impl Sender {
         let new = (mask & !self.told).count_ones() * SEGMENT;
         self.told |= mask;
         let ecn = said.flags & (ECE | CWR | AE);
-        // Beside AccECN's option they are a counter, which `marks` reads.
+        // With AccECN's option these bits are a counter, which `marks` reads.
         if ecn != self.last_ecn && said.accecn.is_none() {
             self.last_ecn = ecn;
             self.edges += 1;
@@ -85,7 +85,7 @@ impl Sender {
         if is_first { 0 } else { new }
     }
 
-    /// An ACK that passes the checks of RFC 9293, sec. 3.10.7.4.
+    /// Processes an ACK that passes the checks of RFC 9293, sec. 3.10.7.4.
     fn takes(&mut self, said: &Said, mask: u128) {
         if let (Some((val, _)), Some((recent, _))) = (said.timestamps, self.recent)
             && before(val, recent)
@@ -127,7 +127,7 @@ impl Sender {
         (self.una, self.last_window) = (ack, Some(said.window));
     }
 
-    /// Linux takes what has made progress by bytes or by its timestamp.
+    /// Linux accepts an ACK that has made progress by bytes or by its timestamp.
     fn marks_from(&mut self, said: &Said, new: u128) {
         let val = said.timestamps.map(|(val, _)| val);
         let packets = new.count_ones();
@@ -143,14 +143,14 @@ impl Sender {
         }
     }
 
-    /// An ACK is lost, after which a sender may mistake marks with and without filtering.
+    /// An ACK is lost: from now on a sender may miscount marks with and without filtering.
     pub(crate) fn misses_one(&mut self) {
         for marks in &mut self.marks {
             marks.confused = true;
         }
     }
 
-    /// Whether it has AccECN's option, and has counted the receiver's marks by all rules that read it.
+    /// True if it has AccECN's option, and all rules that read the option have counted the receiver's marks.
     pub(crate) fn counts_marks(&self) -> bool {
         let mut of_rules = self.marks.iter().zip(marks::RULES);
         of_rules.all(|(marks, rule)| {
@@ -159,7 +159,7 @@ impl Sender {
     }
 
     /// # Panics
-    /// `other` knows something that this sender does not.
+    /// `other` has information that this sender lacks.
     pub(crate) fn assert_knows(&self, other: &Self) {
         let check = |knows: bool, what: &str| {
             assert!(knows, "{what}:\n{self:?} knows less than\n{other:?}");
@@ -169,7 +169,7 @@ impl Sender {
         check(self.edge >= other.edge, "window");
         for (place, rule) in marks::RULES.iter().enumerate() {
             let (mine, theirs) = (&self.marks[place], &other.marks[place]);
-            // A sender that does not read the option has no use of it.
+            // A sender that ignores the option has no use for it.
             if theirs.confused || *rule == marks::Rule::Ace && theirs.saw_option {
                 continue;
             }
@@ -211,7 +211,7 @@ impl Sender {
 }
 
 impl Said {
-    /// Where the flow's numbers begin: each host has its own.
+    /// The flow's first sequence number; each host has its own.
     fn host_first(&self) -> u32 {
         FIRST[usize::from(self.host) % FIRST.len()]
     }

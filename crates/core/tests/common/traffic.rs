@@ -12,7 +12,7 @@ pub(crate) fn network(header: &Header) -> Network {
     }
 }
 
-/// The `number`th packet of as many flows each way.
+/// Packet `number` of this many flows in each direction.
 pub(crate) fn packet(now: Instant, number: u64, flows: u64) -> Header {
     let flow = number / 4 % flows;
     let tcp = Header {
@@ -20,7 +20,7 @@ pub(crate) fn packet(now: Instant, number: u64, flows: u64) -> Header {
         flow: Flow(flow),
         len: 52,
         ip_len: 52,
-        // Half a full segment on with each of a flow's ACKs, two in a round.
+        // Each ACK of a flow, two in a round, advances by half a full segment.
         ack: ((number / 4 / flows * 2 + number % 4 / 2) * 730) as u32,
         flags: flags::ACK,
         protocol: Protocol::Tcp,

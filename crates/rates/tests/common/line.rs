@@ -1,4 +1,4 @@
-//! A learnt rate under arbitrary samples: within its range, above its floor, and soon restored.
+//! A learnt rate with arbitrary samples stays within its range and above its floor, and recovers soon.
 
 use asymq_core::{Direction, Duration, Flow, Header, Instant, Rate};
 use asymq_rates::{Learner, Observed, RateRange, TimedSegment};
@@ -8,18 +8,18 @@ use asymq_rates::{Learner, Observed, RateRange, TimedSegment};
 pub(crate) enum Readable {
     /// TCP with timestamps.
     Stamps,
-    /// TCP without.
+    /// TCP without timestamps.
     Numbers,
-    /// QUIC that spins.
+    /// QUIC with spin bits.
     Spins,
 }
 
 impl Readable {
-    /// All of them.
+    /// All three kinds.
     pub(crate) const ALL: [Self; 3] = [Self::Stamps, Self::Numbers, Self::Spins];
 }
 
-/// A packet that an attacker sends down.
+/// A packet that an attacker sends over the downlink.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     /// The conversation, one of eight.
@@ -30,7 +30,7 @@ pub(crate) struct Claim {
     pub(crate) echo: u16,
     /// Acknowledgement number, minus the next sequence number up.
     pub(crate) ack: i32,
-    /// Time since the packet before, in us.
+    /// Time since the previous packet, in us.
     pub(crate) pause: u16,
     /// Bytes of the packet.
     pub(crate) len: u16,
@@ -42,7 +42,7 @@ const MS: u64 = 1_000_000;
 struct Bench {
     learner: Learner,
     now: u64,
-    /// Time of the next packet up, and of the next step.
+    /// Time of the next uplink packet, and of the next step.
     sends: u64,
     steps: u64,
     stamps: [u32; 8],
@@ -89,7 +89,7 @@ impl Bench {
         }
     }
 
-    /// Goes on to `until`: full packets up at the rate, and steps, each of which is checked.
+    /// Advances to `until`: sends full packets up at the rate, and checks each step.
     fn run(&mut self, until: u64) {
         while self.sends.min(self.steps) <= until {
             if self.sends <= self.steps {
@@ -134,8 +134,8 @@ impl Bench {
         self.now = until;
     }
 
-    /// A rate is within its range, and the uplink's above a share of what it delivered in any of the last nine
-    /// whole seconds.
+    /// Checks that a rate is within its range, and that the uplink's rate is above a share of its delivery in any of
+    /// the last nine whole seconds.
     fn check(&self) {
         for direction in Direction::ALL {
             let rate = self.rate(direction);
@@ -146,7 +146,7 @@ impl Bench {
         }
         let best = self.seconds[..9].iter().max().copied().unwrap_or(0);
         let rate = self.rate(Direction::Up).bits_per_sec();
-        // A second begins elsewhere here than in the law: half of the share.
+        // Seconds begin at other times here than in the law, hence half of the share.
         assert!(
             rate >= self.range.min.bits_per_sec().max(best),
             "{rate}, {best} bytes"
@@ -182,12 +182,12 @@ impl Bench {
     }
 }
 
-/// Ten times the floor is delivered for two seconds by honest servers; then `claims` come, again and again for five
-/// seconds; then honest samples.
+/// Honest servers deliver ten times the floor for two seconds; then `claims` arrive, repeated for five seconds; then
+/// honest samples.
 ///
 /// # Panics
-/// A rate leaves its range, falls to the floor or below a share of what was delivered in the last seconds, or is
-/// still near the floor two seconds after the last claim.
+/// A rate leaves its range, falls to the floor or below a share of the delivery in the last seconds, or is still near
+/// the floor two seconds after the last claim.
 pub(crate) fn rates_keep_their_bounds(readable: Readable, claims: &[Claim]) {
     let rate = |bits| Rate::from_bits_per_sec(bits).unwrap_or(Rate::MAX);
     let range = RateRange {
@@ -201,7 +201,7 @@ pub(crate) fn rates_keep_their_bounds(readable: Readable, claims: &[Claim]) {
             let conversation = (bench.now / MS % 8) as u8;
             let stamp = (bench.now / MS) as u32;
             bench.stamps[usize::from(conversation)] = stamp;
-            // An ACK is of the data of 20 ms before.
+            // An ACK acknowledges the data of 20 ms ago.
             let behind = (bench.rate(Direction::Up).bits_per_sec() / 8 / 190 * 138 / 50) as i32;
             bench.comes(Claim {
                 conversation,

@@ -83,9 +83,9 @@ pub struct Lost {
     pub in_flight: u64,
     /// Segments lost since it was sent, this one included.
     pub lost: u64,
-    /// Segments delivered by now.
+    /// Segments delivered up to now.
     pub delivered: u64,
-    /// True if the application limited what was sent then.
+    /// True if the sender was limited by its application when it sent the segment.
     pub app_limited: bool,
 }
 
@@ -99,7 +99,7 @@ pub struct AckSample {
     pub ack: u64,
     /// One past the highest segment sent.
     pub end: u64,
-    /// The round-trip time, if it acknowledges a segment that was sent once.
+    /// The round-trip time of a segment that was sent once; `None` if the ACK acknowledges no such segment.
     pub rtt: Option<u64>,
     /// Segments delivered in all (`C.delivered`).
     pub total: u64,
@@ -107,17 +107,17 @@ pub struct AckSample {
     pub newly: u64,
     /// Segments found lost by this ACK; 0 without SACK.
     pub newly_lost: u64,
-    /// `C.delivered` when the newest of those was sent (`RS.prior_delivered`).
+    /// `C.delivered` when the newest acknowledged segment was sent (`RS.prior_delivered`).
     pub prior: u64,
-    /// Segments delivered since then.
+    /// Segments delivered since that segment was sent.
     pub delivered: u64,
-    /// Their rate; 0 if there is no reliable one.
+    /// Delivery rate since then; 0 if it is unreliable.
     pub rate: f64,
     /// Segments lost since then.
     pub lost: u64,
-    /// Segments in flight then.
+    /// Segments in flight at that time.
     pub sent_in_flight: u64,
-    /// True if the application limited what was sent then.
+    /// True if the sender was limited by its application at that time.
     pub app_limited: bool,
     /// Segments in flight now.
     pub in_flight: u64,

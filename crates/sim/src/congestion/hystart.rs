@@ -402,7 +402,7 @@ mod tests {
         text.lines().map(|line| line.parse().unwrap()).collect()
     }
 
-    /// Where the phase changes, and to which.
+    /// Indices at which the phase changes, with the new phase.
     fn changes(phases: &[u8]) -> Vec<(usize, u8)> {
         let pairs = phases.windows(2).enumerate();
         let changed = pairs.filter(|(_, pair)| pair[0] != pair[1]);

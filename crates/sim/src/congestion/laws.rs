@@ -15,7 +15,7 @@ use std::fmt;
 /// An event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// An ACK of so many segments, of which ECN marked some if `marked`.
+    /// An ACK of this many segments; if `marked`, ECN marked some of them.
     Ack {
         /// Segments acknowledged.
         acked: u64,
@@ -31,7 +31,7 @@ pub enum Step {
     },
     /// A further duplicate ACK in fast recovery.
     DuplicateAck,
-    /// A partial ACK of so many segments in fast recovery.
+    /// A partial ACK of this many segments in fast recovery.
     PartialAck(u64),
     /// The recovery from a loss or a timeout ends.
     Recovered,

@@ -164,7 +164,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A window of so many segments in congestion avoidance.
+    /// A window of this many segments in congestion avoidance.
     fn open(window: f64) -> Prague {
         let mut prague = Prague::new();
         prague.on_established(window);

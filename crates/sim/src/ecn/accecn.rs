@@ -283,7 +283,7 @@ mod tests {
                 queue.enqueue(Instant::ZERO, packet, &mut Discard);
                 sent += 1;
             }
-            // None is lost, and the last comes.
+            // No ACK is lost, and the last one arrives.
             let drains = number == 40_000;
             while drains || queue.backlog().packets > 50 || below(12) == 0 {
                 let Dequeue::Packet(packet) = queue.dequeue(Instant::ZERO, &mut Discard) else {

@@ -11,7 +11,7 @@ use asymq_core::packet::flags;
 /// The sender's part.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EcnSender {
-    /// The window was reduced: the next new segment says so.
+    /// The window was reduced: the next new segment reports it.
     reduced: bool,
     /// Marks of segments below this were answered.
     answered: u64,
@@ -20,7 +20,7 @@ pub(crate) struct EcnSender {
     offer: Offer,
 }
 
-/// What a sender asks for and sends.
+/// ECN that a sender requests in its SYN and sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offer {
     /// AccECN, else classic ECN.
@@ -60,8 +60,8 @@ impl EcnSender {
         }
     }
 
-    /// What segment `number` says; it is ECN-capable unless it was sent before (RFC 3168, section
-    /// 6.1.5), or is the SYN.
+    /// Sets the bits of segment `number`. It is ECN-capable unless it was sent before (RFC 3168, section 6.1.5), or is
+    /// the SYN.
     pub(crate) fn mark(&mut self, options: &mut TcpOptions, number: u64, again: bool) {
         if number == 0 {
             options.flags |= match self.offer.accurate {
@@ -96,10 +96,10 @@ impl EcnSender {
     }
 }
 
-/// How a receiver reports marks.
+/// Rule by which a receiver reports marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Echo {
-    /// In every ACK until the sender says that it has reduced its window (RFC 3168, section 6.1.3).
+    /// In every ACK until the sender reports that it has reduced its window (RFC 3168, section 6.1.3).
     Latched,
     /// In the ACKs of marked segments and in no other (RFC 8257, section 3.2).
     Exact,
@@ -109,7 +109,7 @@ pub(crate) enum Echo {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EcnReceiver {
     echo: Echo,
-    /// What ACKs report now.
+    /// True if ACKs report marks now.
     marked: bool,
     established: bool,
     /// Counters of AccECN if it supports that, and true if the SYN has asked for it.
@@ -129,7 +129,7 @@ impl EcnReceiver {
         }
     }
 
-    /// The same, with AccECN where the SYN asks for it, with its option or ACE alone.
+    /// A receiver with AccECN if the SYN requests it, with its option or only ACE.
     pub(crate) const fn with_accurate(self, option: bool) -> Self {
         Self {
             accurate: Some(Received::nothing(option)),
@@ -168,7 +168,7 @@ impl EcnReceiver {
         };
     }
 
-    /// What an ACK says. The first is the SYN's, which agrees to ECN.
+    /// Sets an ACK's bits. The first ACK answers the SYN and agrees to ECN.
     pub(crate) fn mark(&mut self, options: &mut TcpOptions) {
         let first = !std::mem::replace(&mut self.established, true);
         if let Some(counters) = self.counters() {

@@ -371,7 +371,7 @@ impl Layout {
         }
     }
 
-    /// The same layout for the next conversation of the same index.
+    /// This layout for the next conversation with the same index.
     pub(crate) fn next_generation(&self) -> Self {
         Self {
             headers: self.headers.map(|header| Header {
@@ -484,7 +484,7 @@ impl Layout {
     }
 }
 
-/// Bytes that a link spends on so many IP bytes.
+/// Bytes that a link spends on this many IP bytes.
 fn charge(overhead: Option<Overhead>, len: u32) -> u32 {
     overhead.map_or(len, |overhead| overhead.charge_len(len))
 }

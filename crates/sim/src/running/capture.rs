@@ -138,7 +138,7 @@ fn headers<O: Options>(packet: &SimPacket<O>, layout: &Layout) -> Vec<u8> {
         transport[8..12].copy_from_slice(&packet.header.ack.to_be_bytes());
         let header = transport.len();
         transport[12] = (header as u8 / 4) << 4;
-        // No operation, where a scenario asks for longer headers.
+        // The no-operation option, if a scenario asks for longer headers.
         transport[20..].fill(1);
         if let Some(options) = packet.segment.options.on_wire() {
             let options = options_bytes(options, packet.header.ack);

@@ -385,7 +385,7 @@ impl Deliveries {
         self.due = None;
     }
 
-    /// What is sent from now on until this is delivered is less than the path might carry.
+    /// Segments sent until all in flight are delivered show less than the path's capacity.
     pub(crate) fn limit_by_application(&mut self) {
         self.app_limited = (self.delivered + self.in_flight).max(1);
     }

@@ -122,7 +122,7 @@ mod tests {
             (wire, una)
         }
 
-        /// What an ACK with these flags and this block makes the sender send.
+        /// Segments that the sender sends after an ACK with these flags and this block.
         fn ack(&mut self, now: u64, una: u64, flags: u16, block: Option<(u64, u64)>) -> Vec<u64> {
             let mut options = TcpOptions::new(None, 1460);
             options.flags = flags;

@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(pacer.wakes(), 10 * MS);
         assert!(pacer.may_send(10 * MS));
         assert_eq!(pacer.wakes(), u64::MAX);
-        // Time that passes unused is no credit.
+        // Unused time earns no credit.
         pacer.on_sent(50 * MS);
         assert!(!pacer.may_send(59 * MS));
         assert!(pacer.may_send(60 * MS));

@@ -60,7 +60,7 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// Segments that an ACK lets go, which are sent.
+    /// Segments that are sent after an ACK.
     fn ack(prr: &mut Prr, delivered: u64, safe: bool, in_flight: u64, threshold: u64) -> u64 {
         prr.on_ack(delivered, safe, in_flight, threshold);
         let count = prr.window() - in_flight;
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_was_not_sent_when_it_could_have_been_is_sent_later() {
-        // The application had nothing for three ACKs; limited by what is delivered since.
+        // The application sent nothing for three ACKs; the limit is the data delivered since.
         let mut prr = Prr::new(20, 4);
         for _ in 0..3 {
             prr.on_ack(1, false, 4, 10);

@@ -362,7 +362,7 @@ mod tests {
             (wire, una)
         }
 
-        /// Connecting, to send so many segments.
+        /// A sender that connects, to send this many segments.
         fn new(segments: u64) -> Self {
             let (rtt, extension) = (RttEstimator::linux(), FullSending::with_sack());
             let mut sender = Sender::new(Reno::new(), rtt, Recovery::NewReno, u64::MAX, extension);
@@ -371,7 +371,7 @@ mod tests {
             Self { sender, now: 0 }
         }
 
-        /// What an ACK makes the sender send; blocks in segments.
+        /// Segments that the sender sends after this ACK; blocks in segments.
         fn ack(&mut self, una: u64, blocks: &[(u64, u64)]) -> Vec<u64> {
             let mut options = TcpOptions::new(None, 1460);
             for &(start, end) in blocks {
@@ -383,7 +383,7 @@ mod tests {
             out.iter().map(|segment| segment.number()).collect()
         }
 
-        /// What the timer makes it send.
+        /// Segments that the sender sends after its timer.
         fn expire(&mut self) -> Vec<u64> {
             self.now = self.sender.deadline();
             let mut out = Vec::new();

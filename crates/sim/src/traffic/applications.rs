@@ -69,7 +69,7 @@ pub(crate) struct Application {
     stop: u64,
 }
 
-/// How an application writes.
+/// Times at which an application writes.
 #[derive(Clone, Debug)]
 pub(crate) enum Pace {
     /// All at once.

@@ -51,7 +51,7 @@ pub(crate) struct Conversation<V: Variant> {
 pub(crate) struct Exit<O> {
     pub(crate) hop: Hop,
     pub(crate) pipe: Pipe<O>,
-    /// What the path does to segments, if it is not perfect.
+    /// The path's effect on segments; `None` if the path is perfect.
     impaired: Option<Box<Impaired>>,
     pub(crate) losses: AccessLosses,
     /// Segments that the side has sent.
@@ -139,8 +139,8 @@ impl<V: Variant> Conversation<V> {
         }
     }
 
-    /// Where the packets of a direction enter a chain of `count` links, and the last of its links that
-    /// they pass, counted from 0 in that direction.
+    /// The link at which a direction's packets enter a chain of `count` links, and the last link that they pass,
+    /// counted from 0 in that direction.
     pub(crate) fn span(&self, direction: usize, count: usize) -> (usize, usize) {
         let Some(Links { first, last }) = self.links else {
             return (0, count - 1);
@@ -152,14 +152,14 @@ impl<V: Variant> Conversation<V> {
         }
     }
 
-    /// The same over a path that is not perfect from one side to its bottleneck queue.
+    /// Makes the path from one side to its bottleneck queue imperfect.
     pub(crate) fn impair(&mut self, side: Side, impairment: Impairment) {
         let exit = &mut self.out[side as usize];
         let hop = exit.hop.shut();
         exit.impaired = Some(Box::new(Impaired { hop, impairment }));
     }
 
-    /// What was lost on the access links of a direction.
+    /// Losses on the access links of a direction.
     pub(crate) fn access_losses(&self, direction: usize) -> AccessLosses {
         self.out[direction]
             .losses

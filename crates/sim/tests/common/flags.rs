@@ -1,4 +1,4 @@
-//! Scenarios as a user types them.
+//! Scenarios from the flags that a user types.
 
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_scenario::Scenario;

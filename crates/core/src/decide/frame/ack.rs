@@ -27,7 +27,7 @@ mod kind {
 
 /// Content of the pure ACK in `frame`, whose TCP header begins at an offset.
 ///
-/// `None` if it is no pure ACK, or if the checksum of its segment or of an IPv4 header around it is wrong. Such an ACK
+/// `None` if it is not a pure ACK, or if the checksum of its segment or of an IPv4 header around it is wrong. Such an ACK
 /// is forwarded in order and never filtered.
 pub fn ack_info(frame: &[u8], transport: u16) -> Option<AckInfo> {
     read_ack(frame, transport, false)

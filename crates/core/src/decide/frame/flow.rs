@@ -195,7 +195,7 @@ mod tests {
         ] {
             assert_ne!(other.0 & !1, one.0 & !1);
         }
-        // Of one host both ends.
+        // Both ends are on one host.
         assert_eq!(
             flow(1, 1, 6, 3 << 16 | 4, 0),
             flow(1, 1, 6, 4 << 16 | 3, 0).reverse()

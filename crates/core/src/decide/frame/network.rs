@@ -201,7 +201,7 @@ mod tests {
         let found = ends_of(&v4(1, 2, 0, 6, &tcp)).unwrap();
         assert_eq!(found.hosts, [[0, 0, 0, 1], [0, 0, 0, 2]].map(IpAddr::from));
         assert_eq!((found.ports, found.protocol), ([0x1234, 80], 6));
-        // Of ICMP these bytes are no ports.
+        // In ICMP these bytes are not ports.
         let icmp = ends_of(&v4(1, 2, 0, 1, &tcp)).unwrap();
         assert_eq!((icmp.ports, icmp.protocol), ([0, 0], 1));
         let mut fragment = v4(1, 2, 0, 17, &tcp);

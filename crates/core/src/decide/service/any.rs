@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 
 macro_rules! services {
     ($($name:ident),*) => {
-        /// A service. Those of this crate are known when compiled: a packet asks one twice.
+        /// A service. Those of this crate are called without a vtable: each packet calls one twice.
         pub enum AnyService {
             $(#[doc = concat!("See [`", stringify!($name), "`].")] $name($name),)*
             /// One of another crate.

@@ -8,7 +8,7 @@ use crate::units::{Instant, Rate};
 /// Source of credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditPer {
-    /// Every byte that an ACK acknowledges, as the text says. A later ACK covers a lost one. Credit is
+    /// Every byte that an ACK acknowledges, as in the paper. A later ACK covers a lost one. Credit is
     /// for what the fast link carried, so a header is added for each packet of this many bytes.
     Byte(u32),
     /// Every byte acknowledged, without headers.

@@ -74,7 +74,7 @@ mod tests {
     use crate::decide::service::Head;
     use crate::units::Duration;
 
-    /// Serves `bytes` of ACKs while data waits, then says what is next.
+    /// Serves `bytes` of ACKs while data waits, and returns the next choice.
     fn after_acks(bytes: u32) -> Next {
         let now = Instant::ZERO + Duration::from_millis(1);
         let head = |due| Head {

@@ -305,7 +305,7 @@ mod tests {
         Cake::new(params, LIMIT).unwrap()
     }
 
-    /// Packets of each of `kinds` among so many, all of them always backlogged.
+    /// Packets of each of `kinds` in a total of this many; all kinds always have a backlog.
     fn shares(cake: &mut Cake<Facts>, kinds: &[Facts], packets: u64) -> alloc::vec::Vec<u64> {
         let mut sent = alloc::vec![0; kinds.len()];
         for kind in kinds {

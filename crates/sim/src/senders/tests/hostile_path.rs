@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const MS: u64 = 1_000_000;
 const SEGMENTS: u64 = 300;
 
-/// What happens to one segment.
+/// Fate of one segment.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Arrives,
@@ -56,7 +56,7 @@ impl Path {
         }
     }
 
-    /// What happens next, and when. Returns true if anything did.
+    /// Performs the next event. Returns its time, if there was one.
     fn step(&mut self, window: u64) -> Option<u64> {
         let arrival = self
             .under_way
@@ -117,7 +117,7 @@ proptest! {
         every in 1u32..8,
         window in 1u64..60,
     ) {
-        // What cannot be combined: BBR needs SACK and has no ECN, DCTCP needs ECN.
+        // Impossible combinations: BBR needs SACK and has no ECN; DCTCP needs ECN.
         let (unspecified, needed) = (tcp.ecn() == TcpEcn::Unspecified, tcp.needs_ecn());
         let scenario = scenario(ScenarioArgs {
             tcp: Some(tcp),
