@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that filtered ACKs do not falsify AccECN's feedback on this kernel: `accecn.py measure ASYMQ FOLDER CELL...` in a guest, and
-`accecn.py judge FOLDER CELL...` of what guests printed to FOLDER/guest-*.
+"""Checks that filtered ACKs do not falsify AccECN's feedback on this kernel: `accecn.py measure ASYMQ FOLDER CELL...`
+in a guest, and `accecn.py judge FOLDER CELL...` for the guests' output in FOLDER/guest-*.
 
-Bulk downloads of the kernel's TCP, servers - path - gw - client, with tcp_ecn=3 at both ends. `path` sets CE on a share of the
-data packets and counts them; `gw` is the slow uplink where ACKs wait and are filtered. When all is acknowledged, the sender's
-delivered_ce has to be the number of CE marks that its receiver got (received_ce), for each flow.
+Bulk downloads of the kernel's TCP pass servers - path - gw - client, with tcp_ecn=3 at both ends. `path` sets CE on a
+share of the data packets and counts them; `gw` is the slow uplink, which delays and filters ACKs. When all data is
+acknowledged, each flow's delivered_ce at the sender must equal the CE marks at its receiver (received_ce).
 
 A cell is DISCIPLINE:KEY=VALUE:..., the keys those of USUAL.
 """
@@ -30,27 +30,27 @@ UP = "400kbit"
 FLOWS = 2
 # Bytes per second of a flow.
 PACE = 4_000_000
-# Most bytes of a flow that wait for the reader until the end.
+# Maximum bytes of a flow that wait for the reader until the end.
 HELD = 32_000_000
 USUAL = {
-    # Out of 10,000 data packets, the number that `path` marks, and the number that it drops first.
+    # Of 10,000 data packets, the number that `path` marks, and the number that it drops before.
     "marks": 100,
     "loss": 0,
-    # The sysctl tcp_ecn_option at both ends: 0 none, 1 where it is needed, 2 in every ACK with room for it.
+    # The sysctl tcp_ecn_option at both ends: 0 none, 1 if needed, 2 in every ACK with room for it.
     "option": 2,
-    # BBR takes no notice of marks, so that ACKs wait whatever share is marked.
+    # BBR ignores marks, so that ACKs wait with any share of marks.
     "control": "bbr",
-    # ACKs of the receiver: 1 for each packet, 2 as Linux delays and merges them. In a recovery one of these covers more than seven
-    # packets now and then, which a sender may take for marked, without any filter.
+    # ACKs of the receiver: 1 for each packet, 2 as Linux delays and merges them. In a recovery some of these ACKs cover
+    # more than seven packets, and a sender may count them as marked, even without a filter.
     "acks": 1,
-    # Unit of timestamps. Linux merges ACKs with the same options by itself while its socket is busy, those of the same
-    # millisecond among them; of a microsecond there is one.
+    # Unit of timestamps. While its socket is busy, Linux merges ACKs with the same options, for example those of one
+    # millisecond. In one microsecond there is only one ACK.
     "stamps": "ms",
     # Payload of a flow, in MB.
     "size": 16,
 }
-# Flags of the gateway, and words of the qdisc. `none` has no queue. `blind` drops at the end of a short queue what a filter
-# drops that knows nothing of AccECN: without the option, the sender has to count other marks behind it.
+# Flags of the gateway, and words of the qdisc. `none` has no queue. `blind` drops the ACKs that a filter without AccECN
+# would drop, at the end of a short queue. Without the option, the sender then counts wrong marks.
 GATEWAY = {
     "none": "--qdisc none",
     "asymq": "--qdisc asymq --buffer 2000p",
@@ -84,7 +84,7 @@ def build():
     for name, devices in (("servers", ["s0"]), ("path", ["m0", "m1"]), ("gw", ["lan", "wan"]), ("client", ["c0"])):
         run(f"ip netns exec {name} sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.disable_ipv6=1")
         for device in devices:
-            # A packet is a segment everywhere.
+            # Every packet is one segment, on all devices.
             run(f"ip netns exec {name} ethtool -K {device} tso off gso off gro off")
         lines = [f"addr add {addresses[device]}/24 dev {device}" for device in devices if device in addresses]
         ip(name, lines + [f"link set {device} up" for device in ["lo", *devices]])
@@ -95,7 +95,7 @@ def build():
 
 
 def set_route(say, gateway, features, quick):
-    """The default route with metrics, of which this machine's `ip` does not know all."""
+    """The default route with metrics; this machine's `ip` lacks some of them."""
     metrics = attribute(FEATURES, struct.pack("=I", features)) + attribute(QUICKACK, struct.pack("=I", quick))
     body = struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, 254, 3, 0, 1, 0)
     body += attribute(5, socket.inet_aton(gateway)) + attribute(8, metrics)
@@ -117,14 +117,14 @@ def settle(values):
 
 
 def share(of, then):
-    """A rule for `of` of 10 000 packets of data."""
+    """A rule that matches `of` of 10 000 data packets."""
     if of == 0:
         return ""
     return f"{FULL} ip daddr {CLIENT} {f'numgen random mod 10000 < {of} ' if of < 10000 else ''}{then}\n"
 
 
 def count(values):
-    """The marking hop, and counters that neither TCP nor asymq knows of."""
+    """The marking hop, with counters independent of TCP and asymq."""
     options = "tcp option 172 exists", "tcp option 174 exists"
     run(f"""ip netns exec path nft -f - <<'END'
 flush ruleset
@@ -168,13 +168,13 @@ def counted(name):
 
 
 def coalesced():
-    """ACKs and segments that the sender's kernel has merged by itself."""
+    """ACKs and segments that the sender's kernel has merged."""
     name = "TcpExtTCPBacklogCoalesce"
     return int(run(f"ip netns exec servers nstat -asz {name}").stdout.split(name)[1].split()[0])
 
 
 def tcp_info(connection):
-    """Fields of struct tcp_info of linux/tcp.h; the last word has ecn_mode, 2 for AccECN, in two bits."""
+    """Fields of struct tcp_info of linux/tcp.h; two bits of the last word have ecn_mode, 2 for AccECN."""
     data = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512)
     places = {"unacked": 24, "retransmitted": 100, "notsent": 144, "delivered_ce": 196, "duplicates": 216,
               "received_ce": 248, "mode": 276}
@@ -184,12 +184,12 @@ def tcp_info(connection):
 
 
 def waits(connection):
-    """Bytes that have come and are not read."""
+    """Bytes that have arrived and are unread."""
     return struct.unpack("=i", fcntl.ioctl(connection, termios.FIONREAD, bytes(4)))[0]
 
 
 def each(connections, end):
-    """Returns the answers of `end` for each connection, by the sender's port."""
+    """Returns the results of `end` for each connection, by the sender's port."""
     answers = {}
 
     def one(connection, port):
@@ -206,7 +206,7 @@ def each(connections, end):
 def receive(say, size, each_packet):
     listener = socket.create_server(("", PORT))
     listener.settimeout(60)
-    # The window stays the same, whatever has not been read yet: for an ACK with a smaller one none is filtered.
+    # The window stays constant although data is unread: a filter keeps ACKs with a smaller window.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 3 * min(size, HELD))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, 1_000_000)
     say("ready")
@@ -215,7 +215,7 @@ def receive(say, size, each_packet):
     def read(connection):
         connection.settimeout(60)
         left = size
-        # A reader in the way of packets has them merged: it comes late, if all of it has room.
+        # A reader that runs beside the packets would cause merged segments: it starts late, if there is room for all.
         while each_packet and size <= HELD and waits(connection) < size:
             time.sleep(0.2)
         while left:
@@ -223,12 +223,12 @@ def receive(say, size, each_packet):
             if not got:
                 raise RuntimeError("a flow ends early")
             left -= got
-        # Retransmissions arrive, too.
+        # Retransmissions arrive in this time, too.
         time.sleep(2)
         return tcp_info(connection)
 
     say(each([(connection, peer[1]) for connection, peer in connections], read))
-    # The sender reads its own before either end closes.
+    # The sender reads its own counters before either end closes.
     time.sleep(2)
 
 
@@ -283,7 +283,7 @@ class Uplink:
             raise RuntimeError("the gateway does not start: " + errors.read())
 
     def counts(self):
-        """ACKs that asymq says it has filtered, and those that it has dropped."""
+        """ACKs that asymq has filtered, and those that it has dropped, by its counters."""
         time.sleep(2)
         if self.gateway:
             with open(self.log) as lines:
@@ -330,15 +330,15 @@ def measure(cell, command, folder):
 
 
 def wrong(result):
-    """Returns descriptions of all that is wrong."""
+    """Returns descriptions of all errors."""
     discipline, values = parse(result["cell"])
     exact = result["delivered_ce"] == result["received_ce"]
-    # ACKs that the kernel merges have the same options; without AccECN's there are no byte counters to find marks by.
+    # ACKs that the kernel merges have the same options; without AccECN's option no byte counters show the marks.
     if not result["accecn"]:
         yield "AccECN was not negotiated"
     if result["arrived"] != result["marks"]:
         yield "a mark was lost behind the hop"
-    # TCP does not count what it has had before.
+    # TCP does not count duplicates.
     if not 0 <= result["arrived"] - sum(result["received_ce"]) <= result["duplicates"]:
         yield "the receiver counted other marks than arrived"
     if result["acks"] != result["acks_arrived"] + result["filtered"] + result["dropped"]:
@@ -353,13 +353,13 @@ def wrong(result):
         return
     if not exact:
         yield "delivered_ce is not received_ce" + (", but ACKs were dropped, of which no rule speaks" if result["dropped"] else "")
-    # With a mark on every packet and without the option no step of ACE may be left out.
+    # If every packet is marked and the option is off, each step of ACE must stay.
     if discipline in FILTERS and not result["filtered"] and (values["option"], values["marks"]) != (0, 10000):
         yield "nothing was filtered"
 
 
 def judge(cells, paths):
-    """Prints a row for each cell in the order in which it was asked for, and what is wrong."""
+    """Prints a row for each cell in the given order, with its errors."""
     results, failures = {}, []
     for path in paths:
         with open(path) as lines:

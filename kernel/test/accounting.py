@@ -1,10 +1,10 @@
-"""Four invariants of a tree of qdiscs with asymq in it, for a check to ask after each of its steps.
+"""Four invariants of a tree of qdiscs with asymq in it. A check tests them after each of its steps.
 
-1. What arrived was sent, dropped, filtered, flushed by a reset, or waits: in packets and bytes, in C, in Rust, and in
-   what tc shows.
-2. Every ancestor counts what waits below it: nothing when idle.
-3. No counter decreases, over changes and faults too.
-4. The kernel's slab of packets is what it was.
+1. Each arrived packet was sent, dropped, filtered, flushed by a reset, or waits: in packets and bytes, in C, in Rust,
+   and in the output of tc.
+2. Every ancestor counts the packets that wait below it: none when idle.
+3. No counter decreases, also over changes and faults.
+4. The kernel's slab of packets returns to its size.
 """
 
 import os
@@ -22,7 +22,7 @@ SLAB = "/sys/kernel/slab/skbuff_head_cache/"
 FATES = "dropped", "filtered", "flushed"
 CLASSES = "ack", "data", "other"
 
-# How each is made above asymq, which is at `at`; whether it shapes, so that asymq need not; which class packets ask for.
+# For each parent: the commands above asymq, its places, true if the parent shapes, and the class of packets.
 PARENTS = {
     "none": ([], ["root"], False, 0),
     "htb": (["qdisc add dev acc0 root handle 1: htb default 1",
@@ -42,11 +42,11 @@ PARENTS = {
 
 
 class Broken(Exception):
-    """An invariant that does not hold."""
+    """A violated invariant."""
 
 
 def number(place):
-    """The kernel's number of a class or the root."""
+    """The kernel's number for a class or the root."""
     if place == "root":
         return ROOT
     major, minor = place.split(":")
@@ -54,7 +54,7 @@ def number(place):
 
 
 def packets_in_slab():
-    """Allocated packets of the kernel, once each CPU has returned its spare ones; 0 without statistics of slabs."""
+    """Allocated packets of the kernel, after each CPU has returned its spare ones; 0 without statistics of slabs."""
     if not os.path.exists(SLAB):
         return 0
     with open(SLAB + "shrink", "w") as file:
@@ -64,7 +64,7 @@ def packets_in_slab():
 
 
 class Tree:
-    """asymq below a parent at a device of its own, as one check builds it."""
+    """asymq below a parent at its own device, as one check builds it."""
 
     def __init__(self, parent):
         self.netlink = Netlink()
@@ -83,26 +83,26 @@ class Tree:
         self.said = {}
 
     def asymq(self, words, rate="100kbit"):
-        """Adds or changes asymq wherever it belongs."""
-        # As tc does, with what was said before and is not said anew.
+        """Adds or changes asymq at all its places."""
+        # Like tc: earlier words stay unless they are given anew.
         self.said |= {word.split()[0]: word for word in words}
         words = [*self.said.values(), f"up {rate}", "down 10mbit", "unshaped" if self.shaped else "shaped"]
         for at, place in enumerate(self.places):
-            # Without a handle of its own the kernel numbers it anew.
+            # Without a handle the kernel would assign a new one.
             options = numbers_of(*words)
             error = self.netlink.qdisc(DEVICE, options, parent=number(place), handle=0xA0000 + (at << 16))
             if error:
                 raise Broken(f"{words}: {os.strerror(error)}")
 
     def send(self, count):
-        """Every second one an ACK of one of four downloads, the others full segments."""
+        """Every second packet is an ACK of one of four downloads, the others are full segments."""
         for _ in range(count):
             data = frame(self.sent)
             self.sent += 1
             self.post(bytes(10) + data)
 
     def send_aggregate(self, segments=3, protocol=6):
-        """A TCP segment that is to become several; of an unknown protocol it cannot."""
+        """A TCP segment to be split; with an unknown protocol it cannot be split."""
         data = frame(1)
         payload = bytes(1000 * segments)
         data = data[:16] + struct.pack("!H", 40 + len(payload)) + data[18:23] + bytes([protocol]) + data[24:54] + payload
@@ -116,7 +116,7 @@ class Tree:
             self.refused += 1
 
     def see(self, step):
-        """Invariants 1 to 3, after a step. A tree in motion is looked at again, since a dump takes time."""
+        """Checks invariants 1 to 3 after a step. A tree in motion is checked again, because a dump takes time."""
         for attempt in range(10):
             try:
                 return self.look(step)
@@ -137,7 +137,7 @@ class Tree:
             wrong += self.decreased(qdisc)
             below = [other for other in found if other["parent"] >> 16 == qdisc["handle"] >> 16 and other is not qdisc]
             more = {what: qdisc[what] - sum(other[what] for other in below) for what in ("qlen", "backlog")}
-            # A parent that is itself peeked at holds that packet.
+            # A peeking parent that is peeked at itself holds that packet.
             holds = qdisc["parent"] != ROOT and more["qlen"] == 1 and 0 < more["backlog"] < 2000
             if below and any(more.values()) and not holds:
                 wrong.append(f"ancestors: {qdisc['kind']} counts {more['qlen']} packets of {more['backlog']} bytes more"
@@ -148,7 +148,7 @@ class Tree:
         return ours
 
     def told_of_drops(self, step, qdiscs):
-        """Checks a FIFO, which drops arrivals only: the sender gets an error for each."""
+        """Checks a FIFO, which drops only arrivals: the sender gets an error for each."""
         if qdiscs[0]["values"]["queue.dropped.packets"] != self.refused and self.is_fifo:
             raise Broken(f"{step}: {qdiscs[0]['values']['queue.dropped.packets']} drops, {self.refused} told to its sender")
 
@@ -163,7 +163,7 @@ class Tree:
             time.sleep(0.01)
 
     def passed(self, qdisc):
-        """Every qdisc of ours sees each packet here: it shapes, or is below a parent."""
+        """Each of our qdiscs processes each packet here: it shapes, or is below a parent."""
         count = qdisc["values"]["queue.bypassed.packets"]
         return [f"sums: {count} packets passed"] if count else []
 
@@ -178,7 +178,7 @@ class Tree:
         return [f"counters: {name} of {qdisc['kind']} went from {old} to {new}" for name, old, new in pairs if new < old]
 
     def idle(self, step):
-        """Waits until nothing waits; every ancestor must say so, too."""
+        """Waits until all queues are empty; every ancestor must report that, too."""
         end = time.monotonic() + 20
         while True:
             left = [f"{qdisc['kind']} {qdisc['qlen']} of {qdisc['backlog']} bytes"
@@ -205,7 +205,7 @@ def is_counter(name):
 
 
 def sums(qdisc):
-    """Returns what is wrong in the sums of one asymq."""
+    """Returns the errors in the sums of one asymq."""
     values, wrong = qdisc["values"], []
 
     def same(what, left, right):
@@ -250,7 +250,7 @@ def walk(parent, name, following, inject):
             tree.send(4)
             inject(fault)
             tree.send(1)
-            # Some disciplines hold more than the FIFO may: that takes no more then.
+            # Some disciplines hold more than the FIFO's limit; it accepts no packet then.
             most = {qdisc["parent"]: max(8, qdisc["qlen"]) for qdisc in tree.wait_for_fault(fault)
                     if "failed" in qdisc["values"]}
             tree.send(16)
@@ -296,14 +296,14 @@ def walk(parent, name, following, inject):
         tree.send(1)
         if tree.refused != refused:
             raise Broken(f"verdict: a filtered arrival below {parent} is told to its sender as a loss")
-        # Deleted while it waits for its timer.
+        # Deleted while the qdisc waits for its timer.
         tree.send(12)
     finally:
         tree.close()
 
 
 def walk_all(names, parents, inject):
-    """Every discipline below every parent; the slab after each."""
+    """Every discipline below every parent, and the slab after each."""
     run(f"ip link add {DEVICE} numtxqueues {QUEUES} numrxqueues {QUEUES} type dummy; ip link set {DEVICE} up", check=False)
     walk("none", names[0], names[-1], inject)
     before = packets_in_slab()
@@ -311,7 +311,7 @@ def walk_all(names, parents, inject):
     for at, name in enumerate(names):
         following = names[(at + 1) % len(names)]
         for parent in parents:
-            # QFQ takes it for an error of its leaf's if that has packets that are to wait, as some disciplines' have.
+            # QFQ reports an error if its leaf holds packets for later, as some disciplines do.
             if parent == "qfq" and "non-work-conserving" in run("dmesg").stdout:
                 waiting.append(name)
                 continue

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The checks of sch_asymq inside the guest: `checks.py FOLDER KERNEL-ROOT [CHECK...]`.
 
-FOLDER has sch_asymq.ko, sch_asymq_test.ko and q_asymq.so. Prints a line for each check, `ok` or `FAILED`;
-answers with 1 if one failed. What ran while the clock was late is not counted: it is repeated, and if it
-is late again the line says `late`.
+FOLDER has sch_asymq.ko, sch_asymq_test.ko and q_asymq.so. Prints a line for each check, `ok` or `FAILED`; the exit
+status is 1 if one failed. A check during which the clock was late is repeated; if the clock is late again, the line
+says `late`.
 """
 
 import contextlib
@@ -58,15 +58,15 @@ def goldens():
 
 @check
 def same_verdicts():
-    """The frames of crates/laws and those of a capture of real TCP in the kernel's buffers, some in pieces: the
-    same order, instants, verdicts and marks as held whole, and the same capture of what leaves. Gateway and
-    simulator have the same test in their crates."""
+    """The frames of crates/laws and those of a capture of real TCP in the kernel's buffers, some in fragments: the same
+    order, times, verdicts and marks as with linear buffers, and the same capture of departures. Gateway and simulator
+    have this test in their crates."""
     made, captured = (all_ok([line for line in selftest() if line.startswith(kind)]) for kind in ("frames.", "capture."))
     return f"{made} disciplines with made frames, {captured} with a capture of real TCP"
 
 
 def disciplines():
-    """All that the interface names, from its description for YNL."""
+    """All names of the interface, from its description for YNL."""
     with open(os.path.dirname(os.path.abspath(__file__)) + "/../module/asymq.yaml") as file:
         entries = file.read().split("name: qdisc-words")[1].split("entries:")[1].split("name:")[0]
     return [line.split("'")[1] for line in entries.splitlines() if line.strip().startswith("- '")]
@@ -74,11 +74,11 @@ def disciplines():
 
 @check
 def accounts():
-    """The four invariants after every step, every discipline below every parent."""
+    """The four invariants after every step, for every discipline below every parent."""
     load(True, "selftest=0")
     names, parents = disciplines(), list(accounting.PARENTS)
     if QUICK:
-        # For the list of mutants: a FIFO, one that filters, one that measures, and a discipline that drops at dequeue.
+        # In the list of mutants: a FIFO, a filter, one that measures, and one that drops at dequeue.
         names, parents = ["droptail", "sad", "asymq", "cake"], ["tbf", "htb", "none"]
     count = accounting.walk_all(names, parents, lambda fault: set_parameter("inject", fault))
     run(f"ip link del {accounting.DEVICE}")
@@ -87,7 +87,7 @@ def accounts():
 
 
 def observers(leaves):
-    """A veth pair: v0 with so many leaves of HTB, each an asymq without a shaper; what v1 sends comes in at v0."""
+    """A veth pair: v0 with this many leaves of HTB, each an asymq without a shaper; packets sent by v1 arrive at v0."""
     run("ip link del v0; ip link add v0 numtxqueues 1 numrxqueues 1 type veth peer name v1;"
         "ip link set v0 up; ip link set v1 up", check=False)
     lines = ["qdisc add dev v0 root handle 1: htb"]
@@ -100,7 +100,7 @@ def observers(leaves):
 
 
 def reversed_frame(data):
-    """The frame of the other direction of its flow."""
+    """This frame in the other direction of its flow."""
     return data[:26] + data[30:34] + data[26:30] + data[36:38] + data[34:36] + data[38:]
 
 
@@ -114,10 +114,10 @@ def send_frames(device, frames, priority=0):
 
 @check
 def own_reverse_only():
-    """Each of several qdiscs on a device reads the reverse packets of its own flows; a single one reads all."""
+    """Each of several qdiscs on a device reads the reverse packets of its own flows; a single qdisc reads all."""
     load(True, "selftest=0")
     observers(3)
-    # Four flows up: two of the first leaf, one of the second, one of nobody.
+    # Four flows up: two of the first leaf, one of the second, one without a leaf.
     ups = [cost.frame(2 * flow + 1) for flow in range(4)]
     for flow, leaf in ((0, 1), (1, 1), (2, 2)):
         send_frames("v0", [ups[flow]], 0x10000 + leaf)
@@ -139,8 +139,8 @@ def own_reverse_only():
 
 @check
 def many_leaves():
-    """A thousand leaves on a device, ASYMQ_LEAVES of them: the time that one batch takes, the memory, a change of one,
-    and what they cost an incoming packet, of nobody's flow and of one that a leaf queues."""
+    """A thousand leaves on a device (ASYMQ_LEAVES): the time of one batch, the memory, a change of one leaf, and their
+    cost for an incoming packet, of a flow without a leaf and of a flow that a leaf queues."""
     warm_up()
     load(True, "selftest=0")
     leaves = int(os.environ.get("ASYMQ_LEAVES", "1000"))
@@ -181,15 +181,15 @@ def many_leaves():
 
 @check
 def live_change():
-    """A change of rates alone builds nothing: what waits, the counters and the memory stay; tc's plugin says where a
-    value is missing."""
+    """A change of rates alone builds nothing: queue, counters and memory stay; tc's plugin reports the place of a
+    missing value."""
     load(True, "selftest=0")
-    # Without IPv6, whose own packets would come between.
+    # Without IPv6, whose packets would interfere.
     run("ip link add l0 type dummy; sysctl -qw net.ipv6.conf.l0.disable_ipv6=1; ip link set l0 up; ip link add l1 type dummy")
     run("tc qdisc add dev l0 root handle 1: asymq droptail up 64kbit buffer 50p")
     run("tc qdisc add dev l1 root handle 1: asymq up 64kbit down 10mbit")
     messages = netlink.Netlink()
-    # Reading a file while packets are queued would let the clock leap: read it before.
+    # Reading a file while packets are queued would make the clock leap: it is read before.
     run("tc -s -j qdisc show dev l0 root; tc qdisc change dev l1 root asymq up 64kbit down 10mbit")
     netlink.words("droptail up 64kbit")
     send_frames("l0", [cost.frame(1)] * 50)
@@ -215,7 +215,7 @@ def live_change():
     expect(parameter("alive") == allocated and parameter("taken") <= size + 4096,
            f"{allocated} allocations of {size}, then {parameter('alive')} of {parameter('taken')}")
     rates, words = change("l1", "up 66kbit down 10mbit"), change("l1", "up 66kbit down 10mbit bulk-limit 100ms")
-    # A message of the same attributes, too.
+    # Also a message with the same attributes.
     alike = change("l1", "up 66kbit down 10mbit bulk-limit 200ms")
     expect(rates < min(words, alike), f"{rates} allocations where rates change, {words} and {alike} where another value does")
     costs = change_costs(messages)
@@ -228,7 +228,7 @@ def live_change():
 
 
 def change_costs(messages):
-    """Measures a change of rates: of asymq by tc's message and by a rate alone, and of others. Listeners get statistics."""
+    """Costs of a change of rates: of asymq by tc or by a rate alone, and of others. Listeners get statistics."""
     run("ip link add l2 type dummy; ip link add l3 type dummy; tc qdisc add dev l2 root handle 1: fq_codel;"
         "tc qdisc add dev l3 root handle 1: cake bandwidth 1mbit")
     words = [netlink.words(f"up {rate}mbit", f"down {10 * rate}mbit", "bulk-limit 100ms") for rate in (2, 3)]
@@ -260,10 +260,10 @@ def change_costs(messages):
 
 @check
 def observer_leaves():
-    """A qdisc is removed while a packet on another CPU is about to be passed to it: by the ingress hook, by an IFB of the device, and
-    as a follower of the device's departures."""
+    """A qdisc is removed while another CPU is about to pass a packet to it: through the ingress hook, an IFB of the
+    device, and the device's departures."""
     load(True, "selftest=0")
-    # As a leaf: where a root goes, the kernel waits for all of the device's packets anyway.
+    # As a leaf: if a root is removed, the kernel waits for all packets of the device anyway.
     observers(1)
     words = netlink.words("aq up 1mbit down 10mbit unshaped")
     text = [f"hook {removed('v0', words, 0x10001, 0x20000, 'v1')}"]
@@ -271,7 +271,7 @@ def observer_leaves():
     run("ip link add ifb0 type ifb; ip link set ifb0 up; tc qdisc add dev v0 ingress;"
         "tc filter add dev v0 ingress matchall action mirred egress redirect dev ifb0; tc qdisc add dev ifb0 root asymq droptail")
     text.append(f"IFB {removed('v0', words, 0x10001, 0x20000, 'v1')}")
-    # The follower, below a parent for the same reason. It learns its device from a packet that arrives there.
+    # The follower, below a parent for the same reason. The first packet there shows its device.
     run("tc qdisc del dev ifb0 root; tc qdisc add dev ifb0 root handle 1: prio")
     words = netlink.words("cake up auto")
     with contextlib.closing(traffic.End(None, flood, "v1", 20)):
@@ -283,7 +283,7 @@ def observer_leaves():
 
 
 def removed(device, words, parent, handle, source, seconds=6):
-    """Removes and adds a qdisc beside packets that leave `source`; answers with how often."""
+    """Removes and adds a qdisc while packets leave `source`; returns the number of times."""
     messages, count, end = netlink.Netlink(), 0, time.monotonic() + seconds
     expect(messages.qdisc(device, words, parent=parent, handle=handle) == 0, "not added")
     set_parameter("linger", 3000)
@@ -301,13 +301,13 @@ def removed(device, words, parent, handle, source, seconds=6):
 def flood(_say, device, seconds):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        # At v0, of the class whose leaf is asymq.
+        # At v0, with the class whose leaf is asymq.
         send_frames(device, [cost.frame(1)] * 16, 0x10001 if device == "v0" else 0)
 
 
 @check
 def every_discipline():
-    """Each is added, shown, changed to the next with a backlog, and deleted."""
+    """Each discipline is added, shown, changed to the next with a backlog, and deleted."""
     load(True, "selftest=0")
     plain()
     names = disciplines()
@@ -348,7 +348,7 @@ def configurations():
     load(True, "selftest=0")
     run("ip link del s0", check=False)
     run("ip link add s0 type dummy; ip link set s0 up")
-    # How sqm-scripts asks whether a qdisc is usable: without a word.
+    # sqm-scripts tests with this command, without words, whether a qdisc is usable.
     run("tc qdisc replace dev s0 root asymq; tc qdisc del dev s0 root")
     options = "", "sad", "limit 1001p qdisc sad", "asymq up 2302kbit down 14698kbit unshaped", "aq up 2mbit down 20mbit unshaped"
     leaves = 0
@@ -433,7 +433,7 @@ def hostile_netlink():
 
 @check
 def memory():
-    """The memory of an instance depends on the line."""
+    """The memory of an instance depends on the line's rate."""
     load(True, "selftest=0")
     run("ip link add e1 type dummy", check=False)
     messages, texts = netlink.Netlink(), []
@@ -451,7 +451,7 @@ def memory():
 
 
 def charged():
-    """The memory of instances is charged to the cgroup of the task that makes them."""
+    """The memory of an instance is charged to the cgroup of the task that makes it."""
     group = "/run/groups/made"
     run("mkdir -p /run/groups; mount -t cgroup2 none /run/groups; echo +memory >/run/groups/cgroup.subtree_control;"
         f"mkdir -p {group}", check=False)
@@ -500,8 +500,8 @@ def failed_allocations():
 
 @functools.cache
 def warm_up():
-    """Has every file that a check reads while time matters in memory: where the clock counts instructions,
-    it leaps while the guest waits for this machine's files."""
+    """Loads every file that a check reads in a timed part: if the clock counts instructions, it leaps while the guest
+    waits for this machine's files."""
     load(True, "selftest=0")
     leaf()
     for _ in range(2):
@@ -534,7 +534,7 @@ def fault_and_recovery():
 
 
 def case(name, setup, good, family=4, seconds=15):
-    """With the module as it is delivered."""
+    """A check of the module as delivered."""
     warm_up()
     load(False)
 
@@ -571,11 +571,11 @@ def traffic_aq():
 
 @check
 def traffic_asymq():
-    """The usual discipline where both rates are given."""
+    """The default discipline with both rates given."""
     text = case("asymq", lambda: asymq("up 1mbit down 10mbit"), aq_is_good)
     asymq_shown = shown()
     expect(asymq_shown["options"]["qdisc"] == "asymq", "not the gateway's default")
-    # The ACKs that a filter could not drop, by the rules that kept them; each has the number of its kind.
+    # ACKs that the filter kept, by rule; each has the rule's number.
     kept = {name: count for name, count in asymq_shown["control"].items() if name.startswith("unfiltered_")}
     rules = {f"unfiltered_{rule}" for rule in ["losses", "marks", "stretch", "options", "other"]}
     expect(set(kept) == rules, f"tc -s shows {sorted(kept)}")
@@ -585,8 +585,8 @@ def traffic_asymq():
 
 @check
 def hosts():
-    """CAKE divides the uplink between hosts: one with a flow gets as much as one with six, and a tin of its own
-    what is marked for it."""
+    """CAKE divides the uplink between hosts: one flow of a host gets as much as six of another. A tin gets the packets
+    marked for it."""
     warm_up()
     run("ip -n hosts addr add 10.0.0.9/24 dev a0", check=False)
     plain()
@@ -594,7 +594,7 @@ def hosts():
     got = traffic.shares([("10.0.0.1", 1, 0), ("10.0.0.9", 6, 0)], 6)
     text = f"{got[0]:.0f} kbit/s for one flow of a host, {got[1]:.0f} for six of another"
     expect(0.85 < got[0] / got[1] < 1.18, text)
-    # CS1 is bulk: a sixteenth of the link, if others want the rest.
+    # CS1 is bulk: a sixteenth of the link if others use the rest.
     got = traffic.shares([("10.0.0.1", 3, 0), ("10.0.0.1", 3, 0x20)], 6)
     text += f"; {got[0]:.0f} best effort, {got[1]:.0f} bulk"
     expect(got[1] < got[0] / 3, text)
@@ -602,15 +602,15 @@ def hosts():
     flows_alone = traffic.shares([("10.0.0.1", 1, 0), ("10.0.0.9", 6, 0)], 6)
     text += f"; {flows_alone[0]:.0f} and {flows_alone[1]:.0f} between flows"
     expect(flows_alone[0] < flows_alone[1] / 3, text)
-    # A thousand packets would wait for nine seconds more.
+    # A thousand packets would take nine more seconds.
     plain()
     return text
 
 
 @check
 def hosts_behind_nat():
-    """Behind a translation of addresses hosts have their shares with `nat`, at the device towards the line and at an
-    IFB for the downlink; without it all are one host."""
+    """Hosts behind an address translation have their shares with `nat`, at the device towards the line and at an IFB
+    for the downlink; without `nat` all are one host."""
     warm_up()
     run("ip -n hosts addr add 10.0.0.9/24 dev a0", check=False)
     plain()
@@ -642,7 +642,7 @@ def hosts_behind_nat():
 
 
 def traffic_behind_nat_downwards():
-    """Downloads at an IFB, before the kernel has found their connections."""
+    """Downloads at an IFB, where the kernel has not looked up their connections yet."""
     run("ip -n home link add ifb7 type ifb; ip -n home link set ifb7 up; tc -n home qdisc add dev h0 ingress; "
         "tc -n home filter add dev h0 ingress matchall action mirred egress redirect dev ifb7")
     text = []
@@ -678,8 +678,8 @@ def traffic_sad():
 
 @check
 def reverse_path():
-    """Crossing UDP of half the downlink halves what AQ gives to ACKs, for the data that each is measured to stand
-    for, and it returns; a download that comes in aggregates counts as TCP."""
+    """Crossing UDP of half the downlink halves AQ's share for ACKs, at the measured data per ACK; later the share
+    returns. An aggregated download counts as TCP."""
     warm_up()
     plain()
     # HTB sends what it gets whole: aggregates of many segments come to the uplink's hook.
@@ -711,8 +711,8 @@ def reverse_path():
 
 @check
 def learnt_rates():
-    """Behind a modem of 4 and before one of 12 Mbit/s, the uplink's qdisc and the downlink's at an IFB learn their rates
-    and follow a step; little waits in the modems, whose rates nobody says."""
+    """Behind a modem of 4 and before one of 12 Mbit/s, the uplink's qdisc and the downlink's at an IFB learn their
+    rates and follow a step. The modems, whose rates are not given, hold short queues."""
     warm_up()
     plain()
 
@@ -727,7 +727,7 @@ def learnt_rates():
             rates.append([shown("home", device)["control"]["auto_rate"] / 1e6 for device in ("h0", "ifb0")])
             bytes_up = json.loads(run("tc -n path -s -j qdisc show dev m1").stdout)[0]["backlog"]
             bytes_down = json.loads(run("tc -n path -s -j qdisc show dev m0").stdout)[0]["backlog"]
-            # Packets that travel for 25 ms are not part of the uplink's queue.
+            # Packets on the path of 25 ms are not in the uplink's queue.
             waits.append([max(bytes_up * 8 / 4e3 - 25, 0), bytes_down * 8 / 12e3])
 
     def half(values, index):
@@ -774,7 +774,7 @@ def learnt_rates():
 
 @check
 def mq_child():
-    """One under each transmit queue of a device, each with what its queue sends."""
+    """One below each transmit queue of a device, each with the packets of its queue."""
     load(True, "selftest=0")
     run("ip link add q0 numtxqueues 2 numrxqueues 2 type dummy; ip link set q0 up; ip addr add 10.7.7.1/24 dev q0")
     run("tc qdisc add dev q0 root handle 1: mq")
@@ -811,8 +811,8 @@ SIBLINGS = {
 
 @check
 def siblings():
-    """Parents of two classes forget none whose last packet leaves after others of it were dropped, nor one whose only
-    packet gives way to a newer one; all that waits leaves."""
+    """A parent of two classes must serve a class whose last packet leaves after others were dropped, and one whose only
+    packet is replaced by a newer one; the queue becomes empty."""
     load(True, "selftest=0")
     run(f"modprobe -d {ROOT} -a sch_htb sch_hfsc sch_drr sch_qfq sch_tbf sch_prio; "
         "ip link add s0 numtxqueues 1 numrxqueues 1 type dummy; sysctl -qw net.ipv6.conf.s0.disable_ipv6=1; ip link set s0 up")
@@ -845,7 +845,7 @@ def siblings():
     for tree, lines in SIBLINGS.items():
         run("tc -batch - <<'END'\n" + "\n".join(lines + ["qdisc add dev s0 parent 1:20 pfifo limit 200"]) + "\nEND")
         leaf(0x10010, 0xA0000, "droptail up 1mbit down 10mbit buffer 200p unshaped")
-        # Beside a class that waits, too, and alone. A parent that peeks is in the middle of its own dequeue then.
+        # First beside a waiting class, then alone. A peeking parent is then inside its own dequeue.
         for beside in (20, 0) * 4:
             send([cost.frame(1)] * beside, 0x10020)
             send([cost.frame(1)] * 8, 0x10010)
@@ -853,7 +853,7 @@ def siblings():
             time.sleep(0.35)
         dropped[tree] = sum(drained(tree))
     expect(min(dropped.values()) > 8, f"too few were dropped beside the last: {dropped}")
-    # A qdisc between: what it counts is the child's.
+    # With a qdisc between, whose counters are those of the child.
     run("tc -batch - <<'END'\n" + "\n".join(SIBLINGS["hfsc"] + ["qdisc add dev s0 parent 1:10 handle 2: prio"]) + "\nEND")
     leaf(0x20002, 0xA0000, "sad up 1mbit unshaped")
     send([cost.frame(1)] * 20, 0x10020)
@@ -866,8 +866,8 @@ def siblings():
 
 @check
 def bypass():
-    """The kernel sends what finds an idle DropTail without a shaper, which still accounts for it. Nothing passes a shaper, a
-    leaf, an IFB, a discipline that has a state, or a device whose departures somebody learns from."""
+    """The kernel sends packets past an idle DropTail without a shaper, which still counts them. No packet passes a
+    shaper, a leaf, an IFB, a discipline with state, or a device whose departures a qdisc reads."""
     load(True, "selftest=0")
     run(f"modprobe -d {ROOT} ifb; ip link add b0 numtxqueues 1 numrxqueues 1 type dummy; ip link add b1 type ifb;"
         "sysctl -qw net.ipv6.conf.b0.disable_ipv6=1 net.ipv6.conf.b1.disable_ipv6=1; ip link set b0 up; ip link set b1 up; ip addr add 10.7.8.1/24 dev b0; ip addr add 10.7.9.1/24 dev b1")
@@ -930,8 +930,8 @@ def link_headers():
 
 @check
 def beside_traffic():
-    """Dumps by any user, changes, deletes, resets, an unregistered device, a namespace that exits and `rmmod`, each beside
-    traffic in both directions below each parent."""
+    """Dumps by any user, changes, deletes, resets, an unregistered device, an exiting namespace and `rmmod`, each
+    during traffic in both directions below each parent."""
     load(True, "selftest=0")
     seconds = float(os.environ.get("ASYMQ_RACE", "4"))
     parents = os.environ.get("ASYMQ_PARENTS", " ".join(races.PARENTS)).split()
@@ -944,7 +944,7 @@ def beside_traffic():
 
 
 def churn(say, seconds):
-    """Changes a qdisc, by netlink alone: a process for each change would take the most of the time."""
+    """Changes a qdisc by netlink: a process for each change would take most of the time."""
     messages, number = netlink.Netlink(), 0
     names = "aq sad droptail vaq afvq fq red cbq asymq cake".split()
     end = time.monotonic() + seconds
@@ -1002,7 +1002,7 @@ def scan():
 
 @check
 def leaks():
-    """With kmemleak: no leak of the checks that ran before in this guest."""
+    """With kmemleak: the checks of this guest have left no leak."""
     found = scan()
     expect("unreferenced" not in found, found)
     return "nothing that nobody refers to"
@@ -1010,8 +1010,8 @@ def leaks():
 
 @check
 def provoked():
-    """A kernel for debugging tells of each kind of error that is made on purpose. The last check, since some of
-    the kernel's own stop after their first report."""
+    """A debugging kernel reports each kind of error that is provoked here. This is the last check, because some of the
+    kernel's own checks stop after their first report."""
     load(True, "selftest=0")
     for kind, sign in (
         ("order", "possible circular locking"),
@@ -1029,8 +1029,8 @@ def provoked():
 
 
 def hold_ingress():
-    """An ingress hook of the guest's own, so that the kernel's jump to such hooks stays as it is. Rewritten while both CPUs
-    run through it, it left both there for ever: qemu had kept the breakpoint that stands there meanwhile."""
+    """A permanent ingress hook, so that the kernel's jump to such hooks stays unchanged. When the jump was rewritten
+    while both CPUs ran through it, both hung: qemu had kept the temporary breakpoint there."""
     commands = "add table netdev hold; add chain netdev hold first { type filter hook ingress device lo priority 0; }"
     if os.cpu_count() > 1 and run(f"nft '{commands}'", check=False).returncode:
         print("checks: no nft, or no table of it for ingress: on several CPUs of qemu 7.2 the guest may hang", flush=True)

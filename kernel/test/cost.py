@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Measures the cost of a packet under each qdisc: `cost.py measure FOLDER KERNEL-ROOT` in a guest whose clock counts
-instructions prints a line; `cost.py judge FILE...` takes the lines of several boots, prints medians and answers
-with 1 if one is beyond its bar.
+"""Measures the cost of a packet under each qdisc. `cost.py measure FOLDER KERNEL-ROOT` prints a line, in a guest whose
+clock counts instructions. `cost.py judge FILE...` reads the lines of several boots, prints medians, and exits with 1 if
+one exceeds its bound.
 
 Three loads. "alone": pktgen's UDP through a qdisc that shapes nothing; some let a packet pass an empty queue. "leaf": the same below HTB, where none can. "acks": every second packet a pure ACK, of four
 downloads, with right checksums, offered faster than the qdisc's 1 Mbit/s, so that ACKs wait and are thinned. Of the
@@ -49,7 +49,7 @@ BATCH = 64
 
 
 def alone(qdisc, count=10000):
-    """Nanoseconds a packet of pktgen's takes."""
+    """Nanoseconds for a packet of pktgen."""
     for file, lines in (
         ("kpktgend_0", ("rem_device_all", "add_device p0")),
         ("p0", (f"count {count}", "clone_skb 0", "pkt_size 1000", "delay 0", "xmit_mode queue_xmit", "dst 10.9.9.9",
@@ -99,7 +99,7 @@ class Message(ctypes.Structure):
 
 
 class Load:
-    """Frames in memory, ready to be sent."""
+    """Frames in memory, prepared for sending."""
 
     def __init__(self, count=4096):
         self.frames = [ctypes.create_string_buffer(data, len(data)) for data in map(frame, range(count))]
@@ -110,7 +110,7 @@ class Load:
             self.messages[number].iovlen = 1
 
     def send(self, device):
-        """Nanoseconds that each takes."""
+        """Nanoseconds for each."""
         sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         sender.bind((device, 0x0800))
         SO_SNDBUFFORCE = 32
@@ -119,7 +119,7 @@ class Load:
         size = ctypes.sizeof(Message)
         begin = time.monotonic_ns()
         while at < count:
-            # A packet that the qdisc drops counts as sent, with ENOBUFS.
+            # A packet that the qdisc drops counts as sent; the call returns ENOBUFS.
             place = ctypes.addressof(self.messages) + at * size
             sent = LIBC.sendmmsg(sender.fileno(), ctypes.c_void_p(place), min(BATCH, count - at), 0)
             at += max(sent, 1)
@@ -135,7 +135,7 @@ def measure(folder, root):
     loads = ("alone", ALONE, alone), ("leaf", LEAF, alone), ("acks", ACKS, lambda _: load.send("p0"))
     for name, kinds, cost in loads:
         times = {kind: [] for kind in kinds}
-        # The smaller of two: interruptions only add instructions.
+        # The smaller of two, because interrupts only add instructions.
         for _ in range(2):
             for kind, qdisc in kinds.items():
                 run("tc qdisc del dev p0 root", check=False)

@@ -43,12 +43,12 @@ def asymq_of(messages, device):
 
 @check
 def short_change():
-    """The short path of a change checks what the policy does: ranges, widths, the version. Rates beyond 32 bits arrive whole,
-    queued packets leave at the new rate without another packet, and a request right after a change has statistics."""
+    """The short path of a change checks ranges, widths and the version, like the policy. Rates above 32 bits are
+    complete; queued packets leave at the new rate without another one; a later request gets statistics."""
     load(True, "selftest=0")
     dummy("d0")
     messages = netlink.Netlink()
-    # In memory before time matters.
+    # Loaded before the timed part.
     whole = netlink.words("droptail up 1mbit down 10mbit buffer 100p")
     expect(messages.qdisc("d0", whole, handle=1 << 16) == 0, "not added")
 
@@ -70,7 +70,7 @@ def short_change():
         ("a version as u8", netlink.attribute(netlink.VERSION, b"\1") + up),
         ("rest", VERSION + up + b"\3\0"),
     ):
-        # Some bytes behind the last attribute are no error to the kernel.
+        # The kernel accepts some bytes behind the last attribute.
         change(what, options, *refused, *([0] if what == "rest" else []))
     change("NAT alone", VERSION + netlink.attribute(NAT, b"\1"), 0)
     change("NAT back", VERSION + netlink.attribute(NAT, b"\0"), 0)
@@ -90,7 +90,7 @@ def short_change():
         before = asymq_of(messages, "d0")
         expect(before["qlen"] >= 18, f"{what}: {before['qlen']} of 20 packets wait")
         change(what, fast, 0)
-        # Statistics at once; counters continue.
+        # Statistics are present at once, and counters continue.
         expect(netlink.OWN in messages.get("d0"), f"{what}: a request after a change has no statistics")
         time.sleep(0.2)
         after = asymq_of(messages, "d0")
@@ -113,7 +113,7 @@ def short_change():
 
 @check
 def long_backlog():
-    """A change of a long queue holds the locks for a short time, keeps all packets and their order."""
+    """A change of a long queue holds the locks only briefly, and keeps all packets and their order."""
     load(True, "selftest=0")
     dummy("d0")
     messages, count = netlink.Netlink(), 12000
@@ -134,11 +134,11 @@ def long_backlog():
     full = messages.took / 1e6
     waits = asymq_of(messages, "d0")["qlen"]
     send(count, count + 100)
-    # Again, while a part has not been offered yet.
+    # Again, before a part has been offered.
     expect(messages.qdisc("d0", options[1], handle=1 << 16) == 0, "not changed twice")
     send(count + 100, count + 200)
     sniffer = links.Sniffer("d0")
-    # A change of the rate alone keeps the order of the instance.
+    # A change of only the rate keeps the order within the instance.
     fast = netlink.words("droptail up 1gbit buffer 20001p")
     expect(messages.qdisc("d0", fast, handle=1 << 16) == 0, "not made fast")
     seen, end = [], time.monotonic() + 20
@@ -162,7 +162,7 @@ def long_backlog():
 
 @check
 def size_table():
-    """Lengths that a size table (`stab`) gives are charged, in tc's counters and in those of the classes."""
+    """Lengths from a size table (`stab`) are charged, in tc's counters and in those of the classes."""
     load(True, "selftest=0")
     dummy("d0")
     run("tc qdisc add dev d0 root stab overhead 100 linklayer ethernet asymq droptail up 10mbit")
@@ -179,8 +179,8 @@ def size_table():
 
 @check
 def observers_change():
-    """As qdiscs of a device come and go, each flow has the right observer, and the last one sees all. The module is in use
-    until the last qdisc goes; then no hook is left."""
+    """While qdiscs of a device are added and removed, each flow has the right observer, and the last one reads all
+    packets. The module is in use until the last qdisc is deleted; then no hook is left."""
     load(True, "selftest=0")
     run("ip link del v0; ip link add v0 numtxqueues 1 numrxqueues 1 type veth peer name v1;"
         "sysctl -qw net.ipv6.conf.v0.disable_ipv6=1 net.ipv6.conf.v1.disable_ipv6=1; ip link set v0 up; ip link set v1 up",
@@ -219,21 +219,21 @@ def observers_change():
     expect(messages.qdisc("v0", netlink.words("droptail unshaped"), parent=0x10003, handle=4 << 16) == 0, "not changed")
     expect(seen(3) == {3: 6}, "a discipline without a reverse path reads it")
     expect(messages.qdisc("v0", words, parent=0x10003, handle=4 << 16) == 0, "not changed back")
-    # Again one of several.
+    # Adds one of several again.
     expect(messages.qdisc("v0", words, parent=0x10001, handle=2 << 16) == 0, "not added again")
     for leaf in 1, 3:
         outs[leaf].send(ups[leaf - 1])
     fourth = seen(1, 2, 3)
     expect(fourth == {1: 1, 3: 7}, f"one of two again: {fourth}")
     expect(run("rmmod sch_asymq", check=False).returncode, "the module was removed while in use")
-    # In a device that is down nothing calls the hook meanwhile.
+    # If the device is down, no packet calls the hook meanwhile.
     run("tc qdisc del dev v0 root")
     expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
     run("rmmod sch_asymq")
     for data in downs * 20:
         back.send(data)
     time.sleep(0.1)
-    # Nor what a new namespace would call.
+    # A new namespace must not call it either.
     run("ip netns add after; ip netns del after; ip link del v0")
     return "three leaves, two, one, two; no hook is left without them"
 
@@ -291,7 +291,7 @@ def objects():
 
 @check
 def dumps_are_whole():
-    """Of many qdiscs that a dump spreads over many messages, each has its options and all statistics."""
+    """In a dump of many qdiscs over many messages, each has its options and all statistics."""
     load(True, "selftest=0")
     dummy("d0")
     count, messages = 60, netlink.Netlink()
@@ -317,8 +317,8 @@ def dumps_are_whole():
 
 @check
 def nothing_left():
-    """Many qdiscs come and go, with observers, several on a device, followers, changes and dumps: no slab cache, per-CPU memory
-    or vmalloc memory grows with their number."""
+    """Many qdiscs are added and deleted, with observers, several on a device, followers, changes and dumps: the slab
+    caches, per-CPU memory and vmalloc memory must not grow with their number."""
     load(True, "selftest=0")
     rounds = 300
     dummy("d0")
@@ -371,8 +371,8 @@ def nothing_left():
 
 @check
 def drops_are_traced():
-    """Each dropped packet is one to the kernel's tracepoint, which drop_monitor reads: at enqueue, at dequeue, at a change, at a
-    reset, an aggregate. A filtered packet is one, too."""
+    """The kernel's tracepoint, which drop_monitor reads, reports each dropped packet: at enqueue, dequeue, a change, a
+    reset, and in an aggregate. A filtered packet is reported, too."""
     load(True, "selftest=0")
     run(f"mount -t tracefs none {TRACING}", check=False)
     dummy("d0")
@@ -386,7 +386,7 @@ def drops_are_traced():
         expect(messages.qdisc("d0", netlink.words(text), handle=1 << 16) == 0, text)
 
     def traced(what, operate):
-        """Drops by our counters, and by the trace of packets of this device's protocol."""
+        """Drops by our counters, and by the trace for packets of this device's protocol."""
         before = asymq_of(messages, "d0")["values"]
         for file, text in (("trace", ""), ("events/skb/kfree_skb/filter", "protocol == 2048"), ("events/skb/kfree_skb/enable", "1")):
             with open(TRACING + file, "w") as control:
@@ -422,7 +422,7 @@ def drops_are_traced():
     counts.append(traced("at a change", lambda: words("droptail up 8kbit buffer 2p")))
     counts.append(traced("at a reset", lambda: messages.link("d0", False)))
     messages.link("d0", True)
-    # The error of a device that was down is told once.
+    # The error of a down device is reported once.
     whole.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     words("droptail up 1mbit buffer 50p")
     send(20)
@@ -441,7 +441,7 @@ def drops_are_traced():
 
 
 def datagrams(say):
-    """Datagrams to a closed port: the answers come back through the IFB."""
+    """Datagrams to a closed port: the ICMP errors return through the IFB."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
         for _ in range(20):
             out.sendto(b"x", ("10.6.1.2", 9))
@@ -451,7 +451,7 @@ def datagrams(say):
 
 @check
 def connections_are_released():
-    """Lookups of connections, at the egress of a router with NAT and at an IFB, keep none: its namespace exits."""
+    """Lookups at the egress of a router with NAT and at an IFB hold no connection: its namespace exits."""
     load(True, "selftest=0")
     run(f"modprobe -d {ROOT} -a nft_chain_nat nft_masq ifb cls_matchall act_mirred")
     run("ip netns add router; ip link add n1 type veth peer name n0 netns router; ip link set n1 up; ip addr add 10.6.1.2/24 dev n1;"
@@ -468,7 +468,7 @@ def connections_are_released():
         shown = run(f"tc -n router -s qdisc show dev {device}").stdout
         counts.append(int(shown.split("Sent ")[1].split()[2]))
     run("ip netns del router")
-    # Devices go first: a second namespace goes only once the first has released its connections.
+    # Devices first: a second namespace exits only after the first has released its connections.
     run("ip netns add after; ip link add n2 type veth peer name n3 netns after; ip netns del after")
     end = time.monotonic() + 30
     while os.path.exists("/sys/class/net/n1") or os.path.exists("/sys/class/net/n2"):

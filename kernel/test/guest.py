@@ -9,7 +9,7 @@ from traffic import run
 
 FOLDER, ROOT = sys.argv[1:3]
 PARAMETERS = "/sys/module/sch_asymq/parameters/"
-# Beyond this a shaper's timers are the guest's, not the qdisc's.
+# A shaper that is later than this has the guest's delay, not the qdisc's.
 LATE = float(os.environ.get("ASYMQ_LATE", "4"))
 QUICK = os.environ.get("ASYMQ_QUICK")
 CHECKS, RESULTS = [], []
@@ -37,7 +37,7 @@ def module(name, *parameters):
 
 
 def load(test=True, *parameters):
-    """Loads the module anew, once no qdisc of the one before is left."""
+    """Loads the module anew, after all qdiscs of the previous one are deleted."""
     end = time.monotonic() + 10
     run("tc -n home qdisc del dev h0 root; tc -n path qdisc del dev m0 root; rmmod sch_asymq", check=False)
     while os.path.exists("/sys/module/sch_asymq"):
@@ -71,7 +71,7 @@ def asymq(options, space="home", device="h0"):
 
 
 def shown(space="home", device="h0"):
-    """The asymq of a device as `tc -s -j` shows it."""
+    """The asymq of a device as shown by `tc -s -j`."""
     qdiscs = json.loads(run(f"tc -n {space} -s -j qdisc show dev {device}").stdout)
     return next(qdisc for qdisc in qdiscs if qdisc["kind"] == "asymq")
 

@@ -74,7 +74,7 @@ class Veth(Link):
                     f"ip link set {name} up")
                 top = name
             tops.append(top)
-        # asymq is at the device below the VLANs, whose packets have the tags, or at the VLAN device.
+        # asymq is at the device below the VLANs, whose packets are tagged, or at the VLAN device.
         self.device = "w0" if below else tops[0]
         for top, other in zip(tops, reversed(MACS)):
             for address in DESTINATIONS:
@@ -169,7 +169,7 @@ class Sniffer:
 
 
 def classes(device, send):
-    """Sends ACKs and full segments; answers with what the qdisc of the device sent of each class."""
+    """Sends ACKs and full segments; returns the number of each class that the qdisc of the device sent."""
     for number in range(ACKS + DATA):
         send(frame(number)[14:])
     time.sleep(0.3)
@@ -178,7 +178,7 @@ def classes(device, send):
 
 
 def shares(device, send):
-    """Two flows offered 9 to 1, beyond the rate; answers with the packets of each among the first 40 that leave."""
+    """Two flows offered 9 to 1, above the rate; returns the packets of each among the first 40 that leave."""
     sniffer = Sniffer(device)
     for number in range(200):
         send(frame(3 if number % 10 == 0 else 1)[14:])
@@ -188,14 +188,14 @@ def shares(device, send):
 
 
 def at(place, send, space):
-    """Both measurements of the asymq at a place; what is wrong."""
+    """Both measurements of the asymq at a place. Returns the errors."""
     run(f"tc qdisc replace dev {place} root asymq droptail up 100mbit down 100mbit")
     found = classes(place, send)
     run(f"tc qdisc del dev {place} root; tc qdisc add dev {place} root asymq up 1mbit down 10mbit")
     many, few = shares(place, send)
     run(f"tc qdisc del dev {place} root")
     wrong = []
-    # IGMP and the like come between.
+    # IGMP and similar packets come between.
     if found[:2] != (ACKS, DATA) or found[2] > 8:
         wrong.append(f"{space}: {found[0]} ACKs, {found[1]} data, {found[2]} other, of {ACKS} and {DATA}")
     if few < 12 or many + few < 30:
@@ -204,7 +204,7 @@ def at(place, send, space):
 
 
 def walk(name):
-    """One kind of link: asymq at the device, at the IFB behind its ingress; answers with what is wrong."""
+    """One kind of link: asymq at the device, and at the IFB behind its ingress. Returns the errors."""
     link = KINDS[name]()
     try:
         wrong = at(link.device, link.send, f"{name}, egress")

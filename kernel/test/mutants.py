@@ -1,5 +1,5 @@
-"""Defects of the C half, each of which a named check must catch: NAME, FILE, what stands there, what stands there instead,
-the check, and a word of what it then says. `scripts/kernel-mutants` applies each alone."""
+"""Defects of the C half, each of which a named check must find: NAME, FILE, the original text, its replacement, the
+check, and a word of its error. `scripts/kernel-mutants` applies each alone."""
 
 import sys
 
@@ -133,7 +133,7 @@ ALSO = {"dump-without-tree-lock": [(Q, "\t\tnla_put_u32(dump->skb, ASYMQ_STATS_F
 
 
 def apply(name, folder):
-    """Applies one to a copy of kernel/module."""
+    """Applies one defect to a copy of kernel/module."""
     file, old, new = next((file, old, new) for known, file, old, new, *_ in MUTANTS if known == name)
     for file, old, new in [(file, old, new), *ALSO.get(name, [])]:
         path = f"{folder}/{file}"

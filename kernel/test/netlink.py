@@ -1,4 +1,4 @@
-"""Messages to RTNETLINK by hand: what no tc sends, too."""
+"""Messages to RTNETLINK built by hand, including ones that tc cannot send."""
 
 import ctypes
 import errno
@@ -88,11 +88,11 @@ class Netlink:
         self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
         self.socket.settimeout(10)
         self.sequence = 0
-        # Nanoseconds in which the kernel carried out the last request: it does so before send() returns.
+        # Nanoseconds that the kernel took for the last request, which send() waits for.
         self.took = 0
 
     def qdisc(self, device, options, delete=False, parent=ROOT, handle=0, kind="asymq"):
-        """Adds, changes or deletes a qdisc; answers with an error's number, 0 for success."""
+        """Adds, changes or deletes a qdisc; returns the error number, 0 for success."""
         body = struct.pack("=BxxxiIII", 0, socket.if_nametoindex(device), handle, parent, 0)
         body += attribute(KIND, kind.encode() + b"\0")
         if options is not None:
@@ -112,7 +112,7 @@ class Netlink:
                 return -struct.unpack_from("=i", answer, 16)[0]
 
     def get(self, device, parent=ROOT, handle=0):
-        """Statistics of one qdisc, by attribute, as a request for it alone is answered."""
+        """Statistics of one qdisc, by attribute, from a request for it alone."""
         ECHO = 8  # without it kernels before 6.8 answer to all others alone
         self.request(GET, ECHO, struct.pack("=BxxxiIII", 0, socket.if_nametoindex(device), handle, parent, 0))
         told = dict(attributes(self.socket.recv(65536)[36:]))
@@ -158,19 +158,19 @@ NUMBERS = [0, 1, 2, 3, 19, 20, 31, 63, 64, 1500, 7999, 8000, 1 << 16, 10**6, 10*
 
 
 def fuzz(device, count, seed):
-    """Random messages; prints how each error came, or what was none of those that are allowed."""
+    """Sends random messages; prints the number of each error, or the error that is not allowed."""
     dice, netlink, seen = random.Random(seed), Netlink(), {}
     whole = [list(attributes(words(name, "up 1mbit down 10mbit"))) for name in NAMES]
     widths = {kind: len(payload) for attrs in whole for kind, payload in attrs}
 
     def number(kind):
-        """A number, mostly as wide as the attribute is."""
+        """A number, mostly of the attribute's width."""
         width = dice.choice((1, 4, 8)) if dice.randrange(10) == 0 else widths.get(kind, 8)
         value = dice.choice(NUMBERS) if dice.randrange(2) else dice.randrange(100)
         return (value & ((1 << 8 * width) - 1)).to_bytes(width, sys.byteorder) if width in (1, 4, 8) else b""
 
     def mutated(attrs):
-        """A description of a discipline, of which a few attributes are others, twice there, cut or gone."""
+        """A description of a discipline with a few attributes changed, duplicated, cut or removed."""
         attrs = [list(attr) for attr in attrs]
         for _ in range(dice.choice((0, 1, 1, 1, 2, 3, 9))):
             place, way = dice.randrange(len(attrs)), dice.randrange(8)
@@ -191,7 +191,7 @@ def fuzz(device, count, seed):
         return b"".join(attribute(kind | (0x8000 if kind == GIVEN else 0), payload) for kind, payload in attrs)
 
     def some():
-        """A few values of a discipline that is there."""
+        """A few values of an existing discipline."""
         kinds = [dice.choice((UP, DOWN, 7, 8, 9, *range(10, 16), dice.randrange(FIRST, ATTRIBUTES))) for _ in range(dice.randrange(4))]
         return attribute(VERSION, b"\1\0\0\0") + b"".join(attribute(kind, number(kind)) for kind in kinds)
 
@@ -226,6 +226,6 @@ def fuzz(device, count, seed):
 
 
 if __name__ == "__main__":
-    # In a user namespace of its own, where anybody is root.
+    # In its own user namespace, where any user is root.
     subprocess.run("ip link add f0 type dummy && ip link set f0 up", shell=True, check=True)
     sys.exit(0 if fuzz("f0", int(sys.argv[1]), int(sys.argv[2])) else 1)

@@ -1,5 +1,5 @@
-"""Operations on a qdisc beside traffic, on two CPUs: dumps by another user, changes, deletes, resets, a device that is
-unregistered or moves to another network namespace, a namespace that exits, and a module that is to be removed."""
+"""Operations on a qdisc during traffic, on two CPUs: dumps by another user, changes, deletes, resets, a device that is
+unregistered or moves to another network namespace, an exiting namespace, and removal of the module."""
 
 import os
 import socket
@@ -40,7 +40,7 @@ def place_number(place):
 
 
 def flood(_say, device, priority):
-    """Sends until it is killed; a device that is gone ends it."""
+    """Sends until it is killed, or until the device is removed."""
     load = Load(256)
     sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     sender.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, priority)
@@ -55,7 +55,7 @@ def flood(_say, device, priority):
 
 
 def dumps(_say):
-    """Asks for all qdiscs with their statistics, as a user without any capability."""
+    """Dumps all qdiscs with their statistics, as a user without capabilities."""
     os.setgroups([])
     os.setresuid(NOBODY, NOBODY, NOBODY)
     messages = Netlink()
@@ -64,7 +64,7 @@ def dumps(_say):
 
 
 class Place:
-    """A tree with asymq at a veth device, its traffic in both directions, and who dumps it."""
+    """A tree with asymq at a veth device, its traffic in both directions, and a process that dumps it."""
 
     def __init__(self, parent, namespace=None):
         commands, self.places, priority = PARENTS[parent]
@@ -92,7 +92,7 @@ class Place:
 
 
 def operate(place, seconds):
-    """Changes, deletes and resets for so long; answers with their number."""
+    """Changes, deletes and resets for a time; returns the number of operations."""
     messages, number = Netlink(), 0
     shaped = [] if place.parent in ("none", "ifb", "mq") else ["unshaped"]
     handles = [(name, 0xA0000 + (at << 16)) for at, name in enumerate(place.places)]
@@ -120,15 +120,15 @@ def operate(place, seconds):
 
 
 def in_use():
-    """The module is not removed while a qdisc of it is there."""
+    """The module cannot be removed while one of its qdiscs exists."""
     done = run("rmmod sch_asymq", check=False)
     if done.returncode == 0:
         raise RuntimeError("the module was removed while in use")
 
 
 def beside_traffic(parent, seconds):
-    """All operations on one tree; the device then moves or is unregistered under traffic, and the second time goes with its
-    namespace."""
+    """All operations on one tree. Then the device moves or is unregistered under traffic, and the second time it is
+    removed with its namespace."""
     place = Place(parent)
     try:
         number = operate(place, seconds)
@@ -144,7 +144,7 @@ def beside_traffic(parent, seconds):
     try:
         time.sleep(0.3)
         in_use()
-        # The outer end sends on; who is in the namespace would keep it.
+        # The outer end continues to send; a process in the namespace would keep the namespace.
         for end in (place.ends[0], place.ends[2]):
             end.kill()
         run("ip netns del leaving")

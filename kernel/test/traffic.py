@@ -1,7 +1,7 @@
 """Kernel TCP and UDP through namespaces of the guest: hosts - home - path - servers, 25 ms each way.
 
-`home` is a router whose `h0` has the uplink's queue, so that no sender sees what waits there (TCP small
-queues); the downlink's is at the path's `m0`, beyond the delay. The ends of the flows are forks of this process, so that none waits for files while time passes.
+`home` is a router whose `h0` has the uplink's queue; the senders' TCP small queues cannot see it. The downlink's queue
+is at the path's `m0`, behind the delay. The ends of flows are forks, because loading a file would take time.
 """
 
 import ctypes
@@ -27,8 +27,8 @@ def run(command, check=True):
     return done
 
 
-# Namespace, interface, its peer's namespace and name, and the number of their network; the first has
-# its address 1, the second 2.
+# Namespace, interface, its peer's namespace and name, and the number of their network. The first has address 1, the
+# second address 2.
 WIRES = [
     ("hosts", "a0", "home", "r0", 0),
     ("home", "h0", "path", "m0", 1),
@@ -38,7 +38,7 @@ ROUTES = [("hosts", "default", 0, 2), ("home", "default", 1, 2), ("servers", "de
 
 
 def ip(namespace, lines):
-    """Several commands by one process: where a kernel looks for errors of its own, each process costs seconds."""
+    """Several commands by one process: a debugging kernel needs seconds for each process."""
     where = f"-n {namespace} " if namespace else ""
     run(f"ip {where}-batch - <<'END'\n" + "\n".join(lines) + "\nEND")
 
@@ -79,7 +79,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class End:
-    """A function in a namespace, or in this one: a process of its own."""
+    """A process that runs a function in a namespace, or in this one."""
 
     def __init__(self, namespace, function, *arguments):
         self.output, output = os.pipe()
@@ -122,7 +122,7 @@ class End:
 
 
 class Late:
-    """How late a sleeper of 20 ms wakes, in ms at the 99th percentile."""
+    """Lateness of a sleeper of 20 ms, in ms at the 99th percentile."""
 
     def __enter__(self):
         self.times, self.stop = [], False
@@ -161,7 +161,7 @@ def flows(seconds, up=1, down=1, family=4, skip=3):
 
 
 def udp(source, sink, address, kbit, seconds, meanwhile=lambda: None):
-    """UDP of 1000-byte datagrams at a rate; answers with what arrives, in kbit/s."""
+    """UDP of 1000-byte datagrams at a rate; returns the arriving rate in kbit/s."""
     receiver = End(sink, receive_udp, seconds)
     receiver.ready()
     sender = End(source, send_udp, address, kbit, seconds)
@@ -171,7 +171,7 @@ def udp(source, sink, address, kbit, seconds, meanwhile=lambda: None):
 
 
 def shares(groups, seconds):
-    """UDP of 600 kbit/s a flow up from several groups, (address, flows, TOS) each; what arrives of each, in kbit/s."""
+    """UDP of 600 kbit/s a flow up from groups, (address, flows, TOS) each; returns each arriving rate in kbit/s."""
     receiver = End("servers", receive_groups, [PORT + 10 + number for number in range(len(groups))], seconds)
     receiver.ready()
     senders = [End("hosts", send_group, *group, PORT + 10 + number, seconds + 1) for number, group in enumerate(groups)]
@@ -181,8 +181,8 @@ def shares(groups, seconds):
 
 
 def fetched(groups, seconds):
-    """UDP of 600 kbit/s a flow down to several groups, (address, flows) each, that asked for it through whatever
-    translates their addresses; what arrives of each, in kbit/s."""
+    """UDP of 600 kbit/s a flow down to several groups, (address, flows) each, that request it through any address
+    translation; returns the arriving rate of each in kbit/s."""
     server = End("servers", answer_all, sum(count for _, count in groups), seconds + 3)
     server.ready()
     clients = [End("hosts", fetch, *group, seconds) for group in groups]
@@ -306,7 +306,7 @@ def send_group(_say, source, count, tos, port, seconds):
 
 
 def answer_all(say, count, seconds):
-    """Sends flows of 600 kbit/s to as many as have asked, once all have."""
+    """Sends flows of 600 kbit/s to all requesters, after all requests."""
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     server.bind(("", PORT + 9))
     server.settimeout(10)
@@ -325,7 +325,7 @@ def answer_all(say, count, seconds):
 
 
 def fetch(say, source, count, seconds):
-    """Asks for flows, and counts what comes after the first second."""
+    """Requests flows, and counts what arrives after the first second."""
     sockets = []
     for _ in range(count):
         client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
