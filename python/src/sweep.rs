@@ -12,7 +12,7 @@ use asymq_sweep::experiment::{self, Experiment};
 use asymq_sweep::folder::{self, Plan};
 use asymq_sweep::outcome::Outcome;
 use asymq_sweep::seeds::{self, Decided};
-use asymq_sweep::store::{FINGERPRINT, Log, Results};
+use asymq_sweep::store::{FINGERPRINT, Results};
 use asymq_sweep::tasks::{self, Task};
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -133,7 +133,8 @@ impl Sweep {
         }
         let mut round = 0;
         let mut before: Option<Vec<Experiment>> = None;
-        let (looks, known) = (self.plan.looks(), Results::default());
+        // The parts' runs go where `asymq sweep` writes them, so that it can resume this sweep.
+        let (looks, known) = (self.plan.looks(), Results::open(&out).map_err(io)?);
         let decided = seeds::decide(&first, looks, known, |experiments, mut results| {
             round += 1;
             let tasks = tasks::tasks(experiments, before.as_deref(), round, packets);
@@ -150,13 +151,7 @@ impl Sweep {
             Err(error) => failure(&*error),
         })?;
         let plan = &self.plan;
-        let published = py.detach(|| -> anyhow::Result<Findings> {
-            // Also writes the runs in the format of `asymq sweep`, so that it can resume this sweep.
-            let known = Results::load(&out)?;
-            let mut log = Log::open(&out)?;
-            tasks::keep(&mut log, &known, &decided.experiments(), &decided.results)?;
-            publish(plan, &out, decided)
-        });
+        let published = py.detach(|| publish(plan, &out, decided));
         Ok(Some(published.map_err(|error| failure(&*error))?))
     }
 }
@@ -275,7 +270,7 @@ pub(crate) fn run_task(py: Python<'_>, out: PathBuf, task: &str) -> PyResult<()>
         let simulator = asymq_sim::STANDARD.with(&congestion);
         let mut results = Results::default();
         for job in task.jobs(experiments) {
-            results.insert(job.simulate(simulator)?);
+            results.insert(job.simulate(simulator)?)?;
         }
         whole(&path, |file| {
             let mut part = GzEncoder::new(file, Compression::default());
@@ -354,15 +349,16 @@ impl Findings {
 
     /// Returns a table of docs/research/data.md by its name.
     fn table(&self, name: &str) -> PyResult<Columns> {
-        let Some((_, make)) = data::TABLES.iter().find(|(known, _)| *known == name) else {
+        let Some(table) = data::TABLES.iter().find(|table| table.name == name) else {
             let (last, others) = data::TABLES.split_last().expect("there are tables");
-            let others: Vec<&str> = others.iter().map(|(known, _)| *known).collect();
+            let others: Vec<&str> = others.iter().map(|table| table.name).collect();
             return Err(ScenarioError::new_err(format!(
                 "table {name:?}: unknown; use {} or {}",
                 others.join(", "),
-                last.0
+                last.name
             )));
         };
-        Ok(Columns::of(&make(&self.decided).from_tool(&self.origin)))
+        let table = table.table(&self.decided, &self.origin);
+        Ok(Columns::of(&table.map_err(|error| failure(&error))?))
     }
 }

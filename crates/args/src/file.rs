@@ -208,6 +208,16 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_many_values_takes_time_by_its_length() {
+        let started = std::time::Instant::now();
+        let words = parse(&"[[flow]]\ndirection = \"up\"\n".repeat(60_000)).unwrap();
+        assert_eq!(words.keys().count(), 60_000);
+        // 54 s with a count for each value, in a debug build on an idle machine.
+        let took = started.elapsed();
+        assert!(took.as_secs() < 20, "{took:?}");
+    }
+
+    #[test]
     fn a_wrong_line_is_named_with_its_key_and_what_to_write_instead() {
         for (text, expected) in [
             (

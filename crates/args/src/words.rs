@@ -311,7 +311,7 @@ impl<A: Settings> Flags<A> {
                 words.push(key, text, Some(offset));
             }
         }
-        let several = |key: &str| words.all(key).count() > 1 && self.is_single(key);
+        let several = |key: &str| self.is_single(key) && words.all(key).count() > 1;
         if let Some(Word { key, at, .. }) = words.0.iter().find(|word| several(&word.key)) {
             return Err(KeyError {
                 offset: at.unwrap_or(0),

@@ -20,22 +20,28 @@ pub struct Window {
     pub drift: [Estimate; 2],
 }
 
+/// Metrics of a scenario's runs of which a window is made.
+#[derive(Debug, Default)]
+pub(crate) struct Samples([Vec<f64>; 4]);
+
+impl Samples {
+    /// Adds a run.
+    pub(crate) fn add(&mut self, run: &Metrics) {
+        let names = ["settling", "unsettled", "up.drift", "down.drift"];
+        for (values, name) in self.0.iter_mut().zip(names) {
+            values.extend(run.get(name));
+        }
+    }
+}
+
 impl Window {
-    /// Computes the window of a scenario's runs from their metrics; `None` without runs.
-    pub(crate) fn of(runs: &[&Metrics], cut: f64) -> Option<Self> {
-        let metric = |name: &str| -> Vec<f64> {
-            let value = |run: &&Metrics| run.get(name).copied();
-            runs.iter().filter_map(value).collect()
-        };
-        let unsettled = metric("unsettled");
+    /// The window of a scenario's runs; `None` without runs.
+    pub(crate) fn of(Samples([settling, unsettled, up, down]): &Samples, cut: f64) -> Option<Self> {
         Some(Self {
-            from_s: Estimate::of(&metric("settling"))?,
+            from_s: Estimate::of(settling)?,
             cut,
             unsettled: unsettled.iter().sum::<f64>() / unsettled.len() as f64,
-            drift: [
-                Estimate::of(&metric("up.drift"))?,
-                Estimate::of(&metric("down.drift"))?,
-            ],
+            drift: [Estimate::of(up)?, Estimate::of(down)?],
         })
     }
 
@@ -63,30 +69,39 @@ mod tests {
         .into()
     }
 
-    fn converged(runs: &[Metrics]) -> bool {
-        let runs: Vec<&Metrics> = runs.iter().collect();
-        Window::of(&runs, 1.0).unwrap().converged()
+    fn converged(runs: &[Metrics], cut: f64) -> bool {
+        let mut samples = Samples::default();
+        runs.iter().for_each(|run| samples.add(run));
+        Window::of(&samples, cut).unwrap().converged()
     }
 
     #[test]
     fn a_run_cut_short_must_not_drift_towards_what_the_whole_would_reach() {
-        let (fast, slow) = (
-            [run(0.0, 0.02), run(0.0, 0.021), run(0.0, 0.02)],
-            run(0.0, 0.02),
-        );
-        let runs: Vec<&Metrics> = fast.iter().collect();
-        assert!(Window::of(&runs, 1.0).unwrap().converged());
-        assert!(!Window::of(&runs, 20.0).unwrap().converged());
-        let still = [&run(0.0, 0.02), &run(0.0, -0.02), &slow];
-        assert!(Window::of(&still, 20.0).unwrap().converged());
+        let fast = [run(0.0, 0.02), run(0.0, 0.021), run(0.0, 0.02)];
+        assert!(converged(&fast, 1.0));
+        assert!(!converged(&fast, 20.0));
+        let still = [run(0.0, 0.02), run(0.0, -0.02), run(0.0, 0.02)];
+        assert!(converged(&still, 20.0));
     }
 
     #[test]
     fn most_runs_must_settle_and_none_of_the_halves_be_far_apart() {
-        assert!(converged(&[run(0.0, 0.0), run(0.0, 0.01), run(1.0, 0.0)]));
-        assert!(!converged(&[run(1.0, 0.0), run(0.0, 0.0), run(1.0, 0.01)]));
-        assert!(!converged(&[run(0.0, 0.1), run(0.0, 0.11), run(0.0, 0.1)]));
-        // Seeds that scatter around zero drift count as converged.
-        assert!(converged(&[run(0.0, 0.1), run(0.0, -0.11), run(0.0, 0.1)]));
+        assert!(converged(
+            &[run(0.0, 0.0), run(0.0, 0.01), run(1.0, 0.0)],
+            1.0
+        ));
+        assert!(!converged(
+            &[run(1.0, 0.0), run(0.0, 0.0), run(1.0, 0.01)],
+            1.0
+        ));
+        assert!(!converged(
+            &[run(0.0, 0.1), run(0.0, 0.11), run(0.0, 0.1)],
+            1.0
+        ));
+        // Seeds that scatter around no drift say nothing against it.
+        assert!(converged(
+            &[run(0.0, 0.1), run(0.0, -0.11), run(0.0, 0.1)],
+            1.0
+        ));
     }
 }

@@ -1,6 +1,6 @@
 //! An output folder: the plan, the results of every run, and the report.
 
-use crate::data::{self, Origin, Table};
+use crate::data::{self, Origin, TableOf};
 use crate::experiment::{self, BadExperiment, Experiment, FOUND};
 use crate::extent::{for_claims, preview};
 use crate::report;
@@ -95,20 +95,14 @@ impl Plan {
         progress: &(impl Fn(u32, usize, usize) + Sync),
     ) -> anyhow::Result<Decided> {
         self.save(folder)?;
-        let (known, mut look) = (Results::load(folder)?, 0);
-        seeds::decide(
-            &self.experiments(defaults)?,
-            self.looks(),
-            known,
-            |further, known| {
-                look += 1;
-                let runs = tasks::single_runs(further);
-                let progress = |done, all| progress(look, done, all);
-                Ok(runner::run(
-                    simulator, &runs, known, folder, threads, &progress,
-                )?)
-            },
-        )
+        let (known, mut look) = (Results::open(folder)?, 0);
+        let experiments = self.experiments(defaults)?;
+        seeds::decide(&experiments, self.looks(), known, |further, known| {
+            look += 1;
+            let runs = tasks::single_runs(further);
+            let progress = |done, all| progress(look, done, all);
+            Ok(runner::run(simulator, &runs, known, threads, &progress)?)
+        })
     }
 
     /// Writes the plan to a folder.
@@ -146,7 +140,7 @@ pub fn publish(folder: &Path, decided: &Decided, origin: &Origin) -> anyhow::Res
     let outcomes = &decided.outcomes;
     let files: anyhow::Result<Vec<Option<String>>> = data::TABLES
         .par_iter()
-        .map(|(_, make)| write_table(folder, &make(decided).from_tool(origin)))
+        .map(|table| write_table(folder, table, decided, origin))
         .collect();
     let files: Vec<String> = files?.into_iter().flatten().collect();
     let page = report::page(outcomes, origin, &files)?;
@@ -161,19 +155,21 @@ pub fn publish(folder: &Path, decided: &Decided, origin: &Origin) -> anyhow::Res
     Ok(path)
 }
 
-/// Writes a table as CSV, and returns the file's name. If the table is empty, removes its file.
-fn write_table(folder: &Path, table: &Table) -> anyhow::Result<Option<String>> {
+/// Writes a table as CSV, and returns the name of the file. Removes the file of a table without rows.
+fn write_table(
+    folder: &Path,
+    table: &TableOf,
+    decided: &Decided,
+    origin: &Origin,
+) -> anyhow::Result<Option<String>> {
     let name = format!("{}.csv", table.name);
     let path = folder.join(&name);
     if path.exists() {
         fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
     }
-    if table.rows.is_empty() {
-        return Ok(None);
-    }
-    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-    table.write_csv(file)?;
-    Ok(Some(name))
+    let written = table.write_csv(decided, origin, || File::create(&path));
+    let written = written.with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(written.then_some(name))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {

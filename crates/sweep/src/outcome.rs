@@ -1,6 +1,6 @@
 //! The results of an experiment.
 
-use crate::convergence::Window;
+use crate::convergence::{self, Window};
 use crate::experiment::{Experiment, Place};
 use crate::expression::{Expression, Sample};
 use crate::metrics::{self, Metrics};
@@ -9,6 +9,9 @@ use crate::prose::{self, Part};
 use crate::statistics::Estimate;
 use crate::store::{Recording, Results, key};
 use asymq_scenario::Scenario;
+
+/// Maximum number of recordings of a series whose mean a chart over time draws.
+const MAX_RECORDINGS: usize = 1000;
 
 /// An experiment with its results.
 #[derive(Debug)]
@@ -24,7 +27,7 @@ pub struct Outcome {
 pub struct Runs {
     /// Values of each measure, one per run, in the order of the seeds.
     measures: Vec<Vec<f64>>,
-    /// Recordings, in the order of the seeds.
+    /// The recordings that a chart over time draws, in the order of the seeds.
     pub recordings: Vec<Recording>,
     /// Window in which they had settled, if a measure needs it.
     pub window: Option<Window>,
@@ -39,22 +42,21 @@ pub struct Incomplete {
 }
 
 impl Runs {
-    /// Makes the runs of a scenario from their metrics. For an arithmetic experiment: one run without metrics.
-    fn new(experiment: &Experiment, scenario: &Scenario, metrics: &[&Metrics]) -> Self {
-        let by_run: Vec<_> = metrics
-            .iter()
-            .map(|run| values(experiment, scenario, run))
-            .collect();
-        let of_measure = |measure: usize| {
-            let values = by_run.iter().map(|run| run[measure].unwrap_or(f64::NAN));
-            values.collect()
-        };
-        let window = || Window::of(metrics, experiment.cut);
-        let count = experiment.measures.len();
+    /// No run of `experiment` yet.
+    fn new(experiment: &Experiment) -> Self {
         Self {
-            measures: (0..count).map(of_measure).collect(),
+            measures: vec![Vec::new(); experiment.measures.len()],
             recordings: Vec::new(),
-            window: experiment.is_settled().then(window).flatten(),
+            window: None,
+        }
+    }
+
+    /// Adds a run of a scenario; of an arithmetic experiment, a run without metrics.
+    fn add(&mut self, experiment: &Experiment, given: &Metrics, run: &Metrics) {
+        let lookup = |name: &str| Some(vec![*run.get(name).or_else(|| given.get(name))?]);
+        for (values, measure) in self.measures.iter_mut().zip(&experiment.measures) {
+            let value = measure.of.value(&lookup).map(|list| list[0]);
+            values.push(value.unwrap_or(f64::NAN));
         }
     }
 
@@ -69,48 +71,34 @@ impl Runs {
     }
 }
 
-/// Value of each measure in a run; `None` if the run lacks a metric.
-fn values(experiment: &Experiment, scenario: &Scenario, run: &Metrics) -> Vec<Option<f64>> {
-    let given = metrics::of_scenario(scenario);
-    let lookup = |name: &str| Some(vec![*run.get(name).or_else(|| given.get(name))?]);
-    let measures = experiment.measures.iter();
-    let value = |of: &Expression| of.value(&lookup).map(|list| list[0]);
-    measures.map(|measure| value(&measure.of)).collect()
-}
-
 impl Outcome {
     /// Looks up the results of an experiment.
     ///
     /// # Errors
-    /// Results are missing.
-    pub fn new(experiment: Experiment, results: &Results) -> Result<Self, Incomplete> {
+    /// Results are missing, or cannot be read.
+    pub fn new(experiment: Experiment, results: &Results) -> anyhow::Result<Self> {
         let mut incomplete = Incomplete { missing: 0, all: 0 };
-        let mut at_cell = |scenario: &Scenario| {
-            if experiment.is_arithmetic() {
-                return Runs::new(&experiment, scenario, &[&Metrics::new()]);
-            }
-            let seeds = scenario.seeds();
-            let found: Vec<_> = seeds
-                .map(|seed| results.get(&key(scenario, seed)))
-                .collect();
-            incomplete.all += found.len();
-            incomplete.missing += found.iter().filter(|stored| stored.is_none()).count();
-            let found: Vec<_> = found.into_iter().flatten().collect();
-            let metrics: Vec<&Metrics> = found.iter().map(|stored| &stored.metrics).collect();
-            let recordings = found.iter().filter_map(|stored| stored.recording.clone());
-            Runs {
-                recordings: recordings.collect(),
-                ..Runs::new(&experiment, scenario, &metrics)
-            }
-        };
         let mut series = Vec::new();
         for of_series in &experiment.series {
-            let cells = of_series.cells.iter();
-            series.push(cells.map(|cell| at_cell(&cell.scenario)).collect());
+            let mut at_points = Vec::new();
+            for (point, cell) in of_series.cells.iter().enumerate() {
+                let recorded = match experiment.wants_recording() && point == 0 {
+                    true => MAX_RECORDINGS,
+                    false => 0,
+                };
+                at_points.push(runs_of(
+                    &experiment,
+                    &cell.scenario,
+                    recorded,
+                    results,
+                    &mut incomplete,
+                )?);
+            }
+            series.push(at_points);
         }
         match incomplete.missing {
             0 => Ok(Self { experiment, series }),
-            _ => Err(incomplete),
+            _ => Err(incomplete.into()),
         }
     }
 
@@ -153,11 +141,44 @@ impl Outcome {
     }
 }
 
+/// The runs of a scenario with at most so many recordings; counts those that `results` lack.
+fn runs_of(
+    experiment: &Experiment,
+    scenario: &Scenario,
+    recordings: usize,
+    results: &Results,
+    incomplete: &mut Incomplete,
+) -> anyhow::Result<Runs> {
+    let mut runs = Runs::new(experiment);
+    let given = metrics::of_scenario(scenario);
+    if experiment.is_arithmetic() {
+        runs.add(experiment, &given, &Metrics::new());
+        return Ok(runs);
+    }
+    let mut samples = convergence::Samples::default();
+    for seed in scenario.seeds() {
+        incomplete.all += 1;
+        let Some(stored) = results.get(&key(scenario, seed))? else {
+            incomplete.missing += 1;
+            continue;
+        };
+        runs.add(experiment, &given, &stored.metrics);
+        if experiment.is_settled() {
+            samples.add(&stored.metrics);
+        }
+        if runs.recordings.len() < recordings {
+            runs.recordings.extend(stored.recording);
+        }
+    }
+    runs.window = Window::of(&samples, experiment.cut);
+    Ok(runs)
+}
+
 /// Looks up the results of all experiments.
 ///
 /// # Errors
-/// Runs are missing.
-pub fn judge(experiments: &[Experiment], results: &Results) -> Result<Vec<Outcome>, Incomplete> {
+/// Runs are missing, or cannot be read.
+pub fn judge(experiments: &[Experiment], results: &Results) -> anyhow::Result<Vec<Outcome>> {
     experiments
         .iter()
         .map(|experiment| Outcome::new(experiment.clone(), results))

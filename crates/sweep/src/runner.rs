@@ -1,12 +1,11 @@
 //! Simulates runs on several cores.
 
-use crate::store::{Job, Log, Results, Stored};
+use crate::store::{Job, Results};
 use crate::tasks::Runs;
 use asymq_sim::{SimError, Simulator};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::io;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -21,38 +20,34 @@ pub enum RunError {
     Io(#[from] io::Error),
 }
 
-/// Simulates the `runs` that are missing in `known`, the results of `folder`. Appends each result to both. Results do
-/// not depend on the number of threads. Any thread may call `progress`, with the numbers of finished and of missing
-/// runs.
+/// Simulates the `runs` that are missing in `known`, and adds each result to it and to the file of its folder.
+/// Results do not depend on the number of threads. `progress` is called from any thread with the numbers of finished
+/// and of missing runs.
 ///
 /// # Errors
-/// A run failed; the results of finished runs are kept.
+/// A run failed; the results of finished runs are in the file.
 pub fn run(
     simulator: Simulator<'_>,
     runs: &Runs<'_>,
-    mut known: Results,
-    folder: &Path,
+    known: Results,
     threads: usize,
     progress: &(impl Fn(usize, usize) + Sync),
 ) -> Result<Results, RunError> {
-    let missing = || runs.jobs().filter(|job| !known.has(job));
-    let all = missing().count();
-    let log = Mutex::new(Log::open(folder)?);
+    let all = runs.jobs().filter(|job| !known.has(job)).count();
+    let known = Mutex::new(known);
+    let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
     let done = AtomicUsize::new(0);
     progress(0, all);
-    let one = |job: Job<'_>| -> Result<Stored, RunError> {
+    let one = |job: Job<'_>| -> Result<(), RunError> {
         let stored = job.simulate(simulator)?;
-        log.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .append(&stored)?;
+        lock().insert(stored)?;
         progress(1 + done.fetch_add(1, Ordering::Relaxed), all);
-        Ok(stored)
+        Ok(())
     };
-    // A parallel bridge distributes the jobs in order, longest first.
-    let new: Result<Vec<Stored>, RunError> =
-        pool(threads)?.install(|| missing().par_bridge().map(one).collect());
-    new?.into_iter().for_each(|stored| known.insert(stored));
-    Ok(known)
+    // A bridge hands out the jobs in order, the longest first.
+    let missing = runs.jobs().filter(|job| !lock().has(job));
+    pool(threads)?.install(|| missing.par_bridge().try_for_each(one))?;
+    Ok(known.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// A pool of this many threads.

@@ -4,12 +4,13 @@ use crate::fnv::long;
 use crate::metrics::{self, Metrics};
 use asymq_scenario::{FlowResult, Scenario};
 use asymq_sim::{RunOptions, SimError, Simulator};
-use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Name of the results file in an output folder.
 pub const RUNS: &str = "runs.jsonl";
@@ -83,7 +84,8 @@ impl<'a> Job<'a> {
 pub struct Stored {
     /// Key of the run, see [`key`].
     pub key: String,
-    /// Metrics after warm-up.
+    /// Its metrics after warm-up.
+    #[serde(serialize_with = "write_metrics", deserialize_with = "read_metrics")]
     pub metrics: Metrics,
     /// The result of each flow.
     #[serde(default)]
@@ -142,9 +144,34 @@ fn round(value: f64) -> f64 {
     (value * 1e5).round() / 1e5
 }
 
-/// Results by key.
+/// Results by key. Those of a folder stay in its file; memory holds where.
 #[derive(Clone, Debug, Default)]
-pub struct Results(HashMap<String, Stored>);
+pub struct Results {
+    /// The file to which results are appended, and its name.
+    log: Option<(Arc<Mutex<File>>, PathBuf)>,
+    places: HashMap<String, Place>,
+}
+
+/// A result, or its line in a file.
+#[derive(Clone, Debug)]
+enum Place {
+    Memory(Stored),
+    Line {
+        file: Arc<Mutex<File>>,
+        offset: u64,
+        length: usize,
+        has_recording: bool,
+    },
+}
+
+impl Place {
+    const fn has_recording(&self) -> bool {
+        match self {
+            Self::Memory(stored) => stored.recording.is_some(),
+            Self::Line { has_recording, .. } => *has_recording,
+        }
+    }
+}
 
 impl Results {
     /// Loads the results in a folder; empty if the file does not exist. Incomplete lines are skipped.
@@ -153,57 +180,23 @@ impl Results {
     /// The file cannot be read.
     pub fn load(folder: &Path) -> io::Result<Self> {
         let mut results = Self::default();
-        let file = match File::open(folder.join(RUNS)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(results),
-            file => file?,
-        };
-        for line in BufReader::new(file).split(b'\n') {
-            if let Ok(stored) = serde_json::from_slice(&line?) {
-                results.insert(stored);
-            }
+        match File::open(folder.join(RUNS)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            file => results.read(file?)?,
         }
         Ok(results)
     }
 
-    /// Adds a result.
-    pub fn insert(&mut self, stored: Stored) {
-        self.0.insert(stored.key.clone(), stored);
-    }
-
-    /// Adds all results of `other`.
-    pub fn extend(&mut self, other: Self) {
-        self.0.extend(other.0);
-    }
-
-    /// True if the result of a job is present, with its recording if needed.
-    pub fn has(&self, job: &Job<'_>) -> bool {
-        let found = self.get(&job.key);
-        found.is_some_and(|stored| stored.recording.is_some() || !job.recording)
-    }
-
-    /// The result with this key.
-    pub fn get(&self, key: &str) -> Option<&Stored> {
-        self.0.get(key)
-    }
-}
-
-/// The results of a folder, open for appending.
-#[derive(Debug)]
-pub struct Log {
-    file: File,
-    path: PathBuf,
-}
-
-impl Log {
-    /// Opens the results of a folder, and creates the folder if needed.
+    /// Loads the results in a folder, to which further ones are appended. Creates the folder if needed.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be read or written.
     pub fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let path = folder.join(RUNS);
         let options = &mut OpenOptions::new();
         let mut file = options.create(true).append(true).read(true).open(&path)?;
+        let mut results = Self::load(folder)?;
         let mut last = [b'\n'];
         // An empty file has no last byte.
         if file.seek(SeekFrom::End(-1)).is_ok() {
@@ -212,20 +205,131 @@ impl Log {
         if last != [b'\n'] {
             file.write_all(b"\n")?;
         }
-        Ok(Self { file, path })
+        results.log = Some((Arc::new(Mutex::new(file)), path));
+        Ok(results)
     }
 
-    /// Appends a result.
+    fn read(&mut self, file: File) -> io::Result<()> {
+        let mut lines = BufReader::new(file.try_clone()?);
+        let file = Arc::new(Mutex::new(file));
+        let (mut line, mut offset) = (Vec::new(), 0);
+        while lines.read_until(b'\n', &mut line)? > 0 {
+            if let Ok(stored) = serde_json::from_slice(&line) {
+                self.index(&file, offset, line.len(), &stored);
+            }
+            offset += line.len() as u64;
+            line.clear();
+        }
+        Ok(())
+    }
+
+    fn index(&mut self, file: &Arc<Mutex<File>>, offset: u64, length: usize, stored: &Stored) {
+        let place = Place::Line {
+            file: Arc::clone(file),
+            offset,
+            length,
+            has_recording: stored.recording.is_some(),
+        };
+        self.places.insert(stored.key.clone(), place);
+    }
+
+    /// Adds a result that is not here, and appends it to the file of an open folder.
     ///
     /// # Errors
     /// It cannot be written; the error names the file.
-    pub fn append(&mut self, result: &Stored) -> io::Result<()> {
-        let mut line = serde_json::to_vec(result)?;
+    pub fn insert(&mut self, stored: Stored) -> io::Result<()> {
+        let known = self.places.get(&stored.key);
+        if known.is_some_and(|known| known.has_recording() || stored.recording.is_none()) {
+            return Ok(());
+        }
+        let Some((log, path)) = &self.log else {
+            self.places
+                .insert(stored.key.clone(), Place::Memory(stored));
+            return Ok(());
+        };
+        let mut line = serde_json::to_vec(&stored)?;
         line.push(b'\n');
-        self.file.write_all(&line).map_err(|error| {
-            io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
-        })
+        let mut file = log.lock().unwrap_or_else(PoisonError::into_inner);
+        let end = file.write_all(&line).and_then(|()| file.stream_position());
+        let end = end.map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        })?;
+        drop(file);
+        let log = Arc::clone(log);
+        self.index(&log, end - line.len() as u64, line.len(), &stored);
+        Ok(())
     }
+
+    /// Adds all results of `other`.
+    pub fn extend(&mut self, other: Self) {
+        self.places.extend(other.places);
+    }
+
+    /// True if the result of a job is here, with its recording if needed.
+    pub fn has(&self, job: &Job<'_>) -> bool {
+        let found = self.places.get(&job.key);
+        found.is_some_and(|place| place.has_recording() || !job.recording)
+    }
+
+    /// Reads the result with this key, if it is here.
+    ///
+    /// # Errors
+    /// Its line cannot be read, or has changed.
+    pub fn get(&self, key: &str) -> io::Result<Option<Stored>> {
+        let Some(place) = self.places.get(key) else {
+            return Ok(None);
+        };
+        let (file, offset, length) = match place {
+            Place::Memory(stored) => return Ok(Some(stored.clone())),
+            Place::Line {
+                file,
+                offset,
+                length,
+                ..
+            } => (file, *offset, *length),
+        };
+        let mut line = vec![0; length];
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_exact(&mut line)?;
+        drop(file);
+        let stored: Stored = serde_json::from_slice(&line)?;
+        match stored.key == key {
+            true => Ok(Some(stored)),
+            false => Err(io::Error::other(format!(
+                "{RUNS} changed while it was read"
+            ))),
+        }
+    }
+}
+
+/// A metric in JSON, which has no number for what is not finite.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Metric {
+    Number(f64),
+    /// `inf` and `-inf`.
+    Text(String),
+    NaN(()),
+}
+
+fn write_metrics<S: Serializer>(metrics: &Metrics, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(metrics.iter().map(|(name, value)| match value {
+        value if value.is_infinite() => (name, Metric::Text(value.to_string())),
+        value => (name, Metric::Number(*value)),
+    }))
+}
+
+fn read_metrics<'de, D: Deserializer<'de>>(from: D) -> Result<Metrics, D::Error> {
+    let metrics = BTreeMap::<String, Metric>::deserialize(from)?;
+    let number = |metric| match metric {
+        Metric::Number(number) => Ok(number),
+        Metric::Text(text) => text.parse().map_err(D::Error::custom),
+        Metric::NaN(()) => Ok(f64::NAN),
+    };
+    { metrics.into_iter() }
+        .map(|(name, metric)| Ok((name, number(metric)?)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -245,21 +349,42 @@ mod tests {
     #[test]
     fn an_incomplete_line_loses_that_run_only() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = Log::open(folder.path()).unwrap();
-        log.append(&stored("a")).unwrap();
-        log.append(&stored("b")).unwrap();
-        drop(log);
+        let mut results = Results::open(folder.path()).unwrap();
+        results.insert(stored("a")).unwrap();
+        results.insert(stored("b")).unwrap();
         let path = folder.path().join(RUNS);
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() - 5]).unwrap();
-        Log::open(folder.path())
-            .unwrap()
-            .append(&stored("c"))
+        let mut cut = Results::open(folder.path()).unwrap();
+        cut.insert(stored("c")).unwrap();
+        for results in [cut, Results::load(folder.path()).unwrap()] {
+            assert_eq!(results.get("a").unwrap(), Some(stored("a")));
+            assert_eq!(results.get("b").unwrap(), None);
+            assert_eq!(results.get("c").unwrap(), Some(stored("c")));
+        }
+    }
+
+    #[test]
+    fn a_metric_that_is_not_finite_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut results = Results::open(folder.path()).unwrap();
+        let metrics = [
+            ("a", f64::NAN),
+            ("b", f64::INFINITY),
+            ("c", f64::NEG_INFINITY),
+        ];
+        results
+            .insert(Stored {
+                metrics: metrics.map(|(name, value)| (name.to_owned(), value)).into(),
+                ..stored("a")
+            })
             .unwrap();
-        let results = Results::load(folder.path()).unwrap();
-        assert_eq!(results.get("a"), Some(&stored("a")));
-        assert_eq!(results.get("b"), None);
-        assert_eq!(results.get("c"), Some(&stored("c")));
+        let loaded = Results::load(folder.path()).unwrap();
+        for results in [results, loaded] {
+            let found = results.get("a").unwrap().unwrap();
+            let found = found.metrics.values().map(f64::to_string);
+            assert_eq!(found.collect::<Vec<_>>(), ["NaN", "inf", "-inf"]);
+        }
     }
 
     #[test]

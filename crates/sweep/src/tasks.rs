@@ -5,7 +5,7 @@
 
 use crate::experiment::{Experiment, Place};
 use crate::fnv::{fnv, long};
-use crate::store::{FINGERPRINT, Job, Log, Results, text_of_run};
+use crate::store::{FINGERPRINT, Job, Results, text_of_run};
 use asymq_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -60,20 +60,18 @@ impl Task {
     }
 }
 
-/// Appends to `log` the results of `experiments` that its folder, loaded as `known`, does not contain.
+/// Adds to `folder` the `results` of these experiments that it lacks.
 ///
 /// # Errors
-/// They cannot be written.
-pub fn keep(
-    log: &mut Log,
-    known: &Results,
-    experiments: &[Experiment],
-    results: &Results,
-) -> io::Result<()> {
+/// They cannot be read or written.
+pub fn keep(folder: &mut Results, experiments: &[Experiment], results: &Results) -> io::Result<()> {
     let runs = single_runs(experiments);
-    let missing = runs.jobs().filter(|job| !known.has(job));
-    let found = missing.filter_map(|job| results.get(&job.key));
-    { found }.try_for_each(|stored| log.append(stored))
+    for job in runs.jobs() {
+        if let Some(stored) = results.get(&job.key)? {
+            folder.insert(stored)?;
+        }
+    }
+    Ok(())
 }
 
 /// A scenario, and all places that need runs of it.

@@ -43,16 +43,8 @@ fn the_lines_that_load_the_tables_run() {
     .unwrap();
     let experiments = [experiment];
     let runs = single_runs(&experiments);
-    let known = Results::default();
-    let results = runner::run(
-        asymq_sim::STANDARD,
-        &runs,
-        known,
-        folder.path(),
-        1,
-        &|_, _| {},
-    )
-    .unwrap();
+    let known = Results::open(folder.path()).unwrap();
+    let results = runner::run(asymq_sim::STANDARD, &runs, known, 1, &|_, _| {}).unwrap();
     let decided = Decided {
         outcomes: outcome::judge(&experiments, &results).unwrap(),
         results,

@@ -92,18 +92,20 @@ fn outcome_of(name: &str, text: &str) -> Outcome {
                 };
                 run.summary.down.utilization = level + 0.001 * seed as f64;
                 run.summary.down.data = level;
-                results.insert(Stored {
-                    key: key(scenario, seed),
-                    metrics: metrics::of_run(&run, scenario),
-                    recording: Some(Recording {
-                        interval_s: 1.0,
-                        up: vec![1.0; 10],
-                        down: vec![level; 10],
-                        data_up: vec![0.7; 10],
-                        data_down: vec![level; 10],
-                    }),
-                    flows: Vec::new(),
-                });
+                results
+                    .insert(Stored {
+                        key: key(scenario, seed),
+                        metrics: metrics::of_run(&run, scenario),
+                        recording: Some(Recording {
+                            interval_s: 1.0,
+                            up: vec![1.0; 10],
+                            down: vec![level; 10],
+                            data_up: vec![0.7; 10],
+                            data_down: vec![level; 10],
+                        }),
+                        flows: Vec::new(),
+                    })
+                    .unwrap();
             }
         }
     }

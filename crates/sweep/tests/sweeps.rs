@@ -48,8 +48,8 @@ fn quietly(_: usize, _: usize) {}
 
 /// Makes the runs that are missing in a folder, and returns its results.
 fn run(runs: &Runs<'_>, folder: &Path, threads: usize) -> Results {
-    let known = Results::load(folder).unwrap();
-    runner::run(STANDARD, runs, known, folder, threads, &quietly).unwrap()
+    let known = Results::open(folder).unwrap();
+    runner::run(STANDARD, runs, known, threads, &quietly).unwrap()
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn an_interrupted_sweep_runs_only_what_is_missing() {
     let asked = AtomicUsize::new(0);
     let progress = |_: usize, all: usize| asked.store(all, Ordering::Relaxed);
     let resumed = {
-        let known = Results::load(folder.path()).unwrap();
-        runner::run(STANDARD, &runs_of_all, known, folder.path(), 1, &progress).unwrap()
+        let known = Results::open(folder.path()).unwrap();
+        runner::run(STANDARD, &runs_of_all, known, 1, &progress).unwrap()
     };
     assert_eq!(asked.into_inner(), runs_of_all.jobs().count() - 3);
     assert!(published(&resumed, folder.path()) == whole);
@@ -211,10 +211,10 @@ fn decided(runs: u32, than: f64, looks: u32, folder: &Path) -> Outcome {
         &Defaults::paper(),
     )
     .unwrap();
-    let known = Results::load(folder).unwrap();
+    let known = Results::open(folder).unwrap();
     let run = |experiments: &[Experiment], known| {
         let runs = single_runs(experiments);
-        Ok(runner::run(STANDARD, &runs, known, folder, 2, &quietly)?)
+        Ok(runner::run(STANDARD, &runs, known, 2, &quietly)?)
     };
     let decided = seeds::decide(&[experiment], looks, known, run).unwrap();
     decided.outcomes.into_iter().next().unwrap()
@@ -509,7 +509,7 @@ fn an_experiment_runs_congestion_controls_from_outside() {
         .with(&catalog)
         .run(scenario, scenario.seed, RunOptions::default());
     assert_eq!(
-        decided.results.get(&job.key).unwrap().flows,
+        decided.results.get(&job.key).unwrap().unwrap().flows,
         alone.unwrap().summary.flows
     );
 }

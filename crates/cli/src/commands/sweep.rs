@@ -13,7 +13,7 @@ use asymq_sweep::folder::{self, Plan};
 use asymq_sweep::outcome::{self, Outcome};
 use asymq_sweep::runner;
 use asymq_sweep::seeds::Decided;
-use asymq_sweep::store::{Log, Results};
+use asymq_sweep::store::Results;
 use asymq_sweep::tasks::{self, Shard};
 use asymq_sweep::verdict::Verdict;
 use clap::Args;
@@ -85,27 +85,22 @@ pub(crate) fn sweep(args: &SweepArgs, catalogs: Catalogs) -> anyhow::Result<()> 
 
 /// Runs `asymq merge`.
 pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> {
+    let bad = |argument: String, message| BadArgument {
+        argument,
+        value: None,
+        message,
+    };
     let load = |folder: &PathBuf| {
-        Plan::load(folder).map_err(|error| BadArgument {
-            argument: "merge".into(),
-            value: None,
-            message: format!("{error:#}"),
-        })
+        Plan::load(folder).map_err(|error| bad("merge".into(), format!("{error:#}")))
     };
     let mut plans = args.folders.iter().map(|folder| (folder, load(folder)));
     let (first, plan) = plans.next().context("no folder given")?;
     let plan = plan?;
     for (folder, other) in plans {
         if other? != plan {
-            return Err(BadArgument {
-                argument: folder.display().to_string(),
-                value: None,
-                message: format!(
-                    "a different sweep from {}; merge shards of one sweep",
-                    first.display()
-                ),
-            }
-            .into());
+            let first = first.display();
+            let message = format!("another sweep than {first}; merge shards of one");
+            return Err(bad(folder.display().to_string(), message).into());
         }
     }
     let mut results = Results::default();
@@ -115,8 +110,7 @@ pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     let experiments = plan.experiments(&catalogs.of_experiments())?;
     // A run that a shard missed is an error. Further seeds of undecided claims run here.
     outcome::judge(&experiments, &results)?;
-    let known = Results::load(&args.out)?;
-    tasks::keep(&mut Log::open(&args.out)?, &known, &experiments, &results)?;
+    tasks::keep(&mut Results::open(&args.out)?, &experiments, &results)?;
     let decided = decide(catalogs, &plan, &args.out, threads(args.jobs))?;
     publish(&args.out, &decided, &plan)
 }
@@ -147,13 +141,8 @@ pub(crate) fn run_plan(
     let threads = threads(options.jobs);
     if let Some(shard) = options.shard.filter(|shard| !shard.is_whole()) {
         plan.save(out)?;
-        run_shard(
-            catalogs,
-            &plan.experiments(&catalogs.of_experiments())?,
-            shard,
-            out,
-            threads,
-        )?;
+        let experiments = plan.experiments(&catalogs.of_experiments())?;
+        run_shard(catalogs, &experiments, shard, out, threads)?;
         return Ok(None);
     }
     let decided = decide(catalogs, plan, out, threads)?;
@@ -170,8 +159,8 @@ fn run_shard(
 ) -> anyhow::Result<()> {
     let part = tasks::single_runs(experiments).part(shard);
     let bar = ProgressBar::new(1);
-    let known = Results::load(out)?;
-    runner::run(catalogs.sim, &part, known, out, threads, &|done, all| {
+    let known = Results::open(out)?;
+    runner::run(catalogs.sim, &part, known, threads, &|done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     })?;

@@ -25,17 +25,87 @@ use column::Row;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// Function that makes a table of experiments.
-pub type Make = fn(&Decided) -> Table;
+/// A table of experiments. Its rows are made one by one, from results that stay in their file.
+#[derive(Debug)]
+pub struct TableOf {
+    /// Its name, and that of its file.
+    pub name: &'static str,
+    /// Passes each row to a function.
+    rows: fn(&Decided, &mut EachRow<'_>) -> io::Result<()>,
+}
 
-/// Every table of experiments by its name.
-pub const TABLES: [(&str, Make); 5] = [
-    ("runs", runs::runs),
-    ("flows", runs::flows),
-    ("time_series", runs::time_series),
-    ("measures", results::measures),
-    ("claims", results::claims),
+type EachRow<'a> = dyn FnMut(Row) -> io::Result<()> + 'a;
+
+/// Every table of experiments.
+pub const TABLES: [TableOf; 5] = [
+    TableOf {
+        name: "runs",
+        rows: runs::runs,
+    },
+    TableOf {
+        name: "flows",
+        rows: runs::flows,
+    },
+    TableOf {
+        name: "time_series",
+        rows: runs::time_series,
+    },
+    TableOf {
+        name: "measures",
+        rows: results::measures,
+    },
+    TableOf {
+        name: "claims",
+        rows: results::claims,
+    },
 ];
+
+impl TableOf {
+    /// The table in memory, with the tool's version and fingerprint in each row.
+    ///
+    /// # Errors
+    /// A result cannot be read.
+    pub fn table(&self, decided: &Decided, origin: &Origin) -> io::Result<Table> {
+        let mut rows = Vec::new();
+        (self.rows)(decided, &mut |row| {
+            rows.push(row);
+            Ok(())
+        })?;
+        Ok(Table::new(self.name, rows).from_tool(origin))
+    }
+
+    /// Writes the same table as CSV to the file that `create` returns, without memory by row. A table
+    /// without rows needs no file; the result is then false.
+    ///
+    /// # Errors
+    /// A result cannot be read, or the file cannot be written.
+    pub fn write_csv<W: Write>(
+        &self,
+        decided: &Decided,
+        origin: &Origin,
+        create: impl FnOnce() -> io::Result<W>,
+    ) -> io::Result<bool> {
+        let mut columns = Columns::default();
+        (self.rows)(decided, &mut |row| {
+            columns.add(&row);
+            Ok(())
+        })?;
+        if columns.names.is_empty() {
+            return Ok(false);
+        }
+        let tool = origin.columns();
+        let mut out = csv::Writer::from_writer(create()?);
+        let names = tool.iter().map(|(name, _)| (*name).to_owned());
+        write_header(&mut out, columns.names.iter().cloned().chain(names))?;
+        (self.rows)(decided, &mut |row| {
+            let mut cells = columns.in_place(row);
+            cells.extend(tool.iter().map(|(_, cell)| Some(cell.clone())));
+            write_row(&mut out, &cells)
+        })?;
+        out.flush()?;
+        Ok(true)
+    }
+}
 
 /// Origin of results: the build, the extent of the runs, and the collection.
 #[derive(Clone, Debug)]
@@ -60,6 +130,57 @@ impl Origin {
             collection: &OWN,
         }
     }
+
+    /// The last columns of every table.
+    fn columns(&self) -> [(&'static str, Cell); 2] {
+        [
+            ("tool_version", self.version.as_str().into()),
+            ("fingerprint", self.fingerprint.as_str().into()),
+        ]
+    }
+}
+
+/// Names of columns in order of first appearance.
+#[derive(Debug, Default)]
+struct Columns {
+    names: Vec<String>,
+    /// The index of each.
+    index: HashMap<String, usize>,
+}
+
+impl Columns {
+    fn add(&mut self, row: &Row) {
+        for (column, _) in &row.cells {
+            if !self.index.contains_key(column) {
+                self.index.insert(column.clone(), self.names.len());
+                self.names.push(column.clone());
+            }
+        }
+    }
+
+    /// The cells of a row that was added.
+    fn in_place(&self, row: Row) -> Vec<Option<Cell>> {
+        let mut cells = vec![None; self.names.len()];
+        for (column, cell) in row.cells {
+            cells[self.index[&column]] = cell;
+        }
+        cells
+    }
+}
+
+fn write_header(
+    out: &mut csv::Writer<impl Write>,
+    names: impl Iterator<Item = String>,
+) -> io::Result<()> {
+    Ok(out.write_record(names.map(literal))?)
+}
+
+fn write_row(out: &mut csv::Writer<impl Write>, cells: &[Option<Cell>]) -> io::Result<()> {
+    Ok(out.write_record(cells.iter().map(|cell| match cell {
+        Some(Cell::Text(text)) => literal(text.to_string()),
+        Some(number) => number.to_string(),
+        None => String::new(),
+    }))?)
 }
 
 /// Rows of named cells.
@@ -74,27 +195,14 @@ pub struct Table {
 }
 
 impl Table {
-    /// Makes a table of these rows. Columns are in order of first appearance.
+    /// The table of these rows.
     fn new(name: &'static str, rows: Vec<Row>) -> Self {
-        let mut columns: Vec<String> = Vec::new();
-        let mut places: HashMap<String, usize> = HashMap::new();
-        for (column, _) in rows.iter().flat_map(|row| &row.cells) {
-            if !places.contains_key(column) {
-                places.insert(column.clone(), columns.len());
-                columns.push(column.clone());
-            }
-        }
-        let in_place = |row: Row| {
-            let mut cells = vec![None; columns.len()];
-            for (column, cell) in row.cells {
-                cells[places[&column]] = cell;
-            }
-            cells
-        };
-        let rows = rows.into_iter().map(in_place).collect();
+        let mut columns = Columns::default();
+        rows.iter().for_each(|row| columns.add(row));
+        let rows = rows.into_iter().map(|row| columns.in_place(row)).collect();
         Self {
             name,
-            columns,
+            columns: columns.names,
             rows,
         }
     }
@@ -102,11 +210,7 @@ impl Table {
     /// Adds the tool's version and fingerprint to each row.
     #[must_use]
     pub fn from_tool(mut self, origin: &Origin) -> Self {
-        for (column, text) in [
-            ("tool_version", origin.version.as_str()),
-            ("fingerprint", origin.fingerprint.as_str()),
-        ] {
-            let cell = Cell::from(text);
+        for (column, cell) in origin.columns() {
             self.columns.push(column.to_owned());
             for row in &mut self.rows {
                 row.push(Some(cell.clone()));
@@ -120,16 +224,12 @@ impl Table {
     /// # Errors
     /// `out` fails.
     pub fn write_csv(&self, out: impl Write) -> io::Result<()> {
-        let mut writer = csv::Writer::from_writer(out);
-        writer.write_record(self.columns.iter().cloned().map(literal))?;
-        for row in &self.rows {
-            writer.write_record(row.iter().map(|cell| match cell {
-                Some(Cell::Text(text)) => literal(text.to_string()),
-                Some(number) => number.to_string(),
-                None => String::new(),
-            }))?;
-        }
-        writer.flush()
+        let mut out = csv::Writer::from_writer(out);
+        write_header(&mut out, self.columns.iter().cloned())?;
+        self.rows
+            .iter()
+            .try_for_each(|row| write_row(&mut out, row))?;
+        out.flush()
     }
 }
 

@@ -9,7 +9,6 @@ use crate::metrics;
 use crate::store::{Results, Stored, key};
 use crate::tasks::Task;
 use anyhow::Context as _;
-use std::collections::HashMap;
 use std::io::{Read, Write};
 
 /// Name of the column with a run's key.
@@ -20,22 +19,20 @@ const RESULT: &str = "result";
 /// Columns of all parts. They depend only on the experiments.
 #[derive(Debug)]
 pub struct Columns {
-    names: Vec<String>,
-    /// Index of each column.
-    index: HashMap<String, usize>,
+    columns: super::Columns,
     origin: Origin,
 }
 
 impl Columns {
     /// Columns for these experiments' runs.
     pub fn of(experiments: &[Experiment], origin: Origin) -> Self {
-        let mut rows = Vec::new();
+        let mut columns = super::Columns::default();
         for experiment in experiments {
             for at in experiment.places() {
                 let mut row = identity(experiment, at);
                 row.put("seed", Cell::Whole(0));
                 settings(&mut row, &experiment.cell(at).scenario);
-                rows.push(row);
+                columns.add(&row);
             }
         }
         // All possible metrics of a run, after the settings.
@@ -48,14 +45,11 @@ impl Columns {
         }
         row.put(KEY, Cell::from(""));
         row.put(RESULT, Cell::from(""));
-        rows.push(row);
-        let names = Table::new("runs", rows).from_tool(&origin).columns;
-        let index = names.iter().cloned().zip(0..).collect();
-        Self {
-            names,
-            index,
-            origin,
+        for (column, cell) in origin.columns() {
+            row.put(column, cell);
         }
+        columns.add(&row);
+        Self { columns, origin }
     }
 
     /// Writes the runs of a task: one row per run and place to which it belongs.
@@ -81,19 +75,19 @@ impl Columns {
                     .clone()
                     .filter(|seed| wanted.seeds.contains(seed))
                 {
-                    let stored = results.get(&key(scenario, seed));
+                    let stored = results.get(&key(scenario, seed))?;
                     let stored =
                         stored.with_context(|| format!("{}: a run is missing", task.name))?;
                     let mut row = place.clone();
                     row.put("seed", Cell::Whole(seed));
-                    let found = of_result(stored, &self.origin);
+                    let found = of_result(&stored, &self.origin);
                     rows.push(self.cells([&row, &configured, &found])?);
                 }
             }
         }
         let table = Table {
             name: "runs",
-            columns: self.names.clone(),
+            columns: self.columns.names.clone(),
             rows,
         };
         Ok(table.write_csv(out)?)
@@ -101,9 +95,9 @@ impl Columns {
 
     /// Merges rows into one, in the order of the columns. The first cell of a column wins.
     fn cells(&self, rows: [&Row; 3]) -> anyhow::Result<Vec<Option<Cell>>> {
-        let mut cells = vec![None; self.names.len()];
+        let mut cells = vec![None; self.columns.names.len()];
         for (column, cell) in rows.into_iter().flat_map(|row| &row.cells) {
-            let index = self.index.get(column);
+            let index = self.columns.index.get(column);
             let index = index.with_context(|| format!("metrics::names lacks column {column}"))?;
             cells[*index].get_or_insert(cell.clone());
         }
@@ -120,8 +114,9 @@ fn of_result(stored: &Stored, origin: &Origin) -> Row {
     row.text(KEY, &stored.key);
     let result = serde_json::to_string(stored).expect("a result is plain values");
     row.put(RESULT, Cell::Text(result.into()));
-    row.text("tool_version", &origin.version);
-    row.text("fingerprint", &origin.fingerprint);
+    for (column, cell) in origin.columns() {
+        row.put(column, cell);
+    }
     row
 }
 
@@ -134,7 +129,7 @@ pub fn read(part: impl Read, results: &mut Results) -> anyhow::Result<()> {
     let column = reader.headers()?.iter().position(|name| name == RESULT);
     let column = column.with_context(|| format!("no column {RESULT}"))?;
     for row in reader.records() {
-        results.insert(serde_json::from_str(&row?[column])?);
+        results.insert(serde_json::from_str(&row?[column])?)?;
     }
     Ok(())
 }
@@ -179,7 +174,7 @@ set = { qdisc = "sad", probe = "100ms" }
         for task in &tasks {
             let mut results = Results::default();
             for job in task.jobs(&experiments) {
-                results.insert(job.simulate(asymq_sim::STANDARD).unwrap());
+                { results.insert(job.simulate(asymq_sim::STANDARD).unwrap()) }.unwrap();
             }
             let mut part = Vec::new();
             columns
@@ -195,7 +190,7 @@ set = { qdisc = "sad", probe = "100ms" }
                     .to_owned(),
             );
             for job in task.jobs(&experiments) {
-                assert_eq!(back.get(&job.key), results.get(&job.key));
+                assert_eq!(back.get(&job.key).unwrap(), results.get(&job.key).unwrap());
             }
         }
         let single = single_runs(&experiments);

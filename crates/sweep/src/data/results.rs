@@ -2,16 +2,16 @@
 
 use super::column::Row;
 use super::runs::identity;
-use super::{Cell, Table};
+use super::{Cell, EachRow};
 use crate::experiment::Role;
 use crate::expression::Answer;
 use crate::seeds::Decided;
 use crate::statistics::Estimate;
+use std::io;
 
-/// One row per series, point and measure: mean over the runs, 95 % confidence interval, and published value if there is
-/// one.
-pub(super) fn measures(decided: &Decided) -> Table {
-    let mut rows = Vec::new();
+/// One row per series, point and measure: the mean over the runs with its 95 % confidence interval,
+/// and the published value if there is one.
+pub(super) fn measures(decided: &Decided, each: &mut EachRow<'_>) -> io::Result<()> {
     for outcome in &decided.outcomes {
         let experiment = &outcome.experiment;
         for at in experiment.places() {
@@ -28,17 +28,16 @@ pub(super) fn measures(decided: &Decided) -> Table {
                 );
                 row.put("runs", Cell::Whole(runs.count() as u64));
                 row.number("paper", experiment.cell(at).paper[measure]);
-                rows.push(row);
+                each(row)?;
             }
         }
     }
-    Table::new("measures", rows)
+    Ok(())
 }
 
-/// One row per condition of each claim: both sides and their difference with intervals, the accepted range of the
-/// difference, and the verdict.
-pub(super) fn claims(decided: &Decided) -> Table {
-    let mut rows = Vec::new();
+/// One row per condition of each claim: both sides and their difference with intervals, the accepted range
+/// of the difference, and the verdict.
+pub(super) fn claims(decided: &Decided, each: &mut EachRow<'_>) -> io::Result<()> {
     for outcome in &decided.outcomes {
         for finding in outcome.findings() {
             for check in &finding.checks {
@@ -65,11 +64,11 @@ pub(super) fn claims(decided: &Decided) -> Table {
                 put(&mut row, "difference", deciding.map(|d| d.difference));
                 row.number("accepted_low", deciding.map(|d| d.accepted.low));
                 row.number("accepted_high", deciding.map(|d| d.accepted.high));
-                rows.push(row);
+                each(row)?;
             }
         }
     }
-    Table::new("claims", rows)
+    Ok(())
 }
 
 fn answer(answer: Answer) -> &'static str {

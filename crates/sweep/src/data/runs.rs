@@ -1,37 +1,41 @@
 //! Tables of runs, their flows and their time series.
 
 use super::column::Row;
-use super::{Cell, Table};
+use super::{Cell, EachRow, Table};
 use crate::experiment::{Experiment, Place};
 use crate::metrics::{self, Metrics};
+use crate::outcome::Outcome;
 use crate::seeds::Decided;
 use crate::store::{Stored, key};
 use asymq_scenario::{Direction, FlowResult, Report, Run, Scenario, Series};
+use std::io;
 
 /// One row per run: its place, the swept values, the scenario's settings, and every metric.
-pub(super) fn runs(decided: &Decided) -> Table {
-    let rows = of_runs(decided).map(|(experiment, at, mut row, stored)| {
+pub(super) fn runs(decided: &Decided, each: &mut EachRow<'_>) -> io::Result<()> {
+    for_runs(decided, |experiment, at, mut row, stored| {
         settings(&mut row, &experiment.cell(at).scenario);
         add_metrics(&mut row, &stored.metrics);
-        row
-    });
-    Table::new("runs", rows.collect())
+        each(row)
+    })
 }
 
-/// One row per flow of each run, if the flow lasts for the whole run or is listed.
-pub(super) fn flows(decided: &Decided) -> Table {
-    let rows = of_runs(decided).flat_map(|(.., row, stored)| of_flows(row, &stored.flows));
-    Table::new("flows", rows.collect())
+/// One row per flow of each run that lasts for the run or is listed.
+pub(super) fn flows(decided: &Decided, each: &mut EachRow<'_>) -> io::Result<()> {
+    for_runs(decided, |_, _, row, stored| {
+        of_flows(row, &stored.flows).try_for_each(&mut *each)
+    })
 }
 
 /// One row per interval of each run of an experiment with a chart over time, warm-up included.
-pub(super) fn time_series(decided: &Decided) -> Table {
-    let drawn = of_runs(decided).filter(|(experiment, ..)| experiment.wants_recording());
-    let rows = drawn.filter_map(|(.., row, stored)| {
-        let recording = stored.recording.as_ref()?;
-        Some(intervals(row, recording.interval_s, recording.channels()))
-    });
-    Table::new("time_series", rows.flatten().collect())
+pub(super) fn time_series(decided: &Decided, each: &mut EachRow<'_>) -> io::Result<()> {
+    for_runs(decided, |experiment, _, row, stored| {
+        let recording = stored.recording.as_ref();
+        let Some(recording) = recording.filter(|_| experiment.wants_recording()) else {
+            return Ok(());
+        };
+        let channels = recording.channels();
+        intervals(row, recording.interval_s, channels).try_for_each(&mut *each)
+    })
 }
 
 /// Measures of a run with their column names, in base units and alphabetical order of the metrics.
@@ -77,20 +81,24 @@ pub fn time_series_of(report: &Report) -> Table {
     Table::new("time_series", rows.flatten().collect())
 }
 
-/// All runs with a result, in the order of the report. Each has its place, its identifying columns and its result.
-fn of_runs(decided: &Decided) -> impl Iterator<Item = (&Experiment, Place, Row, &Stored)> {
-    let outcomes = decided.outcomes.iter();
-    outcomes.flat_map(move |outcome| {
-        let experiment = &outcome.experiment;
-        experiment.places().flat_map(move |at| {
+/// Passes every run that has a result, in the order of the report, with its place, the columns that name
+/// it, and the result.
+fn for_runs(
+    decided: &Decided,
+    mut each: impl FnMut(&Experiment, Place, Row, &Stored) -> io::Result<()>,
+) -> io::Result<()> {
+    for Outcome { experiment, .. } in &decided.outcomes {
+        for at in experiment.places() {
             let scenario = &experiment.cell(at).scenario;
-            scenario.seeds().filter_map(move |seed| {
-                let stored = decided.results.get(&key(scenario, seed))?;
-                let row = seeded(identity(experiment, at), seed);
-                Some((experiment, at, row, stored))
-            })
-        })
-    })
+            for seed in scenario.seeds() {
+                if let Some(stored) = decided.results.get(&key(scenario, seed))? {
+                    let row = seeded(identity(experiment, at), seed);
+                    each(experiment, at, row, &stored)?;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Experiment, series, point, and the swept values.

@@ -1,6 +1,7 @@
 //! `asymq import --apply`: stops the programs that shape a link, and installs asymq in their place.
 
 use super::file::Dialect;
+use super::rules::is_interface;
 use super::{Link, UNKNOWN_PORT};
 use crate::output;
 use anyhow::{Context as _, bail};
@@ -65,17 +66,12 @@ impl Host<'_> {
             Dialect::Qosmate => vec!["qosmate".into()],
             Dialect::Tc => [&["cake-autorate".into(), "qosmate".into()][..], &sqm].concat(),
         };
-        let mut found: Vec<Shaper> = services
-            .iter()
-            .filter_map(|name| self.service(name))
-            .collect();
+        let services = services.iter();
+        let mut found: Vec<Shaper> = services.filter_map(|name| self.service(name)).collect();
         if found.is_empty() && dialect == Dialect::Tc {
             let stop = ["root", "ingress"].map(|at| format!("tc qdisc del dev {interface} {at}"));
-            let start = Vec::new();
-            found.push(Shaper {
-                stop: stop.to_vec(),
-                start,
-            });
+            let (stop, start) = (stop.to_vec(), Vec::new());
+            found.push(Shaper { stop, start });
         }
         found
     }
@@ -89,15 +85,14 @@ pub(super) fn apply(link: &Link, yes: bool) -> anyhow::Result<()> {
     if link.has(&format!("--wan {UNKNOWN_PORT}")) {
         bail!("add --wan IF, the Ethernet port that leads to the modem");
     }
-    let shapers = Host {
-        root: Path::new("/"),
+    // It becomes words of commands that root runs.
+    if !interface.is_empty() && !is_interface(interface) {
+        bail!("{interface}: no name of an interface");
     }
-    .shapers(*dialect, interface);
-    let flags: Vec<&str> = link
-        .flags(false)
-        .into_iter()
-        .flat_map(|flag| flag.split(' '))
-        .collect();
+    let root = Path::new("/");
+    let shapers = Host { root }.shapers(*dialect, interface);
+    let flags = link.flags(false).into_iter();
+    let flags: Vec<&str> = flags.flat_map(|flag| flag.split(' ')).collect();
     let mut text = "\nwould run, in this order:\n".to_owned();
     for line in shapers.iter().flat_map(|of| &of.stop) {
         text += &format!("  {line}\n");

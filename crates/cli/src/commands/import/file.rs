@@ -23,7 +23,7 @@ impl Section {
     fn new(dialect: Dialect, name: &str) -> Self {
         Self {
             dialect,
-            name: quoted(name),
+            name: name.to_owned(),
             options: Vec::new(),
         }
     }
@@ -108,7 +108,7 @@ fn uci(text: &str) -> Vec<Section> {
         let mut words = shell_words(line).into_iter();
         match (words.next().as_deref(), words.next(), words.next()) {
             (Some("config"), Some(kind), name) if kind == "queue" => {
-                let name = format!("sqm {}", name.unwrap_or(kind));
+                let name = format!("sqm {}", shell_word(&name.unwrap_or(kind)));
                 sections.push(Section::new(Dialect::Sqm, &name));
             }
             // cake-autorate has one instance per section.
@@ -227,7 +227,7 @@ fn tc(text: &str) -> Vec<Section> {
         if NOT_CHOSEN.contains(&kind) {
             continue;
         }
-        let mut section = Section::new(Dialect::Tc, &format!("tc qdisc {kind}"));
+        let mut section = Section::new(Dialect::Tc, &format!("tc qdisc {}", shell_word(kind)));
         section.push("qdisc", kind);
         for (key, value) in tc_words(&words) {
             section.push(key, value);
@@ -289,7 +289,16 @@ pub(super) fn tc_words<'a>(words: &[&'a str]) -> Vec<(&'a str, &'a str)> {
     pairs
 }
 
-/// Splits a line into words as a shell does: removes quotes, and stops at a comment.
+/// A word as a shell takes it unchanged: in quotes unless all its letters are plain.
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./@:,".contains(c);
+    match word.chars().all(plain) {
+        true => quoted(word),
+        false => format!("'{}'", quoted(word).replace('\'', r"'\''")),
+    }
+}
+
+/// Words as a shell splits them, quotes removed, up to a comment.
 fn shell_words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote, mut is_word) = (Vec::new(), String::new(), None, false);
     for letter in line.chars() {

@@ -6,9 +6,10 @@ mod rules;
 
 use crate::output;
 use anyhow::{Context as _, bail};
+use asymq_scenario::quoted;
 use clap::Args;
 use file::{Dialect, Section};
-use rules::{Fate, fates, link_flags, link_rank};
+use rules::{Fate, fates, is_interface, link_flags, link_rank};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -38,6 +39,9 @@ pub(crate) struct ImportArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
+    if let Some(wan) = args.wan.as_deref().filter(|wan| !is_interface(wan)) {
+        bail!("--wan {}: no name of an interface", quoted(wan));
+    }
     let text = read(&args.file)?;
     let name = args.file.file_name().unwrap_or_default();
     let sections = file::sections(&text, &name.to_string_lossy());
@@ -72,7 +76,7 @@ fn port_below(sessions: &str) -> Option<&str> {
         .lines()
         .skip(1)
         .filter_map(|line| line.split_whitespace().nth(2));
-    let port = ports.next()?;
+    let port = ports.next().filter(|port| is_interface(port))?;
     ports.all(|other| other == port).then_some(port)
 }
 
@@ -93,9 +97,10 @@ fn links(sections: &[Section], wan: Option<&str>, sessions: &str) -> Vec<Link> {
     }
 }
 
-/// Reads a file of at most 1 MB.
+/// Reads at most a megabyte, and few enough words that each can be compared with all others.
 fn read(path: &Path) -> anyhow::Result<String> {
     const MAX: u64 = 1 << 20;
+    const MAX_WORDS: usize = 20_000;
     let mut bytes = Vec::new();
     let read = match path.as_os_str() == "-" {
         true => io::stdin().lock().take(MAX + 1).read_to_end(&mut bytes),
@@ -105,7 +110,14 @@ fn read(path: &Path) -> anyhow::Result<String> {
     if bytes.len() as u64 > MAX {
         bail!("{}: longer than 1 MB: not a settings file", path.display());
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    if text.split_whitespace().nth(MAX_WORDS).is_some() {
+        bail!(
+            "{}: more than {MAX_WORDS} words: not a settings file",
+            path.display()
+        );
+    }
+    Ok(text)
 }
 
 /// Placeholder for a port that neither the file nor a flag names.
@@ -617,6 +629,30 @@ qdisc cake 2: dev ifb4eth0.2 root bandwidth 85Mbit docsis ingress
             routers(SQM, "", None, &session)[0].split(' ').nth(4),
             Some("eth1")
         );
+    }
+
+    #[test]
+    fn a_command_is_safe_to_paste_whatever_the_file_has() {
+        let bad = "x'; $(reboot) `reboot` !!\u{1b}";
+        let session = "Id Address Device\n1 2 ;reboot\n";
+        for text in [
+            format!("config queue \"{bad}\"\n option interface ppp0\n option upload 5"),
+            format!("qdisc $(reboot) 1: dev {bad} root bandwidth 1Mbit"),
+            format!("UPLINK=5\nLINKLAYER={bad}\nEQDISC_OPTS=\"docsis\u{a0}ether-vlan {bad}\""),
+            format!("ul_if={bad}\ndl_if=$(reboot)"),
+            format!("config settings 'a'\n option WAN '{bad}'\n option OVERHEAD '{bad}'"),
+        ] {
+            let links = links(&file::sections(&text, bad), None, session);
+            assert_eq!(links.len(), 1, "{text}");
+            let words = links[0].in_words(false);
+            for line in words.lines().take(2) {
+                // Outside of quotes there are only letters that no shell treats apart.
+                let outside: String = line.replace(r"'\''", "").split('\'').step_by(2).collect();
+                let plain = |c: char| c.is_ascii_alphanumeric() || "-_./@:,# ".contains(c);
+                let command = outside.split("   # ").next().unwrap();
+                assert!(command.chars().all(plain), "{line}");
+            }
+        }
     }
 
     #[test]

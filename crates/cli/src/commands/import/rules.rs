@@ -91,19 +91,21 @@ fn rate(flag: &str, value: &str) -> Fate {
     }
 }
 
+/// True for a name that a shell, tc and systemctl take for one word.
+pub(super) fn is_interface(name: &str) -> bool {
+    let mut letters = name.chars();
+    (1..16).contains(&name.len())
+        && letters.all(|c| c.is_ascii_alphanumeric() || "-_.@".contains(c))
+        && !name.starts_with('-')
+}
+
 fn interface(flag: &str, value: &str) -> Fate {
-    let is_name = |name: &str| {
-        let mut letters = name.chars();
-        (1..16).contains(&name.len())
-            && letters.all(|c| c.is_ascii_alphanumeric() || "-_.@".contains(c))
-            && !name.starts_with('-')
-    };
     match value {
         name if name.starts_with("ppp") => {
             left("a PPP session: asymq needs the Ethernet port below it")
         }
-        name if is_name(name) => Flag(format!("{flag} {name}")),
-        _ => left("not an interface name"),
+        name if is_interface(name) => Flag(format!("{flag} {name}")),
+        _ => left("no name of an interface"),
     }
 }
 
@@ -375,8 +377,8 @@ fn of_qdisc(key: &str, value: &str) -> Fate {
 fn link_words(value: &str) -> Fate {
     let words = value.strip_prefix("cake-").unwrap_or(value);
     match words.parse::<Overhead>() {
-        _ if words == "none" => left("adds nothing"),
-        Ok(_) if !words.is_empty() => Link(words.into()),
+        _ if words == "none" => left("nothing to add"),
+        Ok(_) if !words.is_empty() && words.is_ascii() => Link(words.into()),
         _ => unknown(),
     }
 }
