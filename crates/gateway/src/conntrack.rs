@@ -47,7 +47,8 @@ pub struct HostsBehindNat {
     pub tracked: bool,
     /// Connections whose host is known.
     pub connections: u64,
-    /// Connections for which the map had no room; they share as flows of the router itself.
+    /// Connections that found no free place. Each, or one of the host that has most, has no known host: its flow shares
+    /// as if the router had made it.
     pub refused: u64,
 }
 
@@ -114,35 +115,41 @@ impl NatMap {
         bucket * WAYS..(bucket + 1) * WAYS
     }
 
+    /// A slot of the host with most connections in a full bucket, if `host` has at least two fewer: a host that
+    /// floods leaves room for others.
+    fn slot_of_most(&self, key: u64, host: u64) -> Option<usize> {
+        let host_of = |slot: usize| self.hosts[slot].load(Ordering::Relaxed);
+        let count = |of: u64| self.slots(key).filter(|slot| host_of(*slot) == of).count();
+        let most = self.slots(key).max_by_key(|slot| count(host_of(*slot)))?;
+        (count(host_of(most)) > count(host) + 1).then_some(most)
+    }
+
     fn apply(&self, change: Tracked) {
+        let (Tracked::New(connection, _) | Tracked::Gone(connection)) = change;
+        let key = self.key(&connection);
+        let find = |wanted: u64| {
+            let is = |slot: &usize| self.keys[*slot].load(Ordering::Relaxed) == wanted;
+            self.slots(key).find(is)
+        };
         match change {
-            Tracked::New(connection, host) => {
-                let key = self.key(&connection);
-                // The lowest bit encodes the direction.
+            Tracked::New(_, host) => {
+                // The lowest bit is the direction's.
                 let host = (hosts_of_v4([host; 2])[0] & !1).max(2);
-                let is = |wanted: u64| {
-                    move |slot: &usize| self.keys[*slot].load(Ordering::Relaxed) == wanted
-                };
-                let slot = self
-                    .slots(key)
-                    .find(is(key))
-                    .or_else(|| self.slots(key).find(is(0)));
-                let Some(slot) = slot else {
+                let slot = find(key).or_else(|| find(0)).or_else(|| {
                     self.refused.fetch_add(1, Ordering::Relaxed);
+                    self.slot_of_most(key, host)
+                });
+                let Some(slot) = slot else {
                     return;
                 };
                 let was = self.keys[slot].load(Ordering::Relaxed);
                 self.hosts[slot].store(host, Ordering::Relaxed);
                 self.keys[slot].store(key, Ordering::Release);
                 self.connections
-                    .fetch_add(u64::from(was != key), Ordering::Relaxed);
+                    .fetch_add(u64::from(was == 0), Ordering::Relaxed);
             }
-            Tracked::Gone(connection) => {
-                let key = self.key(&connection);
-                let mut slots = self.slots(key);
-                if let Some(slot) =
-                    slots.find(|slot| self.keys[*slot].load(Ordering::Relaxed) == key)
-                {
+            Tracked::Gone(_) => {
+                if let Some(slot) = find(key) {
                     self.keys[slot].store(0, Ordering::Relaxed);
                     self.connections.fetch_sub(1, Ordering::Relaxed);
                 }
@@ -307,6 +314,25 @@ mod tests {
         } = map.state();
         assert_eq!(connections + refused, 1 << 16);
         assert!((32_000..=32_768).contains(&connections), "{connections}");
+        for port in 0..=u16::MAX {
+            map.apply(Tracked::Gone(connection(port)));
+        }
+        assert_eq!(map.state().connections, 0);
+    }
+
+    #[test]
+    fn a_host_that_floods_the_map_leaves_places_to_others() {
+        let map = NatMap::new();
+        let host = |port| map.host(Direction::Up, &frame(Direction::Up, port), 14);
+        for port in 1000..=u16::MAX {
+            map.apply(Tracked::New(connection(port), Ipv4Addr::new(10, 0, 0, 1)));
+        }
+        for port in 0..500 {
+            map.apply(Tracked::New(connection(port), Ipv4Addr::new(10, 0, 0, 2)));
+        }
+        let found = (0..500).filter(|port| host(*port) != 0).count();
+        assert_eq!(found, 500);
+        assert!(map.state().connections <= (BUCKETS * WAYS) as u64);
         for port in 0..=u16::MAX {
             map.apply(Tracked::Gone(connection(port)));
         }

@@ -124,14 +124,8 @@ impl InterfaceHold {
             .filter(|setting| !enabled.contains(setting))
             .map(Setting::name)
             .collect();
-        let promiscuous = self
-            .changed()
-            .any(|setting| setting == Setting::Promiscuous);
-        let set = if promiscuous {
-            "set promiscuous mode; "
-        } else {
-            ""
-        };
+        let promiscuous = self.changed().any(|of| of == Setting::Promiscuous);
+        let set = ["", "set promiscuous mode; "][usize::from(promiscuous)];
         let mut lines = self.failed.clone();
         if promiscuous || !disabled.is_empty() {
             let disabled = disabled.join(", ");

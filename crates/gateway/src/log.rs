@@ -31,7 +31,7 @@ struct Log {
     in_table: bool,
 }
 
-/// Logs a line without blocking. Counts it as lost if too many wait.
+/// Logs a line without blocking and without control characters, which names may have. Counts it as lost if too many wait.
 pub(crate) fn line(text: &str) {
     WRITER.call_once(|| {
         // If the thread cannot start, lines wait and are lost.
@@ -39,7 +39,7 @@ pub(crate) fn line(text: &str) {
     });
     let mut log = lock(&LOG);
     match log.lines.len() < LINES {
-        true => log.lines.push_back(text.into()),
+        true => log.lines.push_back(text.replace(char::is_control, " ")),
         false => log.lost += 1,
     }
     drop(log);
@@ -79,7 +79,7 @@ pub(crate) fn write_now(text: &str) {
 }
 
 fn prefixed(text: &str) -> String {
-    let mut line = format!("asymq gateway: {text}").replace('\n', " ");
+    let mut line = format!("asymq gateway: {text}").replace(char::is_control, " ");
     let mut ends = (0..=MAX_LINE.min(line.len())).rev();
     let end = ends.find(|&at| line.is_char_boundary(at));
     line.truncate(end.unwrap_or(0));

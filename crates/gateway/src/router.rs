@@ -64,20 +64,22 @@ impl RouterPort {
     /// There is no such Ethernet interface, or a step failed; everything is then given back.
     pub fn take(name: &str, folder: &Path, keep: bool, before: BeforeStep<'_>) -> io::Result<Self> {
         private_folder(folder)?;
+        let port = |inner, journal| {
+            let outer = Netns::current()?;
+            let folder = folder.into();
+            Ok(Self {
+                outer,
+                inner,
+                journal,
+                folder,
+            })
+        };
         let mut network = Network::open()?;
         let path = journal_path(folder, name);
         if let Some(journal) = read_journal(&path) {
             match Netns::named(&journal.namespace)? {
-                Some(inner) if journal.complete => {
-                    let (outer, folder) = (Netns::current()?, folder.into());
-                    return Ok(Self {
-                        outer,
-                        inner,
-                        journal,
-                        folder,
-                    });
-                }
-                // A previous take-over was killed before its end.
+                Some(inner) if journal.complete => return port(inner, journal),
+                // Killed in the middle.
                 _ => drop(give_back(&journal, folder)?),
             }
         }
@@ -94,15 +96,7 @@ impl RouterPort {
         };
         let taken = journal.take(&mut network, &link, folder, before);
         match taken {
-            Ok((inner, journal)) => {
-                let (outer, folder) = (Netns::current()?, folder.into());
-                Ok(Self {
-                    outer,
-                    inner,
-                    journal,
-                    folder,
-                })
-            }
+            Ok((inner, journal)) => port(inner, journal),
             Err(error) => {
                 if let Err(again) = journal.give_back(folder) {
                     log::line(&format!(
@@ -285,7 +279,12 @@ impl Journal {
                 now.state = PortState::read(&mut network, index, name)?;
             }
             now.complete = false;
-            now.write(folder)?;
+            // A full disk must not keep the port; the journal then stays as it was.
+            if let Err(error) = now.write(folder) {
+                log::line(&format!(
+                    "{name}: given back without a new journal: {error}"
+                ));
+            }
             inner.run(|| {
                 restore(folder)?;
                 let mut network = Network::open()?;

@@ -4,9 +4,10 @@ use asymq_gateway::net::{Netns, Network, VethEnd};
 use asymq_gateway::{RouterPort, restore_router};
 use std::fmt::Write as _;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -307,6 +308,60 @@ const STEPS: [&str; 7] = [
     "configuration",
     "end",
 ];
+
+/// A folder on a file system that can be filled, unmounted when dropped.
+struct Full<'a>(&'a Path);
+
+impl<'a> Full<'a> {
+    fn new(folder: &'a Path) -> Option<Self> {
+        let mount = format!(
+            "mount -t tmpfs -o size=64k,mode=700 none {}",
+            folder.display()
+        );
+        let mounted = output(&mount).inspect_err(|error| eprintln!("skipped: {error}"));
+        mounted.ok().map(|_| Self(folder))
+    }
+
+    fn fill(&self) {
+        let mut file = fs::File::create(self.0.join("full")).unwrap();
+        while file.write_all(&[0; 1024]).is_ok() {}
+    }
+}
+
+impl Drop for Full<'_> {
+    fn drop(&mut self) {
+        output(&format!("umount -l {}", self.0.display())).unwrap();
+    }
+}
+
+#[test]
+fn a_full_disk_does_not_keep_the_port() {
+    let Some(router) = Router::new() else { return };
+    let Some(disk) = Full::new(router.folder.path()) else {
+        return;
+    };
+    let before = router.look();
+    // The second journal of a take-over does not fit.
+    let fills = &mut |now: &str| {
+        if now == "end" {
+            disk.fill();
+        }
+        Ok(())
+    };
+    router.take(fills).unwrap_err();
+    router.is_as(&before);
+    // Nor does that of giving back, after a kill too.
+    for is_killed in [false, true] {
+        fs::remove_file(disk.0.join("full")).unwrap();
+        let port = router.take(&mut |_| Ok(())).unwrap();
+        disk.fill();
+        match is_killed {
+            true => assert_eq!(router.restore().len(), 1),
+            false => port.give_back().unwrap(),
+        }
+        router.is_as(&before);
+    }
+}
 
 #[test]
 fn a_step_that_fails_gives_everything_back_and_one_that_is_killed_is_restored() {
