@@ -133,7 +133,7 @@ impl NatMap {
         };
         match change {
             Tracked::New(_, host) => {
-                // The lowest bit is the direction's.
+                // The lowest bit encodes the direction.
                 let host = (hosts_of_v4([host; 2])[0] & !1).max(2);
                 let slot = find(key).or_else(|| find(0)).or_else(|| {
                     self.refused.fetch_add(1, Ordering::Relaxed);

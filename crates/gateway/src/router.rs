@@ -79,7 +79,7 @@ impl RouterPort {
         if let Some(journal) = read_journal(&path) {
             match Netns::named(&journal.namespace)? {
                 Some(inner) if journal.complete => return port(inner, journal),
-                // Killed in the middle.
+                // A previous take-over was killed before its end.
                 _ => drop(give_back(&journal, folder)?),
             }
         }

@@ -98,7 +98,7 @@ mod tests {
             &[run(0.0, 0.1), run(0.0, 0.11), run(0.0, 0.1)],
             1.0
         ));
-        // Seeds that scatter around no drift say nothing against it.
+        // Seeds that scatter around zero drift count as converged.
         assert!(converged(
             &[run(0.0, 0.1), run(0.0, -0.11), run(0.0, 0.1)],
             1.0

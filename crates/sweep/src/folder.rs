@@ -155,7 +155,7 @@ pub fn publish(folder: &Path, decided: &Decided, origin: &Origin) -> anyhow::Res
     Ok(path)
 }
 
-/// Writes a table as CSV, and returns the name of the file. Removes the file of a table without rows.
+/// Writes a table as CSV, and returns the file's name. If the table is empty, removes its file.
 fn write_table(
     folder: &Path,
     table: &TableOf,

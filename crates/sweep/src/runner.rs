@@ -21,8 +21,8 @@ pub enum RunError {
 }
 
 /// Simulates the `runs` that are missing in `known`, and adds each result to it and to the file of its folder.
-/// Results do not depend on the number of threads. `progress` is called from any thread with the numbers of finished
-/// and of missing runs.
+/// not depend on the number of threads. Any thread may call `progress`, with the numbers of finished and of missing
+/// runs.
 ///
 /// # Errors
 /// A run failed; the results of finished runs are in the file.
@@ -44,7 +44,7 @@ pub fn run(
         progress(1 + done.fetch_add(1, Ordering::Relaxed), all);
         Ok(())
     };
-    // A bridge hands out the jobs in order, the longest first.
+    // A parallel bridge distributes the jobs in order, longest first.
     let missing = runs.jobs().filter(|job| !lock().has(job));
     pool(threads)?.install(|| missing.par_bridge().try_for_each(one))?;
     Ok(known.into_inner().unwrap_or_else(PoisonError::into_inner))

@@ -84,7 +84,7 @@ impl<'a> Job<'a> {
 pub struct Stored {
     /// Key of the run, see [`key`].
     pub key: String,
-    /// Its metrics after warm-up.
+    /// Metrics after warm-up.
     #[serde(serialize_with = "write_metrics", deserialize_with = "read_metrics")]
     pub metrics: Metrics,
     /// The result of each flow.
@@ -265,7 +265,7 @@ impl Results {
         self.places.extend(other.places);
     }
 
-    /// True if the result of a job is here, with its recording if needed.
+    /// True if the result of a job is present, with its recording if needed.
     pub fn has(&self, job: &Job<'_>) -> bool {
         let found = self.places.get(&job.key);
         found.is_some_and(|place| place.has_recording() || !job.recording)

@@ -99,7 +99,7 @@ pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     for (folder, other) in plans {
         if other? != plan {
             let first = first.display();
-            let message = format!("another sweep than {first}; merge shards of one");
+            let message = format!("a different sweep from {first}; merge shards of one sweep");
             return Err(bad(folder.display().to_string(), message).into());
         }
     }

@@ -19,7 +19,7 @@ pub(super) fn runs(decided: &Decided, each: &mut EachRow<'_>) -> io::Result<()> 
     })
 }
 
-/// One row per flow of each run that lasts for the run or is listed.
+/// One row per flow of each run, if the flow lasts for the whole run or is listed.
 pub(super) fn flows(decided: &Decided, each: &mut EachRow<'_>) -> io::Result<()> {
     for_runs(decided, |_, _, row, stored| {
         of_flows(row, &stored.flows).try_for_each(&mut *each)

@@ -298,7 +298,7 @@ fn shell_word(word: &str) -> String {
     }
 }
 
-/// Words as a shell splits them, quotes removed, up to a comment.
+/// Splits a line into words as a shell does: removes quotes, and stops at a comment.
 fn shell_words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote, mut is_word) = (Vec::new(), String::new(), None, false);
     for letter in line.chars() {

@@ -105,7 +105,7 @@ fn interface(flag: &str, value: &str) -> Fate {
             left("a PPP session: asymq needs the Ethernet port below it")
         }
         name if is_interface(name) => Flag(format!("{flag} {name}")),
-        _ => left("no name of an interface"),
+        _ => left("not an interface name"),
     }
 }
 
@@ -377,7 +377,7 @@ fn of_qdisc(key: &str, value: &str) -> Fate {
 fn link_words(value: &str) -> Fate {
     let words = value.strip_prefix("cake-").unwrap_or(value);
     match words.parse::<Overhead>() {
-        _ if words == "none" => left("nothing to add"),
+        _ if words == "none" => left("adds nothing"),
         Ok(_) if !words.is_empty() && words.is_ascii() => Link(words.into()),
         _ => unknown(),
     }
