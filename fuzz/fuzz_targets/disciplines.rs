@@ -1,4 +1,4 @@
-//! Any sequence of operations on any discipline of any parts and parameters: no law is broken.
+//! Random operations on random disciplines, with random parts and parameters, keep every law.
 #![no_main]
 
 use asymq_core::catalog::Standard;

@@ -1,4 +1,4 @@
-//! Any bytes through the parser: no panic, and facts that agree with each other.
+//! Random bytes through the parser: no panic, and consistent facts.
 #![no_main]
 
 #[path = "../../crates/core/tests/common/facts.rs"]

@@ -1,4 +1,4 @@
-/* Gives the packets of a trace to one of Linux' qdiscs before a link, and says what became of each.
+/* Sends the packets of a trace through one of Linux' qdiscs and a link, and reports the fate of each.
  *
  * First line: settings as name=value. Then a line for each packet:
  *   nanoseconds flow length source destination tos kind acknowledgement flags tsval sackstart sackend
@@ -114,7 +114,7 @@ static void configure(struct Qdisc *sch)
 	dualpi2_calculate_c_protection(sch, q, setting("classic_protection", 10));
 }
 
-/* The timer starts with the first packet, and comes before packets of the same time. */
+/* The timer starts with the first packet, and expires before packets of the same time. */
 static void run_timer(struct Qdisc *sch, long long until)
 {
 	struct dualpi2_sched_data *q = sch->data;
@@ -170,7 +170,7 @@ static void configure(struct Qdisc *sch)
 static void run_timer(struct Qdisc *sch, long long until) {}
 #endif
 
-/* IPv4, and TCP with the options that are asked for. */
+/* IPv4, and TCP with the requested options. */
 static void write_headers(struct sk_buff *skb, u8 tos, char kind, u32 ack, u32 flags, u32 tsval,
 			  u32 sack_start, u32 sack_end)
 {
@@ -226,7 +226,7 @@ int main(void)
 	while (more) {
 		more = scanf("%lld %u %u %u %u %u %c %u %u %u %u %u", &at, &flow, &len, &src, &dst, &tos,
 			     &kind, &ack, &flags, &tsval, &sack_start, &sack_end) == 12;
-		/* The link sends what may start before the packet comes. */
+		/* The link sends packets that can start before this arrival. */
 		for (passed = more ? at : INT64_MAX; sch.q.qlen && free_at <= passed;) {
 			struct sk_buff *skb;
 
@@ -238,7 +238,7 @@ int main(void)
 			free_at += (skb->len * 8000000000LL + link - 1) / link;
 			leaves(skb, "sent");
 #ifdef QDISC_dualpi2
-			/* A device asks until it gets nothing, which resets the credit. */
+			/* A device dequeues until the queue is empty, which resets the credit. */
 			if (!sch.q.qlen)
 				DEQUEUE(&sch);
 #endif

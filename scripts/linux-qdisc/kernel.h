@@ -1,5 +1,5 @@
-/* As much of the kernel as its codel, fq_codel, cake and dualpi2 want, in user space: the clock and the
- * random numbers are the driver's, and what frees a packet reports it. */
+/* The parts of the kernel that codel, fq_codel, cake and dualpi2 need, in user space. The driver provides the clock
+ * and the random numbers; functions that free a packet report it. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -52,7 +52,7 @@ typedef u64 netdev_features_t;
 #define do_div(n, d) ((n) /= (d))
 #define div64_u64(a, b) ((u64)(a) / (u64)(b))
 #define cpu_to_be32 htonl
-/* A constant, as the kernel's is. */
+/* A constant, like the kernel's. */
 #undef htons
 #define htons(x) ((u16)(((x) & 0xff) << 8 | ((x) >> 8 & 0xff)))
 #define NSEC_PER_SEC 1000000000L
@@ -77,7 +77,7 @@ static bool ktime_before(ktime_t a, ktime_t b) { return a < b; }
 static bool ktime_after(ktime_t a, ktime_t b) { return a > b; }
 static int ktime_compare(ktime_t a, ktime_t b) { return a < b ? -1 : a > b; }
 
-/* SplitMix64, as asymq draws. */
+/* SplitMix64, as in asymq. */
 static u64 random_u64(void)
 {
 	u64 z = (random_state += 0x9e3779b97f4a7c15u);

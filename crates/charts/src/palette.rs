@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// A colour on a light page, which the rules for dark pages look for, and its variant on a dark one; both in CSS notation.
+/// A colour on a light page, which the dark rules replace, and its variant on a dark page; both in CSS notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Colour(pub &'static str, pub &'static str);
 
@@ -56,7 +56,7 @@ mod tests {
     fn contrast_is_wcags() {
         assert_eq!(contrast("#000", "#ffffff"), Some(21.0));
         assert_eq!(contrast("#abc", "#aabbcc"), Some(1.0));
-        // The grey that WCAG's own understanding of 1.4.3 calls just too light for text.
+        // WCAG's explanation of 1.4.3 calls this grey slightly too light for text.
         assert!((contrast("#777777", "#fff").unwrap() - 4.48).abs() < 0.005);
         assert_eq!(contrast("red", "#fff"), None);
         assert_eq!(contrast("#12345", "#fff"), None);

@@ -1,7 +1,7 @@
 //! The simulator as a WebAssembly module: functions of numbers and pointers, with one run at a time.
 //!
-//! Text goes in through [`asymq_input`] and comes out at [`asymq_text`]; numbers come out at
-//! [`asymq_frames`] and [`asymq_samples`]. All that comes out is valid until the next call.
+//! Input text is written to [`asymq_input`]; output text is at [`asymq_text`], output numbers at [`asymq_frames`] and
+//! [`asymq_samples`]. Outputs are valid until the next call.
 
 use crate::{Player, catalog};
 use asymq_core::Duration;
@@ -35,14 +35,14 @@ fn with<R>(call: impl FnOnce(&mut State) -> R) -> R {
     STATE.with_borrow_mut(call)
 }
 
-/// Leaves an answer, and says whether it is a good one.
+/// Stores an answer or an error as text, and returns true for an answer.
 fn answer(state: &mut State, answer: Result<String, String>) -> bool {
     let good = answer.is_ok();
     state.text = answer.unwrap_or_else(|error| error);
     good
 }
 
-/// Room for `len` bytes of text that go in.
+/// Allocates `len` bytes for input text.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_input(len: usize) -> *mut u8 {
     with(|state| {
@@ -52,7 +52,7 @@ pub extern "C" fn asymq_input(len: usize) -> *mut u8 {
     })
 }
 
-/// Opens the run that the words in the input say. The text is its head, or what is wrong.
+/// Opens the run of the words in the input. The text is the run's head, or the error.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_open() -> bool {
     with(|state| {
@@ -64,7 +64,7 @@ pub extern "C" fn asymq_open() -> bool {
     })
 }
 
-/// Goes on until so many ms after the start; answers how far the run has come in ms.
+/// Advances to `until_ms` after the start; returns the time that the run has reached, in ms.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_advance(until_ms: f64) -> f64 {
     with(|state| {
@@ -112,7 +112,7 @@ pub extern "C" fn asymq_frames() -> *const u16 {
     with(|state| state.frames().as_ptr())
 }
 
-/// The count of their numbers.
+/// Number of values in the frames.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_frames_len() -> usize {
     with(|state| state.frames().len())
@@ -124,7 +124,7 @@ pub extern "C" fn asymq_samples() -> *const f32 {
     with(|state| state.samples().as_ptr())
 }
 
-/// The count of their numbers.
+/// Number of values in the samples.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_samples_len() -> usize {
     with(|state| state.samples().len())

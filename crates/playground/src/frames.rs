@@ -9,7 +9,7 @@ use asymq_core::packet::{Header, TrafficClass};
 use asymq_scenario::{Direction, Series};
 use asymq_sim::Steps;
 
-/// Packets of a queue that a frame shows at most: more than a page has pixels for.
+/// Maximum packets of a queue in a frame: more than a page has pixels.
 const MOST_SHOWN: usize = 1000;
 
 /// Bits of a packet's length.
@@ -41,9 +41,9 @@ pub(crate) fn record_queues(steps: &Steps<'_>, frames: &mut Vec<u16>) {
 /// Numbers of a sample.
 pub(crate) const SAMPLE: usize = 8;
 
-/// Appends the last `intervals` of the time series as one: the shares of the uplink that were used and that
-/// were TCP data, the same of the downlink, the longest waits for the uplink of ACKs, data and others in ms,
-/// and the longest of others for the downlink. Those of others are the probe's with its wait in a modem, if there is one.
+/// Appends the last `intervals` of the time series as one sample: for the uplink the shares used and used by TCP data;
+/// the same for the downlink; the longest waits at the uplink of ACKs, data and others in ms; and the longest of others
+/// at the downlink. The waits of others are the probe's with its wait in a modem, if there is one.
 pub(crate) fn record_sample(
     steps: &Steps<'_>,
     series: &Series,

@@ -1,5 +1,5 @@
-//! The simulator for a web page: a [`Player`] runs what words of the command line say, step by step,
-//! and [`abi`] is how a page's worker calls it in WebAssembly.
+//! The simulator for a web page: a [`Player`] runs words of the command line step by step, and a page's worker calls it
+//! in WebAssembly through [`abi`].
 
 pub mod abi;
 mod frames;

@@ -11,14 +11,14 @@ use serde_json::json;
 /// Time between two frames.
 const FRAME: Duration = Duration::from_millis(20);
 
-/// The longest run that has a frame that often: the frames of a longer one are further apart, so that there
-/// are never more.
+/// The longest run with this interval of frames: a longer run has a longer interval, so that the number of frames is
+/// bounded.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// Frames for one sample: with [`FRAME`], the interval of the time series.
 const FRAMES_PER_SAMPLE: u64 = 10;
 
-/// A run that somebody watches.
+/// A run that a page displays.
 pub struct Player {
     scenario: Scenario,
     steps: Steps<'static>,
@@ -28,7 +28,7 @@ pub struct Player {
     shown: u64,
     /// Both queues every 20 ms (of a run over 120 s less often) since [`forget`](Self::forget).
     pub frames: Vec<u16>,
-    /// The pictures since then, of ten frames each.
+    /// Samples since then, one for ten frames.
     pub samples: Vec<f32>,
 }
 
@@ -41,10 +41,10 @@ const OPTIONS: RunOptions<'static> = RunOptions {
 };
 
 impl Player {
-    /// The first run of what words like `--up=1mbit` say, one a line, as `asymq sim` understands them.
+    /// Opens the first run of words like `--up=1mbit`, one in a line, with the syntax of `asymq sim`.
     ///
     /// # Errors
-    /// The mistake, in the command line's words.
+    /// The error, in the command line's words.
     pub fn new(words: &str) -> Result<Self, String> {
         let args = ScenarioArgs::from_words(words.lines().map(str::to_owned));
         let args = args.map_err(|error| error.to_string())?;
@@ -61,7 +61,7 @@ impl Player {
         })
     }
 
-    /// The facts that the page needs of the scenario before it runs, as JSON.
+    /// Facts of the scenario that the page needs before the run, as JSON.
     pub fn head(&self) -> String {
         let scenario = &self.scenario;
         let seconds = |time: Duration| time.as_secs_f64();
@@ -77,12 +77,12 @@ impl Player {
         head.to_string()
     }
 
-    /// Time at which a frame is.
+    /// Time of a frame.
     const fn frame(&self, number: u64) -> Duration {
         Duration::from_nanos(FRAME.as_nanos() * self.intervals * number)
     }
 
-    /// Goes on until `until` after the start, at most to the end of the run. Shows all frames up to there.
+    /// Advances to `until` after the start, at most to the end of the run, and records all frames on the way.
     pub fn advance(&mut self, until: Duration) {
         loop {
             let next = self.frame(self.shown + 1);
@@ -117,8 +117,7 @@ impl Player {
         self.samples.clear();
     }
 
-    /// The result of all runs of the scenario, the rest of this one and the others first: the bytes that
-    /// `asymq sim --json` prints.
+    /// Completes this run and all others of the scenario. Returns the output of `asymq sim --json`.
     ///
     /// # Errors
     /// As [`asymq_sim::Simulator::run`].

@@ -1,4 +1,4 @@
-//! The discipline from outside runs wherever asymq's own do, without a word about it in their code.
+//! A discipline of another crate runs wherever asymq's own do, without changes in their code.
 
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_core::catalog::{Catalog, Config, Params, Place, Role, resolve};
@@ -86,7 +86,7 @@ fn it_runs_in_the_simulator_and_its_result_says_what_ran() {
     assert!(report.mean.up.sojourn_ms.p99 < run("sad").mean.up.sojourn_ms.p99);
 }
 
-/// An interface that swallows frames.
+/// An interface that discards frames.
 struct Nowhere;
 
 impl PacketIo for Nowhere {
@@ -169,7 +169,7 @@ fn it_is_in_the_catalog_beside_asymqs_own() {
 
 #[test]
 fn the_code_of_the_page_is_the_crates() {
-    // Lines may be broken elsewhere.
+    // Line breaks may differ.
     let bare = |text: &str| {
         let text: String = text.split_whitespace().collect();
         text.replace(",]", "]")
