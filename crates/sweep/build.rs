@@ -1,5 +1,5 @@
-//! Fingerprint of the sources that decide what a simulated run shows. A published crate has no siblings: its version
-//! stands for them.
+//! Fingerprint of the sources that determine the result of a simulated run. A published crate has no sibling sources:
+//! its version is used for them.
 
 use std::path::Path;
 use std::{fs, io};

@@ -71,8 +71,8 @@ fn build(discipline: &str, limit: u32, given: &[(&str, &str)]) -> BoxedQdisc<Que
     Standard.build(&config).expect("enough memory")
 }
 
-/// As many flows' data and as many flows' ACKs in turn, with 40 packets waiting at first: one packet
-/// in, one out, every 12 microseconds. CBQ, which paces, finds nothing due now and then.
+/// Data and ACKs of this many flows each, alternating, with 40 packets waiting at first: one packet in and one out
+/// every 12 microseconds. CBQ paces, and sometimes may not send.
 fn queueing(criterion: &mut Criterion) {
     for entry in Standard.of_role(Role::Qdisc) {
         for flows in [10, 10_000] {

@@ -180,9 +180,8 @@ pub trait Packet {
     /// Its facts.
     fn header(&self) -> &Header;
 
-    /// Content, if it is a pure ACK with right checksums; `None` if it is not to be believed:
-    /// then it neither filters nor is filtered. Only asked of pure ACKs, by queues that filter and
-    /// by regenerators.
+    /// Content of a pure ACK with right checksums; `None` if it cannot be trusted: then it neither filters nor is
+    /// filtered. Called only for pure ACKs, by queues that filter and by regenerators.
     fn ack_info(&self) -> Option<AckInfo> {
         None
     }
@@ -209,7 +208,7 @@ impl Packet for Header {
     }
 }
 
-/// A packet for unit tests, with whatever facts they give it.
+/// A packet for unit tests, with facts as given.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Facts {

@@ -37,8 +37,8 @@ pub trait Qdisc<P: Packet> {
         false
     }
 
-    /// The link goes on at another rate, and the reverse path at `reverse` if that is known: what follows the
-    /// rate follows. Allocates nothing.
+    /// The link has a new rate, and the reverse path has `reverse` if that is known. Settings that depend on rates
+    /// follow. Allocates nothing.
     fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}
 
     /// True if [`set_rates`](Qdisc::set_rates) makes of it what would be built for the other rates, so that a
@@ -47,8 +47,8 @@ pub trait Qdisc<P: Packet> {
         false
     }
 
-    /// Takes out the next packet whatever the schedule says, oldest of its class first. Used to
-    /// hand the backlog over to another discipline; counted as neither sent nor dropped.
+    /// Removes the next packet independent of the schedule, oldest of its class first. Used to hand the backlog over to
+    /// another discipline; counted as neither sent nor dropped.
     fn drain(&mut self) -> Option<P>;
 
     /// Packets and bytes that wait now.

@@ -24,7 +24,7 @@ pub const SNAPSHOT_FORMAT: u32 = 2;
 /// Counters start at 0. Deserialization omits maps with their own keys: losses, control variables, reasons.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Snapshot {
-    /// [`SNAPSHOT_FORMAT`]; 0 before the first.
+    /// [`SNAPSHOT_FORMAT`]; 0 before the first snapshot.
     pub format: u32,
     /// Unix time in seconds.
     pub time: f64,
@@ -267,7 +267,7 @@ struct State {
 }
 
 impl Shared {
-    /// Returns the latest snapshot; all zero before the first.
+    /// Returns the latest snapshot; all zero before the first one.
     pub fn latest(&self) -> Snapshot {
         // Clones outside of the lock.
         let latest = lock(&self.0.0).latest.clone();

@@ -1,4 +1,4 @@
-//! The laws of every discipline, as tests that any crate can run on a catalog of its own.
+//! The laws of every discipline, as tests that any crate can run on its own catalog.
 //!
 //! - [`obey`]: carries out steps on a discipline and panics where a law is broken.
 //! - [`choice`]: any configuration that a catalog can describe, from a source of numbers.

@@ -35,7 +35,7 @@ pub fn escaped(text: &str, most: usize) -> String {
     shown
 }
 
-/// True for separators of lines, marks of direction, and characters of no width.
+/// True for line separators, direction marks, and characters without width.
 fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')

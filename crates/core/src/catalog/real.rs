@@ -50,8 +50,8 @@ pub fn nearest_link_rate(rate: Rate) -> Rate {
     Rate::from_bits_per_sec(bits).unwrap_or(rate)
 }
 
-/// AQ's 50 packets, or 100 ms of full frames if that is more, since a fast link needs more. These are at most 5000
-/// packets, or 20 ms if that is more, since each packet has a place in memory.
+/// AQ's 50 packets, or 100 ms of full frames if that is more, since a fast link needs more. The larger of 5000 packets
+/// and 20 ms bounds this, since each packet has a place in memory.
 pub fn default_buffer(up: Rate) -> Limit {
     const LARGE: u64 = 5_000;
     let ms = |ms: u64| up.bits_per_sec() / 1000 * ms / (8 * 1514);

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use crate::ack_info::AccEcnOrder;
 
-    /// Marks that Linux counts of `packets`, 16 or more, of which `marked` full ones have CE.
+    /// Marks that Linux counts in at least 16 `packets`, if `marked` full packets have CE.
     fn linux(marked: u64, packets: u64, bytes: u64) -> u64 {
         let estimate = (marked * 1460 * packets).div_ceil(bytes);
         let most = packets - (packets - marked % 8) % 8;

@@ -163,7 +163,7 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// Sets the end of the current transmission to `at`, whatever the rate. For callers with a link rate that varies.
+    /// Sets the end of the current transmission to `at`, for callers with a link rate that varies.
     pub fn busy_until(&mut self, at: Instant) {
         self.transmitter.busy_until(at);
     }

@@ -133,7 +133,7 @@ struct Download {
     bytes: u32,
     /// Bytes of the download, at most [`RAMP`].
     first: u32,
-    /// Packets that no ACK stands for yet, at most [`MAX_CREDIT`].
+    /// Packets that no ACK has acknowledged yet, at most [`MAX_CREDIT`].
     credit: u32,
     kind: u32,
     /// IP bytes of the last packet that was taken for an ACK, and true if it was the second of a pair.

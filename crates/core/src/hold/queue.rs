@@ -13,7 +13,7 @@ use crate::units::{Instant, Limit};
 pub struct Admission {
     /// Number in order of arrival over all classes; wraps.
     pub ticket: u32,
-    /// True if the whole buffer has room, whatever the queue's own limit.
+    /// True if the whole buffer has room; the queue's own limit does not count.
     pub room: bool,
     /// The queue's own limit: at most the one that it was built with. After it was lowered, excess packets stay and
     /// arrivals are dropped until it holds.

@@ -131,7 +131,7 @@ impl<O: Options> Pipe<O> {
         self.len as u64
     }
 
-    /// Takes out the first segment, if there is one, and says when the next arrives; `u64::MAX` if there is
+    /// Removes the first segment, if there is one, and returns it with the arrival of the next; `u64::MAX` if there is
     /// none.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Segment<O>, u64)> {

@@ -213,7 +213,7 @@ impl<O: Options> Line<O> {
         true
     }
 
-    /// Time at which the next packet comes from the line to the downlink's shaper.
+    /// Time at which the line delivers its next packet to the downlink's shaper.
     pub(crate) fn next(&self, direction: usize) -> u64 {
         let first = self.under_way.front().filter(|_| direction == DOWN);
         first.map_or(NEVER, |(at, _)| *at)

@@ -42,7 +42,7 @@ impl<'a> Steps<'a> {
         Duration::from_nanos(self.0.now)
     }
 
-    /// True if it has come to its end.
+    /// True if the run has ended.
     pub fn is_over(&self) -> bool {
         self.0.now >= self.0.end
     }

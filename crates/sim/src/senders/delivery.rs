@@ -351,7 +351,7 @@ impl Deliveries {
         }
     }
 
-    /// Segment `number` is lost, whatever was known of it.
+    /// Segment `number` is lost, in any previous state.
     pub(crate) fn lose(&mut self, number: u64) -> Lost {
         let place = &mut self.sent[(number - self.base) as usize];
         if place.state == State::InFlight {

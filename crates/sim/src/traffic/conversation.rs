@@ -37,10 +37,10 @@ pub(crate) struct Conversation<V: Variant> {
     pub(crate) back_losses: [AccessLosses; 2],
     /// Sojourn times of its data at the first link, for a listed flow.
     pub(crate) sojourns: Option<Box<Histogram>>,
-    /// Segments that have come to each side.
+    /// Segments that have arrived at each side.
     #[cfg(test)]
     pub(crate) received: [u64; 2],
-    /// The latest datagram that has come to each side, and how many came after a later one.
+    /// The latest datagram at each side, and the number that arrived after a later one.
     #[cfg(test)]
     latest_datagram: [u64; 2],
     #[cfg(test)]

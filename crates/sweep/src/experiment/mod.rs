@@ -223,7 +223,7 @@ pub enum Evidence {
 }
 
 impl Evidence {
-    /// Experiment or claim elsewhere, if the evidence is one.
+    /// The experiment or claim elsewhere, if that is the evidence.
     pub fn experiment(&self) -> Option<&str> {
         match self {
             Self::Experiment(id) => Some(id),
@@ -231,7 +231,7 @@ impl Evidence {
         }
     }
 
-    /// Condition on the runs of this experiment, if the evidence is one.
+    /// The condition on the runs of this experiment, if that is the evidence.
     pub const fn condition(&self) -> Option<&Condition> {
         match self {
             Self::Runs(condition) => Some(condition),

@@ -15,9 +15,9 @@ const MAX_ACK_RUN: u32 = 3 * FULL_PACKET;
 /// idles only while nothing waits, and none of the classes can keep the other from it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DueFirst {
-    /// Bytes of data that went before a due ACK since the last ACK.
+    /// Bytes of data sent before a due ACK, since the last ACK.
     data_run: u32,
-    /// Bytes of ACKs that went before data since the last that was not due.
+    /// Bytes of ACKs sent before data, since the last ACK that was not due.
     ack_run: u32,
     /// True if an ACK and data were due when it was last asked.
     due: (bool, bool),

@@ -12,10 +12,9 @@ pub enum MadeUp {
     /// A packet of its own: short ACKs behind long data packets get less than their share.
     #[default]
     Own,
-    /// A packet of the other class too: each gets its share whatever the sizes.
+    /// A packet of the other class too: each class gets its share for any packet sizes.
     Other,
-    /// A fixed time, whatever the packets; if it is zero, the next turn counts from when the class was
-    /// served.
+    /// A fixed time for any packets; if it is zero, the next turn counts from the service of the class.
     UpTo(Duration),
 }
 
@@ -37,7 +36,7 @@ pub struct PacedShares {
     ack_time: Duration,
 }
 
-/// Minimum share of a class, so that neither waits for ever: 0.1 %.
+/// Minimum share of a class: 0.1 %, so that each class is served.
 const MIN_SHARE: Share = Share::from_steps(Share::SCALE / 1000);
 
 impl PacedShares {

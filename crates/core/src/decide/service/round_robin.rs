@@ -5,8 +5,8 @@ use crate::decide::control::Settings;
 use crate::qdisc::Probe;
 use crate::units::{Instant, Share};
 
-/// Serves packets of each class in the ratio of the weights while both wait, whatever their length:
-/// in turn at equal weights (DCBQ, sec. 5.1).
+/// Serves packets of both waiting classes in the ratio of the weights, for any lengths: alternating at equal weights
+/// (DCBQ, sec. 5.1).
 #[derive(Clone, Copy, Debug)]
 pub struct RoundRobin {
     /// Counts a packet as a byte.

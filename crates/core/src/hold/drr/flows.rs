@@ -35,7 +35,7 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// True for each side whose hosts get equal shares, whatever the number of their flows.
+    /// True for each side whose hosts get equal shares with any number of flows.
     const fn of_hosts(self) -> [bool; 2] {
         match self {
             Self::DualSrcHost => [true, false],
