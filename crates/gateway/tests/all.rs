@@ -1,7 +1,7 @@
 //! Tests of the public interface.
 //!
-//! One program, because each is linked with the whole crate, and a program's tests run at once. Those with an allocator
-//! or processes of their own are separate, and so are those of kernels and of real time.
+//! One program, because each is linked with the whole crate, and a program's tests run in parallel. Separate programs
+//! have tests with their own allocator or processes, and tests of kernels and of real time.
 
 mod common;
 #[path = "common/fake.rs"]
@@ -19,7 +19,7 @@ mod packaging;
 mod panic;
 mod passive;
 
-/// Programs, and the modules of those that are not here.
+/// Separate programs, and the modules that are compiled only there.
 const SEPARATE: [&str; 10] = [
     "all",
     "allocation",

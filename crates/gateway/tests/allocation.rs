@@ -1,4 +1,4 @@
-//! A frame that waits costs one allocation, its own buffer; one that passes at once costs none.
+//! A frame that waits costs one allocation, its own buffer; a frame that passes at once costs none.
 
 #[path = "common/disciplines.rs"]
 mod disciplines;
@@ -19,7 +19,7 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged.
+// SAFETY: every call is passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -72,8 +72,7 @@ fn a_frame_costs_no_allocation_but_its_own_buffer() {
         let mut forwarder = Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]));
         let before = ALLOCATIONS.with(Cell::get);
         for number in 1..=FRAMES {
-            // One more ACK of the flow than the link carries every other time, so that some are
-            // dropped or filtered.
+            // Every other time one ACK more than the link carries, so that some are dropped or filtered.
             let now = Instant::ZERO + Duration::from_micros(30 * number);
             frame[42..46].copy_from_slice(&(number as u32).to_be_bytes());
             forwarder.take(now, Direction::Up, &frame, &mut Nowhere);

@@ -1,4 +1,4 @@
-//! The control socket between a gateway and whoever understands its settings.
+//! The control socket between a gateway and a program that parses its settings.
 
 use crate::common::wait::{DEADLINE, wait_for};
 use crate::common::{Place, Requests, droptail};
@@ -51,7 +51,7 @@ fn a_request_changes_the_gateway_and_only_what_it_accepts_comes_into_force() {
         }
     });
     let ask = |text| request_change(&path, text).map_err(|error| error.to_string());
-    // The hosts' IPv6 may wait.
+    // IPv6 packets of the hosts may wait.
     let changes = |up| ask(up).unwrap().ends_with(" packets moved, 0 dropped");
     assert!(changes("2mbit"));
     assert_eq!(ask("nonsense"), Err("up nonsense: not a rate".into()));

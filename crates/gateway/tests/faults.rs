@@ -1,5 +1,4 @@
-//! Faults beside and within a gateway in a process of its own. Needs root; says so and passes
-//! otherwise.
+//! Faults beside and within a gateway in its own process. Tests that need root print a note and pass without it.
 
 mod common;
 #[path = "common/panicking.rs"]
@@ -27,7 +26,7 @@ use std::time::{Duration, Instant};
 use subject::{END, Start, Subject, change, dead_pipe, full_disk, stalled_pipe};
 
 const FLAGS: &str = "ASYMQ_TEST_FLAGS";
-/// The gateway's streams pass by the test harness, which would fail on them.
+/// The gateway's streams bypass the test harness, which would fail on them.
 const REDIRECTIONS: &str = "3>&1 4>&2 >/dev/null 2>/dev/null";
 
 /// This program again, as a gateway.
@@ -42,7 +41,7 @@ fn command(flags: &[&str]) -> Command {
 #[ignore = "the gateway that the others start"]
 fn a_gateway() {
     for (from, to) in [(3, 1), (4, 2)] {
-        // SAFETY: no pointers; whoever has descriptor 1 or 2 open does not mind where it leads.
+        // SAFETY: no pointers; users of descriptors 1 and 2 accept any target.
         assert_eq!(unsafe { libc::dup2(from, to) }, to);
     }
     let flags = std::env::var(FLAGS).unwrap();
@@ -92,7 +91,7 @@ fn a_gateway() {
     std::process::exit(ended.is_err().into());
 }
 
-/// A gateway whose discipline can be changed for a faulty one.
+/// A gateway whose discipline can be replaced by a faulty one.
 struct Faulty {
     gateway: Subject,
     control: PathBuf,
@@ -102,7 +101,7 @@ impl Faulty {
     fn start(name: &str, stderr: Stdio) -> Option<Self> {
         let id = std::process::id();
         let control = std::env::temp_dir().join(format!("asymq-faulty-{name}-{id}.sock"));
-        // One that was killed leaves it behind.
+        // A killed gateway leaves it behind.
         let _ = fs::remove_file(&control);
         let gateway = Subject::start(Start {
             flags: &["--control", control.to_str().unwrap()],
@@ -112,9 +111,9 @@ impl Faulty {
         Some(Self { gateway, control })
     }
 
-    /// From here on the discipline does what it does at the first frame.
+    /// From here on the discipline shows its fault at the first frame.
     fn breaks(&self, qdisc: &str) {
-        // It may not live long enough to answer.
+        // It may end before it answers.
         let _ = change(&self.control, qdisc);
         send(&self.gateway.place.home, &[numbered(1, 60)]);
     }
@@ -125,7 +124,7 @@ impl Faulty {
     }
 }
 
-/// An end that a service manager takes for a failure.
+/// The exit status must count as a failure for a service manager.
 #[track_caller]
 fn is_failure(status: ExitStatus) {
     assert!(!status.success(), "{status}");
@@ -194,7 +193,7 @@ fn offloads_are_given_back_however_it_ends() {
         let Some(mut faulty) = Faulty::start("offloads", Stdio::null()) else {
             return;
         };
-        // As before a gateway that gave back what it found.
+        // The same state as after a gateway that has restored all settings.
         faulty.gateway.stops();
         faulty.gro(true);
         let Faulty { gateway, control } = &faulty;
@@ -213,8 +212,8 @@ fn offloads_are_given_back_however_it_ends() {
     }
 }
 
-/// At each the kernel waits for all processors, seconds in all on a busy machine: the guard would end a
-/// gateway that has ended in order.
+/// For each socket the kernel waits for all processors, which takes seconds in total on a busy machine: the guard would
+/// end a gateway that ends correctly.
 #[test]
 fn packet_sockets_are_left_to_the_end_of_the_process() {
     let Some(mut faulty) = Faulty::start("sockets", Stdio::null()) else {
@@ -235,7 +234,7 @@ fn packet_sockets_are_left_to_the_end_of_the_process() {
     wait_for("strace at work", DEADLINE, || {
         faulty.gateway.status("TracerPid") > 0
     });
-    // Two for each interface.
+    // Two sockets for each interface.
     let sockets = fs::read_to_string(format!("/proc/{id}/net/packet")).unwrap();
     let inodes = sockets.lines().skip(1).map(|line| {
         let inode = line.split_whitespace().nth(8).unwrap();
@@ -262,7 +261,7 @@ fn the_service_manager_hears_from_the_forwarding_loop_until_it_hangs() {
             let mut words = [0; 64];
             let len = manager.recv(&mut words)?;
             let heard = String::from_utf8(words[..len].to_vec()).unwrap();
-            // The work happens between two watchdog messages.
+            // The gateway works between two watchdog messages.
             if !heard.starts_with("STATUS=") {
                 return std::io::Result::Ok(heard);
             }

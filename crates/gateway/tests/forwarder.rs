@@ -1,4 +1,4 @@
-//! The forwarder between fake ports, by a fake clock.
+//! The forwarder between fake ports, with a fake clock.
 
 use crate::common::disciplines::{discipline, names};
 use crate::fake::FakePort;
@@ -35,7 +35,7 @@ fn forwarder(discipline: Config, rate: &str, overhead: &str) -> Forwarder {
     Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]))
 }
 
-/// A frame that is no IP, with a number in it.
+/// A frame that is not IP, with a number in it.
 fn frame(number: u32, len: usize) -> Vec<u8> {
     let mut frame = vec![0; len];
     frame[12..14].copy_from_slice(&[0x88, 0xb5]);
@@ -160,7 +160,7 @@ fn under_overload_every_frame_is_sent_or_counted_as_dropped_or_waits() {
         let mut wan = FakePort::default();
         let mut offered = 0;
         for ms in 1..5_000 {
-            // Ten times what the link carries.
+            // Ten times the link's capacity.
             for payload in [0, 1210] {
                 forwarder.take(millis(ms), Direction::Up, &tcp(payload), &mut wan);
                 offered += 1;
@@ -217,7 +217,7 @@ fn an_aqm_marks_frames_that_understand_it_and_they_leave_with_right_checksums() 
     let checksum = !sum(&capable[14..34]);
     capable[24..26].copy_from_slice(&checksum.to_be_bytes());
     for ms in 1..10_000 {
-        // A quarter more than what the link carries.
+        // A quarter more than the link's capacity.
         if ms % 8 == 0 {
             forwarder.take(millis(ms), Direction::Up, &capable, &mut wan);
         }
@@ -244,8 +244,8 @@ fn sum(bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// A learning gateway that probes, where a home host sends a packet every 10 ms for 4 s, whose answers come 40 ms later if they
-/// are `stamped`; the probes of the last 2 s, and the frames that reach home.
+/// A learning gateway that probes. For 4 s a home host sends a packet every 10 ms; answers come 40 ms later if
+/// `stamped`. Returns the probes of the last 2 s, and the frames that reach home.
 fn probes(stamped: bool) -> (usize, usize) {
     let host = std::net::Ipv4Addr::new(192, 0, 2, 1);
     let link = LinkConfig {

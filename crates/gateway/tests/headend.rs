@@ -1,4 +1,4 @@
-//! The far side of the slow link: ACKs that were filtered before it are regenerated.
+//! The far end of the slow link: it regenerates ACKs that were filtered before the link.
 
 use crate::common::disciplines::discipline;
 use crate::common::wire::{NOBODY, Tap, send};
@@ -175,7 +175,7 @@ fn millis(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-/// The frames that leave for frames that come 10 ms apart, with their times in ms. `data` came before.
+/// The frames that leave, with their times in ms, for frames that arrive 10 ms apart. `data` arrived before.
 fn pass(link: &LinkConfig, data: &[Vec<u8>], frames: &[Vec<u8>]) -> Vec<(u64, Vec<u8>)> {
     let mut forwarder = Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]));
     for frame in data {
@@ -369,7 +369,7 @@ fn acks_filtered_before_a_slow_link_are_regenerated_beyond_it_each_once_and_in_o
     // Fewer than a regenerator makes for one ACK.
     const ACKS: u32 = 40;
     for (name, spacing) in LINES {
-        // An ACK takes half a second, so most of them meet another that waits.
+        // An ACK takes half a second, so that most of them meet another waiting one.
         let Some(line) = Line::new("1kbit", name, spacing, SEGMENT) else {
             return;
         };
@@ -382,7 +382,7 @@ fn acks_filtered_before_a_slow_link_are_regenerated_beyond_it_each_once_and_in_o
             now.down.data.packets == u64::from(ACKS)
         });
         let mut tap = Tap::open(&line.place.net);
-        // The headend must know a number before it can see a gap.
+        // The head end needs a number before it can detect a gap.
         send(&line.place.home, &acks[..1]);
         tap.wait_for(1);
         send(&line.place.home, &acks[1..]);
@@ -418,7 +418,7 @@ fn real_tcp_through_a_filtering_uplink_and_a_headend_arrives_whole() {
         line.headend.stop();
         let (home, headend) = (home.latest().up, headend.latest().up);
         assert!(home.ack.packets > 0, "{name}: {home:?}");
-        // It sees what the home gateway let through.
+        // It receives the ACKs that the home gateway has sent.
         let came = headend.ack.arrived() - headend.regenerated;
         assert!(came <= home.ack.packets, "{name}: {headend:?}");
     }

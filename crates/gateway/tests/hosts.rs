@@ -1,5 +1,5 @@
-//! A gateway on a host that goes on after it: silent while it runs, and leaving nothing behind.
-//! Needs root; says so and passes otherwise.
+//! A gateway on a host that continues after it: silent during the run, and without remains afterwards. Tests that need
+//! root print a note and pass without it.
 
 use crate::common::{HOME, LAN, NET, Place, Running, WAN, droptail, transfer};
 use asymq_core::catalog::Standard;
@@ -29,7 +29,7 @@ fn options(state: &Path) -> HostOptions {
     }
 }
 
-/// All that a gateway may change on an interface.
+/// All settings of an interface that a gateway may change.
 fn settings(place: &Place, name: &str, index: u32) -> Vec<String> {
     let read = || {
         let sysctls = [
@@ -123,7 +123,7 @@ fn a_gateway_is_silent_and_takes_no_address_whatever_the_isp_announces() {
     };
     place.middle.run(add).unwrap();
     let taps = [&place.home, &place.net];
-    // Without a gateway the same announcement and request are taken: the frames are good.
+    // Without a gateway the same announcement and request are accepted: the frames are valid.
     let mut taps = taps.map(|at| at.run(|| Ok(Port::open("eth").unwrap())).unwrap());
     let provoke = |taps: &mut [Port; 2]| {
         for tap in taps {
@@ -148,7 +148,7 @@ fn a_gateway_is_silent_and_takes_no_address_whatever_the_isp_announces() {
 
     let gateway = Running::with(&place, config());
     assert_eq!(addresses(), [""; 0], "what was taken before goes");
-    // The kernel's last words, sent before the interfaces were silent.
+    // Frames that the kernel sent before the interfaces were silent.
     let mut before = Vec::new();
     thread::sleep(Duration::from_millis(200));
     taps.iter_mut().for_each(|tap| own_frames(tap, &mut before));
@@ -221,7 +221,7 @@ fn changes_of_a_killed_gateway_are_restored_by_the_next_or_by_restore() {
         let host = options(state.path());
         Ok(Gateway::open(&Standard, &config(), &host).unwrap())
     };
-    // A kill leaves journals, settings and nothing else: the locks go with the process.
+    // A kill leaves only journals and settings: the locks end with the process.
     let kill = || {
         let gateway = place.middle.run(open).unwrap();
         let journals = copy(state.path());
@@ -263,7 +263,7 @@ fn changes_of_a_killed_gateway_are_restored_by_the_next_or_by_restore() {
     assert_eq!(copy(state.path()), []);
 }
 
-/// Ends a gateway where its interfaces are.
+/// Ends a gateway in the namespace of its interfaces.
 fn end(place: &Place, gateway: Gateway) {
     let end = || {
         drop(gateway);
@@ -376,7 +376,7 @@ fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
         "--lan lan: another gateway holds it; stop that one first, or choose another interface"
     );
     gateway.stop();
-    // And not for longer.
+    // After its end the interfaces are free.
     Running::with(&place, config()).stop();
 }
 
@@ -436,7 +436,7 @@ fn interfaces_of_the_same_name_and_index_in_two_namespaces_are_two() {
     other.stop();
 }
 
-/// A gateway whose interfaces need not be there.
+/// A gateway that starts without its interfaces.
 struct Waiting {
     stop: asymq_gateway::Stop,
     log: std::sync::Arc<std::sync::Mutex<Vec<String>>>,
@@ -489,7 +489,7 @@ fn an_interface_that_comes_later_is_waited_for_and_said_once() {
     place.middle.run(|| Network::open()?.delete(WAN)).unwrap();
     let gateway = Waiting::start(&place.middle);
     gateway.hear("--wan wan: no such interface; there are lo, lan; waiting for it");
-    // Longer than it takes to look again.
+    // Longer than the interval of checks.
     thread::sleep(Duration::from_millis(500));
     place.connect("wan", WAN, &place.net, NET).unwrap();
     gateway.hear("--wan wan is back");
@@ -502,7 +502,7 @@ fn an_interface_that_comes_later_is_waited_for_and_said_once() {
 #[test]
 fn one_that_is_made_again_with_the_same_index_is_made_silent_too() {
     let Some(place) = Place::new() else { return };
-    // It may be held between its making and its going up, and is down again then.
+    // The interface may be held between its creation and its start, and is down again then.
     let settings = || {
         let mut settings = settings(&place, "wan", WAN);
         let offloads = settings.last_mut().unwrap();
@@ -525,7 +525,7 @@ fn one_that_is_made_again_with_the_same_index_is_made_silent_too() {
     assert_eq!(settings(), before);
 }
 
-/// Waits until a gateway has made the interface towards the net what it makes it.
+/// Waits until a gateway has configured the interface towards the net.
 #[track_caller]
 fn wait_until_silent(place: &Place) {
     crate::common::wait::wait_for("a silent interface", crate::common::wait::DEADLINE, || {

@@ -1,5 +1,5 @@
-//! The kernel's TCP through a gateway, and a router's port: they wait for most of their time, and run at once.
-//! Their gateways take each interface once. A program that `router` starts may thus have a lock open for a moment.
+//! The kernel's TCP through a gateway, and a router's port. These tests mostly wait, and run in parallel. Their
+//! gateways take each interface once, because a program that `router` starts may hold a lock briefly.
 
 mod common;
 #[path = "common/lossy.rs"]

@@ -1,5 +1,5 @@
 //! Features of the kernel's TCP behind thinned ACKs, beside an upload that fills the uplink: rows of
-//! `docs/notes/senders.md`. Needs root; says so and passes otherwise.
+//! `docs/notes/senders.md`. Tests that need root print a note and pass without it.
 
 use crate::common::disciplines::discipline;
 use crate::common::{NET, Place, Running, shaped};
@@ -42,7 +42,7 @@ impl RunCounters {
         self.gateway.up.ack.filtered
     }
 
-    /// ACKs that stayed beside a later one for their options.
+    /// ACKs that were kept beside a later one because of their options.
     fn unread(&self) -> f64 {
         self.gateway
             .up
@@ -108,7 +108,7 @@ fn read_until(mut end: &TcpStream, until: Instant) -> u64 {
     sum
 }
 
-/// Runs `load` beside an upload, which has a second's lead, through a gateway with this uplink.
+/// Runs `load` beside an upload, which starts a second earlier, through a gateway with this uplink.
 fn beside_an_upload(
     catalog: &'static dyn Build<Frame>,
     uplink: &str,
@@ -145,7 +145,7 @@ fn nothing(_: &Place) -> io::Result<()> {
     Ok(())
 }
 
-/// Answers one request after another on each of these connections.
+/// Answers requests one after another on each of these connections.
 fn serve(server: &Socket, connections: usize, until: Instant) -> io::Result<()> {
     thread::scope(|scope| {
         for _ in 0..connections {
@@ -216,7 +216,7 @@ fn tail_probes_are_no_more_and_none_the_more_is_spurious_behind_thinned_acks() {
         };
         let no_more =
             |name, margin| per_answer(&thinned, name) <= per_answer(&other, name) + margin;
-        // There are probes, and one of them repairs a loss.
+        // There are tail loss probes, and one of them repairs a loss.
         let has_probes =
             thinned.net["TCPLossProbes"] > 0 && thinned.net["TCPLossProbeRecovery"] > 0;
         has_probes
@@ -230,7 +230,7 @@ fn tail_probes_are_no_more_and_none_the_more_is_spurious_behind_thinned_acks() {
     assert!(fared_well);
 }
 
-/// Requests that ride in a SYN, one after another, and what the first has for its cookie.
+/// Requests in SYNs, one after another; the first one gets the cookie.
 fn fast_opens(place: &Place, until: Instant) -> io::Result<u64> {
     const COUNT: u64 = 25;
     let server = listen(&place.net, 5002, Protocol::TCP)?;
@@ -360,7 +360,7 @@ fn a_receiver_that_acknowledges_each_segment_costs_no_download_behind_thinned_ac
                 counters.filtered()
             );
         }
-        // It has them acknowledged one by one.
+        // The receiver acknowledges them one by one.
         quick.filtered() > delayed.filtered() * 11 / 10 && quick.arrived > delayed.arrived * 8 / 10
     });
     assert!(fared_well);

@@ -1,5 +1,5 @@
-//! The kernel's TCP with data both ways on one connection, through a discipline with and without thinning:
-//! what a survivor says must never be taken for old. Needs root; says so and passes otherwise.
+//! The kernel's TCP with data in both directions of one connection, with and without thinning: the content of a
+//! surviving ACK must never count as old. Tests that need root print a note and pass without it.
 
 use crate::common::{NET, Place, Running, shaped, transfer};
 use asymq_core::catalog::{Catalog as _, Group, Params, Place as Link, Role, Standard, resolve};
@@ -14,7 +14,7 @@ use std::ops::AddAssign;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time for which a connection is loaded both ways.
+/// Time for which a connection has load in both directions.
 const SPAN: Duration = Duration::from_secs(4);
 const TRIES: u32 = 4;
 
@@ -31,10 +31,10 @@ enum Kind {
 struct Counted {
     /// Segments refused for an old timestamp (RFC 7323, sec. 5.3).
     paws: u64,
-    /// Answers to segments beside the window that were withheld (RFC 5961, sec. 7).
+    /// Answers to segments outside the window that were suppressed (RFC 5961, sec. 7).
     skipped: u64,
     timeouts: u64,
-    /// Bytes that arrived, both ways.
+    /// Bytes that arrived in both directions.
     arrived: u64,
 }
 
@@ -69,7 +69,7 @@ fn counted(host: &Netns) -> Counted {
     }
 }
 
-/// WRR that gives data this share, and ACKs, which overtake data, the rest.
+/// WRR that gives data this share, and the rest to ACKs, which overtake data.
 fn wrr(data_share: &str, ack_queue: &str) -> GatewayConfig {
     let (up, down): (Rate, Rate) = ("2mbit".parse().unwrap(), "20mbit".parse().unwrap());
     let params = Params::new()
@@ -84,7 +84,7 @@ fn wrr(data_share: &str, ack_queue: &str) -> GatewayConfig {
     shaped(up, down, uplink)
 }
 
-/// Moves data both ways; answers how much arrived.
+/// Moves data in both directions; returns the bytes that arrived.
 fn load(place: &Place, kind: Kind) -> Option<u64> {
     let protocol = match kind {
         Kind::Mptcp => Protocol::MPTCP,
@@ -135,7 +135,7 @@ fn read_until(mut end: &TcpStream, until: Instant) -> u64 {
     sum
 }
 
-/// A connection that ends early has moved less, and its try counts as one that fared badly.
+/// A connection that ends early has moved less, and its try counts as failed.
 fn broken(error: &Error) {
     eprintln!("the connection ended early: {error}");
 }
@@ -166,9 +166,9 @@ fn run(kind: Kind, data_share: &str, ack_queue: &str) -> Option<Counted> {
     Some(sum)
 }
 
-/// A share of the data that lets ACKs queue up unless they are thinned.
+/// A share of the data at which ACKs build a queue unless they are thinned.
 const SCARCE: &str = "0.98";
-/// One with which ACKs never wait, thinned or not: they overtake as much data as they do when thinned.
+/// A share at which ACKs never wait: they overtake as much data as thinned ones.
 const AMPLE: &str = "0.5";
 
 #[test]
@@ -188,7 +188,7 @@ fn thinning_makes_the_kernel_refuse_no_more_and_wait_for_no_more_timeouts() {
             let overtaking = run(kind, AMPLE, "fifo").unwrap();
             let thinned = run(kind, SCARCE, "sad").unwrap();
             println!("{kind:?}: {queued:?}, {overtaking:?}, thinned {thinned:?}");
-            // Data that its own flow's ACKs overtake is refused in the end (RFC 5961, sec. 5.2) and times out.
+            // Data that is overtaken by its own flow's ACKs is finally refused (RFC 5961, sec. 5.2) and times out.
             let timeouts = queued.timeouts.max(overtaking.timeouts);
             thinned.paws <= queued.paws + 3
                 && thinned.skipped <= queued.skipped.max(overtaking.skipped) + 5
@@ -199,7 +199,7 @@ fn thinning_makes_the_kernel_refuse_no_more_and_wait_for_no_more_timeouts() {
     }
 }
 
-/// Uplink share of five uploads in the span after a silence of three controller intervals.
+/// Uplink share of five uploads in the interval after a silence of three controller intervals.
 fn uploads_after_silence(name: &str) -> Option<f64> {
     let place = Place::new()?;
     let (up, down): (Rate, Rate) = ("1mbit".parse().unwrap(), "10mbit".parse().unwrap());
@@ -208,7 +208,7 @@ fn uploads_after_silence(name: &str) -> Option<f64> {
         reverse: Some(down),
         limit: Limit::Packets(50),
     };
-    // The silence is as long for this controller as 30 s are for ACQ's.
+    // For this controller the silence is as many intervals as 30 s are for ACQ.
     let params = Params::new().with("interval", "1s");
     let uplink = resolve(&Standard, name, &params, &Params::new(), link).unwrap();
     let gateway = Running::with(&place, shaped(up, down, uplink));

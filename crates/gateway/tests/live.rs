@@ -60,7 +60,7 @@ fn millis(millis: u64) -> Instant {
 fn between_any_two_disciplines_nothing_is_lost_and_the_order_of_a_flow_stays() {
     for old in names() {
         for new in tail_droppers() {
-            // Twice as much room: AQ's is divided between ACKs and data.
+            // Twice as much room, because AQ divides it between ACKs and data.
             let mut forwarder = forwarder(&link(old, "1mbit", 400));
             let (mut wan, mut lan) = (FakePort::default(), FakePort::default());
             for number in 0..100 {
@@ -141,7 +141,7 @@ fn waiting_time_is_counted_from_the_arrival_before_the_change() {
     forwarder.take(millis(1), Direction::Up, &segment(1, 0, 946), &mut wan);
     forwarder.take(millis(1), Direction::Up, &segment(1, 1, 946), &mut wan);
     forwarder.transmit(millis(1), Direction::Up, 64, &mut wan);
-    // 1000 bytes take a second at 8 kbit/s; half a second is left when the rate grows tenfold.
+    // 1000 bytes take a second at 8 kbit/s; half a second is left when the rate becomes ten times higher.
     let link = link("fq", "80kbit", 100);
     change(&mut forwarder, millis(501), &link, [&mut lan, &mut wan]);
     assert_eq!(
@@ -252,7 +252,7 @@ fn frames_that_wait_survive_all_changes_in_the_order_of_their_flow() {
     let Some(place) = Place::new() else { return };
     // A frame takes more than a second.
     let slow = |name| link(name, "1kbit", 2_000);
-    // Settings in force move no packets.
+    // A change to the settings in force moves no packets.
     let first = *tail_droppers().last().unwrap();
     let gateway = Running::with(&place, between_lan_and_wan(slow(first)));
     let mut tap = Tap::open(&place.net);
@@ -306,7 +306,7 @@ fn tcp_arrives_whole_while_disciplines_and_rates_change_under_it() {
             let (name, up) = changes.next().unwrap();
             let done = gateway.changer.change(&config(name, up)).unwrap();
             assert_eq!(done.dropped, 0, "{name}");
-            // Some data is to pass between two changes; how much does not matter.
+            // Some data must pass between two changes, in any amount.
             thread::sleep(std::time::Duration::from_millis(20));
         }
         upload.join().unwrap()
@@ -367,7 +367,7 @@ fn every_discipline_carries_tcp_both_ways_on_both_links() {
     let gateway = Running::with(&place, between_lan_and_wan(config("droptail")));
     for name in names() {
         gateway.changer.change(&config(name)).unwrap();
-        // A transfer that stands still fails.
+        // A transfer without progress fails.
         let both = thread::scope(|scope| {
             let up = scope.spawn(|| transfer(&place.home, &place.net, NET, 200_000));
             let down = scope.spawn(|| transfer(&place.net, &place.home, HOME, 800_000));

@@ -1,8 +1,8 @@
-//! A flood beside another host's call, upload and download, through a real gateway. Needs root; says so and passes
-//! otherwise.
+//! A flood beside another host's call, upload and download, through a real gateway. Tests that need root print a note
+//! and pass without it.
 //!
-//! The goals are a packet and 5 ms for the call, nothing lost, 0.9 of the download and 0.8 of half of the uplink; the
-//! bounds here leave room for a machine that runs other tests.
+//! The goals: the call waits at most one packet and 5 ms and loses nothing; the download keeps 0.9, the upload 0.8 of
+//! half of the uplink. The bounds here leave margin for a machine that runs other tests.
 
 use crate::common::wire::segment;
 use crate::common::{HOME, NET, Place, Running, checksums, droptail};
@@ -22,7 +22,7 @@ const UP: &str = "2mbit";
 const DOWN: &str = "40mbit";
 /// A packet at the uplink.
 const PACKET: Duration = Duration::from_micros(6_056);
-/// Start of the flood, when the download has found its rate, and the end of both.
+/// Start of the flood, after the download has found its rate, and the end of both.
 const CALM: Duration = Duration::from_secs(3);
 const END: Duration = Duration::from_secs(7);
 const CALL_INTERVAL: Duration = Duration::from_millis(20);
@@ -47,7 +47,7 @@ enum Aim {
     Servers,
     /// From another host at home to the neighbour's server.
     Server,
-    /// The same, from the neighbour's source ports to the port of its upload.
+    /// From another host at home, with the source ports of the neighbour, to the port of its upload.
     Ports,
     /// From forged addresses to the neighbour's server.
     Forged,
@@ -94,7 +94,7 @@ impl Flood {
         }
     }
 
-    /// A packet of flow `number`, for an Ethernet address that nobody has.
+    /// A packet of flow `number`, to an unused Ethernet address.
     fn packet(self, number: u32) -> Vec<u8> {
         let payload = match self.kind {
             Kind::Syns | Kind::Acks => 0,
@@ -174,16 +174,16 @@ fn in_prefix(frame: &[u8], address: [u8; 4]) -> Vec<u8> {
 
 /// The neighbour's share.
 struct Neighbour {
-    /// Delays of the call's packets on the way up, sorted, before the flood and in it.
+    /// Delays of the call's packets over the uplink, sorted, before and during the flood.
     delays: [Vec<Duration>; 2],
     lost: usize,
-    /// Bytes that its download and its upload got per second before the flood and in it.
+    /// Bytes per second of its download and its upload, before and during the flood.
     download: [f64; 2],
     upload: [f64; 2],
 }
 
 impl Neighbour {
-    /// 99th percentile of the call's delay before the flood, where only this machine delays it, and in the flood.
+    /// 99th percentile of the call's delay before the flood, when only this machine delays it, and during the flood.
     fn p99(&self) -> [Duration; 2] {
         let [calm, flooded] = &self.delays;
         [calm, flooded].map(|delays| {
@@ -212,7 +212,7 @@ impl fmt::Display for Neighbour {
     }
 }
 
-/// A gateway that shapes both directions with this discipline, and isolates the hosts at home.
+/// A gateway that shapes both directions with this discipline and isolates the hosts at home.
 fn gateway(name: &str) -> GatewayConfig {
     let (up, down): (Rate, Rate) = (UP.parse().unwrap(), DOWN.parse().unwrap());
     let stage = |name, params: &[(&str, &str)], link, reverse, packets| {
@@ -263,7 +263,7 @@ fn beside(flood: Flood, name: &str) -> Option<Neighbour> {
     Some(neighbour)
 }
 
-/// Sends the call's packets up; their delays, sorted, before the flood and in it, and the number of those lost.
+/// Sends the call's packets up. Returns sorted delays before and during the flood, and the number of losses.
 fn call(
     place: &Place,
     start: Instant,
@@ -291,7 +291,7 @@ fn call(
     });
     let mut delays = [Vec::new(), Vec::new()];
     let mut packet = [0; 172];
-    // A second of silence is its end.
+    // A second of silence ends it.
     thread::sleep(start.saturating_duration_since(Instant::now()));
     while to.recv(&mut packet).is_ok() {
         let sent = Duration::from_nanos(u64::from_be_bytes(packet[..8].try_into().unwrap()));
@@ -302,7 +302,7 @@ fn call(
     (delays, lost)
 }
 
-/// Bytes per second that one host sends to another's port, between their first second and the flood, and within the
+/// Bytes per second that one host sends to another's port, between their first second and the flood, and during the
 /// flood. The host at home connects.
 fn transfer(from: &Netns, (to, port): (&Netns, u16), start: Instant) -> [f64; 2] {
     let (ready, listening) = mpsc::channel();
@@ -357,7 +357,7 @@ fn transfer(from: &Netns, (to, port): (&Netns, u16), start: Instant) -> [f64; 2]
     })
 }
 
-/// True if the neighbour has what a busy machine can give of its due.
+/// True if the neighbour has its share, as far as a busy machine allows.
 fn fares_well(neighbour: &Neighbour) -> bool {
     let [calm, flooded] = neighbour.p99();
     let bound = calm + PACKET + Duration::from_millis(5) + Duration::from_millis(10);

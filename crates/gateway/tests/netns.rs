@@ -1,6 +1,5 @@
-//! The gateway over real interfaces: `home - lan|gateway|wan - net`, joined by veth pairs whose
-//! hosts leave segmentation and checksums to their interfaces. Needs root; says so and passes
-//! otherwise.
+//! The gateway over real interfaces: `home - lan|gateway|wan - net`, joined by veth pairs. The hosts leave segmentation
+//! and checksums to their interfaces. Tests that need root print a note and pass without it.
 
 use crate::common::disciplines::discipline;
 use crate::common::wire::{Tap, numbered, port_and_number, segment, send};
@@ -36,8 +35,8 @@ fn tcp_of_hosts_with_offloads_passes_both_ways_and_is_counted() {
     }
 }
 
-/// True if every frame that was received could be read, and fitted where it went. On a busy machine
-/// a ring may have been full.
+/// True if every received frame was readable and fitted the outgoing interface. On a busy machine a ring may have been
+/// full.
 fn carried_all(losses: Losses) -> bool {
     (losses.malformed, losses.unsegmentable, losses.too_long) == (0, 0, 0)
 }
@@ -215,13 +214,13 @@ fn a_stopping_gateway_lets_its_queue_leave_for_two_seconds() {
         let log = gateway.stop();
         let took = asked.elapsed();
         let left = stats.latest().up.backlog_packets();
-        // A machine that stood still meanwhile may leave some behind, but never before the time.
+        // If the machine paused meanwhile, packets may be left, but only after the drain time.
         assert!(left == 0 || took >= DRAIN, "{left} left after {took:?}");
         match left {
             0 => assert!(may_be_empty && log.contains("stopped, the queue is empty")),
             left => assert!(log.contains(&format!("stopped with {left} packets left"))),
         }
-        // IPv6 of the hosts is among what passed and what is left.
+        // IPv6 packets of the hosts are among those passed and left.
         let passed = 50usize.saturating_sub(left as usize);
         tap.wait_for(passed);
         assert_eq!(tap.frames, frames[..tap.frames.len()], "{up}: in order");
@@ -283,7 +282,7 @@ fn frames_before_the_interface_went_down_are_received_whole() {
             come.push(frame.to_vec());
         }
     };
-    // Hosts send frames of their own.
+    // Hosts also send frames of their own.
     let error = (0..100).find_map(|_| port.receive(1, &mut keep).err());
     assert_eq!(error.unwrap().kind(), io::ErrorKind::NetworkDown);
     assert_eq!(come, frames);
@@ -329,7 +328,7 @@ fn tags_and_frames_of_any_protocol_pass_unchanged_in_both_directions() {
 #[test]
 fn nothing_is_lost_below_capacity_and_nothing_comes_back() {
     const FRAMES: u32 = 20_000;
-    // Few enough under way to fit into any ring, however late its reader wakes.
+    // Few enough in flight to fit into any ring, even if its reader wakes late.
     const AT_ONCE: u32 = 200;
     let Some(place) = Place::new() else { return };
     let gateway = Running::start(&place, "10gbit");

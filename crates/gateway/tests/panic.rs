@@ -1,4 +1,4 @@
-//! A discipline of another crate that panics: nobody waits for its gateway for ever.
+//! A discipline of another crate that panics: every wait for its gateway ends.
 
 use crate::common::Requests;
 use crate::common::disciplines::discipline;
@@ -61,7 +61,7 @@ fn helpers_end_when_a_gateway_panics() {
         };
         outputs.run(gateway, &Stop::new().unwrap())
     });
-    // Frames may come before the gateway has its interfaces.
+    // Frames may arrive before the gateway has its interfaces.
     wait_for("the end of the gateway", DEADLINE, || {
         send(&place.home, &[numbered(1, 100)]);
         running.is_finished()

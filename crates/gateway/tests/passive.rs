@@ -127,7 +127,7 @@ fn without_timestamps_handshakes_and_data_are_answered_by_their_acknowledgement(
     passing.up(10, [99, 0], SYN, 0, None);
     passing.down(50, [7, 100], SYN | ACK, 0, None);
     passing.up(100, [100, 8], ACK, 1000, None);
-    // An old one, and the one of this segment.
+    // An old echo, and the echo of this segment.
     passing.down(110, [8, 100], ACK, 0, None);
     passing.down(180, [8, 1100], ACK, 0, None);
     let snapshot = passing.snapshot(400);
@@ -141,7 +141,7 @@ fn the_time_in_the_gateways_own_queue_is_part_of_a_round_trip() {
     passing.up(10, [1, 1], ACK, 1196, Some([1, 7]));
     passing.up(10, [1197, 1], ACK, 1196, Some([2, 7]));
     let Passing { forwarder, wan, .. } = &mut passing;
-    // The second leaves when the first is out.
+    // The second leaves after the first.
     for at in [10, 21] {
         forwarder.transmit(millis(at), Direction::Up, 64, wan);
     }
@@ -157,7 +157,7 @@ fn acknowledged_bytes_count_once_whatever_is_sent_again_or_comes_late() {
         (u32::MAX - 100, 400),
         (900, 1401),
         (900, 1401),
-        // Late, then on.
+        // First late, then in time.
         (100, 1401),
         (1000, 1501),
     ] {

@@ -1,4 +1,4 @@
-//! Rates learnt from real TCP before a second gateway, which stands for a modem whose rate changes.
+//! Rates learnt from real TCP before a second gateway, which emulates a modem with a varying rate.
 
 use crate::common::disciplines::discipline;
 use crate::common::{NET, Place, Running, droptail, transfer_to};
@@ -18,7 +18,7 @@ fn modem(up: &str) -> LinkConfig {
 
 #[test]
 fn a_gateway_learns_the_rate_of_the_modem_behind_it_and_keeps_its_queue_short() {
-    // On a busy machine both gateways pause, and a pause is a queue: one quiet attempt is enough.
+    // On a busy machine both gateways pause, and a pause builds a queue: one undisturbed attempt is enough.
     const ATTEMPTS: usize = 4;
     for attempt in 1..=ATTEMPTS {
         let Some(place) = Place::new() else { return };
@@ -30,7 +30,7 @@ fn a_gateway_learns_the_rate_of_the_modem_behind_it_and_keeps_its_queue_short() 
     panic!("{ATTEMPTS} attempts failed");
 }
 
-/// Lets a gateway learn the rates of a line of 8 and then 4 Mbit/s; what was wrong with them.
+/// A gateway learns the rates of a line of 8 and then 4 Mbit/s. Returns the errors of these rates.
 fn learn(place: &Place) -> Result<(), String> {
     place.add_line();
     let config = |lan: &str, wan: &str, link| GatewayConfig {
@@ -55,11 +55,11 @@ fn learn(place: &Place) -> Result<(), String> {
             .map_or(0.0, |rate| rate / 1e6)
     };
     let seen = thread::scope(|scope| {
-        // The window of one upload may be less than the queue that the law tells from noise: then nothing is learnt.
+        // One upload's window may be too small to build a queue above the noise: then nothing is learnt.
         let uploads = [5000, 5001, 5002].map(|port| {
             scope.spawn(move || transfer_to(&place.home, &place.net, (NET, port), 3_000_000))
         });
-        // Medians of two seconds: learnt rate in Mbit/s, bytes that wait in the modem.
+        // Medians of two seconds: learnt rate in Mbit/s, and bytes waiting in the modem.
         let observe = || {
             let samples = (0..40).map(|_| {
                 thread::sleep(Duration::from_millis(50).into());
@@ -86,7 +86,7 @@ fn learn(place: &Place) -> Result<(), String> {
     line.stop();
     let [first, second] = seen;
     let right = (6.0..10.0).contains(&first.0) && (2.5..5.5).contains(&second.0);
-    // 50 ms at 8 Mbit/s; without a learnt rate a second of it waits in the modem.
+    // 50 ms at 8 Mbit/s; without a learnt rate one second waits in the modem.
     let short = first.1 < 50_000 && second.1 < 50_000;
     (right && short)
         .then_some(())

@@ -1,4 +1,4 @@
-//! A router's port taken over and given back. Needs root; says so and passes otherwise.
+//! A router's port taken over and given back. Tests that need root print a note and pass without it.
 
 use asymq_gateway::net::{Netns, Network, VethEnd};
 use asymq_gateway::{RouterPort, restore_router};
@@ -21,7 +21,7 @@ struct Router {
     _far: Netns,
     port: String,
     folder: TempDir,
-    /// One test at a time: a program that another one starts may have its locks open for a moment.
+    /// One test at a time: a program started by another test may hold its locks briefly.
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -64,7 +64,7 @@ impl Router {
         })
     }
 
-    /// Configures the port in all ways that its owner might.
+    /// Configures the port in all ways that its owner can.
     fn configure(&self) {
         let lines = "
             link set lo up
@@ -114,7 +114,7 @@ impl Router {
         thread::sleep(Duration::from_millis(2500));
     }
 
-    /// All that its owner can see.
+    /// All state that its owner can see.
     fn look(&self) -> String {
         self.outer
             .run(|| {
@@ -150,7 +150,7 @@ impl Router {
             .unwrap()
     }
 
-    /// Waits until the port has a carrier again, as before.
+    /// Waits until the port has a carrier and its earlier state.
     fn is_as(&self, before: &str) {
         let until = Instant::now() + Duration::from_secs(5);
         loop {
@@ -202,7 +202,7 @@ table ip nat {
     chain filter { type filter hook forward priority 0; iif "@" ct state invalid drop; }
 }"#;
 
-/// The peer of a veth pair is another one meanwhile.
+/// The text without peers of veth pairs, which change meanwhile.
 fn without_peers(text: &str) -> String {
     let is_peer =
         |word: &&str| word.starts_with("asymq-w") || ["link-netns", "link-netnsid"].contains(word);
@@ -222,7 +222,7 @@ fn without_peers(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// Seconds that pass.
+/// The text without elapsed seconds.
 fn without_times(text: &str) -> String {
     let mut kept = String::new();
     for word in text.split_inclusive(' ') {
@@ -249,7 +249,7 @@ fn ip(words: &str) -> io::Result<()> {
     output(&format!("ip {}", words.trim())).map(drop)
 }
 
-/// Loads rules; passes where there is no `nft`.
+/// Loads rules; does nothing without `nft`.
 fn nft(rules: &str) -> io::Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("rules");
@@ -350,7 +350,7 @@ fn a_full_disk_does_not_keep_the_port() {
     };
     router.take(fills).unwrap_err();
     router.is_as(&before);
-    // Nor does that of giving back, after a kill too.
+    // The journal of giving back does not fit either, also after a kill.
     for is_killed in [false, true] {
         fs::remove_file(disk.0.join("full")).unwrap();
         let port = router.take(&mut |_| Ok(())).unwrap();
@@ -390,7 +390,7 @@ fn a_step_that_fails_gives_everything_back_and_one_that_is_killed_is_restored() 
         assert_eq!(restored, Vec::from_iter(expected), "{step}");
         router.is_as(&before);
         assert!(router.is_clean(), "{step}");
-        // Or taken over again without a restore.
+        // A second take-over without a restore, which dies too.
         assert!(router.take(dies).is_err());
         router.take(&mut |_| Ok(())).unwrap().give_back().unwrap();
         router.is_as(&before);
@@ -419,7 +419,7 @@ fn what_its_owner_changes_meanwhile_stays() {
         })
         .unwrap();
     let changed = router.look();
-    // A second one adopts it, and its owner restores it.
+    // A second gateway adopts it, and its owner restores it.
     router.take(&mut |_| panic!("taken over twice")).unwrap();
     let restored = router.restore();
     assert_eq!(restored, [format!("{}: 1 settings restored", router.port)]);

@@ -1,7 +1,7 @@
-//! Runs of the lab, short ones. They need root; without it they say so and pass.
+//! Short runs of the lab. They need root; without it they print a note and pass.
 //!
-//! A machine too busy to let packets leave in time says nothing about throughput: such runs are
-//! made again, and what depends on them is skipped, aloud, when none was in time.
+//! If the machine is too busy to send packets in time, a run gives no valid throughput. Such runs are repeated; if none
+//! was in time, the checks of throughput are skipped with a note.
 
 #[path = "../../gateway/tests/common/panicking.rs"]
 mod panicking;
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread};
 use wait::{DEADLINE, wait_for};
 
-/// Attempts at a run that was not late.
+/// Attempts to get a run in time.
 const ATTEMPTS: usize = 4;
 
 fn scenario(args: ScenarioArgs) -> Scenario {
@@ -44,8 +44,8 @@ fn options(jobs: NonZeroUsize) -> Options<'static> {
     }
 }
 
-/// The answer of `attempt` when no run in it was late; `None`, with a word, where networks cannot be
-/// made or this machine is too busy for each of its attempts.
+/// The result of an `attempt` in which all runs were in time; `None`, with a note, if networks cannot be made, or if
+/// this machine is too busy in all attempts.
 fn in_time(mut attempt: impl FnMut() -> Result<Vec<Report>, LabError>) -> Option<Vec<Report>> {
     for _ in 0..ATTEMPTS {
         match attempt() {
@@ -92,7 +92,7 @@ fn aq_carries_both_directions_and_reports_every_quantity() {
     assert!(up.sojourn_ms.p50 > 0.0 && up.sojourn_ms.p99 >= up.sojourn_ms.p95);
     let goodput = &run.summary.goodput;
     assert_eq!((goodput.up.len(), goodput.down.len()), (1, 2));
-    // Payload is less than what the link carried, by 52 bytes of headers in 1500 and what was in flight.
+    // The payload is less than the link's bytes, by 52 bytes of headers in 1500 and the data in flight.
     let sum: f64 = goodput.down.iter().sum();
     assert!((0.6e7..1.0e7).contains(&sum), "{goodput:?}");
     assert!(run.summary.probe_ms.is_some());
@@ -112,7 +112,7 @@ fn no_flow_in_a_direction_is_a_solo_run() {
     assert!(solo.summary.up.data < 0.01);
     assert!(solo.summary.goodput.up.is_empty());
     let Some(none) = run(flows(0, 0)) else { return };
-    // Only the probe, and nothing that it would have to wait for: its round trip of 20 ms is no delay.
+    // Only the probe, without a queue: its round trip of 20 ms does not count as delay.
     assert!(none.summary.down.utilization < 0.01);
     assert!(none.summary.probe_ms.unwrap().p50 < 20.0, "{none:?}");
 }
@@ -131,7 +131,7 @@ fn every_congestion_control_of_the_kernel_carries_data_through_droptail() {
     }
 }
 
-/// As leaf of HTB, where this kernel and tc have both.
+/// Below HTB, if this kernel and tc have both.
 #[test]
 fn a_qdisc_of_the_kernels_holds_the_uplink_and_its_waits_are_seen() {
     let args = ScenarioArgs {
@@ -140,7 +140,7 @@ fn a_qdisc_of_the_kernels_holds_the_uplink_and_its_waits_are_seen() {
     };
     let one = [scenario(args)];
     let run = || run_scenarios(STANDARD, &one, options(NonZeroUsize::MIN), &mut |_| ());
-    // The first thing that tc is asked for is HTB.
+    // tc's first command is for HTB.
     if let Err(error @ (LabError::Tc { .. } | LabError::System { .. })) = run() {
         eprintln!("skipped: {error}");
         return;
@@ -186,7 +186,7 @@ fn udp_has_its_rate_and_its_schedule() {
     };
     let Some(run) = run(args) else { return };
     let (up, down) = (run.summary.up.utilization, run.summary.down.utilization);
-    // 0.012 is a packet; a sender that wakes late moves some over the ends of the interval.
+    // 0.012 is one packet; a late sender moves some packets over the ends of the interval.
     assert!((up - 0.205).abs() < 0.05, "{up}"); // the probe adds 0.005
     assert!((down - 0.1).abs() < 0.03, "{down}"); // half of the time after warm-up
     assert_eq!(run.summary.up.dropped, 0.0);
@@ -222,7 +222,7 @@ fn runs_at_a_time_come_back_in_order_each_with_its_seed_and_scenario() {
             assert!(progress.elapsed >= last);
             (last, total) = (progress.elapsed, progress.total);
         })?;
-        // These hold on a busy machine, too.
+        // These also hold on a busy machine.
         assert_eq!(total, Duration::from_secs(8));
         let seeds = |report: &Report| report.runs.iter().map(|run| run.seed).collect::<Vec<_>>();
         let both: Vec<_> = reports.iter().map(seeds).collect();
@@ -300,7 +300,7 @@ fn a_discipline_that_panics_at_either_link_ends_the_lab_with_its_panic() {
     }
 }
 
-/// A QUIC stack whose answers are known. It sends nothing.
+/// A QUIC stack with known results. It sends nothing.
 struct Stack(tempfile::TempDir);
 
 impl Stack {
@@ -368,7 +368,7 @@ fn quic_flows_stand_behind_those_of_tcp_with_what_both_ends_tell() {
             (Some(3.0), Some(1.0))
         );
     }
-    // Both second of their kind: the same round-trip time and start.
+    // Both are the second of their kind: the same round-trip time and start.
     assert_eq!(flows[0].start_s, flows[2].start_s);
 }
 
@@ -452,7 +452,7 @@ fn newreno_is_refused_before_anything_is_made() {
     );
 }
 
-/// One discipline of each kind of queue and service; all run where ASYMQ_LONG is set.
+/// One discipline of each kind of queue and service; ASYMQ_LONG runs all.
 const KINDS: [&str; 9] = [
     "droptail",
     "prr",
@@ -497,7 +497,7 @@ fn every_discipline_carries_kernel_tcp_both_ways() {
         for report in reports {
             let (name, run) = (&report.scenario.uplink.qdisc, &report.runs[0]);
             let carried = (run.summary.up.data, run.summary.down.data);
-            // Single flows may wait for a timeout that long; the directions may not.
+            // Single flows may wait that long for a timeout, but not a whole direction.
             if carried.0 > 0.1 && carried.1 > 0.1 {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Rights of an ordinary user, and remains of a lab whose process is killed. Each case needs
-//! processes with one thread at their start, so it has no use for the usual test runner.
+//! Rights of an ordinary user, and remains of a lab whose process is killed. Each case needs processes with one thread
+//! at their start, and therefore its own test runner.
 
 #[path = "../../gateway/tests/common/wait.rs"]
 mod wait;
@@ -51,7 +51,7 @@ fn parent() -> ExitCode {
         ("an_ordinary_user_runs_a_lab", "child:unprivileged"),
         ("a_killed_lab_leaves_no_namespace", "child:killer"),
     ];
-    // The ordinary user must be able to read it.
+    // An ordinary user must be able to read it.
     let prepared = env::current_exe()
         .and_then(|own| fs::copy(own, &program))
         .and_then(|_| fs::set_permissions(&program, fs::Permissions::from_mode(0o755)));
@@ -78,7 +78,7 @@ fn parent() -> ExitCode {
     ExitCode::from(u8::from(failed > 0))
 }
 
-/// True if the case succeeds, as nobody if that can be had.
+/// True if the case succeeds, as an unprivileged user if possible.
 fn succeeds(program: &Path, case: &str) -> bool {
     let mut command = Command::new(program);
     command.arg(case);
@@ -88,7 +88,7 @@ fn succeeds(program: &Path, case: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// A lab of one flow each way.
+/// A lab with one flow in each direction.
 fn lab(duration: &str) -> Result<Run, LabError> {
     let args = ScenarioArgs {
         flows_up: Some(1),
@@ -110,7 +110,7 @@ fn lab(duration: &str) -> Result<Run, LabError> {
         std::slice::from_ref(&scenario),
         options,
         &mut |progress| {
-            // By then queues are full and data is on its way.
+            // By then queues are full and data is in flight.
             if !said && progress.elapsed.as_secs_f64() > 1.0 {
                 println!("{RUNNING}");
                 said = true;
@@ -122,7 +122,7 @@ fn lab(duration: &str) -> Result<Run, LabError> {
 
 fn unprivileged() -> Outcome {
     enter_user_namespace()?;
-    // Without privileges a busy machine may lose packets; a lab that always does is broken.
+    // Without privileges a busy machine may lose packets; a lab that always loses some is broken.
     let mut result = lab("4s");
     for _ in 0..3 {
         if matches!(result, Err(LabError::TooSlow { .. })) {
@@ -137,8 +137,8 @@ fn unprivileged() -> Outcome {
     Ok(())
 }
 
-/// Lets the kernel count: where only one lab's namespaces are allowed at a time, a second lab
-/// starts if and only if nothing of the first is left.
+/// The kernel counts: if only one lab's namespaces are allowed at a time, a second lab starts only after all of the
+/// first are removed.
 fn killer() -> Outcome {
     enter_user_namespace()?;
     fs::write("/proc/sys/user/max_net_namespaces", NAMESPACES)?;
@@ -156,7 +156,7 @@ fn killer() -> Outcome {
         return Err("the kernel did not count the first lab's namespaces".into());
     }
     nothing_is_left();
-    // While it starts, too: whatever it has made by then.
+    // Also during the start, with any number of namespaces made.
     for millis in [1, 5, 10, 30] {
         let mut early = start("child:long-lab")?;
         thread::sleep(Duration::from_millis(millis));

@@ -1,4 +1,4 @@
-//! Hostile clients: under each attack the server's bounds hold, and another network gets its place.
+//! Hostile clients: under each attack the server keeps its bounds, and a client of another network gets a session.
 
 use crate::common::Running;
 use asymq_measure::Limits;
@@ -18,7 +18,7 @@ fn connect(server: SocketAddr, host: u8) -> io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// Opens a session; the answer's text.
+/// Opens a session. Returns the answer's text with the stream.
 fn start(server: SocketAddr, host: u8) -> io::Result<(TcpStream, String)> {
     let mut stream = connect(server, host)?;
     stream.write_all(START)?;
@@ -32,7 +32,7 @@ fn token(welcome: &str) -> &str {
     &rest[..16]
 }
 
-/// Asserts that another host gets a session within 2 s, each of 8 times.
+/// Asserts that another host gets a session within 2 s, in each of 8 attempts.
 fn assert_another_gets_a_session(server: SocketAddr, host: u8) {
     for attempt in 0..8 {
         let begin = Instant::now();
@@ -43,7 +43,7 @@ fn assert_another_gets_a_session(server: SocketAddr, host: u8) {
         assert!(welcome, "attempt {attempt}: {opened:?}");
         let took = begin.elapsed();
         assert!(took < Duration::from_secs(2), "attempt {attempt}: {took:?}");
-        // The server notices a client's end within 200 ms.
+        // The server detects a client's end within 200 ms.
         std::thread::sleep(Duration::from_millis(300));
     }
 }
@@ -68,7 +68,7 @@ fn bytes_bound_a_client_that_reopens_flows() {
         let opening = format!("asymq-measure 1 down {} 0\n", token(&welcome));
         flow.write_all(opening.as_bytes()).unwrap();
         let mut bytes = [0; 1 << 16];
-        // A reset or an end is the end of the flow.
+        // A reset or a close ends the flow.
         while let Ok(length @ 1..) = flow.read(&mut bytes) {
             total += length;
         }
@@ -85,7 +85,7 @@ fn silent_connections_cost_no_thread_and_lock_nobody_out() {
         .filter_map(|_| connect(server.address, 2).ok())
         .collect();
     std::thread::sleep(Duration::from_millis(500));
-    // Other tests of this process have threads, too.
+    // Other tests of this process also have threads.
     assert!(threads() < before + 200, "{} of {before}", threads());
     assert_another_gets_a_session(server.address, 3);
 }
@@ -99,7 +99,7 @@ fn idle_sessions_yield_their_places() {
     assert!(idle.iter().all(|(_, answer)| answer.contains("welcome")));
     std::thread::sleep(Duration::from_millis(1200));
     assert_another_gets_a_session(server.address, 3);
-    // One of the eight was ended for it.
+    // The server has ended one of the eight for it.
     let ended = |(stream, _): &mut (TcpStream, String)| {
         let time = Some(Duration::from_millis(100));
         stream.set_read_timeout(time).unwrap();

@@ -28,7 +28,7 @@ async fn tcp(server: SocketAddr, host: u8) -> io::Result<TcpStream> {
     socket.connect(server).await
 }
 
-/// Requests over a connection from 127.0.0.`host` that lets the server send so many bytes.
+/// Requests over a connection from 127.0.0.`host` with this flow-control window.
 async fn connect(
     server: SocketAddr,
     host: u8,
@@ -93,7 +93,7 @@ fn trickling_uploads_of_two_hosts_do_not_lock_out_a_third() {
     });
 }
 
-/// The server of the memory test, in a process of its own.
+/// The server of the memory test, in its own process.
 #[test]
 #[ignore = "run by the memory test"]
 fn serve_alone() {
@@ -139,7 +139,7 @@ impl Alone {
         )
     }
 
-    /// Memory in use in MB: now, and at most so far.
+    /// Memory in use in MB: now, and the maximum up to now.
     fn memory(&self) -> [f64; 2] {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         ["VmRSS:", "VmHWM:"].map(|name| {
@@ -156,7 +156,7 @@ fn a_thousand_hostile_connections_leave_the_server_within_its_memory() {
     let (server, address) = Alone::start();
     let [idle, _] = server.memory();
     block_on(async {
-        // The start of a record of TLS, whose end does not come.
+        // The start of a TLS record without its end.
         let mut part = vec![0; 16_000];
         part[..5].copy_from_slice(&[22, 3, 1, 0x3f, 0xff]);
         let mut unfinished = Vec::new();

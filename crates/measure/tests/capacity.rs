@@ -1,5 +1,5 @@
-//! Rates and delays of a line that `tc` makes in network namespaces. They need root, `ip`, and tc's tbf;
-//! without them they say so and pass.
+//! Rates and delays of a line that `tc` emulates in network namespaces. Tests need root, `ip`, and tc's tbf; without
+//! them they print a note and pass.
 
 use crate::common::Running;
 use asymq_gateway::net::{Netns, Network, VethEnd};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use std::{fs, io, thread};
 
 const SERVER: &str = "10.9.2.2";
-/// A full packet's bytes of IP, and those that tbf counts.
+/// A full packet's IP bytes, divided by the bytes that tbf counts.
 const IP_SHARE: f64 = 1500.0 / 1514.0;
 
 /// A home, a router and a server in a row.
@@ -81,7 +81,7 @@ impl Line {
         Ok(line)
     }
 
-    /// The same; `None`, with a word, where it cannot be had.
+    /// A line like `new`; `None`, with a note, if it cannot be made.
     fn or_skip(up: u64, down: u64, queue_ms: u64) -> Option<Self> {
         match Self::new(up, down, queue_ms) {
             Ok(line) => Some(line),
@@ -117,7 +117,7 @@ impl Line {
     }
 }
 
-/// True if a value is within a share of the truth.
+/// True if a value is within a share of the true value.
 fn is_near(value: Option<f64>, truth: f64, share: f64) -> bool {
     value.is_some_and(|value| (value / truth - 1.0).abs() < share)
 }
@@ -133,7 +133,7 @@ fn rates_are_those_of_the_line_and_a_delay_is_that_of_its_full_queue() {
     let bind = |stop| Server::bind(None, Limits::default(), stop);
     let _server = line.serve(bind, Server::address, Server::run);
     let (up, down) = (1e3 * UP as f64 * IP_SHARE, 1e3 * DOWN as f64 * IP_SHARE);
-    // BBR leaves a line idle while it looks for a shorter round trip, and a busy machine does: one of three is the line's.
+    // BBR idles a line to probe the minimum round trip; so does a busy machine: one of three must match.
     let near = |measured: &Measured| {
         println!("{:?}", measured.link);
         is_near(measured.link.up, up, 0.04) && is_near(measured.link.down, down, 0.04)
@@ -159,13 +159,13 @@ fn rates_are_those_of_the_line_and_a_delay_is_that_of_its_full_queue() {
     );
 }
 
-/// True if a capacity is within 2 % of the truth, or its range contains it.
+/// True if a capacity is within 2 % of the true value, or its range contains it.
 fn is_covered(rate: Option<f64>, range: Option<Range>, truth: f64) -> bool {
     let in_range = range.is_some_and(|range| (range.low..=range.high).contains(&truth));
     is_near(rate, truth, 0.02) || in_range
 }
 
-/// Measures a line whose buffers hold `queue_ms` in both directions, and checks what an owner reads first.
+/// Measures a line whose buffers hold `queue_ms` in both directions, and checks the main results.
 fn check_long_buffers(line: &Line, [up, down, queue_ms]: [u64; 3], iperf3: bool) {
     let measured = match iperf3 {
         false => line.measure(false).unwrap(),
@@ -242,7 +242,7 @@ impl Drop for Process {
     }
 }
 
-/// A program at the server; `None`, with a word, where there is none.
+/// A program at the server; `None`, with a note, if it is not installed.
 fn serve(line: &Line, program: &str, argument: &str) -> Option<Process> {
     let mut command = Command::new(program);
     command.arg(argument);
@@ -315,7 +315,7 @@ mod https {
                 longest: Duration::from_secs(8),
                 stop: &AtomicBool::new(false),
             };
-            // A namespace is a thread's: the test's threads must be made in it.
+            // A namespace belongs to a thread: the test must make its threads in it.
             let run = || {
                 Ok(test_responsiveness(&options, &mut |now| {
                     progress(now.stage)
@@ -377,7 +377,7 @@ mod https {
                 load.rate_confidence >= Confidence::Medium,
                 "{name}: {load:?}"
             );
-            // A new connection waits in the same queue: more than half full, and not more than full.
+            // A new connection waits in the same queue, between half full and full.
             let of = load.responsiveness.unwrap();
             let full = queue_ms + 10.0;
             assert!(of.foreign.tcp_ms > 0.4 * full, "{name}: {of:?}");
@@ -386,7 +386,7 @@ mod https {
         }
     }
 
-    /// Checks that the upload's rate is that of bytes which have left the router, not of those in the socket.
+    /// Checks that the upload's rate counts bytes that have left the router rather than those in the socket.
     fn check_carried(tested: &Tested, carried: &[[f64; 2]], link: f64) {
         // The rate is that of the last four intervals, in which the line is full.
         let [.., (from, _), _, _, _, (to, _)] = tested.up.series.up[..] else {
@@ -397,10 +397,10 @@ mod https {
         let [bytes, packets] = [0, 1].map(|of| after[of] - before[of]);
         // Ethernet, IPv4, TCP with timestamps.
         let payload = link * (1.0 - 66.0 * packets / bytes);
-        // Handshakes and request of each connection that is opened meanwhile are about 1 kB.
+        // Handshake and request of each new connection are about 1 kB.
         let opened = tested.up.responsiveness.unwrap().foreign.probes + 4;
         let payload = payload - 8e3 * opened as f64 / (to - from);
-        // Records of TLS and frames of HTTP/2 with 3000 bytes have 31 more.
+        // TLS records and HTTP/2 frames with 3000 bytes have 31 more.
         let truth = payload * 3000.0 / 3031.0;
         let rate = tested.up.rate.up;
         println!(

@@ -1,4 +1,4 @@
-//! Client and server over the loopback, and what a server refuses.
+//! Client and server over the loopback, and the requests that a server refuses.
 
 use crate::common::Running;
 use asymq_measure::{Limits, MAX_FLOWS, MeasureError, Options, Probe, Token, measure};
@@ -39,7 +39,7 @@ fn is_closed(mut stream: TcpStream) -> bool {
 
 #[test]
 fn a_loopback_has_rates_delays_and_advice() {
-    // A loopback carries more in a second than most lines in a minute.
+    // In a second a loopback carries more than most lines in a minute.
     let server = Running::plain(Limits {
         bytes: u64::MAX,
         ..Limits::default()
@@ -129,7 +129,7 @@ fn bytes_and_time_of_a_client_are_bounded() {
     let opening = format!("asymq-measure 1 down {} 0\n", session(&welcome));
     let mut data = Vec::new();
     let mut flow = server.connect(opening.as_bytes());
-    // A reset ends it as well as an orderly end.
+    // A reset ends it like a close.
     let _ = flow.read_to_end(&mut data);
     assert!((900_000..1_100_000).contains(&data.len()), "{}", data.len());
     let started = Instant::now();
@@ -152,7 +152,7 @@ fn strangers_and_nonsense_get_nothing() {
     ] {
         assert!(is_closed(server.connect(opening.as_bytes())), "{opening}");
     }
-    // One flow of a number and no second.
+    // The second flow with this number is refused.
     let opening = format!("asymq-measure 1 down {token} 3\n");
     let mut flow = server.connect(opening.as_bytes());
     assert_eq!(flow.read(&mut [0]).unwrap(), 1);

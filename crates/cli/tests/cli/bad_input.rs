@@ -4,7 +4,7 @@ use crate::asymq;
 use asymq_scenario::Tcp;
 use std::fs;
 
-/// Arguments, and the line that answers them.
+/// Arguments, and the error line.
 const REFUSALS: &[(&str, &str)] = &[
     (
         "sim --up 1mbitt",

@@ -1,4 +1,4 @@
-//! The commands that README and docs show are commands: their words and flags exist.
+//! Commands in README and docs are valid: their words and flags exist.
 
 use crate::answer;
 use asymq_core::catalog::Standard;
@@ -36,7 +36,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// The arguments of a line that runs asymq, its name first.
+/// The arguments of a line that runs asymq, starting with its name.
 fn arguments(line: &str) -> Option<Vec<String>> {
     const RUNS: [&str; 2] = ["asymq ", "cargo run --release -- "];
     let line = line.trim_start_matches("$ ").trim_start_matches("sudo ");
@@ -49,7 +49,7 @@ fn arguments(line: &str) -> Option<Vec<String>> {
     Some([String::from("asymq")].into_iter().chain(words).collect())
 }
 
-/// Commands of a page: lines of its blocks of a shell, and code within a sentence whose second word is a command.
+/// Commands of a page: lines of its shell blocks, and code within a sentence whose second word is a command.
 fn commands(page: &str) -> Vec<Vec<String>> {
     let (mut found, mut prose) = (Vec::new(), String::new());
     for (number, part) in page.split("```").enumerate() {
@@ -72,7 +72,7 @@ fn commands(page: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Adds the pages of a folder and of the folders in it.
+/// Adds the pages of a folder and its subfolders.
 fn add_pages(folder: &Path, pages: &mut Vec<PathBuf>) {
     for file in fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
@@ -95,7 +95,7 @@ fn every_command_of_readme_and_docs_has_words_and_flags_that_exist() {
         for words in commands(&fs::read_to_string(&path).unwrap()) {
             count += 1;
             let parsed = asymq_cli::command(&Standard).try_get_matches_from(&words);
-            // A sentence may leave out what a command or a flag needs.
+            // A sentence may omit values that a command or a flag requires.
             let is_brief = |error: &clap::Error| {
                 let value = error.get(ContextKind::InvalidValue);
                 error.kind() == ErrorKind::MissingRequiredArgument
@@ -212,7 +212,7 @@ fn every_test_that_security_md_names_exists() {
 
 #[test]
 fn the_reference_page_lists_every_flag() {
-    // The page is of a default build.
+    // The page describes a default build.
     if cfg!(feature = "https") {
         return;
     }

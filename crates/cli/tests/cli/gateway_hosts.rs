@@ -1,5 +1,5 @@
-//! `asymq gateway` on a host: killed, supervised, checked, installed and removed. What needs root says
-//! so and passes otherwise.
+//! `asymq gateway` on a host: killed, supervised, checked, installed and removed. Tests that need root print a note and
+//! pass without it.
 
 use crate::common::wait::{DEADLINE, wait_for};
 use asymq_gateway::net::{
@@ -63,7 +63,7 @@ impl Place {
     }
 }
 
-/// In the place of systemd.
+/// Emulates systemd's socket.
 struct Notify {
     path: PathBuf,
     socket: UnixDatagram,
@@ -136,7 +136,7 @@ fn settings(place: &Place, name: &str) -> [String; 5] {
     place.middle.run(read).unwrap()
 }
 
-/// Numbers that a host sends and that arrive at the other, twice a millisecond.
+/// Numbered frames that a host sends to the other, two per millisecond.
 struct Stream {
     sender: Port,
     receiver: Port,
@@ -175,8 +175,7 @@ impl Stream {
         self.receiver.receive(usize::MAX, &mut keep).unwrap();
     }
 
-    /// The longest time without an arrival since `from`, numbers that are missing among those that
-    /// arrived, and numbers that arrived twice.
+    /// The longest time without an arrival since `from`, the count of missing numbers, and the count of duplicates.
     fn holes(&self, from: Instant) -> (Duration, usize, usize) {
         let times = self
             .arrived
@@ -230,7 +229,7 @@ fn with_fail_open_frames_pass_through_stop_kill_and_start_of_the_gateway() {
     let begin = Instant::now();
     for end in ["KILL", "TERM", "KILL"] {
         running.take().unwrap().signal(end);
-        // Longer than what may be lost.
+        // Longer than the time in which frames may be lost.
         flow(&mut streams, 1500);
         let starts = std::thread::scope(|scope| {
             let starts = scope.spawn(start);
@@ -345,7 +344,7 @@ fn a_gateway_of_other_interfaces_gives_back_at_its_start_what_a_killed_one_left(
     let running = start("--lan lan2 --wan wan2 --up 1mbit");
     assert_eq!(all(), before);
     assert_eq!(settings(&place, "lan2")[0], "1", "its own stay silent");
-    // Nor does a third take from one that runs.
+    // A third gateway cannot take an interface of a running one either.
     let refused = "--lan lan2 --wan wan --up 1mbit";
     let third = place.output(&mut gateway(&format!("{refused} --state {state}/state")));
     assert_eq!(third.status.code(), Some(2));
@@ -367,7 +366,7 @@ fn one_that_is_refused_gives_back_what_a_killed_one_left() {
     notify.hear("READY=1");
     killed.0.kill().unwrap();
     killed.0.wait().unwrap();
-    // Its owner wants it for something else now, and ARP is off there.
+    // Its owner now uses it for something else, with ARP off.
     place.change(|network| network.add_address(11, [192, 0, 2, 1], 24));
     let refused = place.output(&mut gateway(&start));
     assert_eq!(refused.status.code(), Some(2));
@@ -408,7 +407,7 @@ fn after_a_pause_no_frame_of_before_is_delivered_and_each_is_counted() {
     (0..100).for_each(|_| stream.step());
     std::thread::sleep(Duration::from_millis(100));
     running.signal("STOP");
-    // In the queue are some of the first, in the ring these.
+    // The queue holds some of the first frames, the ring these.
     (0..100).for_each(|_| stream.step());
     std::thread::sleep(Duration::from_secs(7));
     stream.step();
@@ -540,7 +539,7 @@ fn check_names_every_fault_with_a_remedy() {
         let said = text(&output.stdout).to_owned();
         (said, output.status.code())
     };
-    // How punctual timers are depends on what else this machine does.
+    // The lateness of timers depends on other load of this machine.
     let wrong = |said: &str| {
         let lines = said.lines().filter(|line| line.starts_with("wrong: "));
         let lines = lines.filter(|line| !line.starts_with("wrong: timers"));
@@ -591,7 +590,7 @@ fn check_names_every_fault_with_a_remedy() {
     assert_eq!((absent["wrong"].as_bool(), code), (Some(true), Some(1)));
 }
 
-/// Ways of docs/router/which-way.md, each in a namespace of its own.
+/// Setups of docs/router/which-way.md, each in its own namespace.
 #[test]
 fn check_tells_which_way_a_host_is_and_cuts_nobody_off() {
     type Setup = &'static [&'static str];
@@ -658,7 +657,7 @@ fn check_tells_which_way_a_host_is_and_cuts_nobody_off() {
             "--json --lan lan --wan wan --up 950kbit --down 10mbit",
         ] {
             let setup: Vec<String> = match flags {
-                // The first run has set it up, but for the mount namespace.
+                // The first run has made this setup, except the mount namespace.
                 "--json" => setup.iter().map(|line| (*line).to_owned()).collect(),
                 _ => {
                     let again = setup.iter().filter(|line| line.contains(" /etc"));
@@ -679,7 +678,7 @@ fn check_tells_which_way_a_host_is_and_cuts_nobody_off() {
             let of = |key: &str| findings[0][key].as_str().unwrap();
             assert!(of("problem").starts_with(problem), "{said}");
             assert!(of("remedy").contains(remedy), "{said}");
-            // No remedy removes a possible way to the host.
+            // A remedy must keep every possible way to the host.
             for finding in findings {
                 let remedy = finding["remedy"].as_str().unwrap();
                 for word in [
@@ -749,7 +748,7 @@ fn check_says_what_is_missing_without_privileges() {
     assert_eq!(output.status.code(), Some(1));
 }
 
-/// All files below a folder, from there.
+/// All files below a folder, with relative paths.
 fn tree(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
@@ -812,13 +811,13 @@ fn install_writes_a_service_that_starts_and_uninstall_takes_it_back() {
 
     assert!(unit_text.contains("\nOOMScoreAdjust=-900\n"), "{unit_text}");
 
-    // The settings file is one: a wrong one would be exit code 2.
+    // A wrong settings file would give exit code 2.
     let settings = root.join("etc/asymq.toml");
     let check = gateway(&format!("check --config {}", settings.display()));
     let check = { check }.output().unwrap();
     assert_ne!(check.status.code(), Some(2), "{}", text(&check.stderr));
 
-    // systemd reads the unit from a root of its own, with the program in place.
+    // systemd reads the unit from another root, with the program in place.
     let verify = Command::new("systemd-analyze")
         .args(["verify", "--man=no", "--recursive-errors=no"])
         .arg(format!("--root={}", root.display()))
@@ -827,7 +826,7 @@ fn install_writes_a_service_that_starts_and_uninstall_takes_it_back() {
     match verify {
         Ok(verify) => {
             let said = text(&verify.stderr);
-            // The root has no programs but ours.
+            // The root has no programs except ours.
             let ours = said
                 .lines()
                 .filter(|line| line.contains("asymq.service") && !line.contains("/bin/kill"));
@@ -955,7 +954,7 @@ fn installed_files_have_the_same_modes_whatever_the_umask() {
     for mask in ["000", "077"] {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        // Left by an installation that was interrupted, or made by another to be followed.
+        // Left by an interrupted installation, or prepared by another user as a link.
         fs::create_dir_all(root.join("etc")).unwrap();
         std::os::unix::fs::symlink(root.join("victim"), root.join("etc/asymq.new")).unwrap();
         let line = format!(
@@ -1065,7 +1064,7 @@ fn settings_that_are_no_file_of_settings_are_refused_unread() {
     let folder = tempfile::tempdir().unwrap();
     let huge = folder.path().join("huge.toml");
     fs::File::create(&huge).unwrap().set_len(300 << 20).unwrap();
-    // Less memory than the file has bytes.
+    // Less memory than the file's size.
     let limited = "ulimit -v 262144; exec \"$@\"";
     for command in [
         "gateway check --config",

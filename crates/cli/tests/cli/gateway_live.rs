@@ -1,4 +1,4 @@
-//! A running `asymq gateway`, changed from outside. Needs root; says so and passes otherwise.
+//! A running `asymq gateway`, changed from outside. Tests that need root print a note and pass without it.
 
 use crate::common::wait::{DEADLINE, wait_for};
 use asymq_gateway::net::{Netns, Network, VethEnd};
@@ -47,7 +47,7 @@ impl Running {
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (say, said) = mpsc::channel();
         thread::spawn(move || {
-            // The receiver may be gone.
+            // The receiver may have ended.
             let lines = stderr.lines().map_while(Result::ok);
             lines.for_each(|line| drop(say.send(line)));
         });
@@ -59,7 +59,7 @@ impl Running {
         })
     }
 
-    /// The next line that it says and that is not about its ports at the start.
+    /// The next log line, except those about its ports at the start.
     fn hears(&self) -> String {
         loop {
             let line = self.said.recv_timeout(DEADLINE).expect("a line");
@@ -102,7 +102,7 @@ fn the_control_socket_changes_it_or_says_in_one_line_why_not() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let socket = socket.to_str().unwrap();
-    // Left behind by one that was killed.
+    // Left behind by a killed gateway.
     drop(std::os::unix::net::UnixListener::bind(socket).unwrap());
     let flags = "--lan lan --wan wan --up 1mbit --down 10mbit --control";
     let mut flags: Vec<&str> = flags.split(' ').collect();
@@ -148,7 +148,7 @@ fn the_control_socket_changes_it_or_says_in_one_line_why_not() {
         assert_eq!(said.lines().count(), 1);
         assert_eq!(answer.status.code(), Some(2), "{flags}");
     }
-    // As text, without our client.
+    // As text, without asymq's client.
     for (request, answer) in [
         (
             "qdisc = \"vaq\"\nrole = \"away\"\n",
@@ -248,7 +248,7 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
     let Some(mut gateway) = Running::start(&["--config", file, "--buffer", "60p"]) else {
         return;
     };
-    // The answer comes only when it runs, and so minds signals.
+    // It answers only when it runs; from then on it also handles signals.
     wait_for("an answer on the control socket", DEADLINE, || {
         set(socket, "--qdisc vaq").status.success()
     });
@@ -280,7 +280,7 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
         let heard = gateway.hears();
         assert!(heard.starts_with(&expected), "{heard}\n{expected}");
     }
-    // A pipe would block the thread that also answers the socket.
+    // A pipe would block the thread that also answers on the socket.
     fs::remove_file(file).unwrap();
     assert!(Command::new("mkfifo").arg(file).status().unwrap().success());
     gateway.signal("HUP");
@@ -293,6 +293,6 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
         gateway.hears(),
         "asymq gateway: stopped, the queue is empty"
     );
-    // Killed before it has given its interfaces back, it would leave its journal.
+    // If it were killed before it has restored its interfaces, its journal would remain.
     assert!(gateway.child.wait().unwrap().success());
 }

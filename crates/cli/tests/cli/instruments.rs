@@ -1,4 +1,4 @@
-//! Displays and controls of `asymq gateway` fail in every way, and traffic flows.
+//! Displays and controls of `asymq gateway` fail in every way while traffic flows.
 
 use crate::common::wait::{DEADLINE, wait_for};
 use crate::subject::{METRICS, Start, Subject, change, dead_pipe, full_disk, stalled_pipe};
@@ -55,7 +55,7 @@ fn an_endless_header_is_cut_off_and_not_kept() {
     gateway.serves_metrics();
     let before = gateway.status("VmHWM");
     let mut stream = gateway.connect().unwrap();
-    // More than 300 MB would have been taken once.
+    // An earlier version took more than 300 MB.
     let sent = pour(&mut stream, b"GET /metrics HTTP/1.1\r\nX: ", 300 << 20);
     assert!(sent < 300 << 20, "all of it was taken");
     gateway.flows();
@@ -65,7 +65,7 @@ fn an_endless_header_is_cut_off_and_not_kept() {
     gateway.stops();
 }
 
-/// Sends `begin` and then bytes up to `limit`, until nobody takes them; answers how many.
+/// Sends `begin` and then bytes up to `limit`, until the other end takes no more; returns their number.
 fn pour(stream: &mut TcpStream, begin: &[u8], limit: usize) -> usize {
     stream.write_all(begin).unwrap();
     stream
@@ -92,7 +92,7 @@ fn a_thousand_half_open_clients_cost_no_thread_each_and_keep_nobody_out() {
     let clients: Vec<TcpStream> = (0..1000)
         .map(|_| {
             let mut stream = gateway.connect().unwrap();
-            // It may have been sent away for the next.
+            // The server may have closed it for the next client.
             let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: ");
             stream
         })
@@ -146,7 +146,7 @@ fn clients_that_stand_still_do_not_delay_the_end() {
     let request = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100);
     let greedy = thread::spawn(move || while greedy.write_all(request.as_bytes()).is_ok() {});
     gateway.flows();
-    // The answers that nobody reads fill its buffers.
+    // Unread answers fill its buffers.
     thread::sleep(Duration::from_millis(500));
     gateway.stops();
     greedy.join().unwrap();

@@ -1,4 +1,4 @@
-//! `asymq lab`, where network namespaces may be made.
+//! `asymq lab`, if network namespaces can be made.
 
 use crate::{answer, asymq};
 use serde_json::Value;
@@ -18,13 +18,13 @@ fn shape(path: &str, value: &Value, paths: &mut Vec<String>) {
 
 #[test]
 fn the_lab_answers_in_the_shape_of_the_simulator() {
-    // asymq passes a probe at once: one comes back, however busy the machine.
+    // asymq passes a probe at once: one returns, on a busy machine too.
     const LINE: &str =
         "--json --qdisc asymq --duration 3s --warmup 1s --runs 1 --probe 100ms --flows-up 1";
     let directory = tempfile::tempdir().unwrap();
     let lab = || asymq(directory.path(), &format!("lab {LINE} --flows-down 2"));
     let mut output = lab();
-    // A busy machine says nothing about the shape of an answer.
+    // The result of a busy machine is no evidence for the shape of an answer.
     for _ in 0..3 {
         if String::from_utf8_lossy(&output.stderr).contains("could not keep up") {
             output = lab();
@@ -42,7 +42,7 @@ fn the_lab_answers_in_the_shape_of_the_simulator() {
     let paths = |report: &Value| {
         let mut paths = Vec::new();
         shape("mean", &report["mean"], &mut paths);
-        // The simulator alone measures these (docs/reference/json.md).
+        // Only the simulator measures these (docs/reference/json.md).
         paths.retain(|path| {
             let alone = ["access_dropped", "probe_lost"];
             !path.contains(".sojourn_by_class_ms.")

@@ -137,7 +137,7 @@ impl Place {
             .unwrap_or_default()
     }
 
-    /// The port itself is there, and nothing else.
+    /// Only the port itself is there.
     fn is_given_back(&self) -> bool {
         let namespace = format!("/run/netns/asymq-{}", self.port);
         let state = self.folder.path().join("state");
@@ -248,7 +248,7 @@ fn it_runs_on_the_routers_port_and_gives_it_back() {
     assert!(metrics.contains("\nasymq_bytes_total{"), "{metrics}");
     let page = place.page("127.0.0.1:9812", "/");
     assert!(page.contains("<html"), "{page}");
-    // Threads that read from strangers have no rights.
+    // Threads that read from the network have no rights.
     for thread in ["metrics", "page"] {
         assert_eq!(running.capabilities(thread), 0, "{thread}");
     }
@@ -383,7 +383,7 @@ fn what_would_cut_off_its_owner_is_refused() {
     );
     assert!(answer.contains(&expected), "{answer}");
     assert_eq!(code, Some(2));
-    // Another way in.
+    // Another way to the host.
     assert!(
         !place
             .run("check --wan @", "10.0.0.7 50000 10.0.0.1 22")
@@ -445,7 +445,7 @@ fn the_services_port_outlives_the_gateway_until_it_is_restored() {
     assert!(place.is_given_back());
 }
 
-/// Traffic between a host at home and a port of the far host until `until`, which counts what arrives: uploads, or
+/// Traffic between a host at home and a port of the far host until `until`, which counts arriving bytes: uploads, or
 /// downloads.
 fn traffic(
     place: &Place,

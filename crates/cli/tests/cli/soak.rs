@@ -1,4 +1,4 @@
-//! `asymq gateway` for a long time under traffic, changes and faults; `scripts/soak` runs it.
+//! `asymq gateway` for a long time under traffic, changes and faults; started by `scripts/soak`.
 
 use crate::common::wait::DEADLINE;
 use crate::common::{HOME, LAN, NET, Place, WAN};
@@ -17,26 +17,26 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Slow enough for a debug build; its disciplines drop, and every drop has to be accounted for.
+/// Slow enough for a debug build. Its disciplines drop packets, and the test accounts for every drop.
 const LINK: &str = "--up 10mbit --down 20mbit --qdisc-down asymq --buffer 200p";
-/// Until what is allocated once is allocated.
+/// Time until all one-time allocations are done.
 const WARM_UP: Duration = Duration::from_secs(15);
-/// Until the last client has had its time.
+/// Time until the last client ends.
 const IDLE: Duration = Duration::from_secs(7);
 const FLAP_EVERY: Duration = Duration::from_secs(10);
 /// Time in which settings change, before each trial.
 const CHANGES: Duration = Duration::from_secs(30);
-/// After it a trial is asked to end with what it has.
+/// Time after which a trial is interrupted.
 const TRIAL: Duration = Duration::from_secs(40);
 const PAGE: &str = "127.0.0.1:9801";
 /// Requests of the page.
 const PAGE_PATHS: &[&str] = &["/history?after=0", "/hosts"];
-/// Viewers of the page, and as many of the metrics.
+/// Viewers of the page, and the same number of viewers of the metrics.
 const VIEWERS: u64 = 3;
-/// Until the page's history is full.
+/// Time until the page's history is full.
 const HISTORY: Duration = Duration::from_secs(3700);
-/// Tolerance of resident memory in kB: pages that the allocator keeps, of more answers of the page at once than
-/// before; and the history and answers with it, until it is full.
+/// Tolerance of resident memory in kB: pages that the allocator keeps, and more simultaneous answers of the page; and
+/// the history with its answers, until it is full.
 const SLACK: u64 = 2_048;
 const OF_HISTORY: u64 = 8_192;
 
@@ -70,7 +70,7 @@ impl Figures {
 /// Faults and changes of the gateway.
 #[derive(Debug, Default)]
 struct Counts {
-    /// Over TCP, both ways.
+    /// Over TCP, in both directions.
     bytes: AtomicU64,
     changes: AtomicU64,
     trials: AtomicU64,
@@ -78,12 +78,12 @@ struct Counts {
     views: AtomicU64,
 }
 
-/// Numbered frames outside of flaps.
+/// Numbered frames outside of link flaps.
 #[derive(Clone, Copy, Debug, Default)]
 struct Numbered {
     sent: u64,
     arrived: u64,
-    /// By a discipline, as the metrics tell.
+    /// Dropped by a discipline, according to the metrics.
     dropped: u64,
     flaps: u64,
 }
@@ -106,7 +106,7 @@ fn soak() {
     }) else {
         return;
     };
-    // So that numbered frames are the only ones from home that are neither data nor ACKs.
+    // Numbered frames must be the only ones from home that are neither data nor ACKs.
     let place = gateway.place.clone();
     for (host, index, other, far) in [(&place.home, LAN, NET, 12), (&place.net, WAN, HOME, 11)] {
         let mac = [2, 0, 0, 0, 1, far];
@@ -136,7 +136,7 @@ fn soak() {
     println!("{}", lost.join("\n"));
     gateway.stops();
     for line in lost {
-        // A flap loses what waits for the interface that is down, and nothing else is lost.
+        // A flap loses the packets that wait for the interface that is down, and no others.
         assert!(line.contains(r#"port="wan",reason="not_sent""#), "{line}");
     }
     assert!(numbered.dropped > 0, "no drop was accounted for");
@@ -155,7 +155,7 @@ fn soak() {
     assert_eq!(numbered.sent, numbered.arrived + numbered.dropped);
 }
 
-/// Everything at once for so long; the figures of a full history, if it comes to that.
+/// All loads at once for this time. Returns the figures of a full history, if there was one.
 fn load(
     gateway: &mut Subject,
     control: &Path,
@@ -190,7 +190,7 @@ fn load(
                     counts.changes.fetch_add(1, Ordering::Relaxed);
                     thread::sleep(Duration::from_millis(200));
                 }
-                // A change by others would end it.
+                // Another change would end the trial.
                 try_droptail(control, &over);
                 counts.trials.fetch_add(1, Ordering::Relaxed);
             });
@@ -216,7 +216,7 @@ fn load(
                 counts.attacks.fetch_add(1, Ordering::Relaxed);
             });
         });
-        // However this ends, the others end too.
+        // Ends the others with any result of this one.
         let _over = Over(&over);
         let (started, mut told) = (Instant::now(), Instant::now());
         while started.elapsed() < span {
@@ -237,8 +237,8 @@ fn load(
     full
 }
 
-/// Sends over one TCP connection until that is over: with the packets that open and close connections
-/// there would be others than the numbered frames. All bytes arrive as they were sent.
+/// Sends over one TCP connection until `over`; opening and closing connections would add frames beside the numbered
+/// ones. All bytes arrive unchanged.
 fn pour(from: &Netns, to: &Netns, address: Ipv4Addr, over: &AtomicBool, count: &AtomicU64) {
     let (ready, listening) = mpsc::channel();
     let chunk: Vec<u8> = (0..1 << 16).map(|i| i as u8).collect();
@@ -281,16 +281,16 @@ fn pour(from: &Netns, to: &Netns, address: Ipv4Addr, over: &AtomicBool, count: &
     });
 }
 
-/// Sends numbered frames until the next flap, and waits until each has arrived, in order and once, or
-/// was dropped by a discipline.
+/// Sends numbered frames until the next flap, and waits until each has arrived once and in order, or was dropped by a
+/// discipline.
 fn account(gateway: &mut Subject, numbered: &mut Numbered) {
-    // A snapshot shows what was dropped before.
+    // A snapshot then contains the earlier drops.
     thread::sleep(Duration::from_millis(2500));
     let before = dropped(gateway);
     gateway.arrived();
     let (mut sent, mut arrived, mut last) = (0, 0, 0);
     let mut take = |gateway: &mut Subject| {
-        // Those of 0 are the flap's.
+        // Frames with number 0 belong to the flap.
         for number in gateway.arrived().into_iter().filter(|&of| of > 0) {
             assert!(number > last, "{number} came after {last}");
             (arrived, last) = (arrived + 1, number);
@@ -302,7 +302,7 @@ fn account(gateway: &mut Subject, numbered: &mut Numbered) {
         if started.elapsed() > FLAP_EVERY {
             break;
         }
-        // Now and then more than the queue has room for.
+        // Sometimes more than the queue's room.
         let count = if round % 50 == 0 { 400 } else { 20 };
         gateway.sends(count);
         sent += u64::from(count);
@@ -334,7 +334,7 @@ fn dropped(gateway: &Subject) -> u64 {
     counts.sum()
 }
 
-/// The metrics; they may be refused while others ask for them, too.
+/// The metrics; the server may refuse while it has other clients.
 fn metrics(gateway: &Subject) -> String {
     loop {
         let mut answer = Vec::new();
@@ -344,12 +344,12 @@ fn metrics(gateway: &Subject) -> String {
     }
 }
 
-/// A look at the metrics or at the page; answers how many it saw.
+/// Requests the metrics or the page; returns the number of answers.
 fn view(place: &Place, address: &str, path: &str) -> u64 {
     u64::from(ask(place, address, path, &mut Vec::new()))
 }
 
-/// True if the answer is a page, which it may not be while others ask, too.
+/// True if the answer is a page; the server may refuse while it has other clients.
 fn ask(place: &Place, address: &str, path: &str, answer: &mut Vec<u8>) -> bool {
     let Ok(mut stream) = connect_to(place, address) else {
         return false;
@@ -360,7 +360,7 @@ fn ask(place: &Place, address: &str, path: &str, answer: &mut Vec<u8>) -> bool {
         && answer.starts_with(b"HTTP/1.1 200 OK\r\n")
 }
 
-/// A trial of another discipline, until it has enough or has had its time.
+/// A trial of another discipline, until it has enough intervals or its time is over.
 fn try_droptail(control: &Path, over: &AtomicBool) {
     let mut trial = Command::new(env!("CARGO_BIN_EXE_asymq"));
     let flags = "gateway try --qdisc droptail --pairs 8 --hold 2s --settle 500ms --json --control";
@@ -382,7 +382,7 @@ fn try_droptail(control: &Path, over: &AtomicBool) {
         thread::sleep(Duration::from_millis(100));
     }
     let status = trial.wait().unwrap();
-    // Interrupted, perhaps before it could catch that.
+    // Interrupted, perhaps before it could catch the signal.
     assert!(status.success() || asked, "{status}");
 }
 
@@ -394,7 +394,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Clients of all bad kinds, for a second or two.
+/// Clients of all hostile kinds, for a second or two.
 fn attack(place: &Place, control: &Path) {
     let mut clients = Vec::new();
     for (request, count) in [
@@ -410,7 +410,7 @@ fn attack(place: &Place, control: &Path) {
     ] {
         for _ in 0..count {
             let mut stream = connect(place).unwrap();
-            // It may have been sent away for the next.
+            // The server may have closed it for the next client.
             let _ = stream.write_all(request.as_bytes());
             clients.push(stream);
         }
@@ -424,7 +424,7 @@ fn attack(place: &Place, control: &Path) {
     }
     let mut drip = UnixStream::connect(control).unwrap();
     for _ in 0..10 {
-        // It may have had its time.
+        // Its time may be over.
         let _ = drip.write_all(b"#");
         thread::sleep(Duration::from_millis(100));
     }

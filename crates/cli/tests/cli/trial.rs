@@ -1,4 +1,4 @@
-//! The analysis of trials on simulated intervals, whose truth is known: the means of many runs.
+//! The analysis of trials on simulated intervals with known true values: the means of many runs.
 
 use asymq_core::decide::random::SplitMix64;
 use asymq_gateway::trial::{Effect, Outcome, Pair, Quantity, Verdict, analyse};
@@ -10,7 +10,7 @@ const CAPACITY: [Option<f64>; 2] = [Some(UP), Some(DOWN)];
 /// Five minutes of intervals of 5 s.
 const PAIRS: usize = 30;
 
-/// Outcomes of so many runs: their last three seconds, under load both ways.
+/// Outcomes of this many runs: their last three seconds, with load in both directions.
 fn outcomes(qdisc: &str, runs: u32, seed: u32) -> Vec<Outcome> {
     let line = format!(
         "sim --qdisc {qdisc} --up 2mbit --down 20mbit --flows-up 1 --flows-down 2 --tcp cubic --duration 23s \
@@ -45,7 +45,7 @@ fn outcomes(qdisc: &str, runs: u32, seed: u32) -> Vec<Outcome> {
         .collect()
 }
 
-/// A trial of intervals drawn from either pool.
+/// A trial of intervals drawn from both pools.
 fn trial(random: &mut SplitMix64, pools: [&[Outcome]; 2]) -> Vec<Pair> {
     let mut draw = |pool: &[Outcome]| pool[(random.next() % pool.len() as u64) as usize];
     (0..PAIRS).map(|_| pools.map(&mut draw)).collect()
@@ -80,7 +80,7 @@ fn simulated_trials_find_what_is_there_and_nothing_else() {
     let deviation = (0.05f64 * 0.95 / trials as f64).sqrt();
     assert!((share - 0.05).abs() < 3.0 * deviation, "{share}");
 
-    // The truth is within the interval, and shown where it is 5 % or 3 ms.
+    // The interval contains the true value; a value of 5 % or 3 ms is shown as a difference.
     let mean = |pool: &[Outcome], of: &dyn Fn(&Outcome) -> f64| {
         pool.iter().map(of).sum::<f64>() / pool.len() as f64
     };

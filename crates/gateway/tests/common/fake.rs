@@ -1,4 +1,4 @@
-//! A port that keeps what it is given to send.
+//! A port that keeps the frames given to it for sending.
 
 use asymq_gateway::PacketIo;
 use std::io;

@@ -1,4 +1,4 @@
-//! A catalog from outside, whose `droptail` loses one data segment in so many.
+//! A catalog of another crate, whose `droptail` loses one of [`EACH`] data segments.
 
 use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Entry, Standard};
 use asymq_core::hold::BuildError;

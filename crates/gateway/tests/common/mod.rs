@@ -167,7 +167,7 @@ impl Running {
                     eprintln!("gateway: {line}");
                     log.lock().unwrap().push(line.into());
                 });
-                // Tests wait for what snapshots show.
+                // Tests wait for values in snapshots.
                 gateway.set_report_interval(Duration::from_millis(20));
                 ready.send((gateway.stats(), gateway.changer())).unwrap();
                 gateway.run(&stop).unwrap();
@@ -187,14 +187,14 @@ impl Running {
         self.log.lock().unwrap().join("\n")
     }
 
-    /// Waits until it says so.
+    /// Waits until it logs these words.
     #[track_caller]
     pub(crate) fn hear(&self, words: &str) {
         let what = format!("'{words}' of the gateway");
         wait_for(&what, DEADLINE, || self.log().contains(words));
     }
 
-    /// Waits until its latest snapshot is like that, and answers it.
+    /// Waits until its latest snapshot fulfils a condition, and returns it.
     #[track_caller]
     pub(crate) fn wait_for(&self, what: &str, mut like: impl FnMut(&Snapshot) -> bool) -> Snapshot {
         let mut latest = Snapshot::default();
@@ -212,8 +212,8 @@ impl Running {
     }
 }
 
-/// Sends `bytes` over TCP, and waits until all arrived as they were sent; answers how many did. It
-/// fails when nothing moves for [`DEADLINE`].
+/// Sends `bytes` over TCP, and waits until all have arrived unchanged; returns their number. Fails if no byte arrives
+/// for [`DEADLINE`].
 pub(crate) fn transfer(from: &Netns, to: &Netns, address: Ipv4Addr, bytes: usize) -> usize {
     transfer_to(from, to, (address, 5000), bytes)
 }
@@ -249,8 +249,8 @@ pub(crate) fn transfer_to(
             stream.set_read_timeout(Some(DEADLINE))?;
             stream.write_all(&all)?;
             stream.shutdown(Shutdown::Write)?;
-            // The end of the other side comes when it has read all; what the buffers hold may take
-            // longer than `DEADLINE` without being stuck, so the receiver judges that.
+            // The other side closes when it has read all. The bytes in buffers may take longer than `DEADLINE` without
+            // a fault, so that only the receiver checks that.
             loop {
                 match stream.read(&mut [0]) {
                     Err(error)
@@ -266,7 +266,7 @@ pub(crate) fn transfer_to(
     })
 }
 
-/// Settings whose requests a function reads. Shows it the settings that the gateway accepts.
+/// Settings whose requests a function parses. It gets the settings that the gateway accepts.
 pub(crate) struct Requests<R, A>(pub(crate) R, pub(crate) A);
 
 impl<R, A> asymq_gateway::Settings for Requests<R, A>

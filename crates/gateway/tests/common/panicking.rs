@@ -1,4 +1,4 @@
-//! A catalog from outside, whose `red` panics and whose `acc` hangs.
+//! A catalog of another crate, whose `red` panics and whose `acc` hangs.
 
 use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Entry, Standard};
 use asymq_core::hold::BuildError;

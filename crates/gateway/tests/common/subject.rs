@@ -1,4 +1,4 @@
-//! A gateway in a process of its own between two hosts, and a look at it from outside.
+//! A gateway in its own process between two hosts, observed from outside.
 #![allow(dead_code, reason = "every test program uses a part of it")]
 
 use crate::common::wait::{DEADLINE, wait_for};
@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 /// Address of the metrics of a gateway in its own network namespace.
 pub(crate) const METRICS: &str = "127.0.0.1:9800";
-/// From SIGTERM to the end at the latest: the drain time, a second, and a busy machine.
+/// Maximum time from SIGTERM to the end: the drain time, a second, and margin for a busy machine.
 pub(crate) const END: Duration = Duration::from_secs(8);
-/// Frames that have to arrive before traffic is said to flow.
+/// Frames that must arrive before traffic counts as flowing.
 const FRAMES: u32 = 20;
 
 pub(crate) struct Subject {
@@ -33,7 +33,7 @@ pub(crate) struct Start<'a> {
     pub(crate) flags: &'a [&'a str],
     pub(crate) stdout: Stdio,
     pub(crate) stderr: Stdio,
-    /// Words for the shell before it starts it.
+    /// Shell commands before its start.
     pub(crate) limits: &'a str,
 }
 
@@ -49,14 +49,14 @@ impl Default for Start<'_> {
 }
 
 impl Subject {
-    /// Starts it and waits until it forwards; `None` where there can be no network namespaces.
+    /// Starts it and waits until it forwards; `None` if network namespaces cannot be made.
     pub(crate) fn start(start: Start<'_>) -> Option<Self> {
         let place = Place::new()?;
         place.middle.run(|| Network::open()?.set_up(1)).unwrap();
         Some(Self::start_in(Arc::new(place), start))
     }
 
-    /// Another one in its place.
+    /// Starts another gateway in its place.
     pub(crate) fn start_again(&self, start: Start<'_>) -> Self {
         Self::start_in(self.place.clone(), start)
     }
@@ -77,7 +77,7 @@ impl Subject {
         shell.stdin(Stdio::null());
         shell.stdout(start.stdout).stderr(start.stderr);
         let child = place.middle.run(|| shell.spawn()).unwrap();
-        // Else the ends of pipes in it stay open here.
+        // Otherwise the shell keeps ends of pipes open.
         drop(shell);
         let tap = Tap::open(&place.net);
         let mut subject = Self {
@@ -104,7 +104,7 @@ impl Subject {
         frames
     }
 
-    /// Sends frames from home, which all have to arrive in order.
+    /// Sends frames from home; all must arrive in order.
     #[track_caller]
     pub(crate) fn flows(&mut self) {
         let frames = self.send_next(FRAMES);
@@ -118,12 +118,12 @@ impl Subject {
         assert_eq!(std::mem::take(&mut tap.frames), frames);
     }
 
-    /// Sends so many frames from home.
+    /// Sends this many frames from home.
     pub(crate) fn sends(&mut self, count: u32) {
         self.send_next(count);
     }
 
-    /// Numbers of the frames that have arrived and were not asked for yet.
+    /// Returns the numbers of the frames that have arrived since the last call.
     pub(crate) fn arrived(&mut self) -> Vec<u32> {
         self.tap.poll();
         let frames = self.tap.frames.drain(..);
@@ -132,7 +132,7 @@ impl Subject {
             .collect()
     }
 
-    /// Traffic flows for so long.
+    /// Traffic must flow for this time.
     #[track_caller]
     pub(crate) fn flows_for(&mut self, span: Duration) {
         let start = Instant::now();
@@ -146,14 +146,14 @@ impl Subject {
     pub(crate) fn flap(&mut self) {
         let middle = &self.place.middle;
         middle.run(|| Network::open()?.set_down(WAN)).unwrap();
-        // A gateway that notices only when it is up again would lose what was sent since.
+        // A gateway that detects this only after the recovery would lose the frames sent meanwhile.
         wait_for("the gateway to notice", DEADLINE, || {
             let sockets = middle.run(|| std::fs::read_to_string("/proc/thread-self/net/packet"));
             let bound_to = |line: &str| line.split_whitespace().nth(4) == Some(&WAN.to_string());
             !sockets.unwrap().lines().any(bound_to)
         });
         let (place, tap) = (&self.place, &mut self.tap);
-        // Earlier frames do not show that it is back.
+        // Earlier frames do not prove the recovery.
         tap.poll();
         tap.frames.clear();
         middle.run(|| Network::open()?.set_up(WAN)).unwrap();
@@ -169,12 +169,12 @@ impl Subject {
         connect(&self.place)
     }
 
-    /// Its answer to a request.
+    /// Returns its answer to a request.
     pub(crate) fn asks(&self, request: &str) -> String {
         let mut stream = self.connect().unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
-        // A reset after the answer takes nothing from it.
+        // A reset after the answer does not shorten it.
         let _ = stream.read_to_string(&mut answer);
         answer
     }
@@ -211,7 +211,7 @@ impl Subject {
         assert!(kill.unwrap().success());
     }
 
-    /// Waits for its end.
+    /// Waits until it ends.
     #[track_caller]
     pub(crate) fn ends_within(&mut self, span: Duration) -> ExitStatus {
         let mut status = None;
@@ -222,7 +222,7 @@ impl Subject {
         status.unwrap()
     }
 
-    /// A SIGTERM ends it in time, and with success.
+    /// A SIGTERM ends it in time and with success.
     #[track_caller]
     pub(crate) fn stops(&mut self) {
         self.signal("TERM");
@@ -243,7 +243,7 @@ pub(crate) fn connect(place: &Place) -> io::Result<TcpStream> {
     connect_to(place, METRICS)
 }
 
-/// A client of what listens at an address there.
+/// A client of a server at an address there.
 pub(crate) fn connect_to(place: &Place, address: &str) -> io::Result<TcpStream> {
     let address: SocketAddr = address.parse().unwrap();
     let connect = || {
@@ -271,7 +271,7 @@ pub(crate) fn dead_pipe() -> Stdio {
     writer.into()
 }
 
-/// A pipe that is full, and its reader, who never reads.
+/// A full pipe, and its reader, which never reads.
 pub(crate) fn stalled_pipe() -> (Stdio, PipeReader) {
     let (reader, writer) = io::pipe().unwrap();
     set_nonblocking(&writer, true);

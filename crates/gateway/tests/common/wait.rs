@@ -1,15 +1,15 @@
-//! Waiting for what happens in its own time, on a machine that may be busy.
+//! Waits for events on a machine that may be busy.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Long enough for anything that a loaded machine still does.
+/// Long enough for a loaded machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Polls until `condition` holds.
 ///
 /// # Panics
-/// It does not hold within `deadline`; the message names `what` was waited for.
+/// It does not hold within `deadline`; the message contains `what`.
 #[track_caller]
 pub(crate) fn wait_for(what: &str, deadline: Duration, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();

@@ -5,7 +5,7 @@ use super::wait::{DEADLINE, wait_for};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{PacketIo, Port};
 
-/// Nobody's address.
+/// An unused address.
 pub(crate) const NOBODY: [u8; 6] = [2, 9, 9, 9, 9, 9];
 const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
 
@@ -19,8 +19,8 @@ pub(crate) fn numbered(number: u32, len: usize) -> Vec<u8> {
     frame
 }
 
-/// A TCP segment of flow `port` over IPv4, with its number as sequence number and as acknowledgement
-/// number; or a pure ACK of that number, which advances nothing itself.
+/// A TCP segment of flow `port` over IPv4, with its number as sequence and acknowledgement number; or a pure ACK of
+/// that number, without data of its own.
 pub(crate) fn segment(port: u16, number: u32, payload: usize) -> Vec<u8> {
     let mut frame = vec![0; 14 + 40 + payload];
     frame[..6].copy_from_slice(&NOBODY);
@@ -68,7 +68,7 @@ pub(crate) fn send(from: &Netns, frames: &[Vec<u8>]) {
     .unwrap();
 }
 
-/// Keeps the frames to nobody that arrive at a host's interface, from when it was opened.
+/// Collects the frames to [`NOBODY`] that arrive at a host's interface, from its opening on.
 pub(crate) struct Tap {
     port: Port,
     pub(crate) frames: Vec<Vec<u8>>,
@@ -82,7 +82,7 @@ impl Tap {
         }
     }
 
-    /// Takes what has arrived; answers how many frames there are by now.
+    /// Collects all that have arrived; returns the number of frames up to now.
     pub(crate) fn poll(&mut self) -> usize {
         let frames = &mut self.frames;
         let mut keep = |frame: &[u8]| {
@@ -94,7 +94,7 @@ impl Tap {
         self.frames.len()
     }
 
-    /// Waits until so many frames are there.
+    /// Waits until this many frames have arrived.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, count: usize) {
         wait_for(&format!("{count} frames to arrive"), DEADLINE, || {
