@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_is_refused_in_a_line() {
+    fn a_file_that_is_no_result_is_refused_in_a_line() {
         for text in ["{", "{}", "[1]", r#"{"scenario": {"up": "1mbit"}}"#] {
             let error = replay(&write(text), &[]).unwrap_err();
             assert!(error.contains("no scenario of a result"), "{error}");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_of_several_disciplines_asks_for_one_report() {
+    fn a_result_of_several_disciplines_requires_a_single_report() {
         let error = replay(&write(r#"{"format": 2, "reports": {}}"#), &[]);
         assert!(error.unwrap_err().contains("save one of its reports"));
     }

@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn acks_are_regenerated_where_the_discipline_says_so_and_none_is_asked_for() {
+    fn regeneration_follows_the_discipline_unless_it_is_given() {
         let under = |regenerate, qdisc: &str| {
             let args = ScenarioArgs {
                 qdisc: Some(qdisc.into()),

@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_alike_is_best_alike() {
+    fn values_that_print_alike_are_both_best() {
         let reports = reports();
         let best = best(&reports);
         assert_eq!(best["goodput_utility"], ["aq", "cake"]);

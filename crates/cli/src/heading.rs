@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_not_mentioned_and_what_differs_is() {
+    fn only_values_other_than_defaults_are_mentioned() {
         assert_eq!(
             heading(ScenarioArgs::default()),
             "1 Mbit/s up, 10 Mbit/s down; 5 uploads and 10 downloads; NewReno, RTT 20 ms to 300 ms, buffers of 50 packets"

@@ -265,13 +265,13 @@ fn histories(count: u64) {
 }
 
 #[test]
-fn a_sender_never_knows_less_for_the_filtering() {
+fn a_sender_never_has_less_information_because_of_filtering() {
     histories(number("ASYMQ_HISTORIES", 20_000));
 }
 
 #[test]
 #[ignore = "ten minutes in release mode"]
-fn a_sender_never_knows_less_in_ten_million_histories() {
+fn a_sender_never_has_less_information_in_ten_million_histories() {
     histories(number("ASYMQ_HISTORIES", 10_000_000));
 }
 

@@ -892,7 +892,7 @@ fn short_control_segments_in_the_ack_queue_are_not_filtered() {
 
 /// The parser's facts of a frame agree with the values it was built from.
 #[test]
-fn an_ack_is_read_as_it_was_written() {
+fn an_ack_parses_as_written() {
     let said = with(77_000, |said| {
         said.seq = 0xfedc_ba98;
         said.window = 123;

@@ -159,7 +159,7 @@ fn an_ack_does_not_wait_while_no_data_does() {
 }
 
 #[test]
-fn an_ack_that_stands_for_enough_segments_is_due() {
+fn an_ack_of_enough_segments_is_due() {
     let mut bench = Bench::new(&[]);
     bench.known(5);
     bench.upload(2);
@@ -171,7 +171,7 @@ fn an_ack_that_stands_for_enough_segments_is_due() {
 }
 
 #[test]
-fn a_download_has_one_slot_however_many_segments_an_ack_there_stands_for() {
+fn a_download_has_one_slot_for_acks_of_any_number_of_segments() {
     for (flows, expected) in [(1, 1), (2, 2)] {
         let mut bench = Bench::new(&[]);
         bench.upload(2);
@@ -284,7 +284,7 @@ fn a_call_does_not_wait_for_full_packets_of_uploads_that_paused() {
 }
 
 #[test]
-fn neither_acks_nor_sparse_flows_keep_the_others_waiting() {
+fn acks_and_sparse_flows_do_not_starve_others() {
     let mut bench = Bench::new(&[]);
     bench.upload(2);
     let (mut data, mut acks) = (0, 0);
@@ -310,7 +310,7 @@ fn neither_acks_nor_sparse_flows_keep_the_others_waiting() {
 }
 
 #[test]
-fn bulk_flows_have_so_much_time_waiting_and_a_few_packets_each_all_the_same() {
+fn bulk_flows_queue_up_to_a_time_and_at_least_a_few_packets_each() {
     // 200 ms at 1 Mbit/s are 25 000 bytes.
     let mut bench = Bench::new(&[("bulk-limit", "200ms"), ("flow-limit", "6000b")]);
     bench.upload(2);
@@ -343,7 +343,7 @@ fn bulk_flows_have_so_much_time_waiting_and_a_few_packets_each_all_the_same() {
 }
 
 #[test]
-fn a_link_on_which_a_packet_takes_longer_than_the_limit_holds_packets_all_the_same() {
+fn a_link_with_packets_longer_than_the_limit_still_holds_packets() {
     let mut bench = Bench::new(&[("bulk-limit", "1ms")]);
     for flow in 1..=3 {
         bench.data(flow);
@@ -386,7 +386,7 @@ fn outage(every: u64, len: u32, protocol: Protocol, flow: fn(u64) -> u64) -> (u6
 }
 
 #[test]
-fn of_a_call_that_an_outage_held_up_what_is_older_than_400_ms_goes() {
+fn after_an_outage_packets_of_a_call_older_than_400_ms_are_dropped() {
     for protocol in [Protocol::NonTcp, Protocol::Quic] {
         assert_eq!(outage(20, 100, protocol, |_| 4), (400, 129), "{protocol:?}");
     }

@@ -76,7 +76,7 @@ fn a_mark_on_ipv6_changes_nothing_else() {
 }
 
 #[test]
-fn what_is_not_ecn_capable_stays_as_it_is() {
+fn a_packet_that_is_not_ecn_capable_stays_unchanged() {
     for packet in [v4_with(0, ipv4()), v6_with(0)] {
         let mut frame = ethernet(&packet);
         assert!(!mark_ce(&mut frame, 14));

@@ -115,7 +115,7 @@ fn a_caller_that_asks_exactly_in_time_sends_at_exactly_the_rate() {
 }
 
 #[test]
-fn a_late_caller_reaches_the_rate_all_the_same() {
+fn a_late_caller_still_reaches_the_rate() {
     let mut egress = egress("droptail");
     for _ in 0..100 {
         egress.enqueue(at(0), data(at(0), 1500), &mut Discard);
@@ -129,7 +129,7 @@ fn a_late_caller_reaches_the_rate_all_the_same() {
 
 /// Time in which CBQ holds packets back is not caught up with a burst, unlike a late call.
 #[test]
-fn what_a_discipline_holds_back_is_no_lateness() {
+fn time_in_which_a_discipline_holds_back_does_not_count_as_lateness() {
     let mut egress = egress("cbq");
     for _ in 0..100 {
         egress.enqueue(at(0), data(at(0), 1500), &mut Discard);
@@ -173,7 +173,7 @@ fn an_unshaped_egress_sends_whenever_it_is_asked() {
 }
 
 #[test]
-fn a_discipline_that_says_it_reads_no_flow_serves_all_flows_as_one() {
+fn a_discipline_that_reads_no_flow_serves_all_flows_as_one() {
     let mut readers = Vec::new();
     for entry in Standard.of_role(Role::Qdisc) {
         let config = golden::config(&Standard, entry.name).unwrap();

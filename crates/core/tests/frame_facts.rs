@@ -84,7 +84,7 @@ fn the_padding_of_a_60_byte_frame_is_no_payload() {
 }
 
 #[test]
-fn payload_is_what_the_ip_length_leaves_after_both_headers() {
+fn payload_is_the_ip_length_less_both_headers() {
     for ip in [ipv4(), ipv4_with_options(), ipv6(), ipv6_with_extensions()] {
         for payload in [1, 3, 1200] {
             let mut frame = ethernet(&packet(ip.clone(), ack(SACK), &vec![1; payload]));
@@ -208,7 +208,7 @@ fn do_not_fragment_is_no_fragment() {
 }
 
 #[test]
-fn what_is_not_ip_is_opaque_and_counts_from_behind_its_link_layer() {
+fn a_frame_that_is_not_ip_is_opaque_and_counts_without_its_link_layer() {
     for (frame, network) in [
         (tagged(&[], 0x0806, &[0; 46]), 14),
         (tagged(&[(0x8100, 5)], 0x0806, &[0; 46]), 18),
@@ -338,7 +338,7 @@ fn both_directions_of_a_conversation_know_each_other() {
 }
 
 #[test]
-fn a_prefix_with_all_headers_says_what_the_whole_frame_says() {
+fn a_prefix_with_all_headers_has_the_facts_of_the_whole_frame() {
     let key = FlowKey::new(KEY);
     for ip in [ipv4(), ipv4_with_options(), ipv6(), ipv6_with_extensions()] {
         let packet = packet(ip, ack(SACK), &[7; 900]);

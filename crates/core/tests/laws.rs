@@ -11,7 +11,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_discipline_as_it_comes_keeps_every_law(steps in strategy::steps()) {
+    fn every_default_discipline_keeps_every_law(steps in strategy::steps()) {
         for entry in Standard.of_role(Role::Qdisc) {
             let config = golden::config(&Standard, entry.name).expect("a discipline");
             obey(&Standard, &config, &steps);
@@ -35,7 +35,7 @@ proptest! {
     }
 
     #[test]
-    fn what_passes_an_idle_discipline_that_allows_it_changes_nothing(steps in strategy::steps()) {
+    fn packets_past_an_idle_discipline_that_allows_it_change_nothing(steps in strategy::steps()) {
         let mut allow = 0;
         for entry in Standard.of_role(Role::Qdisc) {
             let config = golden::config(&Standard, entry.name).expect("a discipline");

@@ -126,7 +126,7 @@ impl Bench {
 }
 
 #[test]
-fn the_latest_of_quics_small_packets_against_a_download_stands_for_those_before() {
+fn the_latest_small_packet_of_quic_beside_a_download_replaces_earlier_ones() {
     let mut bench = Bench::new("true");
     bench.knows(&[64, 65, 66]);
     bench.acks(&[64, 65, 66, 65]);
@@ -135,7 +135,7 @@ fn the_latest_of_quics_small_packets_against_a_download_stands_for_those_before(
 }
 
 #[test]
-fn by_default_each_leaves() {
+fn by_default_each_small_packet_leaves() {
     let mut bench = Bench::new("false");
     bench.known();
     bench.acks(&[64, 64, 64]);
@@ -144,7 +144,7 @@ fn by_default_each_leaves() {
 }
 
 #[test]
-fn what_may_hold_more_than_an_ack_leaves() {
+fn packets_that_may_contain_more_than_an_ack_leave() {
     let all_leave = |what: &str, known: &[u32], lengths: &[u32]| {
         let mut bench = Bench::new("true");
         bench.knows(known);
@@ -308,7 +308,7 @@ fn a_download_that_stalls_behind_thinned_acks_is_not_thinned_for_a_while() {
 }
 
 #[test]
-fn small_packets_beyond_what_the_download_accounts_for_leave() {
+fn small_packets_in_excess_of_the_download_leave() {
     let mut bench = Bench::new("true");
     bench.known();
     // Two superpackets may still be acknowledged.
@@ -325,7 +325,7 @@ fn small_packets_beyond_what_the_download_accounts_for_leave() {
 }
 
 #[test]
-fn greased_packets_of_a_quic_conversation_are_taken_for_it_too() {
+fn greased_packets_of_a_quic_conversation_count_too() {
     let (greased, opaque) = (Protocol::NonTcp, Protocol::Opaque);
     // If no byte of a download arrives, there is nothing to acknowledge.
     for (down, protocol, filtered) in [
@@ -399,7 +399,7 @@ fn beside_data_of_their_own_direction_small_packets_stay_in_order_with_it() {
 }
 
 #[test]
-fn a_mark_is_not_replaced_by_what_has_none() {
+fn a_marked_packet_is_not_replaced_by_an_unmarked_one() {
     let mut bench = Bench::new("true");
     bench.known();
     for ecn in [Ecn::Ce, Ecn::Ect0, Ecn::Ect0] {

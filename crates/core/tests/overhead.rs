@@ -56,7 +56,7 @@ fn links() -> impl Strategy<Value = Link> {
 
 proptest! {
     #[test]
-    fn any_link_charges_what_its_words_say(
+    fn any_link_charges_by_its_words(
         link in links(), ip_len in 0u32..3000, link_header in 0u16..40, padding in 0u32..50,
     ) {
         let overhead: Overhead = link.text().parse().unwrap();

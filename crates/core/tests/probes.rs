@@ -66,7 +66,7 @@ fn each_part_shows_its_variables() {
 }
 
 #[test]
-fn an_egress_shows_the_reverse_path_to_a_discipline_that_asks_for_it() {
+fn an_egress_shows_the_reverse_path_to_a_discipline_that_observes_it() {
     let link = golden::config(&Standard, "asymq").unwrap().link;
     for (name, asks) in [("asymq", true), ("droptail", false)] {
         let mut egress = Egress::new(build(name), link);

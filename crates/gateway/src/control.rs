@@ -317,7 +317,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn an_answer_is_one_line_whatever_the_request_was() {
+    fn an_answer_is_one_line_for_any_request() {
         let error = "request:1: \n\x1b[31m: unknown key".to_owned();
         assert_eq!(line(Err(error)), b"error: request:1:   [31m: unknown key\n");
     }
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_that_goes_without_an_answer_is_not_taken_for_one_that_refuses() {
+    fn a_gateway_that_ends_without_an_answer_does_not_count_as_a_refusal() {
         for answer in [&b""[..], b"ok: 3 pack"] {
             let error = heard(answer);
             assert!(!error.is_bad_input(), "{error}");

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_an_hour_and_no_more_and_answers_with_what_is_new() {
+    fn it_has_one_hour_at_most_and_returns_new_values() {
         let history = history(5000);
         let (all, next) = rows(&history, 0);
         assert_eq!((all.len(), next), (HOUR, 5000));

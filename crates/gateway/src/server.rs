@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_its_files_and_its_history_and_a_dead_reader_keeps_nobody_waiting() {
+    fn a_page_serves_files_and_history_and_a_dead_reader_blocks_no_other() {
         let options = PageOptions {
             address: "127.0.0.1:0".parse().unwrap(),
             files: &[

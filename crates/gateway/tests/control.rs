@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 #[test]
-fn a_request_changes_the_gateway_and_only_what_it_accepts_comes_into_force() {
+fn a_request_changes_the_gateway_and_only_accepted_settings_take_effect() {
     let Some(place) = Place::new() else { return };
     let path = std::env::temp_dir().join(format!("asymq-control-{}.sock", std::process::id()));
     let in_force = Arc::<Mutex<Vec<String>>>::default();

@@ -156,7 +156,7 @@ fn a_panic_of_the_forwarding_loop_is_logged_and_ends_the_process_within_a_second
 }
 
 #[test]
-fn a_panic_ends_the_process_whatever_standard_error_takes() {
+fn a_panic_ends_the_process_with_any_standard_error() {
     let (stalled, _reader) = stalled_pipe();
     for stderr in [full_disk(), dead_pipe(), stalled] {
         let Some(mut faulty) = Faulty::start("unheard", stderr) else {

@@ -240,7 +240,7 @@ fn at_once_means_without_delay() {
 }
 
 #[test]
-fn whoever_acknowledges_what_was_not_sent_gets_no_more_acks_than_there_were_data_segments() {
+fn acks_of_unsent_data_get_at_most_one_ack_per_data_segment() {
     const LEAP: u32 = 256 * SEGMENT;
     let shape = &SHAPES[0];
     let leaps: Vec<_> = (0..10_000)

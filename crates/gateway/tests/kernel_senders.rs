@@ -189,7 +189,7 @@ fn answers(place: &Place, until: Instant) -> io::Result<u64> {
 }
 
 #[test]
-fn tail_probes_are_no_more_and_none_the_more_is_spurious_behind_thinned_acks() {
+fn thinned_acks_cause_no_more_tail_probes_and_no_spurious_ones() {
     let fared_well = (0..TRIES).any(|_| {
         let run = |uplink| beside_an_upload(&Lossy, uplink, nothing, answers);
         let (Some(thinned), Some(other)) = (run("asymq"), run("fq_codel")) else {

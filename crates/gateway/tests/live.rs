@@ -157,7 +157,7 @@ fn waiting_time_is_counted_from_the_arrival_before_the_change() {
 }
 
 #[test]
-fn a_downlink_without_a_discipline_lets_go_what_waited() {
+fn a_downlink_without_a_discipline_sends_its_backlog() {
     let mut shaped = link("droptail", "1mbit", 100);
     shaped.downlink = shaped.uplink.clone();
     let mut forwarder = forwarder(&shaped);

@@ -150,7 +150,7 @@ fn the_time_in_the_gateways_own_queue_is_part_of_a_round_trip() {
 }
 
 #[test]
-fn acknowledged_bytes_count_once_whatever_is_sent_again_or_comes_late() {
+fn acknowledged_bytes_count_once_with_retransmissions_and_late_segments() {
     let mut passing = Passing::new(None);
     for (ack, total) in [
         (u32::MAX - 500, 0),

@@ -399,7 +399,7 @@ fn a_step_that_fails_gives_everything_back_and_one_that_is_killed_is_restored() 
 }
 
 #[test]
-fn what_its_owner_changes_meanwhile_stays() {
+fn changes_by_the_owner_stay() {
     let Some(router) = Router::new() else { return };
     router.configure();
     router.take(&mut |_| Ok(())).unwrap();

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_leaves_after_warm_up_counts() {
+    fn only_departures_after_warm_up_count() {
         let mut meter = LinkMeter::new(Schedule::constant("1mbit".parse().unwrap()), window());
         let data = Header {
             protocol: Protocol::Tcp,

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_capture_or_ends_early_is_refused() {
+    fn a_file_that_is_no_capture_or_truncated_is_refused() {
         assert!(arrivals(b"no capture").is_err());
         assert!(arrivals(&HOME[..HOME.len() - 1]).is_err());
     }

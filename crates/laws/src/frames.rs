@@ -298,7 +298,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_frame_is_what_it_says_and_its_checksums_are_right() {
+    fn every_frame_has_its_facts_and_right_checksums() {
         let (mut acks, mut others) = (0, 0);
         for arrival in arrivals() {
             let parsed = parse(&arrival.bytes, &FlowKey::new([0, 0]));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_gap_at_most_one_packet_overtakes_with_its_probability() {
+    fn at_most_one_packet_overtakes_each_gap_with_its_probability() {
         let early = |text: &str| {
             let mut path = impairment(text);
             let passes = (0..100_000u64).map(|n| n * 1000);

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_packet_leaves_at_the_new_rate() {
+    fn the_rest_of_a_packet_leaves_at_the_new_rate() {
         let step = |text: &str| text.parse().unwrap();
         let steps = [step("6ms:3mbit"), step("20ms:1mbit")];
         let mut link = Schedule::steps("1mbit".parse().unwrap(), &steps);

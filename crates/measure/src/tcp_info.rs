@@ -121,7 +121,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn what_the_socket_holds_is_not_counted_and_what_arrived_is() {
+    fn bytes_in_the_socket_do_not_count_and_arrived_bytes_do() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();

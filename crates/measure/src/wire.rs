@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_opening_is_none() {
+    fn other_text_is_not_an_opening() {
         let flow = |rest: &str| format!("asymq-measure 1 {rest}");
         for line in [
             String::new(),

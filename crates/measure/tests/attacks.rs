@@ -78,7 +78,7 @@ fn bytes_bound_a_client_that_reopens_flows() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn silent_connections_cost_no_thread_and_lock_nobody_out() {
+fn silent_connections_cost_no_thread_and_block_no_other() {
     let server = Running::plain(Limits::default());
     let before = threads();
     let _silent: Vec<_> = (0..400)

@@ -137,7 +137,7 @@ fn a_server_that_ends_the_load_ends_the_test() {
 }
 
 #[test]
-fn what_is_no_server_of_the_test_is_named() {
+fn another_server_is_reported() {
     let of = |url: &str| {
         let options = TestOptions {
             url: url.into(),
@@ -160,7 +160,7 @@ fn what_is_no_server_of_the_test_is_named() {
 }
 
 #[test]
-fn clients_without_http2_get_what_is_small() {
+fn clients_without_http2_get_small_answers() {
     let server = Running::https(Limits::default(), None);
     let answer = server.http1("GET /.well-known/nq HTTP/1.1\r\nHost: nq.example:1\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
@@ -286,7 +286,7 @@ fn garbage_and_silence_cost_a_connection_and_no_panic() {
 }
 
 #[test]
-fn connections_are_bounded_and_an_idle_one_gives_way() {
+fn connections_are_bounded_and_an_idle_one_is_closed() {
     let server = Running::https(
         Limits {
             clients: 1,

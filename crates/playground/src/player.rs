@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_watched_reports_what_the_command_prints() {
+    fn a_displayed_run_reports_the_output_of_the_command() {
         let mut player = Player::new(WORDS).unwrap();
         for ms in [0, 7, 1234, 5000, 5000, 60_000] {
             player.advance(Duration::from_millis(ms));

@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flow_reads_as_it_is_written() {
+    fn a_flow_parses_as_printed() {
         for text in [
             "down",
             "up,rtt=20ms..300ms,start=1s,stop=2s,size=1mb,rate=100kbit,tcp=cubic,sack=false,mss=1000b,links=2..3",

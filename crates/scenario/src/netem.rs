@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn netem_reads_as_it_is_written() {
+    fn netem_parses_as_printed() {
         for text in [
             "loss 1%",
             "loss gemodel 1% 10% 70% 0.1%",

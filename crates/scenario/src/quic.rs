@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn quic_flows_read_back_what_they_write() {
+    fn quic_flows_parse_as_printed() {
         for text in [
             "quinn,up=0,down=10",
             "./stack,up=1,down=2,tcp=bbr,ack-every=10",

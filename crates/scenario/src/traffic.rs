@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn traffic_reads_as_it_is_written() {
+    fn traffic_parses_as_printed() {
         for text in ["down:1:30kb:1.3", "up:0.25:1mb:2"] {
             assert_eq!(text.parse::<WebLoad>().unwrap().to_string(), text);
         }

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_reads_as_it_is_written() {
+    fn a_flood_parses_as_printed() {
         for (text, flood) in [
             ("up:3mbit:60b:syns", Flood::Syns),
             ("down:3mbit:1400b:udp@1s..2s", Flood::Udp),

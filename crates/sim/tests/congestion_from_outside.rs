@@ -258,7 +258,7 @@ impl CongestionControl for Looks {
 }
 
 #[test]
-fn it_is_told_of_deliveries_and_losses_if_it_asks_and_each_connection_has_its_seed() {
+fn it_gets_deliveries_and_losses_on_request_and_each_connection_has_its_seed() {
     let looks = About {
         measures_deliveries: true,
         ..About::default()

@@ -69,7 +69,7 @@ fn an_application_bounds_the_goodput_of_its_flow_and_ends_it() {
 }
 
 #[test]
-fn of_two_flows_the_one_with_the_shorter_round_trip_has_more() {
+fn a_flow_with_a_shorter_round_trip_has_more_than_another() {
     let flags = "--flow down,rtt=40ms --flow down,rtt=160ms --duration 120s --warmup 20s";
     for seed in 1..4 {
         let summary = run(flags, seed);
@@ -106,7 +106,7 @@ fn each_flow_has_its_own_segments_acknowledgements_and_congestion_control() {
 }
 
 #[test]
-fn a_listed_flow_stays_as_it_is_when_others_are_added() {
+fn a_listed_flow_stays_the_same_when_others_are_added() {
     let first = |others: &str| {
         let flow = flow(&format!("--flow down,size=30kb {others}"));
         (flow.start_s, flow.base_rtt_ms)

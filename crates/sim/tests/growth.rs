@@ -38,7 +38,7 @@ fn ten_thousand_short_transfers_follow_each_other() {
 }
 
 #[test]
-fn on_off_flows_deliver_what_their_applications_write() {
+fn on_off_flows_deliver_all_that_applications_write() {
     // 100 kbit/s for half of the time, without a queue.
     let flags =
         "--flows-up 0 --flows-down 4 --on-off 100kbit:500ms:500ms --rtt 50ms --duration 600s";

@@ -26,7 +26,7 @@ fn near(value: f64, expected: f64, relative: f64) {
 }
 
 #[test]
-fn a_window_of_one_packet_delivers_one_a_round_trip_and_asks_for_as_many_acks() {
+fn a_window_of_one_packet_delivers_one_packet_and_one_ack_per_round_trip() {
     let summary = summary("--flows-up 0 --flows-down 1 --rtt 100ms --window 1p --ack-every 1");
     // 100 ms, 1.2 ms for 1500 bytes at 10 Mbit/s, 0.32 ms for 40 at 1 Mbit/s, 0.25 ms of access links.
     let period = 0.10177;
@@ -47,7 +47,7 @@ fn a_window_of_one_packet_delivers_one_a_round_trip_and_asks_for_as_many_acks() 
 }
 
 #[test]
-fn what_is_sent_again_is_delivered_once() {
+fn a_retransmitted_segment_is_delivered_once() {
     // One in a hundred is lost behind the link, after it has used the link.
     let lossy = with(
         "--flows-up 0 --flows-down 4 --rtt 20ms --down 1mbit --tcp cubic",

@@ -78,7 +78,7 @@ fn a_longer_path_delays_the_probe_and_grants_do() {
 }
 
 #[test]
-fn what_belongs_to_a_modem_needs_one() {
+fn options_of_a_modem_require_a_modem() {
     let error = |words: &str| {
         let words = words.split_whitespace().map(str::to_owned);
         let args = ScenarioArgs::from_words(words).unwrap();

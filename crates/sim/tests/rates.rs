@@ -17,7 +17,7 @@ fn trace(text: &str) -> Option<RateTrace> {
 }
 
 #[test]
-fn a_link_carries_what_its_steps_say() {
+fn a_link_carries_the_rates_of_its_steps() {
     // 3 Mbit/s offered; 10 s each at 1, 2 and 0.5 Mbit/s carry 4.375 MB, 1000 bytes at a time.
     let run = run(&scenario(
         "--qdisc droptail --flows-up 0 --flows-down 0 --udp up:3mbit --duration 30s --warmup 0s \
@@ -58,7 +58,7 @@ fn a_regular_trace_is_a_link_of_its_rate() {
 }
 
 #[test]
-fn what_a_trace_offers_while_nothing_waits_is_lost() {
+fn opportunities_of_a_trace_are_lost_while_the_queue_is_empty() {
     // A burst of 100 opportunities a second, and a packet of 1500 bytes every 20 ms.
     let burst = format!("{}1000", "500\n".repeat(99));
     let mut scenario = scenario(

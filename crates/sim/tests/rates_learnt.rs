@@ -98,7 +98,7 @@ fn thinned_and_delayed_acks_are_read() {
 
 /// Each flow sends one packet in 120 ms: no ACK covers two, and the receiver's timer delays each ACK.
 #[test]
-fn ten_uploads_alone_on_a_slow_line_have_all_of_it_whatever_acks_wait_for() {
+fn ten_uploads_alone_fill_a_slow_line_despite_delayed_acks() {
     check(
         "--modem-up=1mbit --modem-down=10mbit --shaper-down=auto --flows-up=10 --flows-down=0 \
          --ack-every=2 --delayed-ack=40ms",

@@ -104,7 +104,7 @@ fn cubic_fills_the_link_and_the_queue_as_a_kernels_does() {
 }
 
 #[test]
-fn a_reno_that_answers_marks_uses_what_its_sawtooth_leaves() {
+fn a_reno_with_ecn_uses_the_mean_of_its_sawtooth() {
     // At the mark 83 segments are in flight and 20 queued: the sawtooth rises from 51.5 to 103 by one a round trip.
     // 31.5 rounds of 100 ms send 67 of 83 on average, and 20 of about 112 ms fill the link: 0.883. ns-3's TcpLinuxReno
     // reaches 0.762, since it halves twice: the threshold falls to 53.3, and 127 ms later to 26.6, once every 8.7 s.

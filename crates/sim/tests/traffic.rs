@@ -24,7 +24,7 @@ fn a_smart_ack_dropper_leaves_the_uplink_to_data_and_the_download_whole() {
 }
 
 #[test]
-fn the_downlink_runs_the_discipline_that_it_is_given() {
+fn the_downlink_runs_its_own_discipline() {
     // DCBQ's collapse in the other direction: a slow downlink shared equally by data and ACKs.
     let link = "--up 10mbit --down 1mbit --flows-up 1 --flows-down 1 --rtt 100ms --qdisc droptail";
     let half = run(&format!(

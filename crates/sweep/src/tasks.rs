@@ -347,7 +347,7 @@ set = { qdisc = "sad" }
     }
 
     #[test]
-    fn a_task_costs_what_was_asked_for_or_is_one_run() {
+    fn a_task_has_the_requested_cost_or_is_one_run() {
         let tasks = tasks(&read(), None, 1, 20_000);
         for task in &tasks {
             assert!(task.packets <= 20_000 || task.runs == 1, "{task:?}");

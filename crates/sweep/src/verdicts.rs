@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_read_as_it_is_written() {
+    fn the_file_parses_as_written() {
         let verdicts: Verdicts = [
             ("a/1/x".into(), entry("reproduced", &[0.0, 0.05])),
             ("a/1/y".into(), entry("did not converge", &[])),

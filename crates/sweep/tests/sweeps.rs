@@ -225,7 +225,7 @@ fn at(series: usize, point: usize) -> Place {
 }
 
 #[test]
-fn only_what_is_undecided_gets_further_seeds() {
+fn only_undecided_claims_get_further_seeds() {
     let folder = tempfile::tempdir().unwrap();
     let first = decided(3, 0.0, 1, folder.path());
     let mean = first.at(at(0, 0)).estimate(0).unwrap().mean;
@@ -242,7 +242,7 @@ fn only_what_is_undecided_gets_further_seeds() {
 }
 
 #[test]
-fn what_further_seeds_are_not_likely_to_decide_gets_none() {
+fn a_claim_gets_no_seeds_that_are_unlikely_to_decide_it() {
     let folder = tempfile::tempdir().unwrap();
     let first = decided(20, 0.0, 1, folder.path());
     let mean = first.at(at(0, 0)).estimate(0).unwrap().mean;

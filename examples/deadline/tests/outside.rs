@@ -68,7 +68,7 @@ fn scenario(qdisc: &str) -> Scenario {
 }
 
 #[test]
-fn it_runs_in_the_simulator_and_its_result_says_what_ran() {
+fn it_runs_in_the_simulator_and_its_result_names_it() {
     let run = |qdisc| {
         Simulator::from(&WithDeadline)
             .run_all(&scenario(qdisc), false, |_| ())

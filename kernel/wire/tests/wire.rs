@@ -464,7 +464,7 @@ fn what_is_shown_is_taken_again() {
 }
 
 #[test]
-fn a_share_is_shown_as_it_was_written() {
+fn a_share_is_printed_as_written() {
     for share in ["0.1", "0.3", "0.7339", "0.5", "0.999999999"] {
         let (numbers, _) = resolved(&format!("cbq up 1mbit data-share {share}")).unwrap();
         let found = shown(&numbers)

@@ -632,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_takes_the_place_of_what_cannot_stand_beside_it_in_the_file() {
+    fn a_flag_replaces_keys_of_the_file_that_contradict_it() {
         let flags = Flags::<SettingsArgs>::new(&Standard);
         let words = |line: &str| {
             flags

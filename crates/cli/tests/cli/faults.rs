@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 #[test]
-fn an_error_at_the_start_ends_it_even_if_nobody_can_be_told() {
+fn an_error_at_the_start_ends_it_even_if_standard_error_blocks() {
     let (stalled, _reader) = stalled_pipe();
     // The gateway waits for an absent interface; an interface that can never exist is an error.
     let mut child = Command::new(env!("CARGO_BIN_EXE_asymq"))

@@ -321,7 +321,7 @@ fn a_killed_gateways_changes_are_restored_by_the_next_one_or_by_restore() {
 }
 
 #[test]
-fn a_gateway_of_other_interfaces_gives_back_at_its_start_what_a_killed_one_left() {
+fn a_gateway_of_other_interfaces_restores_those_of_a_killed_one_at_its_start() {
     let Some(place) = Place::new() else { return };
     place.connect("lan2", 13);
     place.connect("wan2", 14);
@@ -354,7 +354,7 @@ fn a_gateway_of_other_interfaces_gives_back_at_its_start_what_a_killed_one_left(
 }
 
 #[test]
-fn one_that_is_refused_gives_back_what_a_killed_one_left() {
+fn a_refused_gateway_restores_the_interfaces_of_a_killed_one() {
     let Some(place) = Place::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().to_str().unwrap();
@@ -390,7 +390,7 @@ fn a_gateway_whose_terminal_goes_gives_everything_back() {
 }
 
 #[test]
-fn after_a_pause_no_frame_of_before_is_delivered_and_each_is_counted() {
+fn after_a_pause_earlier_frames_are_discarded_and_counted() {
     let Some(place) = Place::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let notify = Notify::new(folder.path());
@@ -435,7 +435,7 @@ fn after_a_pause_no_frame_of_before_is_delivered_and_each_is_counted() {
 }
 
 #[test]
-fn systemd_hears_that_it_is_ready_while_an_interface_is_absent_and_that_it_is_alive() {
+fn systemd_gets_ready_without_an_interface_and_watchdog_messages() {
     let Some(place) = Place::new() else { return };
     place.change(|network| network.delete(12));
     let folder = tempfile::tempdir().unwrap();
@@ -592,7 +592,7 @@ fn check_names_every_fault_with_a_remedy() {
 
 /// Setups of docs/router/which-way.md, each in its own namespace.
 #[test]
-fn check_tells_which_way_a_host_is_and_cuts_nobody_off() {
+fn check_detects_the_setup_of_a_host_and_keeps_every_way_to_it() {
     type Setup = &'static [&'static str];
     let cases: [(&str, Setup, &str, &str); 5] = [
         (
@@ -697,7 +697,7 @@ fn check_tells_which_way_a_host_is_and_cuts_nobody_off() {
 }
 
 #[test]
-fn check_finds_what_was_switched_back_while_a_gateway_runs() {
+fn check_finds_settings_changed_back_during_a_run() {
     let Some(place) = Place::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let notify = Notify::new(folder.path());
@@ -724,7 +724,7 @@ fn check_finds_what_was_switched_back_while_a_gateway_runs() {
 }
 
 #[test]
-fn check_says_what_is_missing_without_privileges() {
+fn check_reports_missing_privileges() {
     let Some(place) = Place::new() else { return };
     let mut command = Command::new("setpriv");
     let asymq = env!("CARGO_BIN_EXE_asymq");
@@ -949,7 +949,7 @@ fn install_does_not_leave_its_root_through_links() {
 }
 
 #[test]
-fn installed_files_have_the_same_modes_whatever_the_umask() {
+fn installed_files_have_the_same_modes_with_any_umask() {
     use std::os::unix::fs::PermissionsExt as _;
     for mask in ["000", "077"] {
         let folder = tempfile::tempdir().unwrap();
@@ -1060,7 +1060,7 @@ fn install_writes_where_metrics_are_served() {
 }
 
 #[test]
-fn settings_that_are_no_file_of_settings_are_refused_unread() {
+fn a_file_that_is_not_a_settings_file_is_refused_unread() {
     let folder = tempfile::tempdir().unwrap();
     let huge = folder.path().join("huge.toml");
     fs::File::create(&huge).unwrap().set_len(300 << 20).unwrap();
@@ -1088,7 +1088,7 @@ fn settings_that_are_no_file_of_settings_are_refused_unread() {
 }
 
 #[test]
-fn uninstall_names_what_it_leaves_of_others() {
+fn uninstall_names_the_files_of_others_that_it_leaves() {
     let folder = tempfile::tempdir().unwrap();
     let theirs = ["etc/systemd/system/asymq.service", "usr/local/bin/asymq"];
     for path in theirs.map(|path| folder.path().join(path)) {

@@ -83,7 +83,7 @@ fn pour(stream: &mut TcpStream, begin: &[u8], limit: usize) -> usize {
 }
 
 #[test]
-fn a_thousand_half_open_clients_cost_no_thread_each_and_keep_nobody_out() {
+fn a_thousand_half_open_clients_cost_no_thread_each_and_block_no_other() {
     let Some(mut gateway) = with_metrics() else {
         return;
     };
@@ -107,7 +107,7 @@ fn a_thousand_half_open_clients_cost_no_thread_each_and_keep_nobody_out() {
 }
 
 #[test]
-fn a_client_that_asks_on_and_never_reads_is_sent_away_and_starves_nobody() {
+fn a_client_that_requests_and_never_reads_is_closed_and_starves_no_other() {
     let Some(mut gateway) = with_metrics() else {
         return;
     };

@@ -204,7 +204,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn names_of_namespaces_are_root_s_alone_whatever_the_umask() {
+fn only_root_can_write_names_of_namespaces_with_any_umask() {
     let Some(place) = Place::new() else { return };
     // A folder of names that is not there yet.
     let script = "mount -t tmpfs tmpfs /run && umask 000 || exit 9
@@ -367,7 +367,7 @@ fn a_hangup_reads_the_settings_again_with_a_routers_defaults() {
 }
 
 #[test]
-fn what_would_cut_off_its_owner_is_refused() {
+fn a_setup_that_would_cut_off_its_owner_is_refused() {
     let Some(place) = Place::new() else { return };
     let session = "192.0.2.1 50000 192.0.2.9 22";
     let (answer, code) = place.run("check --wan @ --overhead ethernet", "");
@@ -411,7 +411,7 @@ fn what_would_cut_off_its_owner_is_refused() {
 }
 
 #[test]
-fn what_is_not_confirmed_in_time_is_given_back() {
+fn an_unconfirmed_port_is_given_back() {
     let Some(place) = Place::new() else { return };
     let mut forgotten = place.start("--confirm 1s");
     forgotten.hears("not confirmed within 1s");

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ce_threshold_marks_what_waited_longer() {
+    fn the_ce_threshold_marks_packets_that_waited_longer() {
         let params = CodelParams {
             ce_threshold: Some(Duration::from_millis(1)),
             ..CodelParams::new()

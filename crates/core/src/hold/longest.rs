@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_top_is_the_first_of_the_longest_however_rarely_it_is_asked() {
+    fn the_top_is_the_first_of_the_longest_even_if_it_is_read_rarely() {
         let mut random = SplitMix64::new(7);
         let mut longest = Longest::new(100).unwrap();
         let mut lengths = [0u32; 100];

@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_regenerated_across_a_closing_hole_or_of_what_carries_more() {
+    fn no_ack_is_regenerated_across_a_closing_hole_or_with_more_content() {
         let hole = [ack(0), ack(0), ack(0), ack(9000)];
         assert_eq!(pass(SEGMENT, &hole).len(), 4);
         let marked = |mut ack: Facts, flag| {

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_from_the_middle_leaves_the_rest_in_order() {
+    fn a_value_removed_from_the_middle_leaves_the_rest_in_order() {
         let (mut slab, mut list) = (Slab::<u32>::new(10).unwrap(), List::EMPTY);
         let places: Vec<Place> = (0..6)
             .map(|value| slab.push(&mut list, 0, value).unwrap())
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_to_another_list_keeps_its_place_and_goes_last() {
+    fn a_value_moved_to_another_list_keeps_its_place_and_goes_last() {
         let (mut slab, mut lists) = (Slab::<u32>::new(6).unwrap(), [List::EMPTY; 2]);
         let [from, to] = &mut lists;
         let places: Vec<Place> = (0..6)

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_caller_reaches_the_rate_all_the_same() {
+    fn a_late_caller_still_reaches_the_rate() {
         // 1500 bytes take 1.2 ms at 10 Mbit/s; every call is 0.7 ms late.
         let mut transmitter = Transmitter::new("10mbit".parse().unwrap());
         transmitter.not_before(at(1_000));

@@ -119,7 +119,7 @@ fn idle_pairs_do_not_count_and_too_few_say_so() {
 }
 
 #[test]
-fn an_upload_alone_tells_of_the_upload() {
+fn an_upload_alone_reports_only_the_upload() {
     let mut trial = Traffic::new(1).trial(20, 1.0, 0.0);
     for outcome in trial.iter_mut().flatten() {
         outcome.delivered[1] = 0.0;

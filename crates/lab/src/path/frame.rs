@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn udp_crosses_the_path_whatever_it_carries() {
+    fn udp_crosses_the_path_with_any_payload() {
         // QUIC with a short and with a long header, RTP, and unknown content.
         for first in [0x40, 0xc0, 0x80, 0] {
             let frame = read(&udp(first), Side::Home, &FlowKey::new([1, 2])).unwrap();

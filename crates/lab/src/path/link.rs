@@ -218,7 +218,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_limit_counts_what_waits_behind_the_frame_being_sent() {
+    fn a_limit_counts_frames_behind_the_one_being_sent() {
         let mut link = link("droptail", 2);
         assert_eq!(ends(&mut link, [1; 5]), [ms(13), ms(25), ms(37)]);
         assert_eq!(dropped(&link), 2);

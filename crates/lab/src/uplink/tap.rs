@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_the_same_before_and_behind_a_router_in_whatever_order_it_is_read() {
+    fn a_packet_is_the_same_before_and_behind_a_router_in_any_order() {
         let window = Window {
             start: ms(0),
             warm: ms(0),

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn confidence_says_how_far_a_stage_came() {
+    fn confidence_shows_the_progress_of_a_stage() {
         let mut stage = Stage::default();
         for value in [1.0, 2.0, 4.0] {
             stage.push(value);

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_draft_calls_invalid_is_refused_with_a_reason() {
+    fn input_that_the_draft_calls_invalid_is_refused_with_a_reason() {
         let object = |version: &str, urls: &str, rest: &str| {
             format!(r#"{{"version":{version},"urls":{{{urls}}}{rest}}}"#)
         };

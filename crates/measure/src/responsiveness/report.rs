@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_of_bytes_that_nobody_acknowledged_is_doubted() {
+    fn a_rate_of_unacknowledged_bytes_is_doubted() {
         let load = TestedLoad {
             rate_confidence: Confidence::Medium,
             rpm_confidence: Confidence::High,

@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_a_law_is_told_with_few_steps() {
+    fn a_broken_law_is_reported_with_few_steps() {
         assert_eq!(tried("nothing"), Ok(()));
         for (how, law, most) in [
             ("threshold", "threshold is NaN", 0),

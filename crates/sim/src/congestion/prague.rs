@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_grow_alike_whatever_the_round_trip_below_25_ms() {
+    fn rates_grow_alike_at_any_round_trip_below_25_ms() {
         let (short, usual) = (growth(5), growth(25));
         assert!((short / usual - 1.0).abs() < 0.15, "{short} {usual}");
         assert!(growth(100) < usual / 4.0, "one segment a round trip beyond");

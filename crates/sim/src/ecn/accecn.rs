@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_agree_to_what_both_have() {
+    fn both_ends_agree_to_common_options() {
         let mut offers = EcnSender::new(OFFERED);
         let (syn, answer) = handshake(&mut offers, &mut receiver());
         assert_eq!(syn.flags, flags::AE | flags::CWR | flags::ECE);

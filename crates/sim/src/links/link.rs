@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_traced_link_delivers_what_mahimahis_rules_say() {
+    fn a_traced_link_delivers_by_mahimahis_rules() {
         let mut random = asymq_core::decide::random::SplitMix64::new(1);
         let mut below = |limit: u64| random.next() % limit;
         for _ in 0..50 {

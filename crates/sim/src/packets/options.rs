@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_reads_back_what_it_showed() {
+    fn a_clock_parses_as_printed() {
         for (tick, offset, drift) in [
             (1_000_000, 0, 0),
             (1_000_000, 86_399_000_000_000, 50_000),

@@ -602,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_of_real_tcp_leaves_the_simulators_queues_as_it_leaves_any_others() {
+    fn a_capture_of_real_tcp_leaves_the_simulators_queues_like_all_others() {
         treated_as_frames::<Captured>(&capture::arrivals(capture::HOME).unwrap());
     }
 
@@ -645,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_opaque_conversation_a_qdisc_sees_flow_and_length_alone() {
+    fn a_qdisc_sees_only_flow_and_length_of_an_opaque_conversation() {
         let layout = Layout::new(7, 1460, 40, 0).encapsulated(Encapsulation::Opaque);
         for (kind, len) in [(Kind::Ack, 40), (Kind::Data, 1500), (Kind::Syn, 40)] {
             let segment = Segment::<()>::new(kind, 9);
@@ -659,7 +659,7 @@ mod tests {
     }
 
     #[test]
-    fn a_floods_packets_are_of_another_host_and_of_as_many_flows_as_it_says() {
+    fn a_flood_has_its_own_host_and_the_given_number_of_flows() {
         let scenario = asymq_args::ScenarioArgs::default();
         let scenario = scenario.resolve(&asymq_args::Defaults::sim()).unwrap();
         let cases = [
@@ -697,7 +697,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_charges_cells_for_what_has_ip_bytes() {
+    fn a_link_charges_cells_for_ip_packets() {
         let layout = Layout::new(0, 1460, 40, 0).charging(Some("pppoe-vcmux".parse().unwrap()));
         let packet = |kind| {
             let segment = Segment::<()>::new(kind, 1);

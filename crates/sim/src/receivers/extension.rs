@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_gap_a_quic_receiver_tells_once_and_a_tcp_receiver_with_each_segment() {
+    fn a_quic_receiver_reports_a_gap_once_and_a_tcp_receiver_with_each_segment() {
         let acks = |quic: bool| {
             let policy = AckPolicy::Delayed(Duration::from_millis(25));
             let mut receiver = Receiver::new(policy, FullReceiving::new(true, false, 1000, None));

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ack_answers_every_so_many_packets() {
+    fn an_ack_answers_every_nth_packet() {
         let within = Duration::from_millis(100);
         assert_eq!(acks(AckPolicy::EveryPacket, 4), [2, 3, 4, 5]);
         assert_eq!(acks(AckPolicy::Delayed(within), 7), [3, 5, 7]);

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_what_the_counters_say_waits_at_every_discipline() {
+    fn shown_packets_equal_the_counted_backlog_at_every_discipline() {
         use asymq_core::catalog::{Catalog, Role, Standard};
         for entry in Standard.of_role(Role::Qdisc) {
             let name = entry.name;

@@ -374,7 +374,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_out_of_order_before_the_window_is_not_of_the_window() {
+    fn segments_out_of_order_before_the_window_are_not_in_it() {
         let at = |in_order, out_of_order: &[u64]| Received {
             in_order,
             out_of_order: out_of_order.to_vec(),

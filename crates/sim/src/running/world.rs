@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn another_number_of_uploads_leaves_everything_else_as_it_was() {
+    fn another_number_of_uploads_changes_nothing_else() {
         let drawn = |flows_up| {
             let scenario = Scenario {
                 flows_up,

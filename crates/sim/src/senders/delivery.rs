@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn once_reordering_was_seen_a_loss_waits_whatever_is_sacked() {
+    fn after_reordering_a_loss_waits_with_any_sack() {
         // Step 3: 2 comes after 3 without being sent again.
         let mut deliveries = rack(&[0, 100, 100, 100, 200, 200, 200, 200, 200]);
         ack(&mut deliveries, 100 * MS, 1, &[]);
@@ -636,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_arrived_and_is_sent_again_after_a_timeout_is_delivered_once() {
+    fn a_segment_resent_after_a_timeout_is_delivered_once() {
         let mut deliveries = sent(0);
         ack(&mut deliveries, 100 * MS, 0, &[(1, 10)]);
         deliveries.on_timeout(400 * MS);

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_sent_when_it_could_have_been_is_sent_later() {
+    fn segments_that_were_not_sent_in_time_are_sent_later() {
         // The application sent nothing for three ACKs; the limit is the data delivered since.
         let mut prr = Prr::new(20, 4);
         for _ in 0..3 {

@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_is_new_data_if_there_is_any_whatever_the_window_says_and_one_alone() {
+    fn a_probe_is_one_segment_of_new_data_if_there_is_any_in_any_window() {
         let (mut wire, una) = Wire::open(10);
         let end = wire.sender.end;
         assert_eq!(wire.expire(), [end]);

@@ -156,7 +156,7 @@ set = { qdisc = "sad", probe = "100ms" }
 "#;
 
     #[test]
-    fn parts_read_back_and_have_the_same_columns_whatever_is_in_them() {
+    fn parts_read_back_and_have_the_same_columns_for_any_content() {
         let experiments = vec![
             experiment::read_text(
                 "own/one",

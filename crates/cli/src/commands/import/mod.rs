@@ -632,7 +632,7 @@ qdisc cake 2: dev ifb4eth0.2 root bandwidth 85Mbit docsis ingress
     }
 
     #[test]
-    fn a_command_is_safe_to_paste_whatever_the_file_has() {
+    fn a_command_is_safe_to_paste_for_any_file() {
         let bad = "x'; $(reboot) `reboot` !!\u{1b}";
         let session = "Id Address Device\n1 2 ;reboot\n";
         for text in [

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_learnt_decays_while_the_queue_is_empty() {
+    fn learnt_values_decay_while_the_queue_is_empty() {
         let mut cobalt = Cobalt::default();
         signals(&mut cobalt, 1000, Duration::from_millis(20));
         assert!(!cobalt.is_at_rest(at(2000)));

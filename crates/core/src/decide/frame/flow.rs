@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_an_address_a_port_the_protocol_or_the_scope_is_another_flow() {
+    fn another_address_port_protocol_or_scope_is_another_flow() {
         let key = FlowKey::new([1, 2]);
         let flow =
             |from, to, protocol, ports, scope| key.flow_v4([from, to], protocol, ports, scope);

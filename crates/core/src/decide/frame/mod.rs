@@ -270,7 +270,7 @@ mod tests {
     use crate::decide::random::SplitMix64;
 
     #[test]
-    fn the_short_way_reads_what_the_long_one_reads() {
+    fn the_fast_parser_reads_the_same_as_the_general_one() {
         let mut random = SplitMix64::new(11);
         let key = FlowKey::new([3, 4]);
         let mut short = 0;

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_way_finds_what_the_long_one_finds() {
+    fn the_fast_parser_finds_the_same_as_the_general_one() {
         let mut random = crate::decide::random::SplitMix64::new(3);
         let mut short = 0;
         for _ in 0..20_000 {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn arp_is_network_control_and_what_is_cut_short_is_nobodys() {
+    fn arp_is_network_control_and_a_truncated_frame_has_no_class() {
         let mut arp = [0; 60];
         arp[12..14].copy_from_slice(&[8, 6]);
         assert_eq!(hosts_and_dscp(&arp, 14).dscp, CS7);

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_served_in_the_ratio_of_the_weights_whatever_their_length() {
+    fn packets_of_any_length_are_served_in_the_ratio_of_the_weights() {
         assert_eq!(served(Share::HALF), [500, 500]);
         assert_eq!(served(Share::from_f64(0.2)), [800, 200]);
         assert_eq!(served(Share::from_f64(0.8)), [200, 800]);

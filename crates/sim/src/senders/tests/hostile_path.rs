@@ -105,7 +105,7 @@ fn scenario(args: ScenarioArgs) -> Scenario {
 
 proptest! {
     #[test]
-    fn all_data_arrives_whatever_is_lost_late_or_filtered(
+    fn all_data_arrives_despite_loss_delay_and_filtering(
         fates in [fates(), fates()],
         tcp in prop::sample::select(Tcp::simulated().collect::<Vec<_>>()),
         sack: bool,
