@@ -28,7 +28,7 @@ const LIMITS: Limits = Limits {
     time: Duration::from_secs(2),
 };
 /// Time limit of [`request_change`].
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 10 });
 /// Maximum bytes of an answer.
 const MAX_ANSWER: usize = 1 << 22;
 
