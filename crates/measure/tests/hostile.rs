@@ -128,7 +128,7 @@ fn a_flood_of_counts_and_impossible_ones_are_errors() {
     let flood = error_of(counting("{\"us\":0,\"up\":[1]}\n", true));
     assert!(flood.contains("too many counts"), "{flood}");
     let negative = error_of(counting("{\"us\":0,\"up\":[-1e300]}\n", true));
-    assert!(negative.contains("no count"), "{negative}");
+    assert!(negative.contains("not a count"), "{negative}");
 }
 
 #[test]

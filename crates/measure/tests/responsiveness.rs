@@ -156,7 +156,7 @@ fn another_server_is_reported() {
     let error = of(&format!("https://{}/nothing", server.address));
     assert!(error.contains("404 Not Found"), "{error}");
     let error = of(&format!("https://{}/small", server.address));
-    assert!(error.contains("no JSON of this test"), "{error}");
+    assert!(error.contains("not valid JSON of this test"), "{error}");
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn a_certificate_of_ones_own_is_read_and_a_wrong_one_is_named() {
         chain: certificate.key.clone(),
         key: certificate.chain.clone(),
     };
-    assert!(bind(&exchanged).contains("key.pem: no certificate in PEM"));
+    assert!(bind(&exchanged).contains("key.pem: not a certificate in PEM"));
     let other = rcgen::KeyPair::generate().unwrap();
     let foreign = Certificate {
         key: file("other.pem", &pem("PRIVATE KEY", &other.serialize_der())),

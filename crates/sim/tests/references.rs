@@ -21,13 +21,20 @@ fn down(rate: &str, rtt: &str, buffer: &str, flags: &str) -> DirectionReport {
     summary(&format!("{link} --rtt {rtt} {flows} {flags}")).down
 }
 
-/// Each congestion control has a test here or in `theory.rs`.
+/// Each congestion control has a test here, in `theory.rs`, or in its own file with a source.
 #[test]
 fn every_simulated_congestion_control_is_held_to_a_reference() {
     let tests = [include_str!("references.rs"), include_str!("theory.rs")].concat();
     for tcp in Tcp::simulated() {
         let (flag, variant) = (format!("--tcp {tcp}"), format!("Tcp::{tcp:?}"));
-        let held = tests.contains(&flag) || tests.contains(&variant);
+        let own = format!("{}/src/congestion/{tcp}.rs", env!("CARGO_MANIFEST_DIR"));
+        let own = std::fs::read_to_string(own).unwrap_or_default();
+        let cites = |tests: &str| ["RFC ", "ns-2", "ns-3"].iter().any(|of| tests.contains(of));
+        let held = tests.contains(&flag)
+            || tests.contains(&variant)
+            || own
+                .split_once("mod tests {")
+                .is_some_and(|(_, tests)| cites(tests));
         assert!(held, "{tcp}: no test compares it with a reference");
     }
 }
