@@ -87,7 +87,7 @@ def ns3(python, cases, seeds):
 
 
 def asymq(command, case, seeds):
-    """The same of asymq."""
+    """Results of asymq, in the same form."""
     _, ours, _, options, flows, place = case
     words = [
         *command, "sim", "--json", "--qdisc=droptail", f"--up={place[0]}mbit", f"--down={place[0]}mbit",

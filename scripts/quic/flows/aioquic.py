@@ -27,13 +27,13 @@ UNSENT = 256 << 10
 
 
 def widen(sock):
-    """Room for what arrives while this process waits for a processor."""
+    """Room for packets that arrive while this process waits for a processor."""
     so_rcvbufforce = 33
     sock.setsockopt(socket.SOL_SOCKET, so_rcvbufforce, 4 << 20)
 
 
 class Seen:
-    """What this side has seen of a flow."""
+    """Counts of a flow at this side."""
 
     def __init__(self):
         self.warm = float("inf")
@@ -120,7 +120,7 @@ class Bulk(QuicConnectionProtocol):
         self.fill()
 
     def fill(self):
-        """Keeps something to send, if this side sends."""
+        """Keeps data to send, if this side sends."""
         if self.stream is None or self.flow.is_upload != self.plan.is_home:
             return
         sender = self._quic._streams[self.stream].sender
