@@ -5,7 +5,7 @@
 
 #include "sched.h"
 
-/* From observer.c. Adds the lists of each namespace when the module is loaded, and removes them with the module. */
+/* Adds the lists of each namespace when the module is loaded, and removes them with the module. */
 int asymq_nets_register(void);
 void asymq_nets_unregister(void);
 struct asymq_net *asymq_net_of(const struct net_device *dev);

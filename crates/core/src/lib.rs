@@ -36,7 +36,6 @@ pub mod catalog;
 #[cfg(feature = "control")]
 pub mod control;
 pub mod decide;
-mod direction;
 pub mod hold;
 #[cfg(feature = "measure")]
 pub mod measure;
@@ -46,7 +45,6 @@ pub mod qdisc;
 pub mod units;
 
 pub use decide::{ack, classify, frame, overhead};
-pub use direction::Direction;
 pub use packet::{Ecn, Flow, Header, Network, Packet, Protocol, TrafficClass};
 pub use qdisc::{Backlog, Dequeue, Discard, Fate, Qdisc, Reading, Reason, Sink};
-pub use units::{Duration, Instant, Limit, Rate, Share};
+pub use units::{Direction, Duration, Instant, Limit, Rate, Share};

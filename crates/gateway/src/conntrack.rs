@@ -4,7 +4,7 @@
 //! bounded map from connections to home addresses. The forwarding loop reads it without locks.
 
 use crate::log;
-use crate::net::Conntrack;
+use crate::net::{Conntrack, Tracked, Translated};
 use crate::stop::Waker;
 use crate::sys::poll;
 use asymq_core::Direction;
@@ -23,22 +23,6 @@ const WAYS: usize = 8;
 const BUCKETS: usize = 4096;
 /// Minimum time between two readings of the whole table.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
-
-/// A translated connection as seen on the line: addresses and ports of the router and of the far end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Translated {
-    pub(crate) ends: [Ipv4Addr; 2],
-    pub(crate) ports: [u16; 2],
-    pub(crate) protocol: u8,
-}
-
-/// A change of the kernel's table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tracked {
-    /// A connection of a host at home.
-    New(Translated, Ipv4Addr),
-    Gone(Translated),
-}
 
 /// State of the map, for snapshots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]

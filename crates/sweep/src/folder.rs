@@ -1,9 +1,9 @@
 //! An output folder: the plan, the results of every run, and the report.
 
-use crate::data::{self, Origin, TableOf};
+use crate::data::{self, TableOf};
 use crate::experiment::{self, BadExperiment, Experiment, FOUND};
 use crate::extent::{for_claims, preview};
-use crate::report;
+use crate::report::{self, Origin};
 use crate::runner;
 use crate::seeds::{self, Decided};
 use crate::statistics::LOOKS;

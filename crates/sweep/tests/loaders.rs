@@ -3,8 +3,8 @@
 
 mod common;
 
-use asymq_sweep::data::Origin;
 use asymq_sweep::folder;
+use asymq_sweep::report::Origin;
 use asymq_sweep::seeds::Decided;
 use asymq_sweep::store::Results;
 use asymq_sweep::tasks::single_runs;

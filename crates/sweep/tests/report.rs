@@ -1,11 +1,11 @@
 //! The report: the texts of a user's sweep and of the papers' page, which must work without JavaScript.
 
 use asymq_scenario::Run;
-use asymq_sweep::data::Origin;
 use asymq_sweep::experiment::{self, Experiment};
 use asymq_sweep::metrics;
 use asymq_sweep::outcome;
 use asymq_sweep::outcome::Outcome;
+use asymq_sweep::report::Origin;
 use asymq_sweep::report::{self, Collection};
 use asymq_sweep::store::{Recording, Results, Stored, key};
 use std::path::Path;

@@ -11,9 +11,8 @@
 use super::capacity::BuildError;
 use super::flow_table::FlowTable;
 use crate::decide::ack::AckInfo;
-use crate::direction::Direction;
 use crate::packet::{Header, Protocol, flags};
-use crate::units::{Duration, Instant};
+use crate::units::{Direction, Duration, Instant};
 
 /// Capacity of the conversation table. A new one evicts the least recently used.
 const MAX_FLOWS: u32 = 512;

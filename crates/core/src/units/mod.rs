@@ -3,6 +3,7 @@
 //! Rates are SI and in bits (`1mbit`, `1Mbit/s`); sizes are binary as in `tc` (`64kb` is 65 536
 //! bytes); packets are `50p`; times are `20ms`. `2Mbps` is refused: 2 Mbit/s for a speed test, 16 for `tc`.
 
+mod direction;
 mod error;
 mod limit;
 mod rate;
@@ -11,6 +12,7 @@ mod share;
 mod suggest;
 mod time;
 
+pub use direction::Direction;
 pub use error::UnitError;
 pub use limit::{Bytes, Limit};
 pub use rate::Rate;

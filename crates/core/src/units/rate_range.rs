@@ -1,7 +1,7 @@
 //! Range of a learnt rate, as in flags.
 
-use super::Rate;
-use crate::Direction;
+use super::{Direction, Rate};
+
 use core::fmt;
 
 /// Range of a learnt rate.

@@ -1,7 +1,6 @@
 //! The kernel's table of connections.
 
 use super::message::{Message, Netlink, attributes};
-use crate::conntrack::{Tracked, Translated};
 use crate::sys::{add_membership, set_receive_buffer};
 use std::io;
 use std::net::Ipv4Addr;
@@ -25,6 +24,22 @@ const CTA_PROTO_SRC_PORT: u16 = 2;
 const CTA_PROTO_DST_PORT: u16 = 3;
 /// Bytes of waiting events.
 const BUFFER: usize = 4 << 20;
+
+/// A translated connection as seen on the line: addresses and ports of the router and of the far end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Translated {
+    pub(crate) ends: [Ipv4Addr; 2],
+    pub(crate) ports: [u16; 2],
+    pub(crate) protocol: u8,
+}
+
+/// A change of the kernel's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tracked {
+    /// A connection of a host at home.
+    New(Translated, Ipv4Addr),
+    Gone(Translated),
+}
 
 /// A socket that receives changes of the table of its network namespace.
 #[derive(Debug)]

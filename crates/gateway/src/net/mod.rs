@@ -11,7 +11,7 @@ mod offloads;
 mod port_state;
 
 pub use bypass::{BypassBlock, BypassRule, add_bypass, has_bypass, remove_bypass};
-pub(crate) use conntrack::Conntrack;
+pub(crate) use conntrack::{Conntrack, Tracked, Translated};
 pub use hooks::hooked_by;
 pub use interfaces::{Address, LinkInfo};
 pub use netns::Netns;

@@ -18,9 +18,8 @@ mod runs;
 pub use column::{Cell, Kind};
 pub use runs::{flows_of, measures_of, runs_of, time_series_of};
 
-use crate::report::{Collection, OWN};
+use crate::report::Origin;
 use crate::seeds::Decided;
-use crate::store::FINGERPRINT;
 use column::Row;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -93,7 +92,7 @@ impl TableOf {
         if columns.names.is_empty() {
             return Ok(false);
         }
-        let tool = origin.columns();
+        let tool = columns_of(origin);
         let mut out = csv::Writer::from_writer(create()?);
         let names = tool.iter().map(|(name, _)| (*name).to_owned());
         write_header(&mut out, columns.names.iter().cloned().chain(names))?;
@@ -104,39 +103,6 @@ impl TableOf {
         })?;
         out.flush()?;
         Ok(true)
-    }
-}
-
-/// Origin of results: the build, the extent of the runs, and the collection.
-#[derive(Clone, Debug)]
-pub struct Origin {
-    /// The tool's version.
-    pub version: String,
-    /// Fingerprint of the sources of simulator and disciplines.
-    pub fingerprint: String,
-    /// True if it is a preview.
-    pub preview: bool,
-    /// Collection that the experiments belong to.
-    pub collection: &'static Collection,
-}
-
-impl Origin {
-    /// Results of this build, of a user's experiments.
-    pub fn of_this_build(preview: bool) -> Self {
-        Self {
-            version: env!("CARGO_PKG_VERSION").into(),
-            fingerprint: FINGERPRINT.clone(),
-            preview,
-            collection: &OWN,
-        }
-    }
-
-    /// The last columns of every table.
-    fn columns(&self) -> [(&'static str, Cell); 2] {
-        [
-            ("tool_version", self.version.as_str().into()),
-            ("fingerprint", self.fingerprint.as_str().into()),
-        ]
     }
 }
 
@@ -210,7 +176,7 @@ impl Table {
     /// Adds the tool's version and fingerprint to each row.
     #[must_use]
     pub fn from_tool(mut self, origin: &Origin) -> Self {
-        for (column, cell) in origin.columns() {
+        for (column, cell) in columns_of(origin) {
             self.columns.push(column.to_owned());
             for row in &mut self.rows {
                 row.push(Some(cell.clone()));
@@ -240,6 +206,14 @@ fn literal(text: String) -> String {
         true => format!("'{text}"),
         false => text,
     }
+}
+
+/// The last columns of every table.
+fn columns_of(origin: &Origin) -> [(&'static str, Cell); 2] {
+    [
+        ("tool_version", origin.version.as_str().into()),
+        ("fingerprint", origin.fingerprint.as_str().into()),
+    ]
 }
 
 #[cfg(test)]

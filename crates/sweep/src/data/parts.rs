@@ -3,9 +3,10 @@
 
 use super::column::Row;
 use super::runs::{identity, settings};
-use super::{Cell, Origin, Table};
+use super::{Cell, Table, columns_of};
 use crate::experiment::Experiment;
 use crate::metrics;
+use crate::report::Origin;
 use crate::store::{Results, Stored, key};
 use crate::tasks::Task;
 use anyhow::Context as _;
@@ -45,7 +46,7 @@ impl Columns {
         }
         row.put(KEY, Cell::from(""));
         row.put(RESULT, Cell::from(""));
-        for (column, cell) in origin.columns() {
+        for (column, cell) in columns_of(&origin) {
             row.put(column, cell);
         }
         columns.add(&row);
@@ -114,7 +115,7 @@ fn of_result(stored: &Stored, origin: &Origin) -> Row {
     row.text(KEY, &stored.key);
     let result = serde_json::to_string(stored).expect("a result is plain values");
     row.put(RESULT, Cell::Text(result.into()));
-    for (column, cell) in origin.columns() {
+    for (column, cell) in columns_of(origin) {
         row.put(column, cell);
     }
     row

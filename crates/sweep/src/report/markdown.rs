@@ -1,9 +1,9 @@
 //! The summary of results that is committed to `docs/`.
 
+use super::Origin;
 use super::columns::Columns;
 use super::contents::groups;
 use super::verdict::{counts, reason};
-use crate::data::Origin;
 use crate::experiment::Experiment;
 use crate::expression::{Answer, Condition, Relation};
 use crate::numbers::{number, with_interval};

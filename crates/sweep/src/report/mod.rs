@@ -14,6 +14,8 @@ mod verdict;
 pub use markdown::summary;
 pub use page::page;
 
+use crate::store::FINGERPRINT;
+
 /// A group of experiments: the folder of its files, its name, and its authors.
 pub type Group = (&'static str, &'static str, &'static str);
 
@@ -34,3 +36,28 @@ pub static OWN: Collection = Collection {
     command: "asymq sweep",
     groups: &[],
 };
+
+/// Origin of results: the build, the extent of the runs, and the collection.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The tool's version.
+    pub version: String,
+    /// Fingerprint of the sources of simulator and disciplines.
+    pub fingerprint: String,
+    /// True if it is a preview.
+    pub preview: bool,
+    /// Collection that the experiments belong to.
+    pub collection: &'static Collection,
+}
+
+impl Origin {
+    /// Results of this build, of a user's experiments.
+    pub fn of_this_build(preview: bool) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            fingerprint: FINGERPRINT.clone(),
+            preview,
+            collection: &OWN,
+        }
+    }
+}

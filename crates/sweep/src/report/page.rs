@@ -1,10 +1,10 @@
 //! The report as HTML.
 
+use super::Origin;
 use super::columns::Columns;
 use super::contents::{Found, contents, filter, filter_rules, groups, of_paper};
 use super::section::section;
 use super::verdict::{badge, counts, meaning};
-use crate::data::Origin;
 use crate::outcome::Outcome;
 use horrorshow::helper::doctype;
 use horrorshow::{Raw, RenderOnce, Template, html, owned_html};
