@@ -2,9 +2,9 @@
 
 use asymq_args::Defaults;
 use asymq_sim::STANDARD;
-use asymq_sweep::data::Origin;
 use asymq_sweep::experiment;
 use asymq_sweep::folder::{self, Plan};
+use asymq_sweep::report::Origin;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
