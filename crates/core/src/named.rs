@@ -42,15 +42,23 @@ macro_rules! named {
     };
 }
 
-/// Lets an enum of [`named!`] be printed and read by name; the text is the error.
+/// Lets an enum of [`named!`] be printed by name.
 #[macro_export]
-macro_rules! read_by_name {
-    ($type:ty, $error:literal) => {
+macro_rules! show_by_name {
+    ($type:ty) => {
         impl core::fmt::Display for $type {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 f.pad(self.name())
             }
         }
+    };
+}
+
+/// Lets an enum of [`named!`] be printed and read by name; the text is the error.
+#[macro_export]
+macro_rules! read_by_name {
+    ($type:ty, $error:literal) => {
+        $crate::show_by_name!($type);
 
         impl core::str::FromStr for $type {
             type Err = &'static str;

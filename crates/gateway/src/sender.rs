@@ -3,7 +3,6 @@
 use crate::io::Losses;
 use crate::net::LinkInfo;
 use crate::sys::{PacketSocket, SendBatch, XdpSender};
-use std::fmt;
 use std::io;
 use std::str::FromStr;
 
@@ -17,31 +16,19 @@ pub enum SendBy {
     Only(Sending),
 }
 
-/// Method of sending frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sending {
-    /// AF_XDP socket in copy mode. Frames longer than the MTU or a page still use AF_PACKET.
-    AfXdp,
-    /// AF_PACKET socket.
-    AfPacket,
-}
-
-impl Sending {
-    /// Name in flags and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AfXdp => "af-xdp",
-            Self::AfPacket => "af-packet",
-        }
+asymq_core::named! {
+    /// Method of sending frames.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Sending {
+        /// AF_XDP socket in copy mode. Frames longer than the MTU or a page still use AF_PACKET.
+        AfXdp = "af-xdp",
+        /// AF_PACKET socket.
+        AfPacket = "af-packet",
     }
 }
 
-impl fmt::Display for Sending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+asymq_core::show_by_name!(Sending);
 
 impl FromStr for SendBy {
     type Err = String;

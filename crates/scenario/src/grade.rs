@@ -2,28 +2,31 @@
 
 use asymq_core::measure::Percentiles;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
-/// A grade of added delay, with the limits that bufferbloat tests use: below 5, 30, 60, 200 and 400 ms.
-///
-/// Those tests grade the median or mean of a round trip. Results here grade the 99th percentile, since late packets
-/// disturb a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Grade {
-    /// Below 5 ms.
-    #[serde(rename = "A+")]
-    APlus,
-    /// Below 30 ms.
-    A,
-    /// Below 60 ms.
-    B,
-    /// Below 200 ms.
-    C,
-    /// Below 400 ms.
-    D,
-    /// 400 ms and more.
-    F,
+asymq_core::named! {
+    /// A grade of added delay, with the limits that bufferbloat tests use: below 5, 30, 60, 200 and 400 ms.
+    ///
+    /// Those tests grade the median or mean of a round trip. Results here grade the 99th percentile, since late packets
+    /// disturb a call.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum Grade {
+        /// Below 5 ms.
+        #[serde(rename = "A+")]
+        APlus = "A+",
+        /// Below 30 ms.
+        A = "A",
+        /// Below 60 ms.
+        B = "B",
+        /// Below 200 ms.
+        C = "C",
+        /// Below 400 ms.
+        D = "D",
+        /// 400 ms and more.
+        F = "F",
+    }
 }
+
+asymq_core::show_by_name!(Grade);
 
 impl Grade {
     /// Returns the grade of the 99th percentile of a delay in ms.
@@ -41,19 +44,6 @@ impl Grade {
             _ if added < 400.0 => Self::D,
             _ => Self::F,
         }
-    }
-}
-
-impl fmt::Display for Grade {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::APlus => "A+",
-            Self::A => "A",
-            Self::B => "B",
-            Self::C => "C",
-            Self::D => "D",
-            Self::F => "F",
-        })
     }
 }
 

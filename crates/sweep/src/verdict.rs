@@ -3,39 +3,31 @@
 use crate::experiment::{Claim, Place, Role};
 use crate::expression::{Answer, Condition, Range};
 use crate::statistics::Estimate;
-use std::fmt;
 
-/// Verdict of the simulated runs on a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
-    /// All intervals lie within their accepted ranges.
-    Reproduced,
-    /// The intervals of direction, order and trend lie within their ranges; that of a number lies outside.
-    InShape,
-    /// An interval of direction, order or trend lies outside its range; or one of a number, if no shape is claimed.
-    NotReproduced,
-    /// A precondition of the claim fails.
-    Vacuous,
-    /// The interval of a number still contains an end of its range after all seeds of the plan.
-    NumberOpen,
-    /// The interval of a direction, order, trend or precondition contains an end of its range.
-    ShapeOpen,
-    /// The mechanism was still changing at the end of the runs, so they have no steady mean.
-    DidNotConverge,
+asymq_core::named! {
+    /// Verdict of the simulated runs on a claim.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Verdict {
+        /// All intervals lie within their accepted ranges.
+        Reproduced = "reproduced",
+        /// The intervals of direction, order and trend lie within their ranges; that of a number lies outside.
+        InShape = "reproduced in shape",
+        /// An interval of direction, order or trend lies outside its range; or one of a number, if no shape is claimed.
+        NotReproduced = "not reproduced",
+        /// A precondition of the claim fails.
+        Vacuous = "vacuous",
+        /// The interval of a number still contains an end of its range after all seeds of the plan.
+        NumberOpen = "undecided in number",
+        /// The interval of a direction, order, trend or precondition contains an end of its range.
+        ShapeOpen = "undecided in shape",
+        /// The mechanism was still changing at the end of the runs, so they have no steady mean.
+        DidNotConverge = "did not converge",
+    }
 }
 
-impl Verdict {
-    /// All verdicts, in the order of a report.
-    pub const ALL: [Self; 7] = [
-        Self::Reproduced,
-        Self::InShape,
-        Self::NotReproduced,
-        Self::Vacuous,
-        Self::NumberOpen,
-        Self::ShapeOpen,
-        Self::DidNotConverge,
-    ];
+asymq_core::show_by_name!(Verdict);
 
+impl Verdict {
     /// True if further seeds may decide.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::NumberOpen | Self::ShapeOpen)
@@ -43,15 +35,12 @@ impl Verdict {
 
     /// Verdict that follows from the answers to all conditions.
     pub(crate) fn from_answers(answers: impl Iterator<Item = (Role, Answer)> + Clone) -> Self {
-        let of = |role| {
-            answers
-                .clone()
-                .filter(move |(of, _)| *of == role)
-                .map(|(_, a)| a)
-        };
+        let of = |role| answers.clone().filter(move |(of, _)| *of == role);
+        let worst = |role| of(role).map(|(_, answer)| answer).max();
+        let worst = |role| worst(role).unwrap_or(Answer::Yes);
         let has_shape = of(Role::Shape).next().is_some();
-        let (shape, numbers) = (worst(of(Role::Shape)), worst(of(Role::Number)));
-        match (worst(of(Role::Precondition)), shape, numbers) {
+        let (shape, numbers) = (worst(Role::Shape), worst(Role::Number));
+        match (worst(Role::Precondition), shape, numbers) {
             (Answer::No, ..) => Self::Vacuous,
             (_, Answer::No, _) => Self::NotReproduced,
             (_, _, Answer::No) if !has_shape => Self::NotReproduced,
@@ -60,29 +49,6 @@ impl Verdict {
             (_, _, Answer::No) => Self::InShape,
             (_, _, Answer::Open) => Self::NumberOpen,
         }
-    }
-}
-
-/// Worst of these answers.
-fn worst(answers: impl Iterator<Item = Answer>) -> Answer {
-    answers.fold(Answer::Yes, |worst, answer| match (worst, answer) {
-        (Answer::No, _) | (_, Answer::No) => Answer::No,
-        (Answer::Open, _) | (_, Answer::Open) => Answer::Open,
-        (Answer::Yes, Answer::Yes) => Answer::Yes,
-    })
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Reproduced => "reproduced",
-            Self::InShape => "reproduced in shape",
-            Self::NotReproduced => "not reproduced",
-            Self::Vacuous => "vacuous",
-            Self::NumberOpen => "undecided in number",
-            Self::ShapeOpen => "undecided in shape",
-            Self::DidNotConverge => "did not converge",
-        })
     }
 }
 

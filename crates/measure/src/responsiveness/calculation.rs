@@ -127,27 +127,18 @@ pub(super) fn pairs_per_second(goodput: f64) -> f64 {
     (PROBES_SHARE * goodput / PAIR_BITS).min(MOST_PAIRS)
 }
 
-/// Confidence in a result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Confidence {
-    /// Fewer than four intervals.
-    #[default]
-    Low,
-    /// The last averages are not stable.
-    Medium,
-    /// The last averages are stable.
-    High,
-}
-
-impl Confidence {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
+asymq_core::named! {
+    /// Confidence in a result.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Confidence {
+        /// Fewer than four intervals.
+        #[default]
+        Low = "low",
+        /// The last averages are not stable.
+        Medium = "medium",
+        /// The last averages are stable.
+        High = "high",
     }
 }
 

@@ -79,18 +79,20 @@ pub struct TestedSeries {
     pub rpm: Vec<(f64, f64)>,
 }
 
-/// The draft's ratings of a responsiveness.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Rating {
-    /// At most 300 RPM (200 ms).
-    Poor,
-    /// At most 1000 RPM (60 ms).
-    Fair,
-    /// At most 6000 RPM (10 ms).
-    Good,
-    /// More than 6000 RPM.
-    Excellent,
+asymq_core::named! {
+    /// The draft's ratings of a responsiveness.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Rating {
+        /// At most 300 RPM (200 ms).
+        Poor = "poor",
+        /// At most 1000 RPM (60 ms).
+        Fair = "fair",
+        /// At most 6000 RPM (10 ms).
+        Good = "good",
+        /// More than 6000 RPM.
+        Excellent = "excellent",
+    }
 }
 
 impl Rating {
@@ -100,16 +102,6 @@ impl Rating {
             _ if rpm < 1000.0 => Self::Fair,
             _ if rpm < 6000.0 => Self::Good,
             _ => Self::Excellent,
-        }
-    }
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Poor => "poor",
-            Self::Fair => "fair",
-            Self::Good => "good",
-            Self::Excellent => "excellent",
         }
     }
 }

@@ -16,15 +16,15 @@ pub struct Range {
     pub closed: bool,
 }
 
-/// Result of the runs for a condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Result of the runs for a condition, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Answer {
     /// The interval lies within the accepted range.
     Yes,
-    /// It lies outside.
-    No,
     /// It contains an end of the range.
     Open,
+    /// It lies outside.
+    No,
 }
 
 impl Range {
