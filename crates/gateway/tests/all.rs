@@ -20,17 +20,16 @@ mod panic;
 mod passive;
 
 /// Separate programs, and the modules that are compiled only there.
-const SEPARATE: [&str; 10] = [
+const SEPARATE: [&str; 9] = [
     "all",
     "allocation",
+    "borrowed_port",
     "faults",
     "kernel",
     "kernel_senders",
     "kernel_tcp",
     "neighbours",
     "rates",
-    "router",
-    "timing",
 ];
 
 #[test]

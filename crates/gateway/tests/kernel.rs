@@ -1,10 +1,13 @@
-//! The kernel's TCP through a gateway, and a router's port. These tests mostly wait, and run in parallel. Their
-//! gateways take each interface once, because a program that `router` starts may hold a lock briefly.
+//! The kernel's TCP and floods through a gateway in real time, and a router's port. These tests mostly wait, and run in
+//! parallel. Their gateways take each interface once, because a program that `borrowed_port` starts may hold a lock
+//! briefly.
 
 mod common;
 #[path = "common/lossy.rs"]
 mod lossy;
 
+mod borrowed_port;
 mod kernel_senders;
 mod kernel_tcp;
-mod router;
+mod neighbours;
+mod rates;
