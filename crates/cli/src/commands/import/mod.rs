@@ -100,7 +100,7 @@ fn links(sections: &[Section], wan: Option<&str>, sessions: &str) -> Vec<Link> {
 /// Reads at most a megabyte, and few enough words that each can be compared with all others.
 fn read(path: &Path) -> anyhow::Result<String> {
     const MAX: u64 = 1 << 20;
-    const MAX_WORDS: usize = 20_000;
+    const MAX_WORDS: usize = 10_000;
     let mut bytes = Vec::new();
     let read = match path.as_os_str() == "-" {
         true => io::stdin().lock().take(MAX + 1).read_to_end(&mut bytes),
@@ -629,6 +629,15 @@ qdisc cake 2: dev ifb4eth0.2 root bandwidth 85Mbit docsis ingress
             routers(SQM, "", None, &session)[0].split(' ').nth(4),
             Some("eth1")
         );
+    }
+
+    #[test]
+    fn a_file_of_too_many_words_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (words, is_read) in [(10_000, true), (10_001, false)] {
+            std::fs::write(file.path(), "a=b ".repeat(words)).unwrap();
+            assert_eq!(read(file.path()).is_ok(), is_read, "{words}");
+        }
     }
 
     #[test]
