@@ -20,7 +20,7 @@ mod panic;
 mod passive;
 
 /// Separate programs, and the modules that are compiled only there.
-const SEPARATE: [&str; 9] = [
+const SEPARATE: [&str; 10] = [
     "all",
     "allocation",
     "borrowed_port",
@@ -30,6 +30,7 @@ const SEPARATE: [&str; 9] = [
     "kernel_tcp",
     "neighbours",
     "rates",
+    "timing",
 ];
 
 #[test]

@@ -1,4 +1,4 @@
-//! The kernel's TCP and floods through a gateway in real time, and a router's port. These tests mostly wait, and run in
+//! The kernel's TCP through a gateway, and a router's port. These tests mostly wait, and run in
 //! parallel. Their gateways take each interface once, because a program that `borrowed_port` starts may hold a lock
 //! briefly.
 
@@ -9,5 +9,3 @@ mod lossy;
 mod borrowed_port;
 mod kernel_senders;
 mod kernel_tcp;
-mod neighbours;
-mod rates;

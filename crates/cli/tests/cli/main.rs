@@ -13,7 +13,6 @@ mod gateway_live;
 mod instruments;
 mod lab;
 mod model;
-mod router;
 mod sim;
 mod soak;
 mod trial;

@@ -1,6 +1,11 @@
 //! `asymq router` on a router. Tests that need root print a note and pass without it.
+//!
+//! A program of their own, because the kernel takes ports and namespaces away one after the other: beside many other
+//! tests, a gateway would not end in time.
 
-use crate::common::wait::{DEADLINE, wait_for};
+#[path = "../../gateway/tests/common/wait.rs"]
+mod wait;
+
 use asymq_gateway::net::{Netns, Network, VethEnd};
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
@@ -10,8 +15,10 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use tempfile::TempDir;
+use wait::{DEADLINE, wait_for};
 
 /// A router between `home` and a far host.
 struct Place {
@@ -19,6 +26,8 @@ struct Place {
     far: Netns,
     port: String,
     folder: TempDir,
+    /// At most three tests at a time.
+    _slot: MutexGuard<'static, ()>,
 }
 
 const PORT: u32 = 21;
@@ -34,11 +43,14 @@ const fn end(name: &str, index: u32, mac: u8) -> VethEnd<'_> {
 impl Place {
     fn new() -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
+        static SLOTS: [Mutex<()>; 3] = [const { Mutex::new(()) }; 3];
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let slot = SLOTS[number as usize % SLOTS.len()].lock();
+        let slot = slot.unwrap_or_else(PoisonError::into_inner);
         let (Ok(router), Ok(far)) = (Netns::new(), Netns::new()) else {
             eprintln!("skipped: a network namespace cannot be made");
             return None;
         };
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let port = format!("r{}x{number}", std::process::id());
         let configure = |index, address: [u8; 4]| {
             let mut network = Network::open()?;
@@ -60,6 +72,7 @@ impl Place {
             far,
             port,
             folder: tempfile::tempdir().unwrap(),
+            _slot: slot,
         })
     }
 
