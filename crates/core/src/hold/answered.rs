@@ -106,7 +106,7 @@ impl Answered {
     }
 
     /// Network facts of an arrival and its host at home. Until the host is answered, its address is zero.
-    #[inline]
+    #[inline(always)]
     pub fn read<P: Packet>(&mut self, now: Instant, packet: &P) -> (Network, Host) {
         if !self.isolation.needs_hosts() {
             return (Network::default(), Host::NONE);
@@ -123,15 +123,42 @@ impl Answered {
         (network, host)
     }
 
-    #[inline]
+    #[inline(always)]
     fn host_of(&mut self, now: u32, address: u64, flow: Flow) -> Host {
-        let slot = self.hosts.find(Flow(address));
-        let answered = slot.and_then(|slot| self.hosts.get(slot));
-        match (slot, answered) {
-            // One answer a second suffices.
-            (Some(slot), Some(answered)) if *answered == now => Host::of(slot),
-            _ => self.judge(now, address, flow),
+        let Some(slot) = self.hosts.find(Flow(address)) else {
+            return self.new_host(now, address, flow);
+        };
+        let last = self.hosts.get(slot).copied();
+        // One answer a second suffices.
+        if last == Some(now) {
+            return Host::of(slot);
         }
+        if self.is_answered(now, flow) {
+            if let Some(answered) = self.hosts.get_mut(slot) {
+                *answered = now;
+            }
+        } else if last == Some(0) && self.is_visible(now) {
+            return Host::COMMON;
+        }
+        Host::of(slot)
+    }
+
+    /// True if the line has answered the flow since its last packet.
+    #[inline]
+    fn is_answered(&mut self, now: u32, flow: Flow) -> bool {
+        let (note, place) = note_of(flow);
+        match self.flows.get_mut(place) {
+            Some(seen) if *seen == note => *seen = 0,
+            _ => return false,
+        }
+        self.last = now;
+        true
+    }
+
+    /// True if the line has answered any host recently.
+    #[inline]
+    fn is_visible(&self, now: u32) -> bool {
+        self.last > 0 && now.wrapping_sub(self.last) <= LIFETIME
     }
 
     /// Counts a new address without an answer. Returns true if it counts as a host.
@@ -144,38 +171,23 @@ impl Answered {
         *count <= GUESSES
     }
 
+    /// Host of an address without a slot.
     #[inline(never)]
-    fn judge(&mut self, now: u32, address: u64, flow: Flow) -> Host {
+    fn new_host(&mut self, now: u32, address: u64, flow: Flow) -> Host {
         if address == 0 {
             return Host::NONE;
         }
-        let (note, place) = note_of(flow);
-        let seen = self.flows.get_mut(place).filter(|seen| **seen == note);
-        let is_answered = seen.map(|seen| *seen = 0).is_some();
-        if is_answered {
-            self.last = now;
-        }
-        let is_visible = self.last > 0 && now.wrapping_sub(self.last) <= LIFETIME;
-        let slot = match self.hosts.find(Flow(address)) {
-            Some(slot) => Some(slot),
-            None if !is_answered && (is_visible || !self.may_guess(now)) => None,
-            None => {
-                let age = |answered: &u32| {
-                    let is_fresh = *answered > 0 && now.wrapping_sub(*answered) <= LIFETIME;
-                    (!is_fresh).then_some(u64::from(*answered))
-                };
-                self.hosts.insert(Flow(address), age, 0)
-            }
-        };
-        let Some(slot) = slot else {
+        let is_answered = self.is_answered(now, flow);
+        if !is_answered && (self.is_visible(now) || !self.may_guess(now)) {
             return Host::COMMON;
-        };
-        match self.hosts.get_mut(slot) {
-            Some(answered) if is_answered => *answered = now,
-            Some(0) if is_visible => return Host::COMMON,
-            _ => {}
         }
-        Host::of(slot)
+        let age = |answered: &u32| {
+            let is_fresh = *answered > 0 && now.wrapping_sub(*answered) <= LIFETIME;
+            (!is_fresh).then_some(u64::from(*answered))
+        };
+        let answered = if is_answered { now } else { 0 };
+        let slot = self.hosts.insert(Flow(address), age, answered);
+        slot.map_or(Host::COMMON, Host::of)
     }
 }
 
