@@ -110,7 +110,7 @@ class Load:
             self.messages[number].iovlen = 1
 
     def send(self, device):
-        """Nanoseconds for each."""
+        """Sends all frames; returns the nanoseconds per frame."""
         sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         sender.bind((device, 0x0800))
         SO_SNDBUFFORCE = 32

@@ -26,7 +26,7 @@ settings! {
         pub up: Option<LineRate> = "RATE";
         /// Downlink capacity; auto or auto:1mbit..20mbit: learnt behind --modem-down [default: 10mbit].
         pub down: Option<LineRate> = "RATE";
-        /// Downlink rate that the uplink's discipline assumes [default: --down if it computes with it, else none].
+        /// Downlink rate that the uplink's discipline assumes [default: --down if the discipline uses it, else none].
         pub assumed_down: Option<Rate> = "RATE", read link_rate;
         /// Long-lived uploads, 0 to 1000 [default: 5, or 0 beside --flow or --quic].
         pub flows_up: Option<u32> = "N", read within(0..=1000);

@@ -9,8 +9,8 @@ use std::path::Path;
 const HEAD: &str = "\
 # Disciplines and parts
 
-Made from the catalog in `crates/core/src/catalog`; do not edit by hand. [mechanisms.md](../notes/mechanisms.md) says how the
-papers were read, [papers.md](../notes/papers.md) has the references.
+Made from the catalog in `crates/core/src/catalog`; do not edit by hand. [mechanisms.md](../notes/mechanisms.md) has our
+reading of the papers, [papers.md](../notes/papers.md) the references.
 
 A discipline is a choice of parts. `--ack-queue sad`, `--service wrr` and so on replace one part; the others stay the
 discipline's own. A parameter that a discipline lacks is ignored; the result shows what ran.

@@ -9,7 +9,7 @@ use asymq_core::{Backlog, Discard, Fate, Header, Packet as _, Reason, Sink, Traf
 
 pub(crate) struct DirectionState {
     stage: BuiltStage,
-    /// Counters of stages without their own; an [`Egress`] has its own.
+    /// Counters for stages without counters; an [`Egress`] counts itself.
     meters: Meters,
     /// Sojourn times by class since the last snapshot.
     sojourns: [Histogram; TrafficClass::COUNT],

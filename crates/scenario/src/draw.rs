@@ -39,9 +39,9 @@ pub enum Draw {
     ClockPhase,
     /// The seed of its traffic: arrivals, sizes, on and off periods.
     Traffic,
-    /// The seed of its path's loss and delay on the way up.
+    /// The seed of loss and delay on its path to the uplink.
     PathUp,
-    /// The seed of its path's loss and delay on the way down.
+    /// The seed of loss and delay on its path to the downlink.
     PathDown,
     /// The offset of its server's clock.
     ClockOffset,

@@ -80,13 +80,13 @@ impl EventSet {
 pub(crate) struct Event(u64);
 
 impl Event {
-    /// Its time in ns; later than any if there is none.
+    /// Time of the event in ns; the maximum if there is no event.
     #[inline]
     pub(crate) fn at(self) -> u64 {
         self.0 >> SOURCE_BITS
     }
 
-    /// Its source; meaningless if there is none.
+    /// Source of the event; meaningless if there is no event.
     #[inline]
     pub(crate) fn source(self) -> usize {
         (self.0 & 0xffff) as usize

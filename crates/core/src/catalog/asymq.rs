@@ -42,7 +42,7 @@ parameters! {
     FULL: f64 = "downlink-full", "0.98", "Utilization of the downlink from which ACKs are held longer",
         within Kind::Number(0.0, 1.0);
     MAX_SHARE: f64 = "max-ack-share", "0.2",
-        "Maximum share of the uplink for ACKs, however much of the downlink is unused",
+        "Maximum share of the uplink for ACKs, for any unused share of the downlink",
         within Kind::Number(0.0, 1.0);
     GAIN: f64 = "ack-gain", "2", "Gain of the wait on the difference between the ACKs' share of the uplink and their allowed share",
         within Kind::Number(0.0, 40.0);
@@ -91,7 +91,7 @@ pub(super) static ENTRIES: &[Entry] = entries! {
         group: Group::Own, shown: Shown::Short, parameters: listed![MAX_ACKS],
         brings: &[("ack-queue", "slots"), ("data-queue", "isolated"), ("service", "due-first"), ("controller", "ack-need")];
     Entry::part(Role::Qdisc, "asymq+thin-opaque",
-        "asymq that also filters small QUIC packets opposite to a download, which is a guess"),
+        "asymq that also treats small QUIC packets opposite to a download as ACKs, by a guess"),
         title: "asymq, QUIC thinned", group: Group::Variant, shown: Shown::All,
         brings: &[("ack-queue", "slots"), ("data-queue", "isolated"), ("service", "due-first"), ("controller", "ack-need"),
             ("thin-opaque", "true")],

@@ -30,7 +30,12 @@ const GIVEN_DATA_PER_ACK: Typed<GivenPerAck> = Typed::new(
 );
 
 const fn interval(default: &'static str) -> Typed<Duration> {
-    Typed::new("interval", "How often the settings are moved", default).within(Kind::Period)
+    Typed::new(
+        "interval",
+        "Time between two changes of the settings",
+        default,
+    )
+    .within(Kind::Period)
 }
 
 const INTERVAL: Typed<Duration> = interval("200ms");
@@ -177,7 +182,7 @@ const fn controller(name: &'static str, make: Make, summary: &'static str) -> En
 
 /// The controllers, in the order of `--help`.
 pub(super) static CONTROLLERS: &[Entry] = entries! {
-    Entry::part(Role::Controller, "none", "Nothing moves"), maker: Maker::Nothing;
+    Entry::part(Role::Controller, "none", "No changes"), maker: Maker::Nothing;
     controller("aq", aq, "AQ's equations with measured non-TCP rates"), source: "AQ, sec. 3",
         brings: &[("buffer-split", "in-ratio")], moves: &["data-share"],
         parameters: listed![CONFIGURED_RATE, ACK_SIZE, DATA_SIZE, DATA_PER_ACK, INTERVAL, BEYOND_LIMIT];

@@ -25,9 +25,9 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
         brings: &[("ack-queue", "af")];
     paper("acks-first", "ACKs-first", "ACKs first, strictly"), source: "RFC 3449, sec. 5.4.2; DCBQ's comparison",
         brings: &[("service", "acks-first")];
-    paper("prr", "PRR", "Packets of each class in the ratio of the weights, in turn at equal ones"),
+    paper("prr", "PRR", "Packets of each class in the ratio of the weights, alternating at equal weights"),
         source: "DCBQ's comparison", brings: &[("service", "prr")];
-    paper("wrr", "WRR", "ACKs and data share the link by bytes, each taking what the other leaves"),
+    paper("wrr", "WRR", "ACKs and data share the link by bytes, and use each other's unused share"),
         source: "ACQ's and DCBQ's comparison", brings: &[("service", "wrr")];
     paper("cbq", "CBQ", "ACKs and data share the link by bytes, without borrowing"),
         source: "ACQ's comparison; SAD, sec. 4.2", brings: &[("service", "cbq")];
@@ -40,7 +40,7 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
     // those of some flows for minutes.
     paper("acq", "ACQ", "Shares that climb the gradient of the user's utility"), source: "ACQ, sec. 3",
         brings: &[("ack-queue", "sad"), ("service", "cbq"), ("borrow", "true"), ("controller", "acq")];
-    paper("dcbq", "DCBQ", "The same, with the download measured by the number of ACKs that arrive"),
+    paper("dcbq", "DCBQ", "Like ACQ, but measures the download by the number of arriving ACKs"),
         source: "DCBQ, sec. 4",
         brings: &[("ack-queue", "sad"), ("service", "cbq"), ("borrow", "true"), ("controller", "dcbq")];
     // A delayed ACK acknowledges two packets; eq. 3 counts one.

@@ -58,11 +58,11 @@ impl Role {
     pub const fn help(self) -> &'static str {
         match self {
             Self::Qdisc => "Queue discipline",
-            Self::AckQueue => "How ACKs wait, instead of the discipline's own way",
-            Self::DataQueue => "How data waits, instead of the discipline's own way",
-            Self::Aqm => "What drops or marks arrivals early, instead of the discipline's own",
-            Self::Service => "Which queue is served next, instead of the discipline's own way",
-            Self::Controller => "What moves the settings, instead of the discipline's own",
+            Self::AckQueue => "Queue for ACKs, in place of the discipline's own",
+            Self::DataQueue => "Queue for data, in place of the discipline's own",
+            Self::Aqm => "Early drops or marks on arrival, in place of the discipline's own",
+            Self::Service => "Order of service of the queues, in place of the discipline's own",
+            Self::Controller => "Controller of the settings, in place of the discipline's own",
         }
     }
 }

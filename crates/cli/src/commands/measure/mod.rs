@@ -53,7 +53,7 @@ pub(crate) struct MeasureArgs {
     /// Warm-up of each load, excluded from results, 1s to 30s [default: 4s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 30))]
     warmup: Option<Duration>,
-    /// With a URL: length of an interval, 1s to 10s [default: 1s; the draft says 5s].
+    /// With a URL: length of an interval, 1s to 10s [default: 1s; the IETF's draft has 5s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 10))]
     interval: Option<Duration>,
     /// Print JSON (docs/reference/json.md).
