@@ -52,7 +52,7 @@ settings! {
         pub tcp: Option<Tcp> = "NAME", arg |arg| arg.help(tcp_help());
         /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10: stack or path of its program, flows a direction, congestion control [--tcp], packets for an ACK [the stack's]. Simulated are chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2 and msquic; scripts/quic/stacks builds quinn, tquic and aioquic for the lab.
         pub quic: Option<QuicFlows> = "FLOWS";
-        /// TCP segment payload, 88b to 65495b (lab: 1460b); real ones spend 12 on timestamps [default: 1460b].
+        /// TCP segment payload, 88b to 65495b (lab: 1460b, with 12 for timestamps) [default: 1460b].
         pub mss: Option<Bytes> = "SIZE";
         /// Delayed ACKs with this timeout; 0 acknowledges every packet [default: 0, linux 40ms; simulator only].
         pub delayed_ack: Option<Duration> = "TIME", arg |arg| optional(arg, "100ms");
@@ -66,7 +66,7 @@ settings! {
         pub probe: Option<Duration> = "TIME";
         /// Length of a run [default: 60s].
         pub duration: Option<Duration> = "TIME";
-        /// Time from the start that means leave out [default: 5s].
+        /// Time at the start that does not count in means [default: 5s].
         pub warmup: Option<Duration> = "TIME";
         /// Seed of the first run [default: 1].
         pub seed: Option<u64> = "N";

@@ -49,7 +49,7 @@ settings! {
         pub on_off: Option<OnOff> = "PATTERN";
         /// Asymmetric links in a chain, 1 to 32, each with its own disciplines [default: 1].
         pub links: Option<u32> = "N", read within(1..=32);
-        /// A change of the uplink's rate, like 10s:2mbit: from when on, rate; repeatable. Disciplines assume --up.
+        /// A change of the uplink's rate, like 10s:2mbit: its time and the new rate; repeatable. Disciplines assume --up.
         pub steps_up: Vec<RateStep> = "STEP";
         /// A change of the downlink's rate; repeatable.
         pub steps_down: Vec<RateStep> = "STEP";
@@ -59,13 +59,13 @@ settings! {
         pub trace_down: Option<PathBuf> = "FILE";
         /// A modem behind the uplink's shaper, like 10mbit,buffer=600ms,grant=2ms..6ms: rate, buffer as a time, in packets or bytes, time from request to grant; --up is the shaper's rate then, and --steps-up or --trace-up the modem's [default: none].
         pub modem_up: Option<Modem> = "MODEM";
-        /// A modem before the downlink's shaper, which is at home then.
+        /// A modem before the downlink's shaper, which moves to the home.
         pub modem_down: Option<Modem> = "MODEM";
         /// Source of the rate before --modem-up: fixed (--up), auto or auto:1mbit..20mbit (learnt, from --up on), none (no shaper), oracle, oracle-97, oracle-drain, fixed-mean, fixed-min, cake-autorate or cake-autorate-owd [default: fixed].
         pub shaper_up: Option<RateSource> = "SOURCE";
         /// Source of the rate behind --modem-down; autorate-ingress is CAKE's.
         pub shaper_down: Option<RateSource> = "SOURCE";
-        /// A change of the path's delay behind both modems, like 10s:25ms: from when on, extra one-way delay; repeatable.
+        /// A change of the path's delay behind both modems, like 10s:25ms: its time and the extra one-way delay; repeatable.
         pub steps_delay: Vec<DelayStep> = "STEP";
         /// Profile of both modems' rates and of the path's delay, drawn from the seed: constant, steps, halved, ramp, starlink, cellular, outage, path, handover or docsis [default: none].
         pub rate_profile: Option<RateProfile> = "PROFILE";

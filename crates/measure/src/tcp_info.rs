@@ -30,7 +30,7 @@ impl Counter {
         bytes(self.socket.as_fd(), self.direction).map_or(0, |now| now.saturating_sub(self.before))
     }
 
-    /// Converts arrived bytes to bytes of a body, by the body's share of the bytes delivered in order.
+    /// Estimates the body's arrived bytes, by the body's share of the bytes delivered in order.
     #[cfg(feature = "https")]
     pub(crate) fn body_bytes(&self, delivered: u64) -> u64 {
         const BYTES_RECEIVED: usize = 128;

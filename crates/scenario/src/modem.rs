@@ -89,12 +89,12 @@ impl fmt::Display for Modem {
 
 crate::text::serde_as_string!(Modem);
 
-/// Extra delay of the path behind both modems from a time on.
+/// Change of the extra delay of the path behind both modems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayStep {
     /// From the start of the run.
     pub at: Duration,
-    /// Delay beyond the propagation from then on, one way.
+    /// New one-way delay in addition to the propagation.
     pub delay: Duration,
 }
 

@@ -75,7 +75,7 @@ impl Aim {
     }
 }
 
-/// Packets of a second host at home, which its neighbours in the house compete with. They expect no answer.
+/// Packets of a second host at home, as a load beside its neighbours. They expect no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flood {
     /// UDP of a number of flows, each packet of one at random.

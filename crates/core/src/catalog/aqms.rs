@@ -27,7 +27,7 @@ const fn aqm(name: &'static str, make: Make, summary: &'static str) -> Entry {
 pub(super) static AQMS: &[Entry] = entries! {
     Entry::part(Role::Aqm, "none", "No early drops"), maker: Maker::Nothing;
     aqm("red", |config| red(config, true), "RED on data"), source: "Floyd and Jacobson 1993", parameters: listed![ECN];
-    aqm("acc", |config| red(config, false), "RED on data and ACKs: the gateway's part of ACK congestion control"),
+    aqm("acc", |config| red(config, false), "RED on data and ACKs: ACC's part in the gateway"),
         source: "RFC 3449, sec. 4.3", parameters: listed![ECN];
     aqm("step", |config| Ok(boxed(Step::new(config.get(MARK_ABOVE)?))?), "Marks at a step of the backlog, for DCTCP"),
         source: "RFC 8257, sec. 3.1", parameters: listed![MARK_ABOVE];

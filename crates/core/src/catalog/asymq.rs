@@ -91,7 +91,7 @@ pub(super) static ENTRIES: &[Entry] = entries! {
         group: Group::Own, shown: Shown::Short, parameters: listed![MAX_ACKS],
         brings: &[("ack-queue", "slots"), ("data-queue", "isolated"), ("service", "due-first"), ("controller", "ack-need")];
     Entry::part(Role::Qdisc, "asymq+thin-opaque",
-        "asymq that also treats small QUIC packets opposite to a download as ACKs, by a guess"),
+        "asymq that also treats small QUIC packets opposite to a download as ACKs"),
         title: "asymq, QUIC thinned", group: Group::Variant, shown: Shown::All,
         brings: &[("ack-queue", "slots"), ("data-queue", "isolated"), ("service", "due-first"), ("controller", "ack-need"),
             ("thin-opaque", "true")],

@@ -30,12 +30,7 @@ const GIVEN_DATA_PER_ACK: Typed<GivenPerAck> = Typed::new(
 );
 
 const fn interval(default: &'static str) -> Typed<Duration> {
-    Typed::new(
-        "interval",
-        "Time between two changes of the settings",
-        default,
-    )
-    .within(Kind::Period)
+    Typed::new("interval", "Time between changes of settings", default).within(Kind::Period)
 }
 
 const INTERVAL: Typed<Duration> = interval("200ms");

@@ -25,9 +25,9 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
         brings: &[("ack-queue", "af")];
     paper("acks-first", "ACKs-first", "ACKs first, strictly"), source: "RFC 3449, sec. 5.4.2; DCBQ's comparison",
         brings: &[("service", "acks-first")];
-    paper("prr", "PRR", "Packets of each class in the ratio of the weights, alternating at equal weights"),
+    paper("prr", "PRR", "Packets of both classes in the ratio of the weights"),
         source: "DCBQ's comparison", brings: &[("service", "prr")];
-    paper("wrr", "WRR", "ACKs and data share the link by bytes, and use each other's unused share"),
+    paper("wrr", "WRR", "ACKs and data share the link by bytes, with borrowing"),
         source: "ACQ's and DCBQ's comparison", brings: &[("service", "wrr")];
     paper("cbq", "CBQ", "ACKs and data share the link by bytes, without borrowing"),
         source: "ACQ's comparison; SAD, sec. 4.2", brings: &[("service", "cbq")];

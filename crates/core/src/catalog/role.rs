@@ -60,8 +60,8 @@ impl Role {
             Self::Qdisc => "Queue discipline",
             Self::AckQueue => "Queue for ACKs, in place of the discipline's own",
             Self::DataQueue => "Queue for data, in place of the discipline's own",
-            Self::Aqm => "Early drops or marks on arrival, in place of the discipline's own",
-            Self::Service => "Order of service of the queues, in place of the discipline's own",
+            Self::Aqm => "Drops and marks on arrival, in place of the discipline's own",
+            Self::Service => "Service of the queues, in place of the discipline's own",
             Self::Controller => "Controller of the settings, in place of the discipline's own",
         }
     }

@@ -5,7 +5,7 @@ use asymq_core::hold::{BuildError, Regenerator, RegeneratorParams};
 use asymq_core::{Discard, Instant};
 use asymq_scenario::Scenario;
 
-/// A regenerator that all packets out of the uplink pass through.
+/// A regenerator for all packets that leave the uplink.
 ///
 /// It keeps the packets of a flow in order, and departures depend on earlier packets only. So all consequences of a
 /// packet are known on arrival, without events.

@@ -190,7 +190,7 @@ impl<O: Options> SimPacket<O> {
         self.header.flow.0 & FLOOD_FLOW != 0
     }
 
-    /// The tunnel that it is in.
+    /// The tunnel around the packet.
     #[inline]
     pub(crate) fn tunnel(&self) -> Option<Tunnel> {
         if !O::EXTRAS || self.header.flow.0 >> 62 != 1 {

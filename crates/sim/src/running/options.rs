@@ -9,9 +9,9 @@ use std::io::{self, Write};
 pub struct RunOptions<'a> {
     /// Time series of 0.2 s intervals.
     pub series: bool,
-    /// Where to write a pcapng trace of the uplink: packets as they start to be transmitted.
+    /// Output of a pcapng trace of the uplink: packets at the start of their transmission.
     pub capture_up: Option<&'a mut dyn Write>,
-    /// Where to write a trace of the downlink.
+    /// Output of a trace of the downlink.
     pub capture_down: Option<&'a mut dyn Write>,
     /// Called after each simulated second. It may unwind to end a run that is no longer needed.
     pub pulse: Option<&'a dyn Fn()>,

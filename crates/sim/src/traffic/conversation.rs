@@ -78,7 +78,7 @@ pub(crate) struct AccessLosses {
 }
 
 impl AccessLosses {
-    /// Both together.
+    /// Sum of both.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             dropped: self.dropped + other.dropped,

@@ -38,7 +38,7 @@ impl WeightedBytes {
         service
     }
 
-    /// Changes the ratio from now on; what a class is ahead or behind stays.
+    /// Changes the ratio. The lead of a class stays.
     fn set_data_share(&mut self, data_share: Share) {
         self.data_weight = data_share.steps();
         self.ack_weight = data_share.rest().steps();

@@ -79,8 +79,8 @@ enum AckPhase {
     ProbeStopping,
 }
 
-/// BBRv3. Times in ns, volumes in segments, rates in segments per second; infinite where the draft
-/// says so.
+/// BBRv3. Times in ns, volumes in segments, rates in segments per second; infinite as in the
+/// draft.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bbr3 {
     state: State,
