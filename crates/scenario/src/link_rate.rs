@@ -20,7 +20,7 @@ impl FromStr for RateStep {
 
     /// Reads `10s:2mbit`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = "write it like 10s:2mbit (from when on, rate)";
+        let form = "write it like 10s:2mbit (time, new rate)";
         let (at, rate) = text.split_once(':').ok_or(form)?;
         Ok(Self {
             at: part(at)?,

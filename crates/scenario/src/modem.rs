@@ -103,7 +103,7 @@ impl FromStr for DelayStep {
 
     /// Reads `10s:25ms`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = "write it like 10s:25ms (from when on, extra one-way delay)";
+        let form = "write it like 10s:25ms (time, extra one-way delay)";
         let (at, delay) = text.split_once(':').ok_or(form)?;
         Ok(Self {
             at: part(at)?,
