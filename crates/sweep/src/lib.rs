@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bound;
 pub mod convergence;
 pub mod data;
 pub mod experiment;

@@ -279,9 +279,10 @@ pub fn unit(metric: &str) -> &'static str {
     unit.map_or("", |(unit, _)| *unit)
 }
 
-/// The parameters of a scenario in bit/s, bytes, packets and seconds.
+/// The parameters of a scenario in bit/s, bytes, packets and seconds, and the least wait of its uploads in ms.
 pub fn of_scenario(scenario: &Scenario) -> Metrics {
     let limit = |limit: Limit| limit.value() as f64;
+    let [bound_p50, bound_p99] = crate::bound::bulk_wait_ms(scenario);
     [
         ("up", scenario.up.bits_per_sec() as f64),
         ("down", scenario.down.bits_per_sec() as f64),
@@ -291,6 +292,8 @@ pub fn of_scenario(scenario: &Scenario) -> Metrics {
         ("buffer-down", limit(scenario.buffer_down)),
         ("mss", f64::from(scenario.mss)),
         ("duration", scenario.duration.as_secs_f64()),
+        ("bulk-bound.p50", bound_p50),
+        ("bulk-bound.p99", bound_p99),
     ]
     .into_iter()
     .map(|(name, value)| (format!("scenario.{name}"), value))

@@ -245,10 +245,18 @@ mod tests {
         now: Instant,
     }
 
-    fn counter(bytes: f64) -> Counter {
+    fn counter(bytes: f64, size: f64) -> Counter {
         Counter {
-            packets: (bytes / 1500.0) as u64,
+            packets: (bytes / size) as u64,
             bytes: bytes as u64,
+        }
+    }
+
+    /// Data in packets of 1500 bytes.
+    fn data_of(bytes: f64) -> Traffic {
+        Traffic {
+            tcp_data: counter(bytes, 1500.0),
+            ..Traffic::default()
         }
     }
 
@@ -279,17 +287,10 @@ mod tests {
                 let signals = Signals {
                     elapsed: STEP,
                     sent: Traffic {
-                        acks: Counter {
-                            packets: (bytes(acks) / 60.0) as u64,
-                            bytes: bytes(acks) as u64,
-                        },
-                        tcp_data: counter(bytes(data)),
-                        ..Traffic::default()
+                        acks: counter(bytes(acks), 60.0),
+                        ..data_of(bytes(data))
                     },
-                    reverse: Traffic {
-                        tcp_data: counter(bytes(down)),
-                        ..Traffic::default()
-                    },
+                    reverse: data_of(bytes(down)),
                     ..Signals::default()
                 };
                 self.now = self.controller.step(self.now, &signals).next;
@@ -377,14 +378,11 @@ mod tests {
     fn an_ack_waits_for_bytes_of_segments_of_the_size_that_is_seen() {
         let mut controller = Bench::new("10mbit").controller;
         let mut now = Instant::from_nanos(1);
-        for size in [1500, 500, 1000] {
+        for size in [1500_u32, 500, 1000] {
             let signals = Signals {
                 elapsed: STEP,
                 reverse: Traffic {
-                    tcp_data: Counter {
-                        packets: 70,
-                        bytes: 70 * size,
-                    },
+                    tcp_data: counter(70.0 * f64::from(size), f64::from(size)),
                     ..Traffic::default()
                 },
                 ..Signals::default()
@@ -395,7 +393,7 @@ mod tests {
                 (now, settings) = (step.next, step.settings);
             }
             // Half a segment for each of the 20 ms.
-            let expected = 10 * size as u32;
+            let expected = 10 * size;
             let bytes = settings.ack_bytes.unwrap();
             assert!(bytes.abs_diff(expected) <= 1, "{bytes} of {expected}");
         }

@@ -147,11 +147,10 @@ impl<P: Packet> Isolated<P> {
             }
             _ => self.queue_of(flow, network)?,
         };
-        let is_bulk = exceeds || overflows;
         Some(Place {
             number,
             flow,
-            is_bulk,
+            is_bulk: exceeds || overflows,
         })
     }
 
@@ -197,8 +196,8 @@ impl<P: Packet> Isolated<P> {
         let Learnt { target, host, .. } = *aqm;
         let turn = aqm.first_turn(header.protocol);
         self.hosts.on_enqueue(now, host, len, opens);
-        self.targets
-            .on_enqueue(number, target, self.hosts.idle(host));
+        let idle = self.hosts.idle(host);
+        self.targets.on_enqueue(number, target, idle);
         let choose = |quantum| match i64::from(len) <= quantum {
             true => SMALL,
             false => NEW,
@@ -363,34 +362,27 @@ impl<P: Packet> Isolated<P> {
 impl<P: Packet> Queue<P> for Isolated<P> {
     #[inline(always)]
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
-        let Admission {
-            ticket,
-            room,
-            limit,
-            network,
-            host: home,
-            ..
-        } = admission;
-        let header = *packet.header();
-        let Some(Place {
-            number,
-            flow,
-            is_bulk,
-        }) = self.place(now, &header, &network, home)
-        else {
+        let (header, home) = (*packet.header(), admission.host);
+        let (room, limit) = (admission.room, admission.limit);
+        let Some(place) = self.place(now, &header, &admission.network, home) else {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
+        let number = place.number;
         self.next = NO_FLOW;
         self.targets.stop_idle_clock(now);
         let before = self.flows.queues().backlog();
-        let was_empty = match self.flows.queues_mut().push(number, ticket, packet) {
+        let was_empty = match self
+            .flows
+            .queues_mut()
+            .push(number, admission.ticket, packet)
+        {
             Ok(joined) => joined.was_empty,
             Err(packet) => return sink.dropped(now, packet, Reason::OverLimit),
         };
-        let Some(host) = self.join(now, number, flow, &header, home) else {
+        let Some(host) = self.join(now, number, place.flow, &header, home) else {
             return;
         };
-        if is_bulk {
+        if place.is_bulk {
             self.flows.demote(number, header.len);
         } else if header.ecn == Ecn::Ect1 && was_empty && self.is_early(number) == Some(true) {
             let bytes = self.flows.queues().bytes(number);
@@ -467,17 +459,15 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             let slot = self.flows.flow(number)?.aqm.target;
             Some(self.targets.learnt(number, slot).unwrap_or(start))
         };
-        let targets = bulk.filter_map(target);
-        show(
-            "bulk_target",
-            Reading::Time(targets.max().unwrap_or_default()),
-        );
+        let max = bulk.filter_map(target).max().unwrap_or_default();
+        show("bulk_target", Reading::Time(max));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::asymq::target::tests::PARAMS;
     use crate::decide::random::{SplitMix64, mix};
     use crate::hold::within;
     use crate::packet::{Facts, Flow};
@@ -489,14 +479,7 @@ mod tests {
         let params = IsolatedParams {
             link,
             isolation: Isolation::DualSrcHost,
-            target: TargetParams {
-                start: Duration::from_millis(40),
-                min: Duration::from_millis(5),
-                max: Duration::from_millis(250),
-                interval: Duration::from_millis(200),
-                floor: 3100,
-                full_packet: link.tx_time(FULL_PACKET),
-            },
+            target: PARAMS,
             queues: 64,
             targets: 16,
             bulk_limit: 60_000,

@@ -34,10 +34,8 @@ impl Targets {
     /// A pool of `count` targets, fewer than 65 535.
     pub(super) fn new(count: u32) -> Result<Self, BuildError> {
         Ok(Self {
-            entries: slots(count as usize, |_| {
-                // Owned by no flow.
-                Target::of(u16::MAX)
-            })?,
+            // Owned by no flow.
+            entries: slots(count as usize, |_| Target::of(u16::MAX))?,
             hand: 0,
             idle: Instant::ZERO,
             idle_since: Instant::MAX,
@@ -159,11 +157,7 @@ mod tests {
             .map(|tick| {
                 let busy = tick / 2000 % 2 == 1;
                 let sojourn = if busy { 41 } else { 0 } + random.next() % 40;
-                let left = if random.next().is_multiple_of(200) {
-                    0
-                } else {
-                    10_000
-                };
+                let left = 10_000 * u64::from(!random.next().is_multiple_of(200));
                 let now = Instant::from_nanos(tick * 3_000_000);
                 leaves(now, Duration::from_millis(sojourn), left)
             })
@@ -184,14 +178,8 @@ mod tests {
         let (mut targets, mut slot) = (Targets::new(4).unwrap(), Slot::default());
         let found = course(|now, sojourn, left| {
             targets.on_enqueue(7, slot, Duration::ZERO);
-            let signal = targets.on_dequeue(
-                (7, &mut slot),
-                (now, Duration::ZERO),
-                sojourn,
-                left,
-                Sends::Data,
-                &PARAMS,
-            );
+            let (flow, clocks) = ((7, &mut slot), (now, Duration::ZERO));
+            let signal = targets.on_dequeue(flow, clocks, sojourn, left, Sends::Data, &PARAMS);
             if signal == Signal::Drop {
                 targets.on_signal(7, &mut slot, now, signal);
             }

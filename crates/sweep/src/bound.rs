@@ -1,0 +1,74 @@
+//! A lower bound of the delay of bulk packets at the uplink.
+
+use asymq_scenario::{Scenario, Tcp};
+
+/// Share of the link that may stay unused.
+const LACK: f64 = 0.01;
+
+/// Minimum of the median and of the 99th percentile of the uploads' wait at the uplink, in ms, where at least 0.99 of the
+/// link is used, all uploads have equal shares, and each keeps a packet in the queue so that its loss is noticed.
+///
+/// A fluid model with time in round-trip times and windows in bandwidth-delay products. Each window falls to `kept` of
+/// its maximum and grows by a constant a round trip. With n uploads evenly staggered, their sum falls from its maximum
+/// x to b x, b = 1 - (1 - kept) / (n - (1 - kept)(n - 1)/2). Below 1 it grows at a constant rate, and the link lacks
+/// (1 - b x)²/2 of d = 1 - b x. Beyond, a round trip takes w, so that growth from 1 to w takes (w² - 1)/2, and w - 1
+/// is the queue. The bound is the queue at the smallest x whose lack is 0.01 of the cycle, plus n packets. Senders
+/// without a sawtooth keep all. The round-trip time is the mean of a range.
+pub(crate) fn bulk_wait_ms(scenario: &Scenario) -> [f64; 2] {
+    let kept = match scenario.tcp {
+        _ if scenario.flows_up == 0 => 1.0,
+        Tcp::Cubic | Tcp::Linux => 0.7,
+        Tcp::Reno | Tcp::Newreno => 0.5,
+        _ => 1.0,
+    };
+    let flows = f64::from(scenario.flows_up);
+    let bits = f64::from(scenario.mss + scenario.header) * 8.0;
+    let packets = flows * bits / scenario.up.bits_per_sec() as f64 * 1e3;
+    let rtt = scenario.rtt.at(0.5).as_millis_f64();
+    queue(flows, kept).map(|queue| queue * rtt + packets)
+}
+
+/// Median and 99th percentile of the queue, in round-trip times.
+fn queue(flows: f64, kept: f64) -> [f64; 2] {
+    let lost = 1.0 - kept;
+    let fall = 1.0 - lost / (flows - lost * (flows - 1.0) / 2.0).max(1.0);
+    let dry = |x: f64| (1.0 - fall * x).max(0.0);
+    let full = |x: f64| (x * x - 1.0) / 2.0;
+    let lacks = |x: f64| dry(x).powi(2) / 2.0 > LACK * (dry(x) + full(x));
+    let (mut low, mut high) = (1.0, 1.0 / fall);
+    for _ in 0..50 {
+        let middle = (low + high) / 2.0;
+        match lacks(middle) {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    let cycle = dry(high) + full(high);
+    [0.5, 0.99].map(|part| (1.0 + 2.0 * (part * cycle - dry(high)).max(0.0)).sqrt() - 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bound_is_that_of_the_issue_for_its_four_links() {
+        let mut scenario = asymq_args::ScenarioArgs::default()
+            .resolve(&asymq_args::Defaults::paper())
+            .unwrap();
+        scenario.tcp = Tcp::Cubic;
+        for (up, flows, rtt, expected) in [
+            ("1mbit", 1, "100ms", 24.0),
+            ("5mbit", 1, "40ms", 7.0),
+            ("10mbit", 4, "100ms", 5.0),
+            ("1mbit", 5, "100ms", 60.0),
+        ] {
+            scenario.up = up.parse().unwrap();
+            scenario.rtt = rtt.parse().unwrap();
+            scenario.flows_up = flows;
+            let [p50, p99] = bulk_wait_ms(&scenario);
+            assert!((p50 - expected).abs() < 0.5, "{up} {flows}: {p50}");
+            assert!(p99 > p50);
+        }
+    }
+}
