@@ -53,8 +53,6 @@ impl Activity {
 pub(crate) struct Places {
     pub(crate) total: usize,
     pub(crate) per_network: usize,
-    /// True if a network with fewer places may take one in use from the network with the most.
-    pub(crate) fair: bool,
 }
 
 /// Decision about a new client.
@@ -67,7 +65,8 @@ pub(crate) enum Place {
 }
 
 impl Places {
-    /// Finds a place for a newcomer among the holders, given with their idle times.
+    /// Finds a place for a newcomer among the holders, given with their idle times. A network with fewer places may take one
+    /// in use from the network with the most.
     pub(crate) fn find(self, holders: &[(Network, Duration)], newcomer: Network) -> Place {
         let count = |network| holders.iter().filter(|holder| holder.0 == network).count();
         let own = count(newcomer);
@@ -86,9 +85,7 @@ impl Places {
         }
         let largest = holders.iter().map(|holder| count(holder.0)).max();
         match largest {
-            Some(largest) if self.fair && largest > own + 1 => {
-                idlest(&|holder| count(holder.0) == largest)
-            }
+            Some(largest) if largest > own + 1 => idlest(&|holder| count(holder.0) == largest),
             _ => idlest(&|holder| is_idle(holder.1)),
         }
     }
@@ -106,7 +103,6 @@ mod tests {
     const PLACES: Places = Places {
         total: 4,
         per_network: 2,
-        fair: false,
     };
     const BUSY: Duration = Duration::from_millis(10);
     const IDLE: Duration = Duration::from_secs(2);
@@ -127,24 +123,22 @@ mod tests {
         assert_eq!(PLACES.find(&holders, c), Place::Replace(2));
         assert_eq!(PLACES.find(&holders, a), Place::Replace(1));
         let busy = holders.map(|(network, _)| (network, BUSY));
-        assert_eq!(PLACES.find(&busy, c), Place::Refused);
         assert_eq!(PLACES.find(&busy[..2], a), Place::Refused);
+        let each = ["10.0.0.1", "10.0.0.2", "10.0.0.4", "10.0.0.5"];
+        let each = each.map(|address| (network(address), BUSY));
+        assert_eq!(PLACES.find(&each, c), Place::Refused);
     }
 
     #[test]
-    fn the_largest_network_yields_a_place_in_use_where_places_are_fair() {
-        let fair = Places {
-            fair: true,
+    fn the_largest_network_yields_a_place_in_use() {
+        let three = Places {
             per_network: 3,
             ..PLACES
         };
         let [a, b, c] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(network);
         let holders = [(a, BUSY), (a, 2 * BUSY), (a, BUSY), (b, 3 * BUSY)];
-        assert_eq!(fair.find(&holders, c), Place::Replace(1));
-        assert_eq!(fair.find(&holders, b), Place::Replace(1));
-        let each = ["10.0.0.1", "10.0.0.2", "10.0.0.4", "10.0.0.5"];
-        let each = each.map(|address| (network(address), BUSY));
-        assert_eq!(fair.find(&each, c), Place::Refused);
+        assert_eq!(three.find(&holders, c), Place::Replace(1));
+        assert_eq!(three.find(&holders, b), Place::Replace(1));
     }
 
     proptest! {
@@ -152,9 +146,8 @@ mod tests {
         #[test]
         fn limits_hold_and_a_network_without_places_gets_one_from_a_crowd(
             clients in prop::collection::vec((0..6_u8, 0..3000_u64, any::<bool>()), 1..200),
-            fair: bool,
         ) {
-            let places = Places { total: 8, per_network: 3, fair };
+            let places = Places { total: 8, per_network: 3 };
             let mut held: Vec<(Network, Duration)> = Vec::new();
             for (network, idle, leaves) in clients {
                 let newcomer = Network(IpAddr::from([10, 0, 0, network]));
@@ -168,10 +161,10 @@ mod tests {
                     Place::Free => prop_assert!(held.len() < 8 && own < 3),
                     Place::Replace(index) => {
                         let (_, idle) = held.swap_remove(index);
-                        prop_assert!(idle >= REPLACEABLE || (fair && crowded));
+                        prop_assert!(idle >= REPLACEABLE || crowded);
                     }
                     Place::Refused => {
-                        prop_assert!(own == 3 || !(some_idle || (fair && crowded)));
+                        prop_assert!(own == 3 || !(some_idle || crowded));
                         continue;
                     }
                 }

@@ -20,7 +20,6 @@ use std::time::{Duration, Instant};
 const STRANGERS: Places = Places {
     total: 200,
     per_network: 2 * (2 * MAX_FLOWS + 1),
-    fair: true,
 };
 /// Time limit for the opening line, and for TLS's handshake: both may cross a full queue that loses packets.
 pub(crate) const OPENING_TIME: Duration = Duration::from_secs(15);

@@ -65,7 +65,6 @@ impl Sessions {
         let places = Places {
             total: limits.clients,
             per_network: limits.clients_per_network,
-            fair: false,
         };
         let token = random_token()?;
         let mut sessions = lock(&self.0);

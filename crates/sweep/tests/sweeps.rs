@@ -454,6 +454,9 @@ fn a_plan_of_too_many_runs_is_refused_before_it_takes_memory() {
     let error = read(&huge, "runs = 1").unwrap_err();
     let expected = "at least 997002999 runs; a plan has at most 1000000: write fewer values or runs, or split the file";
     assert!(error.ends_with(expected), "{error}");
+    let many = axis("up", "mbit", 400) + &axis("down", "mbit", 400);
+    let error = read(&many, "runs = 1").unwrap_err();
+    assert!(error.contains("at least 160000 scenarios"), "{error}");
     // The second series exceeds the limit; a swept number of runs counts.
     let runs = |most: &str| format!("[[sweep]]\nkey = \"runs\"\nvalues = [{most}]\n");
     for (values, count) in [("1000, 9001", "at least 1000100 runs"), ("1000, 9000", "")] {

@@ -145,7 +145,6 @@ impl HttpsServer {
             let places = Places {
                 total: CONNECTIONS_PER_CLIENT * self.limits.clients,
                 per_network: CONNECTIONS_PER_NETWORK,
-                fair: true,
             };
             open.retain(|served| !served.task.0.is_finished());
             let holder = |served: &mut Served| (served.network, served.idle());

@@ -11,6 +11,9 @@ use toml::de::DeTable;
 /// Maximum number of runs of an experiment, before undecided claims add seeds.
 const MAX_RUNS: u64 = 1_000_000;
 
+/// Maximum number of scenarios of an experiment, which stay in memory.
+const MAX_SCENARIOS: u64 = 100_000;
+
 impl Reader<'_> {
     /// Reads the series of the file, one per combination of the second and later axes.
     pub(super) fn series(
@@ -28,16 +31,23 @@ impl Reader<'_> {
         if file.series.is_empty() {
             return Err(self.line(1, "no [[series]]; add one with id and set.qdisc".into()));
         }
-        let mut runs = 0;
+        let (mut scenarios, mut runs) = (0, 0);
         for (entry, section) in file.series.iter().zip(sections(table, "series")) {
             let id = self.id(&entry.id, &mut ids)?;
             let own = self.keys(section, "set")?;
-            runs = u64::saturating_add(runs, self.runs(&own, base, axes));
-            if runs > MAX_RUNS {
-                let message = format!(
-                    "at least {runs} runs; a plan has at most {MAX_RUNS}: write fewer values or runs, or split the file"
-                );
-                return Err(self.at(entry.id.span().start, message));
+            let size = self.size(&own, base, axes);
+            scenarios = u64::saturating_add(scenarios, size.0);
+            runs = u64::saturating_add(runs, size.1);
+            let advice = "write fewer values or runs, or split the file";
+            for (what, count, most) in [
+                ("runs", runs, MAX_RUNS),
+                ("scenarios", scenarios, MAX_SCENARIOS),
+            ] {
+                if count > most {
+                    let message =
+                        format!("at least {count} {what}; a plan has at most {most}: {advice}");
+                    return Err(self.at(entry.id.span().start, message));
+                }
             }
             let title = entry.title.as_ref().unwrap_or(&id);
             let paper = self.paper(entry, experiment)?;
@@ -68,8 +78,8 @@ impl Reader<'_> {
         Ok(all)
     }
 
-    /// Number of runs of a series, over all points and combinations.
-    fn runs(&self, own: &Words, base: &Words, axes: &[Vec<Words>]) -> u64 {
+    /// Numbers of scenarios and of runs of a series, over all points and combinations.
+    fn size(&self, own: &Words, base: &Words, axes: &[Vec<Words>]) -> (u64, u64) {
         let given = |words: &Words| words.get("runs").and_then(|runs| runs.parse::<u64>().ok());
         let first = given(base).unwrap_or(self.defaults.runs.into());
         // Later axes override earlier ones, and the series overrides all axes.
@@ -78,7 +88,8 @@ impl Reader<'_> {
             let sum = values.iter().map(of).fold(0, u64::saturating_add);
             (cells.saturating_mul(values.len() as u64), sum)
         });
-        given(own).map_or(runs, |runs| cells.saturating_mul(runs))
+        let own = given(own).map(|runs| cells.saturating_mul(runs));
+        (cells, own.unwrap_or(runs))
     }
 
     /// Published values by point and measure.
