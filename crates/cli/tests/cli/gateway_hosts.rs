@@ -407,6 +407,10 @@ fn after_a_pause_earlier_frames_are_discarded_and_counted() {
     (0..100).for_each(|_| stream.step());
     std::thread::sleep(Duration::from_millis(100));
     running.signal("STOP");
+    let state = format!("/proc/{}/stat", running.0.id());
+    wait_for("the process to stop", DEADLINE, || {
+        std::fs::read_to_string(&state).is_ok_and(|stat| stat.contains(") T "))
+    });
     // The queue holds some of the first frames, the ring these.
     (0..100).for_each(|_| stream.step());
     std::thread::sleep(Duration::from_secs(7));

@@ -61,6 +61,8 @@ pub(crate) struct Deliveries {
     holes: BTreeSet<u64>,
     /// Segments sent again, with their times, in that order.
     again: VecDeque<(u64, u64)>,
+    /// Number of these that were lost.
+    again_lost: u64,
     /// Time at which further segments count as lost unless they arrive before, in ns.
     due: Option<u64>,
 }
@@ -294,7 +296,10 @@ impl Deliveries {
             let lost_at = rack.lost_at(number, at, window);
             match self.is_in_flight(number, at) {
                 true if lost_at.is_none_or(|lost_at| lost_at > now) => break,
-                true => each(self.lose(number)),
+                true => {
+                    self.again_lost += 1;
+                    each(self.lose(number));
+                }
                 false => {}
             }
             self.again.pop_front();
@@ -322,6 +327,11 @@ impl Deliveries {
     /// Time at which [`detect`](Self::detect) must be called, in ns; none if no segment waits for it.
     pub(crate) const fn due(&self) -> Option<u64> {
         self.due
+    }
+
+    /// Number of retransmissions that were lost.
+    pub(crate) const fn again_lost(&self) -> u64 {
+        self.again_lost
     }
 
     /// The lowest segment that is lost and not sent again.

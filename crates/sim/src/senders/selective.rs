@@ -66,12 +66,13 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         let Some(deliveries) = self.extension.selective() else {
             return;
         };
-        let flight = deliveries.in_flight();
+        let (flight, again_lost) = (deliveries.in_flight(), deliveries.again_lost());
         let blocks = segment.options.on_wire().map_or(&[][..], |o| o.blocks());
         let sample = deliveries.on_selective_ack(now, ack, blocks, recovering, |lost| {
             congestion.on_lost(now, &lost);
         });
         let in_flight = sample.in_flight;
+        let lost_again = deliveries.again_lost() > again_lost;
         if let Some(rtt) = sample.rtt {
             self.rtt.sample_each(rtt, una, self.end);
         }
@@ -81,7 +82,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
         self.take_echo(segment, (before, una), sample.newly);
         self.take_sample(&sample);
-        if sample.newly_lost > 0 && self.phase == Phase::Open {
+        if sample.newly_lost > 0 && self.starts_recovery(lost_again) {
             self.begin_recovery(now, (flight, in_flight), out);
         }
         let threshold = self.congestion.window() as u64;
@@ -91,6 +92,12 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
         self.update_pace();
         self.send_selective(now, ack > before, out);
+    }
+
+    /// True if a loss begins a recovery. After a timeout only a lost retransmission does, as in Linux: otherwise a constant
+    /// window would lose the same segments again and again.
+    fn starts_recovery(&self, lost_again: bool) -> bool {
+        self.phase == Phase::Open || self.phase == Phase::AfterTimeout && lost_again
     }
 
     /// Advances to the acknowledgement number `ack`, with `delivered` newly delivered segments.
@@ -288,10 +295,11 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         let Some(deliveries) = self.extension.selective() else {
             return;
         };
-        let flight = deliveries.in_flight();
+        let (flight, again_lost) = (deliveries.in_flight(), deliveries.again_lost());
         deliveries.detect(now, recovering, |lost| congestion.on_lost(now, &lost));
         let in_flight = deliveries.in_flight();
-        if in_flight < flight && !recovering {
+        let lost_again = deliveries.again_lost() > again_lost;
+        if in_flight < flight && self.starts_recovery(lost_again) {
             self.begin_recovery(now, (flight, in_flight), out);
         }
         self.send_selective(now, false, out);
@@ -439,6 +447,25 @@ mod tests {
         wire.ack(end, &[]);
         assert_eq!(wire.sender.phase, Phase::Open);
         assert!(wire.sender.next - wire.sender.una <= 9);
+    }
+
+    #[test]
+    fn a_retransmission_lost_after_a_timeout_begins_a_recovery() {
+        let (mut wire, una) = Wire::open(16);
+        while wire.sender.phase != Phase::AfterTimeout {
+            wire.expire();
+        }
+        for acked in [1, 3, 7] {
+            wire.now += RTT;
+            wire.ack(una + acked, &[]);
+        }
+        assert_eq!(wire.sender.phase, Phase::AfterTimeout);
+        let window = wire.window();
+        wire.now += RTT;
+        let sent = wire.ack(una + 7, &[(una + 8, una + 9)]);
+        assert_eq!(sent, [una + 7], "one segment for one that arrived");
+        assert_eq!(wire.sender.phase, Phase::FastRecovery);
+        assert!(wire.window() < window, "{} of {window}", wire.window());
     }
 
     #[test]
