@@ -34,7 +34,7 @@ parameters! {
         "Initial target of the sojourn time of a long-lived flow; the target is then learnt";
     BULK_MIN: Duration = "bulk-min", "5ms", "Minimum of the learnt target";
     BULK_INTERVAL: Duration = "bulk-interval", "200ms", "Time that a queue stays above its target before a signal";
-    BULK_FLOOR: Bytes = "bulk-floor", "3100b",
+    BULK_FLOOR: Bytes = "bulk-floor", "2800b",
         "Bytes that must be queued behind a dropped packet, so that its sender detects the loss",
         within Kind::Size(0, 1 << 30);
     MIN_WAIT: Duration = "min-ack-wait", "4ms", "Minimum wait that the controller sets";
