@@ -226,7 +226,7 @@ const void *asymq_read_line(const struct asymq_opts *opts, const struct nlattr *
 		const struct nlattr *attr = (const struct nlattr *)(then + at);
 
 		type = nla_type(attr);
-		/* Of a nest, skips only the header, so that its attributes follow. */
+		/* Skips only the header of a nest, so that its attributes follow. */
 		step = type == TCA_ASYMQ_GIVEN ? NLA_HDRLEN : NLA_ALIGN(attr->nla_len);
 		nested |= type == TCA_ASYMQ_GIVEN;
 		if (asymq_differs(then + at, now + at, asymq_is_of_line(type) ? NLA_HDRLEN : step))

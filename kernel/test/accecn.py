@@ -33,7 +33,7 @@ PACE = 4_000_000
 # Maximum bytes of a flow that wait for the reader until the end.
 HELD = 32_000_000
 USUAL = {
-    # Of 10,000 data packets, the number that `path` marks, and the number that it drops before.
+    # Numbers of 10,000 data packets that `path` marks, and that it drops before.
     "marks": 100,
     "loss": 0,
     # The sysctl tcp_ecn_option at both ends: 0 none, 1 if needed, 2 in every ACK with room for it.

@@ -193,7 +193,7 @@ fn offloads_are_given_back_however_it_ends() {
         let Some(mut faulty) = Faulty::start("offloads", Stdio::null()) else {
             return;
         };
-        // The same state as after a gateway that has restored all settings.
+        // State as after a gateway that has restored all settings.
         faulty.gateway.stops();
         faulty.gro(true);
         let Faulty { gateway, control } = &faulty;

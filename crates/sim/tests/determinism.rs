@@ -1,4 +1,4 @@
-//! The same scenario and seed give the same bytes, with any other activity beside them.
+//! A scenario and a seed always give the same bytes, with any other activity beside them.
 
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_scenario::{Report, Scenario, Tool};

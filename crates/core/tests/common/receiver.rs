@@ -179,7 +179,7 @@ impl Receiver {
             20 => probe = true,
             21 if self.kind.classic_ecn => self.ece = !self.ece,
             23 if dice.below(2) == 0 => return self.data(dice),
-            // The same number again: a plain duplicate.
+            // A plain duplicate: the number comes again.
             _ => {}
         }
         let mut said = self.says(duplicate, dice);
