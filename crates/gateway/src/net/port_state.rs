@@ -41,6 +41,7 @@ const NUMBERS: [u16; 3] = [libc::IFLA_MTU, libc::IFLA_TXQLEN, libc::IFLA_GROUP];
 const IFLA_PROP_LIST: u16 = 52;
 const IFLA_ALT_IFNAME: u16 = 53;
 const RTM_NEWLINKPROP: u16 = 108;
+const RTA_VIA: u16 = 18;
 const RTA_EXPIRES: u16 = 23;
 const RTM_NEWNEXTHOP: u16 = 104;
 const RTM_GETNEXTHOP: u16 = 106;
@@ -356,9 +357,7 @@ fn route(body: &[u8]) -> Option<Route> {
                 message
             }
             // The nexthop object contains these.
-            libc::RTA_OIF | libc::RTA_GATEWAY | libc::RTA_VIA | libc::RTA_MULTIPATH
-                if has_object =>
-            {
+            libc::RTA_OIF | libc::RTA_GATEWAY | RTA_VIA | libc::RTA_MULTIPATH if has_object => {
                 message
             }
             libc::RTA_MULTIPATH => {

@@ -46,7 +46,7 @@ fn entry(fd: Option<BorrowedFd<'_>>, interest: Interest) -> libc::pollfd {
 
 fn wait(waits: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()> {
     let timeout = timeout.map(|span| libc::timespec {
-        tv_sec: (span.as_nanos() / 1_000_000_000) as libc::time_t,
+        tv_sec: (span.as_nanos() / 1_000_000_000) as _,
         tv_nsec: (span.as_nanos() % 1_000_000_000) as libc::c_long,
     });
     let timeout = timeout

@@ -22,7 +22,9 @@ fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
 
 /// Gives the calling thread real-time priority, if permitted. The lab measures lateness.
 pub(crate) fn set_realtime() {
-    let lowest = libc::sched_param { sched_priority: 1 };
+    // SAFETY: zeros are valid; musl has more fields than glibc.
+    let mut lowest: libc::sched_param = unsafe { std::mem::zeroed() };
+    lowest.sched_priority = 1;
     // SAFETY: 0 is the calling thread, and the parameter is valid for the call.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest) };
 }
