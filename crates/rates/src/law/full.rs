@@ -15,12 +15,15 @@ pub(super) struct Full {
     first_capacity: f64,
     /// True if the queue was still short at that time.
     is_early: bool,
-    /// Queue at the latest change that proves a queue; drain expected since then; time since then.
+    /// Queue when it last changed as only a queue does.
     changed_queue: f64,
+    /// Drain expected since that change.
     expected_drain: f64,
+    /// Time since that change.
     unchanged: f64,
-    /// Maximum of the queue, and the drain expected from the cut.
+    /// Maximum of the queue.
     peak: f64,
+    /// Drain expected from the cut.
     cut_drain: f64,
     /// Maximum of the queue since its latest fall, and time since then.
     crest: f64,

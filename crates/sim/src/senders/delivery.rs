@@ -61,8 +61,8 @@ pub(crate) struct Deliveries {
     holes: BTreeSet<u64>,
     /// Segments sent again, with their times, in that order.
     again: VecDeque<(u64, u64)>,
-    /// Number of these that were lost.
-    again_lost: u64,
+    /// True if the latest detection lost one of these.
+    lost_again: bool,
     /// Time at which further segments count as lost unless they arrive before, in ns.
     due: Option<u64>,
 }
@@ -275,7 +275,7 @@ impl Deliveries {
             return;
         };
         let window = self.reordering_window(&rack, recovering);
-        self.due = None;
+        (self.due, self.lost_again) = (None, false);
         // Both lists are in the order of transmission.
         let (end, mut number, mut judged) = (self.end(), self.judged.max(self.base), true);
         while number < end {
@@ -297,7 +297,7 @@ impl Deliveries {
             match self.is_in_flight(number, at) {
                 true if lost_at.is_none_or(|lost_at| lost_at > now) => break,
                 true => {
-                    self.again_lost += 1;
+                    self.lost_again = true;
                     each(self.lose(number));
                 }
                 false => {}
@@ -329,9 +329,9 @@ impl Deliveries {
         self.due
     }
 
-    /// Number of retransmissions that were lost.
-    pub(crate) const fn again_lost(&self) -> u64 {
-        self.again_lost
+    /// True if the latest [`detect`](Self::detect) lost a retransmission.
+    pub(crate) const fn lost_again(&self) -> bool {
+        self.lost_again
     }
 
     /// The lowest segment that is lost and not sent again.

@@ -66,13 +66,12 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         let Some(deliveries) = self.extension.selective() else {
             return;
         };
-        let (flight, again_lost) = (deliveries.in_flight(), deliveries.again_lost());
+        let flight = deliveries.in_flight();
         let blocks = segment.options.on_wire().map_or(&[][..], |o| o.blocks());
         let sample = deliveries.on_selective_ack(now, ack, blocks, recovering, |lost| {
             congestion.on_lost(now, &lost);
         });
-        let in_flight = sample.in_flight;
-        let lost_again = deliveries.again_lost() > again_lost;
+        let (in_flight, lost_again) = (sample.in_flight, deliveries.lost_again());
         if let Some(rtt) = sample.rtt {
             self.rtt.sample_each(rtt, una, self.end);
         }
@@ -295,10 +294,9 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         let Some(deliveries) = self.extension.selective() else {
             return;
         };
-        let (flight, again_lost) = (deliveries.in_flight(), deliveries.again_lost());
+        let flight = deliveries.in_flight();
         deliveries.detect(now, recovering, |lost| congestion.on_lost(now, &lost));
-        let in_flight = deliveries.in_flight();
-        let lost_again = deliveries.again_lost() > again_lost;
+        let (in_flight, lost_again) = (deliveries.in_flight(), deliveries.lost_again());
         if in_flight < flight && self.starts_recovery(lost_again) {
             self.begin_recovery(now, (flight, in_flight), out);
         }

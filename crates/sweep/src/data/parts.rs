@@ -175,7 +175,9 @@ set = { qdisc = "sad", probe = "100ms" }
         for task in &tasks {
             let mut results = Results::default();
             for job in task.jobs(&experiments) {
-                { results.insert(job.simulate(asymq_sim::STANDARD).unwrap()) }.unwrap();
+                results
+                    .insert(job.simulate(asymq_sim::STANDARD).unwrap())
+                    .unwrap();
             }
             let mut part = Vec::new();
             columns
