@@ -155,7 +155,8 @@ fn a_qdisc_of_the_kernels_holds_the_uplink_and_its_waits_are_seen() {
     assert!((150.0..300.0).contains(&up.sojourn_ms.p99), "{up:?}");
     let backlog = run.series.unwrap().backlog_up;
     assert!(backlog.iter().all(|packets| *packets <= 20), "{backlog:?}");
-    assert!(backlog.contains(&20), "{backlog:?}");
+    // A look a second sees the peak of a sawtooth only by chance.
+    assert!(backlog.iter().any(|packets| *packets > 15), "{backlog:?}");
 }
 
 #[test]
