@@ -22,17 +22,17 @@ settings! {
     /// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
     #[derive(PartialEq)]
     pub struct ScenarioArgs: "Scenario" {
-        /// Uplink capacity; auto or auto:1mbit..20mbit: learnt before --modem-up [default: 1mbit].
+        /// Uplink capacity; auto or auto:1mbit..20mbit shapes to a learnt rate and needs --modem-up [default: 1mbit].
         pub up: Option<LineRate> = "RATE";
-        /// Downlink capacity; auto or auto:1mbit..20mbit: learnt behind --modem-down [default: 10mbit].
+        /// Downlink capacity; auto or auto:1mbit..20mbit shapes to a learnt rate and needs --modem-down [default: 10mbit].
         pub down: Option<LineRate> = "RATE";
-        /// Downlink rate that the uplink's discipline assumes [default: --down if the discipline uses it, else none].
+        /// Downlink rate that the uplink's discipline assumes [default: --down for disciplines that use it].
         pub assumed_down: Option<Rate> = "RATE", read link_rate;
-        /// Long-lived uploads, 0 to 1000 [default: 5, or 0 beside --flow or --quic].
+        /// Number of long-lived uploads, 0 to 1000 [default: 5, or 0 with --flow or --quic].
         pub flows_up: Option<u32> = "N", read within(0..=1000);
-        /// Long-lived downloads, 0 to 1000 [default: 10, or 0 beside --flow or --quic].
+        /// Number of long-lived downloads, 0 to 1000 [default: 10, or 0 with --flow or --quic].
         pub flows_down: Option<u32> = "N", read within(0..=1000);
-        /// Propagation round-trip time, one or a range [default: 20ms..300ms].
+        /// Propagation round-trip time of the flows: one value or a range [default: 20ms..300ms].
         pub rtt: Option<RttRange> = "TIME[..TIME]";
         /// Uplink buffer, in packets or bytes [default: 50p].
         pub buffer: Option<Limit> = "LIMIT";
@@ -42,35 +42,35 @@ settings! {
         pub qdisc: Option<String> = "NAME";
         /// Its parameters.
         pub qdisc_params: QdiscParams;
-        /// A qdisc of the kernel's at the uplink in place of --qdisc, like "cake ack-filter"; what it does not say of rates and overhead is the scenario's (lab).
+        /// Kernel qdisc for the uplink instead of --qdisc, like "cake ack-filter"; rate and overhead are taken from the scenario unless given (lab only).
         pub tc: Option<String> = "QDISC";
         /// Discipline at the downlink [default: droptail].
         pub qdisc_down: Option<String> = "NAME";
-        /// A parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's, but for its parts].
+        /// Parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's, except parts].
         pub param_down: Vec<String> = "NAME=VALUE";
         /// Congestion control.
         pub tcp: Option<Tcp> = "NAME", arg |arg| arg.help(tcp_help());
-        /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10: stack or path of its program, flows a direction, congestion control [--tcp], packets for an ACK [the stack's]. Simulated are chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2 and msquic; scripts/quic/stacks builds quinn, tquic and aioquic for the lab.
+        /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10: name of the stack or path of its program, number of flows in each direction, congestion control [default: --tcp], packets per ACK [default: the stack's]. Stacks of the simulator: chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2, msquic. Stacks of the lab, built by scripts/quic/stacks: quinn, tquic, aioquic.
         pub quic: Option<QuicFlows> = "FLOWS";
-        /// TCP segment payload, 88b to 65495b (lab: 1460b, with 12 for timestamps) [default: 1460b].
+        /// Payload of a full TCP segment, 88b to 65495b; always 1460b in the lab, of which timestamps take 12 bytes [default: 1460b].
         pub mss: Option<Bytes> = "SIZE";
-        /// Delayed ACKs with this timeout; 0 acknowledges every packet [default: 0, linux 40ms; simulator only].
+        /// Timeout of delayed ACKs; 0 acknowledges every packet (simulator only) [default: 0; 40ms with linux].
         pub delayed_ack: Option<Duration> = "TIME", arg |arg| optional(arg, "100ms");
-        /// Acknowledge every N packets, or after the time of --delayed-ack (simulator) [default: 1, linux 2].
+        /// Number of packets per ACK; --delayed-ack limits the wait for them (simulator only) [default: 1; 2 with linux].
         pub ack_every: Option<u32> = "N", read within(1..=64);
-        /// Receive window in packets or bytes [default: unlimited].
+        /// Receive window of every host, in packets or bytes [default: unlimited].
         pub window: Option<Limit> = "LIMIT";
-        /// Constant-rate UDP, like up:500kbit, down:3mbit:200b@60s..80s, or over some links of a chain only up:1mbit/2..3; with :udp, :syns, :acks or :40 behind the packet size, a flood of a second host at home, each packet of a new flow or of one of 40, and :server or :forged behind that to flood the first flow's server (simulator); repeatable.
+        /// UDP flow of constant rate: direction, rate, packet size and time, like up:500kbit or down:3mbit:200b@60s..80s; up:1mbit/2..3 uses only links 2 and 3 of a chain. A word after the packet size makes it a flood by a second host at home: udp, syns or acks start a new flow with each packet, 40 uses 40 flows. A further word, server or forged, directs the flood at the first flow's server (simulator only). Repeatable.
         pub udp: Vec<UdpBurst> = "FLOW";
-        /// Send a probe, a small UDP echo, this often and report its queueing delay; 0 sends none.
+        /// Interval of the probe, a small UDP echo whose queueing delay is reported; 0 disables it.
         pub probe: Option<Duration> = "TIME";
-        /// Length of a run [default: 60s].
+        /// Duration of a run, with its warm-up [default: 60s].
         pub duration: Option<Duration> = "TIME";
-        /// Time at the start that does not count in means [default: 5s].
+        /// Warm-up: time at the start of a run that is excluded from the means [default: 5s].
         pub warmup: Option<Duration> = "TIME";
         /// Seed of the first run [default: 1].
         pub seed: Option<u64> = "N";
-        /// Number of runs with consecutive seeds, 1 to 10000 [default: 5 simulated, 1 real].
+        /// Number of runs, 1 to 10000; each uses the next seed [default: 5 simulated, 1 real].
         pub runs: Option<u32> = "N", read within(1..=10_000);
         /// Flags of the simulator alone.
         pub simulated: SimulatedArgs;
@@ -83,7 +83,7 @@ fn tcp_help() -> String {
         names.join(", ")
     };
     format!(
-        "Congestion control: {} (simulator); {} (lab) [default: {} simulated, {} real]",
+        "Congestion control of the senders: {} (simulator); {} (lab) [default: {} simulated, {} real]",
         names(&mut Tcp::simulated()),
         names(&mut Tcp::real()),
         Defaults::paper().tcp,

@@ -20,72 +20,72 @@ settings! {
     #[derive(PartialEq)]
     pub struct SimulatedArgs: "Simulated hosts and path" {
         /// SACK recovery.
-        pub sack: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("SACK, with recovery by RACK-TLP and PRR, RFC 8985 and 9937 [default: true with {}, else false]", Tcp::has_sack_by_default));
-        /// Timestamps, RFC 7323: 12 bytes of each segment and ACK [default: true with linux, else false].
+        pub sack: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use SACK, and recover losses by RACK-TLP (RFC 8985) and PRR (RFC 9937) [default: true with {}, otherwise false]", Tcp::has_sack_by_default));
+        /// Use TCP timestamps (RFC 7323), which take 12 bytes of each segment and ACK [default: true with linux, otherwise false].
         pub timestamps: Option<bool> = "true|false";
-        /// Appropriate byte counting, RFC 3465 with L = 2; linux counts all [default: true with linux, else false].
+        /// Use appropriate byte counting (RFC 3465, L = 2; with linux, L is unlimited) [default: true with linux, otherwise false].
         pub byte_counting: Option<bool> = "true|false";
         /// ECN at the hosts.
-        pub tcp_ecn: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("ECN at the hosts, RFC 3168; with dctcp as RFC 8257 says [default: true with {}, else false]", Tcp::needs_ecn));
-        /// AccECN at the hosts, RFC 9768: exact counts of marks in each ACK, by ACE and the option [default: false].
+        pub tcp_ecn: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use ECN at the hosts: RFC 3168, or RFC 8257 with dctcp [default: true with {}, otherwise false]", Tcp::needs_ecn));
+        /// Use AccECN (RFC 9768): each ACK reports the number of marks, in the ACE field and the AccECN option [default: false].
         pub accecn: Option<bool> = "true|false";
-        /// AccECN without its option: ACE alone, whose three bits count marks modulo 8 [default: false].
+        /// Use AccECN without its option: only the ACE field, three bits that count marks modulo 8 [default: false].
         pub ace_only: Option<bool> = "true|false";
         /// HyStart++.
-        pub hystart: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("HyStart++, RFC 9406, with {}; linux has its own HyStart [default: true with linux, else false]", Tcp::has_hystart));
+        pub hystart: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use HyStart++ (RFC 9406) with {}; linux uses Linux's own HyStart instead [default: true with linux, otherwise false]", Tcp::has_hystart));
         /// Pacing.
-        pub pacing: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Pacing as Linux does it: twice the window per round trip in slow start, then 1.2 times [default: false; {} paces]", Tcp::paces));
-        /// ACKs regenerated beyond the uplink for each filtered (AR's R), 0 to 16 [default: 1 if the discipline's name has ar, else 0].
+        pub pacing: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Pace segments as Linux does: at 2 windows per round trip in slow start, otherwise 1.2 [default: false; {} always paces]", Tcp::paces));
+        /// Number of ACKs that are regenerated after the uplink for each filtered one (AR's R), 0 to 16 [default: 1 for disciplines with ar in their name, otherwise 0].
         pub regenerate: Option<u32> = "R", read within(0..=16);
-        /// Departure of those ACKs: at-once, paced (over the gap they fill, a segment's time apart at most), smoothed (over the smoothed time between ACKs, as ns-2's AR does) [default: paced].
+        /// Spacing of regenerated ACKs: at-once; paced, evenly over the time since the previous ACK, at most one segment's transmission time apart; smoothed, over the smoothed time between ACKs, as in ns-2 [default: paced].
         pub regenerate_spacing: Option<Spacing> = "SPACING";
-        /// Long-lived flows start uniformly within this time, 0 to the duration [default: 1s, or a tenth of a shorter run].
+        /// Each long-lived flow starts at a random time within this period, from 0 to the duration [default: 1s, or a tenth of the duration if that is shorter].
         pub start_within: Option<Duration> = "TIME";
-        /// A further TCP flow, like down,rtt=40ms,start=2s,size=1mb: direction, rtt, start, stop, size, rate (of its application), tcp, sack, mss, delayed-ack, ack-every, acks-per-rtt, opaque, quic (true or a stack) or tunnel (no queue can read its packets), links (of a chain, like 2..3); repeatable.
+        /// Additional TCP flow, like down,rtt=40ms,start=2s,size=1mb. The direction comes first; keys are rtt, start, stop, size, rate (of the application), tcp, sack, mss, delayed-ack, ack-every, acks-per-rtt and links (of a chain, like 2..3). The words opaque, quic (or quic=STACK) and tunnel encrypt its headers, so that queues cannot read them. Repeatable.
         pub flow: Vec<ListedFlow> = "FLOW";
-        /// Short TCP transfers, like down:1:30kb:1.3: direction, new ones per second (Poisson), mean size, Pareto shape; repeatable.
+        /// Short TCP transfers, like down:1:30kb:1.3: direction, mean number per second (Poisson arrivals), mean size, shape of the Pareto distribution of sizes; repeatable.
         pub web: Vec<WebLoad> = "LOAD";
-        /// Long-lived flows write like 200kbit:500ms:500ms: rate, mean time on and off (exponential) [default: greedy].
+        /// On-off applications of the long-lived flows, like 200kbit:500ms:500ms: rate while on, mean on time, mean off time (both exponential) [default: always on, unlimited rate].
         pub on_off: Option<OnOff> = "PATTERN";
-        /// Asymmetric links in a chain, 1 to 32, each with its own disciplines [default: 1].
+        /// Number of asymmetric links in series, 1 to 32; each has its own queues [default: 1].
         pub links: Option<u32> = "N", read within(1..=32);
-        /// A change of the uplink's rate, like 10s:2mbit: its time and the new rate; repeatable. Disciplines assume --up.
+        /// Change of the uplink's rate, like 10s:2mbit: time and new rate; repeatable. Disciplines still assume --up.
         pub steps_up: Vec<RateStep> = "STEP";
-        /// A change of the downlink's rate; repeatable.
+        /// Change of the downlink's rate, written like --steps-up; repeatable.
         pub steps_down: Vec<RateStep> = "STEP";
-        /// Opportunities of the uplink in Mahimahi's format: a time in ms for each 1500 bytes, repeated. Disciplines assume --up [default: the trace's mean].
+        /// Mahimahi trace of the uplink: each line is the time in ms at which 1500 bytes can leave; it repeats at its end. Disciplines assume --up [default for --up: the trace's mean].
         pub trace_up: Option<PathBuf> = "FILE";
-        /// Opportunities of the downlink, in the same format.
+        /// Mahimahi trace of the downlink, used like --trace-up.
         pub trace_down: Option<PathBuf> = "FILE";
-        /// A modem behind the uplink's shaper, like 10mbit,buffer=600ms,grant=2ms..6ms: rate, buffer as a time, in packets or bytes, time from request to grant; --up is the shaper's rate then, and --steps-up or --trace-up the modem's [default: none].
+        /// Modem after the uplink's shaper, like 10mbit,buffer=600ms,grant=2ms..6ms: rate, buffer (a time, packets or bytes), time from request to grant. With a modem, --up is the shaper's rate, and --steps-up and --trace-up change the modem's [default: none].
         pub modem_up: Option<Modem> = "MODEM";
-        /// A modem before the downlink's shaper, which moves to the home.
+        /// Modem before the downlink's shaper, written like --modem-up; the shaper then stands at home.
         pub modem_down: Option<Modem> = "MODEM";
-        /// Source of the rate before --modem-up: fixed (--up), auto or auto:1mbit..20mbit (learnt, from --up on), none (no shaper), oracle, oracle-97, oracle-drain, fixed-mean, fixed-min, cake-autorate or cake-autorate-owd [default: fixed].
+        /// Source of the shaper's rate before --modem-up: fixed (--up); auto or auto:1mbit..20mbit (learnt, starting at --up); none (no shaper); oracle, oracle-97, oracle-drain, fixed-mean, fixed-min, cake-autorate or cake-autorate-owd for comparison [default: fixed].
         pub shaper_up: Option<RateSource> = "SOURCE";
-        /// Source of the rate behind --modem-down; autorate-ingress is CAKE's.
+        /// Source of the shaper's rate after --modem-down: as for --shaper-up, or autorate-ingress (CAKE's).
         pub shaper_down: Option<RateSource> = "SOURCE";
-        /// A change of the path's delay behind both modems, like 10s:25ms: its time and the extra one-way delay; repeatable.
+        /// Change of the path's delay beyond the modems, like 10s:25ms: time and additional one-way delay; repeatable.
         pub steps_delay: Vec<DelayStep> = "STEP";
-        /// Profile of both modems' rates and of the path's delay, drawn from the seed: constant, steps, halved, ramp, starlink, cellular, outage, path, handover or docsis [default: none].
+        /// Random profile of the modems' rates and the path's delay, different for each seed: constant, steps, halved, ramp, starlink, cellular, outage, path, handover or docsis [default: none].
         pub rate_profile: Option<RateProfile> = "PROFILE";
-        /// Let learnt rates send probes, at most 20 a second, while no packet shows delays.
+        /// Send up to 20 probes per second for a learnt rate while passing packets do not show the delay.
         pub rate_probe: Option<bool> = "true|false";
-        /// Servers' clocks start anywhere and drift by up to this many ppm, 0 to 1000 [default: one clock for all].
+        /// Maximum drift of the servers' clocks in ppm, 0 to 1000; their offsets are random [default: all hosts share one clock].
         pub clock_drift: Option<u32> = "PPM", read within(0..=1000);
-        /// Tick of the servers' timestamps, 1ms to 100ms [default: 1ms].
+        /// Resolution of the servers' TCP timestamps, 1ms to 100ms [default: 1ms].
         pub clock_tick: Option<Duration> = "TIME";
-        /// Impairment of the path behind the uplink in netem's words, like "loss 1%", "loss gemodel 1% 10% 70% 0.1%", "delay 10ms 5ms" or "delay 10ms reorder 25% gap 5".
+        /// Impairment of the path after the uplink in netem's syntax, like "loss 1%", "loss gemodel 1% 10% 70% 0.1%", "delay 10ms 5ms" or "delay 10ms reorder 25% gap 5".
         pub netem_up: Option<Netem> = "NETEM";
-        /// Impairment of the path behind the downlink.
+        /// Impairment of the path after the downlink, in netem's syntax.
         pub netem_down: Option<Netem> = "NETEM";
-        /// Impairment of each host's own path to the uplink.
+        /// Impairment of each host's own path to the uplink, in netem's syntax.
         pub netem_access_up: Option<Netem> = "NETEM";
-        /// Impairment of each host's own path to the downlink.
+        /// Impairment of each host's own path to the downlink, in netem's syntax.
         pub netem_access_down: Option<Netem> = "NETEM";
-        /// TCP/IP header bytes of data packets and of ACKs, 40b to 80b [default: 40b].
+        /// TCP/IP header of a data packet and of an ACK, 40b to 80b [default: 40b].
         pub header: Option<Bytes> = "SIZE";
-        /// Bytes that both links charge for a packet beside its IP bytes, and that disciplines count too, in tc-cake's words, like pppoe-vcmux, docsis or "overhead 44 atm" [default: nothing].
+        /// Bytes that both links add to each IP packet, in tc-cake's syntax, like pppoe-vcmux, docsis or "overhead 44 atm"; disciplines count them too [default: none].
         pub overhead: Option<Overhead> = "WORDS";
     }
 }

@@ -44,7 +44,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-/// Full links in both directions: asymmetric queueing simulated, over real TCP, and as a gateway.
+/// Keep asymmetric links full in both directions: simulator, tests over real TCP, and gateway.
 #[derive(Debug, Parser)]
 #[command(name = "asymq", version, max_term_width = 100)]
 struct Cli {
@@ -60,11 +60,11 @@ enum Command {
     Sim(Box<commands::sim::SimArgs>),
     #[cfg(feature = "research")]
     Lab(Box<commands::sim::LabArgs>),
-    /// Bridge two interfaces, shape the uplink, and schedule ACKs and data by a discipline.
+    /// Bridge two interfaces, shape the uplink, and schedule ACKs and data.
     #[cfg(target_os = "linux")]
     #[command(after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --watch")]
     Gateway(Box<gateway::GatewayArgs>),
-    /// On a router: take over its port and shape both directions; as a service: asymq router install --wan eth0.
+    /// Shape both directions at a router's port. `asymq router install` sets up a service.
     #[cfg(target_os = "linux")]
     #[command(
         after_help = "Example: asymq router --wan eth0 --up 19mbit --down 95mbit --overhead docsis --watch"

@@ -71,8 +71,8 @@ fn build(discipline: &str, limit: u32, given: &[(&str, &str)]) -> BoxedQdisc<Que
     Standard.build(&config).expect("enough memory")
 }
 
-/// Data and ACKs of this many flows each, alternating, with 40 packets waiting at first: one packet in and one out
-/// every 12 microseconds. CBQ paces, and sometimes may not send.
+/// Enqueues and dequeues one packet every 12 microseconds, with 40 packets queued. Data and ACKs alternate, each from
+/// this many flows. CBQ paces its packets, so it sometimes returns none.
 fn queueing(criterion: &mut Criterion) {
     for entry in Standard.of_role(Role::Qdisc) {
         for flows in [10, 10_000] {
@@ -112,8 +112,8 @@ fn queueing(criterion: &mut Criterion) {
     }
 }
 
-/// A later ACK of a flow among as many waiting ACKs of as many flows: filtering must not depend on
-/// the length of the queue.
+/// Enqueues a new ACK of a flow while as many ACKs of as many flows are queued. The time must not depend on the length
+/// of the queue.
 fn filtering(criterion: &mut Criterion) {
     for filter in ["af", "sad"] {
         // Nothing leaves here, so that the bounds would end the filtering.

@@ -5,7 +5,7 @@
 pub struct SackRange {
     /// First sequence number.
     pub start: u32,
-    /// One beyond the last.
+    /// End of the range: the number after the last one.
     pub end: u32,
 }
 
@@ -15,7 +15,8 @@ pub const MAX_SACK_RANGES: usize = 4;
 /// Maximum number of marks that ACE reports before it wraps (RFC 9768, sec. 3.2.2).
 pub(crate) const ACE_MARKS: u32 = 7;
 
-/// Order of an AccECN option's counters (RFC 9768, sec. 3.2.3). An option of one kind never replaces one of the other.
+/// Order of the counters in an AccECN option (RFC 9768, sec. 3.2.3). Options of different order never replace each
+/// other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AccEcnOrder {
@@ -36,13 +37,13 @@ pub struct AccEcn {
     pub counters: [u32; 3],
 }
 
-/// Content of a pure ACK beyond its flow.
+/// Content of a pure ACK, without its flow.
 ///
-/// The default is a bare ACK with right checksums. Owners leave unknown fields at the default: equal values of `seq`
-/// and `context` permit filtering.
+/// The default is an ACK without options and with correct checksums. Owners of packets leave unknown fields at the
+/// default: two ACKs with equal `seq` and `context` may be filtered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckInfo {
-    /// Sequence number. A pure ACK below what its sender has sent is a probe.
+    /// Sequence number. If it is below the sender's next number, the ACK is a probe.
     pub seq: u32,
     /// Cumulative acknowledgement number.
     pub ack: u32,
@@ -52,17 +53,17 @@ pub struct AckInfo {
     pub flags: u16,
     /// TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
-    /// SACK ranges, in the order of the option; the first `sack_ranges` count.
+    /// SACK ranges, in the order of the option; only the first `sack_ranges` are valid.
     pub sack: [SackRange; MAX_SACK_RANGES],
     /// Number of valid `sack` ranges.
     pub sack_ranges: u8,
-    /// True if it carries IP options, a reserved bit, or an unknown or malformed option, MPTCP or TCP-AO. Such an ACK
-    /// is never filtered and replaces no other.
+    /// True if the ACK has IP options, a reserved bit, MPTCP, TCP-AO, or an unknown or malformed option. Such an ACK is
+    /// never filtered and replaces no other.
     pub keep: bool,
-    /// True if signed by MD5 or TCP-AO: must never be edited.
+    /// True if the ACK is signed by MD5 or TCP-AO; then it must never be edited.
     pub signed: bool,
     /// The AccECN option.
     pub accecn: Option<AccEcn>,
-    /// Hash of link headers, DSCP, ECN field and tunnel: packets with equal values are treated alike.
+    /// Hash of link headers, DSCP, ECN field and tunnel: the network treats packets with equal values alike.
     pub context: u32,
 }

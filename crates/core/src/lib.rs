@@ -1,28 +1,26 @@
 //! The disciplines of asymq, sans-I/O.
 //!
-//! A discipline takes packets and the time and returns packets. It never reads a clock, uses a global random generator,
-//! allocates packets or does I/O. So simulator, gateway and kernel run one implementation.
+//! A discipline gets packets and the current time, and returns packets. It never reads a clock, uses a global random
+//! generator, allocates packets or does I/O. So the simulator, the gateway and the kernel run the same implementation.
 //!
-//! The contract:
+//! The interface:
 //!
-//! - [`units`]: instants, durations, rates, limits and shares that read and print as `tc` does.
-//! - [`packet`]: what a discipline may know of a packet.
-//! - [`qdisc`]: what caller and discipline owe each other.
+//! - [`units`]: instants, durations, rates, limits and shares, read and printed as in `tc`.
+//! - [`packet`]: the facts about a packet that a discipline may read.
+//! - [`qdisc`]: the trait of a discipline, with the duties of discipline and caller.
 //!
-//! For drivers, beside the contract: [`Direction`], a direction over the link, and
+//! Drivers also use [`Direction`], a direction over the link, and
 #![cfg_attr(feature = "measure", doc = "[`measure`],")]
 #![cfg_attr(not(feature = "measure"), doc = "`measure` (a feature of that name),")]
 //! percentiles of delays.
 //!
-//! Three layers, each of which depends only on those below:
+//! There are three layers, each of which depends only on those before it:
 //!
-//! - [`decide`]: decisions about one packet, in integers, without memory.
-//! - [`hold`]: queues and flow tables, allocated when built; the discipline made of parts, and the
-//!   egress that it stands at.
-//! - [`control`]: the papers' equations, run once an interval.
+//! - [`decide`]: decisions about one packet, with integers and without memory.
+//! - [`hold`]: queues and flow tables, allocated at construction; a discipline made of parts; the egress of a link.
+//! - [`control`]: the papers' equations, which run once per interval.
 //!
-//! And on top of them [`catalog`]: every discipline and part by name, and the one way from a name
-//! and parameters to a discipline.
+//! Above them, [`catalog`] lists all disciplines and parts by name, and builds a discipline from a name and parameters.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(feature = "control"), deny(clippy::float_arithmetic))]

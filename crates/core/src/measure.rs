@@ -15,12 +15,12 @@ pub struct Percentiles {
     pub p99: f64,
 }
 
-/// Counts durations and returns percentiles within 0.4 % of the exact value.
+/// Counts durations, and returns percentiles within 0.4 % of the exact value.
 ///
-/// Range: 0 to 39 hours; longer durations count as 39 hours. Memory: about 40 KiB.
+/// The range is 0 to 39 hours; longer durations count as 39 hours. The memory is about 40 KiB.
 ///
-/// The buckets are those of an HDR histogram of two digits, which computes the quantiles. Counting here, with a
-/// constant shape, takes a third of the instructions.
+/// The buckets are those of an HDR histogram with two digits, which also computes the quantiles. Counting here, in an
+/// array of constant size, takes a third of the instructions.
 #[derive(Clone, Debug)]
 pub struct Histogram(Box<[u64; BUCKETS]>);
 
@@ -29,11 +29,11 @@ type Hdr = hdrhistogram::Histogram<u64>;
 /// Largest duration in ns, 39 hours.
 const MAX_NANOS: u64 = (1 << MAX_BITS) - 1;
 const MAX_BITS: u32 = 47;
-/// Two significant digits: at least 128 buckets per power of two.
+/// Number of significant digits; two need at least 128 buckets per power of two.
 const SIGNIFICANT_DIGITS: u8 = 2;
-/// As a power of two.
+/// Binary logarithm of the number of buckets per power of two.
 const BUCKETS_PER_OCTAVE: u32 = 7;
-/// Up to this many ns each has a bucket of its own.
+/// Duration in ns up to which each value has its own bucket.
 const EXACT: u64 = 2 << BUCKETS_PER_OCTAVE;
 const BUCKETS: usize = ((MAX_BITS - BUCKETS_PER_OCTAVE + 1) as usize) << BUCKETS_PER_OCTAVE;
 
@@ -68,7 +68,7 @@ impl Histogram {
         self.0.fill(0);
     }
 
-    /// All durations of `parts`.
+    /// Returns a histogram of all durations in `parts`.
     pub fn merged(parts: &[Self]) -> Self {
         let mut all = Self::default();
         for (bucket, count) in all.0.iter_mut().enumerate() {
@@ -82,13 +82,13 @@ impl Histogram {
         self.0.iter().all(|count| *count == 0)
     }
 
-    /// The smallest duration that at least this share of all durations, 0 to 1, do not exceed; zero
-    /// if there is none.
+    /// Returns the smallest duration that is not exceeded by at least this share (0 to 1) of all durations; zero if
+    /// there are none.
     pub fn quantile(&self, share: f64) -> Duration {
         Duration::from_nanos(quantile_nanos(&self.hdr(), share))
     }
 
-    /// Share of the durations that exceed `limit`, within a bucket's width; 0 if there are none.
+    /// Returns the share of durations above `limit`, to within a bucket's width; 0 if there are none.
     pub fn share_above(&self, limit: Duration) -> f64 {
         let first = bucket(limit.as_nanos().min(MAX_NANOS)) + 1;
         let sum = |counts: &[u64]| counts.iter().sum::<u64>() as f64;
@@ -117,7 +117,7 @@ impl Histogram {
     }
 }
 
-/// Returns the middle of the bucket, which has the smallest error.
+/// Returns the middle of the quantile's bucket, which has the smallest error.
 fn quantile_nanos(hdr: &Hdr, share: f64) -> u64 {
     match hdr.is_empty() {
         true => 0,

@@ -1,7 +1,7 @@
 //! Enums whose variants have names.
 
-/// Declares an enum whose variants have names in flags, files, JSON and metrics, and after `in` a prefix of those that are
-/// control variables.
+/// Declares an enum whose variants have names in flags, files, JSON and metrics. With `in`, gives the prefix of the
+/// names that are also control variables.
 #[macro_export]
 macro_rules! named {
     ($(#[$meta:meta])* pub enum $type:ident { $($(#[$doc:meta])+ $variant:ident = $name:literal,)+ }) => {
@@ -16,7 +16,7 @@ macro_rules! named {
             /// All variants, in the order of their numbers.
             pub const ALL: [Self; Self::COUNT] = [$(Self::$variant),+];
 
-            /// Returns its name in flags, files, tables, JSON and metrics.
+            /// Returns the variant's name in flags, files, tables, JSON and metrics.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
@@ -32,7 +32,7 @@ macro_rules! named {
         }
 
         impl $type {
-            /// Returns its name among the control variables.
+            /// Returns the variant's name among the control variables.
             pub const fn variable(self) -> &'static str {
                 match self {
                     $(Self::$variant => concat!($prefix, $name),)+
@@ -42,7 +42,7 @@ macro_rules! named {
     };
 }
 
-/// Lets an enum of [`named!`] be printed by name.
+/// Makes an enum of [`named!`] print its name.
 #[macro_export]
 macro_rules! show_by_name {
     ($type:ty) => {
@@ -54,7 +54,7 @@ macro_rules! show_by_name {
     };
 }
 
-/// Lets an enum of [`named!`] be printed and read by name; the text is the error.
+/// Makes an enum of [`named!`] print and parse its name; the text is the error message.
 #[macro_export]
 macro_rules! read_by_name {
     ($type:ty, $error:literal) => {

@@ -1,15 +1,15 @@
-//! Facts of a packet that a discipline may read.
+//! Facts about a packet that a discipline may read.
 //!
 //! The simulator fills a [`Header`] from its own segments, the gateway from real frames
-//! ([`decide::frame::parse`](crate::decide::frame::parse)). A discipline never sees a frame's bytes.
+//! ([`decide::frame::parse`](crate::decide::frame::parse)). A discipline never reads the bytes of a frame.
 
 use crate::ack_info::AckInfo;
 use crate::units::Instant;
 
-/// Bytes of a full packet on Ethernet.
+/// Size of a full packet on Ethernet in bytes.
 pub(crate) const FULL_PACKET: u32 = 1514;
 
-/// One direction of one conversation, as a keyed hash of addresses, protocol and ports.
+/// One direction of a conversation, identified by a keyed hash of addresses, protocol and ports.
 ///
 /// The simulator numbers its flows. The gateway hashes them with a secret key, so that collisions are unlikely and
 /// cannot be forced.
@@ -17,7 +17,7 @@ pub(crate) const FULL_PACKET: u32 = 1514;
 pub struct Flow(pub u64);
 
 impl Flow {
-    /// The other direction of the conversation: the lowest bit is the end that sends.
+    /// Returns the other direction of the conversation. The lowest bit is the sending end.
     #[must_use]
     pub const fn reverse(self) -> Self {
         Self(self.0 ^ 1)
@@ -28,17 +28,17 @@ impl Flow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Protocol {
-    /// A whole TCP segment with a well-formed header.
+    /// A complete TCP segment with a well-formed header.
     Tcp,
-    /// Whole, but neither TCP nor QUIC.
+    /// A complete packet that is neither TCP nor QUIC.
     NonTcp,
     /// UDP that looks like QUIC with a short header: its payload begins with the bits 01 (RFC 9000, sec. 17.3.1),
     /// unlike RTP, DTLS, STUN (RFC 9443) and WireGuard. OpenVPN's data is excluded.
     Quic,
-    /// UDP with a long QUIC header of version 1 or 2, as of handshakes (RFC 9000, sec. 17.2; RFC 9369).
+    /// UDP with a long QUIC header of version 1 or 2, as in handshakes (RFC 9000, sec. 17.2; RFC 9369).
     QuicLong,
-    /// Cannot be interpreted: not IP, a fragment, truncated or malformed. Queued as data, and dropped only if the queue
-    /// is full.
+    /// A packet that cannot be interpreted: not IP, a fragment, truncated or malformed. It is queued as data, and
+    /// dropped only if the queue is full.
     #[default]
     Opaque,
 }
@@ -70,14 +70,14 @@ impl Ecn {
         }
     }
 
-    /// True if the sender understands a mark.
+    /// True if the sender responds to marks.
     #[inline]
     pub const fn is_capable(self) -> bool {
         !matches!(self, Self::NotEct)
     }
 }
 
-/// TCP flags, as in the header's 13th and 14th byte (AE is 0x100).
+/// TCP flags, from the 13th and 14th byte of the header (AE is 0x100).
 pub mod flags {
     /// No more data from the sender.
     pub const FIN: u16 = 0x001;
@@ -99,33 +99,34 @@ pub mod flags {
     pub const AE: u16 = 0x100;
 }
 
-/// The facts of one packet.
+/// Facts about one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// Time of arrival at the queue.
     pub arrival: Instant,
-    /// The conversation and direction it belongs to.
+    /// Conversation and direction of the packet.
     pub flow: Flow,
-    /// Bytes charged to the link, link-layer overhead included.
+    /// Bytes that the link charges for the packet, link-layer overhead included.
     pub len: u32,
-    /// Bytes of the IP packet, header included; 0 if it is not IP.
+    /// Size of the IP packet in bytes, header included; 0 if it is not IP.
     pub ip_len: u32,
-    /// TCP payload bytes; 0 unless TCP.
+    /// TCP payload in bytes; 0 for other protocols.
     pub payload: u32,
-    /// TCP acknowledgement number; meaningful if [`flags::ACK`] is set.
+    /// TCP acknowledgement number; valid if [`flags::ACK`] is set.
     pub ack: u32,
-    /// TCP flags; 0 unless TCP.
+    /// TCP flags; 0 for other protocols.
     pub flags: u16,
     /// Protocol above IP.
     pub protocol: Protocol,
-    /// The ECN field; of the outer header in a tunnel.
+    /// ECN field; in a tunnel that of the outer header.
     pub ecn: Ecn,
-    /// A note of the packet's owner in otherwise unused padding. Disciplines ignore it.
+    /// Data of the packet's owner in otherwise unused padding; disciplines ignore it.
     pub note: u32,
 }
 
 crate::named! {
-    /// Kind of packet in every counter: ACK, TCP data, or other. It is independent of the discipline's choice of queue.
+    /// Kind of a packet in all counters: ACK, TCP data, or other. Does not depend on the queue that a discipline
+    /// chooses.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(u8)]
     pub enum TrafficClass {
@@ -139,7 +140,7 @@ crate::named! {
 }
 
 impl Header {
-    /// TCP with ACK set, no payload, and no SYN, FIN or RST.
+    /// True for TCP with the ACK flag, without payload, and without SYN, FIN or RST.
     #[inline]
     pub const fn is_pure_ack(&self) -> bool {
         const CONTROL: u16 = flags::ACK | flags::SYN | flags::FIN | flags::RST;
@@ -149,13 +150,13 @@ impl Header {
             & (self.flags & CONTROL == flags::ACK)
     }
 
-    /// TCP with payload.
+    /// True for TCP with payload.
     #[inline]
     pub const fn is_tcp_data(&self) -> bool {
         matches!(self.protocol, Protocol::Tcp) & (self.payload > 0)
     }
 
-    /// Class in counters.
+    /// Class of the packet in counters.
     #[inline]
     pub const fn traffic_class(&self) -> TrafficClass {
         const CLASSES: [TrafficClass; 4] = {
@@ -166,7 +167,7 @@ impl Header {
     }
 }
 
-/// Facts of the network layer, beyond the flow.
+/// Facts from the network layer, in addition to the flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Network {
     /// Source and destination host, as hashes of their addresses; 0 if there is none.
@@ -175,30 +176,30 @@ pub struct Network {
     pub dscp: u8,
 }
 
-/// A packet as its owner stores it.
+/// A packet in the form in which its owner stores it.
 pub trait Packet {
     /// Its facts.
     fn header(&self) -> &Header;
 
-    /// Content of a pure ACK with right checksums; `None` if it cannot be trusted: then it neither filters nor is
-    /// filtered. Called only for pure ACKs, by queues that filter and by regenerators.
+    /// Returns the content of a pure ACK with correct checksums; `None` if a checksum is wrong, so that it neither
+    /// filters nor is filtered. Called only for pure ACKs, by filtering queues and regenerators.
     fn ack_info(&self) -> Option<AckInfo> {
         None
     }
 
-    /// Facts of the network layer. Only asked by queues that tell hosts or DSCPs apart.
+    /// Returns facts of the network layer. Called only by queues that distinguish hosts or DSCPs.
     fn network(&self) -> Network {
         Network::default()
     }
 
-    /// Sets CE in the IP header if the packet is ECN-capable. Returns true if it is marked now. Only called
-    /// by an AQM that would drop the packet otherwise.
+    /// Sets CE in the IP header if the packet is ECN-capable. Returns true if the packet now has CE. Called only by an
+    /// AQM that would drop the packet otherwise.
     fn mark_ce(&mut self) -> bool {
         false
     }
 
-    /// Writes number, window and timestamps of `info` into the header and mends its checksum. Only
-    /// called by a [`Regenerator`](crate::hold::Regenerator), on copies of a real ACK.
+    /// Writes number, window and timestamps of `info` into the header, and updates the checksum. Called only by a
+    /// [`Regenerator`](crate::hold::Regenerator), on copies of a real ACK.
     fn rewrite_ack(&mut self, _info: &AckInfo) {}
 }
 

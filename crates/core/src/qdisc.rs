@@ -1,70 +1,68 @@
-//! The contract between a discipline and its caller.
+//! Interface between a discipline and its caller.
 
 use crate::packet::{Header, Packet};
 use crate::units::{Duration, Instant, Rate, Share};
 
-/// A queue discipline on one egress.
+/// A queue discipline of one egress.
 ///
-/// `now` never goes back between calls. Every packet given to [`enqueue`](Qdisc::enqueue) leaves
-/// exactly once: returned by [`dequeue`](Qdisc::dequeue) or [`drain`](Qdisc::drain), or handed to
-/// the [`Sink`] with a reason. All memory is allocated when a discipline is built, and the work of
-/// each call is bounded by a constant.
+/// `now` never decreases between calls. Every packet given to [`enqueue`](Qdisc::enqueue) leaves exactly once: returned
+/// by [`dequeue`](Qdisc::dequeue) or [`drain`](Qdisc::drain), or given to the [`Sink`] with a reason. All memory is
+/// allocated at construction, and the work of each call is bounded by a constant.
 pub trait Qdisc<P: Packet> {
-    /// Enqueues a packet. May drop it, or packets that it makes redundant, into `sink`.
+    /// Enqueues a packet. May drop it into `sink`, or packets that it makes redundant.
     fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>);
 
-    /// The next packet to transmit, if one may leave now. May drop others into `sink`.
+    /// Returns the next packet to transmit, if one may leave now. May drop other packets into `sink`.
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Dequeue<P>;
 
     /// Passes a packet of the reverse path to the discipline.
     ///
-    /// A discipline that measures the opposite traffic needs this; the others ignore it.
+    /// Only disciplines that measure the traffic of the other direction need it; all others ignore it.
     fn observe(&mut self, _now: Instant, _reverse: &Header) {}
 
-    /// True if [`observe`](Qdisc::observe) does anything, so that a caller may save the call.
+    /// True if [`observe`](Qdisc::observe) has an effect; if not, a caller may omit the call.
     fn observes_reverse(&self) -> bool {
         false
     }
 
-    /// True if it reads [`Header::flow`] of any packet, so that a caller may save the hash.
+    /// True if the discipline reads [`Header::flow`]; if not, a caller may omit the hash.
     fn reads_flows(&self) -> bool {
         true
     }
 
-    /// True if a driver that does not shape may send a packet that finds nothing waiting without this discipline: no
-    /// later decision depends on what was sent so.
+    /// True if a driver without a shaper may send a packet directly when no packet is queued, because no later decision
+    /// depends on packets that bypass the discipline.
     fn allows_bypass(&self) -> bool {
         false
     }
 
-    /// The link has a new rate, and the reverse path has `reverse` if that is known. Settings that depend on rates
-    /// follow. Allocates nothing.
+    /// Adapts settings to a new rate of the link; `reverse` is the rate of the reverse path, if known. Allocates no
+    /// memory.
     fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}
 
-    /// True if [`set_rates`](Qdisc::set_rates) makes of it what would be built for the other rates, so that a
-    /// driver need not build it.
+    /// True if [`set_rates`](Qdisc::set_rates) has the same result as building the discipline for the new rates.
     fn follows_rates(&self) -> bool {
         false
     }
 
-    /// Removes the next packet independent of the schedule, oldest of its class first. Used to hand the backlog over to
-    /// another discipline; counted as neither sent nor dropped.
+    /// Removes the next packet, regardless of the schedule; the oldest of its class comes first. Used to move the
+    /// backlog to another discipline. Such packets count as neither sent nor dropped.
     fn drain(&mut self) -> Option<P>;
 
-    /// Packets and bytes that wait now.
+    /// Returns the packets and bytes that are queued now.
     fn backlog(&self) -> Backlog;
 
-    /// Shows `see` the packets that wait, in any order, until it answers `false`. Returns true if it never did. For
-    /// displays: a discipline that shows none works all the same.
+    /// Calls `see` for queued packets, in any order, until it returns false. Returns true if `see` always returned
+    /// true. Only displays need this, so a discipline may visit no packets.
     fn visit(&self, _see: &mut Visit<'_, P>) -> bool {
         true
     }
 
-    /// Names and values of the control variables, for tables and plots.
+    /// Reports names and values of the control variables, for tables and plots.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }
 
-/// Callback that receives packets that wait, as long as it answers `true`.
+/// Callback that receives queued packets until it returns false.
 pub type Visit<'a, P> = dyn FnMut(&P) -> bool + 'a;
 
 /// Callback that receives names and values of control variables.
@@ -85,7 +83,7 @@ pub enum Reading {
 
 #[cfg(feature = "control")]
 impl Reading {
-    /// As a number for a table or a plot; times in seconds.
+    /// The value as a number for tables and plots; times in seconds.
     pub fn as_f64(self) -> f64 {
         match self {
             Self::Count(count) => count as f64,
@@ -96,30 +94,30 @@ impl Reading {
     }
 }
 
-/// Answer of [`Qdisc::dequeue`].
+/// Result of [`Qdisc::dequeue`].
 #[derive(Debug, PartialEq, Eq)]
 // A tag of its own lets the packet be copied whole; hidden in the packet's spare values, it makes
 // every dequeue take the packet apart and put it together again.
 #[repr(u8)]
 pub enum Dequeue<P> {
-    /// Transmit this.
+    /// Packet to transmit.
     Packet(P),
-    /// Packets wait, but none may leave before this instant.
+    /// Packets are queued, but none may leave before this instant.
     NotBefore(Instant),
-    /// Nothing waits.
+    /// No packet is queued.
     Empty,
 }
 
-/// Receiver of packets that are not transmitted, and of reports of marks.
+/// Receiver of packets that are not transmitted, and of marks.
 pub trait Sink<P> {
     /// Takes a packet that is not transmitted.
     fn dropped(&mut self, now: Instant, packet: P, reason: Reason);
 
-    /// A packet got a congestion mark (CE) and stays in the queue, or is about to be sent.
+    /// Reports a packet that got a congestion mark (CE); it stays in the queue, or is about to be sent.
     fn marked(&mut self, _now: Instant, _header: &Header) {}
 }
 
-/// A sink that lets dropped packets go.
+/// A sink that discards dropped packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Discard;
 
@@ -127,26 +125,26 @@ impl<P> Sink<P> for Discard {
     fn dropped(&mut self, _now: Instant, _packet: P, _reason: Reason) {}
 }
 
-/// Declares the reasons once, so that a new one appears in every counter, metric and table.
+/// Declares all reasons once, so that a new one appears in every counter, metric and table.
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident, $text:literal, $fate:ident;)*) => {
-        /// The reason for which a packet was not transmitted.
+        /// Reason why a packet was not transmitted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Reason { $($(#[$doc])* $name,)* }
 
         impl Reason {
-            /// All of them, in the order of their numbers.
+            /// All reasons, in the order of their numbers.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
-            /// Their number.
+            /// Number of reasons.
             pub const COUNT: usize = Self::ALL.len();
 
-            /// Its name in tables, JSON and metrics.
+            /// Name of the reason in tables, JSON and metrics.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// Class in counters.
+            /// Fate by which counters group the reason.
             pub const fn fate(self) -> Fate {
                 match self { $(Self::$name => Fate::$fate,)* }
             }
@@ -155,21 +153,21 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// The queue's limit was reached.
+    /// A limit of the queue was reached.
     OverLimit, "over-limit", Dropped;
     /// An AQM signalled congestion (RED, CoDel), and the packet could not be marked.
     Aqm, "aqm", Dropped;
     /// A pure ACK that a later one makes redundant.
     AckFiltered, "ack-filtered", Filtered;
-    /// An opaque packet that is taken for an ACK, in favour of a later one.
+    /// A later packet makes this opaque packet, which is treated as an ACK, redundant.
     OpaqueFiltered, "opaque-filtered", Filtered;
 }
 
 crate::named! {
-    /// Fate of a packet that was not transmitted as it came.
+    /// Result for a packet that was not sent unchanged.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Fate {
-        /// Lost: a sender has to send it again, or feels its loss.
+        /// Lost: the sender retransmits it, or lacks it.
         Dropped = "dropped",
         /// Dropped because another packet contains the same information.
         Filtered = "filtered",
@@ -178,7 +176,7 @@ crate::named! {
     }
 }
 
-/// Packets and bytes waiting.
+/// Queued packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Packets.
@@ -188,14 +186,14 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// A packet of `len` bytes joins.
+    /// Adds a packet of `len` bytes.
     #[inline]
     pub fn join(&mut self, len: u32) {
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(u64::from(len));
     }
 
-    /// A packet of `len` bytes leaves.
+    /// Subtracts a packet of `len` bytes.
     #[inline]
     pub fn leave(&mut self, len: u32) {
         self.packets = self.packets.wrapping_sub(1);

@@ -1,12 +1,12 @@
-//! A sender that gets the ACKs left by a filter never has less information than one that gets every ACK.
+//! A sender that gets only the ACKs left by a filter has at least the information of one that gets every ACK.
 //!
-//! Receivers of several flows acknowledge segments from a lossy, reordering path. Their ACKs pass AF, SAD and asymq's
-//! slots as real frames under every service; arrivals and departures are interleaved at random. Whenever a survivor
+//! Receivers of several flows acknowledge segments from a path that loses and reorders. Their ACKs pass AF, SAD and
+//! asymq's slots as real frames, under every service; arrivals and departures alternate at random. Whenever a survivor
 //! leaves, the sender must have all information of the ACKs up to it.
 //!
-//! `ASYMQ_HISTORIES` sets the number of histories, `ASYMQ_SEED` their seed, `ASYMQ_FIRST` the first of them, by
-//! default 0; a failure names the history. The long run:
-//! `cargo test --release -p asymq-core --test all ack_knowledge:: -- --ignored --nocapture`.
+//! `ASYMQ_HISTORIES` sets the number of histories, `ASYMQ_SEED` their seed, and `ASYMQ_FIRST` the first one (default
+//! 0). A failure names the history. The long run: `cargo test --release -p asymq-core --test all ack_knowledge:: --
+//! --ignored --nocapture`.
 
 use crate::acks::{FLOW_RULES, RULES, Said};
 use crate::mutate::Dice;
@@ -31,7 +31,7 @@ enum Fate {
     Refused,
 }
 
-/// One history on its way through a discipline.
+/// State of one history as it passes a discipline.
 #[derive(Default)]
 struct Run {
     /// All ACKs that arrived, each with its flow.
@@ -40,7 +40,7 @@ struct Run {
     spare: Vec<Vec<u8>>,
     /// Filtered ACKs, over all histories.
     filtered: u64,
-    /// Survivors of filtered ACKs by which a sender has counted marks.
+    /// Number of survivors of filtered ACKs by which a sender has counted marks.
     marked: u64,
 }
 
@@ -132,7 +132,7 @@ impl Bench {
         self.qdisc.enqueue(self.now, frame, run);
     }
 
-    /// The next packet, if one waits.
+    /// Returns the next packet, if one is queued.
     fn dequeue(&mut self, run: &mut Run) -> Option<usize> {
         loop {
             match self.qdisc.dequeue(self.now, run) {
@@ -149,14 +149,14 @@ impl Bench {
     }
 }
 
-/// Two senders for each flow: one gets all ACKs, one those that leave.
+/// Two senders for each flow: one gets all ACKs, the other only those that leave.
 #[derive(Default)]
 struct Judge {
     all: [Sender; FLOWS],
     filtered: [Sender; FLOWS],
-    /// ACKs of the history that the first sender has got, for each flow.
+    /// Number of ACKs that the first sender has got, for each flow.
     read: [usize; FLOWS],
-    /// ACKs of the flow filtered since its last survivor.
+    /// True if ACKs of the flow were filtered since its last survivor.
     behind: [bool; FLOWS],
 }
 
@@ -194,7 +194,7 @@ impl Judge {
     }
 }
 
-/// Any history through any discipline.
+/// Passes one random history through a discipline.
 fn history(bench: &mut Bench, run: &mut Run, dice: &mut Dice, number: u64) {
     run.said.clear();
     run.fates.clear();

@@ -1,5 +1,5 @@
-//! The ACK rules of `docs/notes/ack-rules.md`, at least one row for each: real frames that arrive, and those that leave
-//! under AF and SAD. `ack_knowledge.rs` tests the same rules with generated histories.
+//! The ACK rules of `docs/notes/ack-rules.md`, each with at least one example: real frames that arrive, and the frames
+//! that leave under AF and SAD. `ack_knowledge.rs` tests the same rules with generated histories.
 
 use crate::acks::{ACK, AE, CWR, ECE, Extra, FLOW_RULES, PSH, Path, RULES, Said, URG};
 use crate::numbered::Frame;
@@ -16,7 +16,7 @@ impl Sink<Frame> for OnlyFiltered {
     }
 }
 
-/// Indices of the frames that leave, in order, after all have arrived a millisecond apart.
+/// Returns the indices of the frames that leave, in order, after all have arrived a millisecond apart.
 fn survivors(discipline: &str, classifier: &str, frames: &[Vec<u8>]) -> Vec<usize> {
     let place = Place {
         link: "1mbit".parse().unwrap(),
@@ -54,7 +54,7 @@ struct Row {
     rule: &'static str,
     name: &'static str,
     arrivals: Vec<Said>,
-    /// Frames that leave under AF, and under SAD.
+    /// Indices of the frames that leave under AF, and under SAD.
     leave: [Vec<usize>; 2],
 }
 
@@ -122,8 +122,8 @@ fn accecn(ack: u32, kind: u8, counters: &[u32]) -> Said {
     })
 }
 
-/// The `n`-th ACK of a receiver that acknowledges segments of 1460 bytes. Those at `marked` came with CE, the others
-/// with ECT(1). ACE begins at 5, the option's counters at their initial values.
+/// The `n`-th ACK of a receiver that acknowledges segments of 1460 bytes. Segments in `marked` arrived with CE, all
+/// others with ECT(1). ACE starts at 5, the option's counters at their initial values.
 fn counting(n: u32, marked: &[u32]) -> Said {
     let marks = marked.iter().filter(|at| **at <= n).count() as u32;
     let mut said = accecn(n * 1460, 174, &[1 + (n - marks) * 1460, marks * 1460, 1]);
@@ -138,13 +138,13 @@ fn path(ack: u32, change: impl FnOnce(&mut Path)) -> Said {
     with(ack, |said| change(&mut said.path))
 }
 
-/// Two ACKs in either order: no ACK replaces the second, and the second replaces no other.
+/// Adds two ACKs in either order, of which neither replaces the other.
 fn both_ways(rows: &mut Vec<Row>, rule: &'static str, name: &'static str, odd: fn(u32) -> Said) {
     rows.push(row(rule, name, &[odd(1000), plain(2000)], &[0, 1]));
     rows.push(row(rule, name, &[plain(1000), odd(2000)], &[0, 1]));
 }
 
-/// A range of the second ACK which is otherwise only in the first; the sender may reject the first.
+/// Adds a range that only the first and the second ACK report, where the sender may reject the first.
 fn untaken(rows: &mut Vec<Row>, name: &'static str, first: Said) {
     let sacked = |newest| {
         sack(
@@ -651,7 +651,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// ACKs of a sender that may have rejected the previous ACK: a probe ahead of a step of the sequence number.
+/// ACKs to a sender that may have rejected the previous ACK: that was a probe, since the sequence number then advances.
 fn after_a_probe() -> [Row; 4] {
     let probe_of = |ack, window| Said {
         window,
@@ -724,7 +724,7 @@ fn after_a_probe() -> [Row; 4] {
     ]
 }
 
-/// The bounds take a run of ACKs to reach.
+/// Examples of bounds that only a run of ACKs reaches.
 fn bounds() -> [Row; 8] {
     let run = |said: &dyn Fn(u32) -> Said, count| (1..=count).map(said).collect::<Vec<_>>();
     // ACKs of a receiver without the fourth and the fifth segment; the last one is marked.
@@ -913,7 +913,7 @@ fn an_ack_parses_as_written() {
     assert!(!info.keep && !info.signed);
 }
 
-/// A flipped bit anywhere in an ACK makes its checksum wrong, or its facts different.
+/// A flipped bit anywhere in an ACK makes its checksum wrong or changes its facts.
 #[test]
 fn no_flipped_bit_of_a_segment_or_an_ipv4_header_is_believed() {
     for path in [

@@ -37,7 +37,7 @@ impl Packet for Frame {
     }
 }
 
-/// Counts the ACKs that are filtered; nothing else may be dropped.
+/// Counts filtered ACKs; fails if any other packet is dropped.
 #[derive(Default)]
 struct Filtered(usize);
 
@@ -60,7 +60,7 @@ fn config(discipline: &str) -> Config {
     resolve(&Standard, discipline, &Params::new(), &Params::new(), place).unwrap()
 }
 
-/// Frames that leave after all have arrived, a millisecond apart.
+/// Returns the frames that leave after all have arrived a millisecond apart.
 fn survivors(discipline: &str, arrivals: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut qdisc = Standard.build(&config(discipline)).unwrap();
     let mut now = Instant::ZERO;

@@ -68,7 +68,7 @@ impl Packet for Light {
     }
 }
 
-/// Allocations during `work`.
+/// Counts the allocations during `work`.
 fn allocations(work: impl FnOnce()) -> u64 {
     let before = ALLOCATIONS.get();
     work();
@@ -79,7 +79,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
 const FLOWS: u64 = 5000;
 const PACKETS: u64 = 8 * FLOWS;
 
-/// Two packets arrive for each that leaves, then all leave; the egress observes the reverse path.
+/// Passes packets: two arrive for each that leaves, then all leave. The egress also observes the reverse path.
 fn work(egress: &mut Egress<Light>) {
     let mut now = Instant::from_nanos(1);
     let step = Duration::from_micros(500);

@@ -85,7 +85,7 @@ impl Aq {
         value
     }
 
-    /// One interval with so many bytes of UDP in each direction, and its end.
+    /// Runs one interval with this many bytes of UDP in each direction; returns its end.
     fn interval_with_udp(&mut self, up: u32, down: u32) {
         self.qdisc.enqueue(self.now, udp(up), &mut Discard);
         self.qdisc.observe(self.now, &udp(down));
@@ -190,7 +190,7 @@ fn a_measurement_beyond_equation_11_leaves_the_last_valid_ratio() {
     aq.assert_share(share_by_equation_7(1e6, 10e6));
 }
 
-/// Packets of each class on the uplink while both classes always have packets waiting.
+/// Packets of each class that leave the uplink while both classes always have packets queued.
 fn served(aq: &mut Aq, packets: u32) -> (u32, u32) {
     let (mut acks, mut datas) = (0, 0);
     for _ in 0..packets {
@@ -228,7 +228,7 @@ fn equal_capacities_lose_no_ack_of_a_full_download() {
     }
 }
 
-/// 0.256 and 10 Mbit/s, where Fig. 5 shows the collapse.
+/// 0.256 and 10 Mbit/s, for which Fig. 5 shows the collapse.
 const fn beyond_equation_11(params: &'static [(&'static str, &'static str)]) -> Given {
     Given {
         up: 256_000,

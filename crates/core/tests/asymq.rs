@@ -39,8 +39,8 @@ impl Sink<Sent> for Lost {
     }
 }
 
-/// asymq at 1 Mbit/s without its controller: ACKs wait 20 ms or for ten segments, and from the first
-/// byte on.
+/// asymq at 1 Mbit/s without its controller: ACKs wait up to 20 ms or ten segments, from the first byte of a download
+/// on.
 struct Bench {
     qdisc: BoxedQdisc<Sent>,
     lost: Lost,
@@ -111,19 +111,19 @@ impl Bench {
         }
     }
 
-    /// The flow of the packet that leaves next; true if it is an ACK.
+    /// Returns the flow of the packet that leaves next, and true if it is an ACK.
     fn next_flow(&mut self) -> Option<(u64, bool)> {
         let packet = self.next()?;
         Some((packet.header.flow.0, packet.header.payload == 0))
     }
 
-    /// A download whose first ACK, which does not wait, has left.
+    /// Starts a download; its first ACK, which does not wait, has left.
     fn known(&mut self, flow: u64) {
         self.ack(flow, 0);
         assert_eq!(self.next_flow(), Some((flow, true)));
     }
 
-    /// An upload that always has packets waiting, and is bulk already.
+    /// Starts an upload that is a bulk flow and always has packets queued.
     fn upload(&mut self, flow: u64) {
         for _ in 0..6 {
             self.data(flow);
@@ -352,8 +352,8 @@ fn a_link_with_packets_longer_than_the_limit_still_holds_packets() {
     assert!(bench.lost.0.is_empty(), "{:?}", bench.lost.0);
 }
 
-/// Packets arrive at this interval in an outage of three seconds; `flow` maps a packet's number to its flow. Returns
-/// the age in ms of the oldest that remains, and the number of lost ones.
+/// Packets arrive at this interval during an outage of three seconds; `flow` maps a packet's number to its flow.
+/// Returns the age in ms of the oldest packet that remains, and the number of lost packets.
 fn outage(every: u64, len: u32, protocol: Protocol, flow: fn(u64) -> u64) -> (u64, usize) {
     let mut bench = Bench::new(&[]);
     bench.upload(2);

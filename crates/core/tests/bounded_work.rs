@@ -1,4 +1,4 @@
-//! The work for one packet is independent of the number of flows: the test counts accesses to headers.
+//! The work per packet does not depend on the number of flows; measured by counting accesses to headers.
 
 use crate::traffic;
 use asymq_core::ack::AckInfo;

@@ -1,5 +1,5 @@
-//! `docs/reference/disciplines.md` describes the catalog. After a change of the catalog: `ASYMQ_DOCS=write cargo test
-//! -p asymq-core --test all documentation::`.
+//! Checks that `docs/reference/disciplines.md` matches the catalog. To write the page: `ASYMQ_DOCS=write cargo test -p
+//! asymq-core --test all documentation::`.
 
 use asymq_core::catalog::{Catalog, Config, Entry, Params, Place, Role, Standard, resolve};
 use asymq_core::units::Limit;

@@ -13,7 +13,7 @@ fn network(frame: &[u8]) -> u16 {
     parse(frame, &FlowKey::new([1, 2])).network
 }
 
-/// With these ECN bits, and the right checksum.
+/// An IPv4 header with these ECN bits and a correct checksum.
 fn v4_with(bits: u8, ip: IpHeaders) -> Vec<u8> {
     let IpHeaders::Ipv4(mut header, extensions) = ip else {
         panic!("not IPv4")

@@ -1,4 +1,4 @@
-//! The egress: its counters, and the times at which it sends.
+//! The egress: its counters, and its departure times.
 
 use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Params, Place, Role, Standard, resolve};
 use asymq_core::decide::random::SplitMix64;
@@ -10,7 +10,7 @@ use asymq_core::{Header, Packet};
 use asymq_laws::{Numbered, Step, golden, strategy};
 use proptest::prelude::*;
 
-/// Packets that have arrived, less those sent or dropped, are the discipline's backlog.
+/// Checks that arrived packets, less those sent or dropped, equal the discipline's backlog.
 fn assert_conserved(egress: &Egress<Numbered>) {
     assert_eq!(egress.meters().backlog().total(), egress.qdisc().backlog());
     assert_eq!(
@@ -127,7 +127,7 @@ fn a_late_caller_still_reaches_the_rate() {
     assert_eq!(egress.free_at(), at(100 * 12_000));
 }
 
-/// Time in which CBQ holds packets back is not caught up with a burst, unlike a late call.
+/// CBQ does not make up by a burst for time in which it held packets; a late call does.
 #[test]
 fn time_in_which_a_discipline_holds_back_does_not_count_as_lateness() {
     let mut egress = egress("cbq");
@@ -260,7 +260,7 @@ fn segment(now: Instant, flow: Flow, number: u32, is_ack: bool) -> Header {
     }
 }
 
-/// Enqueues and observes a packet. Returns the arrival of the packet that leaves next.
+/// Enqueues and observes a packet. Returns the arrival time of the packet that leaves next.
 fn pass(
     egress: &mut Egress<Numbered>,
     now: Instant,

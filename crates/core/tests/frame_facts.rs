@@ -1,4 +1,4 @@
-//! The parser, tested with frames that a library built.
+//! The parser, tested with frames that a library builds.
 
 use crate::frames::*;
 use asymq_core::frame::{FlowKey, Parsed, ack_info, ack_info_of_trusted, parse, parse_prefix};
@@ -11,7 +11,7 @@ fn facts(frame: &[u8]) -> Parsed {
     parse(frame, &FlowKey::new(KEY))
 }
 
-/// Checks that a frame holds the acknowledgement of [`ack`], with headers at these offsets.
+/// Checks that a frame contains the acknowledgement of [`ack`], with headers at these offsets.
 fn assert_pure_ack(frame: &[u8], ip_len: usize, network: usize, transport: usize) {
     let parsed = facts(frame);
     let header = parsed.header;

@@ -1,5 +1,5 @@
-//! Golden traces of every discipline of the catalog. They show changes, not correctness: write new ones with
-//! `ASYMQ_GOLDEN=write cargo test -p asymq-core --test all golden::` and review the diff.
+//! Golden traces of every discipline in the catalog. They detect changes, not errors. To write new ones:
+//! `ASYMQ_GOLDEN=write cargo test -p asymq-core --test all golden::`, then review the diff.
 
 use asymq_core::catalog::{Catalog, Config, Group, Params, Role, Standard, resolve};
 use asymq_laws::golden;
@@ -10,7 +10,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// The papers' values of parameters whose defaults differ, because they are safer or work better.
+/// The papers' values of parameters whose defaults differ for safety or performance.
 const TO_THE_LETTER: [(&str, &str); 7] = [
     ("max-stretch", "none"),
     ("max-gap", "none"),
@@ -21,7 +21,7 @@ const TO_THE_LETTER: [(&str, &str); 7] = [
     ("unused-share", "follow"),
 ];
 
-/// Every discipline with its defaults, and with its paper's values if they differ.
+/// Every discipline with its defaults; also with its paper's values if these differ.
 fn configs() -> Vec<(String, Config)> {
     let mut configs = Vec::new();
     let none = Params::new();

@@ -1,4 +1,4 @@
-//! Millions of hostile frames through the parser and every discipline.
+//! Passes millions of hostile frames through the parser and every discipline.
 //!
 //! `ASYMQ_FUZZ_FRAMES` sets their number, `ASYMQ_FUZZ_SEED` the first seed. Each frame depends only on the seed and its
 //! number; a failure reports both.
@@ -36,7 +36,7 @@ fn number(name: &str, default: u64) -> u64 {
     }
 }
 
-/// If etherparse finds TCP in a whole packet, our parser finds it with the same facts.
+/// If etherparse finds TCP in a complete packet, our parser must find it with the same facts.
 fn check_against_etherparse(parsed: &Parsed, frame: &[u8]) {
     let Ok(sliced) = SlicedPacket::from_ethernet(frame) else {
         return;

@@ -1,4 +1,4 @@
-//! Every discipline keeps every law, with any parts, parameters and traffic.
+//! Every discipline obeys every law, with random parts, parameters and traffic.
 
 use asymq_core::catalog::{Catalog, Config, Role, Standard};
 use asymq_core::packet::{Flow, Header, Protocol, flags};
@@ -49,7 +49,7 @@ proptest! {
     }
 }
 
-/// The fate of each packet, by its number, in the order of events.
+/// Packet numbers in the order in which they left, each with the reason if it was dropped.
 #[derive(Default)]
 struct Fates(Vec<(u32, Option<Reason>)>);
 
@@ -59,7 +59,7 @@ impl Sink<Header> for Fates {
     }
 }
 
-/// Fates of packets. A packet that finds the queue empty leaves at once, with or without a call of the discipline.
+/// Returns the fates of packets. With `bypass`, a packet that finds the queue empty does not pass the discipline.
 fn fates(config: &Config, steps: &[Step], bypass: bool) -> Vec<(u32, Option<Reason>)> {
     let mut qdisc = Standard.build::<Header>(config).expect("it builds");
     let (mut fates, mut now) = (Fates::default(), Instant::ZERO);

@@ -1,4 +1,4 @@
-//! A length in a link header bounds the packet in it.
+//! The length in a link header bounds the packet after it.
 
 use crate::frames::{ack, ipv4, ipv6, packet, pppoe, tagged};
 use asymq_core::frame::{FlowKey, Parsed, parse};
@@ -36,7 +36,7 @@ fn a_pppoe_length_shorter_than_its_packet_is_malformed() {
     }
 }
 
-/// An 802.3 length announces LLC, not IP, whatever bytes follow.
+/// A frame with an 802.3 length carries LLC, so it is never parsed as IP.
 #[test]
 fn a_length_in_place_of_an_ethertype_is_never_ip() {
     let packet = packet(ipv4(), ack(&[]), &[]);

@@ -1,5 +1,5 @@
-//! `codel`, `fq_codel`, `cake` and `dualpi2` decide as Linux' qdiscs do, packet by packet and to the nanosecond.
-//! `scripts/linux-qdisc/run` compiles Linux' source for user space and runs these tests.
+//! `codel`, `fq_codel`, `cake` and `dualpi2` make the same decisions as Linux's qdiscs, packet by packet and to the
+//! nanosecond. `scripts/linux-qdisc/run` compiles Linux's source for user space, and runs these tests.
 
 use asymq_core::ack::{AckInfo, SackRange};
 use asymq_core::catalog::{Catalog, Params, Place, Standard, resolve};
@@ -45,13 +45,13 @@ impl Packet for Traced {
 struct Load {
     seed: u64,
     flows: u64,
-    /// Difference between flow numbers, so that flows collide in their sets.
+    /// Difference between two flow numbers, chosen so that flows collide in their sets.
     stride: u64,
     hosts: u64,
     packets: u32,
     /// Mean time between packets in nanoseconds.
     gap: u64,
-    /// In percent of packets: ACKs, ECT(0), ECT(1) (one of them CE), and classes other than best effort.
+    /// Percentages of packets: ACKs, ECT(0), ECT(1) (one of these CE), and classes other than best effort.
     acks: u64,
     ecn: u64,
     scalable: u64,
@@ -257,7 +257,7 @@ fn lines_with<'a>(events: &'a str, what: &'a str) -> usize {
     events.lines().filter(|line| line.contains(what)).count()
 }
 
-/// Both treat a trace alike. `reasons` must occur; otherwise the trace would test too little.
+/// Checks that both process a trace equally. `reasons` must occur, so that the trace tests enough.
 #[track_caller]
 fn agree(
     qdisc: &str,

@@ -1,4 +1,4 @@
-//! The memory of a discipline follows the line's rate, for packets of the size that the kernel uses.
+//! A discipline's memory grows with the link's rate; measured with packets of the kernel's size.
 
 use asymq_core::catalog::{Catalog, Params, Place, Standard, resolve};
 use asymq_core::units::Limit;

@@ -1,5 +1,5 @@
-//! Damaged ACKs through the parser and the ACK rules. Some get a right checksum after the damage, to reach the code
-//! behind the checksums too.
+//! Passes damaged ACKs through the parser and the ACK rules. Some get a correct checksum after the damage, to reach the
+//! code behind the checksum tests.
 //!
 //! `ASYMQ_FUZZ_FRAMES` sets their number, `ASYMQ_SEED` the first seed. The long run: `cargo test --release -p
 //! asymq-core --test all mutated_acks:: -- --ignored --nocapture`.
@@ -48,7 +48,7 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Searches the value of the 16 bits at `at` that makes the wrong checksum right.
+/// Searches the value of the 16 bits at `at` that makes the checksum correct.
 fn mend(frame: &mut [u8], transport: u16) {
     let Some(field) = frame.get_mut(usize::from(transport) + 16..usize::from(transport) + 18)
     else {

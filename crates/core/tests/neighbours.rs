@@ -1,6 +1,6 @@
-//! A flooding host takes no share from its neighbours: their calls wait at most one packet and 5 ms and lose no packet,
-//! and their uploads keep nine tenths of their share. This holds for any destination of the flood, and for forged
-//! addresses from the line's first answer to the neighbour on.
+//! A flood by one host takes no share from its neighbours: their calls wait at most one packet and 5 ms and lose no
+//! packet, and their uploads keep nine tenths of their share. This holds for any destination of the flood. With forged
+//! addresses it holds as soon as the line has answered the neighbour.
 
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
 use asymq_core::packet::{Flow, Header, Network, Packet, Protocol, flags};
@@ -49,10 +49,10 @@ const UPLOAD: Flow = Flow(0x93d1_8e42);
 #[derive(Clone, Copy, Debug)]
 struct Attack {
     name: &'static str,
-    /// Rate in percent of the uplink's.
+    /// Rate of the attack, in percent of the uplink's rate.
     percent: u64,
     len: u32,
-    /// Number of flows of the packets; 0: a new flow for each packet.
+    /// Number of flows of the attack; 0 stands for a new flow with each packet.
     flows: u64,
     protocol: Protocol,
     flags: u16,
@@ -118,7 +118,8 @@ struct Seen {
     backlog: u32,
 }
 
-/// Checks the neighbour of a flood: the call's wait, its losses (at most `most_lost`), the upload, the backlog.
+/// Checks the neighbour of a flood: the call's wait and losses (at most `most_lost`), the upload's rate, and the
+/// backlog.
 fn check(seen: &Seen, rate: &str, what: &str, most_lost: u64) {
     println!(
         "{what}: call {:.1} ms, upload {:.2}, lost {}, backlog {}",
@@ -132,9 +133,9 @@ fn check(seen: &Seen, rate: &str, what: &str, most_lost: u64) {
     assert!(seen.backlog <= 500, "{what}: {} packets", seen.backlog);
 }
 
-/// An uplink under attack. Another host has a call and an upload, whose window keeps twenty packets in the queue; both
-/// start `later` seconds after the attack. The result covers the last `seconds`, without the first second, and without
-/// two more if they start later. The line answers the upload if `answers`.
+/// Runs an uplink under attack. Another host has a call, and an upload whose window keeps twenty packets queued; both
+/// start `later` seconds after the attack. The result covers the last `seconds` except the first one, and except two
+/// more if the two start later. The line answers the upload if `answers` is true.
 fn under(attack: Attack, case: (Aim, bool, u64), rate: &str, seconds: u64) -> Seen {
     let (aim, answers, later) = case;
     let link: Rate = rate.parse().unwrap();

@@ -1,4 +1,4 @@
-//! `thin-opaque`: QUIC packets that are treated as ACKs, and all others.
+//! `thin-opaque`: QUIC packets that are treated as ACKs, and packets that are not.
 
 use asymq_core::Ecn;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
@@ -6,7 +6,7 @@ use asymq_core::packet::{Flow, Header, Protocol};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
 
-/// The ACKs' direction of the conversation.
+/// The conversation's flow in the direction of the ACKs.
 const ACKS: Flow = Flow(6);
 
 #[derive(Default)]
@@ -26,7 +26,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// asymq at 1 Mbit/s whose ACKs wait 20 ms or for 100 segments, beside a download of 64 full packets.
+    /// asymq at 1 Mbit/s; ACKs wait 20 ms or for 100 segments. A download of 64 full packets runs.
     fn new(thin: &str) -> Self {
         let place = Place {
             link: "1mbit".parse().unwrap(),
@@ -50,7 +50,7 @@ impl Bench {
         bench
     }
 
-    /// The handshake of a conversation: a long header each way.
+    /// Performs the handshake of a conversation: a long header in each direction.
     fn shake(&mut self, flow: Flow) {
         for (flow, is_up) in [(flow, true), (flow.reverse(), false)] {
             let long = Header {
@@ -91,7 +91,7 @@ impl Bench {
         self.qdisc.enqueue(self.now, header, &mut self.filtered);
     }
 
-    /// Packets of the conversation with these lengths, each after two full packets of the download.
+    /// Sends packets of the conversation with these lengths, each after two full packets of the download.
     fn acks(&mut self, lengths: &[u32]) {
         for &len in lengths {
             self.download(2);
@@ -100,7 +100,7 @@ impl Bench {
         }
     }
 
-    /// Lengths of the packets that leave now.
+    /// Returns the lengths of the packets that leave now.
     fn sent(&mut self) -> Vec<u32> {
         let mut sent = Vec::new();
         while let Dequeue::Packet(packet) = self.qdisc.dequeue(self.now, &mut self.filtered) {
@@ -109,7 +109,7 @@ impl Bench {
         sent
     }
 
-    /// A conversation after its start, in which ACKs of these lengths have left one by one.
+    /// Starts a conversation; ACKs of these lengths have left one by one.
     fn knows(&mut self, lengths: &[u32]) {
         self.download(600);
         for _ in 0..12 {
@@ -244,7 +244,7 @@ fn queries_of_dns_over_quic_are_never_thinned() {
     assert_eq!(bench.filtered.0, []);
 }
 
-/// Datagrams of a WebTransport session: one for every ten ACKs, each directly behind an ACK.
+/// Datagrams of a WebTransport session: one for every ten ACKs, each directly after an ACK.
 #[test]
 fn datagrams_beside_a_download_of_their_conversation_are_never_thinned() {
     for len in [58, 61, 69, 90, 200] {

@@ -1,11 +1,11 @@
-//! The bytes that a link charges, compared with arithmetic written anew from `tc-cake(8)`.
+//! The bytes that a link charges, compared with an independent implementation of `tc-cake(8)`.
 
 use asymq_core::frame::Parsed;
 use asymq_core::overhead::Overhead;
 use asymq_core::packet::Header;
 use proptest::prelude::*;
 
-/// Words of an overhead, and the numbers that they stand for.
+/// Keywords of an overhead, and the numbers that they set.
 #[derive(Clone, Debug)]
 struct Link {
     raw: bool,

@@ -55,7 +55,7 @@ fn classic_ecn_is_not_marked_at_the_shallow_ramp() {
     assert_eq!(shares(Ecn::NotEct).1, 0);
 }
 
-/// A scalable flow, one of five flows that always have packets waiting, or a new flow with a small packet.
+/// Kind of an arriving packet: of a scalable flow, of one of five bulk flows, or a small one of a new flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Scalable(u64),
@@ -84,8 +84,8 @@ impl Kind {
     }
 }
 
-/// Packets arrive in slots as given by `sends`, beside five flows that always have packets waiting. Returns for each
-/// packet its slot of departure, and the number of slots that it waited.
+/// Packets arrive in slots as given by `sends`, beside five flows that always have packets queued. Returns the slot in
+/// which each packet leaves, and the number of slots for which it has waited.
 fn waits<T: IntoIterator<Item = Kind>>(sends: impl Fn(u64) -> T) -> Vec<(Kind, u64, u64)> {
     let config = golden::config(&Standard, "asymq").unwrap();
     let mut qdisc = Standard.build::<Numbered>(&config).unwrap();

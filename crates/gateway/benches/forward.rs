@@ -1,10 +1,9 @@
-//! Frames per CPU-second that the gateway forwards through veth, by frame size and by how they leave.
+//! Frames per CPU second that the gateway forwards through veth, by frame size and method of sending.
 //!
-//! A generator in a namespace of its own sends TCP segments; the gateway, with AQ and an uplink too fast
-//! to matter, runs on one thread, whose time on a CPU is read from `schedstat`. That includes all that
-//! the kernel does in the thread's name, the far host's reception of each frame among it. What arrives
-//! is counted by the far interface. Needs root. An argument is the rate, in frames a second; 0 is as
-//! fast as it can.
+//! A generator in its own namespace sends TCP segments. The gateway runs AQ on one thread, at a rate that never limits.
+//! The CPU time of that thread comes from `schedstat`; it includes kernel work in the thread's context, such as the
+//! reception of each frame at the far host. The far interface counts the arriving frames. Needs root. The argument is
+//! the rate in frames per second; 0 means as fast as possible.
 
 use asymq_core::catalog::{Params, Place, Standard, resolve};
 use asymq_core::units::{Limit, Rate};
@@ -114,7 +113,7 @@ fn connect(middle: &Netns, host: &Netns, name: &'static str, index: u32) -> io::
     host.run(|| Network::open()?.set_up(index))
 }
 
-/// Sends for three seconds; answers how many frames.
+/// Sends for three seconds; returns the number of frames.
 fn generate(rate: u64, len: usize) -> io::Result<u64> {
     const BATCH: u64 = 64;
     let mut port = Port::open("eth").unwrap();
@@ -139,7 +138,7 @@ fn generate(rate: u64, len: usize) -> io::Result<u64> {
     Ok(sent - port.losses().not_sent)
 }
 
-/// A TCP segment in a frame of `len` bytes; of 60, it is a pure ACK.
+/// A TCP segment in a frame of `len` bytes; with 60 bytes, a pure ACK.
 fn segment(len: usize) -> Vec<u8> {
     let mut frame = vec![0; len];
     let packet = if len == 60 { 40 } else { len as u16 - 14 };
@@ -154,13 +153,13 @@ fn segment(len: usize) -> Vec<u8> {
     frame
 }
 
-/// Nanoseconds that the calling thread was on a CPU.
+/// Nanoseconds for which the calling thread has run on a CPU.
 fn cpu() -> u64 {
     let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     stat.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// Frames that the interface of the calling thread's namespace received.
+/// Number of frames received by the interface of the calling thread's namespace.
 fn received() -> u64 {
     let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
     let line = table

@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 
-/// New link, and a channel that returns the replaced one.
+/// A new link, and a channel for returning the replaced one.
 type Request = (BuiltLink, Sender<(Handover, BuiltLink)>);
 
 /// Sends changes to a gateway from any thread.
@@ -76,7 +76,7 @@ impl Changes {
         self.changer.clone()
     }
 
-    /// Refuses pending and later changes: the gateway has stopped.
+    /// Rejects pending and later changes, because the gateway has stopped.
     pub(crate) fn close(&mut self) {
         (self.changer.requests, self.requests) = mpsc::channel();
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Maximum number of clients at once.
+    /// Maximum number of simultaneous clients.
     pub(crate) clients: usize,
     /// Maximum bytes of a request.
     pub(crate) request: usize,
@@ -23,9 +23,9 @@ pub(crate) struct Limits {
 pub(crate) enum RequestState {
     /// More bytes may arrive.
     Partial,
-    /// The client has closed its direction.
+    /// The client has closed its sending direction.
     Complete,
-    /// Request longer than the limit.
+    /// The request is longer than the limit.
     TooLong,
     TimedOut,
 }
@@ -36,7 +36,7 @@ pub(crate) type Answer<'a> = &'a mut dyn FnMut(&[u8], RequestState) -> Option<Ve
 pub(crate) struct Clients {
     listener: Socket,
     limits: Limits,
-    /// Oldest first. A new client replaces the oldest if there are too many.
+    /// Clients, oldest first. If there are too many, a new one replaces the oldest.
     clients: VecDeque<Client>,
     /// Earliest time to accept again after `accept` failed (file descriptors exhausted).
     accept_at: Option<Instant>,
@@ -50,9 +50,9 @@ struct Client {
 
 enum State {
     Reading(Vec<u8>),
-    /// The answer, and the number of bytes sent.
+    /// Sending the answer; counts the bytes sent.
     Writing(Vec<u8>, usize),
-    /// The answer is sent. Counts received bytes, which are discarded so that no reset overtakes the answer.
+    /// The answer was sent. Counts received bytes, which are discarded so that no TCP reset overtakes the answer.
     Draining(usize),
 }
 
@@ -160,7 +160,7 @@ impl Clients {
 }
 
 impl Client {
-    /// Advances without blocking, by one read at most. Returns false if the client is done.
+    /// Advances the connection without blocking, by at most one read. Returns false if the connection is finished.
     fn step(&mut self, limit: usize, answer: Answer<'_>) -> bool {
         let mut chunk = [0; 4096];
         if let State::Draining(rest) = &mut self.state {
@@ -202,7 +202,7 @@ impl Client {
         true
     }
 
-    /// Answers a client whose time is over, if its socket accepts the answer at once.
+    /// Answers a client whose time is over, if its socket accepts the answer without blocking.
     fn answer_late(&mut self, answer: Answer<'_>) {
         if let State::Reading(request) = &self.state
             && let Some(answer) = answer(request, RequestState::TimedOut)

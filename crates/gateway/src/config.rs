@@ -17,9 +17,9 @@ pub static STANDARD: &dyn Build<Frame> = &Standard;
 /// Treatment of the frames of one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Frames are sent at once.
+    /// Frames are sent immediately.
     Direct,
-    /// Frames wait in this discipline, before a transmitter at the direction's rate.
+    /// Frames wait in this discipline, before a transmitter at the rate of the direction.
     Queue(Config),
     /// Frames come from the slow link. ACKs that were filtered before it are regenerated.
     Regenerator(RegeneratorParams),
@@ -30,7 +30,7 @@ pub enum Stage {
 pub struct LinkConfig {
     /// Capacity towards the Internet.
     pub up: Rate,
-    /// Capacity from the Internet. A stage that shapes to it requires it.
+    /// Capacity from the Internet; required if the downlink's stage shapes to it.
     pub down: Option<Rate>,
     /// Ranges of learnt rates, up and down; `None` for a fixed rate.
     pub auto: [Option<RateRange>; 2],
@@ -50,7 +50,7 @@ pub struct LinkConfig {
 pub struct LinkError {
     /// `uplink` or `downlink`.
     pub direction: &'static str,
-    /// Cause.
+    /// Cause of the error.
     pub source: BuildError,
 }
 
@@ -129,7 +129,7 @@ impl LinkConfig {
 }
 
 impl fmt::Display for LinkConfig {
-    /// For example `aq, 1mbit up, 10mbit down, noatm`.
+    /// Prints, for example, `aq, 1mbit up, 10mbit down, noatm`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.uplink)?;
         if self.downlink != Stage::Direct {
@@ -147,7 +147,7 @@ impl fmt::Display for LinkConfig {
     }
 }
 
-/// A [`LinkConfig`] with its parts allocated.
+/// A [`LinkConfig`] whose parts are allocated.
 pub struct BuiltLink {
     pub(crate) config: LinkConfig,
     pub(crate) stages: [BuiltStage; 2],
@@ -160,7 +160,7 @@ impl fmt::Debug for BuiltLink {
     }
 }
 
-/// A stage with its parts allocated.
+/// A stage whose parts are allocated.
 #[expect(
     clippy::large_enum_variant,
     reason = "there are only two, and every frame uses the egress"

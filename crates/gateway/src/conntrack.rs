@@ -1,7 +1,7 @@
-//! Hosts behind NAT, from the kernel's connection tracking.
+//! Finds hosts behind NAT in the kernel's connection tracking.
 //!
-//! A gateway between a router and its port sees translated packets, all with the router's address. A thread maintains a
-//! bounded map from connections to home addresses. The forwarding loop reads it without locks.
+//! A gateway between a router and its port sees only translated packets, which all have the router's address. A thread
+//! maintains a bounded map from connections to addresses at home. The forwarding loop reads this map without locks.
 
 use crate::log;
 use crate::net::{Conntrack, Tracked, Translated};
@@ -21,18 +21,18 @@ use std::thread;
 /// Slots per bucket: their keys fill one cache line.
 const WAYS: usize = 8;
 const BUCKETS: usize = 4096;
-/// Minimum time between two readings of the whole table.
+/// Minimum time between two complete reads of the kernel's table.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// State of the map, for snapshots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct HostsBehindNat {
-    /// False if connection tracking cannot be read. Flows then share the line without regard to hosts.
+    /// False if connection tracking cannot be read; the link is then shared between flows, without regard to hosts.
     pub tracked: bool,
-    /// Connections whose host is known.
+    /// Number of connections whose host is known.
     pub connections: u64,
-    /// Connections that found no free place. Each, or one of the host that has most, has no known host: its flow shares
-    /// as if the router had made it.
+    /// Number of connections for which the map had no room. For each, one connection has no known host, and its flow is
+    /// treated as the router's own.
     pub refused: u64,
 }
 
@@ -60,8 +60,9 @@ impl NatMap {
         }
     }
 
-    /// Returns the home host of an IPv4 frame whose network header begins at `network`, in the form of
-    /// [`Frame::translated`](asymq_core::frame::Frame::translated); 0 if unknown.
+    /// Returns the host at home of an IPv4 frame, in the form of
+    /// [`Frame::translated`](asymq_core::frame::Frame::translated); 0 if it is unknown. The network header begins at
+    /// `network`.
     #[inline]
     pub(crate) fn host(&self, direction: Direction, frame: &[u8], network: u16) -> u64 {
         read(frame, network, direction).map_or(0, |connection| {
@@ -78,7 +79,7 @@ impl NatMap {
             .map_or(0, |slot| self.hosts[slot].load(Ordering::Relaxed))
     }
 
-    /// Keyed hash of a connection's identity, so that no sender can fill a bucket on purpose.
+    /// Returns a keyed hash of a connection, so that a sender cannot fill a bucket on purpose.
     fn key(&self, connection: &Translated) -> u64 {
         let Translated {
             ends,
@@ -99,8 +100,8 @@ impl NatMap {
         bucket * WAYS..(bucket + 1) * WAYS
     }
 
-    /// A slot of the host with most connections in a full bucket, if `host` has at least two fewer: a host that
-    /// floods leaves room for others.
+    /// In a full bucket, returns a slot of the host with the most connections, if `host` has at least two fewer. So a
+    /// host that floods leaves room for others.
     fn slot_of_most(&self, key: u64, host: u64) -> Option<usize> {
         let host_of = |slot: usize| self.hosts[slot].load(Ordering::Relaxed);
         let count = |of: u64| self.slots(key).filter(|slot| host_of(*slot) == of).count();
@@ -157,7 +158,7 @@ impl NatMap {
     }
 }
 
-/// Reads an IPv4 packet with ports. In uplink packets, the source is the router's end.
+/// Reads an IPv4 packet with ports. In packets of the uplink, the source is the router.
 #[inline]
 fn read(frame: &[u8], network: u16, direction: Direction) -> Option<Translated> {
     const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
@@ -207,7 +208,7 @@ impl NatTracker {
         }
     }
 
-    /// Follows the kernel's table until `quit` wakes.
+    /// Updates the map from the kernel's events until `quit` wakes.
     pub(crate) fn follow(mut self, quit: &Waker) {
         let map = Arc::clone(&self.map);
         let mut is_lost = true;

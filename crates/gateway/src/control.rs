@@ -1,6 +1,6 @@
-//! Changes on request: by the control socket, and by SIGHUP.
+//! Changes the gateway on request: by the control socket, and by SIGHUP.
 //!
-//! A request is the text of settings up to the end of the stream, or the word [`STATUS`]. The answer is one line that
+//! A request is a text of settings that ends with the stream, or the word [`STATUS`]. The answer is one line that
 //! begins with `ok:` or `error:`.
 
 use crate::change::Changer;
@@ -32,24 +32,24 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 2 } else {
 /// Maximum bytes of an answer.
 const MAX_ANSWER: usize = 1 << 22;
 
-/// Settings of a running gateway, which interpret requests.
+/// Settings of a running gateway, which parse requests.
 pub trait Settings: Send {
     /// Parses a request.
     ///
     /// # Errors
-    /// The request is wrong. The text is one line.
+    /// The request is invalid; the text is one line.
     fn request(&mut self, text: &str) -> Result<LinkConfig, String>;
 
-    /// Reads the settings file again. Also returns text to append to the log line.
+    /// Reads the settings file again. Also returns a text for the log line.
     ///
     /// # Errors
-    /// The file is wrong. The text is one line.
+    /// The file is invalid; the text is one line.
     fn read_again(&mut self) -> Result<(LinkConfig, String), String>;
 
-    /// Records that the gateway now runs the settings that were read last.
+    /// Records that the gateway now runs the settings that were parsed last.
     fn accept(&mut self, link: &LinkConfig);
 
-    /// Settings in force, as text.
+    /// Returns the current settings as text.
     fn in_force(&self) -> String;
 }
 
@@ -59,13 +59,13 @@ const STATUS: &str = "status";
 /// State of a running gateway, as the control socket returns it in JSON.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Status {
-    /// Settings in force, as TOML.
+    /// Current settings as TOML.
     pub settings: String,
     /// Latest snapshot.
     pub snapshot: Snapshot,
 }
 
-/// Ways to change a running gateway, served by one thread.
+/// Means of changing a running gateway, served by one thread.
 pub struct Control {
     settings: Box<dyn Settings>,
     socket: Option<Socket>,
@@ -73,7 +73,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Creates a control with these settings, reachable by no means yet.
+    /// Creates a control for these settings, without a socket or signal yet.
     pub fn new(settings: impl Settings + 'static) -> Self {
         Self {
             settings: Box::new(settings),
@@ -155,7 +155,7 @@ impl Control {
     }
 }
 
-/// Returns the complete request; `None` if more may arrive.
+/// Returns the request if it is complete; `None` if more bytes may arrive.
 fn whole_request(request: &[u8], state: RequestState) -> Option<Result<&str, String>> {
     let refused = |why: String| Some(Err(format!("reading the request: {why}")));
     match state {
@@ -263,7 +263,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> GatewayError {
     move |source| GatewayError::Output { flag, source }
 }
 
-/// Listens at `path`, which only this user can connect to.
+/// Listens at `path`; only this user can connect.
 fn listen(path: &Path) -> io::Result<RawSocket> {
     let socket = OwnedFd::from(RawSocket::new(Domain::UNIX, Type::STREAM, None)?);
     // Sets the mode before the bind: Linux applies it to the name, which others could replace by a link.
@@ -356,7 +356,7 @@ mod tests {
         trickle.join().unwrap();
     }
 
-    /// Returns a client's result for such an answer.
+    /// Returns the result of a client that gets this answer.
     fn heard(answer: &'static [u8]) -> GatewayError {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");

@@ -2,7 +2,7 @@ use crate::config::LinkError;
 use crate::port::PortError;
 use std::io;
 
-/// Reason why a gateway cannot start or continue, in one line that names the flag or the direction.
+/// Reason why a gateway cannot start or continue, as one line that names the flag or the direction.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
     /// Both flags name one interface.
@@ -11,20 +11,20 @@ pub enum GatewayError {
     /// An interface cannot be opened.
     #[error("{flag} {source}")]
     Port {
-        /// Flag that names it.
+        /// Flag that names the interface.
         flag: &'static str,
-        /// Cause.
+        /// Cause of the error.
         source: PortError,
     },
     /// A discipline cannot be built.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The metrics, the page or the control socket cannot be served; or no gateway answers at the socket.
+    /// The metrics, the page or the control socket cannot be served, or no gateway answers at the socket.
     #[error("{flag}: {source}")]
     Output {
-        /// Flag and value.
+        /// The flag with its value.
         flag: String,
-        /// Cause.
+        /// Cause of the error.
         source: io::Error,
     },
     /// The running gateway refused a change.
@@ -33,9 +33,9 @@ pub enum GatewayError {
     /// A system call failed.
     #[error("{action}: {source}")]
     System {
-        /// Attempted action.
+        /// Action that failed.
         action: &'static str,
-        /// Cause.
+        /// Cause of the error.
         source: io::Error,
     },
 }
@@ -46,7 +46,7 @@ impl GatewayError {
         move |source| Self::System { action, source }
     }
 
-    /// True if other flags would solve it.
+    /// True if other flags would avoid the error.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::SameInterface(_) | Self::Link(_) | Self::Refused(_) => true,

@@ -15,7 +15,7 @@ impl FailOpen {
         Self { wanted, hold: None }
     }
 
-    /// Stops the kernel's bridging until this process ends. Returns true if the kernel was bridging.
+    /// Blocks the kernel's bridge until this process ends. Returns true if the kernel was bridging.
     pub(crate) fn take_over(&mut self, [wan, lan]: &[Link; 2]) -> io::Result<bool> {
         self.hold = None;
         let (Some(lan_index), Some(wan_index)) = (lan.index(), wan.index()) else {
@@ -53,7 +53,7 @@ impl FailOpen {
         }
     }
 
-    /// Resumes the kernel's bridging. Returns true if it bridges now.
+    /// Unblocks the kernel's bridge. Returns true if it works now.
     pub(crate) fn hand_over(&mut self) -> bool {
         self.hold.take().is_some()
     }

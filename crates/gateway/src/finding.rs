@@ -10,28 +10,28 @@ pub enum HostRole {
     Router,
     /// A router that runs OpenWrt.
     OpenWrt,
-    /// Another host.
+    /// Another host, on which asymq is only tried.
     Trying,
 }
 
-/// A fault or a fact about a host.
+/// A problem or a fact about a host.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
     /// Flag, or part of the host.
     pub subject: String,
-    /// Fault or fact.
+    /// The problem or fact.
     pub problem: String,
-    /// Remedy, or advice.
+    /// Remedy of the problem, or advice.
     pub remedy: String,
-    /// True if a gateway does not work correctly with it.
+    /// True if a gateway cannot work correctly until it is remedied.
     pub wrong: bool,
-    /// Role of this host, in the finding about it.
+    /// Role of this host, in the finding about the role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<HostRole>,
 }
 
 impl Finding {
-    /// A fact worth knowing.
+    /// Creates a finding that is not a problem.
     pub fn note(subject: &str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             subject: subject.into(),
@@ -42,7 +42,7 @@ impl Finding {
         }
     }
 
-    /// A fault.
+    /// Creates a finding that is a problem.
     pub fn wrong(subject: &str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             wrong: true,

@@ -1,4 +1,4 @@
-//! Traffic of flows, counted by the forwarding loop while the page requests it.
+//! Traffic of each flow, counted by the forwarding loop while the page requests it.
 
 use crate::frame::Frame;
 use asymq_core::decide::frame::{Ends, ends};
@@ -8,14 +8,14 @@ use asymq_core::{Direction, Flow, Header};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Maximum number of flows that one interval counts separately.
+/// Maximum number of flows that are counted separately.
 const FLOWS: u32 = 4096;
 /// Maximum packets of a queue that are counted as backlog.
 const MAX_VISITED: u32 = 4096;
-/// Number of intervals that are counted after a request.
+/// Number of intervals that are counted after each request.
 const REQUESTED: u32 = 3;
 
-/// Requests of the page's thread, read by the forwarding loop.
+/// Requests from the page's thread to the forwarding loop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowRequests(Arc<AtomicU32>);
 
@@ -24,7 +24,7 @@ impl FlowRequests {
         self.0.store(REQUESTED, Ordering::Relaxed);
     }
 
-    /// True if the next interval is requested.
+    /// True if the next interval was requested.
     fn take(&self) -> bool {
         let left = |left: u32| left.checked_sub(1);
         let taken = self
@@ -34,7 +34,7 @@ impl FlowRequests {
     }
 }
 
-/// Packets in one direction: sent during the interval, and waiting at its end.
+/// Packets in one direction: those sent in the interval, and those queued at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
     pub(crate) packets: u64,
@@ -57,22 +57,22 @@ impl Traffic {
     }
 }
 
-/// Traffic of one flow, both directions of a conversation.
+/// Traffic of one conversation, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowTraffic {
-    /// Ends, the home host first; `None` if the packets are not IP.
+    /// Both ends, the one at home first; `None` if the packets are not IP.
     pub(crate) ends: Option<Ends>,
-    /// Up and down.
+    /// Traffic of the uplink and of the downlink.
     pub(crate) traffic: [Traffic; 2],
 }
 
 /// Traffic of one interval by flow.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct FlowSnapshot {
-    /// Seconds.
+    /// Length in seconds.
     pub(crate) interval: f64,
     pub(crate) flows: Vec<FlowTraffic>,
-    /// Flows for which the table had no room.
+    /// Traffic of flows for which the table had no room, up and down.
     pub(crate) others: [Traffic; 2],
 }
 
@@ -95,7 +95,7 @@ impl FlowCounters {
         })
     }
 
-    /// Counts a packet that was sent. The IP header of its `frame` begins at `network`.
+    /// Counts a sent packet; the IP header in its `frame` begins at `network`.
     #[inline]
     pub(crate) fn sent(
         &mut self,
@@ -115,8 +115,8 @@ impl FlowCounters {
         }
     }
 
-    /// Ends the interval, which lasted `interval` seconds, and starts the next. `visit` shows the waiting frames of a
-    /// direction until its callback returns false.
+    /// Ends the interval, whose length is `interval` seconds, and starts the next one. `visit` calls its callback for
+    /// the queued frames of a direction until that returns false.
     pub(crate) fn snapshot(
         &mut self,
         interval: f64,

@@ -1,4 +1,4 @@
-//! Path of a frame between the ports, without I/O and without a clock.
+//! The path of a frame between the ports, without I/O and without a clock.
 
 use crate::config::{BuiltLink, BuiltStage, LinkConfig};
 use crate::conntrack::{HostsBehindNat, NatMap};
@@ -18,7 +18,7 @@ use asymq_rates::{Learner, Observed, RateLaw};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Both directions of a link. Each observes the frames that the other sends.
+/// Both directions of a link. Each also observes the frames that the other one sends.
 pub struct Forwarder {
     config: LinkConfig,
     directions: [DirectionState; 2],
@@ -26,7 +26,7 @@ pub struct Forwarder {
     watch: Option<Watch>,
     flows: Option<FlowCounters>,
     passive: Passive,
-    /// Tracks round trips; also used if no rate is learnt.
+    /// Tracks round trips; needed even if no rate is learnt.
     learner: Box<Learner>,
     /// Time of the next learning step.
     learns_at: Instant,
@@ -65,12 +65,12 @@ impl Forwarder {
         }
     }
 
-    /// Sets a callback for every sent frame: direction, header, sojourn time.
+    /// Sets a callback that gets direction, header and sojourn time of every sent frame.
     pub fn set_watch(&mut self, watch: impl FnMut(Direction, &Header, Duration) + Send + 'static) {
         self.watch = Some(Box::new(watch));
     }
 
-    /// Configuration in force.
+    /// Current configuration.
     pub const fn config(&self) -> &LinkConfig {
         &self.config
     }
@@ -146,7 +146,7 @@ impl Forwarder {
         self.directions[direction as usize].next()
     }
 
-    /// Reads the header fields that the learner needs.
+    /// Reads the header fields that rate learning needs.
     #[inline]
     fn read(&self, header: &Header, bytes: &[u8], offsets: (u16, u16)) -> Option<Observed> {
         let is_used = self.config.learns() || matches!(header.protocol, Protocol::Tcp);
@@ -159,7 +159,7 @@ impl Forwarder {
         self.sent(now, direction, &frame.header, &frame.bytes, offsets);
     }
 
-    /// Counts a sent packet and shows it to the other direction.
+    /// Counts a sent packet, and passes it to the other direction as observed.
     #[inline]
     fn sent(
         &mut self,
@@ -199,7 +199,7 @@ impl Forwarder {
         self.flows = Some(flows);
     }
 
-    /// Traffic by flow of the interval that ends now, if the page requested it.
+    /// Returns the traffic by flow of the interval that ends now, if the page requested it.
     pub(crate) fn flow_snapshot(&mut self, interval: f64) -> Option<FlowSnapshot> {
         let directions = &self.directions;
         let flows = self.flows.as_mut()?;
@@ -219,7 +219,7 @@ impl Forwarder {
         }
     }
 
-    /// Returns true if the frame answers a probe. Such a frame is not forwarded.
+    /// True if the frame answers a probe; such a frame is not forwarded.
     fn is_probes(
         &mut self,
         now: Instant,
@@ -261,8 +261,8 @@ impl Forwarder {
         }
     }
 
-    /// Changes the link. Waiting frames move to the new disciplines in order and keep their arrival times. An unchanged
-    /// direction keeps its parts. Returns the replaced parts, to be freed outside of the forwarding loop.
+    /// Changes the link. Queued frames move to the new disciplines in order, and keep their arrival times. A direction
+    /// without changes keeps its parts. Returns the replaced parts, which the caller frees outside the forwarding loop.
     pub fn change(
         &mut self,
         now: Instant,

@@ -59,16 +59,16 @@ impl GatewayConfig {
     }
 }
 
-/// Pause of the loop (SIGSTOP, a suspended machine) after which waiting frames are dropped: their senders have already
-/// retransmitted them.
+/// Pause of the loop (SIGSTOP, suspended machine) after which queued frames are dropped, because their senders have
+/// already retransmitted them.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// End of a gateway: sends its queue, while the kernel may forward new frames.
+/// Shutdown of a gateway: it sends its queue while the kernel may already forward new frames.
 #[derive(Default)]
 struct Drain {
-    /// Set when a stop was requested.
+    /// End of the shutdown; set when a stop is requested.
     until: Option<Instant>,
-    /// True if the kernel forwards.
+    /// True if the kernel already forwards.
     handed_over: bool,
 }
 
@@ -81,7 +81,7 @@ impl Drain {
 
 /// A transparent bridge between two interfaces that queues frames in disciplines.
 pub struct Gateway {
-    /// Outgoing links up and down: WAN and LAN.
+    /// Outgoing interfaces of uplink and downlink: WAN and LAN.
     links: [Link; 2],
     fail_open: FailOpen,
     pub(crate) forwarder: Forwarder,
@@ -173,7 +173,7 @@ impl Gateway {
         self.shared.clone()
     }
 
-    /// Allocates counters of flows, which count when the result requests it.
+    /// Allocates flow counters. They count only on requests through the returned handle.
     pub(crate) fn count_flows(&mut self) -> Result<FlowRequests, GatewayError> {
         let requests = FlowRequests::default();
         let flows = FlowCounters::new(requests.clone()).map_err(|source| LinkError {
@@ -194,7 +194,7 @@ impl Gateway {
         self.report_interval = interval;
     }
 
-    /// Sets a callback for every sent frame: direction, header, sojourn time.
+    /// Sets a callback that gets direction, header and sojourn time of every sent frame.
     pub fn set_watch(&mut self, watch: impl FnMut(Direction, &Header, Duration) + Send + 'static) {
         self.forwarder.set_watch(watch);
     }
@@ -224,8 +224,8 @@ impl Gateway {
         answer.unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
 
-    /// Restores the interfaces after a run. Dropping the gateway does too, but also closes sockets, which takes
-    /// seconds on a busy machine.
+    /// Restores the interfaces after a run. Dropping the gateway restores them too, but also closes sockets, which
+    /// takes seconds on a busy machine.
     pub(crate) fn restore(&mut self) {
         if let Err(error) = self.enter() {
             (self.log)(&error.to_string());
@@ -237,7 +237,7 @@ impl Gateway {
         }
     }
 
-    /// Ends the kernel's bridge too and gives up the interfaces, so that they can leave.
+    /// Removes the kernel's bridge and stops holding the interfaces, so that they can leave the namespace.
     pub fn release(&mut self) {
         self.fail_open.hand_over();
         for link in &mut self.links {
@@ -360,7 +360,7 @@ impl Gateway {
         poll(fds, Some(timeout))
     }
 
-    /// Starts to drain after the first request. Returns true after the second one.
+    /// Starts the shutdown at the first request. Returns true at the second one.
     fn stop(&mut self, stop: &Stop, drain: &mut Drain, clock: &impl Fn() -> Instant) -> bool {
         let requests = stop.0.take();
         if requests > 1 || requests > 0 && drain.until.is_some() {
@@ -378,7 +378,7 @@ impl Gateway {
         false
     }
 
-    /// Takes over from the kernel's bridge, which has already forwarded the frames waiting here.
+    /// Blocks the kernel's bridge, and discards frames that it has already forwarded.
     fn take_over(&mut self) {
         match self.fail_open.take_over(&self.links) {
             Ok(false) => {}
@@ -393,7 +393,7 @@ impl Gateway {
         }
     }
 
-    /// Drops and counts all waiting frames after a pause of more than [`MAX_PAUSE`].
+    /// Drops and counts all queued frames after a pause of more than [`MAX_PAUSE`].
     fn drop_stale(&mut self, pause: Duration) {
         if pause <= MAX_PAUSE {
             return;
@@ -411,7 +411,8 @@ impl Gateway {
         ));
     }
 
-    /// Receives frames that travel in `direction`. Sends those that need no queue. Returns their number.
+    /// Receives frames that travel in `direction`; sends those that need no queue. Returns the number of frames
+    /// received.
     fn take(&mut self, now: Instant, direction: Direction) -> usize {
         let [wan, lan] = &mut self.links;
         let (from, to, reverse) = match direction {
@@ -438,7 +439,7 @@ impl Gateway {
         }
     }
 
-    /// Runs `work`. If it fails, closes the interface until it is back.
+    /// Runs `work`. If it fails, closes the interface until it is available again.
     fn check(&mut self, direction: Direction, work: impl FnOnce(&mut Link) -> io::Result<()>) {
         let link = &mut self.links[direction as usize];
         if let Err(error) = work(link) {

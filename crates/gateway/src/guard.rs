@@ -1,6 +1,6 @@
-//! Ends the process if the gateway does not stop: a discipline hangs, a thread panics, or a terminal blocks.
+//! Ends the process if the gateway fails to stop, because a discipline hangs, a thread panics or a terminal blocks.
 //!
-//! Only for commands. A library that runs a gateway needs no guard.
+//! Only for commands: a library that runs a gateway needs no guard.
 
 use crate::error::GatewayError;
 use crate::lock::lock;
@@ -16,17 +16,17 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Grace period after the time that the queue has to drain.
+/// Additional time after the time in which the queue is sent.
 const GRACE: Duration = Duration::from_secs(1);
-/// Grace period after a panic or a second stop request.
+/// Time until the end after a panic or a second stop request.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Offloads that a gateway disabled, by interface.
 pub(crate) type DisabledOffloads = Vec<(String, Feature)>;
 
-/// Ends the process if its gateway does not end: 3 s after SIGINT or SIGTERM, 0.5 s after a second one or a panic, and
-/// 1 s after this is dropped. A panic is logged, stops the gateway, and aborts the process. SIGXFSZ and SIGTTOU are
-/// ignored, so that failing writes return errors.
+/// Ends the process if its gateway does not end in time: 3 s after SIGINT or SIGTERM, 0.5 s after a second one or a
+/// panic, and 1 s after this value is dropped. A panic is logged, stops the gateway and aborts the process. SIGXFSZ and
+/// SIGTTOU are ignored, so that failing writes return errors.
 #[derive(Debug)]
 pub struct Guard {
     ended: Waker,
@@ -69,14 +69,14 @@ impl Guard {
         })
     }
 
-    /// Sets the offloads to enable again before a forced end.
+    /// Sets the offloads to enable again before a forced end of the process.
     pub(crate) fn enable_on_abort(&self, disabled_offloads: DisabledOffloads) {
         *lock(&self.disabled_offloads) = disabled_offloads;
     }
 }
 
 impl Drop for Guard {
-    /// Starts the grace period of the ended gateway's process.
+    /// Starts the last time limit: the gateway has ended, and the process should end too.
     fn drop(&mut self) {
         self.ended.wake();
         log::flush(AT_ONCE / 2);
@@ -86,7 +86,7 @@ impl Drop for Guard {
     }
 }
 
-/// Ends the process some time after the first wake-up.
+/// Ends the process some time after the first wake-up of one of these wakers.
 fn watch([asked, broken, ended]: &[Waker; 3], disabled_offloads: &Mutex<DisabledOffloads>) {
     let mut deadline: Option<Instant> = None;
     let (mut requests, mut panicked) = (0, false);

@@ -1,4 +1,4 @@
-//! Helper threads of a gateway. They cannot prevent its end.
+//! Helper threads of a gateway, which never delay its end for long.
 
 use crate::error::GatewayError;
 use crate::stop::{Stop, Waker};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Time limit for helpers when the gateway ends.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Helper threads of one gateway, asked to quit when dropped.
+/// Helper threads of one gateway; dropping the value stops them.
 pub(crate) struct Helpers {
     quit: Waker,
     stop: Stop,
@@ -50,7 +50,7 @@ impl Helpers {
         }
     }
 
-    /// Returns the threads that ended in time.
+    /// Stops the threads, and returns those that ended in time.
     fn quit(&mut self) -> Vec<JoinHandle<()>> {
         self.quit.wake();
         let until = Instant::now() + END_TIMEOUT;

@@ -1,4 +1,4 @@
-//! Last hour of a gateway, for its page.
+//! Values of a gateway over the last hour, for its page.
 
 use crate::lock::lock;
 use crate::snapshot::{DirectionSnapshot, Shared, Snapshot};
@@ -45,12 +45,12 @@ fn per_second(was: &Snapshot, now: &Snapshot, count: impl Fn(&Snapshot) -> u64) 
     }
 }
 
-/// Acknowledged payload in bit/s.
+/// Acknowledged payload in bit/s between two snapshots.
 fn acked(was: &Snapshot, now: &Snapshot, of: fn(&Snapshot) -> &DirectionSnapshot) -> f64 {
     8.0 * per_second(was, now, |snapshot| of(snapshot).acknowledged)
 }
 
-/// The learnt rate, or 0.
+/// The learnt rate, or 0 if none is learnt.
 fn learnt(of: &DirectionSnapshot) -> f64 {
     of.control.get("auto_rate").copied().unwrap_or_default()
 }
@@ -61,7 +61,7 @@ fn why(of: &DirectionSnapshot) -> f64 {
     Reason::ALL.iter().position(holds).unwrap_or_default() as f64
 }
 
-/// Written by one thread, read by the page's.
+/// History that one thread writes and the page's thread reads.
 #[derive(Debug, Default)]
 pub(crate) struct History(Mutex<Rows>);
 
@@ -77,7 +77,7 @@ struct Rows {
 #[derive(Serialize)]
 struct Answer<'a> {
     format: u32,
-    /// Identifies the gateway, because a new gateway counts from zero.
+    /// Identifies the gateway, since the numbers of a new gateway restart at zero.
     id: u64,
     title: &'a str,
     columns: Vec<&'static str>,
@@ -86,12 +86,12 @@ struct Answer<'a> {
     /// Snapshot that precedes `now`.
     before: Option<&'a Snapshot>,
     now: &'a Snapshot,
-    /// Number to request next.
+    /// Number to use in the next request.
     next: u64,
     rows: Vec<Vec<Rounded>>,
 }
 
-/// A number with at most two decimals below 1000, so that an hour takes a few hundred kilobytes.
+/// A number that prints at most two decimals, and none from 1000 on, so that an hour takes a few hundred kilobytes.
 struct Rounded(f64);
 
 impl Serialize for Rounded {

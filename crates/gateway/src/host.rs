@@ -3,7 +3,7 @@ use crate::sender::SendBy;
 use crate::sys::effective_user;
 use std::path::{Path, PathBuf};
 
-/// Default folders of journals: the service's, and root's if the service's user owns the first.
+/// Default folders of journals: first the service's; root's is used if the service's user owns the first.
 pub const STATES: [&str; 2] = ["/run/asymq/state", "/run/asymq-root/state"];
 
 /// Default folder of journals for this process.
@@ -11,7 +11,7 @@ pub fn default_state() -> PathBuf {
     state_for(effective_user(), STATES.map(Path::new)).into()
 }
 
-/// For a user other than root, only the service's folder is possible.
+/// Returns the default folder for this user; only root may use the second.
 fn state_for(user: u32, [service, own]: [&Path; 2]) -> &Path {
     match user == 0 && private_folder(service).is_err() {
         true => own,
@@ -25,11 +25,11 @@ pub struct HostOptions {
     /// Folder for the journals of changed interfaces, from which [`restore`](crate::restore()) or the next gateway
     /// restores.
     pub state: Option<PathBuf>,
-    /// Waits for missing interfaces at the start instead of failing.
+    /// If true, waits for missing interfaces at the start instead of failing.
     pub wait: bool,
-    /// Lets the kernel bridge the interfaces while no gateway runs. Requires `state`.
+    /// If true, the kernel bridges the interfaces while no gateway runs. Requires `state`.
     pub fail_open: bool,
-    /// Method of sending frames.
+    /// Method by which frames are sent.
     pub send: SendBy,
 }
 

@@ -1,6 +1,7 @@
-//! Finds the role of a host (docs/router/which-way.md) without changing anything.
+//! Determines the role of a host (docs/router/which-way.md) without changing anything.
 //!
-//! No advice removes an address, a route or a bridge: each may be the user's only way to this host.
+//! Its advice never removes an address, a route or a bridge, because each may be the user's only connection to this
+//! host.
 
 use crate::finding::{Finding, HostRole};
 use crate::interface_hold::is_held;
@@ -18,10 +19,10 @@ struct Facts {
     held: Vec<String>,
     /// Interface of the default route.
     default: Option<String>,
-    /// IP forwarding is enabled.
+    /// True if IP forwarding is enabled.
     forwards: bool,
     openwrt: bool,
-    /// Model, if it is a Raspberry Pi.
+    /// Model of the computer, if it is a Raspberry Pi.
     pi: Option<String>,
 }
 
@@ -68,7 +69,7 @@ impl Facts {
         }
     }
 
-    /// True for an Ethernet port: hardware, or one end of a veth pair.
+    /// True for an Ethernet port: a hardware port, or one end of a veth pair.
     fn is_port(&self, link: &LinkInfo) -> bool {
         link.hardware == libc::ARPHRD_ETHER
             && ["", "veth"].contains(&link.kind.as_str())
@@ -262,7 +263,8 @@ mod tests {
     use super::*;
     use std::net::IpAddr;
 
-    /// A host with these interfaces: name, kind, master's index, has an address. The position is the index.
+    /// A host with these interfaces (name, kind, index of the master, true if it has an address). An interface's index
+    /// is its position.
     fn host(default: &str, links: &[(&str, &str, u32, bool)]) -> Facts {
         let mut facts = Facts {
             default: Some(default.to_owned()).filter(|name| !name.is_empty()),
@@ -295,7 +297,7 @@ mod tests {
         facts
     }
 
-    /// Returns its role. No advice may remove a possible way to a host.
+    /// Returns the role and its advice; checks that the advice removes no connection to the host.
     fn role(facts: &Facts) -> (HostRole, String) {
         let Finding {
             problem,

@@ -12,8 +12,8 @@ pub(crate) struct Page {
     pub(crate) body: Vec<u8>,
 }
 
-/// Returns the answer to the bytes of a request; `None` if more are needed or the client left. `page` maps a path with
-/// query to a page; `known` is the text of a 404. Host names of the public DNS are refused.
+/// Returns the response to a request; `None` if more bytes are needed, or if the client has left. `page` returns the
+/// page for a path with query; `known` is the text of a 404. Rejects host names that the public DNS could resolve.
 pub(crate) fn respond(
     bytes: &[u8],
     state: RequestState,
@@ -59,7 +59,8 @@ pub(crate) fn respond(
     }
 }
 
-/// True for addresses and local names. Any web site could point other names at this address (DNS rebinding).
+/// True for addresses and local names. Other names are rejected, since any web site can let its name point here (DNS
+/// rebinding).
 fn is_local(host: &[u8]) -> bool {
     const LOCAL: [&str; 6] = [
         "local",

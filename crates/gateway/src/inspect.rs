@@ -10,7 +10,7 @@ use asymq_core::units::Duration;
 use std::fs;
 use std::time::Instant;
 
-/// Maximum lateness of timers that pace packets.
+/// Lateness of timers from which they cannot pace packets well.
 const LATE: Duration = Duration::from_millis(1);
 
 /// Checks privileges, clock and timers.
@@ -62,7 +62,7 @@ pub fn inspect_interface(flag: &str, name: &str) -> Vec<Finding> {
     findings
 }
 
-/// Enabled offloads, which a gateway disables itself.
+/// Reports enabled offloads, which a gateway disables itself.
 fn offloads(link: &LinkInfo, subject: &str) -> Option<Finding> {
     let on = OFFLOADS.iter().filter(|of| of.read(link).ok() == Some(1));
     let on: Vec<&str> = on.map(|of| of.name()).collect();
@@ -79,7 +79,7 @@ pub fn mtu(name: &str) -> Option<u32> {
     Some(link.mtu)
 }
 
-/// Settings that another program changed back while a gateway holds the interface.
+/// Reports settings that another program changed back while a gateway holds the interface.
 fn changed_back(link: &LinkInfo, subject: &str) -> Vec<Finding> {
     let back = ALL.iter().filter(|setting| {
         let now = setting.read(link).ok();
@@ -98,7 +98,7 @@ fn changed_back(link: &LinkInfo, subject: &str) -> Vec<Finding> {
     .collect()
 }
 
-/// Interfaces stacked on this one, if they have addresses.
+/// Reports interfaces on top of this one (such as VLANs) that have addresses.
 fn stacked(network: &mut Network, link: &LinkInfo, subject: &str) -> Vec<Finding> {
     let (Ok(links), Ok(addresses)) = (network.links(), network.addresses()) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Exclusive use of an interface. While held, it is silenced; afterwards it is restored.
+//! Exclusive use of an interface. The interface is silent while held, and restored afterwards.
 
 use crate::journal::{Identity, Journal, private_folder};
 use crate::net::{LinkInfo, Network, has_bypass};
@@ -13,7 +13,7 @@ pub(crate) struct InterfaceHold {
     identity: Identity,
     changes: Vec<Change>,
     journal: Option<Journal>,
-    /// True if the kernel may bridge after this gateway ends.
+    /// True if the kernel may bridge after this gateway has ended.
     bypass: bool,
     _lock: Option<Lock>,
     /// Settings that could not be changed, with the reason.
@@ -39,8 +39,8 @@ impl InterfaceHold {
         Ok(hold)
     }
 
-    /// Silences the interface. Before that, it records the changes in a journal in `state`. A killed gateway's journal
-    /// provides the original settings. `bypass` prepares for bridging by the kernel.
+    /// Silences the interface, after it has recorded the changes in a journal in `state`. If a killed gateway left a
+    /// journal, the original settings come from there. With `bypass`, prepares for bridging by the kernel.
     ///
     /// # Errors
     /// `AddrInUse` if another gateway holds the interface.
@@ -144,7 +144,7 @@ impl InterfaceHold {
         self.changes.iter().map(|change| change.setting)
     }
 
-    /// True if all settings were changed back: the index then belongs to another interface.
+    /// True if all settings were changed back, so that the index now belongs to another interface.
     pub(crate) fn is_other_interface(&self, link: &LinkInfo) -> bool {
         let is_other_interface =
             |setting: Setting| setting.read(link).is_ok_and(|now| now != setting.held());
@@ -155,7 +155,7 @@ impl InterfaceHold {
         silent.peek().is_some() && silent.all(is_other_interface)
     }
 
-    /// Drops a hold without restoring, because its interface is gone.
+    /// Drops the hold without restoring, because the interface no longer exists.
     pub(crate) fn forget(mut self) {
         self.changes.clear();
         if let Some(journal) = self.journal.take() {
@@ -163,7 +163,7 @@ impl InterfaceHold {
         }
     }
 
-    /// Restores the interface, or leaves it held for the kernel's bridge until the next gateway.
+    /// Restores the interface. If the kernel bridges, the interface stays silent until the next gateway.
     pub(crate) fn end(&mut self) -> io::Result<()> {
         if self.bypass && has_bypass(self.index()) {
             self.changes.clear();
@@ -172,7 +172,7 @@ impl InterfaceHold {
         self.restore().map(drop)
     }
 
-    /// Restores all settings that no other program changed since. Returns their number, or the last error.
+    /// Restores all settings that no other program has changed since. Returns their number, or the last error.
     pub(crate) fn restore(&mut self) -> io::Result<usize> {
         if self.changes.is_empty() && self.journal.is_none() {
             return Ok(0);
@@ -225,7 +225,7 @@ pub(crate) fn is_held(index: u32) -> bool {
     Lock::take(index).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
 }
 
-/// Lock per interface and network namespace; the kernel releases it when the process ends.
+/// Lock for an interface in a network namespace; the kernel releases it when the process ends.
 #[derive(Debug)]
 pub(crate) struct Lock(
     #[expect(dead_code, reason = "the name is taken while the socket is open")] UnixListener,

@@ -6,19 +6,19 @@ use std::ops::Add;
 
 /// Sends and receives whole Ethernet frames without blocking. Frames have VLAN tags and complete checksums.
 pub trait PacketIo {
-    /// Shows about `max` received frames to `each`; returns their number. A superpacket may exceed `max`.
+    /// Calls `each` for about `max` received frames; returns their number. A superpacket may exceed `max`.
     ///
     /// # Errors
-    /// `NetworkDown` and similar: the interface is down or gone.
+    /// The interface is down or gone (`NetworkDown` and similar).
     fn receive(&mut self, max: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize>;
 
-    /// Queues a copy of the frame. It is sent in order, during [`flush`](Self::flush) or before.
+    /// Queues a copy of the frame for sending in order, at the latest in the next [`flush`](Self::flush).
     fn send(&mut self, frame: &[u8]);
 
     /// Sends the queued frames.
     ///
     /// # Errors
-    /// The interface is down or gone. Frames without room are only counted.
+    /// The interface is down or gone. If the driver has no room, frames are counted as lost without an error.
     fn flush(&mut self) -> io::Result<()>;
 
     /// Lost frames so far.
@@ -30,22 +30,22 @@ pub trait PacketIo {
 /// Frames lost at a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Losses {
-    /// Received while the ring was full.
+    /// Frames that arrived while the receive ring was full.
     pub ring_full: u64,
-    /// Received truncated, or with a checksum that could not be completed.
+    /// Frames that arrived truncated, or with a checksum that could not be completed.
     pub malformed: u64,
-    /// Received as a superpacket in an unsupported tunnel.
+    /// Superpackets that arrived in an unsupported tunnel.
     pub unsegmentable: u64,
-    /// Not sent: longer than the MTU.
+    /// Frames not sent because they were longer than the MTU.
     pub too_long: u64,
-    /// Not sent: the driver's queue was full, or the interface down.
+    /// Frames not sent because the driver's queue was full or the interface was down.
     pub not_sent: u64,
-    /// Frames dropped after a pause of the gateway of more than 5 s, during which they waited at this port.
+    /// Frames that waited at this port during a pause of the gateway of more than 5 s, and were dropped.
     pub stale: u64,
 }
 
 impl Losses {
-    /// Counts by field name.
+    /// Returns each count with its name.
     pub const fn by_name(&self) -> [(&'static str, u64); 6] {
         [
             ("ring_full", self.ring_full),

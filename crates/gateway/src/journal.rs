@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf, absolute};
 
 /// Maximum bytes of a journal. A router's journal contains its routes.
 const MAX_JOURNAL: u64 = 1 << 26;
-/// Incremented when a key changes its meaning.
+/// Version of the format; incremented when a key changes its meaning.
 const FORMAT: u32 = 1;
 
 /// Identifies an interface across renames and restarts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
-    /// `boot_id` of the kernel: settings do not survive a boot.
+    /// Kernel's `boot_id`, because settings do not survive a boot.
     boot: String,
     /// Inode of the network namespace.
     namespace: u64,
@@ -38,12 +38,12 @@ impl Identity {
         })
     }
 
-    /// True in the calling thread's network namespace.
+    /// True if the calling thread is in this network namespace.
     pub(crate) fn is_here(&self) -> bool {
         namespace().is_ok_and(|here| here == self.namespace)
     }
 
-    /// True if the interface had this identity in any namespace.
+    /// True if the interface has this identity, in any namespace.
     pub(crate) fn is_of(&self, link: &LinkInfo) -> bool {
         (self.index, self.mac) == (link.index, link.mac)
     }
@@ -58,7 +58,7 @@ pub(crate) struct Entry {
     format: u32,
     #[serde(flatten)]
     pub(crate) identity: Identity,
-    /// For human readers.
+    /// Name of the interface, for human readers.
     name: String,
     changes: Vec<Change>,
 }
@@ -137,7 +137,7 @@ pub(crate) fn entry(path: &Path) -> Option<Entry> {
     read_json(path).filter(|entry: &Entry| entry.format == FORMAT)
 }
 
-/// Creates a folder for journals. Refuses one that other users could change, replace or redirect.
+/// Creates a folder for journals. Fails if other users could change, replace or redirect the folder.
 pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
     let folder = absolute(folder)?;
     let mut path = PathBuf::from("/");

@@ -1,4 +1,4 @@
-//! An interface that may go away and come back.
+//! An interface that may disappear and return.
 
 use crate::host::HostOptions;
 use crate::interface_hold::InterfaceHold;
@@ -14,14 +14,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
-/// Interval of the search for an interface that is down or gone.
+/// Interval at which an interface that is down or gone is searched.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// An interface, found by name and then followed by index. Frames are lost while it is down or gone. It is reopened
-/// when it returns.
+/// An interface, found by its name and then followed by its index. Frames are lost while it is down or gone. It is
+/// reopened when it returns.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// Flag that names it, for the log.
+    /// Flag that names the interface, for the log.
     flag: &'static str,
     /// Configured name.
     name: String,
@@ -30,7 +30,7 @@ pub(crate) struct Link {
     bypass: bool,
     send: SendBy,
     network: Network,
-    /// Kept while the interface is down, so that it stays silent.
+    /// The hold; it stays while the interface is down, so that the interface stays silent.
     hold: Option<InterfaceHold>,
     port: Option<Port>,
     retry_at: Instant,
@@ -41,7 +41,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Holds and opens the interface, which may be down. If it is missing, waits or fails, depending on `host.wait`.
+    /// Holds and opens the interface, which may be down. If the interface is missing, waits or fails, as `host.wait`
+    /// requires.
     pub(crate) fn open(
         flag: &'static str,
         name: &str,
@@ -73,7 +74,7 @@ impl Link {
         Ok(link)
     }
 
-    /// Current name, or the configured one.
+    /// Current name; the configured name if the interface is gone.
     pub(crate) fn name(&self) -> &str {
         self.port.as_ref().map_or(&self.name, Port::name)
     }
@@ -90,12 +91,12 @@ impl Link {
         self.port.is_none()
     }
 
-    /// Method of sending; `None` while it is away.
+    /// Method of sending; `None` while the interface is missing.
     pub(crate) fn sending(&self) -> Option<Sending> {
         self.port.as_ref().map(|port| port.sender().sending())
     }
 
-    /// True if frames wait for room until the next flush.
+    /// True if frames are queued for the next flush, for lack of room.
     pub(crate) fn is_waiting(&self) -> bool {
         let port = self.port.as_ref();
         port.is_some_and(|port| port.sender().is_waiting())
@@ -133,7 +134,7 @@ impl Link {
         lines.collect()
     }
 
-    /// Restores the interface, unless the kernel bridges it. On failure, returns a log line.
+    /// Restores the interface, unless the kernel bridges it. Returns a log line on failure.
     pub(crate) fn restore(&mut self) -> Option<String> {
         let error = self.hold.as_mut()?.end().err()?;
         let name = self.name();
@@ -249,7 +250,7 @@ impl Link {
         Ok(found)
     }
 
-    /// Closes the port after `error`. Returns a log line, unless it was closed.
+    /// Closes the port after `error`. Returns a log line if the port was open.
     pub(crate) fn close(&mut self, error: &io::Error) -> Option<String> {
         let mut port = self.port.take()?;
         self.losses = self.losses + port.losses();
@@ -271,7 +272,7 @@ impl Link {
         Ok(count)
     }
 
-    /// Counts frames that were received here and dropped after a pause.
+    /// Counts frames that were received here, and dropped after a pause.
     pub(crate) const fn lose_stale(&mut self, frames: u64) {
         self.losses.stale += frames;
     }

@@ -1,4 +1,4 @@
-//! Log lines for standard error or for the live table. A blocked reader loses lines and delays nothing.
+//! Log lines for standard error or for the live table. If the reader blocks, lines are lost, but nothing waits.
 
 use crate::lock::lock;
 use crate::sys::lower_priority;
@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Maximum number of waiting lines.
+/// Maximum number of queued lines.
 const LINES: usize = 256;
 const MAX_LINE: usize = 2048;
 
@@ -25,13 +25,14 @@ struct Log {
     lines: VecDeque<String>,
     /// Lines lost since the last report.
     lost: u64,
-    /// A line is being written.
+    /// True while a line is being written.
     writing: bool,
-    /// The live table shows the lines.
+    /// True while the live table shows the lines.
     in_table: bool,
 }
 
-/// Logs a line without blocking and without control characters, which names may have. Counts it as lost if too many wait.
+/// Logs a line without blocking; removes control characters, which names may contain. Counts the line as lost if too
+/// many are queued.
 pub(crate) fn line(text: &str) {
     WRITER.call_once(|| {
         // If the thread cannot start, lines wait and are lost.
@@ -52,7 +53,7 @@ pub(crate) fn in_table(shown: bool) {
     CHANGED.notify_all();
 }
 
-/// Removes all lines that wait for the table.
+/// Removes and returns all lines that are queued for the table.
 pub(crate) fn take() -> String {
     let mut log = lock(&LOG);
     let mut text = match std::mem::take(&mut log.lost) {

@@ -7,14 +7,14 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
-/// Delay before an undelivered message is sent again.
+/// Delay before a message that was not delivered is sent again.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Notifies a service manager of readiness, stop and liveness. The default has no manager.
+/// Notifies a service manager of start, stop and liveness. The default value has no manager.
 #[derive(Debug, Default)]
 pub struct Notify {
     manager: Option<(UnixDatagram, SocketAddr)>,
-    /// Watchdog interval: half the manager's timeout.
+    /// Interval of watchdog messages: half the manager's timeout.
     interval: Option<Duration>,
     beat_at: Option<Instant>,
     pending: Option<&'static str>,
@@ -54,7 +54,7 @@ impl Notify {
         self.beat(now);
     }
 
-    /// Sets the status line of `systemctl status`. The line is lost if the manager is busy.
+    /// Sets the status line of `systemctl status`; drops it if the manager is busy.
     pub(crate) fn status(&self, status: &str) {
         self.send(&format!("STATUS={status}"));
     }

@@ -1,8 +1,8 @@
-//! Undoes offloads: splits superpackets into frames and completes partial checksums.
+//! Undoes offloads: splits superpackets into frames, and completes partial checksums.
 //!
-//! A virtual interface may deliver up to 64 KiB of payload in one frame (TSO, USO), with a checksum over the pseudo
-//! header only. The `virtio_net_hdr` before a frame describes both (VIRTIO 1.2, 5.1.6). A superpacket in tunnels is
-//! split with all its headers, so that each segment is complete.
+//! A virtual interface may deliver up to 64 KiB of payload in one frame (TSO, USO), with a checksum that covers only
+//! the pseudo header. The `virtio_net_hdr` before the frame describes both (VIRTIO 1.2, 5.1.6). A superpacket in
+//! tunnels is split with all its headers, so that each segment is complete.
 
 mod checksum;
 mod layers;
@@ -14,19 +14,19 @@ use layers::Layers;
 /// Reason why a frame cannot be restored to its form on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Truncated, or its checksum lies outside of the frame.
+    /// The frame is truncated, or its checksum field is outside the frame.
     Malformed,
-    /// A superpacket with unsupported headers, or with contradictory fields.
+    /// The superpacket has unsupported headers or contradictory fields.
     Unsegmentable,
 }
 
-/// Work that the sender left to the hardware, from a `virtio_net_hdr`.
+/// Work that the sender left to the hardware, as read from a `virtio_net_hdr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offload {
     needs_checksum: bool,
     /// GSO type without the ECN bit.
     kind: u8,
-    /// True if CWR has its meaning of RFC 3168: only the first segment carries it.
+    /// True if CWR has its meaning from RFC 3168, so that only the first segment carries it.
     ecn: bool,
     /// Payload bytes per frame.
     segment: usize,
@@ -56,7 +56,7 @@ impl Offload {
         }
     }
 
-    /// Returns the work to do after the link-layer header grew by `bytes`.
+    /// Returns the same work for a frame whose link header has grown by `bytes`.
     #[inline]
     pub(crate) fn shifted(self, bytes: usize) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Offload {
         }
     }
 
-    /// Shows `frame` to `each` in its form on the wire: itself, or its segments, built in `scratch`.
+    /// Calls `each` with `frame` as it appears on the wire: unchanged, or as segments that are built in `scratch`.
     #[inline]
     pub(crate) fn undo(
         self,
@@ -149,7 +149,7 @@ impl Offload {
     }
 }
 
-/// TCP flags of the superpacket that a segment must not carry.
+/// Returns the TCP flags of the superpacket that this segment must not carry.
 fn cleared_flags(first: bool, last: bool, ecn: bool) -> u8 {
     const FIN_PSH: u8 = 0x09;
     const CWR: u8 = 0x80;

@@ -1,6 +1,6 @@
-//! A gateway with its displays and controls.
+//! Displays and controls of a gateway.
 //!
-//! Displays are best effort: a stalled reader loses lines and never blocks the forwarding loop.
+//! Displays are best effort: if a reader stalls, lines are lost, and the forwarding loop never blocks.
 
 use crate::config::LinkConfig;
 use crate::control::Control;
@@ -27,17 +27,17 @@ use std::sync::{Arc, Mutex};
 /// Displays and controls of a gateway.
 #[derive(Debug, Default)]
 pub struct Outputs {
-    /// Means to change the gateway.
+    /// Socket and signal that change the gateway.
     pub control: Option<Control>,
     /// Address of the Prometheus metrics.
     pub metrics: Option<SocketAddr>,
     /// Page for browsers.
     pub page: Option<PageOptions>,
-    /// Form of snapshots on standard output.
+    /// Format of snapshots on standard output.
     pub show: Show,
 }
 
-/// Form of a snapshot on standard output.
+/// Format of a snapshot on standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Show {
     /// No output.
@@ -123,7 +123,7 @@ impl Outputs {
         answer.unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
 
-    /// Like [`run`](Self::run), for a process without other tasks. `guard` ends a process that does not stop. Calls
+    /// Like [`run`](Self::run), for a process that does nothing else. `guard` ends a process that does not stop. Calls
     /// `end` after the interfaces are restored. Does not return after a panic.
     pub fn run_guarded(
         self,
@@ -171,7 +171,7 @@ fn watch(heading: &Mutex<String>, stats: &Shared) {
     }
 }
 
-/// Prints every snapshot as a JSON line until the reader is gone. A slow reader misses some.
+/// Prints snapshots as JSON lines until the reader has closed the stream. A slow reader misses some.
 fn print_json(stats: &Shared) {
     let fails = |error| log::line(&format!("--json: {error}; forwarding continues without it"));
     let mut out = match LineWriter::stdout() {

@@ -18,7 +18,7 @@ pub struct PageOptions {
 }
 
 impl PageOptions {
-    /// Returns the handler of requests: path with query to page.
+    /// Returns the function that maps a path with query to a page.
     pub(crate) fn answers(
         self,
         history: &History,

@@ -1,4 +1,5 @@
-//! Statistics of passing TCP segments: round-trip times, and bytes that receivers acknowledged. No probe is sent.
+//! Statistics of passing TCP segments, measured without probes: round-trip times, and bytes that receivers
+//! acknowledged.
 
 use asymq_core::measure::{Histogram, Percentiles};
 use asymq_core::packet::flags;
@@ -6,19 +7,19 @@ use asymq_core::units::{Duration, Instant};
 use asymq_core::{Direction, Header, Protocol, TrafficClass};
 use asymq_rates::Answered;
 
-/// Maximum flows at a time. Further flows share slots, which loses samples.
+/// Number of slots for flows. Further flows share slots, which loses samples.
 const FLOWS: usize = 4096;
-/// Maximum round trip. A later answer is ignored, since the sender was idle.
+/// Maximum round-trip time. Later answers are ignored, since the sender was idle.
 const MAX_ROUND_TRIP: Duration = Duration::from_secs(4);
-/// Bits of a note for the class; the other bits are a time in units of 4 ns.
+/// Number of bits of a note for the class; the other bits are a time in units of 4 ns.
 const CLASS_BITS: u32 = 2;
 const UNIT_NS: u64 = 4;
 
 /// Round-trip times and acknowledged bytes. A round trip lasts from the arrival of a segment from home to the departure
-/// of its answer. It includes both queues of the gateway.
+/// of its answer towards home, so it includes both queues of the gateway.
 pub(crate) struct Passive {
     flows: Box<[Acknowledged]>,
-    /// TCP payload sent up and down that receivers acknowledged.
+    /// Acknowledged TCP payload in bytes, up and down.
     bytes: [u64; 2],
     round_trips: [Histogram; TrafficClass::COUNT],
 }
@@ -30,8 +31,8 @@ struct Acknowledged {
     number: u32,
 }
 
-/// Note for a segment that just arrived from the line: time since the arrival of the segment that it answers, and that
-/// segment's class. 0 without such a segment.
+/// Returns the note for a segment that just arrived from the line: the time since the answered segment arrived, and
+/// that segment's class. 0 if it answers none.
 #[inline]
 pub(crate) fn note(header: &Header, answered: Option<Answered>) -> u32 {
     let Some(answered) = answered.filter(|_| header.protocol == Protocol::Tcp) else {
@@ -72,7 +73,7 @@ impl Passive {
     /// Counts the bytes that a segment acknowledges.
     #[inline]
     pub(crate) fn acknowledge(&mut self, direction: Direction, header: &Header) {
-        /// A larger step belongs to another connection, or to an old segment.
+        /// Maximum step of the number; a larger one belongs to another connection or to an old segment.
         const LARGEST_STEP: u32 = 1 << 30;
         if header.flags & (flags::ACK | flags::SYN | flags::RST) != flags::ACK {
             return;

@@ -18,8 +18,8 @@ const MAX_SUPERPACKET: usize = (1 << 19) + 64;
 
 /// An Ethernet interface that receives all incoming frames and sends frames unchanged.
 ///
-/// It belongs to the network namespace of the thread that opened it. Its descriptor is readable if frames wait or the
-/// interface went down.
+/// It belongs to the network namespace of the thread that opened it. Its descriptor is readable if frames are pending
+/// or the interface went down.
 #[derive(Debug)]
 pub struct Port {
     name: String,
@@ -47,9 +47,9 @@ pub struct PortError {
 pub(crate) enum PortErrorKind {
     /// No such interface.
     Absent,
-    /// The interface or its name is unfit for a gateway.
+    /// The interface or its name is unsuitable for a gateway.
     Unfit,
-    /// Another gateway holds it.
+    /// Another gateway holds the interface.
     Held,
     /// A privilege is missing, or a system call failed.
     System,
@@ -81,12 +81,12 @@ impl PortError {
         self.kind == kind
     }
 
-    /// Text that does not contain the interface's name.
+    /// The error's text without the interface's name.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// True if another interface or another setup would solve it.
+    /// True if another interface or another configuration would avoid the error.
     pub fn is_bad_input(&self) -> bool {
         !self.is(PortErrorKind::System)
     }
@@ -144,8 +144,8 @@ pub(crate) fn is_wifi(name: &str) -> bool {
     device.join("phy80211").exists()
 }
 
-/// Refuses an interface that has an address or belongs to a kernel bridge. Addresses from router announcements are
-/// allowed: they vanish when IPv6 is disabled.
+/// Fails if an interface has an address or belongs to a bridge. Addresses from router advertisements are allowed,
+/// because they disappear when IPv6 is disabled.
 pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(), PortError> {
     let name = &link.name;
     let ask = |action| PortError::system(name, action);
@@ -177,7 +177,7 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
     Err(PortError::new(name, PortErrorKind::Unfit, text))
 }
 
-/// True if the address was configured, not announced.
+/// True if the address was configured, not advertised.
 pub(crate) const fn is_in_use(address: &Address) -> bool {
     match address.ip {
         IpAddr::V4(_) => true,

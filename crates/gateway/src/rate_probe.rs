@@ -1,7 +1,7 @@
-//! Echo requests to a configured host. They measure delays while no passing packet shows them.
+//! Echo requests to a configured host, which measure delays while passing packets do not show them.
 //!
-//! The gateway has no address. A request uses the address of the home host that sent last, and its answer is not
-//! forwarded.
+//! The gateway has no address. A request therefore has the address of the host at home that sent last, and its answer
+//! is not forwarded.
 
 use asymq_core::decide::frame::checksum::{fold, words};
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ const ECHO_REPLY: u8 = 0;
 const ICMP: u8 = 1;
 const IP_HEADER: usize = 20;
 const ICMP_HEADER: usize = 8;
-/// Ethernet with two VLAN tags.
+/// Maximum length of the link header: Ethernet with two VLAN tags.
 const LINK: usize = 22;
 /// Minimum length of an Ethernet frame.
 const SHORTEST: usize = 60;
@@ -50,7 +50,7 @@ impl RateProbe {
         }
     }
 
-    /// Learns the link header and address of a host at home. The IP header begins at `network`.
+    /// Stores link header and address of a host at home from its frame. The IP header begins at `network`.
     pub(crate) fn learn(&mut self, frame: &[u8], network: u16) {
         const IPV4: [u8; 2] = [8, 0];
         let network = usize::from(network);
@@ -100,7 +100,7 @@ impl RateProbe {
         })
     }
 
-    /// Returns the number of the request that a frame from `host` answers. Its IP header begins at `network`.
+    /// Returns the number of the request that a frame from `host` answers. The frame's IP header begins at `network`.
     pub(crate) fn answered(&self, host: Ipv4Addr, frame: &[u8], network: u16) -> Option<u16> {
         let packet = frame.get(network.into()..)?;
         let header = packet.first_chunk::<IP_HEADER>()?;

@@ -12,17 +12,17 @@ use std::path::Path;
 
 pub(crate) const HELD: &str = "a running gateway holds it";
 
-/// An interface that a killed gateway left changed.
+/// Result for an interface that a killed gateway left changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// Current name.
+    /// Current name of the interface.
     pub interface: String,
     /// Number of restored settings, or the reason for failure.
     pub result: Result<usize, String>,
 }
 
 impl Restored {
-    /// True if a running gateway holds it.
+    /// True if a running gateway holds the interface.
     fn is_held(&self) -> bool {
         self.result.as_ref().is_err_and(|why| why.as_str() == HELD)
     }

@@ -1,5 +1,5 @@
-//! Take-over of a router's port to the Internet. The port moves into its own network namespace, and one end of a veth
-//! pair takes its place, with its name, index, address and configuration. A gateway runs between the pair's other end
+//! Takes over a router's port to the Internet. The port moves into its own network namespace. One end of a veth pair
+//! replaces it, with the same name, index, address and configuration. A gateway runs between the other end of the pair
 //! and the port.
 
 use crate::conntrack::{NatMap, NatTracker};
@@ -24,21 +24,21 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Incremented when a key changes its meaning.
+/// Version of the format; incremented when a key changes its meaning.
 const FORMAT: u32 = 1;
 
-/// Data to give a port back, written before the first change.
+/// Data for restoring a port, written before the first change.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Journal {
     format: u32,
-    /// The port before it was taken over.
+    /// Identity of the port before it was taken over.
     identity: Identity,
     name: String,
     /// Name of the port's namespace.
     namespace: String,
-    /// True once the pair has the port's configuration; other programs may change it afterwards.
+    /// True once the pair has the port's configuration, which other programs may then change.
     complete: bool,
-    /// True if a service manager gives the port back.
+    /// True if a service manager restores the port.
     keep: bool,
     state: PortState,
 }
@@ -52,16 +52,16 @@ pub struct RouterPort {
     folder: PathBuf,
 }
 
-/// Callback before each step of a take-over, with the step's name. An error ends the take-over and gives the port back.
+/// Callback before each step of a take-over; gets the step's name. An error ends the take-over and restores the port.
 pub type BeforeStep<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
 
 impl RouterPort {
-    /// Takes over the port `name` of the calling thread's network namespace, or adopts one that is already taken over.
+    /// Takes over the port `name` of the calling thread's network namespace, or adopts it if it is already taken over.
     /// From then on the kernel forwards its frames while no gateway runs. `folder` contains the journals. With `keep`,
     /// the port stays taken over when the gateway ends.
     ///
     /// # Errors
-    /// There is no such Ethernet interface, or a step failed; everything is then given back.
+    /// There is no such Ethernet interface, or a step failed; then everything is restored.
     pub fn take(name: &str, folder: &Path, keep: bool, before: BeforeStep<'_>) -> io::Result<Self> {
         private_folder(folder)?;
         let port = |inner, journal| {
@@ -123,12 +123,12 @@ impl RouterPort {
         PortFollower::open(&self.inner, name, identity.index, identity.mac)
     }
 
-    /// True if a service manager gives the port back.
+    /// True if a service manager restores the port.
     pub const fn is_kept(&self) -> bool {
         self.journal.keep
     }
 
-    /// Gives the port back with the configuration that the pair has now. No gateway may hold the port.
+    /// Restores the port, with the configuration that the pair has now. No gateway may hold the port.
     pub fn give_back(&self) -> io::Result<()> {
         let Self {
             outer,
@@ -145,7 +145,8 @@ impl RouterPort {
         journal.is_some_and(|journal| journal.complete)
     }
 
-    /// Waits until the interface `name` exists and udev, which may rename it, has finished.
+    /// Waits until the interface `name` exists and udev, which may rename it, has finished. Returns false after
+    /// `timeout`.
     pub fn wait_for(name: &str, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         let is_ready = |link: &LinkInfo| {
@@ -256,8 +257,8 @@ impl Journal {
         write_json(&journal_path(folder, &self.name), self)
     }
 
-    /// Removes the pair, moves the port back and configures it. Returns true if the port existed. May be called at any
-    /// step of a take-over or of giving back.
+    /// Removes the pair, moves the port back, and configures it. Returns true if the port existed. May be called at any
+    /// step of a take-over or restoration.
     fn give_back(&self, folder: &Path) -> io::Result<bool> {
         let (name, index) = (self.name.as_str(), self.identity.index);
         let mut network = Network::open()?;
@@ -315,7 +316,7 @@ fn give_back(journal: &Journal, folder: &Path) -> io::Result<bool> {
     journal.give_back(folder)
 }
 
-/// Lets the kernel forward between the pair's inner end and the port, in their namespace.
+/// Lets the kernel forward between the inner end of the pair and the port, in their namespace.
 fn bridge(port: &str, folder: &Path) -> io::Result<()> {
     let mut network = Network::open()?;
     let mut links = Vec::new();
@@ -353,7 +354,7 @@ fn journal_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("router-{name}.json"))
 }
 
-/// Reads the journal of a port of the calling thread's network namespace; only journals since the last boot count.
+/// Reads the journal of a port of the calling thread's network namespace. Ignores journals from before the last boot.
 fn read_journal(path: &Path) -> Option<Journal> {
     read_journal_of(path).filter(|journal| journal.identity.is_here())
 }
@@ -363,7 +364,7 @@ fn read_journal_of(path: &Path) -> Option<Journal> {
     (journal.format == FORMAT).then_some(journal)
 }
 
-/// Gives back all ports whose journals are in `folder`, in the calling thread's network namespace.
+/// Restores all ports whose journals are in `folder`, in the calling thread's network namespace.
 ///
 /// # Errors
 /// The folder exists but cannot be read.

@@ -1,4 +1,4 @@
-//! Finds reasons not to take over a router's port, without changing anything.
+//! Searches for reasons against taking over a router's port, without changing anything.
 
 use crate::finding::Finding;
 use crate::interface_hold::is_held;
@@ -8,7 +8,7 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// Kinds of interfaces that can move to another network namespace: hardware, and some virtual kinds.
+/// Kinds of interfaces that can move to another network namespace: hardware (empty), and some virtual kinds.
 const MOVABLE: [&str; 4] = ["", "veth", "vlan", "macvlan"];
 
 /// Checks if `asymq router` can take over an interface of the calling thread's network namespace. A finding marked as
@@ -98,7 +98,7 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
     found
 }
 
-/// Subject of the finding that the user may override.
+/// Subject of the finding that the user may ignore by a flag.
 pub const SESSION: &str = "session";
 
 fn kind(link: &LinkInfo) -> &str {
@@ -108,7 +108,7 @@ fn kind(link: &LinkInfo) -> &str {
     }
 }
 
-/// Finds a login session that came in by the port, or by a tunnel that may run over it.
+/// Finds a login session that uses the port, or uses a tunnel that may run over it.
 fn session(network: &mut Network, links: &[LinkInfo], port: &LinkInfo) -> Option<Finding> {
     let peer = session_peer()?;
     let out = network.route_to(peer).ok()??;

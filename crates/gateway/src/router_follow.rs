@@ -1,4 +1,4 @@
-//! Follows a router's port while asymq runs: its cable, its MTU, and its return after it was unplugged.
+//! Follows changes of a router's port while asymq runs: its carrier, its MTU, and its return after it was unplugged.
 
 use crate::log;
 use crate::net::{LinkInfo, Netns, Network};
@@ -11,7 +11,7 @@ use std::os::fd::AsFd as _;
 /// The pair's end in the port's namespace.
 pub const INNER: &str = "asymq-home";
 const INTERVAL: Duration = Duration::from_millis(500);
-/// Kinds of ports that can be unplugged: hardware, or a veth pair in a container.
+/// Kinds of ports that can be unplugged: hardware (empty), or a veth pair in a container.
 const KINDS: [&str; 2] = ["", "veth"];
 
 /// Connections to both network namespaces of a taken-over port.
@@ -77,7 +77,7 @@ impl PortFollower {
         }
     }
 
-    /// Moves a port that was plugged in again, under any name.
+    /// Moves a port that was plugged in again, under any name, into the namespace.
     fn fetch(&mut self) -> io::Result<()> {
         let is_port = |of: &LinkInfo| {
             of.mac == self.mac && of.index != self.index && KINDS.contains(&of.kind.as_str())

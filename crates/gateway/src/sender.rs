@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// Configured method of sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SendBy {
-    /// AF_XDP on veth and hardware if the kernel supports it, otherwise AF_PACKET.
+    /// AF_XDP on veth and hardware if the kernel supports it; otherwise AF_PACKET.
     #[default]
     Auto,
     /// Only this method.
@@ -49,7 +49,7 @@ impl FromStr for SendBy {
 pub(crate) struct Sender {
     packet: SendBatch,
     xdp: Result<XdpSender, String>,
-    /// Longest untagged frame for AF_XDP, which does not check the MTU.
+    /// Length of the longest untagged frame for AF_XDP, which does not check the MTU.
     longest: usize,
 }
 
@@ -88,7 +88,7 @@ impl Sender {
         }
     }
 
-    /// Reason why AF_XDP is not used, if it was tried.
+    /// Reason why AF_XDP is not used, if it was attempted.
     pub(crate) fn fallback(&self) -> Option<&str> {
         let why = self.xdp.as_ref().err()?;
         Some(why.as_str()).filter(|why| !why.is_empty())
@@ -130,7 +130,7 @@ impl Sender {
         self.packet.send(losses)
     }
 
-    /// True if frames wait for room until the next [`flush`](Self::flush).
+    /// True if frames are queued for the next [`flush`](Self::flush), for lack of room.
     pub(crate) fn is_waiting(&self) -> bool {
         self.xdp.as_ref().is_ok_and(XdpSender::is_waiting)
     }
@@ -151,7 +151,7 @@ impl Sender {
     }
 }
 
-/// True if a frame has at most `longest` bytes, not counting a VLAN tag.
+/// True if a frame has at most `longest` bytes without its VLAN tag.
 #[inline]
 fn fits(frame: &[u8], longest: usize) -> bool {
     let is_tagged = || matches!(frame[12..14], [0x81, 0] | [0x88, 0xa8]);

@@ -7,29 +7,29 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Setting {
-    /// GRO: merged frames would have to be split again, and merged tunnels cannot be split.
+    /// GRO: the gateway would have to split merged frames again, and cannot split merged tunnels.
     Gro,
     /// LRO: frames merged by the hardware.
     Lro,
-    /// ARP: an interface without an address still answers for the host's other addresses.
+    /// ARP: an interface without an address would still answer for other addresses of the host.
     Arp,
     /// `disable_ipv6`: prevents addresses, solicitations and membership reports.
     DisableIpv6,
-    /// `accept_ra`: prevents addresses and routes from announcements, even if IPv6 is enabled.
+    /// `accept_ra`: prevents addresses and routes from router advertisements, even if IPv6 is enabled.
     AcceptRa,
     /// `addr_gen_mode`: prevents a link-local address, even if IPv6 is enabled.
     AddrGenMode,
-    /// IPv4 forwarding of packets addressed to the interface.
+    /// IPv4 forwarding of packets that arrive at the interface.
     Forwarding,
-    /// Promiscuous mode; the kernel's bridge needs it while no socket enables it.
+    /// Promiscuous mode, which the kernel's bridge needs while no socket enables it.
     Promiscuous,
-    /// Up: changed last and restored first, so that the interface is silent whenever it is up.
+    /// Up: this is changed last and restored first, so that the interface is silent whenever it is up.
     Up,
 }
 
 /// Offloads that every port disables.
 pub(crate) const OFFLOADS: [Setting; 2] = [Setting::Gro, Setting::Lro];
-/// All settings, in the order of change. Only the kernel's bridge needs the first.
+/// All settings in the order of change. The first is needed only for the kernel's bridge.
 pub(crate) const WITH_BYPASS: [Setting; 9] = [
     Setting::Promiscuous,
     Setting::Gro,
@@ -42,7 +42,7 @@ pub(crate) const WITH_BYPASS: [Setting; 9] = [
     Setting::Up,
 ];
 
-/// All but `Promiscuous`.
+/// All settings except `Promiscuous`.
 pub(crate) const ALL: &[Setting] = WITH_BYPASS.split_at(1).1;
 
 /// Access to a setting.
@@ -56,7 +56,7 @@ enum Access {
 }
 
 impl Setting {
-    /// Name in the log and in `asymq gateway check`; value while held; access.
+    /// Returns the name in the log and in `asymq gateway check`, the value while held, and the access.
     const fn facts(self) -> (&'static str, i32, Access) {
         use Access::{Offload, Sysctl};
         match self {
@@ -123,7 +123,7 @@ impl Setting {
     }
 }
 
-/// `/proc/sys/net` shows the network namespace of the calling thread.
+/// Returns the path of a sysctl. `/proc/sys/net` shows the network namespace of the calling thread.
 fn sysctl_path(pattern: &str, name: &str) -> String {
     format!("/proc/sys/net/{}", pattern.replace("{}", name))
 }

@@ -17,11 +17,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Incremented when a key of the JSON changes its meaning.
+/// Version of the JSON; incremented when a key changes its meaning.
 pub const SNAPSHOT_FORMAT: u32 = 2;
 
 /// State of a gateway at one moment. Bytes are as charged to the link. Rates are in bit/s over the last interval.
-/// Counters start at 0. Deserialization omits maps with their own keys: losses, control variables, reasons.
+/// Counters start at 0. Deserialization omits maps with variable keys: losses, control variables, reasons.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Snapshot {
     /// [`SNAPSHOT_FORMAT`]; 0 before the first snapshot.
@@ -30,9 +30,9 @@ pub struct Snapshot {
     pub time: f64,
     /// Seconds since the previous snapshot.
     pub interval: f64,
-    /// Towards the WAN.
+    /// State of the direction towards the WAN.
     pub up: DirectionSnapshot,
-    /// Towards the LAN.
+    /// State of the direction towards the LAN.
     pub down: DirectionSnapshot,
     /// Frames lost at the interfaces.
     #[serde(skip_deserializing)]
@@ -50,9 +50,9 @@ pub struct Snapshot {
 /// State of one direction.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct DirectionSnapshot {
-    /// Configured capacity in bit/s, or 0.
+    /// Configured capacity in bit/s; 0 if there is none.
     pub capacity: u64,
-    /// Rate of all sent traffic.
+    /// Rate of all sent traffic in bit/s.
     pub rate: f64,
     /// Pure ACKs.
     pub ack: ClassSnapshot,
@@ -62,7 +62,7 @@ pub struct DirectionSnapshot {
     pub other: ClassSnapshot,
     /// Bytes of TCP payload sent in this direction that receivers acknowledged, without retransmissions.
     pub acknowledged: u64,
-    /// ACKs regenerated, which are also counted as sent.
+    /// Number of regenerated ACKs, which also count as sent.
     pub regenerated: u64,
     /// Bytes of TCP data sent in the other direction per ACK sent in this one, in the last interval; 0 without ACKs.
     pub data_bytes_per_ack: f64,
@@ -77,7 +77,7 @@ impl DirectionSnapshot {
         self.ack.backlog_packets + self.data.backlog_packets + self.other.backlog_packets
     }
 
-    /// All classes.
+    /// Returns the state of each class.
     pub const fn classes(&self) -> [(TrafficClass, &ClassSnapshot); TrafficClass::COUNT] {
         [
             (TrafficClass::Ack, &self.ack),
@@ -87,10 +87,10 @@ impl DirectionSnapshot {
     }
 }
 
-/// State of one class in one direction. Each arrived packet was sent, dropped or filtered, or is waiting.
+/// State of one class in one direction. Each packet that arrived was sent, dropped or filtered, or is queued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ClassSnapshot {
-    /// Rate of sent traffic.
+    /// Rate of sent traffic in bit/s.
     pub rate: f64,
     /// Packets sent.
     pub packets: u64,
@@ -102,11 +102,11 @@ pub struct ClassSnapshot {
     pub backlog_bytes: u64,
     /// Packets dropped. Senders detect the loss, and TCP retransmits.
     pub dropped: u64,
-    /// ACKs filtered. A later ACK acknowledges at least as much.
+    /// ACKs filtered: a later ACK acknowledges at least as much.
     pub filtered: u64,
     /// Packets sent with a congestion mark of the discipline.
     pub marked: u64,
-    /// Packets that were not sent, by [`Reason`]; in JSON by its name.
+    /// Packets that were not sent, by [`Reason`]; JSON uses the reasons' names.
     #[serde(serialize_with = "by_name", skip_deserializing)]
     pub reasons: [u64; Reason::COUNT],
     /// Median sojourn time in ms in the last interval; 0 without packets.
@@ -115,8 +115,8 @@ pub struct ClassSnapshot {
     pub sojourn_p95_ms: f64,
     /// 99th percentile of the sojourn time.
     pub sojourn_p99_ms: f64,
-    /// Median round-trip time in ms of TCP segments from home in the last interval: from their arrival to the departure
-    /// of the echo towards home. 0 without samples, and in the downlink.
+    /// Median round-trip time in ms of TCP segments from home in the last interval, from their arrival to the departure
+    /// of the answer towards home. 0 without samples, and in the downlink.
     pub round_trip_p50_ms: f64,
     /// 99th percentile of the round-trip time.
     pub round_trip_p99_ms: f64,
@@ -296,7 +296,7 @@ impl Shared {
         })
     }
 
-    /// Never blocks for long: all users of the lock only copy pointers.
+    /// Publishes a snapshot. Never blocks for long, because all users of the lock only copy pointers.
     pub(crate) fn publish(&self, snapshot: Snapshot, flows: Option<FlowSnapshot>) {
         let mut latest = Arc::new(snapshot);
         let mut flows = Arc::new(flows.unwrap_or_default());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Maximum time for which a stopping gateway sends its queue.
 pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 
-/// Wakes a `poll`, from any thread or a signal handler.
+/// Wakes a `poll` call, from any thread or a signal handler.
 #[derive(Clone, Debug)]
 pub(crate) struct Waker(Arc<[UnixStream; 2]>);
 
@@ -46,22 +46,22 @@ impl AsFd for Waker {
     }
 }
 
-/// A request to stop the gateway; its users share it.
+/// Request to stop a gateway, shared by all its users.
 #[derive(Clone, Debug)]
 pub struct Stop(pub(crate) Waker);
 
 impl Stop {
-    /// Creates a request that is not active yet.
+    /// Creates an object without a request yet.
     pub fn new() -> io::Result<Self> {
         Waker::new().map(Self)
     }
 
-    /// Stops on SIGINT and SIGTERM.
+    /// Requests the stop on SIGINT and SIGTERM.
     pub fn on_signals(&self) -> io::Result<()> {
         self.0.on_signals(&[libc::SIGINT, libc::SIGTERM])
     }
 
-    /// Stops on SIGHUP too.
+    /// Requests the stop on SIGHUP too.
     pub fn on_hangup(&self) -> io::Result<()> {
         self.0.on_signals(&[libc::SIGHUP])
     }

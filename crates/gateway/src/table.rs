@@ -67,7 +67,7 @@ pub fn table(title: &str, snapshot: &Snapshot) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Wraps `parts` after `head` at 80 characters. A line wrapped by the terminal would make the table scroll.
+/// Wraps `parts` after `head` at 80 characters, because a line that the terminal wraps would make the table scroll.
 fn wrap(head: &str, parts: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let (mut text, mut line) = (String::new(), format!("{head} "));
     for part in parts {
@@ -81,7 +81,7 @@ fn wrap(head: &str, parts: impl IntoIterator<Item = impl AsRef<str>>) -> String 
     text + line.trim_end() + "\n"
 }
 
-/// True if the queue of a class has values to show.
+/// True if the table shows the queue of this class.
 fn is_active(class: &ClassSnapshot) -> bool {
     let counts = u64::from(class.backlog_packets) + class.dropped + class.filtered + class.marked;
     counts > 0 || class.sojourn_p99_ms > 0.0
@@ -111,7 +111,7 @@ fn queue(class: &ClassSnapshot) -> [String; 5] {
     ]
 }
 
-/// Packets that were not sent, by reason, and marked packets.
+/// Returns the number of packets that were not sent, by reason, and of marked packets.
 fn losses_of_queue(direction: &DirectionSnapshot) -> String {
     let classes = direction.classes();
     let reasons = asymq_core::Reason::ALL.iter().map(|reason| {

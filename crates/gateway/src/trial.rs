@@ -1,32 +1,32 @@
-//! Analysis of a randomised trial: two settings in turn on live traffic.
+//! Analysis of a randomised trial of two settings, which alternate on live traffic.
 //!
-//! Each pair has one interval under each setting, in random order, and one [`Outcome`] per interval. [`analyse`]
-//! compares within pairs, so that changes of load cancel out. Confidence intervals come from a randomisation test.
-//! Without an effect, both orders of a pair are equally likely, so the test redraws the orders 1999 times. An effect is
-//! shown if it exceeds 95 % of the draws. All quantities share one limit (Westfall and Young, 1993): only 5 % of trials
-//! of equal settings show any effect.
+//! Each pair has one interval under each setting, in random order; an interval gives one [`Outcome`]. [`analyse`]
+//! compares within pairs, so that changes of the load cancel out. Confidence intervals come from a randomisation test.
+//! Without an effect, both orders of a pair are equally likely; the test therefore draws the orders 1999 times again.
+//! An effect is reported if it exceeds 95 % of the draws. All quantities share one limit (Westfall and Young, 1993), so
+//! only 5 % of trials of equal settings report any effect.
 //!
-//! The length of a trial must not depend on interim results, so callers must not show them.
+//! Callers must not show interim results, because the length of a trial must not depend on them.
 
 use asymq_core::decide::random::SplitMix64;
 
-/// Minimum number of pairs for a quantity.
+/// Minimum number of pairs for comparing a quantity.
 pub const MIN_PAIRS: usize = 8;
-/// Joint confidence of all intervals.
+/// Joint confidence level of all intervals.
 pub const CONFIDENCE: f64 = 0.95;
 /// Number of random orders.
 const DRAWS: usize = 1999;
-/// A direction is loaded if one outcome of the pair reaches this share of its capacity,
+/// Minimum share of the capacity that one outcome of a pair must reach, so that the direction counts as loaded.
 const LOADED: f64 = 0.5;
-/// and the other one this share: no transfer started or ended between them.
+/// Minimum share that the other outcome must reach, so that no transfer started or ended between the two.
 const STILL_LOADED: f64 = 0.05;
 
 /// Measurements of one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Outcome {
-    /// Delivered up and down, in bit/s.
+    /// Rates delivered up and down, in bit/s.
     pub delivered: [f64; 2],
-    /// 99th percentile of the sojourn time of calls in ms; absent if no packets wait here or none passed.
+    /// 99th percentile of the sojourn time of calls in ms; `None` if no packets are queued here or none passed.
     pub wait_ms: Option<f64>,
     /// Round-trip time in ms, if measured.
     pub round_trip_ms: Option<f64>,
@@ -41,19 +41,19 @@ pub type Pair = [Outcome; 2];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
-    /// Delivered up, as a ratio.
+    /// Ratio of the rates delivered up.
     Upload,
-    /// Delivered down, as a ratio.
+    /// Ratio of the rates delivered down.
     Download,
-    /// Sum of both directions' delivered shares of their capacities, as a ratio.
+    /// Ratio of the sums of both directions' shares of their capacities.
     Utility,
-    /// Sojourn time of calls.
+    /// Difference of the sojourn times of calls.
     Wait,
-    /// Round-trip time.
+    /// Difference of the round-trip times.
     RoundTrip,
 }
 
-/// Effect of the first setting relative to the second, with its interval.
+/// Effect of the first setting relative to the second, with its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Effect {
     /// Compared quantity.
@@ -102,13 +102,13 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Counts the loaded pairs. `capacity` is as in [`analyse`].
+    /// Counts the loaded pairs; `capacity` is as in [`analyse`].
     pub fn count(pairs: &[Pair], capacity: [Option<f64>; 2]) -> Self {
         Load::new(pairs, capacity).count(pairs)
     }
 }
 
-/// Rule for load. It is symmetric in the settings, so that no setting selects its pairs.
+/// Rule by which a pair counts as loaded. It treats both settings alike, so that no setting selects its pairs.
 struct Load {
     capacity: [f64; 2],
 }
@@ -142,8 +142,8 @@ impl Load {
     }
 }
 
-/// Compares the settings. `capacity` is that of uplink and downlink in bit/s; the highest outcome replaces an unknown
-/// one. `seed` selects the draws.
+/// Compares the settings. `capacity` is that of uplink and downlink in bit/s; an unknown one is replaced by the highest
+/// outcome. `seed` determines the draws.
 pub fn analyse(pairs: &[Pair], capacity: [Option<f64>; 2], seed: u64) -> Verdict {
     let load = Load::new(pairs, capacity);
     let values = |quantity: Quantity, pair: &Pair| -> Option<[f64; 2]> {
@@ -225,7 +225,7 @@ impl Compared {
     }
 }
 
-/// Mean of values, and its standard error.
+/// Mean of values, and standard error of the mean.
 struct Spread {
     mean: f64,
     error: f64,
@@ -248,9 +248,9 @@ impl Spread {
     }
 }
 
-/// Number of standard errors that no quantity's mean exceeds in 95 % of draws.
+/// Returns the number of standard errors that no quantity's mean exceeds in 95 % of the draws.
 fn limit(compared: &[Compared], pairs: usize, seed: u64) -> f64 {
-    /// Differences, sum of their squares, and their number.
+    /// Differences of a quantity, the sum of their squares, and their number.
     type Row = (Vec<f64>, f64, usize);
     let rows = compared.iter().map(|of| -> Row {
         let differences = of.values.iter();
@@ -294,7 +294,7 @@ fn limit(compared: &[Compared], pairs: usize, seed: u64) -> f64 {
 }
 
 impl Verdict {
-    /// Formats the result with the settings' names.
+    /// Formats the result as text; `one` and `other` are the names of the settings.
     pub fn sentence(&self, [one, other]: [&str; 2]) -> String {
         if self.effects.is_empty() {
             let Loaded { up, down, both } = self.loaded;
@@ -354,7 +354,7 @@ impl Effect {
         format!("{name} ({low} to {high} {unit})")
     }
 
-    /// Factor and unit of formatted values.
+    /// Factor and unit in which values are formatted.
     const fn scale(&self) -> (f64, &'static str) {
         match self.quantity {
             Quantity::Wait | Quantity::RoundTrip => (1.0, "ms"),

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 
-/// Writes lines; after a failure within a line, it starts a new one.
+/// Writes lines; after a failure within a line, it continues on a new line.
 #[derive(Debug)]
 pub(crate) struct LineWriter {
     file: File,

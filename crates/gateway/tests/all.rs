@@ -1,7 +1,7 @@
 //! Tests of the public interface.
 //!
-//! One program, because each is linked with the whole crate, and a program's tests run in parallel. Separate programs
-//! have tests with their own allocator or processes, and tests of kernels and of real time.
+//! They are one program, because each program is linked with the whole crate, and tests within a program run in
+//! parallel. Tests that need their own allocator or processes, a kernel or real time are separate programs.
 
 mod common;
 #[path = "common/fake.rs"]

@@ -1,4 +1,4 @@
-//! A frame that waits costs one allocation, its own buffer; a frame that passes at once costs none.
+//! A frame that is queued costs one allocation, for its own buffer; a frame that is sent at once costs none.
 
 #[path = "common/disciplines.rs"]
 mod disciplines;

@@ -1,4 +1,4 @@
-//! A router's port taken over and given back. Tests that need root print a note and pass without it.
+//! Taking over a router's port and restoring it. Tests that need root print a note and pass without it.
 
 use asymq_gateway::net::{Netns, Network, VethEnd};
 use asymq_gateway::{RouterPort, restore_router};
@@ -21,7 +21,7 @@ struct Router {
     _far: Netns,
     port: String,
     folder: TempDir,
-    /// One test at a time: a program started by another test may hold its locks briefly.
+    /// Allows one test at a time, since a program started by another test may hold its locks briefly.
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -64,7 +64,7 @@ impl Router {
         })
     }
 
-    /// Configures the port in all ways that its owner can.
+    /// Configures the port in every way that its owner may use.
     fn configure(&self) {
         let lines = "
             link set lo up
@@ -114,7 +114,7 @@ impl Router {
         thread::sleep(Duration::from_millis(2500));
     }
 
-    /// All state that its owner can see.
+    /// Returns all state of the port that its owner can see.
     fn look(&self) -> String {
         self.outer
             .run(|| {
@@ -150,7 +150,7 @@ impl Router {
             .unwrap()
     }
 
-    /// Waits until the port has a carrier and its earlier state.
+    /// Waits until the port has a carrier and the same state as `before`.
     fn is_as(&self, before: &str) {
         let until = Instant::now() + Duration::from_secs(5);
         loop {
@@ -189,7 +189,7 @@ impl Router {
         self.outer.run(|| output(&ping)).is_ok()
     }
 
-    /// No journal and no namespace are left.
+    /// Checks that no journal and no namespace are left.
     fn is_clean(&self) -> bool {
         let journals = fs::read_dir(self.folder.path()).unwrap().count();
         journals == 0 && !fs::exists(format!("/run/netns/asymq-{}", self.port)).unwrap()
@@ -202,7 +202,7 @@ table ip nat {
     chain filter { type filter hook forward priority 0; iif "@" ct state invalid drop; }
 }"#;
 
-/// The text without peers of veth pairs, which change meanwhile.
+/// Returns the text without peers of veth pairs, which may change.
 fn without_peers(text: &str) -> String {
     let is_peer =
         |word: &&str| word.starts_with("asymq-w") || ["link-netns", "link-netnsid"].contains(word);

@@ -1,4 +1,4 @@
-//! The control socket between a gateway and a program that parses its settings.
+//! The control socket between a gateway and a program that parses the gateway's settings.
 
 use crate::common::wait::{DEADLINE, wait_for};
 use crate::common::{Place, Requests, droptail};

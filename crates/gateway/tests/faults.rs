@@ -26,10 +26,10 @@ use std::time::{Duration, Instant};
 use subject::{END, Start, Subject, change, dead_pipe, full_disk, stalled_pipe};
 
 const FLAGS: &str = "ASYMQ_TEST_FLAGS";
-/// The gateway's streams bypass the test harness, which would fail on them.
+/// Redirects the gateway's streams around the test harness, which would fail on them.
 const REDIRECTIONS: &str = "3>&1 4>&2 >/dev/null 2>/dev/null";
 
-/// This program again, as a gateway.
+/// Runs this program again as a gateway.
 fn command(flags: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "a_gateway", "--ignored", "--nocapture"]);
@@ -91,7 +91,7 @@ fn a_gateway() {
     std::process::exit(ended.is_err().into());
 }
 
-/// A gateway whose discipline can be replaced by a faulty one.
+/// A gateway whose discipline can be replaced by one with a fault.
 struct Faulty {
     gateway: Subject,
     control: PathBuf,
@@ -111,7 +111,7 @@ impl Faulty {
         Some(Self { gateway, control })
     }
 
-    /// From here on the discipline shows its fault at the first frame.
+    /// Replaces the discipline by one that fails at the first frame.
     fn breaks(&self, qdisc: &str) {
         // It may end before it answers.
         let _ = change(&self.control, qdisc);
@@ -124,7 +124,7 @@ impl Faulty {
     }
 }
 
-/// The exit status must count as a failure for a service manager.
+/// Checks that a service manager counts the exit status as a failure.
 #[track_caller]
 fn is_failure(status: ExitStatus) {
     assert!(!status.success(), "{status}");
@@ -212,8 +212,8 @@ fn offloads_are_given_back_however_it_ends() {
     }
 }
 
-/// For each socket the kernel waits for all processors, which takes seconds in total on a busy machine: the guard would
-/// end a gateway that ends correctly.
+/// Closing a socket makes the kernel wait for all processors, which takes seconds in total on a busy machine. The guard
+/// would then abort a gateway that ends correctly.
 #[test]
 fn packet_sockets_are_left_to_the_end_of_the_process() {
     let Some(mut faulty) = Faulty::start("sockets", Stdio::null()) else {

@@ -232,7 +232,7 @@ fn an_aqm_marks_frames_that_understand_it_and_they_leave_with_right_checksums() 
     assert!((marked..=marked + waiting).contains(&counted.packets));
 }
 
-/// RFC 1071, word by word.
+/// Computes the checksum of RFC 1071 word by word.
 fn sum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2);
     let mut sum: u32 = words
@@ -244,8 +244,8 @@ fn sum(bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// A learning gateway that probes. For 4 s a home host sends a packet every 10 ms; answers come 40 ms later if
-/// `stamped`. Returns the probes of the last 2 s, and the frames that reach home.
+/// Runs a learning gateway that probes. For 4 s a host at home sends a packet every 10 ms; answers come 40 ms later if
+/// `stamped`. Returns the number of probes in the last 2 s, and of frames that reach home.
 fn probes(stamped: bool) -> (usize, usize) {
     let host = std::net::Ipv4Addr::new(192, 0, 2, 1);
     let link = LinkConfig {

@@ -1,4 +1,4 @@
-//! The far end of the slow link: it regenerates ACKs that were filtered before the link.
+//! A gateway after the slow link, which regenerates ACKs that were filtered before it.
 
 use crate::common::disciplines::discipline;
 use crate::common::wire::{NOBODY, Tap, send};
@@ -31,7 +31,7 @@ fn headend(spacing: Spacing) -> LinkConfig {
     }
 }
 
-/// The headers before an IP packet in a frame, as bytes.
+/// Headers before the IP packet of a frame, as bytes.
 struct Shape {
     name: &'static str,
     link: &'static [u8],
@@ -81,7 +81,7 @@ const SHAPES: [Shape; 6] = [
 const TIMESTAMPS: [u8; 12] = [1, 1, 8, 10, 0, 0, 0, 77, 0, 0, 0, 66];
 
 impl Shape {
-    /// A pure ACK with a right checksum, padded as on Ethernet.
+    /// A pure ACK with a correct checksum, padded as on Ethernet.
     fn ack(&self, number: u32, flags: u8, options: &[u8]) -> Vec<u8> {
         let tcp_len = 20 + options.len();
         let mut tcp = vec![0; 20];
@@ -117,7 +117,7 @@ impl Shape {
         frame
     }
 
-    /// A full data segment that the ACKs acknowledge, without checksums.
+    /// A full data segment, without checksums, that the ACKs acknowledge.
     fn data(&self) -> Vec<u8> {
         let ip = 12 + self.link.len() + if self.pppoe { 8 } else { 0 };
         let mut frame = self.ack(0, 0x10, &[]);
@@ -144,7 +144,7 @@ impl Shape {
         frame
     }
 
-    /// The acknowledgement number of a frame whose checksums are right.
+    /// Returns the acknowledgement number of a frame; checks its checksums.
     fn number(&self, frame: &[u8]) -> u32 {
         let ip = 12 + self.link.len() + if self.pppoe { 8 } else { 0 };
         let (addresses, tcp, len) = match self.v6 {
@@ -161,7 +161,7 @@ impl Shape {
     }
 }
 
-/// RFC 1071 over parts of even length.
+/// Computes the checksum of RFC 1071 over parts of even length.
 fn sum(parts: &[&[u8]]) -> u16 {
     let mut sum = 0u32;
     for pair in parts.iter().flat_map(|part| part.chunks(2)) {
@@ -175,7 +175,7 @@ fn millis(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-/// The frames that leave, with their times in ms, for frames that arrive 10 ms apart. `data` arrived before.
+/// Passes frames that arrive 10 ms apart; `data` arrived before. Returns the frames that leave, with their times in ms.
 fn pass(link: &LinkConfig, data: &[Vec<u8>], frames: &[Vec<u8>]) -> Vec<(u64, Vec<u8>)> {
     let mut forwarder = Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]));
     for frame in data {

@@ -1,5 +1,5 @@
-//! A gateway on a host that continues after it: silent during the run, and without remains afterwards. Tests that need
-//! root print a note and pass without it.
+//! A gateway on a host that continues to run after it. The gateway sends nothing itself, and leaves no changes behind.
+//! Tests that need root print a note and pass without it.
 
 use crate::common::{HOME, LAN, NET, Place, Running, WAN, droptail, transfer};
 use asymq_core::catalog::Standard;
@@ -56,7 +56,7 @@ fn set_sysctl(place: &Place, path: &str, value: &str) {
     place.middle.run(write).unwrap();
 }
 
-/// Frames that the middle sent by itself: its interfaces' addresses are 02:00:00:00:00:*.
+/// Collects frames that the middle sent by itself, whose source addresses are 02:00:00:00:00:*.
 fn own_frames(port: &mut Port, own: &mut Vec<Vec<u8>>) {
     let mut keep = |frame: &[u8]| {
         if frame[6..11] == [2, 0, 0, 0, 0] {
@@ -77,7 +77,7 @@ fn checksum(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// A router's announcement of 2001:db8::/64 and of itself as default router (RFC 4861, sec. 4.2).
+/// A router advertisement for 2001:db8::/64 that also announces a default router (RFC 4861, sec. 4.2).
 fn announcement() -> Vec<u8> {
     let router: Ipv6Addr = "fe80::1".parse().unwrap();
     let all_nodes: Ipv6Addr = "ff02::1".parse().unwrap();
@@ -100,7 +100,7 @@ fn announcement() -> Vec<u8> {
     frame
 }
 
-/// A request for the Ethernet address of `ip` (RFC 826).
+/// An ARP request for the Ethernet address of `ip` (RFC 826).
 fn arp_request(ip: Ipv4Addr) -> Vec<u8> {
     let mut frame = vec![0xff; 6];
     frame.extend([2, 7, 7, 7, 7, 7, 8, 6]);
@@ -272,7 +272,7 @@ fn end(place: &Place, gateway: Gateway) {
     place.middle.run(end).unwrap();
 }
 
-/// The files of a folder.
+/// Returns names and contents of the files in a folder.
 fn copy(folder: &Path) -> Vec<(std::path::PathBuf, String)> {
     let files = fs::read_dir(folder).unwrap();
     files

@@ -1,6 +1,5 @@
-//! The kernel's TCP through a gateway, and a router's port. These tests mostly wait, and run in
-//! parallel. Their gateways take each interface once, because a program that `borrowed_port` starts may hold a lock
-//! briefly.
+//! Kernel TCP through a gateway, and through a router's port. These tests mostly wait, so they run in parallel. Their
+//! gateways open each interface only once, because a program that `borrowed_port` starts may hold a lock briefly.
 
 mod common;
 #[path = "common/lossy.rs"]

@@ -1,4 +1,4 @@
-//! Features of the kernel's TCP behind thinned ACKs, beside an upload that fills the uplink: rows of
+//! Features of kernel TCP whose ACKs are filtered, beside an upload that fills the uplink: rows of
 //! `docs/notes/senders.md`. Tests that need root print a note and pass without it.
 
 use crate::common::disciplines::discipline;
@@ -16,24 +16,24 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time for which the line is loaded.
+/// Duration of the load.
 const SPAN: Duration = Duration::from_secs(5);
-/// Attempts at a measurement that a busy machine may disturb.
+/// Number of attempts for measurements that a busy machine may disturb.
 const TRIES: u32 = 4;
 /// `MSG_FASTOPEN` of `sendto(2)`.
 const FAST_OPEN: i32 = 0x2000_0000;
 const REQUEST: usize = 100;
-/// Twenty full segments.
+/// Bytes of an answer: twenty full segments.
 const ANSWER: usize = 20 * 1448;
 
 /// Results of a run.
 #[derive(Debug)]
 struct RunCounters {
-    /// Counters of `/proc/net/netstat`, of home and of the server.
+    /// Counters of `/proc/net/netstat` at home and at the server.
     home: BTreeMap<String, u64>,
     net: BTreeMap<String, u64>,
     gateway: Snapshot,
-    /// Answers or bytes that arrived.
+    /// Number of answers or bytes that arrived.
     arrived: u64,
 }
 
@@ -42,7 +42,7 @@ impl RunCounters {
         self.gateway.up.ack.filtered
     }
 
-    /// ACKs that were kept beside a later one because of their options.
+    /// Number of ACKs that were kept because of their options although a later one was queued.
     fn unread(&self) -> f64 {
         self.gateway
             .up
@@ -108,7 +108,7 @@ fn read_until(mut end: &TcpStream, until: Instant) -> u64 {
     sum
 }
 
-/// Runs `load` beside an upload, which starts a second earlier, through a gateway with this uplink.
+/// Runs `load` through a gateway with this uplink, beside an upload that starts a second earlier.
 fn beside_an_upload(
     catalog: &'static dyn Build<Frame>,
     uplink: &str,
@@ -162,7 +162,7 @@ fn serve(server: &Socket, connections: usize, until: Instant) -> io::Result<()> 
     })
 }
 
-/// Downloads of twenty segments, one after another on each of four connections.
+/// Downloads twenty segments at a time, one after another, on each of four connections.
 fn answers(place: &Place, until: Instant) -> io::Result<u64> {
     let server = listen(&place.net, 5001, Protocol::TCP)?;
     thread::scope(|scope| {
@@ -230,7 +230,7 @@ fn thinned_acks_cause_no_more_tail_probes_and_no_spurious_ones() {
     assert!(fared_well);
 }
 
-/// Requests in SYNs, one after another; the first one gets the cookie.
+/// Sends requests in SYNs, one after another; the first one gets the cookie.
 fn fast_opens(place: &Place, until: Instant) -> io::Result<u64> {
     const COUNT: u64 = 25;
     let server = listen(&place.net, 5002, Protocol::TCP)?;
@@ -292,7 +292,7 @@ fn data_in_a_syn_passes_beside_thinned_acks_and_is_acknowledged_at_once() {
     assert!(fared_well);
 }
 
-/// A download of this protocol, whose receiver acknowledges each segment if `quickly`.
+/// A download over this protocol. With `quickly`, the receiver acknowledges each segment.
 fn download(protocol: Protocol, quickly: bool) -> impl Fn(&Place, Instant) -> io::Result<u64> {
     move |place, until| {
         let server = listen(&place.net, 5004, protocol)?;

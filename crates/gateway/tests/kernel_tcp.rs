@@ -1,4 +1,4 @@
-//! The kernel's TCP with data in both directions of one connection, with and without thinning: the content of a
+//! Kernel TCP with data in both directions of one connection, with and without ACK filtering. The content of a
 //! surviving ACK must never count as old. Tests that need root print a note and pass without it.
 
 use crate::common::{NET, Place, Running, shaped, transfer};
@@ -14,7 +14,7 @@ use std::ops::AddAssign;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time for which a connection has load in both directions.
+/// Duration for which a connection has load in both directions.
 const SPAN: Duration = Duration::from_secs(4);
 const TRIES: u32 = 4;
 
@@ -26,12 +26,12 @@ enum Kind {
     AccEcn,
 }
 
-/// Counts of the kernels of both hosts.
+/// Counters of the kernels of both hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counted {
-    /// Segments refused for an old timestamp (RFC 7323, sec. 5.3).
+    /// Segments rejected because of an old timestamp (RFC 7323, sec. 5.3).
     paws: u64,
-    /// Answers to segments outside the window that were suppressed (RFC 5961, sec. 7).
+    /// Suppressed answers to segments outside the window (RFC 5961, sec. 7).
     skipped: u64,
     timeouts: u64,
     /// Bytes that arrived in both directions.
@@ -47,7 +47,7 @@ impl AddAssign for Counted {
     }
 }
 
-/// A counter of `/proc/net/netstat`.
+/// Returns a counter of `/proc/net/netstat`.
 fn counter(text: &str, name: &str) -> u64 {
     let lines: Vec<&str> = text.lines().collect();
     let pairs = lines.chunks_exact(2);
@@ -69,7 +69,7 @@ fn counted(host: &Netns) -> Counted {
     }
 }
 
-/// WRR that gives data this share, and the rest to ACKs, which overtake data.
+/// WRR in which data has this share and ACKs, which overtake data, have the rest.
 fn wrr(data_share: &str, ack_queue: &str) -> GatewayConfig {
     let (up, down): (Rate, Rate) = ("2mbit".parse().unwrap(), "20mbit".parse().unwrap());
     let params = Params::new()
@@ -135,12 +135,12 @@ fn read_until(mut end: &TcpStream, until: Instant) -> u64 {
     sum
 }
 
-/// A connection that ends early has moved less, and its try counts as failed.
+/// A connection that ends early has moved less data; the test counts it as failed.
 fn broken(error: &Error) {
     eprintln!("the connection ended early: {error}");
 }
 
-/// One connection through this WRR.
+/// Runs one connection through this WRR.
 fn run(kind: Kind, data_share: &str, ack_queue: &str) -> Option<Counted> {
     let place = Place::new()?;
     let hosts = [&place.home, &place.net];
@@ -166,9 +166,9 @@ fn run(kind: Kind, data_share: &str, ack_queue: &str) -> Option<Counted> {
     Some(sum)
 }
 
-/// A share of the data at which ACKs build a queue unless they are thinned.
+/// Data share at which ACKs build a queue unless they are filtered.
 const SCARCE: &str = "0.98";
-/// A share at which ACKs never wait: they overtake as much data as thinned ones.
+/// Data share at which ACKs never wait; they overtake as much data as filtered ones.
 const AMPLE: &str = "0.5";
 
 #[test]
@@ -199,7 +199,7 @@ fn thinning_makes_the_kernel_refuse_no_more_and_wait_for_no_more_timeouts() {
     }
 }
 
-/// Uplink share of five uploads in the interval after a silence of three controller intervals.
+/// Returns the uplink share of five uploads in the interval after three idle intervals of the controller.
 fn uploads_after_silence(name: &str) -> Option<f64> {
     let place = Place::new()?;
     let (up, down): (Rate, Rate) = ("1mbit".parse().unwrap(), "10mbit".parse().unwrap());

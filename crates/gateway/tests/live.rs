@@ -1,4 +1,4 @@
-//! Changes of a running gateway, between fake ports and over real interfaces.
+//! Changes of a running gateway, with fake ports and with real interfaces.
 
 use crate::common::disciplines::{discipline, names};
 use crate::common::wire::{Tap, port_and_number, reverse_segment, segment, send};

@@ -1,8 +1,8 @@
 //! A flood beside another host's call, upload and download, through a real gateway. Tests that need root print a note
 //! and pass without it.
 //!
-//! The goals: the call waits at most one packet and 5 ms and loses nothing; the download keeps 0.9, the upload 0.8 of
-//! half of the uplink. The bounds here leave margin for a machine that runs other tests.
+//! The goals: the call waits at most one packet and 5 ms and loses nothing; the download keeps 0.9 of its rate, and the
+//! upload 0.8 of half of the uplink. The bounds here are wider, since the machine runs other tests too.
 
 use crate::common::wire::segment;
 use crate::common::{HOME, NET, Place, Running, checksums, droptail};
@@ -20,19 +20,19 @@ use std::time::{Duration, Instant};
 
 const UP: &str = "2mbit";
 const DOWN: &str = "40mbit";
-/// A packet at the uplink.
+/// Transmission time of a packet at the uplink.
 const PACKET: Duration = Duration::from_micros(6_056);
-/// Start of the flood, after the download has found its rate, and the end of both.
+/// Start of the flood, when the download has reached its rate, and end of the test.
 const CALM: Duration = Duration::from_secs(3);
 const END: Duration = Duration::from_secs(7);
 const CALL_INTERVAL: Duration = Duration::from_millis(20);
 const ATTEMPTS: u32 = 6;
-/// Port of the upload's server.
+/// Port of the server for uploads.
 const UPLOAD: u16 = 5001;
-/// Payload of half of the uplink in bytes per second.
+/// Payload in bytes per second that fills half of the uplink.
 const HALF: f64 = 0.5 * 250e3 * 1448.0 / 1514.0;
 
-/// Packets of a flood, each of a flow of its own.
+/// Kind of a flood's packets, each of a new flow.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Syns,
@@ -40,7 +40,7 @@ enum Kind {
     Datagrams,
 }
 
-/// Addresses and ports of a flood.
+/// Addresses and ports of a flood's packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Aim {
     /// From another host at home to many servers.
@@ -81,7 +81,7 @@ struct Flood {
     aim: Aim,
 }
 
-/// Neighbour at home that is attacked beside the flood's host.
+/// Number of the attacked neighbour at home.
 const OTHER: u8 = 66;
 
 impl Flood {
@@ -172,18 +172,18 @@ fn in_prefix(frame: &[u8], address: [u8; 4]) -> Vec<u8> {
     long
 }
 
-/// The neighbour's share.
+/// Results of the neighbour.
 struct Neighbour {
-    /// Delays of the call's packets over the uplink, sorted, before and during the flood.
+    /// Sorted delays of the call's packets over the uplink, before and during the flood.
     delays: [Vec<Duration>; 2],
     lost: usize,
-    /// Bytes per second of its download and its upload, before and during the flood.
+    /// Rates of the neighbour's download and upload in bytes per second, before and during the flood.
     download: [f64; 2],
     upload: [f64; 2],
 }
 
 impl Neighbour {
-    /// 99th percentile of the call's delay before the flood, when only this machine delays it, and during the flood.
+    /// 99th percentile of the call's delay: before the flood, when only this machine delays it, and during the flood.
     fn p99(&self) -> [Duration; 2] {
         let [calm, flooded] = &self.delays;
         [calm, flooded].map(|delays| {
@@ -241,7 +241,7 @@ fn gateway(name: &str) -> GatewayConfig {
     }
 }
 
-/// Another host's call, download and upload while a host floods.
+/// Runs another host's call, download and upload beside a flood.
 fn beside(flood: Flood, name: &str) -> Option<Neighbour> {
     let place = Place::new()?;
     let gateway = Running::with(&place, gateway(name));

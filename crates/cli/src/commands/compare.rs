@@ -13,27 +13,27 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Run one scenario under several disciplines: by default one upload and one download of today's senders.
+/// Compare disciplines in one scenario. The default is one upload and one download between Linux hosts.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq compare --up 512kbit --down 8mbit --chart adsl.svg")]
 pub(crate) struct CompareArgs {
-    /// Use real kernel TCP in network namespaces, not the simulator.
+    /// Use real kernel TCP in network namespaces instead of the simulator.
     #[arg(long)]
     real: bool,
-    /// Only these disciplines, separated by commas [default: eight of them; with --real: droptail, cake+ack-filter,
-    /// asymq].
+    /// Compare only these disciplines, separated by commas [default: eight common ones; with --real: droptail,
+    /// cake+ack-filter, asymq].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
-    /// Run each discipline in both directions, as in a home that also shapes its downlink.
+    /// Use each discipline in both directions, as a home does that also shapes its downlink.
     #[arg(long)]
     both: bool,
-    /// Run every discipline.
+    /// Compare all disciplines.
     #[arg(long, conflicts_with = "only")]
     all: bool,
     /// Show every column, each with its standard deviation.
     #[arg(long, conflicts_with = "json")]
     wide: bool,
-    /// Draw the runs over time into this file (SVG).
+    /// Write a chart of the runs over time to this SVG file.
     #[arg(long, value_name = "FILE")]
     chart: Option<PathBuf>,
     /// Print JSON (docs/reference/json.md).

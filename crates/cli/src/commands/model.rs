@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 use std::fmt::Write;
 
-/// Compute AQ's equations and the AMP model for a link: ratio, rates, buffers, limits, bounds, delays.
+/// Compute rates, buffers and delays of a link by AQ's equations and the AMP model.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq model --up 1mbit --down 10mbit")]
 pub(crate) struct ModelArgs {
@@ -36,19 +36,19 @@ pub(crate) struct ModelArgs {
     /// Uplink buffer, in packets or bytes.
     #[arg(long, value_name = "LIMIT", default_value = "50p")]
     buffer: Limit,
-    /// Rate of non-TCP traffic up.
+    /// Rate of non-TCP traffic on the uplink.
     #[arg(long, value_name = "RATE")]
     non_tcp_up: Option<Rate>,
-    /// Rate of non-TCP traffic down.
+    /// Rate of non-TCP traffic on the downlink.
     #[arg(long, value_name = "RATE")]
     non_tcp_down: Option<Rate>,
-    /// AMP's M, 1 to 1000: packets that an ACK releases [default: --data-per-ack].
+    /// AMP's M: data packets that an ACK releases, 1 to 1000 [default: --data-per-ack].
     #[arg(long, value_name = "M", value_parser = number::<1, 1000>)]
     packets_per_ack: Option<f64>,
-    /// AMP's g, 0 to 1: data's share of the uplink.
+    /// AMP's g: data's share of the uplink, 0 to 1.
     #[arg(long, value_name = "G", default_value = "0", value_parser = number::<0, 1>)]
     data_share: f64,
-    /// AMP's f, 0 to 1: data's share of the downlink.
+    /// AMP's f: data's share of the downlink, 0 to 1.
     #[arg(long, value_name = "F", default_value = "1", value_parser = number::<0, 1>)]
     data_share_down: f64,
     /// Print JSON (docs/reference/json.md).

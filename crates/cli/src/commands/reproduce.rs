@@ -11,20 +11,20 @@ use asymq_sweep::verdicts;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Run the papers' evaluations and write a report with a verdict on every claim.
+/// Repeat the papers' evaluations, and write a report with a verdict on every claim.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq reproduce aq/figure-05")]
 pub(crate) struct ReproduceArgs {
-    /// all (papers), one paper (aq, acq-vaq, dcbq, sad, afvq), beyond, senders, rates, or PAPER/FIGURE.
+    /// Evaluation to run: all papers (all), one paper (aq, acq-vaq, dcbq, sad, afvq), another evaluation (beyond, senders, rates), or one figure (PAPER/FIGURE).
     #[arg(value_name = "WHAT", default_value = "all")]
     what: String,
-    /// Read the experiments from this folder instead of those built in.
+    /// Read the experiments from this folder instead of the built-in ones.
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
-    /// Fail if a claim that holds in this file now fails by more than chance, or if a tolerance differs.
+    /// Compare with an earlier result file. Exit with an error if a claim that held there now fails by more than chance, or if a tolerance differs.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
-    /// Output folder of the report and all results.
+    /// Folder to which the report and all results are written.
     #[arg(long, value_name = "DIR", default_value = "asymq-reproduce")]
     out: PathBuf,
     #[command(flatten)]

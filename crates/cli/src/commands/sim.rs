@@ -8,7 +8,7 @@ use asymq_scenario::Report;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Simulate a scenario: by default asymq on the link and flows of AQ's evaluation (sec. 4).
+/// Simulate a scenario. The default is asymq with the link and flows of AQ's evaluation (sec. 4).
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: asymq sim --flows-up 1 --flows-down 1 --rtt 100ms --qdisc droptail"
@@ -26,16 +26,16 @@ pub(crate) struct SimArgs {
     scenario: ScenarioFlags,
 }
 
-/// Run a scenario over real kernel TCP, in network namespaces on this machine. The default scenario is that of sim.
+/// Run a scenario over real kernel TCP, in network namespaces on this machine. The default scenario is that of `asymq sim`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq lab --up 1mbit --down 10mbit --tcp cubic")]
 pub(crate) struct LabArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Run under this kernel in a guest of qemu: boot/vmlinuz-VERSION with lib/modules/VERSION beside boot.
+    /// Run under this kernel in a QEMU guest: path of a boot/vmlinuz-VERSION, with lib/modules/VERSION next to boot.
     #[arg(long, value_name = "FILE")]
     kernel: Option<PathBuf>,
-    /// Load this module there: for example sch_asymq.ko, with tc's plugin q_asymq.so beside it; repeatable.
+    /// Load this kernel module in the guest, like sch_asymq.ko with tc's plugin q_asymq.so in the same folder; repeatable.
     #[arg(long, value_name = "FILE", requires = "kernel")]
     insmod: Vec<PathBuf>,
     #[command(flatten)]
@@ -47,10 +47,10 @@ struct OutputArgs {
     /// Print JSON (docs/reference/json.md).
     #[arg(long)]
     json: bool,
-    /// Put time series of every run into the JSON.
+    /// Include time series of every run in the JSON.
     #[arg(long, requires = "json")]
     series: bool,
-    /// Print a table of the flows; the default if flows are listed.
+    /// Print a table with one row per flow; always printed with --flow.
     #[arg(long, conflicts_with = "json")]
     flows: bool,
 }

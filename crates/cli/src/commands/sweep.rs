@@ -19,29 +19,29 @@ use asymq_sweep::verdict::Verdict;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-/// Run an experiment file (docs/research/experiments.md) and write its report.
+/// Run an experiment from a file (docs/research/experiments.md), and write its report.
 #[derive(Debug, Args)]
 pub(crate) struct SweepArgs {
     /// The experiment file.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Output folder of the report and all results.
+    /// Folder to which the report and all results are written.
     #[arg(long, value_name = "DIR", default_value = "asymq-sweep")]
     out: PathBuf,
     #[command(flatten)]
     options: SweepOptions,
 }
 
-/// Merge the shards of a sweep and write its report.
+/// Merge the parts of a sweep (--shard), and write its report.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
-    /// Folders that the shards wrote.
+    /// Output folders of the parts.
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
-    /// Output folder of the report and all results.
+    /// Folder to which the report and all results are written.
     #[arg(long, value_name = "DIR", default_value = "asymq-merge")]
     out: PathBuf,
-    /// Maximum simultaneous runs, if undecided claims need more [default: one per core].
+    /// Maximum number of simultaneous runs; merging runs more seeds for undecided claims [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
 }
@@ -49,16 +49,16 @@ pub(crate) struct MergeArgs {
 /// Options of the runs.
 #[derive(Debug, Args)]
 pub(crate) struct SweepOptions {
-    /// Preview: fewer seeds, shorter runs, fewer points.
+    /// Run a preview with fewer seeds, shorter runs and fewer points.
     #[arg(long)]
     quick: bool,
     /// Seed of the first run of every scenario; overrides the file's.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Maximum simultaneous runs [default: one per core].
+    /// Maximum number of simultaneous runs [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// Only this part of the runs, like 3/16; merge joins the parts.
+    /// Do only this part of the runs, like 3/16 for the third of 16 parts; `asymq merge` joins them.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
 }

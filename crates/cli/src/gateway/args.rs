@@ -35,18 +35,18 @@ pub(crate) struct GatewayArgs {
 /// Subcommands of the gateway.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum GatewayCommand {
-    /// Change a running gateway without losing a packet. Other settings stay.
+    /// Change settings of a running gateway without losing a packet; all other settings stay.
     #[command(
         after_help = "Example: asymq gateway set --control /run/asymq/control --qdisc wrr --data-share 0.7"
     )]
     Set(Box<SetArgs>),
-    /// Compare other settings on a running gateway, in a randomised trial on live traffic.
+    /// Compare the current settings of a running gateway with others, in a randomised trial on live traffic.
     #[command(
         after_help = "Example: asymq gateway try --control /run/asymq/control --qdisc droptail\n\nWithout a setting \
                       it compares with no shaping. See docs/router/gateway.md for what it measures."
     )]
     Try(Box<TryArgs>),
-    /// Report faults of this host for a gateway, each with its remedy.
+    /// Check this host for problems that affect a gateway, and print a remedy for each.
     #[command(after_help = "Example: asymq gateway check --config /etc/asymq.toml")]
     Check(Box<CheckArgs<HostArgs>>),
     /// Install the gateway as a systemd service with these settings.
@@ -78,7 +78,7 @@ pub(crate) struct TryArgs {
     pub(crate) control: PathBuf,
     #[command(flatten)]
     pub(crate) link: Given<LinkArgs>,
-    /// Number of pairs of intervals under load.
+    /// Number of pairs of intervals under load to measure.
     #[arg(long, value_name = "N", default_value_t = 30, help_heading = "Trial",
           value_parser = RangedU64ValueParser::<usize>::new().range(8..=10_000))]
     pub(crate) pairs: usize,
@@ -180,10 +180,10 @@ pub(crate) struct CheckArgs<S: AnySettings> {
 pub(crate) struct InstallArgs<S: AnySettings> {
     #[command(flatten)]
     pub(crate) planned: PlannedArgs<S>,
-    /// Write below this folder, and run nothing (for packages and tests).
+    /// Write files below this folder instead of /, and run no commands (for packages and tests).
     #[arg(long, value_name = "DIR", help_heading = "Host")]
     pub(crate) root: Option<PathBuf>,
-    /// Print the files and commands, but neither write nor run them.
+    /// Print the files and commands without writing or running them.
     #[arg(long, help_heading = "Host")]
     pub(crate) dry_run: bool,
 }
@@ -194,10 +194,10 @@ pub(crate) struct UninstallArgs {
     /// Keep the settings file.
     #[arg(long)]
     pub(crate) keep_settings: bool,
-    /// Remove below this folder, and run nothing (for packages and tests).
+    /// Remove files below this folder instead of /, and run no commands (for packages and tests).
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// Print the files and commands, but neither remove nor run them.
+    /// Print the files and commands without removing or running them.
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -218,7 +218,7 @@ settings! {
         /// Interface on the Internet's side.
         pub(crate) wan: Option<String> = "IF";
         pub(crate) link: LinkArgs;
-        /// Let the kernel bridge both interfaces while no gateway runs: stopped, killed or updated [default: false; with
+        /// Let the kernel bridge both interfaces while the gateway is stopped, killed or updated [default: false; with
         /// install: true].
         pub(crate) fail_open: Option<bool> = "true|false", arg |arg| arg.help_heading("Host");
         pub(crate) service: ServiceArgs;
@@ -231,13 +231,13 @@ settings! {
         /// Folder for journals of changed interfaces; only its owner may write there [default: /run/asymq/state; for
         /// root, beside a service: /run/asymq-root/state].
         pub(crate) state: Option<PathBuf> = "DIR", arg |arg| arg.help_heading("Host");
-        /// Method of sending frames: auto, af-xdp or af-packet; auto uses AF_XDP if possible [default: auto].
+        /// Socket type for sending frames: af-xdp, af-packet or auto, which uses AF_XDP if possible [default: auto].
         pub(crate) send: Option<SendBy> = "WAY", arg |arg| arg.help_heading("Host");
-        /// Accept changes (`set`) at this Unix socket.
+        /// Unix socket at which `set` and `try` change a running gateway.
         pub(crate) control: Option<PathBuf> = "PATH", arg |arg| arg.help_heading("Output");
         /// Serve Prometheus metrics at http://ADDR:PORT/metrics.
         pub(crate) metrics: Option<SocketAddr> = "ADDR:PORT", arg |arg| arg.help_heading("Output");
-        /// Serve a read-only page for browsers at http://ADDR:PORT/.
+        /// Serve a status page for browsers at http://ADDR:PORT/; it cannot change settings.
         pub(crate) page: Option<SocketAddr> = "ADDR:PORT", arg |arg| arg.help_heading("Output");
     }
 }
@@ -273,22 +273,21 @@ pub(crate) enum Role {
 settings! {
     /// Settings that may change while a gateway runs.
     pub(crate) struct LinkArgs: "" {
-        /// Uplink rate to shape to: 95 % of the measured rate; auto or auto:1mbit..20mbit learns it from passing TCP
-        /// [default: auto].
+        /// Rate to shape the uplink to, usually 95 % of the measured rate; auto or auto:1mbit..20mbit learns it from
+        /// passing TCP packets [default: auto].
         pub(crate) up: Option<LineRate> = "RATE";
-        /// Downlink rate to shape to: 95 % of the measured rate; auto learns it. Without it the downlink is unshaped.
+        /// Rate to shape the downlink to, usually 95 % of the measured rate; auto learns it [default: the downlink is not shaped].
         pub(crate) down: Option<LineRate> = "RATE";
-        /// IPv4 host for echo requests, at most 20 per second; sent only while passing packets do not show the line's
-        /// delays [default: none].
+        /// IPv4 host for up to 20 echo requests per second; they are sent only while passing packets do not show the
+        /// line's delay [default: no requests].
         pub(crate) rate_probe: Option<Ipv4Addr> = "HOST";
         /// Side of the slow link on which this gateway stands [default: home].
         pub(crate) role: Option<Role> = "SIDE", read one_of;
         /// Discipline at the uplink [default: asymq].
         pub(crate) qdisc: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
-        /// Uplink buffer in packets or bytes [default: 50p, or 100 ms of full packets if that is more, but at most 5000p
-        /// or 20 ms].
+        /// Uplink buffer, in packets or bytes [default: 100 ms of full packets, from 50p to 5000p, or 20 ms if that is more].
         pub(crate) buffer: Option<Limit> = "LIMIT";
-        /// Discipline at the downlink, used if its rate is given or learnt; none disables shaping [default: asymq].
+        /// Discipline at the downlink, used only with --down; none disables shaping [default: asymq].
         pub(crate) qdisc_down: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
         /// Downlink buffer [default: as for the uplink].
         pub(crate) buffer_down: Option<Limit> = "LIMIT";
@@ -301,16 +300,16 @@ settings! {
         /// Spacing of regenerated ACKs: at-once, paced (over the time since the previous ACK), smoothed (over the smoothed
         /// time between ACKs) [default: paced].
         pub(crate) regenerate_spacing: Option<Spacing> = "SPACING", arg |arg| arg.help_heading("Headend");
-        /// Payload of a full segment; one filtered ACK counts as one segment [default: 1460b].
+        /// Payload of a full TCP segment: a headend assumes one filtered ACK per segment [default: 1460b].
         pub(crate) mss: Option<Bytes> = "SIZE", arg |arg| arg.help_heading("Headend");
         /// Bytes that the link adds to a packet: a number, or tc-cake's keywords (docsis, ethernet, pppoe-ptm,
         /// pppoe-vcmux ether-vlan, ...) [default: the Ethernet frame].
         pub(crate) overhead: Vec<String> = "N|WORD", read overhead_words, arg |arg| arg.num_args(1..).allow_negative_numbers(true).help_heading("Link layer");
         /// Minimum bytes that the link charges for a packet.
         pub(crate) mpu: Option<u32> = "N", arg |arg| arg.help_heading("Link layer");
-        /// The link carries ATM cells (ADSL).
+        /// Charge for packets in ATM cells (ADSL).
         pub(crate) atm: Option<bool> = "true|false", arg |arg| arg.conflicts_with("ptm").help_heading("Link layer");
-        /// The link uses PTM's 64b/65b code (VDSL2).
+        /// Charge for PTM's 64b/65b encoding (VDSL2).
         pub(crate) ptm: Option<bool> = "true|false", arg |arg| arg.help_heading("Link layer");
     }
 }

@@ -10,10 +10,10 @@ use std::thread;
 /// Ways to consent.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Consent {
-    /// Give the port back after this time unless you press Enter.
+    /// Restore the port after this time unless you press Enter.
     #[arg(long, value_name = "TIME", help_heading = "Host")]
     pub(super) confirm: Option<Duration>,
-    /// Take over the port even if it carries this session.
+    /// Take over the port even if this login session uses it.
     #[arg(long, help_heading = "Host")]
     pub(super) yes: bool,
 }

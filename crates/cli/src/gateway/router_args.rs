@@ -31,7 +31,7 @@ pub(crate) struct RouterArgs {
 /// Subcommands of the router.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum RouterCommand {
-    /// Report reasons against it, each with a remedy; changes nothing.
+    /// Check this host for problems that affect a router, and print a remedy for each; changes nothing.
     #[command(after_help = "Example: asymq router check --wan eth0")]
     Check(Box<CheckArgs<RouterHostArgs>>),
     /// Install and start a systemd service with these settings.
@@ -39,18 +39,18 @@ pub(crate) enum RouterCommand {
         after_help = "Example: asymq router install --wan eth0 --up 19mbit --down 95mbit --overhead docsis"
     )]
     Install(Box<InstallRouter>),
-    /// Stop and remove the service, and give the port back.
+    /// Stop and remove the service, and restore the port.
     Uninstall(UninstallArgs),
-    /// Give back a port that a killed `asymq router` has taken over.
+    /// Restore a port that a killed `asymq router` left taken over.
     Restore(RestoreRouter),
     #[command(hide = true)]
-    /// Take the port over without shaping: the kernel forwards (for the service).
+    /// Take over the port without shaping; the kernel forwards packets (used by the service).
     Take(Box<TakeRouter>),
     #[command(hide = true)]
-    /// Like `asymq gateway set`.
+    /// Change settings of a running router, like `asymq gateway set`.
     Set(Box<SetArgs>),
     #[command(hide = true)]
-    /// Like `asymq gateway try`.
+    /// Compare settings of a running router, like `asymq gateway try`.
     Try(Box<TryArgs>),
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct InstallRouter {
     /// Start at the next boot instead of now; needed for a port with VLANs.
     #[arg(long, help_heading = "Host")]
     pub(super) next_boot: bool,
-    /// Set the kernel's qdisc (sch_asymq) instead, each time the port appears; --down adds an IFB.
+    /// Set up the kernel qdisc (sch_asymq) instead of the program, each time the port appears; with --down also at an IFB.
     #[arg(long, help_heading = "Host", conflicts_with = "next_boot")]
     pub(super) kernel: bool,
     #[command(flatten)]
@@ -90,7 +90,7 @@ pub(crate) struct RestoreRouter {
     /// Folder with the journals [default: /run/asymq/state and /run/asymq-root/state].
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
-    /// Settings file that names the folder.
+    /// Settings file from which to read --state.
     #[arg(long, value_name = "FILE", conflicts_with = "state")]
     pub(super) config: Option<PathBuf>,
 }

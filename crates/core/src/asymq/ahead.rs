@@ -1,14 +1,15 @@
-//! Flows ahead of their share. A packet that finds the queue of its flow empty leaves at once, though the flow's
-//! turns have not paid for what it sent before, up to a bound. The debt is paid by turns without a packet, so that
-//! shares hold. A flow that keeps its queue empty at its share does not wait for rounds of others.
+//! Flows that send ahead of their share. A packet that finds its flow's queue empty leaves at once, although the flow's
+//! turns have not paid for its earlier packets yet. The debt has an upper bound. Turns in which the flow has no packet
+//! repay it, so that shares hold in the long run. A flow that sends at its share and keeps its queue empty therefore
+//! does not wait for the rounds of others.
 
 use crate::hold::{BuildError, Rounds};
 
-/// Flows with a packet that leaves before those of bulk flows.
+/// Flows with a packet that leaves before the packets of bulk flows.
 #[derive(Clone, Debug)]
 pub(super) struct Ahead {
     order: Rounds,
-    /// Their number.
+    /// Number of flows in the set.
     count: u32,
     /// Bytes in their queues.
     bytes: u64,
@@ -33,7 +34,7 @@ impl Ahead {
         }
     }
 
-    /// True if a flow is in the set. The set is mostly empty.
+    /// True if a flow is in the set. Fast if the set is empty, as it mostly is.
     #[inline]
     pub(super) fn has(&self, number: u32) -> bool {
         self.count > 0 && self.order.has(number)
@@ -51,7 +52,7 @@ impl Ahead {
         self.bytes += bytes;
     }
 
-    /// Counts a packet that is put into the queue of a flow, in the set or not.
+    /// Counts a packet that joins the queue of any flow; flows outside the set are ignored.
     #[inline]
     pub(super) fn on_enqueue(&mut self, number: u32, len: u32) {
         if self.has(number) {
@@ -59,14 +60,14 @@ impl Ahead {
         }
     }
 
-    /// Counts a packet that leaves the queue of a flow, in the set or not.
+    /// Counts a packet that leaves the queue of any flow; flows outside the set are ignored.
     pub(super) fn on_dequeue(&mut self, number: u32, len: u32) {
         if self.has(number) {
             self.bytes = self.bytes.saturating_sub(len.into());
         }
     }
 
-    /// Moves a flow behind the others.
+    /// Moves a flow to the end of the order.
     pub(super) fn move_to_end(&mut self, number: u32) {
         self.add(number, 0);
     }

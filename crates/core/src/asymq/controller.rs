@@ -1,4 +1,4 @@
-//! Controller: ACKs are held for later ones as long as this costs the downlink nothing (`docs/notes/asymq.md`).
+//! Controller of the ACKs' wait: ACKs wait for later ones as long as the downlink stays full (`docs/notes/asymq.md`).
 
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::hold::{BuildError, boxed};
@@ -6,28 +6,28 @@ use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate};
 use alloc::boxed::Box;
 
-/// Interval at which the reverse path is read.
+/// Interval at which the counters of the reverse path are read.
 const STEP: Duration = Duration::from_millis(100);
-/// Steps to a decision.
+/// Number of steps between two decisions.
 const DECISION: usize = 5;
-/// Steps over which the downlink's rate is measured: ten seconds.
+/// Number of steps for which rates of the downlink are kept: ten seconds.
 const MEMORY: usize = 100;
-/// Steps of a window whose maximum is the rate that the downlink reaches.
+/// Length in steps of the windows whose maximum is the downlink's measured capacity.
 const PEAK: usize = 2;
-/// Steps of the window for the sustained rate, which excludes bursts.
+/// Length in steps of the window for the sustained rate, which excludes bursts.
 const KEPT_UP: usize = 10;
 
-/// Maximum rate of a window before the last second, beside what the downlink keeps up.
+/// Maximum rate of an older window, as a multiple of the downlink's sustained rate; larger ones are bursts.
 const BURST: f64 = 2.0;
 
-/// Utilization of the uplink below which ACKs hardly wait and nothing is learnt.
+/// Utilization of the uplink below which the controller makes no decision: ACKs hardly wait then.
 const BUSY: f64 = 0.9;
-/// Maximum change of the wait by one decision.
+/// Maximum relative change of the wait in one decision.
 const MAX_CHANGE: f64 = 0.3;
 /// Initial wait.
 pub const FIRST_WAIT: Duration = Duration::from_millis(20);
 
-/// Ramp for an unknown downlink, and the minimum ramp: two hundred segments.
+/// Ramp in bytes while the downlink's rate is unknown, and the minimum ramp: two hundred segments.
 pub(crate) const FIRST_RAMP: u32 = 300_000;
 
 /// Parameters of the controller.
@@ -35,27 +35,27 @@ pub(crate) const FIRST_RAMP: u32 = 300_000;
 pub struct AckNeedParams {
     /// Capacity of the uplink.
     pub up: Rate,
-    /// Assumed capacity of the downlink, if any: an upper bound, until more is seen.
+    /// Assumed capacity of the downlink, if there is one: an upper bound until a higher rate is measured.
     pub down: Option<Rate>,
-    /// The shortest wait.
+    /// Minimum wait of an ACK.
     pub min_wait: Duration,
-    /// The longest.
+    /// Maximum wait of an ACK.
     pub max_wait: Duration,
-    /// Segments acknowledged by one ACK per ms of its wait.
+    /// Maximum number of segments that one ACK acknowledges, per ms of its wait.
     pub segments_per_ms: f64,
-    /// Utilization from which the downlink counts as full.
+    /// Utilization of the downlink from which it counts as full.
     pub full: f64,
-    /// Share of the uplink for ACKs per unused share of the downlink.
+    /// Allowed share of the uplink for ACKs, as a multiple of the downlink's unused share.
     pub exponent: f64,
     /// Maximum share of the uplink for ACKs.
     pub max_share: f64,
-    /// Time at the learnt downlink's rate in which a new download's ACKs do not wait.
+    /// Duration of a download's start in which its ACKs do not wait, at the learnt rate of the downlink.
     pub ramp: Duration,
-    /// Gain: change of the wait per difference between the two.
+    /// Gain: relative change of the wait per unit of difference between the ACKs' share and the allowed one.
     pub gain: f64,
 }
 
-/// Bytes per second in each of the last steps.
+/// Bytes per second in each of the last `STEPS` steps.
 #[derive(Clone, Copy, Debug)]
 struct Rates<const STEPS: usize>([f64; STEPS]);
 
@@ -69,12 +69,12 @@ impl<const STEPS: usize> Rates<STEPS> {
         }
     }
 
-    /// Over the last `steps`.
+    /// Mean rate over the last `steps`.
     fn mean(&self, steps: usize) -> f64 {
         self.0.iter().take(steps).sum::<f64>() / steps as f64
     }
 
-    /// The maximum rate reached in more than half of the steps of a window of `KEPT_UP`. Shorter bursts are ignored.
+    /// Highest rate that was reached in more than half of the last `KEPT_UP` steps; excludes shorter bursts.
     fn kept_up(&self) -> f64 {
         let median = |window: &[f64]| {
             let mut sorted = [0.0; KEPT_UP];
@@ -87,7 +87,7 @@ impl<const STEPS: usize> Rates<STEPS> {
         self.0.windows(KEPT_UP).map(median).fold(0.0, f64::max)
     }
 
-    /// The maximum over windows of `steps` in the last `memory`.
+    /// Maximum mean rate of the windows of `steps` in the last `memory` steps.
     fn max_mean(&self, steps: usize, memory: usize) -> f64 {
         let sum = |window: &[f64]| window.iter().sum::<f64>();
         let last = self.0.get(..memory).unwrap_or(&self.0);
@@ -96,22 +96,22 @@ impl<const STEPS: usize> Rates<STEPS> {
     }
 }
 
-/// The controller.
+/// Controller of the ACKs' wait.
 ///
-/// Every half second, while the uplink is busy, with `a` the ACKs' share of it, `s` the downlink's
-/// unused share and `p` the exponent: `wait *= 1 + gain (a - p s)`. Where `s` falls as a power `-p` of
-/// the ACKs, `a = p s` is where their cost and what they gain are equal.
+/// Every half second in which the uplink is busy, it sets `wait *= 1 + gain (a - p s)`. Here `a` is the ACKs' share of
+/// the uplink, `s` the downlink's unused share and `p` the exponent. If `s` falls with the power `-p` of the number of
+/// ACKs, then at `a = p s` one more ACK costs as much as it gains.
 #[derive(Clone, Debug)]
 pub struct AckNeed {
     params: AckNeedParams,
-    /// ms.
+    /// Current wait in ms.
     wait: f64,
-    /// On the heap: too large for a kernel's stack.
+    /// Rates of the downlink; on the heap, since they are too large for a kernel's stack.
     down: Box<Rates<MEMORY>>,
     up: Rates<DECISION>,
     acks: Rates<DECISION>,
     steps: usize,
-    /// Mean bytes of a data packet.
+    /// Mean size of a data packet in bytes.
     segment: f64,
     capacity: f64,
     used: f64,
@@ -158,7 +158,8 @@ impl AckNeed {
         }
     }
 
-    /// Returns the downlink's rate. A window may contain up to one packet more than its time carries.
+    /// Returns the downlink's learnt capacity. Subtracts a packet, since a window may contain one more than its time
+    /// carries.
     fn learnt_capacity(&self) -> f64 {
         let excess = self.segment / (STEP.as_secs_f64() * PEAK as f64);
         let kept_up = self.down.kept_up();

@@ -1,4 +1,4 @@
-//! Departures from the data queue: signals of the AQM, and what the packet costs its flow.
+//! Departures from the data queue: the AQM's signals, and the charges to the flow.
 
 use super::isolated::Isolated;
 use super::learnt::Learnt;
@@ -13,7 +13,7 @@ use crate::units::{Duration, Instant};
 const MAX_DROPS: u32 = 8;
 
 impl<P: Packet> Isolated<P> {
-    /// Signal of a queue's AQM for its oldest packet.
+    /// Returns the AQM's signal for the oldest packet of a queue.
     #[inline(always)]
     fn signal(
         (targets, params): (&mut Targets, &TargetParams),
@@ -28,7 +28,8 @@ impl<P: Packet> Isolated<P> {
         targets.on_dequeue(place, (now, idle), sojourn, left, sends, params)
     }
 
-    /// Marks the oldest packet of a queue if its AQM signals. Returns true if it must be dropped and others stay.
+    /// Applies the AQM's signal to the oldest packet of a queue: marks it if possible. Returns true if the packet must
+    /// be dropped and the queue has further ones.
     fn is_dropped(
         &mut self,
         now: Instant,

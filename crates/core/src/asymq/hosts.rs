@@ -1,8 +1,8 @@
-//! Accounts of the hosts at home, which bound the share that a host gets by many flows.
+//! Accounts of the hosts at home, which bound the share that one host gets by many flows.
 //!
-//! New flows are served at once, and each flow has a queue. A host with thousands of flows would have both thousands of
-//! times. Beyond its bounds, a host's new flows are bulk flows, share one queue, and drop their own packets. A single
-//! host is not bounded.
+//! asymq serves new flows at once, and gives each flow a queue. Without a bound, a host with thousands of flows would
+//! multiply both advantages. A host that exceeds its bounds is treated differently: its new flows are bulk flows, they
+//! share one queue, and they drop only their own packets. A host without neighbours has no bounds.
 
 use crate::hold::{BuildError, Host, slots};
 use crate::packet::FULL_PACKET;
@@ -12,66 +12,66 @@ use alloc::boxed::Box;
 /// Number of accounts: one for each host.
 const ACCOUNTS: usize = 256;
 
-/// Binary logarithm of the ns for which a host counts at least: one second.
+/// Binary logarithm of the ns for which a host counts as active at least: about one second.
 const EPOCH: u32 = 30;
 
-/// Backlog of a host from which on it competes for the link: two full packets.
+/// Backlog from which a host counts as competing for the link: two full packets.
 const BUSY: u64 = 2 * FULL_PACKET as u64;
 
-/// Time of the link that one host's new flows may take at once.
+/// Burst of new flows that one host may send, in transmission time.
 const BURST: Duration = Duration::from_millis(4);
-/// Minimum of that in bytes: some probes on a slow link.
+/// Minimum of that burst in bytes: a few probes on a slow link.
 const MIN_BURST: u32 = 800;
 
-/// Long-run part of the link for a host's new flows while its other flows compete for the link.
+/// Divisor of the link's rate: the part for new flows of a host whose other flows compete for the link.
 const PART_BESIDE_BULK: u64 = 16;
-/// Minimum part of a host that has new flows alone.
+/// Minimum divisor for a host that has only new flows.
 const MIN_PART: u64 = 8;
 
-/// Queues of a host from which on flows beyond its part share one.
+/// Number of a host's queues from which flows beyond its part share one queue.
 const FEW_FLOWS: u32 = 64;
-/// Queues of a host from which on all its further flows share one: more than half of a household's.
+/// Number of a host's queues from which all its further flows share one; more than half of what a household needs.
 const MANY_FLOWS: u32 = 256;
 
-/// Maximum time for which a host repays new flows.
+/// Maximum debt of a host for new flows, in time.
 const MAX_DEBT: Duration = Duration::from_millis(1000);
 
-/// New flows of a host, and when it was seen.
+/// Account of a host's new flows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    /// Time at which the host's part of the link has carried its new flows so far.
+    /// Time at which the host's part of the link will have carried all its new flows.
     free_at: Instant,
-    /// Half of the hash of the flow last served as new. A host with one such flow uses no overflow queue.
+    /// Half of the hash of the flow last served as new. A host with only one such flow uses no overflow queue.
     last: u32,
     /// Epochs in which the host was last seen and last busy.
     seen: Epoch,
     busy: Epoch,
 }
 
-/// Backlog of a host.
+/// Backlog and active flows of a host.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
-    /// At most 4 GB.
+    /// Queued bytes, saturated at 4 GB.
     bytes: u32,
     packets: u32,
-    /// Flows in a round: fewer than there are queues.
+    /// Active flows; always fewer than there are queues.
     flows: u16,
-    /// Those of them that are ahead of their share.
+    /// Active flows that are ahead of their share.
     ahead: u16,
-    /// Time in which the host had no packet for its turn, while others competed for the link.
+    /// Total time in which the host had no packet in its turn while others competed for the link.
     idle: Duration,
-    /// Next turn of a host without a packet.
+    /// Time of the next turn of a host without a packet.
     turn: Instant,
 }
 
-/// Number of an epoch; wraps after ten hours; zero is none.
+/// Number of an epoch; wraps after ten hours. Zero stands for no epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Epoch(u16);
 
 impl Epoch {
     const NONE: Self = Self(0);
 
-    /// Odd, so that it is never none.
+    /// Epoch of an instant; always odd, so never zero.
     const fn of(now: Instant) -> Self {
         Self((now.as_nanos() >> (EPOCH - 1)) as u16 | 1)
     }
@@ -86,12 +86,12 @@ pub(super) const fn half(flow: u64) -> u32 {
     (flow ^ flow >> 32) as u32
 }
 
-/// Hosts of the current and the previous epoch.
+/// Number of hosts in the current and in the previous epoch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
     epoch: Epoch,
     current: u32,
-    /// Maximum of the current and the previous epoch.
+    /// Maximum of both numbers.
     count: u32,
 }
 
@@ -103,7 +103,7 @@ impl Recent {
         }
     }
 
-    /// Records a host that is new in this epoch, or the first of an epoch.
+    /// Counts a host at its first packet in this epoch. Starts the epoch if it is the first host.
     #[cold]
     fn note_first(&mut self, epoch: Epoch, last: &mut Epoch) {
         if self.epoch != epoch {
@@ -124,7 +124,7 @@ impl Recent {
         self.count
     }
 
-    /// True if an account that was last noted in this epoch is counted.
+    /// True if a host last seen in epoch `last` is already counted.
     fn counts(&self, last: Epoch) -> bool {
         last != Epoch::NONE && (last == self.epoch || last.next() == self.epoch)
     }
@@ -134,25 +134,25 @@ impl Recent {
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     accounts: Box<[Account]>,
-    /// Empty unless the owner [reports](Self::with_loads) backlogs.
+    /// Backlogs of hosts; empty unless the owner [reports](Self::with_loads) them.
     loads: Box<[Load]>,
     seen: Recent,
     busy: Recent,
-    /// Part of the link for new flows of a host that has no neighbours; zero: unbounded.
+    /// Part of the link for new flows of a host without neighbours: one in this many. Zero if there is no bound.
     part_alone: u64,
-    /// Transmission time of a byte, in 2^-8 ns.
+    /// Transmission time of a byte in units of 2^-8 ns.
     byte: u64,
     burst: Duration,
 }
 
-/// Identity of the flow that stands for all flows in a host's overflow queue.
+/// Identity of the flow that represents all flows in a host's overflow queue.
 pub(super) const fn overflow_flow(host: Host) -> u64 {
     (host.index() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 impl Hosts {
-    /// Empty accounts of hosts that share this link. New flows of a host without neighbours get one part in
-    /// `part_alone` of it, or all if that is zero.
+    /// Creates empty accounts of hosts that share `link`. New flows of a host without neighbours get one part in
+    /// `part_alone` of it; zero means all of it.
     pub(super) fn new(link: Rate, part_alone: u64) -> Result<Self, BuildError> {
         Ok(Self {
             accounts: slots(ACCOUNTS, |_| Account::default())?,
@@ -165,8 +165,8 @@ impl Hosts {
         })
     }
 
-    /// Like `new`, for an owner that reports the backlog of each host. New flows of a host without neighbours get
-    /// all of the link.
+    /// Like `new`, for an owner that also reports the backlog of each host. New flows of a host without neighbours get
+    /// the whole link.
     pub(super) fn with_loads(link: Rate) -> Result<Self, BuildError> {
         Ok(Self {
             loads: slots(ACCOUNTS, |_| Load::default())?,
@@ -180,7 +180,7 @@ impl Hosts {
         self.burst = BURST.max(link.tx_time(MIN_BURST));
     }
 
-    /// Notes a packet of a host.
+    /// Records that a host is active now.
     pub(super) fn note(&mut self, now: Instant, host: Host) {
         let epoch = Epoch::of(now);
         if let Some(account) = self.accounts.get_mut(host.index()) {
@@ -192,7 +192,7 @@ impl Hosts {
         }
     }
 
-    /// Counts a packet of a host that is put into a queue. `opens` is true if its flow becomes active.
+    /// Counts a packet of a host that joins a queue. `opens` is true if its flow becomes active.
     pub(super) fn on_enqueue(&mut self, now: Instant, host: Host, len: u32, opens: bool) {
         let competes = self.compete();
         if let Some(load) = self.loads.get_mut(host.index()) {
@@ -213,7 +213,7 @@ impl Hosts {
         }
     }
 
-    /// Notes the turn of a host after a packet of it has left: each competing host sends a full packet before.
+    /// Schedules a host's next turn after one of its packets has left: each competing host sends a full packet first.
     #[inline]
     pub(super) fn on_departure(&mut self, now: Instant, host: Host) {
         let round = u64::from(self.busy.count()) * u64::from(FULL_PACKET);
@@ -224,21 +224,21 @@ impl Hosts {
         }
     }
 
-    /// A host's idle clock: it runs while the host loses its part of the link to others.
+    /// Reads a host's idle clock, which runs while the host's part of the link goes to others.
     #[inline]
     pub(super) fn idle(&self, host: Host) -> Duration {
         let load = self.loads.get(host.index());
         load.map_or(Duration::ZERO, |load| load.idle)
     }
 
-    /// Counts a flow of a host that is no longer active.
+    /// Counts a flow of a host that becomes inactive.
     pub(super) fn on_flow_end(&mut self, host: Host) {
         if let Some(load) = self.loads.get_mut(host.index()) {
             load.flows = load.flows.saturating_sub(1);
         }
     }
 
-    /// Counts a flow of a host that starts or ends to be ahead of its share.
+    /// Counts a flow of a host that becomes ahead of its share, or stops to be so.
     pub(super) fn count_ahead(&mut self, host: Host, is_ahead: bool) {
         if let Some(load) = self.loads.get_mut(host.index()) {
             load.ahead = match is_ahead {
@@ -248,7 +248,7 @@ impl Hosts {
         }
     }
 
-    /// Bytes and packets of all hosts.
+    /// Queued bytes and packets of all hosts.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> (u64, u32) {
         let bytes = self.loads.iter().map(|load| u64::from(load.bytes)).sum();
@@ -292,7 +292,7 @@ impl Hosts {
         self.seen.count() > 1 || host == Host::COMMON
     }
 
-    /// Charges a packet of a new flow to its host. Returns true if it is beyond the host's part.
+    /// Charges a packet of a new flow to its host. Returns true if the host exceeds its part of the link.
     #[inline]
     pub(super) fn exceeds_part(&mut self, now: Instant, host: Host, flow: u64, len: u32) -> bool {
         let is_bounded = self.has_neighbours(host) || self.part_alone > 0;
@@ -333,14 +333,15 @@ impl Hosts {
         self.has_neighbours(host) && load().is_some_and(|load| u32::from(load.flows) >= most)
     }
 
-    /// True if hosts compete for the link.
+    /// True if two or more hosts compete for the link.
     #[inline]
     pub(super) fn compete(&self) -> bool {
         self.busy.count() > 1
     }
 
-    /// True if the backlog of a host exceeds its part while other hosts compete; `None` if none does. Each has the same part of `bytes`, or `per_flow` for each flow where that is more,
-    /// and of three quarters of `limit`.
+    /// True if the backlog of a host exceeds its part while other hosts compete; `None` if none competes. The parts of
+    /// `bytes`, and of three quarters of `limit`, are equal for all hosts. A host may have `per_flow` bytes for each
+    /// flow if that is more.
     pub(super) fn exceeds_room(
         &self,
         host: Host,

@@ -13,56 +13,56 @@ use crate::packet::{Ecn, FULL_PACKET, Header, Network, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
-/// List of new flows whose first packet is within their quantum. A probe does not wait for full packets of
-/// uploads that paused.
+/// List of new flows whose first packet is at most their quantum. Such a packet, like a probe, does not wait for full
+/// packets of uploads that have paused.
 const SMALL: u32 = OWN;
 
-/// Parameters beside the limit.
+/// Parameters of the data queue, except its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IsolatedParams {
     /// Capacity of the link.
     pub link: Rate,
-    /// Parties between which the link is divided.
+    /// Parties between which the link is divided fairly.
     pub isolation: Isolation,
     /// Parameters of each queue's AQM.
     pub target: TargetParams,
-    /// Queues: at least as many as packets, so that no flow with a packet shares one.
+    /// Number of queues: at least the number of packets, so that each flow with a packet has its own.
     pub queues: u32,
     /// Maximum number of flows with a learnt target.
     pub targets: u32,
     /// Maximum backlog of all flows in bytes. Above it the longest queue drops its oldest packet.
     pub bulk_limit: u64,
-    /// Backlog in bytes that each long-lived flow may have even if all together exceed `bulk_limit`. With fewer
-    /// packets a flow loses and repairs more than it sends.
+    /// Backlog in bytes that each long-lived flow may have even if all together exceed `bulk_limit`. With less, a flow
+    /// loses so many packets that retransmissions dominate.
     pub flow_limit: u64,
 }
 
 /// Number that stands for no flow.
 const NO_FLOW: u32 = u32::MAX;
 
-/// Flows of each list that are checked when a queue is wanted; bounds the work.
+/// Maximum number of flows of a list that are checked for an unused queue; bounds the work.
 const MAX_PROBES: usize = 16;
 
-/// Bytes that a link carries in a time.
+/// Number of bytes that a link carries in a time.
 pub(crate) fn limit_in_time(link: Rate, time: Duration) -> u64 {
     let bits = u128::from(link.bits_per_sec()) * u128::from(time.as_nanos());
     u64::try_from(bits / 8_000_000_000).unwrap_or(u64::MAX)
 }
 
-/// Maximum bytes in the queue of a flow that sends ahead of its share.
+/// Maximum backlog in bytes of a flow that sends ahead of its share.
 const MAX_BACKLOG_AHEAD: u64 = 2 * FULL_PACKET as u64;
 
-/// Credit limit of a host: these full packets, or this time of the link if that is more.
+/// Credit limit of a host in full packets, if that is more than the limit in time.
 const CREDIT: u64 = 16;
 const CREDIT_TIME: Duration = Duration::from_millis(10);
 
-/// Bytes that the flows of one host may send ahead of their shares.
+/// Returns the bytes that the flows of one host may send ahead of their shares.
 fn host_credit_limit(link: Rate) -> u32 {
     let bytes = limit_in_time(link, CREDIT_TIME).max(CREDIT * u64::from(FULL_PACKET));
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// Flow queues. A sparse flow is always new, and due at once; packets of others may wait for ACKs.
+/// Flow queues of asymq. A packet of a sparse flow is always new and due at once; other packets may be sent after ACKs.
 #[derive(Clone, Debug)]
 pub struct Isolated<P> {
     pub(super) flows: FlowRounds<P, Learnt>,
@@ -76,17 +76,17 @@ pub struct Isolated<P> {
     pub(super) next: u32,
 }
 
-/// Queue of an arriving packet.
+/// Queue and flow of an arriving packet.
 struct Place {
     number: u32,
-    /// Identity of the flow in the queue.
+    /// Identity of the flow that owns the queue.
     flow: u64,
-    /// True if the packet's host exceeds its part, so that the flow is a bulk flow.
+    /// True if the packet's host exceeds its part of the link, so that the flow counts as a bulk flow.
     is_bulk: bool,
 }
 
 impl<P: Packet> Isolated<P> {
-    /// Empty queues that together hold at most `limit`.
+    /// Creates empty queues that together hold at most `limit`.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.
@@ -119,7 +119,8 @@ impl<P: Packet> Isolated<P> {
         queue.or_else(|| self.flows.shared_queue(flow, network))
     }
 
-    /// Queue of an arriving packet, after its host's account is charged for a new flow. `None` if there is no queue.
+    /// Chooses the queue of an arriving packet, and charges a new flow to its host. Returns `None` if there is no
+    /// queue.
     #[inline(always)]
     fn place(
         &mut self,
@@ -154,7 +155,7 @@ impl<P: Packet> Isolated<P> {
         })
     }
 
-    /// Moves an active flow to its host, which the line may have answered since the flow's last packet.
+    /// Moves an active flow to its own host, if the line has answered that host since the flow's last packet.
     #[inline]
     fn follow_host(&mut self, number: u32, home: Host, network: &Network) -> Option<()> {
         match self.flows.flow(number)?.aqm.host == home {
@@ -173,7 +174,7 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// Updates the flow whose queue a packet has joined, its host and the rounds. Returns the host to which the queue
+    /// Updates a flow, its host and the rounds after a packet has joined its queue. Returns the host to which the queue
     /// counts.
     #[inline(always)]
     fn join(
@@ -234,7 +235,7 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// Removes the oldest packet of a queue.
+    /// Removes and returns the oldest packet of a queue.
     #[inline]
     pub(super) fn take(&mut self, number: u32) -> Option<P> {
         let packet = self.flows.queues_mut().pop(number)?;
@@ -246,25 +247,25 @@ impl<P: Packet> Isolated<P> {
         Some(packet)
     }
 
-    /// Bytes that a flow may send ahead of its share: its part of its host's credit limit.
+    /// Returns the bytes that a flow may send ahead of its share: its part of its host's credit limit.
     fn credit_limit(&self, state: &Learnt) -> u32 {
         let all = self.hosts.ahead(state.host) + u32::from(!state.ahead);
         self.host_credit_limit / all.max(2)
     }
 
-    /// True if only flows that are ahead have packets, so that they take no turn of another flow.
+    /// True if all queued packets belong to flows that are ahead, so that they delay no other flow.
     pub(super) fn only_ahead(&self) -> bool {
         self.flows.queues().backlog().bytes <= self.ahead.bytes()
     }
 
-    /// True if a packet that was put into an empty queue may leave before the turns of bulk flows.
+    /// True if a packet that joined an empty queue may leave before the turns of bulk flows.
     fn is_early(&self, number: u32) -> Option<bool> {
         let flow = self.flows.flow(number)?;
         let waits = flow.round == Round::Bulk || flow.deficit() <= 0;
         Some(waits && flow.aqm.debt < self.credit_limit(&flow.aqm))
     }
 
-    /// Sets whether a flow is ahead of its share, and counts it at its host.
+    /// Sets if a flow is ahead of its share, and counts it at its host.
     fn set_ahead(&mut self, number: u32, is_ahead: bool) -> Option<()> {
         let state = &mut self.flows.flow_mut(number)?.aqm;
         if core::mem::replace(&mut state.ahead, is_ahead) != is_ahead {
@@ -274,8 +275,8 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// Charges a flow for a packet of `len` bytes that leaves before its turn, with `left` bytes behind it. A packet
-    /// that leaves while no other flow waits is free.
+    /// Charges a flow for a packet of `len` bytes that leaves before its turn; `left` bytes of the flow stay queued.
+    /// The packet is free if no other flow has packets.
     pub(super) fn charge_early(
         &mut self,
         number: u32,
@@ -299,7 +300,7 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// Repays the debt of a flow without a packet from its turn. Returns true if a debt remains.
+    /// Repays the debt of a flow that has no packet in its turn. Returns true if a debt remains.
     fn repay(&mut self, number: u32) -> Option<bool> {
         let flow = self.flows.flow_mut(number)?;
         let paid = i64::from(flow.aqm.debt).min(flow.deficit()).max(0);
@@ -319,7 +320,7 @@ impl<P: Packet> Isolated<P> {
         flow.is_some_and(|flow| flow.round == Round::Sparse)
     }
 
-    /// The flow that sends next: the one that `head` has found, or a new search.
+    /// Returns the flow that sends next: the one that `head` has found, or the result of a new search.
     pub(super) fn found_flow(&mut self) -> Option<u32> {
         match core::mem::replace(&mut self.next, NO_FLOW) {
             NO_FLOW => self.next_flow(),
@@ -415,7 +416,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         self.take(number)
     }
 
-    /// Head of the packet that leaves next. A bulk flow's packet is never due.
+    /// Returns the head of the packet that leaves next. A bulk flow's packet is never due.
     fn head(&mut self) -> Option<Head> {
         let number = self.found_flow()?;
         self.next = number;

@@ -1,4 +1,4 @@
-//! State of a flow beside its target.
+//! State of a flow, except its target.
 
 use super::hosts::half;
 use super::shallow::Shallow;
@@ -8,10 +8,10 @@ use crate::hold::Host;
 use crate::hold::drr::FirstTurn;
 use crate::packet::{Ecn, FULL_PACKET, Header, Protocol};
 
-/// Bytes below which a packet is small.
+/// Size in bytes below which a packet is small.
 const SMALL: u32 = FULL_PACKET / 4;
 
-/// True if a packet may belong to a call: not TCP and not opaque.
+/// True if a packet may belong to a call: it is not TCP, and its protocol is not hidden.
 #[inline]
 pub(super) fn is_small(header: &Header) -> bool {
     matches!(header.protocol, Protocol::NonTcp | Protocol::Quic) && header.len < SMALL
@@ -20,26 +20,26 @@ pub(super) fn is_small(header: &Header) -> bool {
 /// AQM state of a queue, and of its flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Learnt {
-    /// Half of its hash.
+    /// Half of the flow's hash.
     pub(super) flow: u32,
-    /// Bytes sent ahead of its turns, less those that turns without a packet have repaid.
+    /// Bytes sent before their turns and not repaid yet by turns without a packet.
     pub(super) debt: u32,
     pub(super) target: Slot,
     pub(super) shallow: Shallow,
     /// Packets in the queue.
     pub(super) packets: u32,
-    /// Host of the packets in the queue.
+    /// Host to which the queued packets count.
     pub(super) host: Host,
-    /// True if it is counted as ahead at its host.
+    /// True if the host counts this flow as ahead of its share.
     pub(super) ahead: bool,
-    /// True if it has been a bulk flow.
+    /// True if the flow has been a bulk flow at any time.
     pub(super) was_bulk: bool,
-    /// Mean bytes of its packets.
+    /// Mean size of the flow's packets in bytes.
     pub(super) size: u16,
 }
 
 impl Learnt {
-    /// Sets the flow that owns the queue; a new flow forgets what the last one learnt.
+    /// Sets the flow that owns the queue. A different flow starts without learnt state.
     #[inline]
     pub(super) fn set_flow(&mut self, flow: u64) {
         let half = half(flow);
@@ -51,8 +51,8 @@ impl Learnt {
         }
     }
 
-    /// First quantum after a pause. QUIC's ACKs of a download often pause and would exceed their share with a whole
-    /// quantum each time. A call is never a bulk flow and gets a whole quantum.
+    /// Returns the size of the first quantum after a pause. QUIC's ACKs of a download pause often, and would exceed
+    /// their share with a whole quantum each time. A call is never a bulk flow, and gets a whole quantum.
     pub(super) fn first_turn(&self, protocol: Protocol) -> FirstTurn {
         match self.was_bulk && u32::from(self.size) < SMALL && protocol == Protocol::Quic {
             true => FirstTurn::Divided,
@@ -60,7 +60,7 @@ impl Learnt {
         }
     }
 
-    /// Kind of a packet that leaves, by the mean size of the flow's packets.
+    /// Classifies a packet that leaves, by the mean size of the flow's packets.
     pub(super) fn sends(&mut self, len: u32, ecn: Ecn) -> Sends {
         let len = len.min(u16::MAX.into()) as u16;
         self.size = match self.size {

@@ -1,4 +1,4 @@
-//! Drops at enqueue: stale packets of calls, and packets above the limits.
+//! Drops at enqueue: late packets of calls, and packets above the limits.
 
 use super::isolated::Isolated;
 use super::learnt::is_small;
@@ -9,7 +9,7 @@ use crate::packet::{Header, Packet};
 use crate::qdisc::{Backlog, Reason, Sink};
 use crate::units::{Duration, Instant, Limit};
 
-/// Newer packets behind a stale one: as many as the jitter buffer of a receiver holds.
+/// Number of newer packets behind a stale one: as many as a receiver's jitter buffer holds.
 const NEWER: u32 = 8;
 
 /// Maximum number of stale packets that one arrival drops; bounds the work.
@@ -33,8 +33,8 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// True if the oldest packet of a queue is too late for the call whose packet `newest` has just arrived. After an
-    /// outage, late packets would delay new ones.
+    /// True if the oldest packet of a queue is too late for its call; `newest` has just arrived. After an outage, late
+    /// packets would delay new ones.
     pub(super) fn is_stale(&self, now: Instant, number: u32, newest: &Header) -> bool {
         let (interval, full_packet) = (self.params.target.interval, self.params.target.full_packet);
         let newer = u64::from(newest.len.saturating_mul(NEWER));
@@ -68,7 +68,7 @@ impl<P: Packet> Isolated<P> {
         }
     }
 
-    /// Drops packets after an arrival until the limits hold or the backlog is at most `before`.
+    /// Drops packets after an arrival, until the limits hold or the backlog is at most `before`.
     #[inline(never)]
     pub(super) fn make_room(
         &mut self,
@@ -84,14 +84,14 @@ impl<P: Packet> Isolated<P> {
         {}
     }
 
-    /// True if the backlog is within all limits. Limits of flows and hosts are not lower, and are not checked.
+    /// True if the backlog is within all limits. Skips the limits of flows and hosts, which are not lower.
     #[inline]
     pub(super) fn has_room(&self, room: bool, limit: Limit) -> bool {
         let queues = self.flows.queues();
         room && !queues.exceeds(limit, self.params.bulk_limit) && !self.hosts.compete()
     }
 
-    /// The queue that must drop a packet after an arrival in queue `number`, if any must.
+    /// Returns the queue that must drop a packet after an arrival in queue `number`; `None` if the limits hold.
     pub(super) fn victim(
         &mut self,
         number: u32,

@@ -1,25 +1,27 @@
-//! Marks for scalable senders (RFC 9331): by the sojourn in the flow's own queue, at a shallow ramp.
+//! Marks for scalable senders (RFC 9331): the probability rises with the sojourn time in the flow's own queue, from a
+//! low threshold on.
 
 use crate::units::Duration;
 
-/// Sojourn beyond a full packet's time from which on packets are marked.
+/// Sojourn time, beyond the time of a full packet, from which packets are marked.
 const BEYOND: Duration = Duration::from_millis(1);
 
-/// Steps of the ramp.
+/// Number of steps of the ramp from no marks to all.
 const STEPS: u64 = 256;
 
-/// Remainder of the marks of a flow, so that they spread evenly.
+/// Fraction of a mark that a flow has left over, so that its marks are evenly spread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shallow {
-    /// In steps.
+    /// Remainder in steps.
     remainder: u8,
 }
 
 impl Shallow {
-    /// True if an ECT(1) packet that has waited for `sojourn` is marked: none up to a full packet's time and
-    /// 1 ms, all from a further full packet's time on, and in between as many of them as the ramp says.
+    /// True if an ECT(1) packet that has waited for `sojourn` is marked. The ramp starts at the time of a full packet
+    /// plus 1 ms, and marks every packet from a further full packet's time on.
     ///
-    /// A flow's debt counts as a queue: no packet is marked up to `ramp` bytes, each from three times as many on.
+    /// A flow's debt counts like a queue: no packet is marked up to `ramp` bytes, and every packet from three times as
+    /// many on.
     pub(super) fn marks(
         &mut self,
         sojourn: Duration,

@@ -1,4 +1,4 @@
-//! ACK queue: a slot per flow, in which an ACK is held for later ones while data is sent.
+//! ACK queue with a slot per flow: an ACK waits there for a later one while data is sent.
 
 use super::hosts::Hosts;
 use super::target::Since;
@@ -11,39 +11,39 @@ use crate::packet::Packet;
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
-/// Bounds of an ACK's wait. It ends after a time, after a number of acknowledged bytes of its
-/// flow, or with a later ACK that does not supersede it, whichever comes first.
+/// Bounds of an ACK's wait. The wait ends at the first of these: a time, a number of acknowledged bytes of its flow, or
+/// a later ACK that does not supersede it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotWait {
-    /// Maximum time.
+    /// Maximum wait.
     pub time: Duration,
-    /// Maximum bytes, acknowledged and SACKed together, since the flow's ACK before it.
+    /// Maximum number of bytes, acknowledged or SACKed, since the flow's previous ACK.
     pub bytes: u32,
-    /// Bytes at the start of a flow whose ACKs are not held, so that slow start is not delayed.
+    /// Bytes at the start of a flow during which ACKs do not wait, so that slow start is not delayed.
     pub ramp: u32,
     /// Maximum number of bytes that one ACK reports to the sender.
     pub max_stretch: u32,
 }
 
-/// Part of the link for first ACKs of flows of a host without neighbours: a half.
+/// Divisor of the link's rate for first ACKs of flows, for a host without neighbours: a half.
 const FIRST_ACKS: u64 = 2;
 
-/// A slot per flow: a later ACK takes the place of the one that it supersedes.
+/// ACK queue with a slot per flow: a later ACK takes the slot of the one that it supersedes.
 #[derive(Clone, Debug)]
 pub struct Slots<P> {
-    /// The notes are the start of the wait, if the ACK waits.
+    /// The chained ACKs; the note of a held one is the start of its wait.
     acks: AckChains<P, Since>,
     /// ACKs that are ready to be sent.
     order: List,
-    /// Held ACKs, oldest first; at most one per flow, behind the flow's ACKs in `order`.
+    /// Held ACKs, oldest first; at most one per flow, which leaves after the flow's ACKs in `order`.
     held: List,
     wait: SlotWait,
-    /// Accounts of flows' first ACKs.
+    /// Accounts of the hosts for first ACKs of flows.
     hosts: Hosts,
 }
 
 impl<P: Packet> Slots<P> {
-    /// Empty slots.
+    /// Creates empty slots.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.
@@ -57,8 +57,8 @@ impl<P: Packet> Slots<P> {
         })
     }
 
-    /// True if a packet is the first ACK of a flow and its host has used up its part for first ACKs. Such ACKs are
-    /// easily forged, so the flow gets no state and evicts no other.
+    /// True if a packet is the first ACK of a flow and its host has used up its part for first ACKs. First ACKs are
+    /// easily forged, so such a flow gets no slot and evicts no other flow.
     fn is_beyond_part(&mut self, now: Instant, packet: &P, host: Host, is_known: bool) -> bool {
         let header = packet.header();
         self.hosts.note(now, host);
@@ -69,8 +69,8 @@ impl<P: Packet> Slots<P> {
                 .exceeds_part(now, host, header.flow.0, header.len)
     }
 
-    /// True if an arrival may wait behind its predecessor. A repeated number (a duplicate, a window
-    /// update, a probe) must not, unless the ACK SACKs.
+    /// True if an arrival may be held after its predecessor. An ACK that repeats a number (a duplicate, window update
+    /// or probe) may be held only if it has SACK ranges.
     #[inline]
     fn may_wait(&self, arrival: &Arrival, replaced: bool) -> Option<bool> {
         let (slot, info) = arrival.filterable()?;

@@ -1,39 +1,39 @@
-//! AQM of one flow queue: a sojourn target learnt from the effect of each signal on the queue.
+//! AQM of one flow queue: a target of the sojourn time, learnt from the effect of each signal on the queue.
 //!
-//! A queue that stays above its target gets one signal, a CE mark or a drop, and time to respond. If the queue then ran
-//! dry, the target was too low and rises. If a standing queue remained, that part of the delay was useless and the
-//! target falls. The target approaches the queue that the sender's window needs. That depends on its round-trip time
-//! and congestion control, but neither is measured.
+//! A queue that stays above its target gets one signal (a CE mark or a drop), and then time to respond. If the queue
+//! ran empty after the signal, the target was too low and rises. If a standing queue remained, that part of the delay
+//! was useless, and the target falls. So the target approaches the queue that the sender's window needs. This depends
+//! on its round-trip time and congestion control, which are not measured.
 
 use crate::packet::FULL_PACKET;
 use crate::units::{Duration, Instant};
 
-/// Full packets above which a queue may be above its target, however low that is. Marks on shorter queues would leave
-/// slow links idle.
+/// Number of full packets that must be queued before a signal, for any target. Marks on shorter queues would leave slow
+/// links idle.
 const MIN_PACKETS: u64 = 2;
 
-/// Time from a signal until its effect is judged: several round trips of most senders.
+/// Time from a signal until its effect is evaluated: several round trips of most senders.
 const EPOCH: Duration = Duration::from_millis(1500);
 
-/// Maximum idle time that counts. Longer pauses are caused by the application.
+/// Maximum idle time that counts. Longer pauses come from the application.
 const MAX_IDLE: Duration = Duration::from_millis(500);
 
 /// Idle time below which an epoch counts as busy.
 const MIN_IDLE: Duration = Duration::from_millis(3);
 
-/// Halvings of the time between signals to a queue that does not answer.
+/// Maximum number of times that the interval between signals is halved for a queue that does not respond.
 const MAX_HALVINGS: u8 = 7;
 
-/// Parameters that all queues share.
+/// Parameters common to all queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetParams {
-    /// Target of a new flow.
+    /// Initial target of a new flow.
     pub start: Duration,
-    /// Range of targets.
+    /// Minimum of learnt targets.
     pub min: Duration,
-    /// See `min`.
+    /// Maximum of learnt targets.
     pub max: Duration,
-    /// Time that a queue must stay above its target before a signal; zero: no signals.
+    /// Time for which a queue must exceed its target before a signal; zero disables signals.
     pub interval: Duration,
     /// Bytes that must be queued behind a dropped packet, so that its sender detects the loss.
     pub floor: u64,
@@ -42,7 +42,7 @@ pub struct TargetParams {
 }
 
 impl TargetParams {
-    /// True if a packet of a flow without a learnt target is above the start target.
+    /// True if a packet of a flow without a learnt target exceeds the initial target.
     #[inline]
     pub(super) fn start_is_exceeded(&self, sojourn: Duration, left: u64, sends: Sends) -> bool {
         let (target, floor) = sends.bounds(self.start, sojourn, self);
@@ -54,20 +54,21 @@ impl TargetParams {
 /// Maximum wait of small packets, in transmission times of a full packet.
 pub(super) const SMALL_WAIT: u64 = 8;
 
-/// Kind of a flow's packets.
+/// Kind of a flow's packets, which determines the bounds of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sends {
-    /// Data that a signal drops.
+    /// Data that a signal would drop.
     Data,
-    /// Data that a signal marks, so that any packet behind it suffices.
+    /// ECN-capable data: a signal marks it, so any packet behind it suffices.
     Marked,
     /// Small packets, like QUIC's ACKs. Their queue may run dry without loss of throughput.
     Small,
 }
 
 impl Sends {
-    /// Target and bytes that must stay behind a packet for a signal, where the flow's target is `target`. Where so few
-    /// packets wait for longer than any target, the window can hardly shrink, and a loss costs a timeout.
+    /// Returns the effective target and the bytes that must be queued behind a packet for a signal; `target` is the
+    /// flow's target. If these few bytes take longer than any target, the sender's window can hardly shrink and a loss
+    /// would cost a timeout.
     #[inline]
     fn bounds(self, target: Duration, sojourn: Duration, params: &TargetParams) -> (Duration, u64) {
         let more = u64::from(sojourn > params.max) * u64::from(FULL_PACKET);
@@ -79,18 +80,18 @@ impl Sends {
     }
 }
 
-/// Action for a packet that leaves.
+/// Treatment of a packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// It leaves as it is.
+    /// Send it unchanged.
     None,
-    /// It is marked if it is ECN-capable.
+    /// Mark it if it is ECN-capable.
     Mark,
-    /// It is marked, or dropped if it is not ECN-capable.
+    /// Mark it, or drop it if it is not ECN-capable.
     Drop,
 }
 
-/// An instant or none, in eight bytes: an [`Option`] has sixteen.
+/// An optional instant in eight bytes; an [`Option`] needs sixteen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Since(Instant);
 
@@ -121,7 +122,7 @@ impl Since {
     }
 }
 
-/// A time of up to 4.3 s in four bytes; longer ones count as that. No target is longer.
+/// A time in four bytes. Times above 4.3 s are stored as 4.3 s, which is above every target.
 #[derive(Clone, Copy, Debug, Default)]
 struct ShortTime(u32);
 
@@ -148,21 +149,21 @@ impl Default for Since {
 pub(super) struct Target {
     /// The target; zero before the first packet.
     target: ShortTime,
-    /// Since when the queue is above it, if it is.
+    /// Time since which the queue exceeds its target, if it does.
     above: Since,
     /// Time at which the last signal was sent.
     signalled: Instant,
-    /// Time at which the signal was sent whose effect is being watched.
+    /// Time of the signal whose effect is being observed.
     epoch: Since,
-    /// Minimum sojourn in the epoch; zero if the queue ran empty.
+    /// Minimum sojourn time in the epoch; zero if the queue ran empty.
     low: ShortTime,
-    /// Time in the epoch in which the queue was empty and the link had nothing to send.
+    /// Time in the epoch in which both the queue and the link were idle.
     idle: ShortTime,
-    /// Time on the link's idle clock at which the queue ran empty, if it is.
+    /// Reading of the link's idle clock when the queue ran empty, if it is empty.
     empty_since: Since,
-    /// Signals since the queue was last at its target for long.
+    /// Number of signals since the queue last stayed at its target.
     signals: u8,
-    /// The owner's notes, in otherwise unused padding: its queue, and true if used recently.
+    /// The pool's data in otherwise unused padding: the flow's queue, and true if the target was used recently.
     pub(super) used: bool,
     pub(super) owner: u16,
 }
@@ -176,8 +177,8 @@ impl Target {
         }
     }
 
-    /// Counts the idle time that an arrival ends. `idle` is the time on the link's idle clock: while others have packets,
-    /// an empty queue costs the link nothing.
+    /// Counts the idle time that ends with this arrival. `idle` is the reading of the link's idle clock: an empty queue
+    /// costs the link nothing while others have packets.
     pub(super) fn on_enqueue(&mut self, idle: Instant) {
         if let Some(since) = self.empty_since.take() {
             let idle = idle.saturating_since(since);
@@ -187,7 +188,7 @@ impl Target {
         }
     }
 
-    /// Returns the signal for a packet that leaves after `sojourn` with `left` bytes behind it.
+    /// Returns the signal for a packet that leaves after `sojourn`, with `left` bytes queued behind it.
     pub(super) fn on_dequeue(
         &mut self,
         (now, idle): (Instant, Instant),
@@ -228,7 +229,7 @@ impl Target {
         Signal::Drop
     }
 
-    /// Notes that the last [`Signal`] was sent.
+    /// Records that the last [`Signal`] was sent.
     pub(super) fn on_signal(&mut self, now: Instant, signal: Signal) {
         if signal == Signal::Drop {
             self.signalled = now;
@@ -237,14 +238,14 @@ impl Target {
         self.watch(now);
     }
 
-    /// Notes a drop because the buffer is full: a signal that the target did not cause.
+    /// Records a drop because of a full buffer: a signal that the target did not cause.
     pub(super) fn on_overflow(&mut self, now: Instant) {
         self.signalled = now;
         self.signals = self.signals.max(1);
         self.watch(now);
     }
 
-    /// Begins an epoch unless one is running.
+    /// Starts an epoch unless one is running.
     fn watch(&mut self, now: Instant) {
         if self.epoch.get().is_none() {
             self.epoch.set(now);

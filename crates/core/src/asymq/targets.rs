@@ -1,14 +1,14 @@
-//! Pool of learnt targets. A flow takes one when its queue first stands above its target; most flows never do.
+//! Pool of learnt targets. A flow takes one when its queue first exceeds the initial target; most flows never need one.
 
 use super::target::{Sends, Signal, Target, TargetParams};
 use crate::hold::{BuildError, slots};
 use crate::units::{Duration, Instant};
 use alloc::boxed::Box;
 
-/// Places checked for one that was not used lately; bounds the work.
+/// Maximum number of entries checked for one that was not used recently; bounds the work.
 const MAX_PROBES: u32 = 8;
 
-/// Place of a flow's target, if it has one.
+/// Index of a flow's target in the pool, if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot(u16);
 
@@ -18,20 +18,20 @@ impl Default for Slot {
     }
 }
 
-/// A fixed number of targets. A further flow takes one that was not used lately.
+/// A fixed number of targets. When all are taken, a flow takes one that was not used recently.
 #[derive(Clone, Debug)]
 pub(super) struct Targets {
     entries: Box<[Target]>,
-    /// The place that is checked next.
+    /// Index of the entry that is checked next.
     hand: u16,
     /// The link's idle clock: it runs while no packet waits.
     idle: Instant,
-    /// Time at which the link runs out of packets, if none waits; else [`Instant::MAX`].
+    /// Time at which the last packet on the link ends, if none is queued; otherwise [`Instant::MAX`].
     idle_since: Instant,
 }
 
 impl Targets {
-    /// A pool of `count` targets, fewer than 65 535.
+    /// Creates a pool of `count` targets, fewer than 65 535.
     pub(super) fn new(count: u32) -> Result<Self, BuildError> {
         Ok(Self {
             // Owned by no flow.
@@ -42,7 +42,7 @@ impl Targets {
         })
     }
 
-    /// The target of the flow in this queue, if it still has one.
+    /// Returns the target of the flow in this queue, if it still has one.
     #[inline]
     fn get(&mut self, number: u32, slot: Slot) -> Option<&mut Target> {
         let target = self.entries.get_mut(usize::from(slot.0))?;
@@ -53,7 +53,7 @@ impl Targets {
         Some(target)
     }
 
-    /// The target of the flow in this queue, taken from the pool if it has none.
+    /// Returns the target of the flow in this queue; takes one from the pool if it has none.
     fn get_or_take(&mut self, number: u32, slot: &mut Slot) -> Option<&mut Target> {
         if self.get(number, *slot).is_none() {
             *slot = self.take(number)?;
@@ -77,7 +77,7 @@ impl Targets {
         None
     }
 
-    /// Starts the idle clock at the end of the last packet.
+    /// Starts the idle clock when the last packet ends, at `at`.
     #[inline]
     pub(super) fn start_idle_clock(&mut self, at: Instant) {
         self.idle_since = at;
@@ -90,7 +90,7 @@ impl Targets {
         self.idle_since = Instant::MAX;
     }
 
-    /// See [`Target::on_enqueue`]. `of_host` is the idle clock of the flow's host, beside the link's.
+    /// Calls [`Target::on_enqueue`] with the sum of two idle clocks: `of_host` and the link's.
     #[inline]
     pub(super) fn on_enqueue(&mut self, number: u32, slot: Slot, of_host: Duration) {
         let idle = self.idle + of_host;
@@ -137,7 +137,7 @@ impl Targets {
         }
     }
 
-    /// The target of the flow in this queue, if it has learnt one.
+    /// Returns the learnt target of the flow in this queue, if there is one.
     pub(super) fn learnt(&self, number: u32, slot: Slot) -> Option<Duration> {
         let target = self.entries.get(usize::from(slot.0))?;
         (u32::from(target.owner) == number).then(|| target.target())

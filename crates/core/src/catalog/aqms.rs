@@ -11,7 +11,7 @@ use crate::units::Limit;
 
 parameters! {
     MARK_ABOVE: Limit = "mark-above", "20p",
-        "Backlog from which every arriving data packet is marked, or dropped if not ECN-capable (DCTCP's K)";
+        "Backlog above which every arriving data packet is marked, or dropped if it is not ECN-capable (DCTCP's K)";
 }
 
 type Make = fn(&Config) -> Result<BoxedAqm, BuildError>;
@@ -27,9 +27,9 @@ const fn aqm(name: &'static str, make: Make, summary: &'static str) -> Entry {
 pub(super) static AQMS: &[Entry] = entries! {
     Entry::part(Role::Aqm, "none", "No early drops"), maker: Maker::Nothing;
     aqm("red", |config| red(config, true), "RED on data"), source: "Floyd and Jacobson 1993", parameters: listed![ECN];
-    aqm("acc", |config| red(config, false), "RED on data and ACKs: ACC's part in the gateway"),
+    aqm("acc", |config| red(config, false), "RED on data and ACKs: the gateway's part of ACC"),
         source: "RFC 3449, sec. 4.3", parameters: listed![ECN];
-    aqm("step", |config| Ok(boxed(Step::new(config.get(MARK_ABOVE)?))?), "Marks at a step of the backlog, for DCTCP"),
+    aqm("step", |config| Ok(boxed(Step::new(config.get(MARK_ABOVE)?))?), "Marks all packets while the backlog exceeds a threshold, for DCTCP"),
         source: "RFC 8257, sec. 3.1", parameters: listed![MARK_ABOVE];
 };
 

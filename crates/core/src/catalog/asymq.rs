@@ -19,45 +19,45 @@ use crate::units::{Bytes, Duration, Limit, Rate};
 use alloc::boxed::Box;
 
 parameters! {
-    ACK_WAIT: Duration = "ack-wait", "20ms", "Maximum time that an ACK is held for a later one while data is sent";
-    ACK_SEGMENTS: f64 = "ack-segments", "0.64", "Maximum segments acknowledged by one ACK, per ms of its wait",
+    ACK_WAIT: Duration = "ack-wait", "20ms", "Maximum time for which an ACK waits for a later one while data is sent";
+    ACK_SEGMENTS: f64 = "ack-segments", "0.64", "Maximum number of segments that one ACK may acknowledge, per ms of its wait",
         within Kind::Number(0.0, 1000.0);
     RAMP: Duration = "ack-ramp", "250ms",
-        "Start of a download whose ACKs are not held: the bytes that the learnt downlink carries in this time";
+        "Duration of a download's start, in which ACKs do not wait; counted in bytes at the learnt rate of the downlink";
     /// Off by default, because it is a guess.
     pub(super) THIN_OPAQUE: bool = "thin-opaque", "false",
-        "Filter small QUIC packets opposite to a download as if they were ACKs: a guess, since they are encrypted";
-    BULK_LIMIT: Duration = "bulk-limit", "250ms", "Limit on the backlog of long-lived flows, as time at the link's rate";
-    FLOW_LIMIT: Bytes = "flow-limit", "6000b", "Backlog that each long-lived flow may have even above bulk-limit",
+        "Filter small QUIC packets like ACKs if a download runs in the other direction; they are encrypted, so this is a guess";
+    BULK_LIMIT: Duration = "bulk-limit", "250ms", "Maximum backlog of all long-lived flows, as transmission time at the link's rate";
+    FLOW_LIMIT: Bytes = "flow-limit", "6000b", "Backlog that each long-lived flow may have even if all of them exceed bulk-limit",
         within Kind::Size(0, 1 << 30);
     BULK_TARGET: Duration = "bulk-target", "40ms",
-        "Initial target of the sojourn time of a long-lived flow; the target is then learnt";
-    BULK_MIN: Duration = "bulk-min", "5ms", "Minimum of the learnt target";
-    BULK_INTERVAL: Duration = "bulk-interval", "200ms", "Time that a queue stays above its target before a signal";
+        "Initial target for the sojourn time of a long-lived flow; asymq then learns the target";
+    BULK_MIN: Duration = "bulk-min", "5ms", "Minimum of the learnt target of a long-lived flow";
+    BULK_INTERVAL: Duration = "bulk-interval", "200ms", "Time for which a flow's queue must exceed its target before asymq signals congestion";
     BULK_FLOOR: Bytes = "bulk-floor", "2800b",
-        "Bytes that must be queued behind a dropped packet, so that its sender detects the loss",
+        "Bytes of the flow that must be queued after a packet before it may be dropped, so that its sender detects the loss",
         within Kind::Size(0, 1 << 30);
-    MIN_WAIT: Duration = "min-ack-wait", "4ms", "Minimum wait that the controller sets";
-    MAX_WAIT: Duration = "max-ack-wait", "100ms", "Maximum wait that the controller sets";
-    FULL: f64 = "downlink-full", "0.98", "Utilization of the downlink from which ACKs are held longer",
+    MIN_WAIT: Duration = "min-ack-wait", "4ms", "Minimum of the ACKs' waiting time that the controller sets";
+    MAX_WAIT: Duration = "max-ack-wait", "100ms", "Maximum of the ACKs' waiting time that the controller sets";
+    FULL: f64 = "downlink-full", "0.98", "Utilization of the downlink from which it counts as full, so that ACKs may wait longer",
         within Kind::Number(0.0, 1.0);
     MAX_SHARE: f64 = "max-ack-share", "0.2",
-        "Maximum share of the uplink for ACKs, for any unused share of the downlink",
+        "Maximum share of the uplink that the controller allows for ACKs",
         within Kind::Number(0.0, 1.0);
-    GAIN: f64 = "ack-gain", "2", "Gain of the wait on the difference between the ACKs' share of the uplink and their allowed share",
+    GAIN: f64 = "ack-gain", "2", "Gain of the controller: relative change of the wait per unit of the ACKs' share above the allowed one",
         within Kind::Number(0.0, 40.0);
     EXPONENT: f64 = "ack-exponent", "3",
-        "Allowed share of the uplink for ACKs, per unused share of the downlink",
+        "Allowed share of the uplink for ACKs, as a multiple of the unused share of the downlink",
         within Kind::Number(0.0, 100.0);
 }
 
-/// Isolates only the hosts at home: a sender can choose the address at the other end.
+/// Isolates only the hosts at home, because a sender can choose addresses at the other end freely.
 const ISOLATION: Typed<Isolation> = peers::ISOLATION.or("dual-srchost");
 
-/// Rate in bit/s up to which a link counts as one household's. At these rates, eighty queued ACKs are many.
+/// Rate in bit/s up to which a link serves one household. At such rates, eighty queued ACKs are many.
 const HOUSEHOLD: u64 = 20_000_000;
 
-/// The memory scales with the line, except for the queues.
+/// Default that scales the memory with the link's rate; the number of queues is constant.
 const MAX_ACKS: Typed<Limit> = ACK_LIMIT
     .or("80p up to 20mbit, 256p beyond")
     .computed(|context| Value::Limit(Limit::Packets(of_line(context.link, 80, 256))));
@@ -76,8 +76,8 @@ fn of_line<T>(link: Rate, household: T, beyond: T) -> T {
     }
 }
 
-/// Number of flow queues. A peer-to-peer client opens hundreds of uploads, and a sparse flow beside them needs its own
-/// queue. At a household's link there are more queues than packets.
+/// Number of flow queues. A peer-to-peer client opens hundreds of uploads, and each sparse flow needs a queue of its
+/// own beside them. On a household's link there are more queues than packets.
 const QUEUES: u32 = 1024;
 const HOUSEHOLD_QUEUES: u32 = 448;
 
@@ -87,25 +87,25 @@ pub const DEFAULT_QDISC: &str = "asymq";
 /// The discipline and its parts.
 pub(super) static ENTRIES: &[Entry] = entries! {
     Entry::part(Role::Qdisc, DEFAULT_QDISC,
-        "As few ACKs as the downlink needs, flow queues for other packets, sparse flows first"),
+        "Sends only as many ACKs as the downlink needs; a queue per flow for other packets, sparse flows first"),
         group: Group::Own, shown: Shown::Short, parameters: listed![MAX_ACKS],
         brings: &[("ack-queue", "slots"), ("data-queue", "isolated"), ("service", "due-first"), ("controller", "ack-need")];
     Entry::part(Role::Qdisc, "asymq+thin-opaque",
-        "asymq that also treats small QUIC packets opposite to a download as ACKs"),
+        "asymq that also treats small QUIC packets as ACKs if a download runs in the other direction"),
         title: "asymq, QUIC thinned", group: Group::Variant, shown: Shown::All,
         brings: &[("ack-queue", "slots"), ("data-queue", "isolated"), ("service", "due-first"), ("controller", "ack-need"),
             ("thin-opaque", "true")],
         parameters: listed![MAX_ACKS], source: "docs/notes/senders.md";
-    Entry::part(Role::AckQueue, "slots", "A slot per flow, in which an ACK is held for later ones while data is sent"),
+    Entry::part(Role::AckQueue, "slots", "A slot per flow: an ACK waits there for a later one while data is sent"),
         source: "docs/notes/asymq.md", parameters: listed![ACK_WAIT, ACK_SEGMENTS, RAMP, MAX_STRETCH, THIN_OPAQUE],
         maker: Maker::Queue(StandardQueue::Slots);
-    Entry::part(Role::DataQueue, "isolated", "CAKE's flow queues with a limit in time instead of an AQM"),
+    Entry::part(Role::DataQueue, "isolated", "CAKE's flow queues; the limit is a queueing time, and there is no AQM"),
         source: "docs/notes/asymq.md",
         parameters: listed![MAX_DATA, BULK_LIMIT, FLOW_LIMIT, BULK_TARGET, BULK_MIN, BULK_INTERVAL, BULK_FLOOR, ISOLATION],
         maker: Maker::Queue(StandardQueue::Isolated);
-    Entry::part(Role::Service, "due-first", "Sparse flows, ACKs that are due, data, other ACKs"),
+    Entry::part(Role::Service, "due-first", "In this order: sparse flows, due ACKs, data, other ACKs"),
         source: "docs/notes/asymq.md", maker: Maker::Service(|_| Ok(DueFirst::default().into()));
-    Entry::part(Role::Controller, "ack-need", "Holds ACKs as long as the downlink stays full"),
+    Entry::part(Role::Controller, "ack-need", "Maximizes the ACKs' waiting time under the condition that the downlink stays full"),
         source: "docs/notes/asymq.md",
         parameters: listed![MIN_WAIT, MAX_WAIT, ACK_SEGMENTS, FULL, GAIN, EXPONENT, MAX_SHARE, RAMP],
         maker: Maker::Controller(controller), needs_link: true, moves: &["ack-wait"];
@@ -128,7 +128,7 @@ pub(super) fn slots<P: Packet + Send + 'static>(
     boxed(Slots::new(wait, config.link, limit)?)
 }
 
-/// Bytes of a new download whose ACKs are not held, before the downlink's rate is learnt.
+/// Returns the bytes at a download's start during which ACKs do not wait, before the downlink's rate is learnt.
 fn first_ramp(config: &Config) -> Result<u32, BuildError> {
     let time = config.get(RAMP)?.as_secs_f64();
     Ok(config
@@ -136,7 +136,7 @@ fn first_ramp(config: &Config) -> Result<u32, BuildError> {
         .map_or(FIRST_RAMP, |down| (down.bytes_per_sec_f64() * time) as u32))
 }
 
-/// Flow queues with a limit in time.
+/// Creates the flow queues, whose limit is a queueing time.
 #[inline(never)]
 pub(super) fn isolated<P: Packet + Send + 'static>(
     config: &Config,

@@ -12,13 +12,13 @@ use alloc::format;
 #[cfg(not(feature = "text"))]
 use alloc::string::String;
 
-/// The complete description of a discipline at a link. [`resolve`](fn@super::resolve) makes it from flags, files and
-/// control requests; simulator, lab, gateway and results use it. Equal descriptions build equal disciplines.
+/// Complete description of a discipline at a link. [`resolve`](fn@super::resolve) makes it from flags, files and
+/// control requests. The simulator, lab, gateway and results use it. Equal descriptions build equal disciplines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub struct Config {
-    /// The discipline's name.
+    /// Name of the discipline.
     pub qdisc: Cow<'static, str>,
     /// Capacity of its link.
     pub link: Rate,
@@ -28,32 +28,32 @@ pub struct Config {
         serde(default, skip_serializing_if = "Option::is_none")
     )]
     pub reverse: Option<Rate>,
-    /// Limit of the backlog; of each queue if the discipline has two with separate limits.
+    /// Limit of the backlog; if ACKs and data have separate queues, the limit of each.
     pub limit: Limit,
-    /// The names of its parts and every parameter of each.
+    /// Names of the discipline's parts, and all parameters of each.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub params: Values,
 }
 
 impl Config {
-    /// A parameter.
+    /// Returns a parameter.
     ///
     /// # Errors
-    /// It is missing: the description is not resolved.
+    /// The parameter is missing: the description is not resolved.
     pub fn get<T: FromValue>(&self, parameter: Typed<T>) -> Result<T, BuildError> {
         let name = parameter.parameter.name;
         self.params.read(name).ok_or_else(|| self.missing(name))
     }
 
-    /// A parameter that only some disciplines have.
+    /// Returns a parameter that only some disciplines have.
     pub fn find<T: FromValue>(&self, parameter: Typed<T>) -> Option<T> {
         self.params.read(parameter.parameter.name)
     }
 
-    /// The name of the part in a role.
+    /// Returns the name of the part in a role.
     ///
     /// # Errors
-    /// It is missing: the description is not resolved.
+    /// The name is missing: the description is not resolved.
     pub fn part(&self, role: Role) -> Result<&str, BuildError> {
         match self.params.get(role.key()) {
             Some(Value::Word(name)) => Ok(name),
@@ -61,15 +61,15 @@ impl Config {
         }
     }
 
-    /// The reverse direction's capacity, for a part that [needs](super::Entry::needs_reverse) it.
+    /// Returns the reverse direction's capacity, for a part that [needs](super::Entry::needs_reverse) it.
     ///
     /// # Errors
-    /// It is missing: the description is not resolved.
+    /// The capacity is missing: the description is not resolved.
     pub fn needed_reverse(&self) -> Result<Rate, BuildError> {
         self.reverse.ok_or_else(|| self.missing("reverse"))
     }
 
-    /// Short text: the kernel does not show it.
+    /// Error for a missing parameter; without the name, which the kernel does not show.
     #[cfg(not(feature = "text"))]
     fn missing(&self, _: &str) -> BuildError {
         BuildError::Description(String::new())

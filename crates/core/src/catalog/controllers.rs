@@ -14,15 +14,15 @@ use crate::hold::{BuildError, boxed};
 use crate::units::{Bytes, Duration, Limit, Rate};
 
 parameters! {
-    /// Above 0 by default: a class without service has no gradient and would never be served again.
-    MIN_SHARE: f64 = "min-share", "0.05", "Minimum share that the controller leaves to a class",
+    /// Above 0 by default: a class without service has no gradient, and the rule would never serve it again.
+    MIN_SHARE: f64 = "min-share", "0.05", "Minimum share of the link that the controller assigns to a class",
         within Kind::Number(0.0, 0.5);
-    ACK_SIZE: Bytes = "ack-size", "40b", "Bytes of an ACK on the link (AQ's S_A)", within Kind::Size(1, 65_535);
-    /// Data packets per ACK, if they can be measured.
-    DATA_PER_ACK: DataPerAck = "data-per-ack", "1", "Data packets per ACK: a number from 1 to 64, or auto to measure";
+    ACK_SIZE: Bytes = "ack-size", "40b", "Size of an ACK on the link (AQ's S_A)", within Kind::Size(1, 65_535);
+    /// Data packets per ACK, for controllers that can measure them.
+    DATA_PER_ACK: DataPerAck = "data-per-ack", "1", "Data packets per ACK: a number from 1 to 64, or auto to measure it";
 }
 
-/// Data packets per ACK, if they cannot be measured.
+/// Data packets per ACK, for controllers that cannot measure them.
 const GIVEN_DATA_PER_ACK: Typed<GivenPerAck> = Typed::new(
     DATA_PER_ACK.parameter.name,
     "Data packets per ACK: a number from 1 to 64; auto is 1",
@@ -30,21 +30,26 @@ const GIVEN_DATA_PER_ACK: Typed<GivenPerAck> = Typed::new(
 );
 
 const fn interval(default: &'static str) -> Typed<Duration> {
-    Typed::new("interval", "Time between changes of settings", default).within(Kind::Period)
+    Typed::new(
+        "interval",
+        "Interval at which the controller changes settings",
+        default,
+    )
+    .within(Kind::Period)
 }
 
 const INTERVAL: Typed<Duration> = interval("200ms");
 
-/// Maximum step in (kbit/s)^2; fits the numbers that the qdisc exchanges with `tc`.
+/// Maximum step in (kbit/s)^2; fits the numbers exchanged with `tc`.
 const MAX_GAMMA: f64 = 1e9;
 
-/// Scales with the line: the papers' numbers suit lines of a few hundred kbit/s.
+/// Default step of `acq`, which scales with the link's rate: the papers' numbers suit links of a few hundred kbit/s.
 const GAMMA: Typed<Gamma> = gamma("0.0005 up^2").computed(|context| {
     let up = context.link.bits_per_sec() as f64 / 1000.0;
     Value::Number((0.0005 * up * up).min(MAX_GAMMA))
 });
 
-/// Default step of `dcbq`, a rate that scales with the line.
+/// Default step of `dcbq`: a rate that scales with the link's rate.
 const GAMMA_RATE: Typed<Gamma> = gamma("0.0005 up").computed(|context| {
     let rate = Rate::from_bits_per_sec(context.link.bits_per_sec() / 2000);
     Value::Rate(rate.unwrap_or(context.link))
@@ -53,26 +58,26 @@ const GAMMA_RATE: Typed<Gamma> = gamma("0.0005 up").computed(|context| {
 const fn gamma(default: &'static str) -> Typed<Gamma> {
     Typed::new(
         "gamma",
-        "Step of the gradient: a number in (kbit/s)^2 (ACQ), or a rate, 10kbit (DCBQ)",
+        "Step size along the gradient: a number in (kbit/s)^2 for ACQ, a rate like 10kbit for DCBQ",
         default,
     )
 }
 
 parameters! {
-    /// Equal shares by default: with the papers' rule, a data class gets nothing after it was idle.
+    /// Equal shares by default: by the papers' rule, a data class that was idle has no share left.
     UNUSED_SHARE: UnusedShare = "unused-share", "equal-shares",
-        "Action of the gradient after an interval in which a class used less than half of its share: follow the served rate (the papers), or return to equal shares";
+        "Reaction to an interval in which a class used less than half of its share: follow sets shares by the served rates, as in the papers; equal-shares sets equal ones";
     UTILITY: Utility = "utility", "utilization",
-        "Maximized utility: utilization, priority:W (the upload counts W times) or proportional";
-    /// Equal shares by default: the download keeps most of its rate. The paper's rule stops it.
+        "Utility to maximize: utilization (sum of both directions), priority:W (the upload counts W times) or proportional (fairness)";
+    /// Equal shares by default: the download keeps most of its rate. By the paper's rule it stops.
     BEYOND_LIMIT: BeyondLimit = "beyond-limit", "equal-shares",
-        "Action of AQ if its eq. 11 fails: starve ACKs as in the paper's figures, or halve the uplink";
-    CONFIGURED_RATE: Rate = "configured-rate", "the link's", "Uplink rate that AQ assumes",
+        "Reaction of AQ if its eq. 11 does not hold: starve-acks, as in the paper's figures, or equal-shares";
+    CONFIGURED_RATE: Rate = "configured-rate", "the link's", "Uplink rate that AQ's equations assume",
         computed |context| Value::Rate(context.link);
 }
 
-/// AFVQ: the ACKs that arrive while one data packet is transmitted. An ACK queue with a place per
-/// flow has at least [`FLOWS`], since a flow without a place stalls.
+/// Default limit of AFVQ's ACK queue: the ACKs that arrive during the transmission of one data packet. A queue with a
+/// slot per flow gets at least [`FLOWS`], since a flow without a slot stalls.
 const MAX_ACKS: Typed<Limit> = ACK_LIMIT.or("down/up").computed(max_acks);
 
 fn max_acks(context: &Context<'_>) -> Value {
@@ -90,7 +95,7 @@ fn max_acks(context: &Context<'_>) -> Value {
     Value::Limit(Limit::Packets(acks.clamp(1, 1_000_000)))
 }
 
-/// Concurrent flows of a home, each with one queued ACK.
+/// Number of concurrent flows in a home, each with one queued ACK.
 const FLOWS: u32 = 30;
 
 /// Data packets acknowledged by one ACK.
@@ -177,17 +182,17 @@ const fn controller(name: &'static str, make: Make, summary: &'static str) -> En
 
 /// The controllers, in the order of `--help`.
 pub(super) static CONTROLLERS: &[Entry] = entries! {
-    Entry::part(Role::Controller, "none", "No changes"), maker: Maker::Nothing;
+    Entry::part(Role::Controller, "none", "All settings stay constant"), maker: Maker::Nothing;
     controller("aq", aq, "AQ's equations with measured non-TCP rates"), source: "AQ, sec. 3",
         brings: &[("buffer-split", "in-ratio")], moves: &["data-share"],
         parameters: listed![CONFIGURED_RATE, ACK_SIZE, DATA_SIZE, DATA_PER_ACK, INTERVAL, BEYOND_LIMIT];
     controller("acq", |config| gradient(config, DownloadMeter::AckedBytes),
-        "The gradient of a utility, downloads by bytes acknowledged"), source: "ACQ, sec. 3.1", moves: &["data-share"],
+        "Follows the gradient of a utility; measures downloads by acknowledged bytes"), source: "ACQ, sec. 3.1", moves: &["data-share"],
         parameters: listed![interval("10s"), GAMMA, UTILITY, MIN_SHARE, UNUSED_SHARE];
-    controller("dcbq", dcbq, "The gradient of a utility, downloads by the number of ACKs"), source: "DCBQ, sec. 4.1",
+    controller("dcbq", dcbq, "Follows the gradient of a utility; measures downloads by the number of ACKs"), source: "DCBQ, sec. 4.1",
         moves: &["data-share"],
         parameters: listed![interval("5s"), GAMMA_RATE, UTILITY, MIN_SHARE, UNUSED_SHARE, DATA_SIZE, GIVEN_DATA_PER_ACK];
-    controller("afvq", afvq, "The ACK queue's limit falls as data queues up, to one at a full data queue"),
+    controller("afvq", afvq, "Lowers the ACK queue's limit as the data queue grows, to one packet when that is full"),
         source: "AFVQ, abstract; docs/notes/afvq.md", parameters: listed![GIVEN_DATA_PER_ACK, MAX_ACKS],
         counts_acks: true;
 };

@@ -1,4 +1,4 @@
-//! The disciplines: each is a short list of parts, to be compared with its paper.
+//! The disciplines. Each is a short list of parts, so that it can be compared with its paper.
 
 use super::entry::{Entry, Group, Shown, entries};
 use super::role::Role;
@@ -14,18 +14,18 @@ const fn paper(name: &'static str, title: &'static str, summary: &'static str) -
 
 /// Every discipline, in the order of `--help`.
 pub(super) static DISCIPLINES: &[Entry] = entries! {
-    paper("droptail", "DropTail", "One FIFO, arrivals over the limit are dropped"), group: Group::Peer,
+    paper("droptail", "DropTail", "One FIFO that drops arrivals over the limit"), group: Group::Peer,
         shown: Shown::Short;
     paper("red", "RED", "RED on data in one FIFO"), source: "Floyd and Jacobson 1993", brings: &[("aqm", "red")];
-    paper("acc", "ACC", "ACK congestion control: RED on data and ACKs alike"), source: "RFC 3449, sec. 4.3",
+    paper("acc", "ACC", "ACK congestion control: RED on data and ACKs"), source: "RFC 3449, sec. 4.3",
         brings: &[("aqm", "acc")];
-    paper("fq", "FQ", "A queue per flow, deficit round robin"), source: "RFC 3449, sec. 5.4.1",
+    paper("fq", "FQ", "A queue per flow, served by deficit round robin"), source: "RFC 3449, sec. 5.4.1",
         brings: &[("classifier", "none"), ("data-queue", "fq")];
     paper("af", "AF", "ACK filtering in one FIFO"), source: "RFC 3449, sec. 5.2.1; VAQ's comparison",
         brings: &[("ack-queue", "af")];
-    paper("acks-first", "ACKs-first", "ACKs first, strictly"), source: "RFC 3449, sec. 5.4.2; DCBQ's comparison",
+    paper("acks-first", "ACKs-first", "Strict priority for ACKs"), source: "RFC 3449, sec. 5.4.2; DCBQ's comparison",
         brings: &[("service", "acks-first")];
-    paper("prr", "PRR", "Packets of both classes in the ratio of the weights"),
+    paper("prr", "PRR", "Serves packets of both classes in the ratio of their weights"),
         source: "DCBQ's comparison", brings: &[("service", "prr")];
     paper("wrr", "WRR", "ACKs and data share the link by bytes, with borrowing"),
         source: "ACQ's and DCBQ's comparison", brings: &[("service", "wrr")];
@@ -34,21 +34,21 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
     paper("aq", "AQ", "Asymmetric Queueing: ACKs and data share link and buffer in a computed ratio"),
         source: "AQ, sec. 3", brings: &[("service", "wrr"), ("controller", "aq")], shown: Shown::Usual;
     // A short FIFO drops the ACKs of some flows for minutes.
-    paper("afvq", "AFVQ", "ACKs first, in a queue that shrinks as data queues up"), source: "AFVQ, abstract",
+    paper("afvq", "AFVQ", "ACKs first; the limit of their queue falls as the data queue grows"), source: "AFVQ, abstract",
         brings: &[("ack-queue", "sad"), ("service", "acks-first"), ("controller", "afvq")];
     // An idle class lends its share. With the paper's rule alone, the line idles. At 1/20 Mbit/s a FIFO of ACKs drops
     // those of some flows for minutes.
-    paper("acq", "ACQ", "Shares that climb the gradient of the user's utility"), source: "ACQ, sec. 3",
+    paper("acq", "ACQ", "Adjusts both shares along the gradient of a utility"), source: "ACQ, sec. 3",
         brings: &[("ack-queue", "sad"), ("service", "cbq"), ("borrow", "true"), ("controller", "acq")];
-    paper("dcbq", "DCBQ", "Like ACQ, but measures the download by the number of arriving ACKs"),
+    paper("dcbq", "DCBQ", "ACQ that measures downloads by the number of arriving ACKs"),
         source: "DCBQ, sec. 4",
         brings: &[("ack-queue", "sad"), ("service", "cbq"), ("borrow", "true"), ("controller", "dcbq")];
     // A delayed ACK acknowledges two packets; eq. 3 counts one.
-    paper("e-dcbq", "E-DCBQ", "DCBQ where receivers delay their ACKs"), source: "DCBQ, sec. 5.2",
+    paper("e-dcbq", "E-DCBQ", "DCBQ for receivers that delay their ACKs"), source: "DCBQ, sec. 5.2",
         brings: &[("ack-queue", "sad"), ("service", "cbq"), ("borrow", "true"), ("controller", "dcbq"),
             ("data-per-ack", "2")];
     // The paper's FIFO of 10 packets drops the ACKs of some flows for minutes.
-    paper("vaq", "VAQ", "Data spends credit that passing ACKs earn"), source: "VAQ, sec. 4",
+    paper("vaq", "VAQ", "Each passing ACK earns credit that data may use"), source: "VAQ, sec. 4",
         brings: &[("ack-queue", "sad"), ("service", "vaq"), ("ack-limit", "30p")], shown: Shown::Usual;
     paper("sad", "SAD", "The smart ACK dropper: one slot per flow, served first"), source: "SAD, sec. 3",
         brings: &[("ack-queue", "sad"), ("service", "acks-first")], shown: Shown::Usual;

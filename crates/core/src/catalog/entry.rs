@@ -14,10 +14,10 @@ use alloc::boxed::Box;
 pub type BoxedQueue<P> = Box<dyn Queue<P> + Send>;
 /// An AQM that can be sent between threads.
 pub type BoxedAqm = Box<dyn Aqm + Send>;
-/// A controller, and its initial data share if it changes the share.
+/// A controller, and the initial data share if the controller changes it.
 pub type StartedController = (Box<dyn Controller + Send>, Option<Share>);
 
-/// Origin of a discipline, for tables.
+/// Origin of a discipline, by which tables group it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// Disciplines in common use.
@@ -32,24 +32,24 @@ pub enum Group {
     Other,
 }
 
-/// The number of disciplines in a comparison.
+/// The smallest comparison that includes a discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shown {
-    /// A few, for comparisons that take minutes per discipline.
+    /// A comparison of few disciplines, for runs that take minutes each.
     Short,
-    /// One of each mechanism.
+    /// A comparison with one discipline of each mechanism.
     Usual,
-    /// All, including variants.
+    /// A comparison of all disciplines, including variants.
     All,
 }
 
-/// A part's constructor from a resolved description.
+/// Constructor of a part from a resolved description.
 #[derive(Clone, Copy, Debug)]
 pub enum Maker {
-    /// Built by the catalog that lists it: a queue by [`Catalog::queue`](super::Catalog::queue), a discipline by
-    /// [`Catalog::build`](super::Catalog::build), by default from its parts.
+    /// The catalog itself builds the entry: a queue by [`Catalog::queue`](super::Catalog::queue), a discipline by
+    /// [`Catalog::build`](super::Catalog::build), whose default composes it from parts.
     Catalog,
-    /// Nothing to build: the role stays empty.
+    /// Nothing is built: the role stays empty.
     Nothing,
     /// A queue of this crate.
     Queue(StandardQueue),
@@ -66,9 +66,9 @@ pub enum Maker {
 pub enum StandardQueue {
     /// [`Fifo`](crate::hold::Fifo).
     Fifo,
-    /// [`AckFilter`](crate::hold::AckFilter) whose later ACK joins the tail.
+    /// [`AckFilter`](crate::hold::AckFilter) in which a new ACK joins the tail.
     AckFilter,
-    /// [`AckFilter`](crate::hold::AckFilter) whose later ACK takes the earlier one's place.
+    /// [`AckFilter`](crate::hold::AckFilter) in which a new ACK takes the place of the one it replaces.
     SmartDropper,
     /// [`FlowQueues`](crate::hold::FlowQueues).
     FlowQueues,
@@ -89,43 +89,43 @@ pub enum StandardQueue {
 /// Catalog entry of a discipline or a part.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Its role.
+    /// Role in which the name is looked up.
     pub role: Role,
-    /// Its name in flags, files and results.
+    /// Name in flags, files and results.
     pub name: &'static str,
-    /// Name in tables and charts, in the papers' spelling.
+    /// Name in tables and charts, as spelled in the papers.
     pub title: &'static str,
-    /// Function in one line, without a full stop.
+    /// Description in one line, without a full stop.
     pub summary: &'static str,
     /// Publication, as named in `docs/notes/papers.md`; empty if there is none.
     pub source: &'static str,
-    /// Origin.
+    /// Origin, by which tables group it.
     pub group: Group,
-    /// Default values of parameters and parts. The user's values override them.
+    /// Default values of parameters and parts, which the user's values override.
     pub brings: &'static [(&'static str, &'static str)],
-    /// Its own parameters, each after those that its computed default depends on.
+    /// Parameters of this entry. Each follows those from which its default is computed.
     pub parameters: &'static [Parameter],
-    /// Parameters of other parts that it sets itself; the user cannot set them.
+    /// Parameters of other parts that this part sets; the user cannot set them.
     pub moves: &'static [&'static str],
-    /// True if ACKs are regenerated beyond the link.
+    /// True if ACKs are regenerated after the link.
     pub regenerates: bool,
-    /// True if it needs the rate of the reverse direction.
+    /// True if the entry needs the rate of the reverse direction.
     pub needs_reverse: bool,
-    /// True if it needs the rate of its own link, which is unknown to a qdisc that does not shape.
+    /// True if the entry needs the rate of its own link, which is unknown to a qdisc that does not shape.
     pub needs_link: bool,
-    /// True if, with borrowing, the bytes of ACKs and data keep the ratio of the shares.
+    /// True if bytes of ACKs and data keep the ratio of the shares when borrowing is on.
     pub shares_bytes: bool,
-    /// True if it counts ACKs as 40 bytes each when the limit of their queue is in bytes.
+    /// True if the entry counts each ACK as 40 bytes when the limit of the ACK queue is in bytes.
     pub counts_acks: bool,
-    /// True if a flow's packets with different ECN fields may overtake each other.
+    /// True if packets of one flow with different ECN fields may overtake each other.
     pub splits_by_ecn: bool,
     /// The smallest comparison that includes it.
     pub shown: Shown,
-    /// Its constructor.
+    /// Constructor.
     pub maker: Maker,
 }
 
-/// A table of entries: for each what it is based on, and the fields that differ.
+/// A table of entries: each starts from a base expression and lists the fields that differ.
 macro_rules! entries {
     ($($base:expr $(, $field:ident: $value:expr)*;)+) => {
         &[$(Entry { $($field: $value,)* ..$base }),+]

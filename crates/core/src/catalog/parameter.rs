@@ -6,12 +6,12 @@ use crate::units::{Limit, Rate};
 use alloc::string::String;
 use core::marker::PhantomData;
 
-/// One parameter, declared once for flags, files, `--help`, JSON, documentation and fuzzing.
+/// Declaration of a parameter; flags, files, `--help`, JSON, documentation and fuzzing use it.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// Its flag, key and name in results.
+    /// Name of the flag and of the key in files and results.
     pub name: &'static str,
-    /// Line of `--help`, without its default and without a full stop.
+    /// Help text, without its default and without a full stop.
     pub help: &'static str,
     /// The accepted values.
     pub kind: Kind,
@@ -23,13 +23,13 @@ pub struct Parameter {
 /// A parameter with values of type `T`, for [`Config::get`](super::Config::get).
 #[derive(Debug)]
 pub struct Typed<T> {
-    /// The declaration without its type, as entries list it.
+    /// The declaration without its type, as in lists of entries.
     pub parameter: Parameter,
     value: PhantomData<fn() -> T>,
 }
 
 impl Parameter {
-    /// Declares a parameter; `default` is written as a user would.
+    /// Declares a parameter; `default` is written as on the command line.
     #[cfg_attr(not(feature = "text"), expect(unused_variables))]
     pub const fn new(
         name: &'static str,
@@ -56,7 +56,7 @@ impl Parameter {
 }
 
 impl<T: FromValue> Typed<T> {
-    /// Declares a parameter; `default` is written as a user would.
+    /// Declares a parameter; `default` is written as on the command line.
     pub const fn new(name: &'static str, help: &'static str, default: &'static str) -> Self {
         Self {
             parameter: Parameter::new(name, help, T::KIND, default),
@@ -93,7 +93,7 @@ impl<T: FromValue> Typed<T> {
     }
 }
 
-/// Declares parameters: type, name, default and help of each, and calls that narrow it.
+/// Declares parameters with type, name, default and help; a further call may narrow the range.
 macro_rules! parameters {
     ($($(#[$doc:meta])* $vis:vis $name:ident: $type:ty = $key:literal, $default:literal, $help:literal
         $(, $change:ident $by:expr)*;)+) => {$(
@@ -103,7 +103,7 @@ macro_rules! parameters {
 }
 pub(super) use parameters;
 
-/// The declarations of typed parameters, as an entry lists them.
+/// Lists typed parameters as an entry stores them.
 macro_rules! listed {
     ($($parameter:expr),+ $(,)?) => {
         &[$($parameter.parameter),+]
@@ -114,14 +114,14 @@ pub(crate) use listed;
 /// Default value of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub enum Default {
-    /// This.
+    /// A fixed value.
     Text(&'static str),
-    /// Computed from the link, with its rule in words.
+    /// A value computed from the link, with a text that describes the rule.
     Computed(&'static str, fn(&Context<'_>) -> Value),
 }
 
 impl Default {
-    /// Returns the default in words, for `--help`.
+    /// Returns the text of the default for `--help`.
     pub const fn words(&self) -> &'static str {
         match self {
             Self::Text(text) | Self::Computed(text, _) => text,
@@ -136,7 +136,7 @@ pub struct Context<'a> {
     pub link: Rate,
     /// Assumed capacity of the reverse direction.
     pub reverse: Option<Rate>,
-    /// The whole buffer.
+    /// Limit of the whole buffer.
     pub limit: Limit,
     /// Parameters that are already resolved.
     pub(super) values: &'a Values,

@@ -3,39 +3,39 @@
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 
-/// Text of parameters by name, from flags, files and requests. Merged with [`or`](Self::or) before it is parsed.
+/// Texts of parameters by name, from flags, files and requests. [`or`](Self::or) merges them before they are parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params(BTreeMap<String, String>);
 
 impl Params {
-    /// No values.
+    /// Creates an empty set.
     pub const fn new() -> Self {
         Self(BTreeMap::new())
     }
 
-    /// A value.
+    /// Returns the text of a parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Sets a value.
+    /// Sets a parameter.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.insert(name.into(), value.into());
     }
 
-    /// Returns these values with one more value set.
+    /// Returns this set with one more parameter.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.set(name, value);
         self
     }
 
-    /// Removes a value.
+    /// Removes a parameter.
     pub fn remove(&mut self, name: &str) -> Option<String> {
         self.0.remove(name)
     }
 
-    /// Returns these values, with those of `other` for missing names.
+    /// Returns this set, completed by parameters of `other` that it lacks.
     #[must_use]
     pub fn or(mut self, other: Self) -> Self {
         for (name, value) in other.0 {
@@ -44,13 +44,13 @@ impl Params {
         self
     }
 
-    /// All names and values, in the order of names.
+    /// Iterates over names and texts, in the order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let values = self.0.iter();
         values.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// True if there is none.
+    /// True if no parameter is set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

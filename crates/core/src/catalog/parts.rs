@@ -5,10 +5,10 @@ use super::value::{Either, FromValue, Kind, Value, words};
 use crate::decide::classify::Classifier;
 use crate::units::{Bytes, Limit, Share};
 
-/// Parameters of every discipline made of parts.
+/// Parameters that every discipline made of parts has.
 pub const COMMON: &[Parameter] = &[CLASSIFIER.parameter, BUFFER_SPLIT.parameter];
 
-/// Parameters of a buffer that is split into separate limits.
+/// Parameters of a buffer with a limit for each queue.
 pub const LIMITS: &[Parameter] = &[ACK_LIMIT.parameter, DATA_LIMIT.parameter];
 
 parameters! {
@@ -31,7 +31,7 @@ fn whole_buffer(context: &Context<'_>) -> Value {
 parameters! {
     /// Data's share of the link.
     pub DATA_SHARE: Share = "data-share", "0.5", "Data's share of the link (SAD's g)";
-    /// True if a class may use the other's unused share; the default is that of WRR.
+    /// True if a class may use the other's unused share; this default is WRR's.
     pub BORROW: bool = "borrow", "true", "Let a class use the other's unused share";
     pub(super) ECN: bool = "ecn", "false", "Mark ECN-capable packets instead of dropping them early";
     pub(super) DATA_SIZE: Bytes = "data-size", "1500b", "Bytes of a full data packet on the link (AQ's S_D)",
@@ -41,11 +41,11 @@ parameters! {
 /// The division of the buffer between ACKs and data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferSplit {
-    /// One buffer for both.
+    /// One buffer for both classes.
     Shared,
-    /// A limit for each.
+    /// A limit for each class.
     Separate,
-    /// One buffer, divided in the ratio of service.
+    /// One buffer, divided in the ratio of the shares.
     InRatio,
 }
 
@@ -73,7 +73,7 @@ impl FromValue for Classifier {
     }
 }
 
-/// A number of bytes, saturated to 32 bits.
+/// Converts a number of bytes to 32 bits, saturated.
 pub(super) fn narrow(Bytes(bytes): Bytes) -> u32 {
     bytes.min(u64::from(u32::MAX)) as u32
 }

@@ -1,4 +1,4 @@
-//! Disciplines in common use: CoDel, FQ-CoDel and CAKE, with the options that `tc` has for them.
+//! Disciplines in common use (CoDel, FQ-CoDel, CAKE, DualPI2), with the options of their qdiscs in `tc`.
 
 use super::config::Config;
 use super::entry::{Entry, Group, Maker, Shown, StandardQueue, entries};
@@ -29,42 +29,42 @@ const fn queue(name: &'static str, of: StandardQueue, summary: &'static str) -> 
 }
 
 parameters! {
-    TARGET: Duration = "target", "5ms", "Target of CoDel's sojourn time, or of DualPI2's queueing delay";
-    INTERVAL: Duration = "interval", "100ms", "Time above the target before CoDel drops";
+    TARGET: Duration = "target", "5ms", "Target sojourn time of CoDel, or target queueing delay of DualPI2";
+    INTERVAL: Duration = "interval", "100ms", "Time for which packets must exceed the target before CoDel drops";
     CE_THRESHOLD: Option<Duration> = "ce_threshold", "none",
-        "Sojourn time beyond which every ECN-capable packet is marked, or none";
-    FLOWS: u32 = "flow-queues", "1024", "Queues that fq_codel hashes flows to (tc: flows)",
+        "Sojourn time above which every ECN-capable packet is marked, or none";
+    FLOWS: u32 = "flow-queues", "1024", "Number of queues to which fq_codel hashes flows (tc: flows)",
         within Kind::Count(1, 65_536);
-    QUANTUM: Bytes = "quantum", "1514b", "Bytes that a flow may send per round (quantum)", within Kind::Size(256, 1 << 20);
+    QUANTUM: Bytes = "quantum", "1514b", "Bytes that a flow may send per round of deficit round robin", within Kind::Size(256, 1 << 20);
     MEMORY_LIMIT: Bytes = "memory_limit", "32mb",
-        "Maximum backlog of all queues of fq_codel in bytes, as charged to the link", within Kind::Size(1, 1 << 32);
-    DROP_BATCH: u32 = "drop_batch", "64", "Packets that fq_codel drops at once when its buffer is full",
+        "Maximum backlog of all queues of fq_codel, in bytes on the link", within Kind::Size(1, 1 << 32);
+    DROP_BATCH: u32 = "drop_batch", "64", "Number of packets that fq_codel drops at once when its buffer is full",
         within Kind::Count(1, 64);
-    RTT: Duration = "cake-rtt", "100ms", "Round-trip time that CAKE's AQM expects; its target is a twentieth (tc: rtt)";
-    DIFFSERV: Diffserv = "diffserv", "diffserv3", "CAKE's tins, by DSCP";
+    RTT: Duration = "cake-rtt", "100ms", "Round-trip time that CAKE's AQM assumes; its target is a twentieth of it (tc: rtt)";
+    DIFFSERV: Diffserv = "diffserv", "diffserv3", "Mapping of DSCPs to CAKE's tins";
     pub(super) ISOLATION: Isolation = "isolation", "triple-isolate",
-        "Parties that share the link fairly, with the names of tc-cake(8)";
-    ACK_FILTER: Option<CakeAckFilter> = "ack-filter", "no-ack-filter", "CAKE's ACK filter";
+        "Fairness between flows, hosts or both, by a keyword of tc-cake(8)";
+    ACK_FILTER: Option<CakeAckFilter> = "ack-filter", "no-ack-filter", "Mode of CAKE's ACK filter";
     MEMLIMIT: Bytes = "memlimit", "4mb, or four cake-rtt at the link's rate",
-        "Maximum backlog of all queues of CAKE in bytes, as charged to the link", within Kind::Size(1, 1 << 32),
+        "Maximum backlog of all queues of CAKE, in bytes on the link", within Kind::Size(1, 1 << 32),
         computed memory;
-    TUPDATE: Duration = "tupdate", "16ms", "Interval at which DualPI2 updates its probability", within Kind::Period;
-    ALPHA: f64 = "alpha", "0.16", "Gain of DualPI2 on the delay beyond its target, in Hz", within GAINS;
+    TUPDATE: Duration = "tupdate", "16ms", "Interval at which DualPI2 updates its drop probability", within Kind::Period;
+    ALPHA: f64 = "alpha", "0.16", "Gain of DualPI2 on the delay above its target, in Hz", within GAINS;
     BETA: f64 = "beta", "3.2", "Gain of DualPI2 on the change of the delay, in Hz", within GAINS;
     STEP_THRESH: Duration = "step_thresh", "1ms",
-        "Sojourn time beyond which DualPI2 marks every packet of its low-latency queue";
+        "Sojourn time above which DualPI2 marks every packet of its low-latency queue";
     COUPLING_FACTOR: u32 = "coupling_factor", "2",
-        "Multiple of DualPI2's probability by which it marks scalable packets", within Kind::Count(1, 255);
+        "Marking probability of scalable packets, as a multiple of DualPI2's base probability", within Kind::Count(1, 255);
     CLASSIC_PROTECTION: u32 = "classic_protection", "10",
-        "Percent of the link that DualPI2 keeps for classic packets beside scalable ones", within Kind::Count(0, 100);
+        "Percentage of the link that DualPI2 reserves for classic packets while scalable ones are queued", within Kind::Count(0, 100);
     DROP_ON_OVERLOAD: bool = "drop_on_overload", "true",
-        "Let DualPI2 drop ECN-capable packets on overload, too (tc: drop_on_overload, drop_on_overflow)";
+        "Drop ECN-capable packets too if DualPI2 is overloaded (tc: drop_on_overload, drop_on_overflow)";
     DROP_ENQUEUE: bool = "drop_enqueue", "false",
-        "Let DualPI2 mark and drop on arrival instead of departure (tc: drop_enqueue, drop_dequeue)";
-    ANY_ECT: bool = "any_ect", "false", "Treat ECT(0) as scalable in DualPI2, too (tc: any_ect, l4s_ect)";
+        "Let DualPI2 mark and drop packets on arrival instead of departure (tc: drop_enqueue, drop_dequeue)";
+    ANY_ECT: bool = "any_ect", "false", "Let DualPI2 treat ECT(0) packets as scalable too (tc: any_ect, l4s_ect)";
 }
 
-/// From one step of 2^-8 Hz to the kernel's maximum.
+/// Range of a gain in Hz: from 2^-8 to the kernel's maximum.
 const GAINS: Kind = Kind::Number(1.0 / 256.0, 8_388_607.0);
 
 /// CAKE's default memory, in bytes.
@@ -100,24 +100,24 @@ words!(Option<CakeAckFilter>:
     "ack-filter-aggressive" => (Some(CakeAckFilter::Aggressive)),
 );
 
-/// They have their own limits, independent of the modem's buffer.
+/// These disciplines have their own limits, independent of the modem's buffer.
 const SEPARATE: (&str, &str) = ("buffer-split", "separate");
 
 /// The disciplines.
 pub(super) static DISCIPLINES: &[Entry] = entries! {
-    peer("codel", "CoDel", "One FIFO that drops while packets wait too long"), source: "RFC 8289",
+    peer("codel", "CoDel", "One FIFO under CoDel, which drops while packets wait too long"), source: "RFC 8289",
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "codel")];
-    peer("fq_codel", "FQ-CoDel", "A queue per flow under CoDel, new flows before old ones"), source: "RFC 8290",
+    peer("fq_codel", "FQ-CoDel", "A queue per flow under CoDel; new flows are served before old ones"), source: "RFC 8290",
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "fq_codel")], shown: Shown::Usual;
     peer("cake", "CAKE", "Flow queues under COBALT, shared between hosts and tins"), source: "CAKE",
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "cake")], shown: Shown::Usual;
-    peer("cake+ack-filter", "CAKE, ack-filter", "CAKE that filters the older of two redundant ACKs"), source: "CAKE",
+    peer("cake+ack-filter", "CAKE, ack-filter", "CAKE with its ack-filter: filters an ACK if two later ones make it redundant"), source: "CAKE",
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "cake"), ("ack-filter", "ack-filter")],
         shown: Shown::Short;
     peer("cake+ack-filter-aggressive", "CAKE, aggressive",
-        "CAKE that filters every ACK made redundant by the next one"), source: "CAKE",
+        "CAKE with its aggressive ack-filter: filters an ACK if the next one makes it redundant"), source: "CAKE",
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "cake"), ("ack-filter", "ack-filter-aggressive")];
-    peer("dualpi2", "DualPI2", "A queue for scalable senders and one for all others, under coupled AQMs"),
+    peer("dualpi2", "DualPI2", "Two queues, for scalable senders and for all others, with coupled AQMs"),
         source: "RFC 9332", brings: &[("classifier", "none"), SEPARATE, ("data-queue", "dualpi2")];
 };
 
@@ -125,12 +125,12 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
 pub(super) static QUEUES: &[Entry] = entries! {
     queue("codel", StandardQueue::Codel, "A FIFO that drops or marks while packets wait too long"), source: "RFC 8289",
         brings: &[("data-limit", "1000p")], parameters: listed![TARGET, INTERVAL, CE_THRESHOLD, ECN];
-    queue("fq_codel", StandardQueue::FqCodel, "A queue per flow under CoDel, new flows before old ones"),
+    queue("fq_codel", StandardQueue::FqCodel, "A queue per flow under CoDel; new flows are served before old ones"),
         source: "RFC 8290", brings: &[("data-limit", "10240p"), ("ecn", "true")],
         parameters: listed![TARGET, INTERVAL, CE_THRESHOLD, ECN, FLOWS, QUANTUM, MEMORY_LIMIT, DROP_BATCH];
     queue("cake", StandardQueue::Cake, "Flow queues under COBALT, shared between hosts and tins"), source: "CAKE",
         brings: &[("data-limit", "10240p")], parameters: listed![RTT, DIFFSERV, ISOLATION, ACK_FILTER, MEMLIMIT];
-    queue("dualpi2", StandardQueue::DualPi2, "A queue for scalable senders and one for all others, under coupled AQMs"),
+    queue("dualpi2", StandardQueue::DualPi2, "Two queues, for scalable senders and for all others, with coupled AQMs"),
         source: "RFC 9332", brings: &[("data-limit", "10000p"), ("target", "15ms")],
         parameters: listed![TARGET, TUPDATE, ALPHA, BETA, STEP_THRESH, COUPLING_FACTOR, CLASSIC_PROTECTION,
             DROP_ON_OVERLOAD, DROP_ENQUEUE, ANY_ECT],

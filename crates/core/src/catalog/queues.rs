@@ -10,12 +10,12 @@ use crate::packet::Packet;
 use crate::units::{Bytes, Duration, Limit};
 
 parameters! {
-    /// 64 segments by default: preserves the sender's ACK clock and bounds the burst that one ACK releases.
+    /// 64 segments by default: this preserves the sender's ACK clock and bounds the burst that one ACK releases.
     pub(super) MAX_STRETCH: Option<Bytes> = "max-stretch", "93440b",
-        "Maximum bytes that filtering may leave between two ACKs of a flow, or none";
-    /// Limited by default: each later ACK moves to the tail, and the ACKs of a steady flow might never leave.
+        "Maximum number of bytes between two ACKs of a flow after filtering, or none";
+    /// Limited by default: each new ACK moves to the tail, so the ACKs of a steady flow might never leave.
     MAX_GAP: Option<Duration> = "max-gap", "50ms",
-        "Maximum time that filtering may leave between two ACKs of a flow, or none";
+        "Maximum time between two ACKs of a flow after filtering, or none";
 }
 
 const fn queue(role: Role, name: &'static str, of: StandardQueue, summary: &'static str) -> Entry {
@@ -27,19 +27,19 @@ const fn queue(role: Role, name: &'static str, of: StandardQueue, summary: &'sta
 
 /// The queues, in the order of `--help`.
 pub(super) static QUEUES: &[Entry] = entries! {
-    queue(Role::AckQueue, "fifo", StandardQueue::Fifo, "All ACKs, in order");
+    queue(Role::AckQueue, "fifo", StandardQueue::Fifo, "All ACKs, in the order of arrival");
     queue(Role::AckQueue, "af", StandardQueue::AckFilter,
-        "ACK filtering: the later ACK joins the tail, the earlier ones are filtered"), source: "RFC 3449, sec. 5.2.1",
+        "ACK filtering: a new ACK removes the older ones of its flow and joins the tail"), source: "RFC 3449, sec. 5.2.1",
         parameters: listed![MAX_STRETCH, MAX_GAP];
     queue(Role::AckQueue, "sad", StandardQueue::SmartDropper,
-        "Smart ACK dropper: a slot per flow keeps its place, and a later ACK replaces the earlier one"), source: "SAD, sec. 3",
+        "Smart ACK dropper: a new ACK replaces the queued one of its flow and takes its place in the queue"), source: "SAD, sec. 3",
         parameters: listed![MAX_STRETCH];
     queue(Role::DataQueue, "fifo", StandardQueue::Fifo, "First in, first out");
     queue(Role::DataQueue, "fq", StandardQueue::FlowQueues,
-        "A queue per flow, deficit round robin; a full buffer drops from the longest"), source: "RFC 3449, sec. 5.4.1";
+        "A queue per flow, served by deficit round robin; a full buffer drops from the longest queue"), source: "RFC 3449, sec. 5.4.1";
 };
 
-/// A queue in which the later ACK of a flow replaces the earlier ones.
+/// Creates a queue in which a new ACK replaces earlier ones of its flow.
 #[inline(never)]
 pub(super) fn filter<P: Packet + Send + 'static>(
     survivor: Survivor,

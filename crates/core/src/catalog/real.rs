@@ -1,11 +1,11 @@
-//! Parameters for real links, common to gateway and kernel.
+//! Parameters for real links, common to the gateway and the kernel module.
 
 use super::params::Params;
 use crate::decide::overhead::Overhead;
 use crate::units::{Bytes, Limit, Rate, UnitError};
 use alloc::string::{String, ToString};
 
-/// Values for real packets: Linux sends delayed ACKs with timestamps.
+/// Returns parameters for real packets: Linux delays ACKs and sends timestamps.
 pub fn surroundings(overhead: &Overhead) -> Params {
     let charged = |packet: u32| {
         let frame = if overhead.counts_frames() { 14 } else { 0 };
@@ -20,7 +20,7 @@ pub fn surroundings(overhead: &Overhead) -> Params {
     .collect()
 }
 
-/// Rates that a real link can be shaped to, in bit/s.
+/// Range of rates to which a real link can be shaped, in bit/s.
 const LINK_RATES: core::ops::RangeInclusive<u64> = 8_000..=100_000_000_000;
 
 /// True if a real link can be shaped to this rate in bit/s.
@@ -28,11 +28,11 @@ pub fn is_link_rate(bits: u64) -> bool {
     LINK_RATES.contains(&bits)
 }
 
-/// Parses a rate that a real link can be shaped to. Below the range, a full frame takes seconds and TCP gives up; above
-/// it, one core cannot forward.
+/// Parses a rate to which a real link can be shaped. Below the range, one full frame takes seconds and TCP gives up;
+/// above it, one core cannot forward all packets.
 ///
 /// # Errors
-/// The text is valid, but not a rate, or out of range.
+/// The text is not a rate, or the rate is out of range.
 pub fn link_rate(text: &str) -> Result<Rate, String> {
     match text.parse() {
         Ok(rate) if is_link_rate(Rate::bits_per_sec(rate)) => Ok(rate),
@@ -43,15 +43,15 @@ pub fn link_rate(text: &str) -> Result<Rate, String> {
     }
 }
 
-/// The nearest rate that a real link can be shaped to.
+/// Returns the nearest rate to which a real link can be shaped.
 pub fn nearest_link_rate(rate: Rate) -> Rate {
     let bits = rate.bits_per_sec();
     let bits = bits.clamp(*LINK_RATES.start(), *LINK_RATES.end());
     Rate::from_bits_per_sec(bits).unwrap_or(rate)
 }
 
-/// AQ's 50 packets, or 100 ms of full frames if that is more, since a fast link needs more. The larger of 5000 packets
-/// and 20 ms bounds this, since each packet has a place in memory.
+/// Returns the default uplink buffer: 100 ms of full frames, but at least AQ's 50 packets. The maximum is 5000 packets,
+/// or 20 ms if that is more, since memory is allocated for each packet.
 pub fn default_buffer(up: Rate) -> Limit {
     const LARGE: u64 = 5_000;
     let ms = |ms: u64| up.bits_per_sec() / 1000 * ms / (8 * 1514);

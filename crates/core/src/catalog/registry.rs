@@ -21,15 +21,15 @@ use alloc::vec::Vec;
 /// A discipline that can be sent between threads.
 pub type BoxedQdisc<P> = Box<dyn Qdisc<P> + Send>;
 
-/// The disciplines and parts, with their construction from a resolved [`Config`].
+/// A set of disciplines and parts, and their construction from a resolved [`Config`].
 ///
-/// Construction may fail because of memory or an invalid description. [`Standard`] builds everything that a catalog
+/// Construction fails if memory is missing or the description is invalid. [`Standard`] builds everything that a catalog
 /// does not build itself. A `dyn Catalog` lists names; a [`dyn Build`](Build) constructs.
 pub trait Catalog: Sync {
     /// All entries, in the order of `--help`.
     fn entries(&self) -> Vec<&'static Entry>;
 
-    /// Builds a queue for the `role` of ACK queue or data queue that holds at most `limit`.
+    /// Builds a queue that holds at most `limit`; `role` is the ACK queue or the data queue.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -45,8 +45,8 @@ pub trait Catalog: Sync {
         Standard.queue(role, config, limit)
     }
 
-    /// Builds an empty discipline. A catalog with a discipline not made of parts builds it here, and calls
-    /// [`compose`](fn@compose) for the others.
+    /// Builds an empty discipline. A catalog overrides this for a discipline that is not made of parts, and calls
+    /// [`compose`](fn@compose) for all others.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -60,13 +60,13 @@ pub trait Catalog: Sync {
         compose(self, config)
     }
 
-    /// The entry of a name in a role.
+    /// Returns the entry with this name in a role.
     fn entry(&self, role: Role, name: &str) -> Option<&'static Entry> {
         let mut entries = self.entries().into_iter();
         entries.find(|entry| entry.role == role && entry.name == name)
     }
 
-    /// The entry of the part in a role.
+    /// Returns the entry of the part that a description names for a role.
     ///
     /// # Errors
     /// The description is not resolved, or names a part of another catalog.
@@ -89,7 +89,7 @@ pub trait Catalog: Sync {
         entries.filter(|entry| entry.role == role).collect()
     }
 
-    /// Names of the disciplines in a comparison of this extent.
+    /// Returns the names of the disciplines in a comparison of this extent.
     fn compared(&self, extent: Shown) -> Vec<&'static str> {
         let entries = self.of_role(Role::Qdisc).into_iter();
         let shown = entries.filter(|entry| entry.shown <= extent);
@@ -106,7 +106,7 @@ impl Catalog for Standard {
         standard::ENTRIES.iter().copied().flatten().collect()
     }
 
-    /// The entry of a name in a role, without allocation.
+    /// Returns the entry with this name in a role, without allocation.
     fn entry(&self, role: Role, name: &str) -> Option<&'static Entry> {
         let mut entries = standard::ENTRIES.iter().copied().flatten();
         entries.find(|entry| entry.role == role && entry.name == name)
@@ -125,7 +125,7 @@ impl Catalog for Standard {
     }
 }
 
-/// [`Catalog::build`] for one kind of packet, object-safe, so that drivers are compiled once and not for every catalog.
+/// Object-safe [`Catalog::build`] for one type of packet, so that drivers are compiled only once for all catalogs.
 pub trait Build<P>: Sync {
     /// Builds an empty discipline from a resolved description.
     ///
@@ -140,7 +140,7 @@ impl<C: Catalog, P: Packet + Send + 'static> Build<P> for C {
     }
 }
 
-/// Builds a discipline from a resolved description, with parts built by the catalog.
+/// Builds a discipline from a resolved description; the catalog builds its parts.
 ///
 /// # Errors
 /// See [`BuildError`].
@@ -219,7 +219,7 @@ fn service(catalog: &dyn Catalog, config: &Config) -> Result<AnyService, BuildEr
     }
 }
 
-/// Hosts at home, for queues that isolate them.
+/// Creates the table of hosts at home, if a queue isolates them.
 #[inline(never)]
 fn answered(catalog: &dyn Catalog, config: &Config) -> Result<Option<Answered>, BuildError> {
     for role in [Role::AckQueue, Role::DataQueue] {

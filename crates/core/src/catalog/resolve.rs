@@ -1,4 +1,4 @@
-//! Resolution of a name and given values to a complete description.
+//! Resolution of a discipline's name and the given parameters to a complete description.
 
 use super::config::Config;
 use super::entry::Entry;
@@ -50,9 +50,9 @@ impl fmt::Display for ConfigError {
 
 impl core::error::Error for ConfigError {}
 
-/// Returns the complete description of a discipline at a place. Each parameter is taken from the first source that has
-/// it: `given`, the discipline's values, its parts' values, `surroundings` (such as packet sizes), and its default.
-/// Given values of parameters that the discipline lacks are omitted: the result shows the effective values.
+/// Returns the complete description of a discipline at a place. For each parameter, the first source that has it
+/// counts: `given`, the discipline's values, its parts' values, `surroundings` (such as packet sizes), the default.
+/// Given parameters that the discipline lacks are omitted, so the result shows only effective values.
 ///
 /// # Errors
 /// The name is not in the catalog, a given value is invalid, or the rate of the reverse direction is needed and
@@ -127,7 +127,7 @@ pub fn resolve(
     Ok(config)
 }
 
-/// True if ACKs and data have a limit each.
+/// True if ACKs and data have separate limits.
 fn is_separate(values: &Values) -> bool {
     values.read(BUFFER_SPLIT.parameter.name) == Some(BufferSplit::Separate)
 }
@@ -151,7 +151,7 @@ struct Resolution<'a> {
 }
 
 impl Resolution<'_> {
-    /// Given values, or those of the discipline or its parts.
+    /// Returns the value from the user, the discipline or its parts; `None` if only the default remains.
     fn before_default(&self, name: &str) -> Option<&str> {
         let brought = || self.brings.iter().find(|(key, _)| *key == name);
         self.given
@@ -209,7 +209,7 @@ fn find(
     })
 }
 
-/// Checks that every given name is a parameter of some entry.
+/// Checks that each given name is a parameter of some entry.
 fn check_names(catalog: &dyn Catalog, given: &Params) -> Result<(), ConfigError> {
     if given.is_empty() {
         return Ok(());
@@ -228,7 +228,7 @@ fn check_names(catalog: &dyn Catalog, given: &Params) -> Result<(), ConfigError>
     Ok(())
 }
 
-/// Every parameter of the catalog once, roles of parts included, in the order of `--help`.
+/// Returns each parameter of the catalog once, including the roles of parts, in the order of `--help`.
 pub fn known_parameters(catalog: &dyn Catalog) -> Vec<Parameter> {
     let parts = Role::PARTS
         .iter()

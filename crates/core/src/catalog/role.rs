@@ -27,7 +27,7 @@ impl Role {
         Self::Controller,
     ];
 
-    /// Flag and key that select the part.
+    /// Name of the flag and key that select the part.
     pub const fn key(self) -> &'static str {
         match self {
             Self::Qdisc => "qdisc",

@@ -14,19 +14,20 @@ use crate::hold::BuildError;
 use crate::units::{Bytes, Duration, Share};
 
 parameters! {
-    /// Default: the time of the other class's packet, so that a class of short packets gets its share beside long packets.
+    /// By default the time of the other class's packet, so that a class of short packets gets its share against long
+    /// packets.
     MADE_UP: MadeUp = "made-up", "other",
-        "Time that a class without borrowing catches up after a wait: a time, its own packet's time, or the other's packet's time too";
+        "Lost service time that a class may make up for if it does not borrow: a time, own (one of its packets) or other (one of each class)";
     /// A full data queue by default. With more credit, an upload after a long download would block ACKs for minutes.
     MAX_CREDIT: Option<Bytes> = "max-credit", "150000b", "Maximum unspent credit, or none";
     CREDIT: Credit = "credit", "byte",
-        "Source of credit: every acknowledged byte with its packets' headers (the text), without them, or one segment per ACK (the paper's figures)";
+        "Credit that an ACK earns: byte counts acknowledged bytes with headers (the paper's text), payload counts them without headers, segment counts one segment per ACK (the paper's figures)";
 }
 
 /// CBQ's default of [`BORROW`].
 const ALONE: Typed<bool> = BORROW.or("false");
 
-/// The events that earn VAQ's credit.
+/// The unit in which ACKs earn VAQ's credit.
 #[derive(Clone, Copy)]
 enum Credit {
     Byte,
@@ -68,23 +69,23 @@ const fn service(name: &'static str, make: Make, summary: &'static str) -> Entry
 
 /// The services, in the order of `--help`.
 pub(super) static SERVICES: &[Entry] = entries! {
-    service("shared", |_| Ok(InOrder.into()), "In the order of arrival, from one shared buffer"),
+    service("shared", |_| Ok(InOrder.into()), "In the order of arrival, from one buffer for both classes"),
         brings: &[("buffer-split", "shared")];
-    service("acks-first", |_| Ok(AcksFirst.into()), "ACKs first"), source: "RFC 3449, sec. 5.4.2";
+    service("acks-first", |_| Ok(AcksFirst.into()), "ACKs before data"), source: "RFC 3449, sec. 5.4.2";
     service("prr", |config| Ok(RoundRobin::new(data_share(config)).into()),
-        "Packets in the ratio of the shares, alternating at equal shares"), source: "DCBQ, sec. 5.1",
+        "Packets in the ratio of the shares; with equal shares, ACKs and data alternate"), source: "DCBQ, sec. 5.1",
         parameters: listed![DATA_SHARE];
-    service("wrr", by_bytes, "Bytes in the ratio of the shares, borrowing"), source: "ACQ, sec. 3; DCBQ, sec. 5",
+    service("wrr", by_bytes, "Bytes in the ratio of the shares; a class may use the other's unused share"), source: "ACQ, sec. 3; DCBQ, sec. 5",
         parameters: listed![DATA_SHARE, BORROW, MADE_UP], shares_bytes: true;
-    service("cbq", by_bytes, "Bytes in the ratio of the shares, without borrowing"),
+    service("cbq", by_bytes, "Bytes in the ratio of the shares; an unused share stays unused"),
         source: "ACQ, sec. 3; SAD, sec. 4.2", parameters: listed![DATA_SHARE, ALONE, MADE_UP], shares_bytes: true,
         needs_link: true;
-    service("vaq", by_credit, "By credit earned by ACKs"), source: "VAQ, sec. 4",
+    service("vaq", by_credit, "Data is sent only against credit that passing ACKs have earned"), source: "VAQ, sec. 4",
         brings: &[("ack-limit", "10p"), ("data-limit", "100p")], parameters: listed![CREDIT, DATA_SIZE, MAX_CREDIT],
         needs_link: true, needs_reverse: true;
 };
 
-/// Data's share. A controller that changes it has its own initial value.
+/// Returns data's share. A controller that changes the share has its own initial value.
 fn data_share(config: &Config) -> Share {
     config.find(DATA_SHARE).unwrap_or(Share::HALF)
 }

@@ -21,7 +21,7 @@ pub(super) static ENTRIES: [&[Entry]; 8] = [
     asymq::ENTRIES,
 ];
 
-/// A queue that holds at most `limit`.
+/// Builds a queue that holds at most `limit`.
 pub(super) fn queue<P: Packet + Send + 'static>(
     queue: StandardQueue,
     config: &Config,
@@ -41,7 +41,7 @@ pub(super) fn queue<P: Packet + Send + 'static>(
     })
 }
 
-/// Builds a queue; not inlined, since a kernel's stack is small.
+/// Builds a queue. Not inlined, since a kernel's stack is small.
 #[inline(never)]
 fn alone<P: Packet, Q: Queue<P> + Send + 'static>(
     make: impl FnOnce() -> Result<Q, BuildError>,

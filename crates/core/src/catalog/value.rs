@@ -1,4 +1,4 @@
-//! Values of parameters: a closed set of kinds, parsed and printed only here.
+//! Values of parameters: a closed set of kinds with one parser and one printer.
 
 use crate::units::{Bytes, Duration, Limit, Rate, Share, either, suggestion};
 use alloc::format;
@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use core::fmt;
 use core::str::FromStr;
 
-/// The value of a parameter. Its text is canonical: reading it gives the same value.
+/// Value of a parameter. Its text is canonical: parsing it returns the same value.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// A rate.
@@ -25,11 +25,11 @@ pub enum Value {
     Number(f64),
     /// A whole number.
     Count(u32),
-    /// A word of the parameter's kind, or the name of a part.
+    /// One of the words of the parameter's kind, or the name of a part.
     Word(&'static str),
     /// A word with a number, as in `size<=40`.
     Labelled(&'static str, f64),
-    /// Text of a description that is not [resolved](fn@super::resolve).
+    /// Unparsed text of a description that is not [resolved](fn@super::resolve) yet.
     Text(String),
 }
 
@@ -58,7 +58,7 @@ impl From<&Value> for String {
 }
 
 impl PartialEq for Value {
-    /// Equal text is an equal value, resolved or not.
+    /// Compares the texts, so that a resolved value equals its unresolved text.
     fn eq(&self, other: &Self) -> bool {
         self.to_string() == other.to_string()
     }
@@ -66,7 +66,7 @@ impl PartialEq for Value {
 
 impl Eq for Value {}
 
-/// The accepted values of a parameter, with their text.
+/// Kind of a parameter: its accepted values and their text.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A rate, `1mbit`.
@@ -75,7 +75,7 @@ pub enum Kind {
     Time,
     /// A time above 0.
     Period,
-    /// A size between two numbers of bytes, `1500b`.
+    /// A size with a minimum and a maximum in bytes, `1500b`.
     Size(u64, u64),
     /// A limit, `50p` or `64kb`.
     Limit,
@@ -83,21 +83,21 @@ pub enum Kind {
     Share,
     /// `true` or `false`.
     Flag,
-    /// A number between two others.
+    /// A number with a minimum and a maximum.
     Number(f64, f64),
-    /// A whole number between two others.
+    /// A whole number with a minimum and a maximum.
     Count(u32, u32),
-    /// A step of a rate: a rate, `10kbit`, or a number of (kbit/s)^2 from 0 to another.
+    /// A gradient's step: a rate like `10kbit`, or a number in (kbit/s)^2 from 0 to this maximum.
     Step(f64),
     /// One of these words.
     Words(&'static [&'static str]),
-    /// A word, or a value of another kind.
+    /// One of some words, or a value of another kind.
     Either(&'static Either),
     /// The name of a part, which a catalog looks up.
     Part,
 }
 
-/// Words beside values of another kind.
+/// A kind whose values are words or values of another kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Either {
     /// The words.
@@ -237,11 +237,11 @@ pub trait FromValue: Sized {
     /// The accepted values, unless a declaration narrows them.
     const KIND: Kind;
 
-    /// Converts a value of that kind.
+    /// Converts a value of the kind [`KIND`](Self::KIND).
     fn from_value(value: &Value) -> Option<Self>;
 }
 
-/// Types that a value holds directly.
+/// Implements [`FromValue`] for types that a value holds directly.
 macro_rules! held {
     ($($type:ty, $variant:ident, $kind:expr;)+) => {$(
         impl FromValue for $type {
@@ -268,10 +268,10 @@ held!(
     u32, Count, Kind::Count(0, Self::MAX);
 );
 
-/// The word of an absent bound.
+/// The word for an absent bound.
 const NONE: &str = "none";
 
-/// A bound that may be absent.
+/// `None` stands for an absent bound.
 impl<T: FromValue> FromValue for Option<T> {
     const KIND: Kind = Kind::Either(&Either {
         words: &[NONE],
@@ -291,7 +291,7 @@ impl<T: FromValue> FromValue for Option<T> {
     }
 }
 
-/// Words for the variants of an enum; a variant without a word does not compile.
+/// Maps the variants of an enum to words; a variant without a word does not compile.
 macro_rules! words {
     ($type:ty: $($word:literal => ($($variant:tt)+)),+ $(,)?) => {
         impl $crate::catalog::FromValue for $type {

@@ -7,15 +7,15 @@ use alloc::borrow::Cow;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-/// Values of parameters and names of parts: what a resolved [`Config`](super::Config) holds.
+/// Parsed parameters and names of parts of a resolved [`Config`](super::Config).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values(Vec<(Cow<'static, str>, Value)>);
 
 impl Values {
-    /// Creates values in any order; does not panic if memory is missing.
+    /// Creates `count` values in any order.
     ///
     /// # Errors
-    /// There is not enough memory.
+    /// There is not enough memory; this does not panic.
     pub fn try_new(
         count: usize,
         mut value: impl FnMut(usize) -> (&'static str, Value),
@@ -27,18 +27,18 @@ impl Values {
         Ok(Self(values.into_vec()))
     }
 
-    /// A value.
+    /// Returns a value.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let (_, value) = self.0.iter().find(|(known, _)| known == name)?;
         Some(value)
     }
 
-    /// A value as its type.
+    /// Returns a value as type `T`.
     pub(super) fn read<T: FromValue>(&self, name: &str) -> Option<T> {
         self.get(name).and_then(T::from_value)
     }
 
-    /// A value's text.
+    /// Returns a value's text.
     pub fn text(&self, name: &str) -> Option<String> {
         self.get(name).map(Value::to_string)
     }
@@ -58,12 +58,12 @@ impl Values {
         self.0.retain(|(known, _)| known != name);
     }
 
-    /// All names and values, in the order of names if they were set one by one.
+    /// Iterates over names and values. The order is that of names if each was added by [`set`](Self::set).
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// These values as text, for another resolution.
+    /// Returns these values as text, for another resolution.
     pub fn to_params(&self) -> Params {
         self.iter().collect()
     }
@@ -82,7 +82,7 @@ mod serde_impl {
     }
 
     impl Serialize for Value {
-        /// Numbers and booleans as such, everything else as text.
+        /// Writes numbers and booleans as such, everything else as text.
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let text = self.to_string();
             if let Ok(truth) = text.parse() {

@@ -1,54 +1,54 @@
-//! AQ: the equations with the capacities minus the measured non-TCP rates (AQ, sec. 3).
+//! AQ: solves the paper's equations, with measured non-TCP rates subtracted from the capacities (AQ, sec. 3).
 
 use super::model::{AckDemand, Capacities, OutOfReach};
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate, Share};
 
-/// AQ's behaviour where the capacities themselves violate eq. 11, so that no ratio would fill both
-/// directions. (Where only a *measurement* violates it, the last valid ratio stays in force: the
-/// paper reports full links at UDP rates that no other rule explains, sec. 4.8.)
+/// Behaviour of AQ if the capacities violate eq. 11, so that no ratio fills both directions. If only a *measurement*
+/// violates eq. 11, the last valid ratio stays in force: no other rule explains the full links that the paper reports
+/// at high UDP rates (sec. 4.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BeyondLimit {
-    /// Half the uplink for each class. ACKs are lost, but they are cumulative: the download keeps
-    /// most of its rate and the upload its half.
+    /// Half of the uplink for each class. ACKs are lost, but they are cumulative: the download keeps most of its rate,
+    /// and the upload has half of the uplink.
     #[default]
     EqualShares,
-    /// ACKs are served only if the data queue is empty, and keep one place in the buffer. The paper's implementation
-    /// must have done this: Figs. 5 and 6 show a full upload and no download.
+    /// ACKs are served only if the data queue is empty, and have one place in the buffer. The paper's implementation
+    /// probably did this: Figs. 5 and 6 show a full upload and no download.
     StarveAcks,
 }
 
 /// Data packets per ACK.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DataPerAck {
-    /// Fixed number, at least 1: 1 without delayed ACKs, 2 with delayed ACKs (RFC 5681).
+    /// A fixed number, at least 1: 1 without delayed ACKs, 2 with delayed ACKs (RFC 5681).
     Given(f64),
-    /// Counted in every interval: TCP data packets down over ACKs up.
+    /// Measured in each interval: TCP data packets down divided by ACKs up.
     Measured,
 }
 
-/// AQ's four parameters, its interval, and the two choices that the paper leaves open.
+/// AQ's four parameters, its interval, and two choices that the paper leaves open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AqParams {
     /// Uplink capacity, the paper's `C_u`.
     pub up: Rate,
     /// Downlink capacity, the paper's `C_d`.
     pub down: Rate,
-    /// Bytes of an ACK as charged to the link, `S_A`.
+    /// Size of an ACK on the link in bytes, `S_A`.
     pub ack_size: u32,
-    /// Bytes of a full data packet as charged to the link, `S_D`.
+    /// Size of a full data packet on the link in bytes, `S_D`.
     pub data_size: u32,
     /// Data packets per ACK.
     pub data_per_ack: DataPerAck,
     /// Interval at which the ratio is recomputed, `T`.
     pub interval: Duration,
-    /// Behaviour where eq. 11 fails.
+    /// Behaviour if eq. 11 does not hold.
     pub beyond_limit: BeyondLimit,
 }
 
 impl AqParams {
-    /// The paper's defaults for a link: 40 and 1500 bytes, one ACK per packet, 200 ms.
+    /// The paper's defaults: 40 and 1500 bytes, one ACK per packet, 200 ms.
     pub const fn new(up: Rate, down: Rate) -> Self {
         Self {
             up,
@@ -61,10 +61,10 @@ impl AqParams {
         }
     }
 
-    /// Returns the data class's share of the uplink before any measurement, for TCP traffic only.
+    /// Returns the data class's share of the uplink before any measurement, if all traffic is TCP.
     ///
     /// # Errors
-    /// Eq. 11 fails for these capacities and sizes.
+    /// Eq. 11 does not hold for these capacities and sizes.
     pub fn static_data_share(&self) -> Result<f64, OutOfReach> {
         let data_per_ack = match self.data_per_ack {
             DataPerAck::Given(packets) => packets,
@@ -107,7 +107,7 @@ impl AqController {
         }
     }
 
-    /// The data class's share in force.
+    /// Returns the data class's current share.
     pub fn data_share(&self) -> Share {
         let share = self
             .last_valid_share
@@ -118,7 +118,7 @@ impl AqController {
         Share::from_f64(share)
     }
 
-    /// Eqs. 9 and 10: the capacities minus non-TCP traffic.
+    /// Subtracts the measured non-TCP traffic from the capacities (eqs. 9 and 10).
     fn measure(&mut self, signals: &Signals) {
         let elapsed = signals.elapsed.as_secs_f64();
         if elapsed <= 0.0 {
@@ -133,8 +133,8 @@ impl AqController {
         }
     }
 
-    /// Moves a quarter of the way to the interval's value. Intervals with few ACKs are skipped. The value is bounded,
-    /// since lost data or a starved ACK class distort it.
+    /// Moves the estimate a quarter of the way to the interval's value. Skips intervals with few ACKs. Bounds the
+    /// value, since lost data or a starved ACK class distort it.
     fn update_data_per_ack(&mut self, signals: &Signals) {
         const MIN_ACKS: u64 = 8;
         const MAX_DATA_PER_ACK: f64 = 64.0;

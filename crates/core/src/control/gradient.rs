@@ -1,24 +1,24 @@
-//! ACQ and DCBQ: the data class's rate climbs the gradient of a utility (ACQ, sec. 3.1; DCBQ,
-//! sec. 4.1).
+//! ACQ and DCBQ: the data class's rate follows the gradient of a utility (ACQ, sec. 3.1; DCBQ, sec. 4.1).
 
 use crate::decide::classify::Class;
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::units::{Duration, Instant, Rate, Share};
 
-/// The user's utility: `U_r(x_r) + U_f(x_f)` of the upload and download rates of data.
+/// Utility to maximize: `U_r(x_r) + U_f(x_f)` of the data rates of upload and download.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Utility {
-    /// `x_r / C_r + x_f / C_f`: both directions' utilization by data.
+    /// `x_r / C_r + x_f / C_f`: the sum of both directions' utilization by data.
     #[default]
     Utilization,
-    /// Utilization with the upload's part times this weight (0 to 1000): above 1 favours uploads, below 1 downloads.
+    /// Like `Utilization`, with the upload's term times this weight (0 to 1000): above 1 favours uploads, below 1
+    /// downloads.
     Priority(f64),
     /// `log x_r + log x_f`: proportional fairness.
     Proportional,
 }
 
 impl Utility {
-    /// `(dU_r/dx_r, dU_f/dx_f)` at rates and capacities in kbit/s.
+    /// Returns `(dU_r/dx_r, dU_f/dx_f)` for rates and capacities in kbit/s.
     pub fn marginals(self, upload: f64, download: f64, up: f64, down: f64) -> (f64, f64) {
         match self {
             Self::Utilization => (1.0 / up, 1.0 / down),
@@ -29,34 +29,35 @@ impl Utility {
     }
 }
 
-/// Measurement of the download's rate from passing ACKs.
+/// Method of measuring the download's rate from passing ACKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum DownloadMeter {
-    /// Bytes they acknowledge (ACQ).
+    /// Counts the bytes that ACKs acknowledge (ACQ).
     #[default]
     AckedBytes,
-    /// A fixed number of bytes for each ACK that arrives (DCBQ, eq. 3).
+    /// Counts a fixed number of bytes for each arriving ACK (DCBQ, eq. 3).
     PerAck(f64),
 }
 
-/// Step of the gradient.
+/// Step size along the gradient.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gamma {
-    /// In (kbit/s)^2, with the utility's derivative by a rate (ACQ, eq. 1).
+    /// A step in (kbit/s)^2; the derivative of the utility is taken by a rate (ACQ, eq. 1).
     Squared(f64),
-    /// A rate, with the derivative by the weight R / C_up (DCBQ, eq. 11): this times the uplink's
-    /// rate in (kbit/s)^2.
+    /// A step as a rate; the derivative is taken by the weight R / C_up (DCBQ, eq. 11). Equals a step in (kbit/s)^2 of
+    /// this rate times the uplink's rate.
     Rate(Rate),
 }
 
-/// Response to an interval in which a class used less than half of its share. Its rate is then no measure of the line.
+/// Reaction to an interval in which a class used less than half of its share. Its rate then says nothing about the
+/// link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnusedShare {
-    /// The share follows the rate that was served, as in the papers: a data class that was idle
-    /// falls to [`GradientParams::min_share`].
+    /// The share becomes the served rate, as in the papers: the share of an idle data class falls to
+    /// [`GradientParams::min_share`].
     Follow,
-    /// Both classes return to [`Gradient::INITIAL_SHARE`]. A backlogged data class keeps its share
-    /// if it was served less.
+    /// Both classes return to [`Gradient::INITIAL_SHARE`]. A backlogged data class that was served less keeps its
+    /// share.
     #[default]
     EqualShares,
 }
@@ -68,18 +69,18 @@ pub struct GradientParams {
     pub up: Rate,
     /// Downlink capacity, `C_f` or `C_dn`.
     pub down: Rate,
-    /// Interval at which the rate is set, `T`; ACQ advises at least two round-trip times.
+    /// Interval between changes of the rate, `T`; ACQ recommends at least two round-trip times.
     pub interval: Duration,
     /// Step, `gamma`.
     pub gamma: Gamma,
     /// The utility.
     pub utility: Utility,
-    /// Measure of the download.
+    /// Method of measuring the download.
     pub meter: DownloadMeter,
     /// Minimum share of each class, from 0 (as in the papers) to 0.5. A class without service has no gradient, so the
     /// rule would never serve it again.
     pub min_share: f64,
-    /// Response to demand below the shares.
+    /// Reaction if a class uses less than half of its share.
     pub unused_share: UnusedShare,
 }
 
@@ -94,7 +95,7 @@ pub struct Gradient {
 }
 
 impl Gradient {
-    /// Both classes start with this share (DCBQ, sec. 5.3).
+    /// Initial share of both classes (DCBQ, sec. 5.3).
     pub const INITIAL_SHARE: Share = Share::HALF;
 
     /// Creates a controller without measurements.
@@ -106,7 +107,7 @@ impl Gradient {
         }
     }
 
-    /// Returns the data class's new share, if the interval has a measurement.
+    /// Returns the data class's new share; `None` if nothing was measured in the interval.
     fn measure(&mut self, signals: &Signals) -> Option<Share> {
         let elapsed = signals.elapsed.as_secs_f64();
         if elapsed <= 0.0 {
@@ -144,19 +145,19 @@ impl Gradient {
             || wants_less(Class::Ack, acks, 1.0 - self.share)
     }
 
-    /// Returns to equal shares.
+    /// Returns both classes to equal shares.
     fn rest(&mut self) -> Share {
         self.share = 0.5;
         Self::INITIAL_SHARE
     }
 
-    /// `C_r` in kbit/s.
+    /// The uplink's capacity `C_r` in kbit/s.
     fn up(&self) -> f64 {
         self.params.up.bits_per_sec() as f64 / 1000.0
     }
 
-    /// `r(n+1)` as a share of the uplink, from the rate `base`. If the upload's rate has not moved by
-    /// a thousandth of the uplink, the quotient of differences counts as zero.
+    /// Returns `r(n+1)` as a share of the uplink; the step starts at the rate `base`. The quotient of differences
+    /// counts as zero if the upload's rate has changed by less than a thousandth of the uplink.
     fn climb(&mut self, upload: f64, base: f64, download: f64) -> f64 {
         let params = &self.params;
         let up = self.up();

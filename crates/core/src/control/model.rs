@@ -1,15 +1,15 @@
-//! The papers' equations as functions, in bit/s and bytes.
+//! The papers' equations as functions; rates in bit/s, sizes in bytes.
 //!
-//! AQ's equations, and the AMP model of SAD's paper ([`Amp`]); `docs/notes/papers.md` has the references.
+//! Contains AQ's equations and the AMP model of the SAD paper ([`Amp`]); `docs/notes/papers.md` has the references.
 
-/// The reason for which no pair of rates fills both directions: one direction's ACKs alone overload the other.
+/// Reason why no pair of rates fills both directions: the ACKs of one direction overload the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutOfReach {
-    /// The downloads' ACKs need more than the whole uplink: AQ, eq. 11 fails.
+    /// The downloads' ACKs need more than the uplink: AQ's eq. 11 does not hold.
     AcksOverloadUplink,
-    /// The uploads' ACKs need more than the whole downlink.
+    /// The uploads' ACKs need more than the downlink.
     AcksOverloadDownlink,
-    /// A capacity is not positive: other traffic uses all of it.
+    /// A capacity is zero or negative: other traffic uses all of it.
     NoCapacity,
 }
 
@@ -27,10 +27,10 @@ impl core::fmt::Display for OutOfReach {
 
 impl core::error::Error for OutOfReach {}
 
-/// Bytes of ACK that one byte of data causes in the other direction.
+/// Bytes of ACKs in one direction per byte of data in the other.
 ///
-/// The paper's `r_s = S_A / S_D` (eq. 8) if every packet is acknowledged. With `d` packets per ACK, eqs. 3 and 4 and
-/// their consequences hold with `r_s / d`.
+/// This is the paper's `r_s = S_A / S_D` (eq. 8) if every packet is acknowledged. With `d` packets per ACK, eqs. 3 and
+/// 4 and their consequences hold with `r_s / d`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AckDemand(f64);
 
@@ -41,7 +41,7 @@ impl AckDemand {
         Self(f64::from(ack_size) / data_bytes)
     }
 
-    /// The ratio itself.
+    /// Returns the ratio.
     pub const fn ratio(self) -> f64 {
         self.0
     }
@@ -82,9 +82,10 @@ impl FullRates {
 }
 
 impl Capacities {
-    /// Solves eqs. 1 to 4 for the four rates: eqs. 5 and 6, with a demand for each direction.
+    /// Solves eqs. 1 to 4 for the four rates. The result is that of eqs. 5 and 6, with a separate demand for each
+    /// direction.
     ///
-    /// `download` is the ACK demand of the downloads (its ACKs go up), `upload` that of the uploads.
+    /// `download` is the ACK demand of the downloads, whose ACKs go up; `upload` is that of the uploads.
     ///
     /// # Errors
     /// A rate would not be positive; see [`OutOfReach`].
@@ -114,24 +115,24 @@ impl Capacities {
         })
     }
 
-    /// Minimum uplink at which eq. 11 holds for this downlink, in bit/s.
+    /// Returns the minimum uplink rate at which eq. 11 holds for this downlink, in bit/s.
     pub fn least_uplink(self, download: AckDemand) -> f64 {
         self.down * download.0
     }
 
-    /// The normalized asymmetry `k` (RFC 3449, sec. 3; DCBQ, eq. 1): above 1, the ACKs of a
-    /// full download exceed the uplink.
+    /// Returns the normalized asymmetry `k` (RFC 3449, sec. 3; DCBQ, eq. 1). Above 1, the ACKs of a full download
+    /// exceed the uplink.
     pub fn normalized_asymmetry(self, download: AckDemand) -> f64 {
         self.down / self.up * download.0
     }
 }
 
-/// Link layer below IP.
+/// Framing of the link layer below IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// IP packets as they are.
+    /// No framing: IP packets without further bytes.
     Plain,
-    /// AAL5 over ATM: a trailer of 8 bytes, in whole cells of 48 bytes payload and 53 bytes on the line.
+    /// AAL5 over ATM: an 8-byte trailer, then whole cells of 53 bytes, each with 48 bytes of payload.
     Atm,
     /// Like `Atm`, with an LLC header of 8 bytes.
     AtmLlc,
@@ -152,7 +153,7 @@ impl Framing {
     }
 }
 
-/// The AMP model's input (SAD, sec. 2): a link whose classes are saturated at their shares.
+/// Input of the AMP model (SAD, sec. 2): a link whose classes use their full shares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Amp {
     /// `C_r` and `C_f` in bit/s.
@@ -169,22 +170,22 @@ pub struct Amp {
     pub forward_share: f64,
 }
 
-/// Maximum rates of one channel per second (SAD, sec. 2, table).
+/// Maximum rates of one channel, per second (SAD, sec. 2, table).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// Packets.
+    /// Maximum number of packets.
     pub packets: f64,
-    /// ACKs.
+    /// Maximum number of ACKs.
     pub acks: f64,
 }
 
 impl Amp {
-    /// `A`: ACKs per second that the reverse link carries.
+    /// `A`: number of ACKs that the reverse link carries per second.
     pub fn acks(&self) -> f64 {
         (1.0 - self.reverse_share) * self.capacities.up / bits(self.ack_size)
     }
 
-    /// `F`: forward capacity for packets, in bit/s.
+    /// `F`: capacity of the forward link for packets, in bit/s.
     pub fn forward(&self) -> f64 {
         self.forward_share * self.capacities.down
     }
@@ -203,8 +204,8 @@ impl Amp {
         }
     }
 
-    /// Bounds of the forward channel, as in the paper's table. According to the sentence above the table, the ACKs'
-    /// share is `1 - f`, not `f`. The reverse packets bound the ACKs in both cases.
+    /// Bounds of the forward channel, as in the paper's table. The sentence above the table gives the ACKs' share as `1
+    /// - f` instead of `f`. In both cases the reverse packets bound the ACKs.
     pub fn forward_bound(&self) -> Bound {
         let acks = self.forward() / bits(self.ack_size);
         Bound {
@@ -213,7 +214,7 @@ impl Amp {
         }
     }
 
-    /// Normalized asymmetry `K` of the link with a framing.
+    /// Normalized asymmetry `K` of the link with this framing.
     pub fn asymmetry(&self, framing: Framing) -> f64 {
         let [ack, packet] = [self.ack_size, self.packet_size].map(|size| framing.bytes(size));
         self.capacities
@@ -225,8 +226,8 @@ fn bits(bytes: u32) -> f64 {
     f64::from(bytes.max(1)) * 8.0
 }
 
-/// Worst-case queueing delay under DropTail, in seconds (eq. 12): a full buffer of `buffer` bytes
-/// drained at `rate` bit/s. With `B_D` and `R_D` it is AQ's delay of data (eq. 13).
+/// Returns the maximum queueing delay under DropTail in seconds (eq. 12): a full buffer of `buffer` bytes, drained at
+/// `rate` bit/s. With `B_D` and `R_D` it is the delay of data under AQ (eq. 13).
 pub fn worst_delay(buffer: f64, rate: f64) -> f64 {
     buffer * 8.0 / rate
 }

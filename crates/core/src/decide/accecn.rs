@@ -1,26 +1,26 @@
-//! AccECN (RFC 9768): conditions under which a sender counts the receiver's marks correctly from an ACK that replaces
-//! others.
+//! AccECN (RFC 9768): conditions under which a sender counts marks correctly although one ACK replaces others.
 //!
-//! ACE counts marked packets modulo 8; the option counts marked bytes modulo 2^24. If an ACK acknowledges more than
-//! seven packets, ACE may have wrapped. Without the option, the sender assumes the largest possible number of marks
-//! (appendix A.2.1); with it, the number that the marked bytes allow (A.2.2). `docs/notes/ack-rules.md` derives the
-//! bounds.
+//! The ACE field counts marked packets modulo 8; the option counts marked bytes modulo 2^24. An ACK that acknowledges
+//! more than seven packets may hide a wrap of ACE. A sender without the option then assumes the largest possible number
+//! of marks (appendix A.2.1). With the option it assumes the number that the marked bytes allow (A.2.2).
+//! `docs/notes/ack-rules.md` derives the bounds.
 
 use super::ack::{AckInfo, before};
 use crate::ack_info::AccEcn;
 
-/// Maximum bytes that one survivor may acknowledge to a sender that has ACE only. Beyond seven packets, the sender may
-/// assume marks (RFC 9768, secs. 3.2.2.5.2 and 3.3.3). One packet of margin covers smaller segments.
+/// Maximum bytes that a surviving ACK may acknowledge if the sender has only ACE. Beyond seven packets, the sender may
+/// assume marks (RFC 9768, secs. 3.2.2.5.2 and 3.3.3). The margin of one packet allows for smaller segments.
 pub(crate) const ACE_STRETCH: u32 = 6 * FULL;
 
 /// Bytes of a full packet.
 const FULL: u32 = 1460;
 
-/// Maximum marks that a survivor may report without this bound, if the option resolves a wrap of ACE.
+/// Maximum number of marks that a surviving ACK may report without [`ACE_STRETCH`], if the option resolves a wrap of
+/// ACE.
 ///
-/// Linux estimates marked packets as `marked bytes / mean packet`, rounded up. For three full packets the estimate
-/// stays below eight, the next wrap, if packets are at least 3/7 full on average. The mean counts all packets but not
-/// all bytes, see [`counted_bytes`].
+/// Linux estimates the number of marked packets as `marked bytes / mean packet`, rounded up. For three full packets,
+/// the estimate stays below eight (the next wrap) if packets are at least 3/7 full on average. The mean counts all
+/// packets but not all bytes; see [`counted_bytes`].
 const OPTION_MARKS: u32 = 3;
 
 const MASK: u32 = 0x00ff_ffff;
@@ -28,22 +28,22 @@ const MASK: u32 = 0x00ff_ffff;
 /// Index of the CE counter in both orders of the option.
 const CE: u8 = 1;
 
-/// State of a sender after an ACK: the option counter to which Linux attributes bytes (`est_ecnfield`). Without it,
-/// Linux ignores the option.
+/// State of a sender after an ACK: the counter to which Linux attributes bytes of ACKs without the option
+/// (`est_ecnfield`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// The sender may have ignored the ACK, or has no counter for an ACK without the option.
+    /// The sender may have ignored the ACK, or has no counter to which it attributes an ACK without the option.
     Passed,
-    /// The sender has read the counters and attributes bytes to none, or to an unknown one.
+    /// The sender has read the counters; it attributes bytes to none of them, or to an unknown one.
     Unsettled,
-    /// The sender has read the counters and attributes bytes to the one at this index.
+    /// The sender has read the counters; it attributes bytes to the one at this index.
     Settled(u8),
-    /// The sender has attributed the bytes of an ACK without the option to a counter other than CE's.
+    /// The sender has attributed the bytes of an ACK without the option to a counter that is not CE's.
     Guessing,
 }
 
 impl AccEcn {
-    /// Returns a bit for each counter that is larger than in `older`, if both have the same counters and none
+    /// Returns one bit for each counter that has grown since `older`; `None` if the counters differ in kind or one has
     /// decreased.
     fn advances(&self, older: &Self) -> Option<u8> {
         const HALF: u32 = 1 << 23;
@@ -81,10 +81,10 @@ pub(crate) struct Taken<'a> {
 }
 
 impl Taken<'_> {
-    /// Returns the sender's state after `info`, with `top` as the highest number.
+    /// Returns the sender's state after `info`; `top` is the highest number reported so far.
     ///
-    /// One option counter other than the attributed one may change; it is then the attributed one. More changes are
-    /// ambiguous.
+    /// If exactly one counter other than the attributed one has changed, it becomes the attributed one. More changes
+    /// are ambiguous.
     pub(crate) fn then(&self, info: &AckInfo, top: u32) -> Reader {
         let Some(option) = &info.accecn else {
             return match self.reader {
@@ -121,7 +121,7 @@ impl Taken<'_> {
 }
 
 /// True if a sender that processes `newer` directly after `previous` counts the same marks, and reaches the same state,
-/// as with `older` in between. `stretch` is the number of bytes newly reported at once.
+/// as if it had also processed `older`. `stretch` is the number of bytes that `newer` then reports at once.
 pub(crate) fn tells_marks(
     (newer, top): (&AckInfo, u32),
     older: Taken<'_>,
@@ -147,33 +147,34 @@ pub(crate) fn tells_marks(
     settled && agrees && state == older.then(newer, top) && (short || estimated)
 }
 
-/// Returns the bytes reported by `newer` beyond `previous` that Linux certainly counts: the step of the cumulative
-/// number. It may not count SACKed bytes, which it merges with their neighbours (`tcp_shifted_skb`) or skips beside a
-/// cumulative step (`tcp_clean_rtx_queue`).
+/// Returns the bytes reported by `newer` since `previous` that Linux certainly counts: the step of the cumulative
+/// number. Linux may merge SACKed bytes with their neighbours (`tcp_shifted_skb`), or skip them when the cumulative
+/// number advances (`tcp_clean_rtx_queue`).
 const fn counted_bytes(newer: &AckInfo, previous: &AckInfo) -> u32 {
     newer.ack.wrapping_sub(previous.ack)
 }
 
 impl AckInfo {
-    /// Value of Value of ACE, from AE, CWR and ECE.
+    /// Value of the ACE field: the flags AE, CWR and ECE.
     const fn ace(&self) -> u32 {
         (self.flags as u32 >> 6) & 7
     }
 
-    /// Returns the marks counted by ACE since `older`. A receiver sends an ACK before eight marks (RFC 9768, sec.
-    /// 3.2.2.5.1).
+    /// Returns the number of marks by which ACE has grown since `older`. A receiver sends an ACK before the eighth mark
+    /// (RFC 9768, sec. 3.2.2.5.1).
     pub(crate) const fn marks_since(&self, older: &Self) -> u32 {
         self.ace().wrapping_sub(older.ace()) & 7
     }
 
-    /// Returns the highest number that it acknowledges or SACKs, at least `top`.
+    /// Returns the highest number that the ACK acknowledges or SACKs; at least `top`.
     pub(crate) fn top(&self, top: u32) -> u32 {
         let ends = self.ranges().iter().map(|range| range.end);
         let later = |top, end| if before(top, end) { end } else { top };
         ends.fold(later(top, self.ack), later)
     }
 
-    /// True if the ACK shows that its connection uses AccECN: by the option, or by AE, which Classic ECN never sets.
+    /// True if the ACK shows that its connection uses AccECN: by the option, or by the AE flag, which Classic ECN never
+    /// sets.
     pub const fn shows_accecn(&self) -> bool {
         self.flags & crate::packet::flags::AE != 0 || self.accecn.is_some()
     }

@@ -34,7 +34,7 @@ pub use crate::ack_info::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRan
 use crate::packet::flags;
 
 crate::named! {
-    /// Groups of rules that keep an ACK beside a later one of its flow.
+    /// Groups of rules that keep an ACK although a later one of its flow is queued.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(u8)]
     pub enum Unfiltered in "unfiltered_" {
@@ -44,8 +44,8 @@ crate::named! {
         Marks = "marks",
         /// Bound on the bytes reported at once: *stretch*.
         Stretch = "stretch",
-        /// Options or headers that no filter may interpret, such as those of MPTCP and TCP-AO: *options*, *ip-options* and
-        /// *reserved*.
+        /// Options or headers that a filter cannot interpret, such as those of MPTCP and TCP-AO: *options*,
+        /// *ip-options* and *reserved*.
         Options = "options",
         /// All other rules.
         Other = "other",
@@ -69,18 +69,18 @@ impl SackRange {
         if len as i32 > 0 { len } else { 0 }
     }
 
-    /// True if nothing is in it.
+    /// True if the range is empty.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// True if `other` is inside this range.
+    /// True if this range contains `other`.
     const fn holds(self, other: Self) -> bool {
         !before(other.start, self.start) && !before(self.end, other.end)
     }
 
-    /// Number of bytes in both ranges.
+    /// Number of bytes that are in both ranges.
     const fn shared(self, other: Self) -> u32 {
         let start = if before(self.start, other.start) {
             other.start
@@ -97,7 +97,7 @@ impl SackRange {
 }
 
 impl AccEcn {
-    /// True if this contains all information of `older`.
+    /// True if this option contains all information of `older`.
     fn covers(&self, older: &Self) -> bool {
         const HALF: u32 = 1 << 23;
         let goes_on = |(new, old): (&u32, &u32)| new.wrapping_sub(*old) & 0x00ff_ffff < HALF;
@@ -115,15 +115,15 @@ pub const fn before(a: u32, b: u32) -> bool {
 }
 
 impl AckInfo {
-    /// The SACK ranges that count.
+    /// The valid SACK ranges.
     #[inline]
     pub fn ranges(&self) -> &[SackRange] {
         let count = usize::from(self.sack_ranges).min(MAX_SACK_RANGES);
         self.sack.get(..count).unwrap_or_default()
     }
 
-    /// True if it reports a duplicate segment, in either form of RFC 2883: the first range is below the cumulative
-    /// number, or inside the second range.
+    /// True if the ACK reports a duplicate segment, in either form of RFC 2883: its first SACK range is below the
+    /// cumulative number, or inside the second range.
     pub fn is_dsack(&self) -> bool {
         match self.ranges() {
             [first, ..] if before(first.start, self.ack) => true,
@@ -143,8 +143,8 @@ impl AckInfo {
         older.ranges().iter().all(|range| self.covers(*range))
     }
 
-    /// True if a sender that processes the later `other` also processes this one, judged by their fields. With a lower
-    /// sequence number it may be a probe.
+    /// True if a sender that processes the later ACK `other` also processes this one, as their fields show. With a
+    /// lower sequence number it may be a probe.
     pub(crate) const fn is_taken_like(&self, other: &Self) -> bool {
         self.seq == other.seq
             && self.context == other.context
@@ -152,10 +152,11 @@ impl AckInfo {
             && !self.keep
     }
 
-    /// Returns the bytes that this ACK reports to a sender that has received `previous`: cumulative, and SACKed beyond.
+    /// Returns the number of bytes that this ACK newly reports to a sender that has processed `previous`, cumulative
+    /// and SACKed.
     ///
-    /// This is an upper bound: a range reported by an earlier ACK counts again, and a number below the previous one
-    /// counts as very many.
+    /// This is an upper bound: ranges that earlier ACKs reported count again, and a lower cumulative number counts as
+    /// very many bytes.
     #[inline]
     pub fn bytes_beyond(&self, previous: &Self) -> u32 {
         let ranges = previous.ranges();
@@ -181,18 +182,19 @@ impl AckInfo {
     }
 
     /// True if this later ACK of the same flow contains all information of `older`, so that `older` may be filtered.
-    /// The module's table names the rules.
+    /// The table in the module's documentation names the rules.
     ///
-    /// `previous` is the ACK sent before `older`, if the sender processes it. An ACK has room for few SACK ranges and
-    /// relies on earlier ones.
+    /// `previous` is the ACK sent before `older`, if the sender processes it. It matters because an ACK has room for
+    /// few SACK ranges and relies on earlier ACKs for the others.
     ///
-    /// An equal number suffices only with more SACKed bytes: the sender counts plain duplicates.
+    /// With an equal cumulative number, this ACK must have more SACKed bytes, because the sender counts plain
+    /// duplicates.
     #[inline]
     pub fn supersedes(&self, older: &Self, previous: Option<&Self>) -> bool {
         self.keeps(older, previous).is_none()
     }
 
-    /// Returns the group of rules that keeps `older` beside this later ACK, if any.
+    /// Returns the group of rules that keeps `older` beside this later ACK, if one does.
     pub fn keeps(&self, older: &Self, previous: Option<&Self>) -> Option<Unfiltered> {
         // A change of ECE, CWR or AE carries information.
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
@@ -244,7 +246,7 @@ impl AckInfo {
         }
     }
 
-    /// True if it contains only number, window and timestamps.
+    /// True if the ACK has only a number, a window and timestamps.
     pub fn is_plain(&self) -> bool {
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
         let bare = !self.signed && !self.keep && self.flags & ECN == 0;

@@ -1,34 +1,34 @@
-//! Classes of packets, and the rules that select the class of a packet.
+//! Classes of packets, and the rules that assign them.
 
 use crate::packet::{Header, Protocol};
 
-/// The queues of a discipline, by what they hold.
+/// Class of a packet, which selects its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Class {
     /// Pure acknowledgements.
     Ack,
-    /// Everything else.
+    /// All other packets.
     Data,
 }
 
 impl Class {
     /// Number of classes.
     pub const COUNT: usize = 2;
-    /// All of them, in the order of their numbers.
+    /// All classes, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT] = [Self::Ack, Self::Data];
 }
 
-/// The rule that selects the class of a packet.
+/// Rule that assigns a class to each packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Classifier {
-    /// A TCP segment with ACK set, no payload, and no SYN, FIN or RST is an ACK. Real ACKs carry
-    /// timestamps and SACK blocks (52 to 80 bytes) or ride on IPv6, so this is the default.
+    /// A TCP segment is an ACK if it has the ACK flag, no payload, and none of SYN, FIN and RST. This is the default,
+    /// since real ACKs have 52 to 80 bytes with timestamps and SACK, and more with IPv6.
     #[default]
     PureAck,
-    /// An IP packet of at most this many bytes is an ACK, unless it is opaque. AQ, sec. 3 uses 40.
+    /// An IP packet of at most this many bytes is an ACK, unless it is opaque. AQ (sec. 3) uses 40.
     Size(u32),
-    /// Everything is data.
+    /// All packets are data.
     None,
 }
 

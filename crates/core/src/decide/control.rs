@@ -1,35 +1,35 @@
-//! Interface of controllers: counters in, settings out.
+//! Interface of controllers: counters as input, settings as output.
 
 use crate::decide::classify::Class;
 use crate::packet::{Header, Protocol};
 use crate::qdisc::{Backlog, Counter, Probe};
 use crate::units::{Duration, Instant, Limit, Rate, Share};
 
-/// Changes the settings of a discipline periodically, based on measurements.
+/// Changes a discipline's settings periodically, based on measurements.
 ///
-/// Floats are allowed in [`step`](Controller::step), which runs once an interval, and nowhere else.
+/// Only [`step`](Controller::step), which runs once per interval, may use floats.
 pub trait Controller {
     /// Returns new settings and the time of the next call.
     fn step(&mut self, now: Instant, signals: &Signals) -> Step;
 
-    /// Returns settings that depend on the backlog, after every packet; integers only. Called only if
+    /// Returns settings that depend on the backlog; runs after every packet, with integers only. Called only if
     /// [`needs`](Controller::needs) requests it.
     fn follow(&mut self, _levels: &Levels) -> Settings {
         Settings::default()
     }
 
-    /// Called after a change of the link's rate; `reverse` is the rate of the reverse path, if known.
+    /// Updates the controller after a change of the link's rate; `reverse` is the rate of the reverse path, if known.
     fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}
 
-    /// True if it does not depend on rates, or follows [`set_rates`](Controller::set_rates).
+    /// True if the controller does not depend on rates, or adapts in [`set_rates`](Controller::set_rates).
     fn follows_rates(&self) -> bool {
         false
     }
 
-    /// Signals that it needs.
+    /// Returns the measurements that the controller needs.
     fn needs(&self) -> Needs;
 
-    /// Names and values of its variables.
+    /// Reports names and values of the controller's variables.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }
 
@@ -42,10 +42,10 @@ pub struct Step {
     pub next: Instant,
 }
 
-/// Measurements that a controller needs, beyond arrivals and departures.
+/// Measurements that a controller may request, in addition to arrivals and departures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// The reverse path.
+    /// Counters of the reverse path.
     pub reverse: bool,
     /// Bytes newly acknowledged by passing ACKs.
     pub acked_bytes: bool,
@@ -58,24 +58,24 @@ pub struct Needs {
 pub struct Signals {
     /// Time since the previous step; zero at the first, which only starts the clock.
     pub elapsed: Duration,
-    /// Packets offered to the discipline.
+    /// Packets that arrived at the discipline.
     pub arrived: Traffic,
     /// Packets dequeued for transmission.
     pub sent: Traffic,
-    /// Packets of the reverse path.
+    /// Packets that passed on the reverse path.
     pub reverse: Traffic,
-    /// Bytes acknowledged for the first time by the ACKs that were sent.
+    /// Bytes newly acknowledged by the ACKs that were sent.
     pub acked_bytes: u64,
-    /// Backlog of the ACK queue and of the data queue at the step.
+    /// Current backlog of the ACK queue and of the data queue.
     pub backlog: [Backlog; Class::COUNT],
 }
 
 /// Counters of one direction by kind of packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// The ACK class.
+    /// Packets of the ACK class.
     pub acks: Counter,
-    /// TCP with payload, outside the ACK class.
+    /// TCP packets with payload, outside the ACK class.
     pub tcp_data: Counter,
     /// All other TCP.
     pub tcp_control: Counter,
@@ -108,9 +108,9 @@ impl Traffic {
 /// Backlog and limit of each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels {
-    /// The ACK queue's.
+    /// Level of the ACK queue.
     pub ack: Level,
-    /// The data queue's.
+    /// Level of the data queue.
     pub data: Level,
 }
 
@@ -123,21 +123,21 @@ pub struct Level {
     pub limit: Limit,
 }
 
-/// Changes of settings. `None` leaves a setting as it is; a part without the setting ignores it.
+/// Changes of settings. `None` keeps a setting; a part ignores settings that it does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The link's new rate.
+    /// New rate of the link.
     pub link: Option<Rate>,
-    /// The data class's share of the link, for services that have shares.
+    /// Data's share of the link, for services with shares.
     pub data_share: Option<Share>,
-    /// The ACK queue's limit.
+    /// Limit of the ACK queue.
     pub ack_limit: Option<Limit>,
     /// Target sojourn time of an AQM.
     pub target: Option<Duration>,
     /// Maximum wait of an ACK for a later one.
     pub ack_wait: Option<Duration>,
-    /// Acknowledged bytes of a flow at which a held ACK is sent.
+    /// Maximum acknowledged bytes for which an ACK of a flow is held.
     pub ack_bytes: Option<u32>,
-    /// Bytes at the start of a flow whose ACKs are not held.
+    /// Bytes at the start of a flow during which its ACKs are not held.
     pub ack_ramp: Option<u32>,
 }

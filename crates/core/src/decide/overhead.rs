@@ -6,45 +6,45 @@ use Framing::{Atm, Plain, Ptm};
 use alloc::string::{String, ToString};
 use core::{fmt, str::FromStr};
 
-/// Framing below the packet.
+/// Framing of the link layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Framing {
-    /// As they are.
+    /// No framing.
     #[default]
     Plain,
-    /// Whole ATM cells of 53 bytes, 48 of them payload (ADSL).
+    /// Whole ATM cells of 53 bytes, each with 48 bytes of payload (ADSL).
     Atm,
-    /// PTM's 64b/65b code (VDSL2): one byte for every started 64 bytes, as conservative as CAKE's.
+    /// PTM's 64b/65b code (VDSL2): one byte more for every 64 bytes or part of them, as in CAKE.
     Ptm,
 }
 
-/// The accounting of one link.
+/// Accounting of one link's overhead.
 ///
-/// The default charges a frame's own length. Any other overhead is added to the length of the IP packet and so covers
-/// *everything* that the link adds, VLAN tags and PPPoE included.
+/// By default the link charges a frame's own length. Any other overhead is added to the length of the IP packet, so it
+/// must include *everything* that the link adds, such as VLAN tags and PPPoE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overhead {
     /// Bytes added to every packet, -64 to 256.
     bytes: i32,
-    /// Minimum charge of a packet before framing, 0 to 256 bytes.
+    /// Minimum bytes charged for a packet before framing, 0 to 256.
     mpu: u32,
     framing: Framing,
     basis: Basis,
 }
 
-/// Length that the overhead is added to.
+/// Length to which the overhead is added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Basis {
-    /// The frame, since no overhead was given.
+    /// The frame's length, since no overhead was given.
     #[default]
     Frame,
-    /// The IP packet.
+    /// The IP packet's length.
     Ip,
-    /// The frame, as `raw` asked for.
+    /// The frame's length, because of the keyword `raw`.
     Raw,
 }
 
-/// Keywords with the bytes that they add, and the framing and the minimum that they set.
+/// Keywords with the bytes that each adds, and the framing and minimum that it sets.
 const KEYWORDS: &[(&str, i32, Option<Framing>, Option<u32>)] = &[
     ("conservative", 48, Some(Atm), None),
     ("ipoa-vcmux", 8, Some(Atm), None),
@@ -63,7 +63,7 @@ const KEYWORDS: &[(&str, i32, Option<Framing>, Option<u32>)] = &[
 ];
 
 impl Overhead {
-    /// Returns the charged bytes of a frame; at least 1.
+    /// Returns the bytes charged for a frame; at least 1.
     #[inline]
     pub fn charge(&self, parsed: &Parsed, frame_len: u32) -> u32 {
         self.charge_packet(parsed.header.ip_len, parsed.network, frame_len)
@@ -80,8 +80,8 @@ impl Overhead {
         })
     }
 
-    /// The bytes that the link spends on a packet of `len` bytes: an IP packet, or a frame if the
-    /// overhead is [relative to the frame](Self::counts_frames). At least 1.
+    /// Returns the bytes charged for a packet of `len` bytes: an IP packet, or a frame if the overhead is [relative to
+    /// the frame](Self::counts_frames). At least 1.
     #[inline]
     pub fn charge_len(&self, len: u32) -> u32 {
         let len = i64::from(len) + i64::from(self.bytes);
@@ -99,12 +99,13 @@ impl Overhead {
         !matches!(self.basis, Basis::Ip)
     }
 
-    /// As numbers: bytes added, minimum, framing (0 plain, 1 ATM, 2 PTM), basis (0 frame, 1 IP packet, 2 frame as `raw`).
+    /// Returns the overhead as numbers: bytes added, minimum, framing (0 plain, 1 ATM, 2 PTM), basis (0 frame, 1 IP
+    /// packet, 2 frame by `raw`).
     pub const fn numbers(&self) -> (i32, u32, u32, u32) {
         (self.bytes, self.mpu, self.framing as u32, self.basis as u32)
     }
 
-    /// An overhead from such numbers; `None` if one is out of range.
+    /// Creates an overhead from the numbers of [`numbers`](Self::numbers); `None` if one is out of range.
     pub fn of_numbers(bytes: i32, mpu: u32, framing: u32, basis: u32) -> Option<Self> {
         let (min, max) = OVERHEAD_RANGE;
         let is_valid = (min..=max).contains(&bytes) && mpu <= MPU_RANGE.1.unsigned_abs();
@@ -117,12 +118,12 @@ impl Overhead {
         })
     }
 
-    /// True if a word is one of CAKE's keywords, all but `overhead` and `mpu`, which have a number.
+    /// True if a word is one of CAKE's keywords without a number, that is all except `overhead` and `mpu`.
     pub fn is_keyword(word: &str) -> bool {
         Self::default().keyword(word)
     }
 
-    /// Takes one of CAKE's keywords; `false` if the word is none.
+    /// Applies one of CAKE's keywords. Returns false if the word is not a keyword.
     fn keyword(&mut self, word: &str) -> bool {
         match word {
             "raw" => {
@@ -161,12 +162,12 @@ impl Overhead {
     }
 }
 
-/// An overhead that could not be read. Its text says what to write instead.
+/// An invalid overhead; its text says what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OverheadError {
     /// A word is not a keyword.
     UnknownKeyword(String),
-    /// `overhead` or `mpu` is followed by no number.
+    /// No number follows `overhead` or `mpu`.
     NoNumber(&'static str),
     /// A number is outside its range.
     OutOfRange {
@@ -205,8 +206,8 @@ const MPU_RANGE: (i32, i32) = (0, 256);
 impl FromStr for Overhead {
     type Err = OverheadError;
 
-    /// Reads keywords as `tc` does, from left to right: `docsis`, `pppoe-vcmux ether-vlan`,
-    /// `overhead 44 mpu 64 atm`. Keywords add up; `overhead N` starts the sum afresh.
+    /// Reads keywords from left to right, as `tc` does: `docsis`, `pppoe-vcmux ether-vlan`, `overhead 44 mpu 64 atm`.
+    /// The bytes of keywords are added up; `overhead N` resets the sum to `N`.
     fn from_str(text: &str) -> Result<Self, OverheadError> {
         let mut overhead = Self::default();
         let mut words = text.split_ascii_whitespace();
@@ -243,7 +244,7 @@ fn number(name: &'static str, word: Option<&str>, range: (i32, i32)) -> Result<i
 }
 
 impl fmt::Display for Overhead {
-    /// Prints what [`from_str`](Self::from_str) reads, in numbers: `overhead 18 mpu 64 noatm`.
+    /// Writes the overhead in numbers that [`from_str`](Self::from_str) reads: `overhead 18 mpu 64 noatm`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.basis {
             Basis::Frame => {}

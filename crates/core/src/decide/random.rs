@@ -1,16 +1,16 @@
-//! Random bits that are the same on every platform.
+//! Random numbers that are equal on all platforms.
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// The sequence that starts from `seed`.
+    /// Creates the sequence of a seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 random bits.
     #[inline]
     pub const fn next(&mut self) -> u64 {
         let bits = mix(self.0);
@@ -21,8 +21,8 @@ impl SplitMix64 {
 
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The output of [`SplitMix64`] in a state: a bijection that flips each output bit with probability
-/// one half for each input bit.
+/// Returns the output of [`SplitMix64`] in this state. A bijection: each input bit flips each output bit with
+/// probability one half.
 #[inline]
 pub const fn mix(state: u64) -> u64 {
     let z = state.wrapping_add(GAMMA);

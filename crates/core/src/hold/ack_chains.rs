@@ -1,5 +1,5 @@
-//! Queued ACKs, chained by flow, and the rules by which a later ACK makes an earlier one redundant. The papers' ACK
-//! filters and asymq's slots share them.
+//! Queued ACKs, chained by flow, and the rules by which a later ACK makes an earlier one redundant. Used by the papers'
+//! ACK filters and by asymq's slots.
 
 use super::ack_flow::{FlowState, KEPT_DUPLICATES, Past};
 use super::capacity::{BuildError, capacity};
@@ -14,8 +14,8 @@ use crate::packet::{Flow, Header, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Visit};
 use crate::units::{Instant, Limit};
 
-/// Bounds of the number of flows whose ACKs are filtered; between them it is the limit in packets. ACKs of further
-/// flows are queued without filtering.
+/// Minimum and maximum number of flows whose ACKs are filtered; between them the number equals the limit in packets.
+/// ACKs of further flows are queued without filtering.
 const FLOWS: core::ops::RangeInclusive<u32> = 80..=8192;
 
 #[derive(Clone, Debug)]
@@ -25,11 +25,11 @@ struct Waiting<P, N> {
     ack: Option<Past>,
     /// Slot of its flow, or none.
     slot: Slot,
-    /// True for ACKs that the sender counts: the first of a run of duplicates and its first three duplicates.
+    /// True for ACKs that the sender counts as duplicates: the first ACK of a run and its first three duplicates.
     protected: bool,
-    /// The owner's own note.
+    /// Data of the owner.
     note: N,
-    /// Neighbours in the chain of the same flow.
+    /// Previous packet in the chain of the flow.
     previous: Place,
     following: Place,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    /// Returns the slot of its flow and its content if it can be filtered.
+    /// Returns the flow's slot and the ACK's content, if the ACK may be filtered.
     #[inline]
     pub(crate) const fn filterable(&self) -> Option<(Slot, &AckInfo)> {
         match (self.slot, &self.info) {
@@ -54,25 +54,25 @@ impl Arrival {
         }
     }
 
-    /// Slot of its flow, if the flow has one.
+    /// Returns the flow's slot, if it has one.
     pub(crate) const fn slot(&self) -> Option<Slot> {
         self.slot
     }
 
-    /// True if it repeats the flow's last number: a duplicate, a window update or a probe.
+    /// True if the ACK repeats the flow's last number: a duplicate, a window update or a probe.
     pub(crate) const fn repeats(&self) -> bool {
         self.duplicates.is_some()
     }
 }
 
-/// Packets in lists of the owner, each with a note of type `N`. All packets of a flow are chained.
+/// Packets in lists of the owner, each with data of type `N`. All packets of a flow are chained.
 #[derive(Clone, Debug)]
 pub(crate) struct AckChains<P, N> {
     /// The notes are tickets.
     slab: Slab<Waiting<P, N>>,
     flows: FlowTable<FlowState>,
     backlog: Backlog,
-    /// ACKs kept beside a later one, by [`Unfiltered`].
+    /// Number of ACKs kept although a later one was queued, for each group of [`Unfiltered`].
     unfiltered: [u64; Unfiltered::ALL.len()],
 }
 
@@ -88,13 +88,13 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         })
     }
 
-    /// Slot of a flow, if it is remembered.
+    /// Returns the slot of a flow, if it has one.
     pub(crate) fn known(&self, flow: Flow) -> Option<Slot> {
         self.flows.find(flow)
     }
 
-    /// Compares an arrival with the history of its flow, which is in slot `known` if the flow has one. An opaque packet
-    /// counts as the ACK that it is assumed to be.
+    /// Compares an arrival with the history of its flow; `known` is the flow's slot, if it has one. An opaque packet is
+    /// treated as the ACK that it is assumed to be.
     pub(crate) fn read(
         &mut self,
         packet: &P,
@@ -136,7 +136,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         arrival
     }
 
-    /// Returns the slot of an ACK's flow; inserts the flow if a slot is free.
+    /// Returns the slot of an ACK's flow; assigns one if a slot is free.
     // Not inlined, here and below: a kernel's stack is small.
     #[inline(never)]
     fn remembers(&mut self, header: &Header, info: &AckInfo) -> Option<Slot> {
@@ -144,7 +144,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         self.flows.insert(header.flow, FlowState::last_used, new)
     }
 
-    /// Returns the flow's ACK at `place`, or the last ACK sent if `place` is none.
+    /// Returns the flow's ACK at `place`; without a place, the last ACK sent.
     fn ack_at<'a>(&'a self, place: Place, state: &'a FlowState) -> Option<&'a Past> {
         match self.slab.get(place) {
             Some(waiting) => waiting.ack.as_ref(),
@@ -152,7 +152,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
-    /// Time at which the ACK arrived that [`ack_at`](Self::ack_at) finds.
+    /// Returns the arrival time of the ACK that [`ack_at`](Self::ack_at) returns.
     fn arrival_at(&self, place: Place, state: &FlowState) -> Instant {
         match self.slab.get(place) {
             Some(waiting) => waiting.packet.header().arrival,
@@ -160,8 +160,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
-    /// State of a flow and the ACK that leaves before its next arrival, or, with `replaced`, before
-    /// its last place.
+    /// Returns the state of a flow, and the ACK that leaves before the flow's next arrival. With `replaced`, that is
+    /// the ACK before the last queued one.
     #[inline]
     pub(crate) fn predecessor(&self, slot: Slot, replaced: bool) -> Option<(&FlowState, &AckInfo)> {
         let state = self.flows.get(slot)?;
@@ -172,8 +172,9 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Some((state, &self.ack_at(place, state)?.info))
     }
 
-    /// Returns the flow's last place if the arrival makes it redundant, the survivor acknowledges at most `max_stretch`
-    /// new bytes, and `permits` returns true. `permits` gets the arrival time of the ACK before that place.
+    /// Returns the place of the flow's last queued ACK if the arrival may replace it. Conditions: the arrival makes it
+    /// redundant, the survivor acknowledges at most `max_stretch` new bytes, and `permits` returns true. `permits` gets
+    /// the arrival time of the ACK before that place.
     pub(crate) fn redundant_tail(
         &mut self,
         arrival: &Arrival,
@@ -204,15 +205,15 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         None
     }
 
-    /// Counts ACKs that stayed beside a later one of their flow, by the rule that kept them.
+    /// Reports the number of ACKs that were kept although a later one of their flow was queued, by group of rules.
     pub(crate) fn probe(&self, show: &mut Probe<'_>) {
         for (unfiltered, count) in Unfiltered::ALL.into_iter().zip(self.unfiltered) {
             show(unfiltered.variable(), Reading::Count(count));
         }
     }
 
-    /// Returns the bound that `newer` would exceed, if any: at most `max_stretch` new bytes, and every counted mark
-    /// stays visible.
+    /// Returns the bound that filtering for `newer` would violate, if any: at most `max_stretch` new bytes, and no
+    /// counted mark may be hidden.
     fn bound(
         state: &FlowState,
         newer: &AckInfo,
@@ -239,13 +240,13 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         (!tells).then_some(Unfiltered::Marks)
     }
 
-    /// True if there is room for an arrival beside all queued packets.
+    /// True if there is room for an arrival in addition to all queued packets.
     #[inline]
     pub(crate) const fn admits(&self, arrival: &Arrival, admission: &Admission) -> bool {
         admission.admits(self.backlog, arrival.len)
     }
 
-    /// True if an arrival may replace `older`. Otherwise `older` must stay, or both would be lost.
+    /// True if an arrival may replace `older`. If not, `older` must stay, because otherwise both would be lost.
     pub(crate) fn admits_instead_of(
         &self,
         older: Place,
@@ -261,7 +262,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         arrival.len <= older || admission.admits(without, arrival.len)
     }
 
-    /// Records an arrival that is queued after the flow's ACK at `previous`. Returns `None` if the packet must not be
+    /// Records an arrival that is queued after the flow's ACK at `previous`. Returns `None` if the packet must never be
     /// filtered.
     fn remember(&mut self, arrival: &Arrival, previous: Place) -> Option<Past> {
         let (slot, info) = arrival.filterable()?;
@@ -276,7 +277,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         })
     }
 
-    /// Returns the highest number acknowledged and the sender's state after `info`, if that is sent after the ACK at
+    /// Returns the highest number reported, and the sender's state, after `info` is sent following the ACK at
     /// `previous`.
     fn knowledge(&self, slot: Slot, info: &AckInfo, previous: Place) -> (u32, Reader) {
         let known = self.flows.get(slot).filter(|state| state.accecn);
@@ -290,7 +291,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
-    /// Replaces an older packet by an arrival; returns the older packet.
+    /// Replaces a queued packet by an arrival; returns the old packet.
     #[inline(never)]
     pub(crate) fn replace(&mut self, place: Place, arrival: &Arrival, packet: P) -> Option<P> {
         let previous = self.slab.get(place)?.previous;
@@ -318,7 +319,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Some(waiting.packet)
     }
 
-    /// Appends a packet to `list`; gives it back if there is no place.
+    /// Appends a packet to `list`; returns it if there is no room.
     #[inline(never)]
     pub(crate) fn append(
         &mut self,
@@ -353,7 +354,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Ok(())
     }
 
-    /// Takes the first packet of a list.
+    /// Removes and returns the first packet of a list.
     pub(crate) fn pop(&mut self, list: &mut List) -> Option<P> {
         let head = list.head();
         // Read the flow's data in place, so that only the packet is moved.
@@ -375,7 +376,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Some(self.slab.remove(list, head)?.packet)
     }
 
-    /// Returns the head of a list, as a service sees it, with its note.
+    /// Returns the head of a list for a service, and the owner's data.
     #[inline]
     pub(crate) fn head(&self, list: &List) -> Option<(Head, N)> {
         let (ticket, waiting) = self.slab.noted(list.head())?;
@@ -387,7 +388,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Some((head, waiting.note))
     }
 
-    /// Moves the last packet of a flow to another list if `moves` returns true. `moves` may change its note.
+    /// Moves the last packet of a flow to another list if `moves` returns true. `moves` may change the owner's data.
     pub(crate) fn transfer_tail(
         &mut self,
         slot: Slot,
@@ -402,13 +403,13 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
-    /// Calls `see` for the packets of a list until it returns `false`. Returns true if it never did.
+    /// Calls `see` for the packets of a list until it returns false. Returns true if all packets were visited.
     pub(crate) fn visit(&self, list: &List, see: &mut Visit<'_, P>) -> bool {
         let mut waiting = self.slab.values(list);
         waiting.all(|waiting| see(&waiting.packet))
     }
 
-    /// Queued packets and bytes.
+    /// Returns the queued packets and bytes.
     #[inline]
     pub(crate) const fn backlog(&self) -> Backlog {
         self.backlog

@@ -1,11 +1,11 @@
-//! State of a flow for ACK filters: the estimated state of its sender, and the places of its ACKs.
+//! State of a flow for ACK filters: the estimated state of its sender, and its queued ACKs.
 
 use super::slab::Place;
 use crate::decide::accecn::{Reader, Taken};
 use crate::decide::ack::{AckInfo, before};
 use crate::units::Instant;
 
-/// Duplicate ACKs that a sender without SACK must see to retransmit (RFC 5681, sec. 3.2).
+/// Number of duplicate ACKs after which a sender without SACK retransmits (RFC 5681, sec. 3.2).
 pub(crate) const KEPT_DUPLICATES: u8 = 3;
 
 /// Fields that a sender compares to count duplicates (RFC 5681, sec. 2).
@@ -13,7 +13,7 @@ pub(crate) const KEPT_DUPLICATES: u8 = 3;
 struct Newest {
     seq: u32,
     ack: u32,
-    /// Zero without timestamps.
+    /// TSval; zero without timestamps.
     val: u32,
     window: u16,
     has_val: bool,
@@ -33,8 +33,8 @@ impl Newest {
         }
     }
 
-    /// True if a sender that has received this ACK ignores `info`: a probe, an overtaken ACK, or one with an old
-    /// timestamp. Such an ACK neither counts as a duplicate nor ends a run of duplicates.
+    /// True if a sender that has received this ACK ignores `info`: a probe, a reordered ACK, or one with an old
+    /// timestamp. Such an ACK does not count as a duplicate, and does not end a run of duplicates.
     fn outdates(&self, info: &AckInfo) -> bool {
         let old_timestamp = match info.timestamps {
             Some((val, _)) => self.has_val && before(val, self.val),
@@ -44,7 +44,7 @@ impl Newest {
     }
 }
 
-/// An earlier ACK, with which later ones are compared.
+/// An earlier ACK, with which later ACKs are compared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Past {
     pub(crate) info: AckInfo,
@@ -57,7 +57,7 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// Knowledge of a sender that has processed this ACK.
+    /// The sender's state after it has processed this ACK.
     pub(crate) const fn taken(&self) -> Taken<'_> {
         Taken {
             info: &self.info,
@@ -71,21 +71,21 @@ impl Past {
 pub(crate) struct FlowState {
     /// Last queued packet of the flow.
     pub(crate) tail: Place,
-    /// Newest queued ACK, and the number of its repetitions.
+    /// Newest queued ACK, and how often it was repeated.
     newest: Option<Newest>,
     duplicates: u8,
-    /// True once an ACK of the flow carried AccECN counters.
+    /// True once an ACK of the flow has carried AccECN counters.
     pub(crate) accecn: bool,
-    /// Last ACK that was sent; before that, the flow's first ACK.
+    /// Last ACK that was sent; before the first is sent, the flow's first ACK.
     pub(crate) last_sent: Past,
     /// Arrival time of `last_sent`.
     pub(crate) last_arrival: Instant,
-    /// Bytes acknowledged by sent ACKs, modulo 2^32.
+    /// Bytes acknowledged by the ACKs that were sent, modulo 2^32.
     pub(crate) acked: u32,
 }
 
 impl FlowState {
-    /// Creates the state of a flow whose first ACK is `info`. Numbers are relative to it.
+    /// Creates the state of a flow whose first ACK is `info`; numbers are relative to that ACK.
     pub(crate) const fn new(info: &AckInfo, arrival: Instant) -> Self {
         Self {
             tail: Place::NONE,
@@ -103,8 +103,9 @@ impl FlowState {
         }
     }
 
-    /// Records a queued ACK with its result of [`duplicates`](Self::duplicates). Returns true if the sender processes
-    /// it. An ACK that the sender may ignore is protected like a duplicate, but does not advance the count.
+    /// Records a queued ACK; `duplicates` is the result of [`duplicates`](Self::duplicates). Returns true if the sender
+    /// processes the ACK. An ACK that the sender may ignore is protected like a duplicate, but does not increase the
+    /// count.
     pub(crate) fn note(&mut self, info: &AckInfo, duplicates: Option<u8>) -> bool {
         let is_taken = !self.newest.is_some_and(|newest| newest.outdates(info));
         if is_taken {
@@ -140,7 +141,7 @@ impl FlowState {
         self.last_arrival = arrival;
     }
 
-    /// A flow with queued ACKs is never evicted.
+    /// Protects a flow with queued ACKs from eviction.
     pub(crate) fn last_used(&self) -> Option<u64> {
         (self.tail == Place::NONE).then_some(self.last_arrival.as_nanos())
     }

@@ -1,4 +1,4 @@
-//! Bytes acknowledged by passing ACKs, which are the bytes downloaded.
+//! Counts the bytes that passing ACKs acknowledge, which are the bytes downloaded.
 
 use super::capacity::BuildError;
 use super::flow_table::FlowTable;

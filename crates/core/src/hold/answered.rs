@@ -1,8 +1,8 @@
-//! Hosts at home. An address is a host with an account of its own once the line has answered it; until then all
-//! addresses share one account. A sender may forge addresses, but not the packets that an answer leads to. While the
-//! line answers no address, the first few count as hosts.
+//! Hosts at home. An address becomes a host with its own account when the line has answered it; until then all
+//! addresses share one account. A sender may forge addresses, but it cannot forge the packets that follow an answer.
+//! While no address has been answered, the first few count as hosts.
 //!
-//! Answers are recognised by flow, so that a discipline behind NAT needs no address of the reverse path.
+//! An answer is recognised by its flow, so behind NAT no address of the reverse path is needed.
 
 use super::capacity::{BuildError, slots};
 use super::drr::Isolation;
@@ -11,17 +11,17 @@ use crate::packet::{Flow, Header, Network, Packet, Protocol, flags};
 use crate::units::Instant;
 use alloc::boxed::Box;
 
-/// Hosts remembered at once: each [`Host`] but the common one has a slot.
+/// Maximum number of remembered hosts: each [`Host`] except the common one has a slot.
 const HOSTS: u32 = 248;
 
-/// Flows of the reverse path remembered at once, by hash; a later one takes the place of an earlier one.
+/// Number of entries for flows of the reverse path, indexed by hash; a newer flow overwrites an older one.
 const FLOWS: usize = 1024;
 
-/// Seconds after its last answer in which a host keeps its slot. Without an answer to any host for this time, the
-/// reverse path is not visible.
+/// Seconds for which a host keeps its slot after its last answer. If no host has been answered for this time, the
+/// reverse path counts as invisible.
 const LIFETIME: u32 = 60;
 
-/// New addresses that count as hosts in this time while the reverse path is not visible: those of a home.
+/// Maximum number of new addresses that count as hosts per lifetime while the reverse path is invisible.
 const GUESSES: u32 = 16;
 
 /// Number of a host at home: an index of accounts.
@@ -32,33 +32,33 @@ impl Host {
     /// Host of packets without an address.
     pub const NONE: Self = Self(0);
 
-    /// Shared by all addresses that the line has not answered. It may be many hosts.
+    /// Host of all addresses that the line has not answered; it may represent many real hosts.
     pub const COMMON: Self = Self(u8::MAX);
 
-    /// The host of a slot.
+    /// Returns the host of a slot.
     fn of(slot: Slot) -> Self {
         Self(slot.index() as u8 + 1)
     }
 
-    /// The host of this number.
+    /// Returns the host with this number.
     #[cfg(test)]
     pub(crate) const fn at(number: usize) -> Self {
         Self(number as u8)
     }
 
-    /// Its number.
+    /// Returns the host's number.
     #[inline]
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A second by its number; zero is before all.
+/// Number of a second; zero stands for no time.
 fn second(now: Instant) -> u32 {
     ((now.as_nanos() >> 30) as u32).max(1)
 }
 
-/// Identity of a flow among those that are remembered, and its place there.
+/// Returns the fingerprint of a flow of the reverse path, and its index in the table.
 const fn note_of(flow: Flow) -> (u32, usize) {
     let hash = flow.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((hash >> 20) as u32 | 1, (hash >> 54) as usize % FLOWS)
@@ -70,11 +70,11 @@ pub struct Answered {
     isolation: Isolation,
     /// Second of the last answer to each address; zero if there was none.
     hosts: FlowTable<u32>,
-    /// Flows of the reverse path since the last packet of their opposites; zero if there is none.
+    /// Fingerprints of flows seen on the reverse path since the last packet in the other direction; zero if empty.
     flows: Box<[u32]>,
     /// Second of the last answer to any host.
     last: u32,
-    /// New addresses since this second that counted as hosts without an answer.
+    /// Start of the current lifetime, and the number of unanswered addresses that have counted as hosts in it.
     guesses: (u32, u32),
 }
 
@@ -93,7 +93,7 @@ impl Answered {
         })
     }
 
-    /// Processes a packet of the reverse path. A SYN or a reset answers senders with a forged address too.
+    /// Records a packet of the reverse path. Ignores SYNs and resets, since forged addresses get them too.
     #[inline]
     pub fn observe(&mut self, reverse: &Header) {
         let answers = reverse.flags & (flags::SYN | flags::RST) == 0;
@@ -105,7 +105,8 @@ impl Answered {
         }
     }
 
-    /// Network facts of an arrival and its host at home. Until the host is answered, its address is zero.
+    /// Returns the network facts of an arrival and its host at home. The address is zero until the host has been
+    /// answered.
     #[inline(always)]
     pub fn read<P: Packet>(&mut self, now: Instant, packet: &P) -> (Network, Host) {
         if !self.isolation.needs_hosts() {
@@ -143,7 +144,7 @@ impl Answered {
         Host::of(slot)
     }
 
-    /// True if the line has answered the flow since its last packet.
+    /// True if the line has answered the flow since the flow's last packet.
     #[inline]
     fn is_answered(&mut self, now: u32, flow: Flow) -> bool {
         let (note, place) = note_of(flow);
@@ -161,7 +162,7 @@ impl Answered {
         self.last > 0 && now.wrapping_sub(self.last) <= LIFETIME
     }
 
-    /// Counts a new address without an answer. Returns true if it counts as a host.
+    /// Counts a new address that was not answered. Returns true if it may count as a host.
     fn may_guess(&mut self, now: u32) -> bool {
         let (since, count) = &mut self.guesses;
         if now.wrapping_sub(*since) > LIFETIME {
@@ -171,7 +172,7 @@ impl Answered {
         *count <= GUESSES
     }
 
-    /// Host of an address without a slot.
+    /// Returns the host of an address that has no slot.
     #[inline(never)]
     fn new_host(&mut self, now: u32, address: u64, flow: Flow) -> Host {
         if address == 0 {

@@ -1,4 +1,4 @@
-//! Memory that is allocated once.
+//! Memory of queues, which is allocated once.
 
 use crate::units::Limit;
 use alloc::boxed::Box;
@@ -15,12 +15,12 @@ const MAX_PACKETS_OF_BYTES: u64 = 1 << 17;
 /// Length of the shortest TCP packet in bytes.
 const SHORTEST: u64 = 40;
 
-/// Why something cannot be built.
+/// Reason why a discipline cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BuildError {
     /// There is not enough memory.
     OutOfMemory,
-    /// A limit is beyond [`MAX_PACKETS`].
+    /// The limit exceeds [`MAX_PACKETS`].
     LimitTooLarge(Limit),
     /// A part or a parameter is invalid; the text names it and a valid form.
     Description(alloc::string::String),
@@ -40,11 +40,11 @@ impl fmt::Display for BuildError {
 
 impl core::error::Error for BuildError {}
 
-/// Number of packets for which a queue with this limit has room. A queue limited in bytes holds one
-/// packet for every 40 bytes, at most 131 072: shorter packets fill it sooner.
+/// Returns the number of packets for which a queue with this limit has room. A queue limited in bytes has room for one
+/// packet per 40 bytes, at most 131 072 packets; shorter packets are dropped earlier.
 ///
 /// # Errors
-/// The limit is beyond [`MAX_PACKETS`].
+/// The limit exceeds [`MAX_PACKETS`].
 pub fn capacity(limit: Limit) -> Result<u32, BuildError> {
     match limit {
         Limit::Packets(packets) if packets > MAX_PACKETS => Err(BuildError::LimitTooLarge(limit)),
@@ -62,7 +62,7 @@ pub fn boxed<T>(value: T) -> Result<Box<T>, BuildError> {
     FallibleBox::try_new(value).map_err(|_| BuildError::OutOfMemory)
 }
 
-/// Allocates exactly `count` values; `value` gets the index.
+/// Allocates exactly `count` values; `value` is called with each index.
 ///
 /// # Errors
 /// There is not enough memory.

@@ -10,11 +10,12 @@ use crate::packet::Packet;
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Instant, Limit};
 
-/// Maximum number of packets that an AQM drops for one sent. It bounds the work after a long pause.
+/// Maximum number of packets that an AQM drops per packet sent; bounds the work after a long pause.
 pub(super) const MAX_DROPS: u32 = 32;
 
-/// Returns the next packet that CoDel does not drop (RFC 8289, sec. 5.5). `take` removes the oldest packet of the queue
-/// and returns the bytes behind it. `drops` is the number of packets that may still be dropped, and is counted down.
+/// Returns the next packet that CoDel does not drop (RFC 8289, sec. 5.5). `take` removes the oldest packet of the
+/// queue, and returns it with the bytes that remain. `drops` is the number of packets that may still be dropped; each
+/// drop decrements it.
 pub(super) fn dequeue<P: Packet>(
     codel: &mut Codel,
     params: &CodelParams,
@@ -87,7 +88,7 @@ pub struct CodelQueue<P> {
 }
 
 impl<P: Packet> CodelQueue<P> {
-    /// An empty queue.
+    /// Creates an empty queue.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.

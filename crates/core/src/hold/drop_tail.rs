@@ -8,7 +8,7 @@ use crate::packet::{Network, Packet};
 use crate::qdisc::{Backlog, Dequeue, Qdisc, Sink, Visit};
 use crate::units::{Instant, Limit};
 
-/// One first-in-first-out queue, as in most modems. The papers compare with it.
+/// A FIFO as in most modems; the papers compare their disciplines with it.
 #[derive(Clone, Debug)]
 pub struct DropTail<P> {
     queue: Fifo<P>,
@@ -16,7 +16,7 @@ pub struct DropTail<P> {
 }
 
 impl<P: Packet> DropTail<P> {
-    /// An empty queue that holds at most `limit`.
+    /// Creates an empty queue that holds at most `limit`.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.

@@ -1,4 +1,4 @@
-//! DualPI2 (RFC 9332; Linux' `sch_dualpi2`): a queue for scalable senders and one for all others, under one PI2.
+//! DualPI2 (RFC 9332; Linux's `sch_dualpi2`): a queue for scalable senders and one for all others, with one common PI2.
 
 use super::capacity::{BuildError, capacity};
 use super::codel::MAX_DROPS;
@@ -10,41 +10,41 @@ use crate::packet::{Ecn, FULL_PACKET, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit};
 
-/// Parameters beside the limit.
+/// Parameters of DualPI2, except the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DualPi2Params {
-    /// Parameters of PI2, for both queues.
+    /// Parameters of the PI2 that both queues share.
     pub pi2: Pi2Params,
-    /// Sojourn time beyond which every scalable packet is marked.
+    /// Sojourn time above which every scalable packet is marked.
     pub step: Duration,
-    /// Share of the link for classic packets beside scalable ones, in percent, at most 100.
+    /// Percentage of the link for classic packets while scalable ones are queued, at most 100.
     pub classic_share: u32,
-    /// True to mark or drop on arrival instead of departure.
+    /// If true, packets are marked or dropped on arrival instead of departure.
     pub on_arrival: bool,
-    /// True to treat every ECN-capable packet as scalable, not only ECT(1) and CE.
+    /// If true, every ECN-capable packet counts as scalable, not only ECT(1) and CE.
     pub any_ect: bool,
 }
 
-/// The queues.
+/// Numbers of the two queues.
 const CLASSIC: u32 = 0;
 const SCALABLE: u32 = 1;
 
-/// Maximum number of probability updates in one call.
+/// Maximum number of updates of the probability in one call.
 const MAX_UPDATES: u64 = 1024;
 
-/// DualPI2. The scalable queue has priority, up to its share of bytes while both queues have packets.
+/// DualPI2. While both queues have packets, the scalable queue has priority up to its share of the bytes.
 #[derive(Clone, Debug)]
 pub struct DualPi2<P> {
     queues: NumberedQueues<P>,
     pi2: Pi2,
     next_update: Option<Instant>,
-    /// Scheduling credit in percent of bytes. The scalable queue is next while it is at most 0.
+    /// Scheduling credit in percent of bytes. The scalable queue is served next while the credit is at most 0.
     credit: i64,
     params: DualPi2Params,
 }
 
 impl<P: Packet> DualPi2<P> {
-    /// Empty queues that together hold at most `limit`.
+    /// Creates empty queues that together hold at most `limit`.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.
@@ -64,7 +64,7 @@ impl<P: Packet> DualPi2<P> {
         self.credit = i64::from(FULL_PACKET) * (2 * i64::from(self.params.classic_share) - 100);
     }
 
-    /// Makes all due updates of the probability, from the sojourn time of the older head.
+    /// Performs all due updates of the probability, from the sojourn time of the older head packet.
     fn update(&mut self, now: Instant) {
         let period = self.params.pi2.update;
         let first = *self.next_update.get_or_insert(now + period);
@@ -86,7 +86,7 @@ impl<P: Packet> DualPi2<P> {
         self.next_update = Some(first + period * due);
     }
 
-    /// Returns the verdict on a packet of queue `number`.
+    /// Returns the verdict on a packet of this queue.
     fn judge(&mut self, number: u32) -> Verdict {
         match self.queues.backlog().bytes < u64::from(2 * FULL_PACKET) {
             true => Verdict::Pass,
@@ -94,7 +94,7 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
-    /// Applies a verdict. Returns the packet unless it was dropped.
+    /// Applies a verdict to a packet, and returns the packet unless it was dropped.
     fn apply(now: Instant, verdict: Verdict, mut packet: P, sink: &mut dyn Sink<P>) -> Option<P> {
         match verdict {
             Verdict::Pass => return Some(packet),
@@ -108,7 +108,7 @@ impl<P: Packet> DualPi2<P> {
         None
     }
 
-    /// Returns the queue to serve next, and true if the other has packets too.
+    /// Returns the queue to serve next, and true if the other queue has packets too.
     fn next(&self) -> Option<(u32, bool)> {
         let waits = [CLASSIC, SCALABLE].map(|number| !self.queues.is_empty(number));
         match waits {

@@ -1,5 +1,5 @@
-//! A discipline, the transmitter behind it, and the counters of both. Simulator, lab and gateway have one at the entry
-//! of each link.
+//! A discipline, the transmitter after it, and the counters of both. The simulator, the lab and the gateway use one at
+//! the start of each link.
 
 use super::meters::Meters;
 use super::transmitter::Transmitter;
@@ -9,32 +9,32 @@ use crate::units::{Instant, Rate};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// The entry of one direction of a link.
+/// Start of one direction of a link.
 ///
-/// Time must not decrease between calls. A caller that dequeues at [`next`](Egress::next) sends exactly at the rate. A
-/// later call loses nothing, up to [`Transmitter::MAX_LATE`].
+/// Time must not decrease between calls. If the caller dequeues at [`next`](Egress::next), packets leave exactly at the
+/// rate. A later call loses no rate, up to [`Transmitter::MAX_LATE`].
 pub struct Egress<P> {
     qdisc: Box<dyn Qdisc<P> + Send>,
     observes: bool,
     transmitter: Transmitter,
-    /// Earliest time at which the discipline may have a packet to send.
+    /// Earliest time at which the discipline may send its next packet.
     not_before: Instant,
     counts: Counts,
 }
 
-/// All counters, behind one pointer.
+/// All counters, so that the egress holds only one pointer to them.
 struct Counts {
     /// Queued packets.
     waiting: u32,
     meters: Meters,
 }
 
-/// Effect of a change of discipline on the packets that waited.
+/// Result of a change of discipline for the packets that were queued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handover {
-    /// Packets handed over.
+    /// Number of packets that moved to the new discipline.
     pub packets: u64,
-    /// Packets that the new discipline dropped because of its limit.
+    /// Number of packets that the new discipline dropped because of its limit.
     pub dropped: u64,
 }
 
@@ -53,7 +53,7 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// Creates an egress without a shaper: each dequeue may send.
+    /// Creates an egress without a shaper: every dequeue may send a packet.
     pub fn unshaped(qdisc: Box<dyn Qdisc<P> + Send>) -> Self {
         Self {
             transmitter: Transmitter::unshaped(),
@@ -74,7 +74,7 @@ impl<P: Packet> Egress<P> {
         self.enqueue_known(now, facts, packet, sink);
     }
 
-    /// [`enqueue`](Egress::enqueue) for callers that already have the class and length, to avoid another read of the
+    /// Like [`enqueue`](Egress::enqueue), for callers that already have the class and length; saves a read of the
     /// header.
     #[inline]
     pub fn enqueue_known(
@@ -95,7 +95,7 @@ impl<P: Packet> Egress<P> {
         self.qdisc.enqueue(now, packet, &mut sink);
     }
 
-    /// Time for the next call of [`dequeue`](Egress::dequeue); `None` if the queue is empty.
+    /// Returns the time of the next call of [`dequeue`](Egress::dequeue); `None` if the queue is empty.
     #[inline]
     pub fn next(&self) -> Option<Instant> {
         let next = self.transmitter.free_at().max(self.not_before);
@@ -117,8 +117,8 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// [`dequeue`](Egress::dequeue) for callers that only read the packet. `see` gets a reference to it and the time at
-    /// which it has left the link. This avoids a copy that would stall the processor.
+    /// Like [`dequeue`](Egress::dequeue), for callers that only read the packet. `see` gets a reference to the packet
+    /// and the time at which it has left the link. This avoids a copy that would stall the processor.
     #[inline]
     pub fn dequeue_ref(
         &mut self,
@@ -137,7 +137,7 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// True if the link is free; a transmission may start now.
+    /// True if the link is free, so that a transmission may start now.
     #[inline]
     fn begins(&mut self, now: Instant) -> bool {
         if self.transmitter.free_at() > now {
@@ -148,7 +148,7 @@ impl<P: Packet> Egress<P> {
         true
     }
 
-    /// Accounts for a result of the discipline in place.
+    /// Updates transmitter and counters by a result of the discipline, without moving it.
     #[inline]
     fn accounts_for(&mut self, now: Instant, answer: &Dequeue<P>) {
         match answer {
@@ -163,13 +163,13 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// Sets the end of the current transmission to `at`, for callers with a link rate that varies.
+    /// Sets the end of the current transmission to `at`, for callers whose link rate varies.
     pub fn busy_until(&mut self, at: Instant) {
         self.transmitter.busy_until(at);
     }
 
-    /// Changes the rate, for the rest of the current transmission too, and reports it to the discipline. An egress
-    /// without a shaper stays without. `reverse` is the rate of the other direction, if known.
+    /// Changes the rate, also for the rest of the current transmission, and reports it to the discipline. An egress
+    /// without a shaper keeps none. `reverse` is the rate of the other direction, if known.
     pub fn set_rate(&mut self, now: Instant, rate: Rate, reverse: Option<Rate>) {
         self.transmitter.set_rate(now, rate);
         self.qdisc.set_rates(rate, reverse);
@@ -181,7 +181,7 @@ impl<P: Packet> Egress<P> {
         self.transmitter.free_at()
     }
 
-    /// True if the discipline needs the packets of the reverse path.
+    /// True if the discipline needs to see the packets of the reverse path.
     #[inline]
     pub const fn observes_reverse(&self) -> bool {
         self.observes
@@ -195,13 +195,14 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// True if the discipline reads flows. Otherwise [`FlowKey::none`](crate::frame::FlowKey::none) suffices.
+    /// True if the discipline reads flows. If not, [`FlowKey::none`](crate::frame::FlowKey::none) suffices.
     pub fn reads_flows(&self) -> bool {
         self.qdisc.reads_flows()
     }
 
-    /// Replaces the discipline and continues at `rate`. Queued packets move in order of arrival; `update` may change
-    /// their charged length. Returns the old discipline, empty, so that the caller can free it outside the packet path.
+    /// Replaces the discipline, and continues at `rate`. Queued packets move in order of arrival; `update` may change
+    /// the bytes that the link charges for each. Returns the old discipline, empty, so that the caller can free it
+    /// outside the packet path.
     pub fn replace(
         &mut self,
         now: Instant,
@@ -228,7 +229,7 @@ impl<P: Packet> Egress<P> {
         (handover, old)
     }
 
-    /// Removes all queued packets in order of arrival, and from the arrival counters.
+    /// Removes all queued packets in order of arrival, and subtracts them from the arrival counters.
     pub fn take_backlog(&mut self) -> Vec<P> {
         let mut waiting: Vec<P> = core::iter::from_fn(|| self.drain()).collect();
         // A discipline drains each class or flow in order; the stable sort keeps that for equal times.
@@ -236,7 +237,8 @@ impl<P: Packet> Egress<P> {
         waiting
     }
 
-    /// Removes one packet regardless of the schedule, the oldest of its class or flow, and from the arrival counters.
+    /// Removes the oldest packet of a class or flow, regardless of the schedule, and subtracts it from the arrival
+    /// counters.
     pub fn drain(&mut self) -> Option<P> {
         let packet = self.qdisc.drain()?;
         self.counts.meters.hands_over(packet.header());
@@ -254,7 +256,7 @@ impl<P: Packet> Egress<P> {
         self.qdisc
     }
 
-    /// Counters of arrivals and their fates.
+    /// Counters of arriving packets, and of what happened to them.
     #[inline]
     pub const fn meters(&self) -> &Meters {
         &self.counts.meters
@@ -267,7 +269,7 @@ impl<P: Packet> Egress<P> {
     }
 }
 
-/// Counts packets that leave, and passes them to the caller's sink.
+/// A sink that counts packets that leave, and passes them to the caller's sink.
 struct Counting<'a, P> {
     counts: &'a mut Counts,
     sink: &'a mut dyn Sink<P>,

@@ -1,4 +1,4 @@
-//! First in, first out.
+//! First-in-first-out queue.
 
 use super::capacity::{BuildError, capacity};
 use super::queue::{Admission, Queue};
@@ -11,7 +11,7 @@ use crate::units::{Instant, Limit};
 /// A FIFO that drops arrivals over the limit.
 #[derive(Clone, Debug)]
 pub struct Fifo<P> {
-    /// Each with the ticket that orders it among all classes.
+    /// Packets with their tickets, which order packets of all classes by arrival.
     packets: Ring<(u32, P)>,
     bytes: u64,
 }
@@ -28,7 +28,7 @@ impl<P: Packet> Fifo<P> {
         })
     }
 
-    /// The oldest packet, out of the queue.
+    /// Removes and returns the oldest packet.
     #[inline]
     pub(super) fn pop(&mut self) -> Dequeue<P> {
         // Read before the move, so that the packet is moved once.

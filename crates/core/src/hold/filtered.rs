@@ -1,4 +1,4 @@
-//! The papers' ACK queues, AF and SAD, which drop ACKs that a later one makes redundant.
+//! The papers' ACK queues, AF and SAD: they drop ACKs that a later one makes redundant.
 
 use super::ack_chains::{AckChains, Arrival};
 use super::capacity::BuildError;
@@ -9,30 +9,29 @@ use crate::packet::Packet;
 use crate::qdisc::{Backlog, Probe, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit};
 
-/// Place of the surviving ACK in the queue. The survivor is always the later packet, whole.
+/// Place of the surviving ACK in the queue. The survivor is always the later packet, unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survivor {
-    /// AF, ACK filtering (RFC 3449, sec. 5.2.1): the later ACK joins the tail, the earlier ones of
-    /// its connection are filtered.
+    /// AF, ACK filtering (RFC 3449, sec. 5.2.1): the new ACK joins the tail, and the earlier ones of its connection are
+    /// dropped.
     AtTail,
-    /// SAD, the smart ACK dropper (SAD, sec. 3): one slot per flow keeps its place, and the later
-    /// ACK takes it over.
+    /// SAD, the smart ACK dropper (SAD, sec. 3): the new ACK takes the place of its flow's queued one.
     InSlot,
 }
 
-/// Bounds of filtering, so that senders still get a clock and RTT samples.
+/// Bounds of filtering, so that senders still get an ACK clock and RTT samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterBounds {
-    /// Maximum number of bytes, newly acknowledged and newly SACKed together, that one surviving ACK of a flow reports.
+    /// Maximum number of bytes, newly acknowledged or newly SACKed, that one surviving ACK reports.
     pub max_stretch: u32,
-    /// With [`Survivor::AtTail`], maximum time between the arrivals of two survivors of a flow: each
-    /// later ACK moves to the tail, and without a bound a steady flow's ACK may never leave. A slot
-    /// keeps its place and needs none.
+    /// Maximum time between the arrivals of two survivors of a flow, with [`Survivor::AtTail`]. There each new ACK
+    /// moves to the tail, so without a bound the ACKs of a steady flow may never leave. With [`Survivor::InSlot`] no
+    /// bound is needed.
     pub max_gap: Duration,
 }
 
 impl Default for FilterBounds {
-    /// 64 full segments and 50 ms.
+    /// 64 full segments, and 50 ms.
     fn default() -> Self {
         Self {
             max_stretch: 64 * 1460,
@@ -44,7 +43,7 @@ impl Default for FilterBounds {
 /// Maximum number of ACKs that one arrival may filter.
 const MAX_FILTERED: u32 = 4;
 
-/// A queue of ACKs that drops those made redundant by a later one.
+/// A queue of ACKs in which a new ACK replaces those that it makes redundant.
 #[derive(Clone, Debug)]
 pub struct AckFilter<P> {
     acks: AckChains<P, ()>,
@@ -79,7 +78,7 @@ impl<P: Packet> AckFilter<P> {
         })
     }
 
-    /// Filters first, which may free places. Not inlined, to keep the stack of the ACK parser small.
+    /// Enqueues an ACK; filters before, since this may free places. Not inlined, to keep the ACK parser's stack small.
     #[inline(never)]
     fn offer(
         &mut self,

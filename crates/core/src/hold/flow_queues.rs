@@ -10,10 +10,10 @@ use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Instant, Limit};
 use alloc::boxed::Box;
 
-/// Bytes that a flow may send in its turn, unless longer packets come: a full Ethernet frame.
+/// Minimum quantum in bytes, until a longer packet arrives: a full Ethernet frame.
 const MIN_QUANTUM: i64 = FULL_PACKET as i64;
 
-/// Flows are hashed to this many queues, as by fq_codel.
+/// Number of queues to which flows are hashed, as in fq_codel.
 const QUEUES: u32 = 1024;
 
 /// The only list of [`Rounds`].
@@ -22,12 +22,12 @@ const ROUND: u32 = 0;
 #[derive(Clone, Copy, Debug, Default)]
 struct Turn {
     deficit: i64,
-    /// True if the turn has begun and the queue has received its quantum.
+    /// True if the queue's turn has begun and its quantum was added.
     begun: bool,
 }
 
-/// A queue per flow. An arrival that finds no room makes the longest queue drop its oldest packet,
-/// so that a flow of few packets loses none.
+/// A queue per flow. If an arrival finds the buffer full, the longest queue drops its oldest packet, so that a flow of
+/// few packets loses none.
 #[derive(Clone, Debug)]
 pub struct FlowQueues<P> {
     queues: NumberedQueues<P>,
@@ -35,7 +35,8 @@ pub struct FlowQueues<P> {
     /// Queues with packets, in the order of their turns.
     round: Rounds,
     flows: u32,
-    /// The longest packet seen, so that one round gives every queue enough for its next packet.
+    /// Bytes added to a deficit per round: the longest packet seen, so that one round suffices for the next packet of
+    /// any queue.
     quantum: i64,
 }
 
@@ -65,8 +66,8 @@ impl<P: Packet> FlowQueues<P> {
         Some(packet)
     }
 
-    /// True if an arrival raised the backlog above `before` and the limit. After a limit was lowered, excess packets
-    /// stay, so that the work per arrival is bounded.
+    /// True if an arrival raised the backlog above both `before` and the limit. After a limit was lowered, excess
+    /// packets stay queued, so that the work per arrival is bounded.
     const fn has_grown(&self, before: Backlog, limit: Limit) -> bool {
         let now = self.queues.backlog();
         match limit {
@@ -75,7 +76,7 @@ impl<P: Packet> FlowQueues<P> {
         }
     }
 
-    /// Returns the queue to serve, whose deficit covers its next packet. At most one queue is skipped: the next one
+    /// Returns the queue to serve; its deficit covers its next packet. Skips at most one queue, because the next one
     /// gets a quantum, which covers any packet.
     fn turn(&mut self) -> Option<(u32, Head)> {
         for _ in 0..2 {

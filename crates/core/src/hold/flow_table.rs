@@ -1,10 +1,10 @@
-//! Memory of flows of fixed size, with access in constant time.
+//! Fixed-size memory of flows, with access in constant time.
 
 use super::capacity::{BuildError, slots};
 use crate::packet::Flow;
 use alloc::boxed::Box;
 
-/// Number of flows in a set, as in CAKE. Their tags fill a cache line.
+/// Number of flows per set, as in CAKE; their tags fill a cache line.
 const WAYS: usize = 8;
 
 /// Place of a flow's state; valid until the flow is evicted.
@@ -12,17 +12,17 @@ const WAYS: usize = 8;
 pub struct Slot(u32);
 
 impl Slot {
-    /// No flow's.
+    /// The slot of no flow.
     pub(crate) const NONE: Self = Self(u32::MAX);
 
-    /// Its number, below the number of flows that a table holds.
+    /// Index of the slot, below the capacity of its table.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// State of flows by hash, in a set-associative table. Each flow can be in one of eight places. If all are taken, the
-/// least recently used flow that may be evicted makes room.
+/// State of flows by hash, in a set-associative table. Each flow can have one of eight places. If all eight are taken,
+/// the least recently used flow that may be evicted is replaced.
 #[derive(Clone, Debug)]
 pub struct FlowTable<T> {
     tags: Box<[[Flow; WAYS]]>,
@@ -30,7 +30,7 @@ pub struct FlowTable<T> {
 }
 
 impl<T> FlowTable<T> {
-    /// A table of `flows` flows, rounded up to whole sets of eight, at least two.
+    /// Creates a table for `flows` flows, rounded up to whole sets of eight, at least two sets.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -42,7 +42,7 @@ impl<T> FlowTable<T> {
         })
     }
 
-    /// The set of a flow: Fibonacci hashing spreads numbers that count up as well as hashes.
+    /// Returns the set of a flow. Fibonacci hashing spreads both hashes and consecutive numbers.
     #[inline]
     fn set(&self, flow: Flow) -> usize {
         let hash = flow.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -61,8 +61,8 @@ impl<T> FlowTable<T> {
         Some(Slot((first + way) as u32))
     }
 
-    /// Returns the slot of a flow; `new` creates its state. In a full set, the flow with the smallest `last_used` is
-    /// evicted. Flows for which `last_used` is `None` are kept; returns `None` if all are.
+    /// Returns the slot of a flow; `new` creates the state of a new flow. A full set evicts the flow with the smallest
+    /// `last_used`, never one whose `last_used` is `None`. Returns `None` if no flow may be evicted.
     #[inline]
     pub fn find_or_insert(
         &mut self,
@@ -76,7 +76,7 @@ impl<T> FlowTable<T> {
         }
     }
 
-    /// [`find_or_insert`](Self::find_or_insert) for a flow that has no slot.
+    /// Like [`find_or_insert`](Self::find_or_insert), for a flow that has no slot.
     pub(crate) fn insert(
         &mut self,
         flow: Flow,
@@ -97,7 +97,7 @@ impl<T> FlowTable<T> {
         Some(Slot((first + way) as u32))
     }
 
-    /// Number of flows that it holds.
+    /// Maximum number of flows.
     pub fn capacity(&self) -> usize {
         self.states.len()
     }

@@ -13,22 +13,22 @@ use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Instant, Limit};
 use alloc::boxed::Box;
 
-/// Parameters beside the limit.
+/// Parameters of FQ-CoDel, except the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FqCodelParams {
-    /// CoDel's, for every flow.
+    /// CoDel's parameters, for every flow.
     pub codel: CodelParams,
-    /// Queues that flows are hashed to.
+    /// Number of queues to which flows are hashed.
     pub flows: u32,
     /// Bytes that a flow may send in its turn.
     pub quantum: u32,
-    /// Bytes that may wait in all queues.
+    /// Maximum backlog of all queues in bytes.
     pub memory_limit: u64,
     /// Maximum number of packets dropped at once when the buffer is full.
     pub drop_batch: u32,
 }
 
-/// The lists of flows.
+/// Numbers of the lists of flows.
 const NEW: u32 = 0;
 const OLD: u32 = 1;
 const LISTS: u32 = 2;
@@ -40,7 +40,7 @@ struct Flow {
 }
 
 /// A queue per flow. Sparse flows are served first, the others in rounds. If the buffer is full, the longest queue
-/// drops.
+/// drops packets.
 #[derive(Clone, Debug)]
 pub struct FqCodel<P> {
     queues: NumberedQueues<P>,
@@ -76,7 +76,7 @@ impl<P: Packet> FqCodel<P> {
                 .exceeds(admission.limit, self.params.memory_limit)
     }
 
-    /// Drops up to half of the longest queue (RFC 8290, sec. 4.1.2); `false` if nothing waits.
+    /// Drops up to half of the longest queue (RFC 8290, sec. 4.1.2). Returns false if no packet is queued.
     fn drop_batch(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> bool {
         let Some(number) = self.queues.longest() else {
             return false;
@@ -99,8 +99,8 @@ impl<P: Packet> FqCodel<P> {
         drops > 0
     }
 
-    /// Returns the flow to serve, which may be empty. A flow with a negative deficit gets its quantum and moves to the
-    /// end of its list.
+    /// Returns the flow to serve, whose queue may be empty. A flow with a negative deficit gets its quantum and moves
+    /// to the end of its list.
     fn turn(&mut self) -> Option<(u32, u32)> {
         loop {
             let (list, number) = match self.rounds.first(NEW) {
@@ -116,7 +116,7 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// Called for a flow without packets in its turn. A new flow moves to the end of the old ones, so that they are
+    /// Handles a flow without packets in its turn. A new flow moves to the end of the old ones, so that those are
     /// served in between.
     fn pause(&mut self, list: u32, number: u32) {
         if list == NEW && self.rounds.first(OLD).is_some() {

@@ -4,30 +4,30 @@ use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
 use core::cmp::Reverse;
 
-/// Number of changes for which the heap is maintained after its last use. Building it again costs about as much.
+/// Number of changes for which the heap is maintained after its last use. A rebuild costs about as much.
 const KEPT: u32 = 2048;
 
 /// Lengths of all queues in bytes.
 pub(super) trait Lengths {
-    /// Length of one queue; `None` beyond the last.
+    /// Returns the length of one queue; `None` after the last queue.
     fn of(&self, queue: u16) -> Option<u32>;
 }
 
-/// A binary heap of queue numbers, the longest on top, as in CAKE. It is built on demand and maintained for a while; a
-/// change then costs O(log n). The first of equal queues is on top, so that the result does not depend on when it was
-/// built.
+/// A binary heap of queue numbers with the longest queue on top, as in CAKE. It is built on demand and then maintained
+/// for some changes, each in O(log n). Among equal queues the first is on top, so that the result does not depend on
+/// the time of the build.
 #[derive(Clone, Debug)]
 pub(super) struct Longest {
     /// Queues, the longest first.
     heap: Box<[u16]>,
-    /// Place in the heap of each queue.
+    /// Position of each queue in the heap.
     places: Box<[u16]>,
     /// Number of changes for which the heap is still maintained; 0 if it is out of date.
     kept: u32,
 }
 
 impl Longest {
-    /// `count` empty queues, at most 65 536.
+    /// Creates a heap for `count` empty queues, at most 65 536.
     pub(super) fn new(count: u32) -> Result<Self, BuildError> {
         Ok(Self {
             heap: slots(count as usize, |index| index as u16)?,
@@ -47,7 +47,7 @@ impl Longest {
         self.heap.first().map(|queue| u32::from(*queue))
     }
 
-    /// Updates the heap after a queue became longer (`grows`) or shorter.
+    /// Updates the heap after a queue has become longer (`grows`) or shorter.
     #[inline]
     pub(super) fn moves(&mut self, queue: u32, grows: bool, lengths: &impl Lengths) {
         if self.kept > 0 {
@@ -69,7 +69,7 @@ impl Longest {
         }
     }
 
-    /// Rank of the queue at a place; `None`, the lowest, beyond the end.
+    /// Returns the rank of the queue at a position; `None`, the lowest rank, after the end.
     fn rank(&self, place: usize, lengths: &impl Lengths) -> Option<(u32, Reverse<u16>)> {
         let queue = *self.heap.get(place)?;
         Some((lengths.of(queue)?, Reverse(queue)))

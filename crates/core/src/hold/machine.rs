@@ -21,21 +21,21 @@ use core::marker::PhantomData;
 pub struct Parts<Q, S = AnyService> {
     /// Rule that selects the queue of a packet.
     pub classifier: Classifier,
-    /// Recognition of encrypted ACKs, which are put into the ACK queue.
+    /// Detector of encrypted ACKs, which then join the ACK queue.
     pub opaque: Option<OpaqueAcks>,
     /// Hosts at home, for queues that isolate hosts.
     pub answered: Option<Answered>,
     /// The ACK queue and the data queue.
     pub queues: Q,
-    /// Their limits, until the controller changes them.
+    /// Limits of both queues, until the controller changes them.
     pub limits: [Limit; Class::COUNT],
-    /// Early drops and marks.
+    /// AQM on arrival: early drops and marks.
     pub aqm: Option<Box<dyn Aqm + Send>>,
     /// Choice of the queue that is served next.
     pub service: S,
-    /// Source of new settings.
+    /// Controller that changes settings.
     pub controller: Option<Box<dyn Controller + Send>>,
-    /// Limit on all queues together.
+    /// Limit of both queues together.
     pub buffer: Buffer,
 }
 
@@ -44,20 +44,20 @@ pub struct Parts<Q, S = AnyService> {
 pub enum Buffer {
     /// All classes share one limit.
     Shared(Limit),
-    /// Each queue has its own limit only.
+    /// Each queue has only its own limit.
     Separate,
-    /// One limit, divided in the ratio of service: `B_D / B_A = R_D / R_A` (AQ, sec. 3).
+    /// One limit, divided in the ratio of the shares: `B_D / B_A = R_D / R_A` (AQ, sec. 3).
     InRatio(Limit),
 }
 
 /// An ACK queue, a data queue, a service that chooses between them, and a controller.
 ///
-/// It depends on no particular part: a new part needs no change here.
+/// It uses parts only through their traits: a new part needs no change here.
 pub struct Machine<P, Q, S = AnyService> {
     parts: Parts<Q, S>,
     needs: Needs,
     acked: Option<AckedBytes>,
-    /// The limit on all classes together, if there is one.
+    /// Limit of both classes together, if there is one.
     shared: Option<Limit>,
     signals: Signals,
     stepped_at: Instant,
@@ -67,8 +67,8 @@ pub struct Machine<P, Q, S = AnyService> {
 }
 
 impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
-    /// Creates an empty machine on the heap. `data_share` divides a buffer [in ratio](Buffer::InRatio) until the controller
-    /// changes it.
+    /// Creates an empty machine on the heap. `data_share` divides a buffer [in ratio](Buffer::InRatio), until the
+    /// controller changes the share.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -114,7 +114,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         })
     }
 
-    /// Runs the controller if it is due. Otherwise this is one comparison.
+    /// Runs the controller if it is due; otherwise costs one comparison.
     #[inline]
     fn control(&mut self, now: Instant) {
         if now >= self.next_step {
@@ -140,7 +140,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         self.apply(&step.settings);
     }
 
-    /// Applies settings that depend on the backlog.
+    /// Applies settings that depend on the current backlog.
     #[inline]
     fn follow(&mut self) {
         if self.needs.levels
@@ -178,7 +178,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         self.parts.queues.backlog(Class::Ack) + self.parts.queues.backlog(Class::Data)
     }
 
-    /// Enqueues an arrival. Until then the packet is only borrowed, so that it is moved once.
+    /// Enqueues an arrival. The packet is borrowed until then, so that it moves only once.
     #[inline(always)]
     fn admit(
         &mut self,
@@ -232,7 +232,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
     }
 }
 
-/// Splits a buffer between data queue and ACK queue, at least one packet of its kind each.
+/// Splits a buffer between data queue and ACK queue; each gets at least one packet.
 pub fn split_buffer(limit: Limit, data_share: Share) -> (Limit, Limit) {
     let whole = limit.value();
     let (min_data, min_ack) = match limit {
@@ -357,7 +357,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Qdisc<P> for Machine<P, Q, S> {
             || parts.queues.reads_flows()
     }
 
-    /// In order of arrival over both classes, so that the next discipline sees the same sequence.
+    /// Drains in order of arrival over both classes, so that the next discipline receives the original sequence.
     fn drain(&mut self) -> Option<P> {
         let queues = &mut self.parts.queues;
         let ack_first = match (queues.head(Class::Ack), queues.head(Class::Data)) {

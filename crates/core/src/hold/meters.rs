@@ -1,4 +1,4 @@
-//! The one place where packets are counted.
+//! Counters of packets.
 
 use crate::packet::{Header, TrafficClass};
 use crate::qdisc::{Backlog, Counter, Fate, Reason};
@@ -34,23 +34,23 @@ impl<T: Copy + core::ops::Add<Output = T> + Default> PerClass<T> {
     }
 }
 
-/// Counters of an egress since it was created: arrivals and their fates by traffic class. Bytes are as charged to the
-/// link. Invariant: `arrived = sent + left (all reasons) + drained + backlog`.
+/// Counters of an egress since its creation, by traffic class: arrivals, and what happened to them. Bytes are as
+/// charged to the link. Invariant: `arrived = sent + left (all reasons) + drained + backlog`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meters {
     /// Packets given to the discipline.
     pub arrived: PerClass<Counter>,
     /// Packets transmitted.
     pub sent: PerClass<Counter>,
-    /// Packets sent with a congestion mark of this queue.
+    /// Packets that this queue marked (CE) and that were sent.
     pub marked: PerClass<Counter>,
-    /// Busy time of the link; a packet counts whole when it starts.
+    /// Busy time of the link; a packet's whole time counts when it starts.
     pub busy: PerClass<Duration>,
     left: [PerClass<Counter>; Reason::COUNT],
 }
 
 impl Meters {
-    /// Packets that left for one reason.
+    /// Packets that left without being sent, for one reason.
     pub fn left(&self, reason: Reason) -> PerClass<Counter> {
         self.left[reason as usize]
     }
@@ -70,7 +70,7 @@ impl Meters {
         backlog
     }
 
-    /// Packets of one fate: lost, filtered, or sent with a mark.
+    /// Packets with one fate: dropped, filtered, or sent with a mark.
     pub fn fate(&self, fate: Fate) -> PerClass<Counter> {
         let mut sum = match fate {
             Fate::Marked => self.marked,
@@ -84,8 +84,8 @@ impl Meters {
         sum
     }
 
-    /// Counts an arrival of `len` bytes. [`Egress`](super::Egress) calls this itself. This function and the three below
-    /// are for callers without an `Egress`.
+    /// Counts an arrival of `len` bytes. Like the three functions below, only for callers without an
+    /// [`Egress`](super::Egress), which counts itself.
     #[inline]
     pub fn arrives(&mut self, class: TrafficClass, len: u32) {
         self.arrived.of_mut(class).add(len);

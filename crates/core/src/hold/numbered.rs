@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 #[derive(Clone, Copy, Debug)]
 struct Numbered<S> {
     packets: List,
-    /// Bytes in the queue: at least one for each packet, below 4 GB.
+    /// Bytes in the queue; at least one per packet, below 4 GB.
     bytes: u32,
     state: S,
 }
@@ -24,10 +24,10 @@ impl<S> Lengths for Box<[Numbered<S>]> {
     }
 }
 
-/// A fixed number of FIFOs with the longest one tracked. Each has a state of its owner beside it.
+/// A fixed number of FIFOs, of which the longest can be found. The owner stores a state for each.
 #[derive(Clone, Debug)]
 pub(crate) struct NumberedQueues<P, S = ()> {
-    /// The notes are tickets.
+    /// All packets; the note of a packet is its ticket.
     pool: Slab<P, Forward>,
     queues: Box<[Numbered<S>]>,
     longest: Longest,
@@ -74,7 +74,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         self.queues.len() as u32
     }
 
-    /// The oldest packet of a queue, with the state of the queue, and the bytes behind the packet.
+    /// Returns the oldest packet of a queue, the queue's state, and the bytes behind the packet.
     #[inline]
     pub(crate) fn oldest_mut(&mut self, number: u32) -> Option<(&mut S, &mut P, u64)> {
         let queue = self.queues.get_mut(number as usize)?;
@@ -83,7 +83,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         Some((&mut queue.state, packet, left.into()))
     }
 
-    /// Appends a packet; gives it back if there is no place.
+    /// Appends a packet to a queue; returns it if there is no room.
     #[inline]
     pub(crate) fn push(&mut self, number: u32, ticket: u32, packet: P) -> Result<Joined, P> {
         let len = packet.header().len;
@@ -101,7 +101,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         Ok(Joined { place, was_empty })
     }
 
-    /// Takes the oldest packet of a queue.
+    /// Removes and returns the oldest packet of a queue.
     #[inline]
     pub(crate) fn pop(&mut self, number: u32) -> Option<P> {
         self.leaves(number, self.first(number))?;
@@ -117,7 +117,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         self.pool.remove(&mut queue.packets, place)
     }
 
-    /// Accounts for a packet that is about to leave its queue.
+    /// Updates the counters for a packet that is about to leave its queue.
     #[inline]
     fn leaves(&mut self, number: u32, place: Place) -> Option<()> {
         let queue = self.queues.get_mut(number as usize)?;
@@ -136,7 +136,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
             .map_or(Place::NONE, |queue| queue.packets.head())
     }
 
-    /// The place behind this one in its queue.
+    /// Returns the place behind this one in its queue.
     pub(crate) fn next(&self, place: Place) -> Place {
         self.pool.next(place)
     }
@@ -151,7 +151,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         self.pool.get(self.first(number))
     }
 
-    /// The oldest packet of a queue, as a service sees it.
+    /// Returns the oldest packet of a queue as a head for a service.
     #[inline]
     pub(crate) fn head(&self, number: u32) -> Option<Head> {
         let (ticket, packet) = self.pool.noted(self.first(number))?;
@@ -162,7 +162,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         })
     }
 
-    /// Calls `see` for all packets, queue by queue, until it returns `false`. Returns true if it never did.
+    /// Calls `see` for all packets, queue by queue, until it returns false. Returns true if all packets were visited.
     pub(crate) fn visit(&self, see: &mut Visit<'_, P>) -> bool {
         let queues = self.queues.iter().filter(|queue| !queue.packets.is_empty());
         queues
@@ -178,7 +178,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
             .map_or(0, |queue| queue.bytes.into())
     }
 
-    /// The queue with the most bytes, the first of equals.
+    /// Returns the queue with the most bytes; the first one among equals.
     pub(crate) fn longest(&mut self) -> Option<u32> {
         self.longest.top(&self.queues)
     }
@@ -189,7 +189,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         bytes > memory_limit || !limit.holds(packets, bytes)
     }
 
-    /// True if the backlog is larger than `before`. After a limit was lowered, excess packets stay, so that the work
+    /// True if the backlog exceeds `before`. After a limit was lowered, excess packets stay queued, so that the work
     /// per arrival is bounded.
     pub(crate) const fn has_grown(&self, before: Backlog) -> bool {
         self.backlog.packets > before.packets || self.backlog.bytes > before.bytes

@@ -1,12 +1,12 @@
-//! QUIC packets that are treated as ACKs by size and direction, since their content is encrypted.
+//! QUIC packets that are treated as ACKs because of their size and direction; their content is encrypted.
 //!
 //! A QUIC packet with only an ACK frame is neither acknowledged nor retransmitted, and a later one repeats its content
-//! (RFC 9000, sec. 13.2). Any other content of that size, such as a window update or a short request, is retransmitted
-//! a round trip later if the packet is dropped. Since this is a guess, it is off unless configured.
+//! (RFC 9000, sec. 13.2). Other content of that size, such as a window update or a short request, is retransmitted a
+//! round trip later if the packet is dropped. This detection is a guess, so it is off by default.
 //!
-//! A conversation is QUIC's if long headers of version 1 or 2 were seen in both directions. Its ACKs are small packets
-//! whose exact size recurs during the download, from the smallest such size on. Two packets of a recurring size that no
-//! packet of the server explains end the treatment of their conversation.
+//! A conversation counts as QUIC if long headers of version 1 or 2 were seen in both directions. Its ACKs are small
+//! packets whose exact size recurs during the download, from the smallest such size on. A conversation is no longer
+//! treated this way after two packets of a recurring size that no packet of the server explains.
 
 use super::capacity::BuildError;
 use super::flow_table::FlowTable;
@@ -14,61 +14,62 @@ use crate::decide::ack::AckInfo;
 use crate::packet::{Header, Protocol, flags};
 use crate::units::{Direction, Duration, Instant};
 
-/// Capacity of the conversation table. A new one evicts the least recently used.
+/// Capacity of the conversation table. A new conversation evicts the least recently used one.
 const MAX_FLOWS: u32 = 512;
 
-/// IP length from which a packet counts as full-sized.
+/// Size of an IP packet in bytes from which it counts as full.
 const FULL: u32 = 600;
 
-/// Maximum IP bytes of an ACK. Those of QUIC stacks have 60 to 97 without losses, and up to 207 with gaps to report.
+/// Maximum size of an ACK's IP packet in bytes. QUIC stacks send 60 to 97 bytes without losses, and up to 207 to report
+/// gaps.
 const MAX_ACK: u32 = 220;
 
-/// Bytes by which ACKs differ in length, since encoded numbers vary. A much shorter one may lack a frame of its
-/// predecessor, a longer one may hold a further frame.
+/// Variation of the size of ACKs in bytes, since encoded numbers vary. A much shorter packet may lack a frame of its
+/// predecessor, and a longer one may have a further frame.
 const SLACK: u8 = 4;
 
 /// Bytes of a download before its first ACK is recognised, and bytes until which every second ACK must leave.
 const START: u32 = 40_000;
 const RAMP: u32 = 600_000;
 
-/// Maximum number of earlier packets that ACKs may still account for: two superpackets.
+/// Maximum number of earlier packets that later ACKs may still acknowledge: two superpackets.
 const MAX_CREDIT: u32 = 96;
 
-/// Time in which a receiver acknowledges a packet: 25 ms by default, and delays at home.
+/// Maximum time after which a receiver acknowledges a packet: 25 ms by default, plus delays at home.
 const ANSWER: Duration = Duration::from_millis(250);
 
-/// Time without recognition after a full-sized packet in the direction of the ACKs: an ACK that overtakes data makes
-/// that data look lost.
+/// Time without recognition after a full packet in the direction of the ACKs. An ACK that overtakes such data makes it
+/// look lost.
 const OWN_DATA: Duration = Duration::from_secs(1);
 
-/// Pauses of a download that may show a lost packet: longer than bursts, shorter than those of applications. After one
-/// no ACK is recognised for some time.
+/// Range of pauses of a download that may be caused by a lost packet: longer than gaps between bursts, shorter than
+/// pauses of applications. After one, no ACK is recognised for some time.
 const STALL: core::ops::Range<Duration> = ANSWER..Duration::from_millis(1500);
 const REST: Duration = Duration::from_secs(4);
 
-/// Number of sizes that are counted, and the count at which all are halved.
+/// Number of counted sizes, and the count at which all counts are halved.
 const SIZES: usize = 8;
 const MEMORY: u8 = 64;
-/// Minimum count of a recurring size, and its minimum part of all counts: one in eight.
+/// Minimum count of a recurring size, and its minimum part of all counts (one in eight).
 const RECURS: u8 = 8;
 const PART: u32 = 8;
 
-/// Unexplained packets of a recurring size after which a conversation has no ACKs.
+/// Number of unexplained packets of a recurring size after which a conversation is no longer treated.
 const UNEXPLAINED: u8 = 2;
 
 /// Assumed content of an opaque ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpaqueAck {
-    /// Bytes of the download seen before it, modulo 2^32.
+    /// Bytes of the download seen before this ACK, modulo 2^32.
     bytes: u32,
-    /// Changes at each packet that must not replace its predecessor.
+    /// Number that changes at each packet that must not replace its predecessor.
     kind: u32,
     /// The ECN field.
     context: u32,
 }
 
 impl OpaqueAck {
-    /// Returns the ACK that it is assumed to be.
+    /// Returns the TCP-like content that this packet is assumed to have.
     pub(crate) fn info(&self) -> AckInfo {
         AckInfo {
             seq: self.kind,
@@ -80,19 +81,19 @@ impl OpaqueAck {
     }
 }
 
-/// Sizes of a conversation's small packets, with counts.
+/// Sizes of a conversation's small packets, each with a count.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sizes([(u8, u8); SIZES]);
 
 impl Sizes {
-    /// True if a size recurs among the small packets.
+    /// True if this size recurs among the small packets.
     fn recurs(&self, &(_, count): &(u8, u8)) -> bool {
         let all: u32 = self.0.iter().map(|&(_, count)| u32::from(count)).sum();
         count >= RECURS && u32::from(count) * PART >= all
     }
 
-    /// Counts a packet. Returns true if its size is that of an ACK alone: it recurs, and exceeds the smallest recurring
-    /// size by at most [`SLACK`].
+    /// Counts a packet. Returns true if it has the size of a packet with only an ACK: the size recurs, and exceeds the
+    /// smallest recurring size by at most [`SLACK`].
     fn is_ack(&mut self, size: u8) -> bool {
         let place = self.0.iter().position(|&(known, _)| known == size);
         let least = || (0..SIZES).min_by_key(|&place| self.0[place].1);
@@ -124,26 +125,26 @@ impl Sizes {
     }
 }
 
-/// A conversation of QUIC from its handshake on.
+/// State of a QUIC conversation, from its handshake on.
 #[derive(Clone, Copy, Debug)]
 struct Download {
-    /// True if a long header was seen from home, and from the server.
+    /// True if a long header was seen: from home, and from the server.
     shaken: [bool; 2],
     bytes: u32,
-    /// Bytes of the download, at most [`RAMP`].
+    /// Bytes of the download so far, at most [`RAMP`].
     first: u32,
-    /// Packets that no ACK has acknowledged yet, at most [`MAX_CREDIT`].
+    /// Number of packets not yet acknowledged, at most [`MAX_CREDIT`].
     credit: u32,
     kind: u32,
-    /// IP bytes of the last packet that was taken for an ACK, and true if it was the second of a pair.
+    /// Size of the last packet treated as an ACK, and true if it was the second of a pair.
     len: u8,
     second: bool,
     sizes: Sizes,
     unexplained: u8,
-    /// Time of the last packet that was taken for an ACK, and of the last one of the download.
+    /// Time of the last packet treated as an ACK, and time of the download's last packet.
     acked: Instant,
     arrived: Instant,
-    /// End of the time in which no packet is taken for one.
+    /// Time before which no packet is treated as an ACK.
     not_before: Instant,
     last_used: Instant,
 }
@@ -187,7 +188,7 @@ impl Download {
         self.first = self.first.saturating_add(len).min(RAMP);
     }
 
-    /// True if a small packet is an ACK alone.
+    /// True if a small packet is an ACK without other content.
     fn is_ack(&mut self, now: Instant, size: u8) -> bool {
         if self.credit == 0 || now.saturating_since(self.last_used) > ANSWER {
             self.unexplained = self
@@ -204,7 +205,7 @@ impl Download {
     }
 }
 
-/// True if a packet may be QUIC's.
+/// True if a packet may belong to QUIC.
 fn is_udp(header: &Header) -> bool {
     matches!(
         header.protocol,
@@ -212,7 +213,7 @@ fn is_udp(header: &Header) -> bool {
     )
 }
 
-/// Downloads whose ACKs cannot be read, by the flow of their ACKs.
+/// Downloads with encrypted ACKs, indexed by the flow of their ACKs.
 #[derive(Clone, Debug)]
 pub struct OpaqueAcks {
     downloads: FlowTable<Download>,
@@ -238,7 +239,7 @@ impl OpaqueAcks {
         }
     }
 
-    /// Returns the conversation of a packet; a long header begins one.
+    /// Returns the conversation of a packet; creates one for a long header.
     fn conversation(
         &mut self,
         now: Instant,
@@ -263,7 +264,7 @@ impl OpaqueAcks {
         Some(download)
     }
 
-    /// Returns the assumed content of an arrival if it is treated as an ACK.
+    /// Returns the assumed content of an arrival, if it is treated as an ACK.
     pub fn read(&mut self, now: Instant, header: &Header) -> Option<OpaqueAck> {
         if !is_udp(header) {
             return None;

@@ -1,4 +1,4 @@
-//! The contract of a queue of one class.
+//! Interface of a queue of one class.
 
 use super::answered::Host;
 use super::opaque_acks::OpaqueAck;
@@ -8,17 +8,17 @@ use crate::packet::{Network, Packet};
 use crate::qdisc::{Backlog, Probe, Sink, Visit};
 use crate::units::{Instant, Limit};
 
-/// Circumstances of an arrival at a queue.
+/// Conditions for an arrival at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admission {
     /// Number in order of arrival over all classes; wraps.
     pub ticket: u32,
-    /// True if the whole buffer has room; the queue's own limit does not count.
+    /// True if the whole buffer has room; the queue's own limit is checked separately.
     pub room: bool,
-    /// The queue's own limit: at most the one that it was built with. After it was lowered, excess packets stay and
-    /// arrivals are dropped until it holds.
+    /// Limit of this queue, at most the one with which it was built. After it was lowered, excess packets stay, and
+    /// arrivals are dropped until the limit holds.
     pub limit: Limit,
-    /// Assumed content if the packet is encrypted and treated as an ACK.
+    /// Assumed content of an encrypted packet that is treated as an ACK.
     pub opaque: Option<OpaqueAck>,
     /// Network facts, if the machine distinguishes [hosts](super::Answered).
     pub network: Network,
@@ -27,7 +27,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// True if an arrival of `len` bytes may join this backlog.
+    /// True if an arrival of `len` bytes may join a queue with this backlog.
     #[inline]
     pub const fn admits(&self, backlog: Backlog, len: u32) -> bool {
         self.room && self.limit.admits(backlog.packets, backlog.bytes, len)
@@ -36,16 +36,16 @@ impl Admission {
 
 /// Queue of one class. The work per call is bounded by a constant.
 pub trait Queue<P: Packet> {
-    /// Enqueues a packet, or drops it or others into `sink`.
+    /// Enqueues a packet; may drop it or other packets into `sink`.
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>);
 
-    /// Removes the next packet. An AQM may first drop others into `sink`, even all of them.
+    /// Removes and returns the next packet. An AQM may first drop other packets into `sink`, even all of them.
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P>;
 
-    /// Removes the next packet without an AQM, to hand it over to another discipline.
+    /// Removes the next packet without applying an AQM, to move it to another discipline.
     fn drain(&mut self) -> Option<P>;
 
-    /// The packet that [`dequeue`](Queue::dequeue) would start with.
+    /// Returns the packet with which [`dequeue`](Queue::dequeue) would start.
     fn head(&mut self) -> Option<Head>;
 
     /// Queued packets and bytes.
@@ -61,15 +61,15 @@ pub trait Queue<P: Packet> {
         true
     }
 
-    /// True if it is the same at any rate of the link, or follows [`Settings::link`].
+    /// True if the queue does not depend on the link's rate, or adapts to [`Settings::link`].
     fn follows_rates(&self) -> bool {
         false
     }
 
-    /// Takes the settings that concern it.
+    /// Applies those of the settings that this queue has.
     fn tune(&mut self, _settings: &Settings) {}
 
-    /// Shows names and values of its variables.
+    /// Reports names and values of its variables.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }
 

@@ -1,4 +1,4 @@
-//! The two queues of a machine: each with memory of its own, or FIFOs that share it.
+//! The two queues of a machine: each with its own memory, or FIFOs that share theirs.
 
 use super::capacity::{BuildError, capacity};
 use super::queue::{Admission, Queue};
@@ -10,7 +10,7 @@ use crate::packet::Packet;
 use crate::qdisc::{Backlog, Probe, Reason, Sink, Visit};
 use crate::units::{Instant, Limit};
 
-/// An ACK queue and a data queue: what [`Queue`] is, for either class.
+/// An ACK queue and a data queue, with the functions of [`Queue`] for each class.
 pub trait Queues<P: Packet> {
     /// See [`Queue::enqueue`].
     fn enqueue(
@@ -34,13 +34,13 @@ pub trait Queues<P: Packet> {
     /// See [`Queue::backlog`].
     fn backlog(&self, class: Class) -> Backlog;
 
-    /// Visits the packets of both, ACKs first.
+    /// Calls `see` for the packets of both queues, ACKs first.
     fn visit(&self, see: &mut Visit<'_, P>) -> bool;
 
     /// True if one of them reads flows.
     fn reads_flows(&self) -> bool;
 
-    /// True if both follow rates.
+    /// True if both queues adapt to changes of the rate.
     fn follows_rates(&self) -> bool;
 
     /// Applies settings to both.
@@ -50,7 +50,7 @@ pub trait Queues<P: Packet> {
     fn probe(&self, class: Class, show: &mut Probe<'_>);
 }
 
-/// Two queues with memory of their own.
+/// Two queues, each with its own memory.
 #[derive(Clone, Debug)]
 pub struct Pair<A, D> {
     /// The ACK queue.
@@ -131,23 +131,23 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Queues<P> for Pair<A, D> {
     }
 }
 
-/// Packets of one class, in a list of the shared pool.
+/// List of one class's packets in the shared pool.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     packets: List,
     backlog: Backlog,
 }
 
-/// Two FIFOs that drop arrivals over their limits and share one buffer; either may use all of it.
+/// Two FIFOs that drop arrivals over their limits. They share one buffer, all of which either may use.
 #[derive(Clone, Debug)]
 pub struct Fifos<P> {
-    /// The notes are tickets.
+    /// All packets; the note of a packet is its ticket.
     pool: Slab<P, Forward>,
     lines: [Line; Class::COUNT],
 }
 
 impl<P: Packet> Fifos<P> {
-    /// Empty FIFOs for the packets of a buffer; each may have one more than its share.
+    /// Creates empty FIFOs for the packets of a buffer. Each may hold one packet more than its share.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.

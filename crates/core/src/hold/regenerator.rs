@@ -1,5 +1,5 @@
-//! AR, ACK regeneration (SAD, sec. 3; RFC 3449, sec. 5.3.1): on the far side of the slow link, ACKs that were filtered
-//! are created again, which restores the senders' ACK clock.
+//! AR, ACK regeneration (SAD, sec. 3; RFC 3449, sec. 5.3.1): after the slow link, filtered ACKs are created again,
+//! which restores the senders' ACK clock.
 
 use super::capacity::BuildError;
 use super::flow_table::{FlowTable, Slot};
@@ -15,15 +15,15 @@ use core::cmp::Reverse;
 /// Parameters of a regenerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegeneratorParams {
-    /// ACKs regenerated for each one filtered, `R`. With 1 their number is restored; more opens the senders' windows
-    /// faster.
+    /// Number of ACKs regenerated for each filtered one, `R`. A factor of 1 restores their number; a larger one opens
+    /// the senders' windows faster.
     pub factor: u32,
-    /// Bytes acknowledged by one ACK before filtering: a segment's payload.
+    /// Bytes that one ACK acknowledged before filtering: a segment's payload.
     pub segment: u32,
     /// Departure times of the regenerated ACKs.
     pub spacing: Spacing,
-    /// Maximum gap between two of them under [`Spacing::Paced`]. The transmission time of a segment on the fast link
-    /// avoids bursts there; holding the last ACK longer costs throughput.
+    /// Maximum gap between two regenerated ACKs under [`Spacing::Paced`]. A segment's transmission time on the fast
+    /// link suffices to avoid bursts there. Longer gaps delay the last ACK and cost throughput.
     pub max_gap: Duration,
 }
 
@@ -44,48 +44,48 @@ crate::named! {
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
     pub enum Spacing {
-        /// With the ACK that they precede.
+        /// Together with the ACK that follows them.
         AtOnce = "at-once",
-        /// Spread over the time since the flow's previous ACK.
+        /// Spread evenly over the time since the flow's previous ACK.
         #[default]
         Paced = "paced",
-        /// Spread over the smoothed time between the flow's ACKs (weight of a new sample: 1/4). ACKs are also regenerated
-        /// across a hole that closes. This is the rule of ns-2's AR.
+        /// Spread over the smoothed time between the flow's ACKs (weight of a new sample: 1/4), as in ns-2. ACKs are
+        /// also regenerated when a hole in the sequence closes.
         Smoothed = "smoothed",
     }
 }
 
 crate::read_by_name!(Spacing, "unknown; use at-once, paced or smoothed");
 
-/// Maximum number of ACKs regenerated for one.
+/// Maximum number of ACKs that are regenerated before one ACK.
 const MAX_REGENERATED: u32 = 256;
-/// Maximum time for which an ACK is held: for pacing, and over the smoothed interval.
+/// Maximum time for which an ACK is held for pacing, and maximum of the smoothed time.
 const MAX_HOLD: Duration = Duration::from_millis(50);
 const MAX_SMOOTHED_HOLD: Duration = Duration::from_secs(1);
 const MAX_FLOWS: u32 = 4096;
-/// Maximum credit of one flow and of all flows, in data segments: the data in flight at 1 Gbit/s and at 10 Gbit/s over
-/// 150 ms. It bounds the ACKs regenerated at once, times the factor; after that each passing segment allows one.
+/// Maximum credit of one flow and of all flows in data segments: the data in flight over 150 ms, at 1 Gbit/s and at 10
+/// Gbit/s. Times the factor, it bounds the ACKs regenerated at once; then each passing segment allows one more.
 const MAX_FLOW_CREDIT: u32 = 1 << 14;
 const MAX_CREDIT: u32 = 1 << 17;
-/// Maximum number of held packets; further arrivals are dropped. Holds 50 ms of ACKs at 80 000/s.
+/// Maximum number of held packets: 50 ms of ACKs at 80 000/s. Further arrivals are dropped.
 const MAX_HELD: u32 = 1 << 12;
 
 #[derive(Clone, Copy, Debug)]
 struct FlowState {
-    /// Highest acknowledgement number, and arrival time of the latest ACK.
+    /// Highest acknowledgement number seen, and arrival time of the latest ACK.
     newest: u32,
     passed: Instant,
-    /// The smoothed time between ACKs; zero before the second.
+    /// Smoothed time between ACKs; zero before the second ACK.
     interval: Duration,
-    /// An ACK has come.
+    /// True once an ACK of the flow has arrived.
     known: bool,
     /// Time of the last packet of either direction.
     used: Instant,
-    /// Data that passed in the other direction and is not yet acknowledged.
+    /// Data seen in the other direction that no ACK has claimed yet.
     credit: Credit,
     /// Earliest departure time of the flow's next ACK.
     busy_until: Instant,
-    /// True after duplicates: the next jump closes a hole and does not indicate filtered ACKs.
+    /// True after duplicate ACKs: the next jump of the number closes a hole, and does not indicate filtered ACKs.
     hole: bool,
 }
 
@@ -104,7 +104,7 @@ impl FlowState {
     }
 }
 
-/// Data for which ACKs may be regenerated.
+/// Data for which ACKs may still be regenerated.
 #[derive(Clone, Copy, Debug)]
 struct Credit {
     segments: u32,
@@ -124,7 +124,8 @@ impl Credit {
         }
     }
 
-    /// Claims up to `jump` bytes for an ACK and those before it. Returns the number of ACKs, one per `segment`.
+    /// Claims up to `jump` bytes for an ACK and the ones regenerated before it. Returns their number, one per
+    /// `segment`.
     fn claim(&mut self, jump: u32, segment: u32) -> u32 {
         let bytes = jump.min(self.bytes);
         // For segments shorter than `segment`, more segments are claimed than ACKs regenerated.
@@ -141,41 +142,41 @@ impl Credit {
 struct Held<P> {
     packet: P,
     info: Option<AckInfo>,
-    /// Acknowledgement number of the flow before, and the step of the regenerated ones.
+    /// Previous acknowledgement number of the flow, and the step between regenerated ones.
     previous: u32,
     step: u32,
     gap: Duration,
-    /// ACKs still to regenerate, and already regenerated.
+    /// Number of ACKs still to regenerate, and of those already regenerated.
     remaining: u32,
     made: u32,
 }
 
-/// Departure time, ticket and place; earliest first, equal times in order of arrival.
+/// Departure time, ticket and place of a held packet, in order of departure; equal times in order of arrival.
 type Due = Reverse<(Instant, u64, Place)>;
 
 /// Forwards packets, and inserts regenerated ACKs in order.
 ///
-/// A regenerated ACK is a copy of a real ACK with a number between the flow's previous number and the real one. No ACK
-/// is regenerated for ACKs with SACK ranges, ECN marks, signatures or unknown options, or across a hole that closes.
-/// Copies are made at departure, so that each held packet needs one place.
+/// A regenerated ACK is a copy of a real ACK, with a number between the flow's previous number and the real one. None
+/// is regenerated before an ACK with SACK ranges, ECN marks, a signature or unknown options, or when a hole closes.
+/// Copies are made at departure, so that each held packet needs only one place.
 ///
-/// An ACK is regenerated only for data [observed](Self::observe) in the other direction and not claimed by an earlier
-/// ACK. Whatever numbers a receiver sends, the ACKs of a flow are at most its data segments times the factor.
+/// ACKs are regenerated only for data that was [observed](Self::observe) in the other direction and that no earlier ACK
+/// has claimed. So a flow's ACKs never exceed its data segments times the factor, whatever numbers a receiver sends.
 #[derive(Clone, Debug)]
 pub struct Regenerator<P> {
     params: RegeneratorParams,
     flows: FlowTable<FlowState>,
     slab: Slab<Held<P>>,
     list: List,
-    /// Never larger than its initial capacity.
+    /// Held packets by departure time; never exceeds its initial capacity.
     due: BinaryHeap<Due>,
-    /// Data segments of all flows that ACKs may be regenerated for.
+    /// Number of data segments of all flows for which ACKs may still be regenerated.
     credit: u32,
     next_ticket: u64,
     regenerated: u64,
 }
 
-/// Preparation for one ACK.
+/// Plan of the ACKs to regenerate before one ACK.
 struct Plan {
     count: u32,
     start: Instant,
@@ -204,7 +205,7 @@ impl<P: Packet + Clone> Regenerator<P> {
         })
     }
 
-    /// Observes a packet in the other direction, `reverse`. Only data seen here allows regenerated ACKs.
+    /// Records a packet of the other direction. ACKs are regenerated only for data recorded here.
     pub fn observe(&mut self, now: Instant, reverse: &Header) {
         if !reverse.is_tcp_data() {
             return;
@@ -223,7 +224,7 @@ impl<P: Packet + Clone> Regenerator<P> {
             .find_or_insert(flow, last_used, || FlowState::new(now))
     }
 
-    /// Takes a packet received over the slow link.
+    /// Accepts a packet that arrived over the slow link.
     pub fn push(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
         let header = packet.header();
         let flow = header.flow;
@@ -265,8 +266,8 @@ impl<P: Packet + Clone> Regenerator<P> {
         }
     }
 
-    /// Number of ACKs to regenerate before this one, the time of the first, the gap between them, and the
-    /// number they start from.
+    /// Returns the number of ACKs to regenerate before this one, the time of the first, the gap between them, and the
+    /// number at which they start.
     fn plan(&mut self, now: Instant, flow: Flow, info: &AckInfo) -> Plan {
         let params = self.params;
         let nothing = Plan {
@@ -331,7 +332,7 @@ impl<P: Packet + Clone> Regenerator<P> {
         }
     }
 
-    /// The next packet that is due at `now`.
+    /// Returns the next packet that is due at `now`.
     pub fn pop(&mut self, now: Instant) -> Option<P> {
         let mut first = self.due.peek_mut()?;
         let Reverse((at, _, place)) = &mut *first;

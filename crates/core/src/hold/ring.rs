@@ -14,7 +14,7 @@ pub struct Ring<T> {
     len: u32,
 }
 
-/// A place at the end of a [`Ring`].
+/// A free place at the end of a [`Ring`].
 pub struct Vacant<'a, T> {
     place: &'a mut Room<T>,
     len: &'a mut u32,
@@ -42,7 +42,8 @@ impl<T> Ring<T> {
         })
     }
 
-    /// Returns the place after the newest value, if one is free. Checking before the value moves avoids returning it.
+    /// Returns the place behind the newest value, if there is one. Checking before the value moves avoids returning the
+    /// value.
     #[inline]
     pub fn vacant(&mut self) -> Option<Vacant<'_, T>> {
         let tail = self.wrap(self.head + self.len);
@@ -51,7 +52,7 @@ impl<T> Ring<T> {
         place.is_empty().then_some(Vacant { place, len })
     }
 
-    /// Appends a value; gives it back if the ring is full.
+    /// Appends a value; returns it if the ring is full.
     #[inline]
     pub fn push_back(&mut self, value: T) -> Result<(), T> {
         match self.vacant() {
@@ -63,14 +64,14 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Takes the oldest value.
+    /// Removes and returns the oldest value.
     #[inline]
     pub fn pop_front(&mut self) -> Option<T> {
         self.pop_front_or(None, Some)
     }
 
-    /// Removes the oldest value and passes it to `full`, or returns `empty`. Avoids an [`Option`], whose tag would be
-    /// taken from the value's spare bits.
+    /// Removes the oldest value and passes it to `full`, or returns `empty`. This avoids an [`Option`], whose tag would
+    /// be in the value's spare bits.
     #[inline]
     pub fn pop_front_or<R>(&mut self, empty: R, full: impl FnOnce(T) -> R) -> R {
         let Some(place) = self.places.get_mut(self.head as usize) else {

@@ -1,7 +1,7 @@
-//! One place for one value.
+//! A place for one value.
 
-/// A place for a value, with a separate tag. An [`Option`] stores its tag in the value's spare bits, so that each move
-/// decodes and encodes the value.
+/// A place for a value, with a separate tag. An [`Option`] would store its tag in the value's spare bits, so that each
+/// move decodes and encodes it.
 #[derive(Clone, Debug)]
 #[repr(u8)]
 pub(super) enum Room<T> {

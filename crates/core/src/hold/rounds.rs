@@ -1,25 +1,26 @@
-//! The order in which queues are served: numbers in lists.
+//! Lists of numbers, for the order in which queues are served.
 
 use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
 
-/// Neighbours in a ring. A number in no list is its own neighbour, so that no null value is needed.
+/// Neighbours in a ring. A number that is in no list is its own neighbour, so that no null value is needed.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     previous: u16,
     next: u16,
 }
 
-/// Numbers in ordered lists, each in at most one list. Every change takes constant time.
+/// Numbers in ordered lists; each is in at most one list. Every change takes constant time.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
-    /// Links of the numbers, then of the lists. A list's link is between its last and first member.
+    /// Links of the numbers, followed by links of the lists. A list's own link is between its last and its first
+    /// member.
     links: Box<[Link]>,
     count: u32,
 }
 
 impl Rounds {
-    /// `lists` empty lists for numbers below `count`, both together at most 65 536.
+    /// Creates `lists` empty lists for numbers below `count`; the sum of both is at most 65 536.
     pub(crate) fn new(count: u32, lists: u32) -> Result<Self, BuildError> {
         debug_assert!(count + lists <= 1 << u16::BITS, "{count} in {lists}");
         let alone = |number: usize| Link {
@@ -36,14 +37,14 @@ impl Rounds {
         Some(self.links.get(number as usize)?.next.into())
     }
 
-    /// The first of a list.
+    /// Returns the first number of a list.
     #[inline]
     pub(crate) fn first(&self, list: u32) -> Option<u32> {
         let list = self.count + list;
         self.next(list).filter(|first| *first != list)
     }
 
-    /// All of a list, from the first.
+    /// Iterates over a list from the first number.
     pub(crate) fn of(&self, list: u32) -> impl Iterator<Item = u32> {
         let end = self.count + list;
         core::iter::successors(self.first(list), move |number| {

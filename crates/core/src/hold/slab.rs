@@ -1,4 +1,4 @@
-//! Lists in constant time and fixed memory, whose places are linked both ways or forward only.
+//! Linked lists with constant-time operations in fixed memory, linked in one or in both directions.
 
 use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
@@ -11,27 +11,27 @@ impl Place {
     /// No place.
     pub(crate) const NONE: Self = Self(u32::MAX);
 
-    /// Its index, for tables of the owner.
+    /// Index of the place, for tables of the owner.
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Neighbours of a place in its list and the owner's note. They fill the padding after the tag.
+/// Neighbours of a place in its list, and the owner's note. They use the padding after the tag.
 pub(crate) trait Links: Copy {
-    /// Number of places that they can tell apart.
+    /// Maximum number of places for this type of link.
     const PLACES: u32;
 
     fn new(previous: Place, next: Place, note: u32) -> Self;
     fn next(&self) -> Place;
     fn note(&self) -> u32;
     fn set_next(&mut self, next: Place);
-    /// The place before, if it is kept.
+    /// Returns the place before, if these links store it.
     fn previous(&self) -> Option<Place>;
     fn set_previous(&mut self, previous: Place);
 }
 
-/// Links both ways: a value leaves from the middle of a list in constant time.
+/// Links in both directions: any value can be removed in constant time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Both {
     next: Place,
@@ -72,7 +72,7 @@ impl Links for Both {
     }
 }
 
-/// Links to the next place alone, in seven bytes: with the tag they are eight.
+/// Links only to the next place, in seven bytes, so that link and tag need eight.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, packed)]
 pub(crate) struct Forward {
@@ -91,7 +91,7 @@ impl Links for Forward {
             note,
         }
     }
-    /// `NONE` is all ones here too.
+    /// Next place; all ones stand for `NONE` here too.
     #[inline]
     fn next(&self) -> Place {
         let [low, middle, high] = self.next;
@@ -114,7 +114,7 @@ impl Links for Forward {
     fn set_previous(&mut self, _: Place) {}
 }
 
-/// A place with a separate tag, like [`Room`](super::room::Room).
+/// A place with a separate tag, for the reason given at [`Room`](super::room::Room).
 #[derive(Clone, Debug)]
 #[repr(u8)]
 enum Node<T, L> {
@@ -163,7 +163,7 @@ impl List {
         self.head
     }
 
-    /// True if nothing is in it.
+    /// True if the list is empty.
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.head.0 == Place::NONE.0
@@ -184,7 +184,7 @@ pub(crate) struct Vacant<'a, T, L> {
 }
 
 impl<T, L: Links> Vacant<'_, T, L> {
-    /// Appends a value with a note to a list.
+    /// Appends a value with a note to a list; returns its place.
     #[inline]
     pub(crate) fn fill(self, list: &mut List, note: u32, value: T) -> Place {
         let Self { slab, place } = self;
@@ -204,7 +204,7 @@ impl<T, L: Links> Vacant<'_, T, L> {
 }
 
 impl<T, L: Links> Slab<T, L> {
-    /// Room for `capacity` values.
+    /// Creates a slab with room for `capacity` values.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -233,7 +233,7 @@ impl<T, L: Links> Slab<T, L> {
         Some(self.noted(place)?.1)
     }
 
-    /// The value at a place, and the note with which it came.
+    /// Returns the value at a place, and its note.
     #[inline]
     pub(crate) fn noted(&self, place: Place) -> Option<(u32, &T)> {
         match self.nodes.get(place.index())? {
@@ -251,7 +251,7 @@ impl<T, L: Links> Slab<T, L> {
         }
     }
 
-    /// The place behind this one in its list.
+    /// Returns the place behind this one in its list.
     #[inline]
     pub(crate) fn next(&self, place: Place) -> Place {
         let node = self.nodes.get(place.index());
@@ -268,7 +268,7 @@ impl<T, L: Links> Slab<T, L> {
         })
     }
 
-    /// Appends a value with a note to a list; gives it back if there is no room.
+    /// Appends a value with a note to a list; returns the value if there is no room.
     #[inline]
     pub(crate) fn push(&mut self, list: &mut List, note: u32, value: T) -> Result<Place, T> {
         match self.vacant() {
@@ -277,14 +277,14 @@ impl<T, L: Links> Slab<T, L> {
         }
     }
 
-    /// A place for one more value, if there is one. Checking before the value moves avoids returning it.
+    /// Returns a place for one more value, if there is one. Checking before the value moves avoids returning the value.
     #[inline]
     pub(crate) fn vacant(&mut self) -> Option<Vacant<'_, T, L>> {
         let place = self.free;
         (place.index() < self.nodes.len()).then_some(Vacant { slab: self, place })
     }
 
-    /// Removes a value from the list that it is in; in constant time if links go both ways.
+    /// Removes a value from its list; in constant time if links go in both directions.
     #[inline]
     pub(crate) fn remove(&mut self, list: &mut List, place: Place) -> Option<T> {
         let Node::Full(links, _) = *self.node(place)? else {
@@ -298,7 +298,7 @@ impl<T, L: Links> Slab<T, L> {
         self.empty(place)
     }
 
-    /// The place before this one in its list, found from the start.
+    /// Finds the place before this one by a search from the list's start.
     fn before(&self, list: &List, place: Place) -> Option<Place> {
         let (mut before, mut at) = (Place::NONE, list.head);
         while at != place {
@@ -321,7 +321,7 @@ impl<T, L: Links> Slab<T, L> {
         }
     }
 
-    /// Takes a list's first value.
+    /// Removes and returns a list's first value.
     #[inline]
     pub(crate) fn pop(&mut self, list: &mut List) -> Option<T> {
         let place = list.head;
@@ -337,7 +337,7 @@ impl<T, L: Links> Slab<T, L> {
         self.empty(place)
     }
 
-    /// Frees a place that is in no list any more. The value moves once, at the end.
+    /// Frees a place that is no longer in a list. The value moves only once, at the end.
     #[inline]
     fn empty(&mut self, place: Place) -> Option<T> {
         let free = core::mem::replace(&mut self.free, place);

@@ -1,19 +1,19 @@
-//! The transmitter of a link: the time at which the next packet may start.
+//! Transmitter of a link: computes when the next packet may start.
 
 use crate::units::{Duration, Instant, Rate};
 
-/// Transmission times at one rate, equal to [`Rate::tx_time`], without a division per packet.
+/// Computes transmission times at one rate, equal to [`Rate::tx_time`], without a division per packet.
 #[derive(Clone, Copy, Debug)]
 pub struct TxTime {
     rate: Rate,
     /// `2^(63 + shift) / rate`, rounded up.
     reciprocal: u64,
-    /// The binary logarithm of the rate, rounded down.
+    /// Binary logarithm of the rate, rounded down.
     shift: u32,
 }
 
 impl TxTime {
-    /// Times at `rate`.
+    /// Prepares the times at `rate`.
     pub const fn new(rate: Rate) -> Self {
         let bits = rate.bits_per_sec();
         let shift = bits.ilog2();
@@ -44,10 +44,10 @@ impl TxTime {
     }
 }
 
-/// A transmitter: one packet at a time, at the link's rate.
+/// Transmits one packet at a time, at the link's rate.
 ///
-/// A late caller catches up, so that the rate is reached exactly. The lost time counts up to
-/// [`MAX_LATE`](Self::MAX_LATE), which bounds bursts.
+/// If the caller is late, the next packets start earlier, so that the rate is still reached. At most
+/// [`MAX_LATE`](Self::MAX_LATE) is made up, which bounds bursts.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmitter {
     tx: TxTime,
@@ -56,7 +56,7 @@ pub struct Transmitter {
 }
 
 impl Transmitter {
-    /// Maximum time to catch up. It covers a kernel tick at HZ=250.
+    /// Maximum lateness that is made up; covers a kernel tick at HZ=250.
     pub const MAX_LATE: Duration = Duration::from_millis(5);
 
     /// Creates an idle transmitter.
@@ -67,7 +67,7 @@ impl Transmitter {
         }
     }
 
-    /// Creates a transmitter that is always free, for links shaped elsewhere.
+    /// Creates a transmitter that is always free, for links that are shaped elsewhere.
     pub const fn unshaped() -> Self {
         // A reciprocal of 0: transmission takes no time.
         let tx = TxTime {
@@ -86,7 +86,7 @@ impl Transmitter {
         self.free_at
     }
 
-    /// Changes the rate, for the rest of the current transmission too.
+    /// Changes the rate, also for the rest of the current transmission.
     pub fn set_rate(&mut self, now: Instant, rate: Rate) {
         if self.tx.reciprocal == 0 {
             return;
@@ -99,19 +99,19 @@ impl Transmitter {
         self.tx = TxTime::new(rate);
     }
 
-    /// Nothing could be sent before `at`, because nothing waited or the discipline said so: that
-    /// time is not made up.
+    /// Records that no packet could be sent before `at`, since none was queued or the discipline held them. This time
+    /// is not made up.
     #[inline]
     pub fn not_before(&mut self, at: Instant) {
         self.free_at = self.free_at.max(at);
     }
 
-    /// The packet being sent leaves at `at`, at any rate: the caller follows a rate that changes.
+    /// Sets the end of the current transmission to `at`, for callers whose rate varies.
     pub const fn busy_until(&mut self, at: Instant) {
         self.free_at = at;
     }
 
-    /// A packet that the link charges `len` bytes for starts; how long it takes.
+    /// Starts a packet of `len` bytes as charged to the link, and returns its transmission time.
     #[inline]
     pub fn start(&mut self, now: Instant, len: u32) -> Duration {
         if self.tx.reciprocal == 0 {

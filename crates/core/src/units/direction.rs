@@ -1,7 +1,7 @@
 //! The direction of data over an access link.
 
 crate::named! {
-    /// A direction over the link, as seen from home.
+    /// Direction of data over the link, as seen from home.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]

@@ -1,10 +1,10 @@
-//! A quantity that is typed wrongly, and the text to write instead.
+//! Errors of quantities, with a text that says what to write instead.
 
 use super::Rate;
 use alloc::string::{String, ToString};
 use core::fmt;
 
-/// A quantity that could not be read. Its text says what to write instead.
+/// An invalid quantity; its text says what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnitError {
     /// There is no number at the start.
@@ -12,19 +12,19 @@ pub enum UnitError {
         /// A correct example.
         example: &'static str,
     },
-    /// A number stands alone where a unit is needed.
+    /// The number has no unit, but needs one.
     NoUnit {
-        /// The units that would be understood.
+        /// The accepted units.
         units: &'static str,
     },
-    /// The unit is not known.
+    /// The unit is unknown.
     UnknownUnit {
         /// The unit as typed.
         unit: String,
-        /// The units that would be understood.
+        /// The accepted units.
         units: &'static str,
     },
-    /// The unit is read as bits by some and as bytes by others.
+    /// The unit is ambiguous: it may mean bits or bytes.
     BitsOrBytes {
         /// The prefix of `bits` and `bytes`: `mega`.
         prefix: &'static str,
@@ -33,9 +33,9 @@ pub enum UnitError {
         /// The rate if bytes are meant.
         bytes: Rate,
     },
-    /// The value is outside the range of the quantity.
+    /// The value is out of range.
     OutOfRange {
-        /// The range, in words.
+        /// The valid range, as text.
         range: &'static str,
     },
 }
@@ -99,7 +99,7 @@ impl Decimal {
         self.digits == 0
     }
 
-    /// The number times `unit`, rounded to nearest; `None` beyond 64 bits.
+    /// Returns the number times `unit`, rounded to nearest; `None` above 64 bits.
     pub(super) fn times(self, unit: u64) -> Option<u64> {
         let divisor = 10u128.checked_pow(self.scale)?;
         let product = u128::from(self.digits) * u128::from(unit);
@@ -107,7 +107,7 @@ impl Decimal {
     }
 }
 
-/// Prints `value / unit` with up to three decimals and no trailing zeros.
+/// Writes `value / unit` with up to three decimals and without trailing zeros.
 pub(super) fn print_scaled(
     f: &mut fmt::Formatter<'_>,
     value: u64,

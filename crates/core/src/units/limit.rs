@@ -10,9 +10,9 @@ pub struct Bytes(pub u64);
 /// The maximum backlog of a queue, in packets or in bytes; at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Limit {
-    /// Packets of any size.
+    /// A number of packets of any size.
     Packets(u32),
-    /// Bytes as charged to the link.
+    /// A number of bytes, as charged to the link.
     Bytes(u64),
 }
 
@@ -33,7 +33,7 @@ impl Limit {
         }
     }
 
-    /// The limit as a bare number in its own unit.
+    /// Returns the number of packets or bytes.
     pub const fn value(self) -> u64 {
         match self {
             Self::Packets(packets) => packets as u64,
@@ -41,7 +41,7 @@ impl Limit {
         }
     }
 
-    /// A limit in the same unit with another number, clamped to at least one.
+    /// Returns a limit with the same unit and another number, at least one.
     pub fn with_value(self, value: u64) -> Self {
         match self {
             Self::Packets(_) => Self::Packets(value.clamp(1, u32::MAX as u64) as u32),

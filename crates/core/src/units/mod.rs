@@ -1,7 +1,8 @@
 //! Units as types, read and printed in `tc`'s notation.
 //!
-//! Rates are SI and in bits (`1mbit`, `1Mbit/s`); sizes are binary as in `tc` (`64kb` is 65 536
-//! bytes); packets are `50p`; times are `20ms`. `2Mbps` is refused: 2 Mbit/s for a speed test, 16 for `tc`.
+//! Rates are in bits with decimal prefixes (`1mbit`, `1Mbit/s`). Sizes have binary prefixes as in `tc` (`64kb` is 65
+//! 536 bytes). Packets are `50p`, times `20ms`. `2Mbps` is rejected, since it means 2 Mbit/s in speed tests but 16
+//! Mbit/s in `tc`.
 
 mod direction;
 mod error;

@@ -15,7 +15,7 @@ const BITS: &[(u64, &str)] = &[
     (1, "bit"),
 ];
 
-/// Prefixes of units: symbol, name, factor.
+/// Prefixes of units: symbol, name and factor.
 const PREFIXES: &[(&str, &str, u64)] = &[
     ("ki", "kibi", 1 << 10),
     ("mi", "mebi", 1 << 20),
@@ -26,14 +26,14 @@ const PREFIXES: &[(&str, &str, u64)] = &[
     ("", "", 1),
 ];
 
-/// Words for "per second" after a unit.
+/// Suffixes of units that mean "per second".
 const PER_SECOND: &[&str] = &["/sec", "/s", "ps"];
 
 impl Rate {
     /// 1 Tbit/s.
     pub const MAX: Self = Self(NonZeroU64::new(1_000_000_000_000).unwrap());
 
-    /// The rate of `bits` per second; `None` if zero or above 1 Tbit/s.
+    /// Creates a rate of `bits` per second; `None` for zero and above 1 Tbit/s.
     pub const fn from_bits_per_sec(bits: u64) -> Option<Self> {
         if bits > Self::MAX.bits_per_sec() {
             return None;
@@ -55,7 +55,7 @@ impl Rate {
         self.0.get() as f64 / 8.0
     }
 
-    /// Time that `bytes` occupy a link of this rate, rounded up: never faster than the rate.
+    /// Time for which `bytes` occupy a link of this rate, rounded up so that the rate is never exceeded.
     #[inline]
     pub const fn tx_time(self, bytes: u32) -> Duration {
         const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;
@@ -78,7 +78,7 @@ impl Rate {
 impl FromStr for Rate {
     type Err = UnitError;
 
-    /// Reads `1mbit`, `256kbit`, `2.5gbit`, `1Mbit/s`; refuses what may mean bits or bytes: `2Mbps`, `1M`.
+    /// Reads `1mbit`, `256kbit`, `2.5gbit` or `1Mbit/s`; rejects `2Mbps` and `1M`, which may mean bits or bytes.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         const UNITS: &str = "bit, kbit, mbit or gbit";
         let (number, unit) = split(text, "1mbit")?;

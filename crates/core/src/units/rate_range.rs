@@ -13,7 +13,7 @@ pub struct RateRange {
     pub max: Rate,
 }
 
-/// A range that is not one.
+/// An invalid range of rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadRateRange;
 
@@ -33,13 +33,13 @@ const fn rate(bits: u64) -> Rate {
 }
 
 impl RateRange {
-    /// Range of `auto` alone.
+    /// Range of `auto` without a range.
     pub const ANY: Self = Self {
         min: rate(256_000),
         max: rate(10_000_000_000),
     };
 
-    /// Rate at which learning starts: too high, so that the first queue shows the line's rate.
+    /// Rate at which learning starts. It is too high on purpose, so that the first queue reveals the line's rate.
     pub fn first(&self, direction: Direction) -> Rate {
         self.clamp(match direction {
             Direction::Up => rate(100_000_000),
@@ -61,7 +61,7 @@ impl RateRange {
         Some(read().ok_or(BadRateRange))
     }
 
-    /// The nearest rate within.
+    /// Returns the nearest rate in the range.
     pub fn clamp(&self, rate: Rate) -> Rate {
         // Unlike `clamp`, this never panics.
         rate.max(self.min).min(self.max)

@@ -2,21 +2,21 @@
 
 use core::fmt;
 
-/// A fraction from 0 to 1 in steps of 2^-30: an integer, so that a scheduler needs no float.
+/// A fraction from 0 to 1 in steps of 2^-30; an integer, so that a scheduler needs no floats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Share(u32);
 
 impl Share {
-    /// Nothing.
+    /// 0.
     pub const ZERO: Self = Self(0);
-    /// Half.
+    /// 1/2.
     pub const HALF: Self = Self(Self::SCALE / 2);
-    /// All.
+    /// 1.
     pub const ONE: Self = Self(Self::SCALE);
-    /// Steps from 0 to 1.
+    /// Number of steps from 0 to 1.
     pub const SCALE: u32 = 1 << 30;
 
-    /// `steps` of [`SCALE`](Self::SCALE), at most all of them.
+    /// Creates a share of `steps` of [`SCALE`](Self::SCALE), at most all.
     pub const fn from_steps(steps: u32) -> Self {
         if steps > Self::SCALE {
             Self::ONE
@@ -30,19 +30,19 @@ impl Share {
         self.0
     }
 
-    /// The rest of the whole.
+    /// Returns one minus this share.
     #[must_use]
     pub const fn rest(self) -> Self {
         Self(Self::SCALE - self.0)
     }
 
-    /// This part of `whole`, rounded to the nearest.
+    /// Returns this share of `whole`, rounded to nearest.
     pub const fn of(self, whole: u64) -> u64 {
         let part = whole as u128 * self.0 as u128 + (Self::SCALE / 2) as u128;
         (part >> 30) as u64
     }
 
-    /// The nearest share to `fraction`; out of range or not a number, the nearest end.
+    /// Returns the share nearest to `fraction`; 0 or 1 if it is out of range, 0 if it is not a number.
     #[cfg(feature = "control")]
     pub fn from_f64(fraction: f64) -> Self {
         // The cast saturates, and takes NaN to 0.
@@ -56,7 +56,7 @@ impl Share {
     }
 }
 
-/// An example of a share.
+/// An invalid share; its text gives an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShareError;
 
@@ -83,7 +83,7 @@ impl core::str::FromStr for Share {
 
 #[cfg(feature = "control")]
 impl fmt::Display for Share {
-    /// The shortest decimal that is read as this share; ten digits distinguish all steps.
+    /// Writes the shortest decimal that is read as this share; ten digits distinguish all steps.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for digits in 1..=10 {
             let scale = 10u64.pow(digits);

@@ -1,10 +1,10 @@
-//! Names in errors.
+//! Suggestions of names in errors.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// `fifo or af`, `a, b or c`.
+/// Joins words: `fifo or af`, `a, b or c`.
 pub fn either<T: AsRef<str>>(words: &[T]) -> String {
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     match words.split_last() {
@@ -14,15 +14,15 @@ pub fn either<T: AsRef<str>>(words: &[T]) -> String {
     }
 }
 
-/// Names that an error lists even if none is like the unknown one.
+/// Number of names up to which an error lists all of them if none is similar.
 const FEW: usize = 8;
 
-/// The end of an error about an unknown name: at most three known names like it, or all if they are few.
+/// Returns the end of an error about an unknown name: at most three similar names, or all names if they are few.
 pub fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     suggestion_of(name, known, "--help")
 }
 
-/// [`suggestion`] for names that `list` lists.
+/// Like [`suggestion`], with the list of names from `list`.
 pub fn suggestion_of<'a>(
     name: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -36,7 +36,7 @@ pub fn suggestion_of<'a>(
     }
 }
 
-/// At most three known names like an unknown one, if there are any; those with the same start come first.
+/// Returns at most three known names similar to an unknown one; those with the same start come first.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let length = name.chars().count();
     let max = length.div_ceil(3);
@@ -57,7 +57,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     Some(either(&near.collect::<Vec<_>>()))
 }
 
-/// Number of characters to insert, remove or replace (Levenshtein); ignores case, and takes `_` for `-`.
+/// Number of characters to insert, remove or replace (Levenshtein); ignores case, and treats `_` as `-`.
 fn distance(one: &str, other: &str) -> usize {
     let same = |c: char| match c {
         '_' => '-',

@@ -1,9 +1,9 @@
-//! Instants and durations in nanoseconds. Arithmetic stops at the ends of the range.
+//! Instants and durations in nanoseconds. Arithmetic saturates at the ends of the range.
 
 use super::error::{UnitError, print_scaled, split};
 use core::{fmt, ops, str::FromStr};
 
-/// A point in time, in nanoseconds since an epoch that only the caller knows.
+/// A point in time, in nanoseconds since an epoch that the caller chooses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -19,9 +19,9 @@ const NANOS: &[(u64, &str)] = &[
 ];
 
 impl Instant {
-    /// The caller's epoch.
+    /// The epoch.
     pub const ZERO: Self = Self(0);
-    /// Later than every event.
+    /// An instant after every event.
     pub const MAX: Self = Self(u64::MAX);
 
     /// The instant `nanos` after the epoch.
@@ -47,11 +47,11 @@ impl Instant {
 }
 
 impl Duration {
-    /// A thousandth of a second.
+    /// One millisecond.
     pub const MILLISECOND: Self = Self::from_millis(1);
     /// No time.
     pub const ZERO: Self = Self(0);
-    /// More than any time that passes.
+    /// Longer than any real time.
     pub const MAX: Self = Self(u64::MAX);
 
     /// A span of nanoseconds.

@@ -13,7 +13,7 @@ pub(crate) const AE: u16 = 0x100;
 pub(crate) const RESERVED: u16 = 0xe00;
 const ECN: u16 = ECE | CWR | AE;
 
-/// Something in the header that a filter does not understand.
+/// A header field or option that a filter does not understand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extra {
     Mptcp,
@@ -44,7 +44,7 @@ pub(crate) struct Path {
     pub(crate) outer_options: bool,
 }
 
-/// The contents of a frame.
+/// Contents of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) port: u16,
@@ -58,12 +58,12 @@ pub(crate) struct Said {
     pub(crate) timestamps: Option<(u32, u32)>,
     pub(crate) sack: [(u32, u32); 4],
     pub(crate) sacks: usize,
-    /// Kind 172 or 174, number of counters, and the counters.
+    /// Kind of the AccECN option (172 or 174), number of counters, and the counters.
     pub(crate) accecn: Option<(u8, usize, [u32; 3])>,
     pub(crate) extra: Option<Extra>,
-    /// Marks that the receiver has counted; they are not in the frame.
+    /// Number of marks that the receiver has counted; not part of the frame.
     pub(crate) marks: u32,
-    /// Index of the bit of the TCP segment that was flipped on the way.
+    /// Index of the bit in the TCP segment that was flipped on the path.
     pub(crate) flipped: Option<usize>,
     /// A wrong IPv4 header checksum.
     pub(crate) ip_checksum_wrong: bool,
@@ -141,14 +141,14 @@ impl Said {
         }
     }
 
-    /// Room left for further options.
+    /// Number of bytes left for further options.
     pub(crate) fn room(&self) -> usize {
         let mut options = Vec::new();
         self.options(&mut options);
         40 - options.len().div_ceil(4) * 4
     }
 
-    /// The frame, written into `frame`.
+    /// Writes the frame into `frame`.
     pub(crate) fn write(&self, frame: &mut Vec<u8>) {
         let path = &self.path;
         frame.clear();
@@ -248,7 +248,7 @@ impl Said {
         }
     }
 
-    /// Lengths and checksums, from the outside in.
+    /// Sets lengths and checksums, from the outside in.
     fn finish(&self, frame: &mut [u8], outer: usize, ip: usize, tcp: usize) {
         let end = frame.len();
         let mut headers = vec![(ip, tcp)];
@@ -291,7 +291,7 @@ pub(crate) struct Rule {
     pub(crate) name: &'static str,
     /// The RFCs that it comes from.
     pub(crate) source: &'static str,
-    /// True if the first may be filtered for the second.
+    /// True if the first ACK may be filtered for the second.
     pub(crate) lets: fn(&Said, &Said) -> bool,
 }
 
@@ -304,7 +304,7 @@ fn covered(range: (u32, u32), by: &Said) -> bool {
     !before(by.ack, range.1) || by.ranges().iter().any(inside)
 }
 
-/// The rules that compare two ACKs; those of a flow are in `ack_knowledge.rs`.
+/// The rules that compare two ACKs; `ack_knowledge.rs` tests those that depend on the flow.
 pub(crate) const RULES: &[Rule] = &[
     rule("pure", "RFC 3449, sec. 5.2.1", |old, new| {
         old.payload + new.payload == 0
@@ -380,7 +380,7 @@ pub(crate) const RULES: &[Rule] = &[
     }),
 ];
 
-/// The rules that need a queue's state of a flow.
+/// The rules that depend on a queue's state of the flow.
 pub(crate) const FLOW_RULES: &[(&str, &str)] = &[
     ("sack", "RFC 2018, sec. 4"),
     ("duplicates", "RFC 5681, sec. 3.2"),

@@ -22,7 +22,7 @@ pub(crate) const SERVER: [u8; 4] = [203, 0, 113, 5];
 pub(crate) const HOME6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20];
 pub(crate) const SERVER6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5];
 
-/// An acknowledgement of 4711 from port 5000 to 443.
+/// A TCP header that acknowledges 4711, from port 5000 to port 443.
 pub(crate) fn ack(options: &[TcpOptionElement]) -> TcpHeader {
     let mut header = TcpHeader::new(5000, 443, 1, 500);
     header.ack = true;
@@ -68,7 +68,7 @@ pub(crate) fn ipv6_with_extensions() -> IpHeaders {
     IpHeaders::Ipv6(header, extensions)
 }
 
-/// The IP packet alone.
+/// An IP packet without a link header.
 pub(crate) fn packet(ip: IpHeaders, tcp: TcpHeader, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     PacketBuilder::ip(ip)
@@ -107,7 +107,7 @@ pub(crate) fn ipv6_of(next_header: IpNumber, payload: &[u8]) -> Vec<u8> {
     [&header.to_bytes()[..], payload].concat()
 }
 
-/// An Ethernet frame of tags (type and identifier) around a packet, not padded.
+/// An unpadded Ethernet frame with tags (type and identifier) before a packet.
 pub(crate) fn tagged(tags: &[(u16, u16)], ether_type: u16, packet: &[u8]) -> Vec<u8> {
     let mut frame = MACS.to_vec();
     for (tag_type, id) in tags {

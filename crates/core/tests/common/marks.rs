@@ -1,25 +1,25 @@
-//! CE marks that senders count from their ACKs: Linux' rule and RFC 9768's, written from these sources without the
-//! product's code.
+//! CE marks that senders count from their ACKs, by Linux's rule and by those of RFC 9768. Written from these sources,
+//! without the product's code.
 
 use super::acks::{AE, CWR, ECE, SEGMENT, Said};
 use super::receiver::COUNTERS;
 
-/// Newly acknowledged bytes, and their number of packets.
+/// Newly acknowledged bytes and packets.
 #[derive(Clone, Copy)]
 pub(crate) struct Learned {
     pub(crate) packets: u32,
-    /// Minimum of Linux' `delivered_bytes`: the step of the number. `tcp_shifted_skb` omits SACKed bytes that have been
-    /// merged, and `tcp_clean_rtx_queue` overwrites the others if the number advances.
+    /// Lower bound of Linux's `delivered_bytes`: the step of the cumulative number. `tcp_shifted_skb` omits SACKed
+    /// bytes that were merged, and `tcp_clean_rtx_queue` overwrites the others when the number advances.
     pub(crate) bytes: u32,
     pub(crate) progress: bool,
 }
 
-/// A sender's rule for an ACK that may hide a cycle of ACE.
+/// A sender's rule for an ACK that may hide a wrap of ACE.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Rule {
-    /// Linux, `__tcp_accecn_process` and `tcp_accecn_process_option` of `net/ipv4/tcp_input.c`.
+    /// Linux: `__tcp_accecn_process` and `tcp_accecn_process_option` in `net/ipv4/tcp_input.c`.
     Linux {
-        /// With SACK, or without loss: the number of packets is exact.
+        /// True with SACK or without loss: then Linux has the exact number of packets.
         knows_packets: bool,
     },
     /// RFC 9768, appendix A.2.2.
@@ -41,15 +41,15 @@ pub(crate) const RULES: [Rule; 4] = [
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Marks {
-    /// CE-marked packets, `delivered_ce` and `s.cep`.
+    /// Number of CE-marked packets: `delivered_ce`, `s.cep`.
     pub(crate) ce: u32,
     /// Counters of ECT(0), CE and ECT(1), `delivered_ecn_bytes`.
     bytes: [u32; 3],
     /// `est_ecnfield`.
     estimated: Option<usize>,
-    /// Its count has differed from the receiver's once.
+    /// True once the count has differed from the receiver's.
     pub(crate) confused: bool,
-    /// An ACK had the option.
+    /// True once an ACK had the option.
     pub(crate) saw_option: bool,
 }
 

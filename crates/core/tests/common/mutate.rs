@@ -1,4 +1,4 @@
-//! Hostile frames: valid ones of every kind with damage in sensitive places.
+//! Hostile frames: valid frames of every kind, damaged in sensitive places.
 
 /// A small reproducible random source (splitmix64).
 pub(crate) struct Dice(u64);
@@ -21,7 +21,7 @@ impl Dice {
     }
 }
 
-/// Copies one of `seeds` into `frame` and damages it up to six times.
+/// Copies one of `seeds` into `frame`, and damages it in up to six places.
 pub(crate) fn hostile(seeds: &[Vec<u8>], dice: &mut Dice, frame: &mut Vec<u8>) {
     frame.clear();
     frame.extend(&seeds[dice.below(seeds.len())]);

@@ -1,4 +1,4 @@
-//! A receiver that acknowledges segments from a path which loses, duplicates and reorders. It sends data of its own and
+//! A receiver that acknowledges segments from a path with loss, duplication and reordering. It also sends data and
 //! probes, and the path alters its ACKs.
 
 use super::acks::{AE, CWR, ECE, Extra, PSH, Path, RESERVED, SEGMENT, Said, URG};
@@ -7,13 +7,13 @@ use super::mutate::Dice;
 /// First sequence numbers of flows, by host; one wraps in the middle of a history.
 pub(crate) const FIRST: [u32; 4] = [0, 1_000_000, 0x7fff_f000, u32::MAX - 4500];
 
-/// First values of AccECN's counters, of ECT(0), CE and ECT(1): they wrap in the middle of a history.
+/// First values of the AccECN counters for ECT(0), CE and ECT(1), chosen so that two wrap during a history.
 pub(crate) const COUNTERS: [u32; 3] = [1, 0x00ff_f000, 0x00ff_ff00];
 
-/// The receiver's own first sequence number.
+/// First sequence number of the receiver's own data.
 const OWN: u32 = u32::MAX - 300;
 
-/// The options of a connection, and how its receiver behaves.
+/// Options of a connection, and behaviour of its receiver.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     sack: bool,
@@ -24,21 +24,21 @@ struct Kind {
     md5: bool,
 }
 
-/// AccECN of a receiver, and the path's effect on it.
+/// Behaviour of an AccECN receiver, and the path's effect on it.
 #[derive(Clone, Copy, Debug)]
 struct AccEcn {
     /// Kind of the option, 172 or 174.
     kind: u8,
-    /// True if it changes now and then.
+    /// True if the kind changes from time to time.
     changes: bool,
-    /// True if counters that never increased are omitted.
+    /// True if counters that have never increased are omitted.
     short: bool,
-    /// In percent: options that the path strips, and packets marked CE.
+    /// Percentage of options that the path removes, and of packets marked CE.
     stripped: usize,
     marked: usize,
     /// True if unmarked packets are ECT(1).
     ect1: bool,
-    /// Maximum packets that one ACK answers; an ACK leaves earlier after seven marked ones.
+    /// Maximum number of packets per ACK; an ACK is sent earlier after seven marked packets.
     coarse: usize,
 }
 
@@ -59,14 +59,14 @@ impl AccEcn {
 pub(crate) struct Receiver {
     kind: Kind,
     base: Said,
-    /// Segments received, a bit each; `next` is the first missing.
+    /// Received segments as bits; `next` is the first missing one.
     received: u128,
     next: u32,
-    /// One beyond the highest received.
+    /// Number after the highest received one.
     top: u32,
     /// Ranges out of order, most recent first.
     ranges: Vec<(u32, u32)>,
-    /// An ACK that is overtaken by the next.
+    /// An ACK that the next one overtakes.
     late: Option<Said>,
     own: u32,
     clock: u32,
@@ -78,7 +78,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// The flow of this number, of a random kind.
+    /// Creates the flow with this number; its kind is random.
     pub(crate) fn new(dice: &mut Dice, flow: u64) -> Self {
         let one_in = |dice: &mut Dice, n| dice.below(n) == 0;
         let accecn = one_in(dice, 4);
@@ -189,7 +189,7 @@ impl Receiver {
         self.altered(said, dice)
     }
 
-    /// A segment with the receiver's own data, which is no pure ACK.
+    /// Returns a segment with the receiver's own data, which is not a pure ACK.
     fn data(&mut self, dice: &mut Dice) -> Said {
         let mut said = self.says(None, dice);
         said.payload = 2 + 2 * dice.below(4);
@@ -197,7 +197,7 @@ impl Receiver {
         said
     }
 
-    /// A packet arrives: ACE counts all that are marked, the option their bytes.
+    /// Counts an arriving packet: ACE counts marked packets, the option their bytes.
     fn counts(&mut self, dice: &mut Dice) {
         let Some(accecn) = self.kind.accecn else {
             return;
@@ -272,7 +272,7 @@ impl Receiver {
         said
     }
 
-    /// Kind, number of counters, and the counters.
+    /// Returns kind, number of counters, and counters of the option.
     fn option(&self, accecn: AccEcn, dice: &mut Dice) -> (u8, usize, [u32; 3]) {
         let kind = match accecn.changes && dice.below(8) == 0 {
             true => (346 - u16::from(accecn.kind)) as u8,
@@ -291,7 +291,7 @@ impl Receiver {
         (kind, fields, counters.map(|counter| counter & 0x00ff_ffff))
     }
 
-    /// Occasional behaviour of senders, and changes that paths make to packets.
+    /// Applies rare behaviour of senders, and changes that paths make to packets.
     fn altered(&mut self, mut said: Said, dice: &mut Dice) -> Said {
         match dice.below(160) {
             0 => said.flags |= PSH,
@@ -334,18 +334,18 @@ impl Receiver {
 }
 
 impl Said {
-    /// True if its only effect is an answer: its number is below those sent.
+    /// True if the ACK only causes an answer: its sequence number is below those sent.
     pub(crate) fn is_probe(&self) -> bool {
         // Own data has even lengths, so that only a probe's number is off by one.
         self.payload == 0 && self.seq.wrapping_sub(OWN) % 2 == 1
     }
 
-    /// A number that distinguishes probes.
+    /// Number that identifies a probe.
     pub(crate) fn probed(&self) -> u32 {
         self.seq.wrapping_sub(OWN) / 2
     }
 
-    /// True if it must reach the sender in any case.
+    /// True if the ACK must always reach the sender.
     pub(crate) fn must_stay(&self) -> bool {
         self.flags & (PSH | URG | RESERVED) != 0
             || matches!(self.extra, Some(extra) if extra != Extra::Md5)

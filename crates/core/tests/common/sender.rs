@@ -1,41 +1,41 @@
-//! The information that a sender has from its ACKs.
+//! The information that a sender has from the ACKs it received.
 
 use super::acks::{AE, CWR, ECE, SEGMENT, Said, before};
 use super::marks::{self, Learned, Marks};
 use super::receiver::FIRST;
 
-/// Most segments in a history: bits of a scoreboard.
+/// Maximum number of segments in a history: the bits of a scoreboard.
 const SEGMENTS: u32 = 128;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sender {
-    /// Its first sequence number, after an ACK has arrived; numbers count from there.
+    /// First sequence number, known after the first ACK; other numbers are relative to it.
     first: Option<u32>,
     una: u32,
     /// Segments acknowledged or SACKed.
     scoreboard: u128,
-    /// Segments acknowledged by any ACK, rejected ones included.
+    /// Segments acknowledged by any ACK, including rejected ones.
     told: u128,
     /// Largest TSval and TSecr that it accepted.
     recent: Option<(u32, u32)>,
     /// Largest right edge of the window.
     edge: u32,
     last_window: Option<u16>,
-    /// Changes of ECE, CWR and AE.
+    /// Number of changes of ECE, CWR and AE.
     edges: u32,
     last_ecn: u16,
-    /// Largest counters of each kind of AccECN option.
+    /// Largest values of the counters, for each kind of AccECN option.
     counters: [[Option<u32>; 3]; 2],
-    /// Duplicates of each segment's number, up to three.
+    /// Number of duplicates for each segment, up to three.
     duplicates: u128,
     run: u8,
-    /// True if it uses SACK: then it counts SACKed bytes instead of duplicates (RFC 6675, sec. 5).
+    /// True if the sender uses SACK: it then counts SACKed bytes instead of duplicates (RFC 6675, sec. 5).
     sack: bool,
     dsacks: u32,
     /// Number of ACKs that must never be filtered: unknown options, reserved bits, PSH and URG, IP options.
     kept: u32,
     corrupt: u32,
-    /// One bit for each probe that arrived, by its number modulo 64; each probe is answered.
+    /// One bit for each probe that arrived, by its number modulo 64. The sender answers each probe.
     probes: u64,
     /// Marks counted by each rule.
     marks: [Marks; marks::RULES.len()],
@@ -52,7 +52,7 @@ impl Sender {
         (1 << segments) - 1
     }
 
-    /// Processes an ACK. Returns the bytes that it acknowledges for the first time.
+    /// Processes an ACK. Returns the number of newly acknowledged bytes.
     pub(crate) fn hears(&mut self, said: &Said) -> u32 {
         if said.is_corrupt() {
             self.corrupt += 1;
@@ -127,7 +127,7 @@ impl Sender {
         (self.una, self.last_window) = (ack, Some(said.window));
     }
 
-    /// Linux accepts an ACK that has made progress by bytes or by its timestamp.
+    /// Counts marks as Linux does: only from ACKs that make progress by bytes or by their timestamp.
     fn marks_from(&mut self, said: &Said, new: u128) {
         let val = said.timestamps.map(|(val, _)| val);
         let packets = new.count_ones();
@@ -143,14 +143,14 @@ impl Sender {
         }
     }
 
-    /// An ACK is lost: from now on a sender may miscount marks with and without filtering.
+    /// Records the loss of an ACK: after it, a sender may miscount marks even without filtering.
     pub(crate) fn misses_one(&mut self) {
         for marks in &mut self.marks {
             marks.confused = true;
         }
     }
 
-    /// True if it has AccECN's option, and all rules that read the option have counted the receiver's marks.
+    /// True if the sender uses AccECN's option, and all rules that read it have counted the receiver's marks.
     pub(crate) fn counts_marks(&self) -> bool {
         let mut of_rules = self.marks.iter().zip(marks::RULES);
         of_rules.all(|(marks, rule)| {

@@ -4,7 +4,7 @@ use asymq_core::Ecn;
 use asymq_core::packet::{Flow, Header, Network, Protocol, flags};
 use asymq_core::units::Instant;
 
-/// Each flow has hosts of its own.
+/// Returns hosts that are different for each flow.
 pub(crate) fn network(header: &Header) -> Network {
     Network {
         hosts: [header.flow.0, !header.flow.0],
@@ -12,7 +12,7 @@ pub(crate) fn network(header: &Header) -> Network {
     }
 }
 
-/// Packet `number` of this many flows in each direction.
+/// Packet `number` of a sequence with this many flows in each direction.
 pub(crate) fn packet(now: Instant, number: u64, flows: u64) -> Header {
     let flow = number / 4 % flows;
     let tcp = Header {

@@ -1,5 +1,5 @@
-//! Bridge in the kernel for times without a gateway. It consists of nf_tables rules at the ingress of two interfaces,
-//! and chains that block them while a process lives.
+//! A bridge in the kernel for times without a gateway. It consists of nf_tables rules at the ingress of two interfaces,
+//! and of chains that block these rules while a process lives.
 
 use super::message::{Message, Netlink};
 use std::io;
@@ -22,13 +22,13 @@ pub struct BypassBlock(
     #[expect(dead_code, reason = "its tables exist as long as the socket")] Netlink,
 );
 
-/// The blocking chain comes first: later chains do not see dropped frames.
+/// Priority of the blocking chain: it comes first, and later chains do not see the frames that it drops.
 const BEFORE: i32 = -300;
 const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 
 impl BypassBlock {
-    /// Blocks the bridge of both interfaces, even if it does not exist yet.
+    /// Blocks the bridge of both interfaces, whether or not it exists already.
     ///
     /// # Errors
     /// The kernel has no nf_tables with owners (Linux 5.12), or another gateway holds an interface.
@@ -47,8 +47,8 @@ impl BypassBlock {
     }
 }
 
-/// Lets the kernel bridge the interfaces while no process blocks it, even after this process ends. Returns true if it
-/// replaced a bridge.
+/// Lets the kernel bridge the interfaces whenever no process blocks it, even after this process has ended. Returns true
+/// if it replaced a bridge.
 ///
 /// # Errors
 /// The kernel has no nf_tables with `fwd`, or a privilege is missing.
@@ -81,7 +81,7 @@ pub fn remove_bypass(from: u32) -> io::Result<bool> {
     }
 }
 
-/// True if the kernel bridges an incoming interface, or would bridge it if not blocked.
+/// True if the kernel bridges frames of an incoming interface, or is only blocked from doing so.
 pub fn has_bypass(from: u32) -> bool {
     let request = Message::get(kind(libc::NFT_MSG_GETTABLE)).body(&family(0));
     let request = request.text(NFTA_TABLE_NAME, &table_of(from));
@@ -137,7 +137,7 @@ fn family(resource: u16) -> [u8; 4] {
     family_of(libc::NFPROTO_NETDEV as u8, resource)
 }
 
-/// `nfgenmsg`: family, version, resource.
+/// The struct `nfgenmsg`: family, version, resource.
 pub(super) fn family_of(family: u8, resource: u16) -> [u8; 4] {
     let [high, low] = resource.to_be_bytes();
     [family, 0, high, low]
@@ -192,7 +192,7 @@ impl Netlink {
         Self::open_family(libc::NETLINK_NETFILTER)
     }
 
-    /// Sends changes that the kernel applies atomically.
+    /// Sends changes that the kernel applies together or not at all.
     fn batch(&mut self, messages: impl IntoIterator<Item = Message>) -> io::Result<()> {
         let limit = |of: libc::c_int| {
             let resource = libc::NFNL_SUBSYS_NFTABLES as u16;

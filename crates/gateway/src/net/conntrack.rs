@@ -22,10 +22,10 @@ const CTA_IP_V4_DST: u16 = 2;
 const CTA_PROTO_NUM: u16 = 1;
 const CTA_PROTO_SRC_PORT: u16 = 2;
 const CTA_PROTO_DST_PORT: u16 = 3;
-/// Bytes of waiting events.
+/// Size of the buffer for events in bytes.
 const BUFFER: usize = 4 << 20;
 
-/// A translated connection as seen on the line: addresses and ports of the router and of the far end.
+/// A translated connection as seen on the line: address and port of the router, and of the far end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Translated {
     pub(crate) ends: [Ipv4Addr; 2],
@@ -45,7 +45,7 @@ pub(crate) enum Tracked {
 #[derive(Debug)]
 pub(crate) struct Conntrack(Netlink);
 
-/// Source and destination of packets that one end of a connection sends.
+/// Addresses and ports of packets in one direction of a connection.
 #[derive(Default)]
 struct Tuple {
     ends: [Option<Ipv4Addr>; 2],
@@ -64,14 +64,14 @@ impl Conntrack {
         Ok(Self(netlink))
     }
 
-    /// Requests all connections; [`read`](Self::read) shows them as new ones.
+    /// Requests all connections; [`read`](Self::read) then reports them as new.
     pub(crate) fn reload(&mut self) -> io::Result<()> {
         let kind = NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_GET;
         self.0
             .send(Message::dump(kind).body(&[libc::AF_INET as u8, 0, 0, 0]))
     }
 
-    /// Shows waiting changes.
+    /// Calls `each` for all pending changes.
     ///
     /// # Errors
     /// Changes were lost.

@@ -1,4 +1,5 @@
-//! Rules of nf_tables at an interface. A router's port cannot keep them, or they would bypass asymq.
+//! nf_tables rules at an interface. They cannot stay at a port that is taken over, since its packets would bypass
+//! asymq.
 
 use super::bypass::{family_of, kind};
 use super::message::{Message, Netlink, attributes};
@@ -15,10 +16,10 @@ struct Kind {
     table: u16,
     name: u16,
     hook: u16,
-    /// Attributes in the hook: one interface, and a list of interfaces.
+    /// Attributes of the hook that name one interface, and a list of interfaces.
     device: Option<u16>,
     devices: u16,
-    /// Only objects with hardware offload.
+    /// True if only objects with hardware offload count.
     offloaded: bool,
 }
 

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 /// An interface as the kernel describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkInfo {
-    /// Index; it stays when the name changes.
+    /// Index, which stays the same if the name changes.
     pub index: u32,
     /// Name.
     pub name: String,
@@ -24,13 +24,13 @@ pub struct LinkInfo {
     pub master: Option<u32>,
     /// Lower interface, for example of a VLAN.
     pub below: Option<u32>,
-    /// Administratively up.
+    /// True if administratively up.
     pub up: bool,
-    /// Has a carrier.
+    /// True if it has a carrier.
     pub carrier: bool,
-    /// ARP is enabled.
+    /// True if ARP is enabled.
     pub arp: bool,
-    /// Set to promiscuous mode; sockets' memberships are not counted.
+    /// True if set to promiscuous mode; memberships of sockets do not count.
     pub promiscuous: bool,
 }
 
@@ -43,9 +43,9 @@ pub struct Address {
     pub ip: IpAddr,
     /// Prefix length.
     pub prefix: u8,
-    /// Valid beyond this link.
+    /// True if valid beyond this link.
     pub global: bool,
-    /// Derived from a router's announcement.
+    /// True if derived from a router advertisement.
     pub autoconfigured: bool,
 }
 
@@ -97,7 +97,7 @@ impl Network {
         found.map(|found| found.first().copied())
     }
 
-    /// Returns the kind of the qdisc that was set at an interface; `None` for the kernel's default.
+    /// Returns the kind of the qdisc configured at an interface; `None` for the kernel's default.
     pub fn qdisc(&mut self, index: u32) -> io::Result<Option<String>> {
         // tcmsg: family, padding, index, handle, parent, info.
         let mut body = [0; 20];

@@ -24,7 +24,7 @@ impl Message {
         Self::new(kind, libc::NLM_F_CREATE | libc::NLM_F_APPEND)
     }
 
-    /// A message's content without its header.
+    /// Content of a message without its header.
     pub(super) const fn bare() -> Self {
         Self(Vec::new())
     }
@@ -44,7 +44,7 @@ impl Message {
         Self::new(kind, libc::NLM_F_DUMP)
     }
 
-    /// Request that is answered only on failure.
+    /// Request that the kernel answers only on failure.
     pub(super) fn silent(kind: u16) -> Self {
         Self::with_flags(kind, libc::NLM_F_REQUEST)
     }
@@ -121,7 +121,7 @@ impl Netlink {
         self.ask(message, &mut |_| ())
     }
 
-    /// Sends requests at once and returns the first error. The kernel answers before the write returns.
+    /// Sends requests together, and returns the first error. The kernel answers before the write returns.
     pub(super) fn request_all(
         &mut self,
         messages: impl IntoIterator<Item = Message>,
@@ -144,7 +144,7 @@ impl Netlink {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Sends a request and shows `each` the body of every answer.
+    /// Sends a request, and calls `each` with the body of every answer.
     pub(super) fn ask(&mut self, message: Message, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         self.0.write_all(&message.finish())?;
         let mut answers = vec![0; 1 << 16];
@@ -174,12 +174,12 @@ impl Netlink {
         &self.0
     }
 
-    /// Sends a request; [`receive`](Self::receive) shows its answers.
+    /// Sends a request; [`receive`](Self::receive) reads its answers.
     pub(super) fn send(&mut self, message: Message) -> io::Result<()> {
         self.0.write_all(&message.finish())
     }
 
-    /// Shows type and body of all messages that wait at a non-blocking socket.
+    /// Calls `each` with type and body of all messages that are pending at a non-blocking socket.
     pub(super) fn receive(&mut self, each: &mut dyn FnMut(u16, &[u8])) -> io::Result<()> {
         let mut answers = [0; 1 << 15];
         loop {
@@ -201,7 +201,7 @@ fn code(body: &[u8]) -> i32 {
     code.map_or(0, |code| i32::from_ne_bytes(*code))
 }
 
-/// Type and body of the first message, and the remaining bytes.
+/// Returns type and body of the first message, and the remaining bytes.
 fn split(bytes: &[u8]) -> Option<(libc::c_int, &[u8], &[u8])> {
     let len = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
     let kind = u16::from_ne_bytes([*bytes.get(4)?, *bytes.get(5)?]);

@@ -1,4 +1,4 @@
-//! Interfaces of the calling thread's network namespace and their offloads, and network namespaces. Uses no external
+//! Interfaces of the calling thread's network namespace, their offloads, and network namespaces. Uses no external
 //! programs.
 
 mod bypass;
@@ -28,7 +28,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 pub struct VethEnd<'a> {
     /// Name, at most 15 bytes.
     pub name: &'a str,
-    /// Index, unused in its namespace.
+    /// Index that is unused in the end's namespace.
     pub index: u32,
     /// Ethernet address.
     pub mac: [u8; 6],
@@ -36,8 +36,8 @@ pub struct VethEnd<'a> {
 
 /// A netlink connection to the network namespace of the thread that opened it.
 ///
-/// Changes fail with `PermissionDenied` without CAP_NET_ADMIN, and with `AlreadyExists` for a name, index or address in
-/// use. Other failures return the kernel's error.
+/// Changes fail with `PermissionDenied` without CAP_NET_ADMIN, and with `AlreadyExists` if a name, index or address is
+/// in use. Otherwise they return the kernel's error.
 #[derive(Debug)]
 pub struct Network(Netlink);
 
@@ -74,7 +74,7 @@ impl Network {
         }))
     }
 
-    /// Creates a bridge, down.
+    /// Creates a bridge that is down.
     pub fn add_bridge(&mut self, name: &str, index: u32) -> io::Result<()> {
         let request = Message::create(libc::RTM_NEWLINK)
             .body(&interface(index, 0, 0))
@@ -116,7 +116,7 @@ impl Network {
         self.0.request(request.text(libc::IFLA_IFNAME, name))
     }
 
-    /// Moves an interface into a network namespace under a name. There it is down, without addresses and routes.
+    /// Moves an interface into a network namespace under this name. It arrives down, without addresses and routes.
     pub fn move_to(
         &mut self,
         index: u32,
@@ -175,7 +175,7 @@ impl Network {
             .request(request.attribute(libc::IFA_ADDRESS, &octets))
     }
 
-    /// Adds a route to a host that is directly behind an interface.
+    /// Adds a route to a host that is directly connected to an interface.
     pub fn add_route(&mut self, index: u32, address: Ipv4Addr) -> io::Result<()> {
         // rtmsg: family, prefix of destination and of source, TOS, table, protocol, scope, type, flags.
         let mut body = [0; 12];
@@ -200,7 +200,7 @@ impl Network {
     }
 }
 
-/// `ifinfomsg`: family, padding, type (2), index, flags, mask of changed flags.
+/// The struct `ifinfomsg`: family, padding, type (2), index, flags, mask of changed flags.
 fn interface(index: u32, flags: u32, changed: u32) -> [u8; 16] {
     let mut body = [0; 16];
     body[4..8].copy_from_slice(&index.to_ne_bytes());

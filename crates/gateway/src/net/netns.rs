@@ -17,7 +17,7 @@ impl Netns {
         File::open("/proc/thread-self/ns/net").map(Self)
     }
 
-    /// Creates a namespace with a loopback interface that is down. The caller stays in its own.
+    /// Creates a namespace whose loopback interface is down. The caller stays in its own namespace.
     pub fn new() -> io::Result<Self> {
         on_a_thread(|| {
             unshare_netns()?;
@@ -73,12 +73,12 @@ impl Netns {
         self.0.try_clone().map(Self)
     }
 
-    /// Moves the calling thread into it.
+    /// Moves the calling thread into this namespace.
     pub fn enter(&self) -> io::Result<()> {
         enter_netns(self.0.as_fd())
     }
 
-    /// Runs `work` in it, on a new thread.
+    /// Runs `work` in this namespace, on a new thread.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         on_a_thread(|| {
             self.enter()?;
@@ -106,7 +106,7 @@ fn path_of(name: &str) -> PathBuf {
     Path::new(FOLDER).join(name)
 }
 
-/// True if the file is a namespace: it is then on another file system than the folder.
+/// True if the file is a namespace: it is then on a different file system than its folder.
 fn is_netns(file: &File) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let device = |of: io::Result<fs::Metadata>| of.map(|of| of.dev()).ok();

@@ -1,4 +1,4 @@
-//! Configuration that the kernel deletes when an interface leaves its network namespace.
+//! The configuration that the kernel deletes when an interface leaves its network namespace.
 
 use super::message::{Message, attributes};
 use super::{Network, interface};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// order in which they must be added.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortState {
-    /// Up, ARP, promiscuous and all-multicast flags.
+    /// Flags of the interface: up, ARP, promiscuous, all-multicast.
     flags: u32,
     /// MTU, queue length and group, by attribute.
     numbers: BTreeMap<u16, u32>,
@@ -32,7 +32,7 @@ pub struct PortState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Route {
     message: String,
-    /// Remaining seconds; 0 means for ever.
+    /// Remaining lifetime in seconds; 0 means unlimited.
     expires: u32,
 }
 
@@ -50,7 +50,7 @@ const NHA_GROUP: u16 = 2;
 const NHA_OIF: u16 = 5;
 const NHA_RES_GROUP: u16 = 12;
 const RTA_NH_ID: u16 = 30;
-/// The gateway counts as on the link, although no address of the link covers it.
+/// Flag for a next hop that counts as on the link although no address of the link covers it.
 const ONLINK: u8 = 4;
 const NDA_CACHEINFO: u16 = 3;
 const NDA_PROBES: u16 = 4;
@@ -59,9 +59,9 @@ const ADDRESS_BODY: usize = 8;
 const ROUTE_BODY: usize = 12;
 const NEXTHOP_BODY: usize = 8;
 const NEIGHBOUR_BODY: usize = 12;
-/// Duplicate address detection; disabled while the host's own addresses are restored.
+/// File for duplicate address detection, which is disabled while the host's own addresses are restored.
 const ACCEPT_DAD: &str = "accept_dad";
-/// Time limit for routes that depend on other routes, or on an address that is not valid yet.
+/// Time limit for routes that depend on other routes, or on an address that is still tentative.
 const ROUTE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl PortState {
@@ -101,7 +101,7 @@ impl PortState {
         Ok(())
     }
 
-    /// Applies the configuration to an interface of this index and name. Applying it twice changes nothing.
+    /// Applies the configuration to the interface with this index and name. Applying it twice has the same result.
     ///
     /// # Errors
     /// The first change that failed; all other changes are still made.
@@ -221,7 +221,7 @@ fn put(network: &mut Network, kind: u16, message: &str) -> io::Result<()> {
     network.0.request(Message::put(kind).body(&bytes(message)))
 }
 
-/// Messages of an interface's addresses, without fields that change by themselves.
+/// Returns the messages that restore an interface's addresses, without fields that change by themselves.
 fn addresses(network: &mut Network, index: u32) -> io::Result<Vec<String>> {
     const INPUT_FLAGS: u32 = libc::IFA_F_NODAD
         | libc::IFA_F_HOMEADDRESS
@@ -258,7 +258,7 @@ fn addresses(network: &mut Network, index: u32) -> io::Result<Vec<String>> {
     Ok(v4)
 }
 
-/// Family, prefix length and addresses of an address's message.
+/// Returns family, prefix length and addresses from the message of an address.
 fn key(message: &str) -> Vec<u8> {
     let message = bytes(message);
     let head = message.get(..2).unwrap_or_default().to_vec();
@@ -279,8 +279,8 @@ fn routes(network: &mut Network, index: u32) -> io::Result<Vec<Route>> {
     Ok(own.filter_map(|body| route(body)).collect())
 }
 
-/// Nexthop objects of an interface, and groups that contain one. Returns their numbers, and their messages in the order
-/// in which they must be added; older kernels have none.
+/// Returns an interface's nexthop objects and the groups that contain one: their numbers, and their messages in the
+/// order in which they must be added. Older kernels have none.
 fn nexthops(network: &mut Network, index: u32) -> io::Result<(Vec<u32>, Vec<String>)> {
     let request = Message::dump(RTM_GETNEXTHOP).body(&[0; NEXTHOP_BODY]);
     let all = match network.all(request, |body| Some(body.to_vec())) {
@@ -325,7 +325,7 @@ fn is_through(body: &[u8], index: u32, nexthops: &[u32]) -> bool {
     })
 }
 
-/// Offset and length of each `rtnexthop`.
+/// Yields offset and length of each `rtnexthop`.
 fn next_hops(value: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -418,7 +418,7 @@ fn sysctls(name: &str) -> BTreeMap<PathBuf, String> {
         .collect()
 }
 
-/// Writes differing values. If a file cannot be written, the kernel's default stays.
+/// Writes values that differ. If a file cannot be written, the kernel's default stays.
 fn write_sysctls<'a>(values: impl Iterator<Item = (&'a PathBuf, &'a str)>, name: &str) {
     let now = sysctls(name);
     for (key, value) in values {

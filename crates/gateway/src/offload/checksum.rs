@@ -1,4 +1,4 @@
-//! Checksums that were left to the hardware: the Internet checksum (RFC 1071) and SCTP's.
+//! Checksums that the sender left to the hardware: the Internet checksum (RFC 1071) and SCTP's.
 
 pub(super) use asymq_core::frame::checksum::fold;
 use asymq_core::frame::checksum::words;
@@ -8,8 +8,8 @@ pub(crate) fn sum(bytes: &[u8]) -> u16 {
     fold(words(bytes))
 }
 
-/// Completes the checksum over all bytes from `start` on; its field is at `start + offset`. The field holds the pseudo
-/// header's sum, unless it is SCTP's. Returns `None` if it lies outside of the frame.
+/// Completes the checksum over all bytes from `start` on; its field is at `start + offset`. The field contains the
+/// pseudo header's sum, except for SCTP. Returns `None` if the field is outside the frame.
 #[inline]
 pub(crate) fn complete(frame: &mut [u8], start: usize, offset: usize) -> Option<()> {
     const UDP_FIELD: usize = 6;
@@ -32,7 +32,7 @@ pub(crate) fn complete(frame: &mut [u8], start: usize, offset: usize) -> Option<
     Some(())
 }
 
-/// SCTP's checksum (RFC 9260, appendix A), bit by bit since SCTP is rare.
+/// SCTP's checksum (RFC 9260, appendix A), computed bit by bit because SCTP is rare.
 fn crc32c(bytes: &[u8]) -> u32 {
     const REVERSED_POLYNOMIAL: u32 = 0x82f6_3b78;
     !bytes.iter().fold(u32::MAX, |crc, &byte| {

@@ -1,27 +1,28 @@
-//! Headers of a superpacket, including tunnels, and their fields that differ by segment.
+//! Headers of a superpacket, including tunnels, and their fields that differ between segments.
 //!
-//! A `virtio_net_hdr` describes only the innermost transport header. The walk follows the headers from the link layer
-//! to it. A UDP tunnel's own header (VXLAN, Geneve, GUE and others) contains no lengths. Behind it, the walk searches
-//! for an IP packet that ends with the frame.
+//! A `virtio_net_hdr` describes only the innermost transport header. This code follows the headers from the link layer
+//! to that header. A UDP tunnel's own header (such as VXLAN, Geneve, GUE) contains no lengths; the code therefore
+//! searches behind it for an IP packet that ends with the frame.
 
 use super::checksum::{complete, fold, sum};
 
-/// A header with fields that differ by segment.
+/// A header whose fields differ between segments.
 #[derive(Clone, Copy, Debug)]
 enum Layer {
     /// Length field of PPPoE.
     Pppoe(usize),
     V4(usize),
     V6(usize),
-    /// UDP header of a tunnel. If it has a checksum: the sum of the pseudo header without its length.
+    /// UDP header of a tunnel; with a checksum, also the sum of the pseudo header without its length.
     Udp(usize, Option<u16>),
-    /// GRE with a checksum.
+    /// GRE header with a checksum.
     Gre(usize),
 }
 
 /// Maximum number of headers, enough for nested tunnels.
 const MAX_LAYERS: usize = 12;
-/// Maximum bytes between a tunnel's UDP header and its IP packet: Geneve with all options, and Ethernet with tags.
+/// Maximum number of bytes between a tunnel's UDP header and its IP packet: Geneve with all options, and Ethernet with
+/// tags.
 const MAX_TUNNEL_HEADER: usize = 8 + 252 + 14 + 12;
 /// Maximum number of candidates for the IP packet in a UDP tunnel, which bounds the work.
 const MAX_CANDIDATES: u32 = 64;
@@ -35,13 +36,14 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Offset of an IPv6 header with a jumbo option (RFC 2675): the superpacket exceeds 64 KiB, but no segment does.
+    /// Offset of an IPv6 header with a jumbo option (RFC 2675). The superpacket exceeds 64 KiB, but none of its
+    /// segments does.
     pub(super) const fn jumbo(&self) -> Option<usize> {
         self.jumbo
     }
 
-    /// Finds the headers before a header of `protocol` at `transport`. Returns `None` if one is unsupported, or if they
-    /// do not lead to it.
+    /// Finds the headers before the header of `protocol` at `transport`. Returns `None` if a header is unsupported, or
+    /// if the headers do not lead there.
     pub(super) fn find(frame: &[u8], transport: usize, protocol: u8) -> Option<Self> {
         let mut walk = Walk {
             frame,
@@ -109,7 +111,7 @@ impl Layers {
     }
 }
 
-/// Writes the number of bytes from `start` on at `field`.
+/// Writes the number of bytes from `start` to the end into `field`.
 fn put(segment: &mut [u8], field: usize, start: usize) -> Option<()> {
     let len = u16::try_from(segment.len().checked_sub(start)?).ok()?;
     segment

@@ -55,7 +55,7 @@ fn superpacket(link: &[u8], ipv6: bool, tcp: bool, payload: usize, segment: u16)
     Superpacket { frame, header }
 }
 
-/// Sums word by word; independent of the fast sum, so that both cannot share a mistake.
+/// Computes the sum word by word, independently of the fast code.
 fn slow_sum(bytes: &[u8], start: u32) -> u16 {
     let mut sum = start;
     for pair in bytes.chunks(2) {

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd};
 pub(crate) struct SendBatch {
     socket: PacketSocket,
     bytes: Vec<u8>,
-    /// End of each frame in `bytes`.
+    /// Offset of the end of each frame in `bytes`.
     ends: Vec<usize>,
 }
 
@@ -42,7 +42,7 @@ impl SendBatch {
         true
     }
 
-    /// Sends all frames and empties the batch. Counts frames that find no room.
+    /// Sends all frames and empties the batch. Counts frames for which there is no room.
     pub(crate) fn send(&mut self, losses: &mut Losses) -> io::Result<()> {
         let (mut answer, mut done) = (Ok(()), 0);
         while done < self.ends.len() {
@@ -75,7 +75,7 @@ impl SendBatch {
         answer
     }
 
-    /// Sends frames after the first `done`; returns their number.
+    /// Sends the frames after the first `done`; returns the number sent.
     fn send_after(&self, done: usize) -> io::Result<usize> {
         let mut start = done.checked_sub(1).map_or(0, |last| self.ends[last]);
         let mut parts = [libc::iovec {

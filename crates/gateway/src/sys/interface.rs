@@ -41,7 +41,7 @@ pub(crate) fn enter_netns(netns: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the calling thread's network namespace a name: an existing empty file.
+/// Gives the calling thread's network namespace the name of an existing empty file.
 pub(crate) fn mount_netns(at: &Path) -> io::Result<()> {
     let at = CString::new(at.as_os_str().as_bytes())?;
     let (from, none) = (c"/proc/thread-self/ns/net", c"none");
@@ -58,7 +58,7 @@ pub(crate) fn mount_netns(at: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the name of a network namespace. The namespace exists while it is in use.
+/// Removes the name of a network namespace, which exists as long as it is in use.
 pub(crate) fn unmount_netns(at: &Path) -> io::Result<()> {
     let at = CString::new(at.as_os_str().as_bytes())?;
     // SAFETY: a text with a final zero.

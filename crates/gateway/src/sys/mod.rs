@@ -21,13 +21,13 @@ pub(crate) use xdp::XdpSender;
 use asymq_core::units::Instant;
 use std::io;
 
-/// User whose rights this process has.
+/// User ID whose rights this process has.
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: takes nothing, and never fails.
     unsafe { libc::geteuid() }
 }
 
-/// Drops all capabilities of the calling thread. For threads that read data from strangers.
+/// Drops all capabilities of the calling thread; for threads that read untrusted data.
 pub(crate) fn drop_capabilities() {
     const VERSION_3: u32 = 0x2008_0522;
     let (head, none) = ([VERSION_3, 0], [0u32; 6]);
@@ -44,7 +44,7 @@ fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
     }
 }
 
-/// Starts a monotonic clock.
+/// Starts a monotonic clock, and returns a function that reads it.
 pub(crate) fn start_clock() -> impl Fn() -> Instant {
     let start = std::time::Instant::now();
     move || {

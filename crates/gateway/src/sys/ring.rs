@@ -22,13 +22,13 @@ pub(crate) struct RxRing {
 
 #[derive(Debug)]
 pub(crate) struct Received<'a> {
-    /// `virtio_net_hdr` and the part of the frame that fits into the slot.
+    /// `virtio_net_hdr`, and the part of the frame that fits into the slot.
     pub(crate) bytes: &'a mut [u8],
-    /// True if the frame is longer than a slot; the socket's queue then contains the whole frame.
+    /// True if the frame is longer than a slot, so that the socket's queue contains the whole frame.
     pub(crate) queued: bool,
-    /// True if the frame is longer than a slot, and lost.
+    /// True if the frame is longer than a slot and its rest is lost.
     pub(crate) truncated: bool,
-    /// True if this host sent it.
+    /// True if this host sent the frame.
     pub(crate) outgoing: bool,
     /// VLAN tag that the kernel removed: protocol and TCI.
     pub(crate) vlan: Option<[u8; 4]>,
@@ -64,7 +64,7 @@ impl RxRing {
         })
     }
 
-    /// Shows the next frame to `each` and frees its slot. Returns false if there is none.
+    /// Calls `each` with the next frame, and frees its slot. Returns false if there is none.
     #[inline]
     pub(crate) fn next(&mut self, each: impl FnOnce(Received<'_>)) -> bool {
         let offset = self.next * self.slot_size;

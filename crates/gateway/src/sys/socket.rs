@@ -16,7 +16,7 @@ impl PacketSocket {
         Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None).map(Self)
     }
 
-    /// Binds the socket to an interface, to receive either every frame or none.
+    /// Binds the socket to an interface; it receives either every frame or none.
     pub(crate) fn bind(&self, ifindex: u32, receive: bool) -> io::Result<()> {
         let protocol = if receive { libc::ETH_P_ALL } else { 0 } as u16;
         self.0.bind(&address(|address: &mut libc::sockaddr_ll| {
@@ -37,12 +37,12 @@ impl PacketSocket {
         self.set_bytes(libc::PACKET_ADD_MEMBERSHIP, &membership)
     }
 
-    /// Sets an integer option of the packet level.
+    /// Sets an integer option at packet level.
     pub(crate) fn set(&self, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
         self.set_bytes(option, &value)
     }
 
-    /// Sets an option of the packet level, a structure of integers.
+    /// Sets an option at packet level that is a structure of integers.
     pub(super) fn set_bytes<T>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
         set_option(&self.0, libc::SOL_PACKET, option, value)
     }
@@ -63,7 +63,7 @@ impl PacketSocket {
         self.0.take_error().unwrap_or_else(Some)
     }
 
-    /// Frames dropped by the kernel since the last call, because ring and queue were full.
+    /// Number of frames that the kernel has dropped since the last call, because ring and queue were full.
     pub(crate) fn take_kernel_drops(&self) -> u32 {
         let stats = get_option(&self.0, libc::SOL_PACKET, libc::PACKET_STATISTICS);
         stats.map_or(0, |stats: libc::tpacket_stats| stats.tp_drops)
@@ -136,7 +136,8 @@ pub(super) fn get_option<T>(
     }
 }
 
-/// Makes an address whose fields `write` sets. `T` is an address structure of the kernel, made of integers.
+/// Creates a socket address; `write` sets its fields. `T` is an address structure of the kernel that consists of
+/// integers.
 pub(super) fn address<T>(write: impl FnOnce(&mut T)) -> SockAddr {
     let mut storage = SockAddrStorage::zeroed();
     // SAFETY: zero is valid for integers, and the structures are shorter than any storage of addresses.

@@ -1,7 +1,7 @@
-//! Sending by AF_XDP in copy mode.
+//! Sends frames by AF_XDP in copy mode.
 //!
-//! Copy mode needs no program at the interface and no driver support. The kernel copies frames from shared memory,
-//! many per call, without inspecting them.
+//! Copy mode needs no program at the interface and no support by the driver. The kernel copies frames from shared
+//! memory, many per call, without parsing them.
 
 use super::socket::{address, get_option, set_option};
 use crate::io::Losses;
@@ -11,11 +11,12 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Chunks of shared memory, more than an AF_PACKET socket's buffer holds.
+/// Number of chunks of shared memory; holds more than the buffer of an AF_PACKET socket.
 const CHUNKS: u32 = 256;
 /// Maximum number of frames that the kernel has not accepted yet.
 const BATCH: u32 = 64;
-/// Attempts to bind, and pause between them: the kernel frees the queue of a closed socket with a delay.
+/// Number of attempts to bind, and pause between them, because the kernel frees the queue of a closed socket with a
+/// delay.
 const BUSY: (u32, Duration) = (100, Duration::from_millis(1));
 
 /// Sends frames by an interface's first transmit queue, without blocking.
@@ -24,7 +25,7 @@ pub(crate) struct XdpSender {
     socket: Socket,
     chunks: MmapMut,
     chunk_size: usize,
-    /// Addresses of chunks that the kernel does not use.
+    /// Addresses of chunks that the kernel does not use now.
     free: Vec<u64>,
     descriptors: Ring,
     completions: Ring,
@@ -95,7 +96,7 @@ impl XdpSender {
         self.chunk_size
     }
 
-    /// True if frames wait for [`send`](Self::send).
+    /// True if frames are queued for [`send`](Self::send).
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.taken() != self.written
@@ -126,7 +127,7 @@ impl XdpSender {
         true
     }
 
-    /// Sends frames that find room, and counts those that the driver drops.
+    /// Sends frames as room permits, and counts those that the driver drops.
     pub(crate) fn send(&mut self, losses: &mut Losses) -> io::Result<()> {
         let producer = self.descriptors.producer();
         producer.store(self.written, Ordering::Release);
@@ -162,7 +163,7 @@ impl XdpSender {
         answer
     }
 
-    /// Number of descriptors that the kernel has taken.
+    /// Number of descriptors that the kernel has processed.
     #[inline]
     fn taken(&self) -> u32 {
         self.descriptors.consumer().load(Ordering::Acquire)
@@ -228,7 +229,7 @@ impl Ring {
         unsafe { AtomicU32::from_ptr(self.memory.as_mut_ptr().add(self.consumer).cast()) }
     }
 
-    /// Entry with a running index. `T` must be the type of the ring.
+    /// Returns the entry with this running index. `T` must be the type of the ring's entries.
     #[inline]
     fn entry<T>(&self, number: u32) -> *mut T {
         let at = self.entries + (number & self.mask) as usize * size_of::<T>();
@@ -276,7 +277,7 @@ pub(crate) mod tests {
     }
 
     impl Pair {
-        /// `None` if the kernel lacks namespaces or AF_XDP.
+        /// Creates the pair; `None` if the kernel lacks namespaces or AF_XDP.
         pub(crate) fn new() -> Option<Self> {
             let xdp = Socket::new(Domain::from(libc::AF_XDP), Type::RAW, None);
             let (Ok(here), Ok(_)) = (Netns::new(), xdp) else {

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Standard normal numbers by Irwin and Hall, modified to resemble rates: skewed, and with correlated intervals.
+/// Random rates: normal numbers by Irwin and Hall, made skewed and correlated like real traffic.
 struct Traffic {
     random: SplitMix64,
     level: f64,
@@ -19,7 +19,7 @@ impl Traffic {
         (0..12).map(|_| uniform(&mut self.random)).sum::<f64>() - 6.0
     }
 
-    /// An interval whose rates are multiplied by `factor`, and whose wait is `later_ms` longer.
+    /// Returns an interval whose rates are multiplied by `factor`, and whose wait is longer by `later_ms`.
     fn outcome(&mut self, factor: f64, later_ms: f64) -> Outcome {
         self.level = 0.7 * self.level + 0.07 * self.normal();
         let busy = self.level.exp();

@@ -1,4 +1,4 @@
-//! A port that keeps the frames given to it for sending.
+//! A port that stores the frames that it should send.
 
 use asymq_gateway::PacketIo;
 use std::io;

@@ -1,4 +1,4 @@
-//! A catalog of another crate, whose `droptail` loses one of [`EACH`] data segments.
+//! A catalog of another crate; its `droptail` loses one of [`EACH`] data segments.
 
 use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Entry, Standard};
 use asymq_core::hold::BuildError;
@@ -8,7 +8,7 @@ use asymq_core::{Backlog, Dequeue, Packet, Qdisc, Reason, Sink};
 #[derive(Clone, Copy)]
 pub(crate) struct Lossy;
 
-/// One of this many data segments is lost.
+/// Number of data segments of which one is lost.
 const EACH: u32 = 53;
 
 struct Losing<P> {

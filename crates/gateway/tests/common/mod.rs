@@ -1,4 +1,4 @@
-//! `home - lan|gateway|wan - net`, joined by veth pairs.
+//! Hosts and a gateway, `home - lan|gateway|wan - net`, connected by veth pairs.
 #![allow(dead_code, reason = "every test program uses a part of it")]
 
 pub(crate) mod checksums;
@@ -28,12 +28,12 @@ pub(crate) struct Place {
 
 pub(crate) const HOME: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub(crate) const NET: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-/// Indices of the interfaces towards home and net, in either namespace.
+/// Indices of the interfaces towards home and towards the net, in both namespaces.
 pub(crate) const LAN: u32 = 11;
 pub(crate) const WAN: u32 = 12;
 
 impl Place {
-    /// Adds the line between two gateways of the middle: `near` and `far`, joined.
+    /// Adds a line between two gateways in the middle, with the ends `near` and `far`.
     pub(crate) fn add_line(&self) {
         let end = |name, index, mac| VethEnd {
             name,
@@ -109,7 +109,7 @@ pub(crate) fn droptail(up: &str) -> LinkConfig {
     }
 }
 
-/// A gateway that shapes the uplink with this discipline, and the downlink with a DropTail of 60 packets.
+/// A gateway that shapes the uplink with this discipline, and the downlink with DropTail of 60 packets.
 pub(crate) fn shaped(up: Rate, down: Rate, uplink: Config) -> GatewayConfig {
     GatewayConfig {
         lan: "lan".into(),
@@ -187,14 +187,14 @@ impl Running {
         self.log.lock().unwrap().join("\n")
     }
 
-    /// Waits until it logs these words.
+    /// Waits until the gateway logs these words.
     #[track_caller]
     pub(crate) fn hear(&self, words: &str) {
         let what = format!("'{words}' of the gateway");
         wait_for(&what, DEADLINE, || self.log().contains(words));
     }
 
-    /// Waits until its latest snapshot fulfils a condition, and returns it.
+    /// Waits until the latest snapshot meets a condition, and returns it.
     #[track_caller]
     pub(crate) fn wait_for(&self, what: &str, mut like: impl FnMut(&Snapshot) -> bool) -> Snapshot {
         let mut latest = Snapshot::default();
@@ -218,7 +218,7 @@ pub(crate) fn transfer(from: &Netns, to: &Netns, address: Ipv4Addr, bytes: usize
     transfer_to(from, to, (address, 5000), bytes)
 }
 
-/// [`transfer`] to a port.
+/// Like [`transfer`], to this port.
 pub(crate) fn transfer_to(
     from: &Netns,
     to: &Netns,
@@ -266,7 +266,7 @@ pub(crate) fn transfer_to(
     })
 }
 
-/// Settings whose requests a function parses. It gets the settings that the gateway accepts.
+/// Settings for tests: one function parses requests, the other gets the settings that the gateway accepts.
 pub(crate) struct Requests<R, A>(pub(crate) R, pub(crate) A);
 
 impl<R, A> asymq_gateway::Settings for Requests<R, A>

@@ -1,4 +1,4 @@
-//! A catalog of another crate, whose `red` panics and whose `acc` hangs.
+//! A catalog of another crate; its `red` panics and its `acc` hangs.
 
 use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Entry, Standard};
 use asymq_core::hold::BuildError;
@@ -8,7 +8,7 @@ use asymq_core::{Backlog, Dequeue, Packet, Qdisc, Sink};
 #[derive(Clone, Copy)]
 pub(crate) struct Panicking;
 
-/// The fate of the first packet.
+/// Fault that the first packet causes.
 enum Fault {
     Panic,
     Hang,

@@ -14,11 +14,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Address of the metrics of a gateway in its own network namespace.
+/// Address for the gateway's metrics in its own network namespace.
 pub(crate) const METRICS: &str = "127.0.0.1:9800";
-/// Maximum time from SIGTERM to the end: the drain time, a second, and margin for a busy machine.
+/// Maximum time from SIGTERM to the end: time for the queue, one second, and a margin for a busy machine.
 pub(crate) const END: Duration = Duration::from_secs(8);
-/// Frames that must arrive before traffic counts as flowing.
+/// Number of frames that must arrive before traffic counts as working.
 const FRAMES: u32 = 20;
 
 pub(crate) struct Subject {
@@ -33,7 +33,7 @@ pub(crate) struct Start<'a> {
     pub(crate) flags: &'a [&'a str],
     pub(crate) stdout: Stdio,
     pub(crate) stderr: Stdio,
-    /// Shell commands before its start.
+    /// Shell commands that run before the gateway starts.
     pub(crate) limits: &'a str,
 }
 
@@ -49,7 +49,7 @@ impl Default for Start<'_> {
 }
 
 impl Subject {
-    /// Starts it and waits until it forwards; `None` if network namespaces cannot be made.
+    /// Starts the gateway, and waits until it forwards; `None` if network namespaces cannot be made.
     pub(crate) fn start(start: Start<'_>) -> Option<Self> {
         let place = Place::new()?;
         place.middle.run(|| Network::open()?.set_up(1)).unwrap();
@@ -104,7 +104,7 @@ impl Subject {
         frames
     }
 
-    /// Sends frames from home; all must arrive in order.
+    /// Sends frames from home, and checks that all arrive in order.
     #[track_caller]
     pub(crate) fn flows(&mut self) {
         let frames = self.send_next(FRAMES);
@@ -132,7 +132,7 @@ impl Subject {
             .collect()
     }
 
-    /// Traffic must flow for this time.
+    /// Checks for this time that traffic works.
     #[track_caller]
     pub(crate) fn flows_for(&mut self, span: Duration) {
         let start = Instant::now();
@@ -142,7 +142,7 @@ impl Subject {
         }
     }
 
-    /// The interface towards the net goes down and comes back, which is logged.
+    /// Takes the interface towards the net down and up again, and checks the log.
     pub(crate) fn flap(&mut self) {
         let middle = &self.place.middle;
         middle.run(|| Network::open()?.set_down(WAN)).unwrap();
@@ -169,7 +169,7 @@ impl Subject {
         connect(&self.place)
     }
 
-    /// Returns its answer to a request.
+    /// Sends a request to the metrics' server, and returns the response.
     pub(crate) fn asks(&self, request: &str) -> String {
         let mut stream = self.connect().unwrap();
         stream.write_all(request.as_bytes()).unwrap();
@@ -193,7 +193,7 @@ impl Subject {
         assert!(took < Duration::from_secs(3), "{took:?} for the metrics");
     }
 
-    /// A number of `/proc/PID/status`.
+    /// Returns a number from `/proc/PID/status`.
     pub(crate) fn status(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with(name)).unwrap();
@@ -222,7 +222,7 @@ impl Subject {
         status.unwrap()
     }
 
-    /// A SIGTERM ends it in time and with success.
+    /// Sends SIGTERM, and checks that the gateway ends in time with success.
     #[track_caller]
     pub(crate) fn stops(&mut self) {
         self.signal("TERM");
@@ -294,7 +294,7 @@ fn set_nonblocking(pipe: &io::PipeWriter, on: bool) {
     assert_eq!(done, 0);
 }
 
-/// A request to the control socket, and the answer.
+/// Sends a request to the control socket, and returns the answer.
 pub(crate) fn change(control: &Path, qdisc: &str) -> io::Result<String> {
     let mut stream = UnixStream::connect(control)?;
     stream.set_read_timeout(Some(DEADLINE))?;

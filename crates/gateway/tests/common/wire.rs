@@ -1,4 +1,4 @@
-//! Frames that no host answers, sent and received on the hosts' interfaces.
+//! Frames to which no host responds, sent and received on the hosts' interfaces.
 
 use super::checksums;
 use super::wait::{DEADLINE, wait_for};
@@ -19,8 +19,8 @@ pub(crate) fn numbered(number: u32, len: usize) -> Vec<u8> {
     frame
 }
 
-/// A TCP segment of flow `port` over IPv4, with its number as sequence and acknowledgement number; or a pure ACK of
-/// that number, without data of its own.
+/// A TCP segment of flow `port` over IPv4; `number` is its sequence and acknowledgement number. Without payload it is a
+/// pure ACK.
 pub(crate) fn segment(port: u16, number: u32, payload: usize) -> Vec<u8> {
     let mut frame = vec![0; 14 + 40 + payload];
     frame[..6].copy_from_slice(&NOBODY);
@@ -82,7 +82,7 @@ impl Tap {
         }
     }
 
-    /// Collects all that have arrived; returns the number of frames up to now.
+    /// Collects all frames that have arrived; returns the number so far.
     pub(crate) fn poll(&mut self) -> usize {
         let frames = &mut self.frames;
         let mut keep = |frame: &[u8]| {

@@ -15,24 +15,24 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Convert a router's settings of SQM, qosmate, cake-autorate or tc to one command, and list unconverted options.
+/// Convert a router's settings of SQM, qosmate, cake-autorate or tc to one asymq command, and list the options that have no equivalent.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: tc qdisc show | asymq import -")]
 pub(crate) struct ImportArgs {
-    /// /etc/config/sqm, /etc/sqm/IF.iface.conf, /etc/config/qosmate, cake-autorate's settings, the output of
-    /// `uci show` or `tc qdisc show`, or a command line of tc; - reads standard input.
+    /// File to convert: /etc/config/sqm, /etc/sqm/IF.iface.conf, /etc/config/qosmate, cake-autorate's settings, the
+    /// output of `uci show` or `tc qdisc show`, or a tc command line; - reads standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Port that leads to the modem; overrides the file's.
+    /// Port that leads to the modem; overrides the one in the file.
     #[arg(long, value_name = "IF")]
     wan: Option<String>,
-    /// Print the command for a box between this router and the modem.
+    /// Print the command for a separate gateway between this router and the modem.
     #[arg(long)]
     gateway: bool,
-    /// Show which services would stop, ask, then stop them and run the command.
+    /// List the services to stop, ask for confirmation, then stop them and run the command.
     #[arg(long, conflicts_with = "gateway")]
     apply: bool,
-    /// With --apply: do not ask.
+    /// With --apply: do not ask for confirmation.
     #[arg(long, requires = "apply")]
     yes: bool,
 }

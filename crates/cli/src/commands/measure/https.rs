@@ -11,13 +11,13 @@ use std::thread;
 
 #[derive(Debug, Args)]
 pub(super) struct HttpsArgs {
-    /// Address for the IETF's responsiveness test, or `off` [default: the address of --listen, port 4043].
+    /// Address on which to serve the IETF's responsiveness test, or `off` [default: that of --listen, port 4043].
     #[arg(long, value_name = "ADDR:PORT|off", value_parser = place)]
     https: Option<Place>,
-    /// Its certificate chain in PEM [default: a new self-signed certificate].
+    /// Certificate chain for --https, in PEM [default: a new self-signed certificate].
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
-    /// The certificate's private key, in PEM.
+    /// Private key of the certificate, in PEM.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 }

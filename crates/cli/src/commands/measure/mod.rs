@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Measure a line: capacity up, down and both at once; idle and loaded latency; a grade.
+/// Measure a line: its capacity in each direction, and its latency when idle and under load.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -40,26 +40,25 @@ pub(crate) struct MeasureArgs {
     /// of any server of the IETF's responsiveness test.
     #[arg(value_name = "HOST|URL", required = true)]
     host: Option<String>,
-    /// HOST runs `iperf3 -s`: measure rates only, since iperf3 echoes no probes.
+    /// Use the iperf3 server (`iperf3 -s`) on HOST; measures only rates, since iperf3 echoes no probes.
     #[arg(long)]
     iperf3: bool,
-    /// TCP flows in each direction [default: 4; with a URL the maximum, 16].
+    /// Number of TCP flows in each direction [default: 4]; with a URL, their maximum [default: 16].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=MAX_FLOWS as i64))]
     flows: Option<u8>,
-    /// Measured time of each of the three loads, 1s to 60s [default: 10s; with a URL the maximum,
-    /// 20s].
+    /// Measured time of each of the three loads, 1s to 60s [default: 10s]; with a URL, its maximum [default: 20s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 60))]
     duration: Option<Duration>,
-    /// Warm-up of each load, excluded from results, 1s to 30s [default: 4s].
+    /// Warm-up before each load is measured, 1s to 30s [default: 4s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 30))]
     warmup: Option<Duration>,
-    /// With a URL: length of an interval, 1s to 10s [default: 1s; the IETF's draft has 5s].
+    /// With a URL: measurement interval, 1s to 10s; the IETF's draft recommends 5s [default: 1s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 10))]
     interval: Option<Duration>,
     /// Print JSON (docs/reference/json.md).
     #[arg(long, help_heading = "Output")]
     json: bool,
-    /// Write rates and delays over time as SVG.
+    /// Write a chart of rates and delays over time to this SVG file.
     #[cfg(feature = "research")]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     chart: Option<PathBuf>,
@@ -70,13 +69,13 @@ enum Action {
     Serve(ServeArgs),
 }
 
-/// Run the server: send, receive, count and echo, within limits.
+/// Run a server for `asymq measure`, with limits per client.
 #[derive(Debug, Args)]
 struct ServeArgs {
-    /// Address to listen at, TCP and UDP [default: all addresses, port 9802].
+    /// Address to listen on, with TCP and UDP [default: all addresses, port 9802].
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
-    /// Maximum simultaneous clients, 1 to 100; at most 2 of one network (IPv4 address or IPv6 /64).
+    /// Maximum number of simultaneous clients, 1 to 100; at most 2 per network (IPv4 address or IPv6 /64).
     #[arg(long, value_name = "N", default_value_t = 8,
           value_parser = clap::value_parser!(u8).range(1..=100))]
     clients: u8,

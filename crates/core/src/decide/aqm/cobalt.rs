@@ -1,4 +1,4 @@
-//! COBALT, CAKE's AQM: CoDel for flows that respond to signals, BLUE for those that do not (CAKE; Linux' `sch_cake`).
+//! COBALT, CAKE's AQM: CoDel for flows that respond to signals, BLUE for those that do not (Linux's `sch_cake`).
 
 use super::inverse_root::root_near;
 use crate::decide::random::SplitMix64;
@@ -11,35 +11,35 @@ pub struct CobaltParams {
     pub target: Duration,
     /// Time from the first signal to the second.
     pub interval: Duration,
-    /// Transmission time of a full packet. Sojourn times below four of these are never too long.
+    /// Transmission time of a full packet. Sojourn times below four of these are always acceptable.
     pub full_packet: Duration,
 }
 
-/// Rise of BLUE's probability of a drop when the buffer is full: 1/256.
+/// Increase of BLUE's drop probability when the buffer is full: 1/256.
 const RISE: u32 = 1 << 24;
-/// Fall of that probability when the queue is empty: 1/4096.
+/// Decrease of BLUE's drop probability when the queue is empty: 1/4096.
 const FALL: u32 = 1 << 20;
 
-/// Maximum number of signals undone for one packet. It bounds the work after a long pause.
+/// Maximum number by which one packet lowers the count of signals; bounds the work after a long pause.
 const MAX_STEPS_BACK: u32 = 1024;
 
-/// The state of one queue.
+/// State of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cobalt {
     dropping: bool,
     count: u32,
-    /// `1 / sqrt(count)` in units of 2^-32; 0 until the first signal, which is therefore immediate.
+    /// `1 / sqrt(count)` in units of 2^-32; 0 until the first signal, which is therefore sent at once.
     root: u32,
-    /// BLUE's probability of a drop, in units of 2^-32.
+    /// BLUE's drop probability in units of 2^-32.
     probability: u32,
-    /// Time of the probability's last change.
+    /// Time of the last change of BLUE's probability.
     blue_at: Instant,
-    /// Time of the next signal; without one, time until which the queue counts as active.
+    /// Time of the next signal; before the first signal, the time until which the queue counts as active.
     drop_next: Instant,
 }
 
 impl Cobalt {
-    /// Called when this queue dropped a packet because the buffer was full.
+    /// Updates BLUE after this queue dropped a packet because the buffer was full.
     pub fn queue_full(&mut self, params: &CobaltParams, now: Instant) {
         if now.saturating_since(self.blue_at) > params.target {
             self.probability = self.probability.saturating_add(RISE);
@@ -50,7 +50,7 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// Called when the queue was empty in its turn.
+    /// Updates BLUE after the queue was empty in its turn.
     pub fn queue_empty(&mut self, params: &CobaltParams, now: Instant) {
         if self.probability > 0 && now.saturating_since(self.blue_at) > params.target {
             self.probability = self.probability.saturating_sub(FALL);
@@ -67,7 +67,7 @@ impl Cobalt {
         self.probability == 0 && self.count == 0 && now >= self.drop_next
     }
 
-    /// CoDel's decision on the head packet, whose sojourn time is `sojourn`.
+    /// Returns CoDel's decision on the head packet, which has waited for `sojourn`.
     pub fn decide(&mut self, params: &CobaltParams, now: Instant, sojourn: Duration) -> Decision {
         let due = self.count > 0 && now >= self.drop_next;
         let mut last = self.drop_next;
@@ -102,12 +102,12 @@ impl Cobalt {
         }
     }
 
-    /// True if BLUE drops the packet; a mark is no substitute.
+    /// True if BLUE drops the packet; BLUE never marks instead.
     pub fn blue_drops(&self, random: &mut SplitMix64) -> bool {
         self.probability > 0 && ((random.next() >> 32) as u32) < self.probability
     }
 
-    /// Records the fate of the packet after a decision.
+    /// Records what happened to the packet after a decision.
     pub fn decided(
         &mut self,
         params: &CobaltParams,
@@ -122,7 +122,7 @@ impl Cobalt {
         }
     }
 
-    /// Signals of the current dropping state.
+    /// Number of signals in the current dropping state.
     pub const fn count(&self) -> u32 {
         self.count
     }
@@ -142,9 +142,9 @@ impl Cobalt {
 /// Result of [`Cobalt::decide`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// True if CoDel signals: by a mark if the packet is ECN-capable, otherwise by a drop.
+    /// True if CoDel signals: mark an ECN-capable packet, drop any other.
     pub signals: bool,
-    /// True if the next signal is overdue.
+    /// True if the time of the next signal has passed.
     is_late: bool,
 }
 

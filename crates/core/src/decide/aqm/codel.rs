@@ -10,7 +10,7 @@ pub struct CodelParams {
     pub target: Duration,
     /// Time for which the target must be exceeded before a signal (sec. 4.3: INTERVAL).
     pub interval: Duration,
-    /// Backlog in bytes that is never too long: a full packet (sec. 4.4).
+    /// Backlog in bytes that is always acceptable: a full packet (sec. 4.4).
     pub full_packet: u32,
     /// True if ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
@@ -19,7 +19,7 @@ pub struct CodelParams {
 }
 
 impl CodelParams {
-    /// Linux' defaults: 5 ms, 100 ms, one Ethernet frame.
+    /// Linux's defaults: 5 ms, 100 ms, one Ethernet frame.
     pub const fn new() -> Self {
         Self {
             target: Duration::from_millis(5),
@@ -45,7 +45,7 @@ impl Default for CodelParams {
     }
 }
 
-/// State of a queue at the moment of a decision.
+/// State of a queue when CoDel decides about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// Sojourn time of the packet.
@@ -61,22 +61,22 @@ const fn whole_units(nanos: u64) -> u64 {
     nanos & !(UNIT - 1)
 }
 
-/// The state of one queue.
+/// State of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Codel {
     dropping: bool,
-    /// `1 / sqrt(count)` in units of 2^-16, the precision of Linux.
+    /// `1 / sqrt(count)` in units of 2^-16, Linux's precision.
     root: u16,
     count: u32,
-    /// The count at which the last dropping state began.
+    /// Value of `count` at the start of the last dropping state.
     last_count: u32,
-    /// Time at which the target has been exceeded for an interval.
+    /// Time at which the sojourn time will have exceeded the target for an interval.
     first_above: Option<Instant>,
     drop_next: Instant,
 }
 
 impl Codel {
-    /// True if the sojourn time has exceeded the target for an interval, the head packet included.
+    /// True if the sojourn time, including this packet's, has exceeded the target for an interval.
     pub fn is_bad(&mut self, params: &CodelParams, now: Instant, wait: Wait) -> bool {
         let now = whole_units(now.as_nanos());
         let sojourn = wait.sojourn.as_nanos();
@@ -102,7 +102,7 @@ impl Codel {
         Duration::from_nanos(since)
     }
 
-    /// True if it drops or marks from time to time.
+    /// True in the dropping state.
     pub const fn is_dropping(&self) -> bool {
         self.dropping
     }
@@ -112,7 +112,8 @@ impl Codel {
         self.dropping && whole_units(now.as_nanos()) >= self.drop_next.as_nanos()
     }
 
-    /// Makes the first signal at `now`. Resumes near the last signal rate if the last dropping state ended recently.
+    /// Sends the first signal at `now`. Resumes near the last signal rate if the previous dropping state ended
+    /// recently.
     pub fn start(&mut self, params: &CodelParams, now: Instant) {
         let units = Instant::from_nanos(whole_units(now.as_nanos()));
         let since = units.saturating_since(self.drop_next);
@@ -135,33 +136,33 @@ impl Codel {
         self.step();
     }
 
-    /// Schedules the next signal `interval / sqrt(count)` after the last due time (RFC 8289, sec. 3.3).
+    /// Schedules the next signal `interval / sqrt(count)` after the previous due time (RFC 8289, sec. 3.3).
     pub fn schedule(&mut self, params: &CodelParams) {
         self.drop_next = self.after(params, self.drop_next);
     }
 
-    /// Called when the sojourn time is below the target again.
+    /// Leaves the dropping state, since the sojourn time is below the target again.
     pub const fn stop(&mut self) {
         self.dropping = false;
     }
 
-    /// Called when the queue became empty in its turn.
+    /// Updates the state after the queue became empty in its turn.
     pub const fn run_empty(&mut self) {
         self.stop();
         self.forget_wait();
     }
 
-    /// Called when the first signal emptied the queue; the dropping state stays.
+    /// Updates the state after the first signal emptied the queue; the dropping state continues.
     pub const fn forget_wait(&mut self) {
         self.first_above = None;
     }
 
-    /// Called after drops because of a full buffer: signals become more frequent.
+    /// Counts drops because of a full buffer, so that signals become more frequent.
     pub const fn add_drops(&mut self, drops: u32) {
         self.count = self.count.wrapping_add(drops);
     }
 
-    /// Signals of the current dropping state.
+    /// Number of signals in the current dropping state.
     pub const fn count(&self) -> u32 {
         self.count
     }

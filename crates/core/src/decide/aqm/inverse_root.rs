@@ -1,6 +1,6 @@
 //! `1 / sqrt(count)` in fixed point, for CoDel's control law.
 
-/// One step of Newton's method from `root` towards `1 / sqrt(count)`, in units of 2^-32.
+/// Performs one step of Newton's method from `root` towards `1 / sqrt(count)`, in units of 2^-32.
 pub(super) const fn newton(root: u32, count: u32) -> u32 {
     let square = ((root as u64 * root as u64) >> 32) as u32;
     // No more than 3 in units of 2^-34, so that the product fits; far from the root it may be below 0.
@@ -8,7 +8,7 @@ pub(super) const fn newton(root: u32, count: u32) -> u32 {
     (slope.wrapping_mul(root as u64) >> 31) as u32
 }
 
-/// Counts below this have their root in a table: a single step is far off there.
+/// Counts below this have their root in a table, because one Newton step is inaccurate there.
 const TABLE: usize = 16;
 
 const fn table() -> [u32; TABLE] {
@@ -29,7 +29,7 @@ const fn table() -> [u32; TABLE] {
 
 static ROOTS: [u32; TABLE] = table();
 
-/// The root of `count`, where `near` is that of the count before or after.
+/// Returns the root of `count`; `near` is the root of the count before or after it.
 pub(super) fn root_near(near: u32, count: u32) -> u32 {
     match ROOTS.get(count as usize) {
         Some(root) => *root,

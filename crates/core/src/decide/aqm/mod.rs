@@ -32,10 +32,10 @@ pub enum Verdict {
 
 /// An AQM that acts on arrivals. An AQM that acts on departures is a [`Queue`](crate::hold::Queue).
 pub trait Aqm {
-    /// Returns the verdict on an arrival that finds this backlog.
+    /// Returns the verdict on an arriving packet; `backlog` excludes it.
     fn arrives(&mut self, now: Instant, header: &Header, class: Class, backlog: Backlog)
     -> Verdict;
 
-    /// Names and values of its variables.
+    /// Reports names and values of the AQM's variables.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }

@@ -1,5 +1,5 @@
-//! PI2's law (RFC 9332, appendix A; Linux' `sch_dualpi2`): one probability that follows the queueing delay. Scalable
-//! packets are marked with a multiple of it; classic ones get signals with its square.
+//! PI2's control law (RFC 9332, appendix A; Linux's `sch_dualpi2`): one probability that follows the queueing delay.
+//! Scalable packets are marked with a multiple of this probability; classic packets get signals with its square.
 
 use super::Verdict;
 use crate::decide::random::SplitMix64;
@@ -10,32 +10,32 @@ use crate::units::{Duration, Share};
 pub struct Pi2Params {
     /// Target of the queueing delay.
     pub target: Duration,
-    /// The time between two updates of the probability.
+    /// Interval between two updates of the probability.
     pub update: Duration,
-    /// Gain of the difference to the target, in 2^-8 Hz.
+    /// Gain on the difference to the target, in 2^-8 Hz.
     pub alpha: u32,
-    /// Gain of the change since the last update, in 2^-8 Hz.
+    /// Gain on the change since the last update, in 2^-8 Hz.
     pub beta: u32,
-    /// The multiple of the probability by which scalable packets are marked.
+    /// Multiple of the probability by which scalable packets are marked.
     pub coupling: u32,
-    /// True to drop all kinds of packets on overload. Otherwise all scalable packets are marked until the buffer
-    /// overflows.
+    /// If true, all kinds of packets are dropped on overload. Otherwise all scalable packets are marked until the
+    /// buffer overflows.
     pub drop_on_overload: bool,
 }
 
-/// Gains and time are multiplied in units of 64 ns, as in Linux.
+/// Binary logarithm of the unit in ns in which gains and times are multiplied: 64 ns, as in Linux.
 const GRANULARITY: u32 = 6;
 
-/// A gain in 2^-8 Hz as a probability (2^32 is one) for each 64 ns.
+/// Converts a gain from 2^-8 Hz to probability per 64 ns, where 2^32 is probability one.
 const fn scaled(gain: u32) -> i64 {
     let scaled = (gain as u64 * u32::MAX as u64) >> (8 - GRANULARITY);
     (scaled / 1_000_000_000) as i64
 }
 
-/// The probability and the delay at the last update.
+/// The base probability, and the delay at its last update.
 #[derive(Clone, Copy, Debug)]
 pub struct Pi2 {
-    /// In 2^-32.
+    /// Base probability in units of 2^-32.
     probability: u32,
     last_delay: i64,
     random: SplitMix64,
@@ -52,7 +52,7 @@ impl Default for Pi2 {
 }
 
 impl Pi2 {
-    /// Moves the probability by the queueing delay. Returns true if anything changed.
+    /// Updates the probability for the current queueing delay. Returns true if it changed.
     pub fn update(&mut self, params: &Pi2Params, delay: Duration) -> bool {
         let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
         let (before, delay) = ((self.probability, self.last_delay), nanos(delay));
@@ -79,7 +79,7 @@ impl Pi2 {
         (self.random.next() >> 32) as u32 <= probability
     }
 
-    /// Returns the verdict on a packet of either queue. For packets that are not ECN-capable, a mark means a drop.
+    /// Returns the verdict on a packet of either queue. A mark means a drop if the packet is not ECN-capable.
     pub fn judge(&mut self, params: &Pi2Params, scalable: bool) -> Verdict {
         let probability = self.probability;
         let coupled = u64::from(probability) * u64::from(params.coupling);

@@ -7,33 +7,33 @@ use crate::packet::Header;
 use crate::qdisc::{Backlog, Probe, Reading};
 use crate::units::{Duration, Instant};
 
-/// RED's parameters. Backlogs are in packets times 2^32, probabilities and weights times 2^32.
+/// RED's parameters. Backlogs are in units of 2^-32 packets; probabilities and weights are in units of 2^-32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedParams {
-    /// Below this average backlog nothing is dropped early.
+    /// Average backlog below which no packet is dropped early.
     pub min_threshold: u64,
-    /// Above this average backlog everything is.
+    /// Average backlog above which every packet is dropped.
     pub max_threshold: u64,
-    /// Drop probability at the upper threshold.
+    /// Drop probability just below the upper threshold.
     pub max_probability: u32,
     /// Weight of a new sample in the average.
     pub weight: u32,
-    /// Time to transmit a typical packet: how fast the average decays while the queue is idle.
+    /// Transmission time of a typical packet; determines the decay of the average while the queue is idle.
     pub packet_time: Duration,
     /// True if pure ACKs are never dropped early.
     pub spares_acks: bool,
     /// True if ECN-capable packets are marked instead of dropped below the upper threshold.
     pub ecn: bool,
-    /// Seed of the coin.
+    /// Seed of the random decisions.
     pub seed: u64,
 }
 
-/// 2^32: one.
+/// The value 1 in units of 2^-32.
 const ONE: u64 = 1 << 32;
 
 impl RedParams {
-    /// Floyd's recommendations for a queue of `limit` packets: thresholds at a quarter and three
-    /// quarters, 10 %, weight 0.002.
+    /// Floyd's recommendations for a queue of `limit` packets: thresholds at 1/4 and 3/4, maximum probability 10 %,
+    /// weight 0.002.
     pub const fn for_limit(limit: u32, packet_time: Duration) -> Self {
         let limit = (limit as u64) << 32;
         Self {
@@ -49,13 +49,13 @@ impl RedParams {
     }
 }
 
-/// The average backlog and the coin.
+/// State of RED: the average backlog and the random sequence.
 #[derive(Clone, Debug)]
 pub struct Red {
     params: RedParams,
-    /// Drop probability per packet above the lower threshold, times 2^32.
+    /// Increase of the drop probability per packet above the lower threshold, in units of 2^-32.
     slope: u64,
-    /// In packets times 2^32.
+    /// Average backlog in units of 2^-32 packets.
     average: u64,
     /// Arrivals since the last early drop.
     count: u32,
@@ -64,7 +64,7 @@ pub struct Red {
 }
 
 impl Red {
-    /// An empty queue's RED.
+    /// Creates the state of an empty queue.
     pub const fn new(params: RedParams) -> Self {
         let span = params.max_threshold.saturating_sub(params.min_threshold) >> 32;
         Self {
@@ -77,7 +77,7 @@ impl Red {
         }
     }
 
-    /// True if an arrival that finds this backlog gets a congestion signal.
+    /// True if an arriving packet gets a congestion signal; `backlog` excludes it.
     fn signals(&mut self, now: Instant, backlog: u32) -> bool {
         let params = &self.params;
         if let Some(since) = self.idle_since.take() {
@@ -134,13 +134,13 @@ impl Aqm for Red {
     }
 }
 
-/// `value * factor / 2^32`.
+/// Computes `value * factor / 2^32`.
 #[inline]
 const fn scale(value: u64, factor: u64) -> u64 {
     ((value as u128 * factor as u128) >> 32) as u64
 }
 
-/// `base` to the power of `exponent`, times 2^32, by squaring.
+/// Raises `base` to the power of `exponent`, in units of 2^-32, by repeated squaring.
 fn power(base: u64, mut exponent: u64) -> u64 {
     let (mut result, mut square) = (ONE, base);
     while exponent > 0 {

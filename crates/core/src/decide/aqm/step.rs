@@ -1,4 +1,4 @@
-//! Marking at a step of the backlog, for DCTCP (RFC 8257, section 3.1).
+//! Marking above a threshold of the backlog, for DCTCP (RFC 8257, section 3.1).
 
 use super::{Aqm, Verdict};
 use crate::decide::classify::Class;
@@ -6,14 +6,14 @@ use crate::packet::Header;
 use crate::qdisc::Backlog;
 use crate::units::{Instant, Limit};
 
-/// Signals congestion to every data packet that finds at least this backlog. Pure ACKs pass.
+/// Signals congestion to every data packet that arrives at a backlog of at least the threshold. Pure ACKs pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     threshold: Limit,
 }
 
 impl Step {
-    /// A step at `threshold` (RFC 8257's `K`).
+    /// Creates an AQM with this threshold (RFC 8257's `K`).
     pub const fn new(threshold: Limit) -> Self {
         Self { threshold }
     }

@@ -1,4 +1,4 @@
-//! Content of a real ACK, and changes to a copy of one.
+//! Parses the content of a real ACK, and rewrites an ACK in a frame.
 
 use super::checksum::{fold, ip_header_is_right, segment_is_right, words};
 use super::ip::{Addresses, Ip};
@@ -25,16 +25,15 @@ mod kind {
     pub(super) const ACCECN_1: u8 = 174;
 }
 
-/// Content of the pure ACK in `frame`, whose TCP header begins at an offset.
+/// Parses the pure ACK in `frame`; its TCP header begins at offset `transport`.
 ///
-/// `None` if it is not a pure ACK, or if the checksum of its segment or of an IPv4 header around it is wrong. Such an ACK
+/// Returns `None` if it is not a pure ACK, or if the checksum of its segment or of an IPv4 header is wrong. Such an ACK
 /// is forwarded in order and never filtered.
 pub fn ack_info(frame: &[u8], transport: u16) -> Option<AckInfo> {
     read_ack(frame, transport, false)
 }
 
-/// [`ack_info`] without a check of the TCP checksum, for ACKs whose checksum is left to the hardware or was verified by
-/// it.
+/// Like [`ack_info`], without checking the TCP checksum: for ACKs whose checksum the hardware verifies or computes.
 pub fn ack_info_of_trusted(frame: &[u8], transport: u16) -> Option<AckInfo> {
     read_ack(frame, transport, true)
 }
@@ -66,7 +65,7 @@ fn read_ack(frame: &[u8], transport: u16, trusted: bool) -> Option<AckInfo> {
     Some(info)
 }
 
-/// TSval and TSecr (RFC 7323) of a segment, whose bytes begin with its TCP header; `None` without the option.
+/// Returns TSval and TSecr (RFC 7323) of a segment that starts with its TCP header; `None` without the option.
 #[inline]
 pub fn timestamps(segment: &[u8]) -> Option<(u32, u32)> {
     let end = usize::from(*segment.get(FLAGS)? >> 4) * 4;
@@ -84,18 +83,18 @@ pub fn timestamps(segment: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Surroundings of a TCP segment.
+/// Facts about a TCP segment from the headers before it.
 struct Around {
-    /// Bytes of the segment.
+    /// Length of the segment in bytes.
     payload: usize,
     /// True if an IP header has options or extensions.
     options: bool,
-    /// Hash of the fields that decide how the network treats a packet.
+    /// Hash of the fields that determine how the network treats a packet.
     context: u32,
 }
 
 impl Around {
-    /// `None` if there is no segment at `transport`, or a checksum is wrong.
+    /// Returns `None` if there is no segment at `transport`, or a checksum is wrong.
     // Not inlined: a kernel's stack is small.
     #[inline(never)]
     fn read(frame: &[u8], transport: u16, trusted: bool) -> Option<Self> {
@@ -134,10 +133,10 @@ impl Around {
     }
 }
 
-/// Hash of the link headers without length fields: addresses, tags with priority, session.
+/// Hashes the link headers without their length fields: addresses, tags with priority, session.
 #[inline]
 fn hash_of(frame: &[u8], link: &Link) -> u64 {
-    /// Bytes of the longest link header: Ethernet, three tags, PPPoE.
+    /// Maximum length of the link headers in bytes: Ethernet, three tags, PPPoE.
     const LONGEST: usize = 40;
     let mut bytes = [0; LONGEST];
     for (slot, byte) in bytes
@@ -196,7 +195,7 @@ fn put<const N: usize>(header: &mut [u8], at: usize, bytes: [u8; N]) -> Option<(
     Some(())
 }
 
-/// The TCP header with its options.
+/// Returns the TCP header with its options.
 fn tcp_header(frame: &[u8], transport: u16) -> Option<&[u8]> {
     let segment = frame
         .get(usize::from(transport)..)
@@ -207,8 +206,8 @@ fn tcp_header(frame: &[u8], transport: u16) -> Option<&[u8]> {
         .filter(|header| header.len() >= FIXED_HEADER)
 }
 
-/// Calls `see` with each option's kind, body and the body's offset in the header; `None` if an option's length is
-/// invalid.
+/// Calls `see` for each option with its kind, body, and offset of the body in the header. Returns `None` if an option's
+/// length is invalid.
 fn for_each_option(header: &[u8], mut see: impl FnMut(u8, &[u8], usize)) -> Option<()> {
     let mut at = FIXED_HEADER;
     while let Some(&kind) = header.get(at) {

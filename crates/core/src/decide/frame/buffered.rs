@@ -1,28 +1,28 @@
-//! A frame queued in a discipline.
+//! A frame in a discipline's queue.
 
 use super::{Parsed, ack_info, hosts_and_dscp, mark_ce, rewrite_ack};
 use crate::decide::ack::AckInfo;
 use crate::packet::{Ecn, Header, Network, Packet};
 use crate::units::Instant;
 
-/// An Ethernet frame in a buffer of the driver's choice, and its facts.
+/// An Ethernet frame with its parsed facts, in a buffer of any type.
 #[derive(Clone, Debug)]
 pub struct Frame<B> {
-    /// Facts for the discipline.
+    /// Facts that disciplines read.
     pub header: Header,
     /// Offset of the IP header, or of the payload if the frame is not IP.
     pub network: u16,
-    /// Offset of the TCP header; 0 unless TCP.
+    /// Offset of the TCP header; 0 for other protocols.
     pub transport: u16,
-    /// Host at home of a packet whose address was translated (NAT); 0 if the packet's addresses are the hosts'. The
-    /// lowest bit is the end that it replaces: 0 for the source, 1 for the destination. The other bits are a hash.
+    /// Host at home of a packet whose address was translated (NAT); 0 for other packets. The lowest bit is the replaced
+    /// end: 0 for the source, 1 for the destination. The other bits are a hash of the host.
     pub translated: u64,
-    /// The frame as received.
+    /// Bytes of the frame as received.
     pub bytes: B,
 }
 
 impl<B> Frame<B> {
-    /// Creates a frame from `bytes` that arrives at `now` with a charged length of `len` bytes.
+    /// Creates a frame from `bytes` that arrives at `now`; the link charges `len` bytes for it.
     #[inline]
     pub fn new(now: Instant, parsed: &Parsed, len: u32, bytes: B) -> Self {
         Self {

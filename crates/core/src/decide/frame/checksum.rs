@@ -2,7 +2,7 @@
 
 use super::ip::{Addresses, Ip};
 
-/// True if the IPv4 header at the start of `packet` has a right checksum; IPv6 has none.
+/// True if the IPv4 header at the start of `packet` has a correct checksum; always true for IPv6, which has none.
 #[inline]
 pub(super) fn ip_header_is_right(ip: &Ip<'_>, packet: &[u8]) -> bool {
     match ip.addresses {
@@ -13,8 +13,7 @@ pub(super) fn ip_header_is_right(ip: &Ip<'_>, packet: &[u8]) -> bool {
     }
 }
 
-/// True if the TCP segment that `ip` carries has a right checksum, pseudo header included (RFC 9293,
-/// sec. 3.1).
+/// True if the TCP segment in `ip` has a correct checksum, including the pseudo header (RFC 9293, sec. 3.1).
 #[inline]
 pub(super) fn segment_is_right(ip: &Ip<'_>) -> bool {
     const TCP: u64 = 6;
@@ -30,7 +29,7 @@ pub(super) fn segment_is_right(ip: &Ip<'_>) -> bool {
     fold(sum) == 0xffff
 }
 
-/// Returns the sum of big-endian 32-bit words, the last one padded with zeros. [`fold`] reduces it to the sum of 16-bit
+/// Returns the sum of big-endian 32-bit words, the last one padded with zeros. [`fold`] reduces it to a sum of 16-bit
 /// words.
 #[inline]
 pub fn words(bytes: &[u8]) -> u64 {
@@ -43,7 +42,7 @@ pub fn words(bytes: &[u8]) -> u64 {
     quads.iter().chain([&last]).fold(0, sum)
 }
 
-/// The one's complement sum in 16 bits.
+/// Reduces a sum to the one's complement sum of 16 bits.
 #[inline]
 pub fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {

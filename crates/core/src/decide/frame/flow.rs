@@ -1,4 +1,4 @@
-//! Conversations as keyed hashes.
+//! Keyed hashes of conversations, which identify flows.
 
 use super::ip::{Addresses, Ip};
 use crate::packet::Flow;
@@ -11,7 +11,7 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// `ports` are the source's in the upper and the destination's in the lower 16 bits.
+    /// Creates a conversation; `ports` has the source port in the upper and the destination port in the lower 16 bits.
     #[inline]
     pub(super) fn new(ip: &Ip<'_>, ports: u32) -> Self {
         Self {
@@ -22,35 +22,36 @@ impl Conversation {
     }
 }
 
-/// Secret key of the flow hash. Take it from the system's random source: a sender that has it can make flows collide.
+/// Secret key of the flow hash. It must come from the system's random source: a sender that knows the key can make
+/// flows collide.
 #[derive(Clone, Copy)]
 pub struct FlowKey(Option<SipKey>);
 
 impl core::fmt::Debug for FlowKey {
-    /// Hides the secret.
+    /// Prints no secret.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("FlowKey")
     }
 }
 
 impl FlowKey {
-    /// A key of 128 secret bits.
+    /// Creates a key from 128 secret bits.
     pub fn new(secret: [u64; 2]) -> Self {
         Self(Some(SipKey::new(secret)))
     }
 
-    /// No key: all packets are of flow 0. For a discipline that
-    /// [reads no flow](crate::qdisc::Qdisc::reads_flows), which saves the hash.
+    /// No key: all packets belong to flow 0. For a discipline that [reads no flow](crate::qdisc::Qdisc::reads_flows);
+    /// this saves the hash.
     pub const fn none() -> Self {
         Self(None)
     }
 
-    /// A number derived from the secret; 0 without one.
+    /// Returns a number derived from the secret; 0 without a key.
     pub fn number(&self) -> u16 {
         self.0.map_or(0, |key| key.hash([0]) as u16)
     }
 
-    /// Returns SipHash-1-3 of the two ends, in an order common to both directions, and of `scope`.
+    /// Returns SipHash-1-3 of both ends and of `scope`; the order of the ends does not matter.
     pub(super) fn flow(&self, packet: &Conversation, scope: u64) -> Flow {
         let Some(key) = &self.0 else {
             return Flow(0);
@@ -77,7 +78,7 @@ impl FlowKey {
         Flow(hash & !1 | u64::from(backward))
     }
 
-    /// Like [`flow`](Self::flow), for a packet between two IPv4 addresses, source first.
+    /// Like [`flow`](Self::flow), for a packet between two IPv4 addresses; the source comes first.
     #[inline(always)]
     pub(super) fn flow_v4(&self, ends: [u32; 2], protocol: u8, ports: u32, scope: u64) -> Flow {
         let Some(key) = &self.0 else {
@@ -110,8 +111,8 @@ impl SipKey {
         ])
     }
 
-    /// Returns the hash of words as little-endian bytes. The upper eight bits of the last word must be clear: the
-    /// length takes their place, which saves one word.
+    /// Returns the hash of words, taken as little-endian bytes. The upper eight bits of the last word must be zero: the
+    /// length is stored there, which saves one word.
     #[inline]
     fn hash<const N: usize>(&self, mut words: [u64; N]) -> u64 {
         if let Some(last) = words.last_mut() {

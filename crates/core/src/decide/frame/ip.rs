@@ -16,29 +16,29 @@ pub(super) enum Addresses {
     V6(u128, u128),
 }
 
-/// A whole IP packet.
+/// An IP packet of which at least the headers are available.
 pub(super) struct Ip<'a> {
     pub(super) addresses: Addresses,
     /// Protocol after all headers (IANA number).
     pub(super) protocol: u8,
-    /// True for a fragment, whose payload must not be interpreted.
+    /// True for a fragment, whose payload is not interpreted.
     pub(super) fragment: bool,
     pub(super) ecn: Ecn,
-    /// DSCP and ECN field: IPv4's TOS, IPv6's traffic class.
+    /// DSCP and ECN field: TOS in IPv4, traffic class in IPv6.
     pub(super) traffic_class: u8,
     /// Length of the packet.
     pub(super) len: u32,
     /// Length of the headers, options and extension headers included.
     pub(super) header_len: usize,
-    /// Bytes after the headers, as far as available.
+    /// Available bytes after the headers.
     pub(super) payload: &'a [u8],
     /// Number of payload bytes that are not available.
     pub(super) missing: usize,
 }
 
 impl<'a> Ip<'a> {
-    /// Reads `bytes`, which `missing` more bytes follow. Returns `None` if the version differs, the packet is
-    /// incomplete, or its lengths contradict each other. Bytes beyond its length are ignored.
+    /// Reads `bytes`, which `missing` further bytes follow in the packet. Returns `None` if the version differs, the
+    /// packet is incomplete, or its lengths contradict each other. Ignores bytes after the packet's end.
     #[inline]
     pub(super) fn read(version: Version, bytes: &'a [u8], missing: usize) -> Option<Self> {
         match version {
@@ -47,7 +47,7 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// Returns the available bytes from `start` to `end` of a packet, and the number of missing ones.
+    /// Returns the available bytes of a packet from `start` to `end`, and the number of missing ones.
     #[inline]
     fn cut(bytes: &[u8], missing: usize, start: usize, end: usize) -> Option<(&[u8], usize)> {
         let beyond = end.saturating_sub(bytes.len());
@@ -55,7 +55,7 @@ impl<'a> Ip<'a> {
         (beyond <= missing).then_some((payload, beyond))
     }
 
-    /// RFC 791, section 3.1.
+    /// Reads an IPv4 header (RFC 791, section 3.1).
     #[inline]
     fn read_v4(bytes: &'a [u8], missing: usize) -> Option<Self> {
         const MORE_FRAGMENTS_OR_OFFSET: u16 = 0x3fff;
@@ -103,7 +103,7 @@ impl<'a> Ip<'a> {
         })
     }
 
-    /// RFC 8200, sections 3 and 4.
+    /// Reads an IPv6 header (RFC 8200, sections 3 and 4).
     #[inline]
     fn read_v6(bytes: &'a [u8], missing: usize) -> Option<Self> {
         const FIXED: usize = 40;
@@ -134,7 +134,7 @@ impl<'a> Ip<'a> {
         Some(ip)
     }
 
-    /// Skips the extension headers. Stops at an authenticated or encrypted payload.
+    /// Skips the extension headers, up to an authenticated or encrypted payload.
     #[inline]
     fn skip_extensions(&mut self) -> Option<()> {
         const HOP_BY_HOP: u8 = 0;
@@ -169,7 +169,7 @@ impl<'a> Ip<'a> {
         None
     }
 
-    /// The first two bytes of an extension header: the next one's protocol, and a length.
+    /// Returns the first two bytes of an extension header: protocol of the next header, and length.
     fn extension(&self) -> Option<(u8, u8)> {
         let &[next, len] = self.payload.first_chunk()?;
         Some((next, len))
@@ -182,7 +182,7 @@ impl<'a> Ip<'a> {
         self.protocol == TCP && !self.fragment
     }
 
-    /// True if it has options or extension headers.
+    /// True if the packet has IPv4 options or IPv6 extension headers.
     #[inline]
     pub(super) const fn has_options(&self) -> bool {
         self.header_len
@@ -192,7 +192,7 @@ impl<'a> Ip<'a> {
             }
     }
 
-    /// The version of the IP packet inside, if this is a tunnel's.
+    /// Returns the IP version of the inner packet if this is a tunnel packet.
     #[inline]
     pub(super) fn tunnels(&self) -> Option<Version> {
         const IPV4_INSIDE: u8 = 4;

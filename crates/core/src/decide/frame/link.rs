@@ -2,22 +2,22 @@
 
 use super::ip::Version;
 
-/// The link layer of a frame.
+/// Link header of a frame.
 pub(super) struct Link {
-    /// Its length in bytes.
+    /// Length of the link header in bytes.
     pub(super) len: usize,
     /// VLAN identifiers and PPPoE session, 16 bits each. Equal addresses in different scopes are different hosts.
     pub(super) scope: u64,
     /// IP version of the payload, if any.
     pub(super) carries: Option<Version>,
-    /// Upper bound of the packet's end; bytes beyond are padding.
+    /// Upper bound of the packet's end in the frame; bytes beyond it are padding.
     pub(super) end: usize,
-    /// Offset of a length that differs from packet to packet, if there is one.
+    /// Offset of a length field in the link header, if it has one; it differs from packet to packet.
     pub(super) length_at: Option<usize>,
 }
 
 impl Link {
-    /// Returns the available part of the packet that it carries.
+    /// Returns the available part of the packet in the frame.
     #[inline]
     pub(super) fn packet<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
         let end = self.end.min(frame.len());
@@ -25,7 +25,7 @@ impl Link {
     }
 }
 
-/// Maximum number of tags; a frame with more is opaque. Three tags and a PPPoE session fill the scope.
+/// Maximum number of VLAN tags; a frame with more is opaque. Three tags and a PPPoE session fill the scope.
 const MOST_TAGS: usize = 3;
 
 /// EtherTypes.
@@ -78,8 +78,8 @@ fn is_tag(ether_type: u16) -> bool {
     matches!(ether_type, ether::VLAN | ether::SERVICE_VLAN) || ether::OLD_QINQ.contains(&ether_type)
 }
 
-/// A session packet of RFC 2516, section 4: version and type 1, code 0, session, length, and a PPP
-/// protocol number of two bytes.
+/// Reads a PPPoE session packet (RFC 2516, section 4): version and type 1, code 0, session, length, and a PPP protocol
+/// number of two bytes.
 fn pppoe(frame: &[u8], wire_len: usize, link: &mut Link) {
     const VERSION_TYPE_CODE: u16 = 0x1100;
     const PPP_IPV4: u16 = 0x0021;

@@ -1,10 +1,9 @@
-//! The facts of a real Ethernet frame.
+//! Parses the facts of a real Ethernet frame.
 //!
-//! Recognised are up to three VLAN tags (802.1Q, 802.1ad and its forerunners), a PPPoE session, IPv4
-//! with options, IPv6 with extension headers, one IP tunnel (6in4, and likewise DS-Lite's 4in6), and
-//! TCP. Everything else is [`Protocol::Opaque`] or, where an IP packet is whole, `Quic`, `QuicLong` or `NonTcp`; no input
-//! panics, and the work per frame is bounded. [`parse`] verifies no checksum; [`ack_info`] does, of
-//! pure ACKs.
+//! Recognises up to three VLAN tags (802.1Q, 802.1ad, QinQ), a PPPoE session, IPv4 with options, IPv6 with extension
+//! headers, one level of IP tunnel (such as 6in4 and DS-Lite's 4in6), and TCP. All other frames are
+//! [`Protocol::Opaque`], or `Quic`, `QuicLong` or `NonTcp` if the IP packet is complete. No input panics, and the work
+//! per frame is bounded. [`parse`] verifies no checksum; [`ack_info`] verifies that of pure ACKs.
 
 mod ack;
 mod buffered;
@@ -25,27 +24,27 @@ use crate::packet::{Ecn, Header, Protocol};
 use flow::Conversation;
 use ip::{Ip, Version};
 
-/// A frame's facts, and where its headers begin.
+/// Facts of a frame, and the offsets of its headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
-    /// The facts. The caller sets `arrival`. `len` is the frame's length until the caller charges the link's
-    /// [`Overhead`](crate::decide::overhead::Overhead).
+    /// Facts that disciplines read. The caller sets `arrival`, and replaces `len` (the frame's length) by the bytes
+    /// that the link's [`Overhead`](crate::decide::overhead::Overhead) charges.
     pub header: Header,
     /// Offset of the network header, or of the payload if there is none.
     pub network: u16,
-    /// Offset of the TCP header; 0 unless TCP.
+    /// Offset of the TCP header; 0 for other protocols.
     pub transport: u16,
 }
 
-/// Reads a frame that starts with its Ethernet header and has no frame check sequence.
+/// Parses a frame that starts with its Ethernet header and has no frame check sequence.
 ///
-/// Bytes after the IP packet (the padding of a 60-byte frame) are ignored.
+/// Ignores bytes after the IP packet, such as the padding of a 60-byte frame.
 pub fn parse(frame: &[u8], key: &FlowKey) -> Parsed {
     parse_prefix(frame, frame.len(), key)
 }
 
-/// Parses the first bytes of a frame of `wire_len` bytes, as available in a kernel. If `prefix` contains all headers,
-/// the result equals that of [`parse`].
+/// Parses the first bytes of a frame of `wire_len` bytes, for a kernel that has only these. The result equals that of
+/// [`parse`] if `prefix` contains all headers.
 pub fn parse_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey) -> Parsed {
     let mut parsed = Parsed::default();
     let offsets = read_prefix(prefix, wire_len, key, &mut parsed.header);
@@ -56,16 +55,16 @@ pub fn parse_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey) -> Parsed {
 /// Offsets of the headers of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offsets {
-    /// [`Parsed::network`].
+    /// Offset of the network header; see [`Parsed::network`].
     pub network: u16,
-    /// [`Parsed::transport`].
+    /// Offset of the TCP header; see [`Parsed::transport`].
     pub transport: u16,
-    /// True if [`hosts_and_dscp_of_plain`] finds the hosts in it.
+    /// True if [`hosts_and_dscp_of_plain`] can read the frame.
     pub is_plain: bool,
 }
 
-/// [`parse_prefix`] in place, since a copy of the header costs as much as parsing. `header` must be blank except for
-/// `arrival` and `note`, which stay.
+/// Like [`parse_prefix`], but writes into `header`, because a copy of the header costs as much as parsing. `header`
+/// must have default values; `arrival` and `note` may differ, and are kept.
 #[inline(always)]
 pub fn read_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) -> Offsets {
     match plain_v4(prefix, wire_len, key, header) {
@@ -74,8 +73,8 @@ pub fn read_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut H
     }
 }
 
-/// Parses the common case: TCP or UDP over IPv4 without options, fragments or tags, with forty bytes available. Leaves
-/// `header` unchanged otherwise.
+/// Parses the common case: TCP or UDP over IPv4 without options, fragments or tags, with forty bytes available.
+/// Otherwise leaves `header` unchanged.
 #[inline(always)]
 fn plain_v4(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) -> Option<Offsets> {
     const LINK: usize = 14;
@@ -141,7 +140,7 @@ fn read_any(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) 
     }
 }
 
-/// Header lengths are bounded far below 64 KiB.
+/// Converts an offset to 16 bits; header lengths are far below 64 KiB.
 fn offset(bytes: usize) -> u16 {
     u16::try_from(bytes).unwrap_or(u16::MAX)
 }
@@ -150,7 +149,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
 
-/// Fills in the facts of the IP packet. Returns the offset of a TCP header.
+/// Sets the facts of the IP packet in `header`. Returns the offset of a TCP header.
 #[inline]
 fn network(
     version: Version,
@@ -204,7 +203,7 @@ fn network(
     tcp.then_some(offset)
 }
 
-/// Protocol of an IP packet that is not TCP, by the first bytes after the UDP header.
+/// Returns the protocol of an IP packet that is not TCP, by the first bytes after the UDP header.
 fn without_tcp(protocol: u8, payload: &[u8]) -> Protocol {
     const FIRST_BITS: u8 = 0xc0;
     const LONG: u8 = 0xc0;
@@ -225,7 +224,7 @@ fn without_tcp(protocol: u8, payload: &[u8]) -> Protocol {
     }
 }
 
-/// Source and destination port, for protocols that begin with them; 0 otherwise.
+/// Returns source and destination port of protocols that start with them; 0 for others.
 fn ports_of(protocol: u8, payload: &[u8]) -> u32 {
     const DCCP: u8 = 33;
     const SCTP: u8 = 132;

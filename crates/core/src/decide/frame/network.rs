@@ -5,13 +5,14 @@ use crate::decide::random::mix;
 use crate::packet::Network;
 use core::net::{IpAddr, Ipv4Addr};
 
-/// DSCP that CAKE assigns to ARP: network control.
+/// DSCP of network control, which CAKE assigns to ARP.
 const CS7: u8 = 56;
 
-/// Returns hosts and DSCP of a frame whose network header begins at `offset`, from [`parse`](super::parse). In a tunnel
-/// the hosts are the inner ones, the DSCP the outer one. All values are 0 without an IP packet.
+/// Returns hosts and DSCP of a frame; its network header begins at `offset`, from [`parse`](super::parse). In a tunnel
+/// the hosts are those of the inner packet, the DSCP is the outer one. Without an IP packet all values are 0.
 ///
-/// Hosts are hashed without a secret: a sender that chooses addresses can make two hosts collide and share one account.
+/// Hosts are hashed without a secret: a sender that chooses its addresses can make two hosts collide, which then share
+/// an account.
 #[inline]
 pub fn hosts_and_dscp(frame: &[u8], offset: u16) -> Network {
     // The common case, which needs only the addresses.
@@ -48,13 +49,13 @@ fn of_any(frame: &[u8], offset: u16) -> Network {
     }
 }
 
-/// Returns the hosts of a packet between two IPv4 addresses, source first, hashed like [`hosts_and_dscp`]. For
-/// translated packets (NAT) whose addresses at home are known from elsewhere.
+/// Returns the hosts of a packet between two IPv4 addresses (source first), with the hash of [`hosts_and_dscp`]. For
+/// NAT, where the addresses at home come from connection tracking.
 pub fn hosts_of_v4(ends: [Ipv4Addr; 2]) -> [u64; 2] {
     hosts(Addresses::V4(ends[0].into(), ends[1].into()))
 }
 
-/// Returns hosts and DSCP of a complete IPv4 packet that is no tunnel.
+/// Returns hosts and DSCP of a complete IPv4 packet that is not a tunnel packet.
 #[inline(always)]
 fn plain_v4(packet: &[u8]) -> Option<Network> {
     const NO_OPTIONS: u8 = 0x45;
@@ -81,19 +82,19 @@ fn of_v4(header: &[u8; 20]) -> Option<Network> {
     })
 }
 
-/// The two ends of a conversation, for displays.
+/// Both ends of a conversation, for displays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
     /// Source and destination.
     pub hosts: [IpAddr; 2],
-    /// Their ports; 0 where the protocol has none, and of fragments.
+    /// Source and destination port; 0 for fragments and for protocols without ports.
     pub ports: [u16; 2],
     /// Protocol above IP (IANA number).
     pub protocol: u8,
 }
 
-/// Returns the ends of a frame whose network header begins at `offset`, from [`parse`](super::parse); in a tunnel the
-/// inner ones. `None` without an IP packet.
+/// Returns the ends of a frame; its network header begins at `offset`, from [`parse`](super::parse). In a tunnel they
+/// are those of the inner packet. `None` without an IP packet.
 pub fn ends(frame: &[u8], offset: u16) -> Option<Ends> {
     const TCP: u8 = 6;
     let (outer, inner) = packets(frame.get(offset.into()..)?)?;
@@ -122,7 +123,7 @@ fn version(packet: &[u8]) -> Option<Version> {
     }
 }
 
-/// An IP packet, and the one in it if it is a tunnel's.
+/// Returns an IP packet, and the inner packet if it is a tunnel packet.
 #[inline]
 fn packets(packet: &[u8]) -> Option<(Ip<'_>, Option<Ip<'_>>)> {
     // Only the packet's headers are needed.
@@ -133,8 +134,8 @@ fn packets(packet: &[u8]) -> Option<(Ip<'_>, Option<Ip<'_>>)> {
     Some((outer, inner))
 }
 
-/// Fibonacci hashing with the upper half folded into the lower one, which spreads neighbouring addresses. The result is
-/// never 0.
+/// Hashes an address by Fibonacci hashing, and folds the upper half into the lower one, which spreads neighbouring
+/// addresses. The result is never 0.
 #[inline]
 const fn host_of_v4(address: u32) -> u64 {
     let product = (address as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,10 +1,10 @@
-//! ACKs first, strictly (RFC 3449, sec. 5.4.2; DCBQ's comparison).
+//! Strict priority for ACKs (RFC 3449, sec. 5.4.2; DCBQ's comparison).
 
 use super::{Heads, Next, Service};
 use crate::decide::classify::Class;
 use crate::units::Instant;
 
-/// Serves data only while no ACK waits.
+/// Serves data only while no ACK is queued.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AcksFirst;
 

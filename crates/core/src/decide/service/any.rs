@@ -1,4 +1,4 @@
-//! A service of this crate without a vtable, or any other behind one.
+//! A service: one of this crate, called without a vtable, or one of another crate.
 
 use super::{
     AckCredit, AcksFirst, Departure, DueFirst, Heads, InOrder, Next, PacedShares, RoundRobin,
@@ -11,10 +11,10 @@ use alloc::boxed::Box;
 
 macro_rules! services {
     ($($name:ident),*) => {
-        /// A service. Those of this crate are called without a vtable: each packet calls one twice.
+        /// A service. Those of this crate are called without a vtable, since each packet calls its service twice.
         pub enum AnyService {
             $(#[doc = concat!("See [`", stringify!($name), "`].")] $name($name),)*
-            /// One of another crate.
+            /// A service of another crate.
             Other(Box<dyn Service + Send>),
         }
 

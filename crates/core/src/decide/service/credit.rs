@@ -1,41 +1,40 @@
-//! VAQ: data may leave when it has credit, and passing ACKs earn it (VAQ, sec. 4).
+//! VAQ: data spends credit that passing ACKs have earned (VAQ, sec. 4).
 
 use super::{Departure, Heads, Next, Service};
 use crate::decide::classify::Class;
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Instant, Rate};
 
-/// Source of credit.
+/// Credit that an ACK earns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditPer {
-    /// Every byte that an ACK acknowledges, as in the paper. A later ACK covers a lost one. Credit is
-    /// for what the fast link carried, so a header is added for each packet of this many bytes.
+    /// Every byte that an ACK acknowledges, as in the paper's text, so a later ACK compensates a lost one. The credit
+    /// represents what the fast link carried: a header is added for each packet of this many bytes.
     Byte(u32),
-    /// Every byte acknowledged, without headers.
+    /// Every byte that an ACK acknowledges, without headers.
     Payload,
-    /// Every ACK that acknowledges anything, one segment of this many bytes: which gives the paper's
-    /// figures. A duplicate acknowledges nothing.
+    /// One segment of this many bytes for every ACK that acknowledges new bytes. This reproduces the paper's figures.
+    /// Duplicate ACKs earn nothing.
     Segment(u32),
 }
 
 /// Credit of the data class, in bytes of the slow link.
 ///
-/// Every data packet spends. Where no ACK waits data leaves without credit too, and the credit stays
-/// at zero: the paper does not say, but the link would idle with work to do. The paper does not bound
-/// unspent credit; without a bound an hour of pure download lets an upload shut the ACKs out for
-/// minutes.
+/// Every data packet spends credit. If no ACK is queued, data leaves even without credit, and the credit stays at zero:
+/// the paper does not define this case, but otherwise the link would idle with data queued. The paper sets no bound on
+/// unspent credit; without one, an upload after an hour of pure download would block ACKs for minutes.
 #[derive(Clone, Debug)]
 pub struct AckCredit {
     per: CreditPer,
-    /// `C_r / C_f`, the slow link's bytes per byte of the fast one, in 1/65536, with its headers.
+    /// `C_r / C_f` in units of 1/65536: bytes of the slow link per byte of the fast one, including headers.
     ratio: u64,
-    /// In 1/65536 byte.
+    /// Unspent credit in units of 1/65536 byte.
     credit: u64,
     max: u64,
 }
 
 impl AckCredit {
-    /// No credit yet; at most `max` bytes ever, 2^48 or more for no bound.
+    /// Creates an account without credit, for at most `max` bytes; 2^48 or more means no bound.
     pub fn new(per: CreditPer, slow: Rate, fast: Rate, max: u64) -> Self {
         const HEADER: u32 = 40;
         let (packet, payload) = match per {
@@ -57,7 +56,7 @@ impl AckCredit {
         }
     }
 
-    /// Earns for an ACK that leaves and acknowledges `bytes` anew: `NbrBytesAcked * C_r / C_f`.
+    /// Adds the credit of an ACK that leaves and newly acknowledges `bytes`: `NbrBytesAcked * C_r / C_f`.
     #[inline]
     pub fn earn(&mut self, bytes: u32) {
         let bytes = match self.per {
@@ -71,13 +70,13 @@ impl AckCredit {
         self.credit = self.credit.min(self.max);
     }
 
-    /// True if a data packet of `len` bytes may go before a waiting ACK.
+    /// True if there is credit for a data packet of `len` bytes, so that it may leave before a queued ACK.
     #[inline]
     pub fn affords(&self, len: u32) -> bool {
         self.credit >= u64::from(len) << 16
     }
 
-    /// Spends for a data packet, `Size(p)`, as far as there is credit.
+    /// Subtracts a data packet's size, `Size(p)`, from the credit, down to zero.
     #[inline]
     pub fn spend(&mut self, len: u32) {
         self.credit = self.credit.saturating_sub(u64::from(len) << 16);

@@ -1,25 +1,25 @@
-//! Service: due packets first, data before ACKs, and any packet if none is due.
+//! Service of asymq: due packets first, then data before ACKs.
 
 use super::{Departure, Heads, Next, Service};
 use crate::decide::classify::Class;
 use crate::packet::FULL_PACKET;
 use crate::units::Instant;
 
-/// Bytes of one class in a row while a packet of the other is due: a full packet.
+/// Maximum bytes of one class in a row while a packet of the other class is due: a full packet.
 const MAX_DATA_RUN: u32 = FULL_PACKET;
 
-/// Bytes of ACKs in a row while data waits: data has a quarter of the link at least.
+/// Maximum bytes of ACKs in a row while data is queued, so that data gets at least a quarter of the link.
 const MAX_ACK_RUN: u32 = 3 * FULL_PACKET;
 
-/// Serves data that is due (of sparse flows), then ACKs that are due, then data, then ACKs. The link
-/// idles only while nothing waits, and none of the classes can keep the other from it.
+/// Serves due data (of sparse flows), then due ACKs, then other data, then other ACKs. The link idles only if nothing
+/// is queued, and no class can starve the other.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DueFirst {
-    /// Bytes of data sent before a due ACK, since the last ACK.
+    /// Bytes of data sent since the last ACK while an ACK was due.
     data_run: u32,
-    /// Bytes of ACKs sent before data, since the last ACK that was not due.
+    /// Bytes of ACKs sent since the last ACK that was not due, while data was queued.
     ack_run: u32,
-    /// True if an ACK and data were due when it was last asked.
+    /// True for ACKs and for data if a packet was due at the last choice.
     due: (bool, bool),
 }
 
@@ -74,7 +74,7 @@ mod tests {
     use crate::decide::service::Head;
     use crate::units::Duration;
 
-    /// Serves `bytes` of ACKs while data waits, and returns the next choice.
+    /// Accounts for `bytes` of ACKs that leave while data is queued, and returns the next choice.
     fn after_acks(bytes: u32) -> Next {
         let now = Instant::ZERO + Duration::from_millis(1);
         let head = |due| Head {

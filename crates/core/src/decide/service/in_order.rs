@@ -1,11 +1,11 @@
-//! One shared FIFO: in the order of arrival.
+//! Service in the order of arrival, as one shared FIFO.
 
 use super::{Heads, Next, Service};
 use crate::decide::ack::before;
 use crate::decide::classify::Class;
 use crate::units::Instant;
 
-/// Serves the packet that arrived first, of any class.
+/// Serves the packet that arrived first, whatever its class.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InOrder;
 

@@ -25,52 +25,52 @@ use crate::units::Instant;
 
 /// Choice between the ACK queue and the data queue.
 pub trait Service {
-    /// The class to serve at `now`, given what waits.
+    /// Returns the class to serve at `now`; `heads` are the first packets of both queues.
     fn next(&mut self, now: Instant, heads: Heads) -> Next;
 
     /// Accounts for a packet that leaves.
     fn sent(&mut self, _now: Instant, _departure: Departure) {}
 
-    /// True if it is the same at any rate of the link.
+    /// True if the service does not depend on the link's rate.
     fn follows_rates(&self) -> bool {
         false
     }
 
-    /// True if [`Departure::acked_bytes`] is to be measured.
+    /// True if the service needs [`Departure::acked_bytes`].
     fn needs_acked_bytes(&self) -> bool {
         false
     }
 
-    /// Takes what concerns it of new settings.
+    /// Applies those of the new settings that this service has.
     fn tune(&mut self, _settings: &Settings) {}
 
-    /// Names and values of its variables.
+    /// Reports names and values of the service's variables.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }
 
-/// The packet that a queue would send next.
+/// Packet that a queue would send next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Its place in the order of arrival over all classes.
+    /// Position in the order of arrival over all classes.
     pub ticket: u32,
-    /// Its bytes as charged to the link.
+    /// Bytes that the link charges for the packet.
     pub len: u32,
-    /// Latest time at which it should leave; [`Instant::ZERO`] for at once. A queue that does not say
-    /// has no packets that may wait.
+    /// Time by which the packet should leave; [`Instant::ZERO`] for at once. A queue that sets no due times has only
+    /// packets that should leave at once.
     pub due: Instant,
 }
 
-/// The next packets of both classes.
+/// Next packets of both classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heads {
-    /// The ACK queue's next packet.
+    /// Next packet of the ACK queue.
     pub ack: Option<Head>,
-    /// The data queue's.
+    /// Next packet of the data queue.
     pub data: Option<Head>,
 }
 
 impl Heads {
-    /// The class that alone has a packet.
+    /// Returns the class that has a packet, if the other has none.
     #[inline]
     pub const fn only(&self) -> Option<Class> {
         match (&self.ack, &self.data) {
@@ -84,23 +84,23 @@ impl Heads {
 /// A packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// Its class.
+    /// Class of the packet.
     pub class: Class,
-    /// Its bytes as charged to the link.
+    /// Bytes that the link charges for the packet.
     pub len: u32,
-    /// True if the other class waited too.
+    /// True if a packet of the other class was queued too.
     pub contended: bool,
-    /// Bytes that it acknowledges for the first time, if it is an ACK and that is measured.
+    /// Bytes that an ACK newly acknowledges, if the service needs them.
     pub acked_bytes: u32,
 }
 
-/// Answer of a service.
+/// Decision of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Serve this class.
     Serve(Class),
-    /// Something waits, but nothing may leave before this instant.
+    /// Packets are queued, but none may leave before this instant.
     NotBefore(Instant),
-    /// Nothing waits.
+    /// No packet is queued.
     Empty,
 }

@@ -1,4 +1,4 @@
-//! CBQ without borrowing: each class is paced at its share of the link.
+//! CBQ without borrowing: each class is paced to its share of the link.
 
 use super::{Departure, Heads, Next, Service};
 use crate::decide::classify::Class;
@@ -6,41 +6,41 @@ use crate::decide::control::Settings;
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate, Share};
 
-/// Part of a class's lateness that it makes up, where the other class was on the link.
+/// Maximum lateness for which a class is compensated, after the other class used the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MadeUp {
-    /// A packet of its own: short ACKs behind long data packets get less than their share.
+    /// Time of one packet of this class: short ACKs that follow long data packets get less than their share.
     #[default]
     Own,
-    /// A packet of the other class too: each class gets its share for any packet sizes.
+    /// Time of one packet of this class and one of the other: each class gets its share for all packet sizes.
     Other,
-    /// A fixed time for any packets; if it is zero, the next turn counts from the service of the class.
+    /// A fixed time; if it is zero, each turn counts from the class's previous service.
     UpTo(Duration),
 }
 
-/// Two classes, each never faster than its share, whether or not the other uses its own. Not work
-/// conserving: this is what the CBQ of the ACQ, DCBQ and SAD papers did, as their totals show (1.4 to
-/// 1.5 where a sharing that borrows gives over 1.7).
+/// Service of two classes, each limited to its share even if the other does not use its own. It is not work conserving.
+/// The CBQ of the ACQ, DCBQ and SAD papers did the same, as their totals of 1.4 to 1.5 show; with borrowing, totals
+/// exceed 1.7.
 #[derive(Clone, Debug)]
 pub struct PacedShares {
     link: Rate,
     made_up: MadeUp,
     data_share: Share,
-    /// Nanoseconds per byte of each class, in 1/256.
+    /// Transmission time per byte at each class's share, in units of 1/256 ns.
     data_pace: u64,
     ack_pace: u64,
     data_next: Instant,
     ack_next: Instant,
-    /// Time that the last packet of each class was on the link.
+    /// Transmission time of each class's last packet.
     data_time: Duration,
     ack_time: Duration,
 }
 
-/// Minimum share of a class: 0.1 %, so that each class is served.
+/// Minimum share of a class: 0.1 %, so that each is served.
 const MIN_SHARE: Share = Share::from_steps(Share::SCALE / 1000);
 
 impl PacedShares {
-    /// Shares `data_share` and the rest of `link`, each at least 0.1 %.
+    /// Creates a service in which data has `data_share` of `link`, and ACKs the rest; each has at least 0.1 %.
     pub fn new(link: Rate, data_share: Share, made_up: MadeUp) -> Self {
         let mut paced = Self {
             link,
@@ -69,8 +69,8 @@ impl PacedShares {
         self.ack_pace = pace(self.data_share.rest());
     }
 
-    /// Sets the class's next turn after a packet of `len` bytes. A class that was served late is owed
-    /// the time, at most that of the packets that [`MadeUp`] names: no time that it was idle.
+    /// Sets the class's next turn after a packet of `len` bytes. A class that was served late may make up for the time,
+    /// up to the limit of [`MadeUp`]. Time in which it had no packet does not count.
     #[inline]
     fn charge(&mut self, now: Instant, class: Class, len: u32) {
         let (next, pace, own_time, other_time) = match class {
@@ -100,7 +100,7 @@ impl PacedShares {
 }
 
 impl Service for PacedShares {
-    /// The class whose turn came first, if it has come.
+    /// Returns the class whose turn is earliest, if that time has come.
     #[inline]
     fn next(&mut self, now: Instant, heads: Heads) -> Next {
         let (class, at) = match (heads.ack, heads.data) {

@@ -5,16 +5,16 @@ use crate::decide::control::Settings;
 use crate::qdisc::Probe;
 use crate::units::{Instant, Share};
 
-/// Serves packets of both waiting classes in the ratio of the weights, for any lengths: alternating at equal weights
-/// (DCBQ, sec. 5.1).
+/// Serves packets of both classes in the ratio of the weights, for all packet sizes. With equal weights the classes
+/// alternate (DCBQ, sec. 5.1).
 #[derive(Clone, Copy, Debug)]
 pub struct RoundRobin {
-    /// Counts a packet as a byte.
+    /// Deficits, with each packet counted as one byte.
     packets: WeightedBytes,
 }
 
 impl RoundRobin {
-    /// Weights in the ratio of `data_share` and the rest.
+    /// Creates a service with weights in the ratio of `data_share` to the rest.
     pub fn new(data_share: Share) -> Self {
         Self {
             packets: WeightedBytes::new(data_share),

@@ -1,4 +1,4 @@
-//! Service of two classes in a given ratio of bytes.
+//! Service of two classes whose bytes keep a given ratio.
 
 use super::{Departure, Heads, Next, Service};
 use crate::decide::classify::Class;
@@ -6,28 +6,28 @@ use crate::decide::control::Settings;
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Instant, Share};
 
-/// Serves two classes so that, while both are backlogged, their bytes keep the ratio of their
-/// weights to within one packet. Work conserving: a class alone has the whole link, and gains no
-/// claim from the time it was absent. Of two packets that would be through at the same time the one
-/// goes first whose class is owed service, and the ACK if neither is.
+/// Serves two classes so that their bytes keep the ratio of their weights to within one packet, while both are
+/// backlogged. It is work conserving: a class alone has the whole link, and an absent class earns no claim. If two
+/// packets would finish at the same time, the class that is owed service goes first; if neither is owed any, ACKs go
+/// first.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightedBytes {
     data_weight: u32,
     ack_weight: u32,
-    /// `data bytes * ack weight - ack bytes * data weight` since both became backlogged: what the
-    /// data class is ahead of its share.
+    /// `data bytes * ack weight - ack bytes * data weight`, counted since both classes became backlogged. Positive if
+    /// data is ahead of its share.
     data_lead: i64,
 }
 
 impl WeightedBytes {
-    /// The sum of the two weights.
+    /// Sum of both weights.
     pub const SCALE: u32 = Share::SCALE;
 
-    /// Part of a lead that is rounding: a share is right to half a step, and a thousand packets may have
-    /// been charged by it. A millionth of a packet, so that it moves no share.
+    /// Part of a lead that may be rounding error. A share is exact to half a step, and a thousand packets may have been
+    /// charged by it. The part is a millionth of a packet, so it does not affect the shares.
     const ROUNDING: i64 = 1 << 10;
 
-    /// Weights in the ratio of `data_share` and the rest.
+    /// Creates a service with weights in the ratio of `data_share` to the rest.
     pub fn new(data_share: Share) -> Self {
         let mut service = Self {
             data_weight: 0,
@@ -38,7 +38,7 @@ impl WeightedBytes {
         service
     }
 
-    /// Changes the ratio. The lead of a class stays.
+    /// Changes the ratio. Keeps the current lead of a class.
     fn set_data_share(&mut self, data_share: Share) {
         self.data_weight = data_share.steps();
         self.ack_weight = data_share.rest().steps();
@@ -49,7 +49,7 @@ impl WeightedBytes {
         Share::from_steps(self.data_weight)
     }
 
-    /// Lead that `len` bytes of a class add to the data class's.
+    /// Returns the change of data's lead if a class sends `len` bytes.
     #[inline]
     fn cost(&self, class: Class, len: u32) -> i64 {
         match class {
@@ -60,9 +60,9 @@ impl WeightedBytes {
 }
 
 impl Service for WeightedBytes {
-    /// While both wait it is the class whose packet would be through first if both were served at
-    /// once, each at its share. So an ACK that comes to an empty queue does not wait for a second
-    /// data packet: it leaves after the one on the link.
+    /// If both classes have packets, chooses the class whose packet would finish first if both were served at once,
+    /// each at its share. So an ACK that arrives at an empty queue waits only for the data packet in transmission, not
+    /// for a second one.
     #[inline]
     fn next(&mut self, _now: Instant, heads: Heads) -> Next {
         let (Some(ack), Some(data)) = (heads.ack, heads.data) else {

@@ -1,5 +1,5 @@
-//! CAKE's ACK filter, by its own rules: they are narrower than those of
-//! [`AckFilter`](crate::hold::AckFilter) in some places and wider in others (`docs/notes/ack-rules.md`).
+//! CAKE's ACK filter, with CAKE's own rules. Some are stricter than those of [`AckFilter`](crate::hold::AckFilter),
+//! others are looser (`docs/notes/ack-rules.md`).
 
 use crate::decide::ack::{AckInfo, SackRange, before};
 use crate::hold::capacity::{BuildError, slots};
@@ -10,9 +10,9 @@ use alloc::boxed::Box;
 /// Strength of CAKE's ACK filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CakeAckFilter {
-    /// Drops the older of two redundant ACKs of a flow.
+    /// Drops an ACK if two later ones make it redundant.
     Conservative,
-    /// One redundant ACK suffices if the newer one is right behind it.
+    /// Drops an ACK if the next one makes it redundant.
     Aggressive,
 }
 
@@ -47,7 +47,7 @@ impl WaitingAcks {
         self.acks.get(place.index())?.as_ref()
     }
 
-    /// Returns the ACK that the one at `newest`, the last of its queue, makes redundant.
+    /// Returns a queued ACK that the newest one of its queue, at `newest`, makes redundant.
     pub(super) fn redundant(
         &self,
         first: Place,
@@ -107,7 +107,7 @@ fn says_no_more(older: &AckInfo, newer: &AckInfo) -> bool {
     }
 }
 
-/// True if the newer ACK SACKs more bytes; `None` if it lacks a range of the older one.
+/// True if the newer ACK SACKs more bytes; `None` if it lacks a SACK range of the older one.
 fn sacks_more(older: &AckInfo, newer: &AckInfo) -> Option<bool> {
     let (old, new) = (older.ranges(), newer.ranges());
     let kept = old.iter().all(|range| {

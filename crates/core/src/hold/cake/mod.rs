@@ -1,8 +1,7 @@
-//! CAKE (Høiland-Jørgensen, Täht and Morton 2018; Linux' `sch_cake`) behind a shaper. Packets are sorted into tins by
-//! DSCP. Each tin has an eight-way set-associative table of flow queues under COBALT. DRR++ serves them, dividing the
-//! quantum among the flows of a host. An ACK filter is optional.
-//!
-//! The shaper is the [`Egress`](super::Egress).
+//! CAKE (Høiland-Jørgensen, Täht and Morton 2018; Linux's `sch_cake`) without its shaper, which is the
+//! [`Egress`](super::Egress). Packets are sorted into tins by DSCP. Each tin has flow queues under COBALT in an
+//! eight-way set-associative table. DRR++ serves them, and divides the quantum among the flows of a host. An ACK filter
+//! is optional.
 
 mod ack_filter;
 mod tins;
@@ -24,27 +23,27 @@ use ack_filter::WaitingAcks;
 use alloc::boxed::Box;
 use tins::Tin;
 
-/// Parameters beside the limit.
+/// Parameters of CAKE, except the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CakeParams {
     /// Capacity of the link.
     pub link: Rate,
-    /// Round-trip time that CoDel expects.
+    /// Round-trip time that CoDel assumes.
     pub rtt: Duration,
-    /// Classes of DSCPs.
+    /// Mapping of DSCPs to tins.
     pub diffserv: Diffserv,
     /// Parties that share a tin fairly.
     pub isolation: Isolation,
     /// ACK filter, if there is one.
     pub ack_filter: Option<CakeAckFilter>,
-    /// Bytes that may wait in all queues.
+    /// Maximum backlog of all queues in bytes.
     pub memory_limit: u64,
 }
 
-/// List of empty flows whose COBALT state still decays.
+/// List of flows without packets whose COBALT state still decays.
 const DECAYING: u32 = OWN;
 
-/// The queue that the module describes.
+/// CAKE's queues; see the module's documentation.
 #[derive(Clone, Debug)]
 pub struct Cake<P> {
     flows: FlowRounds<P, Cobalt>,
@@ -53,11 +52,11 @@ pub struct Cake<P> {
     params: CakeParams,
 }
 
-/// Queues of a tin, as `sch_cake` has them.
+/// Number of queues per tin, as in `sch_cake`.
 const QUEUES: u32 = 1024;
 
 impl<P: Packet> Cake<P> {
-    /// Empty queues that together hold at most `limit`.
+    /// Creates empty queues that together hold at most `limit`.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.
@@ -93,7 +92,7 @@ impl<P: Packet> Cake<P> {
         Some(packet)
     }
 
-    /// Drops the oldest packet of the longest queue; `None` if nothing waits.
+    /// Drops the oldest packet of the longest queue; returns `None` if no packet is queued.
     fn drop_one(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<()> {
         let number = self.flows.queues_mut().longest()?;
         let packet = self.take(number)?;
@@ -104,8 +103,8 @@ impl<P: Packet> Cake<P> {
         Some(())
     }
 
-    /// Returns the tin to serve: the one of highest rank within its share, or else the one whose share is free first.
-    /// Ranks count only within shares, so that no tin starves.
+    /// Returns the tin to serve: the one of highest rank that is within its share. If none is, returns the one that is
+    /// within its share again first. Rank counts only within the share, so that no tin starves.
     fn tin(&self, now: Instant) -> Option<u32> {
         let mut best: Option<(u32, Instant)> = None;
         let tins = self.tins.iter().zip(self.flows.groups());
@@ -118,7 +117,7 @@ impl<P: Packet> Cake<P> {
         best.map(|(tin, _)| tin)
     }
 
-    /// Returns the flow that a tin serves next. With `decays`, a decaying flow comes first, once for each packet.
+    /// Returns the flow that a tin serves next. With `decays`, one decaying flow comes first for each packet.
     fn flow(&self, tin: u32, decays: bool) -> Option<u32> {
         let lists = match decays {
             true => [DECAYING, NEW, OLD],
@@ -128,7 +127,7 @@ impl<P: Packet> Cake<P> {
         lists.into_iter().find_map(first)
     }
 
-    /// Called for a flow without packets in its turn. It leaves the rounds once its COBALT state has decayed.
+    /// Handles a flow without packets in its turn: it leaves the rounds once its COBALT state has decayed.
     fn pause(&mut self, now: Instant, number: u32) -> Option<()> {
         let (params, cobalt) = self.cobalt(number)?;
         cobalt.queue_empty(&params, now);
@@ -136,7 +135,7 @@ impl<P: Packet> Cake<P> {
         self.flows.pause(number, decays)
     }
 
-    /// Returns the next packet of a flow that COBALT does not drop. The last packet of a queue is never dropped.
+    /// Returns the next packet of a flow that COBALT does not drop. COBALT never drops the last packet of a queue.
     fn send(&mut self, now: Instant, number: u32, sink: &mut dyn Sink<P>) -> Option<P> {
         let params = self.tin_mut(number)?.cobalt;
         for drops in 0.. {
@@ -163,7 +162,7 @@ impl<P: Packet> Cake<P> {
         None
     }
 
-    /// Returns a flow with packets. It may not be the next one served, since COBALT may drop its packets.
+    /// Returns any flow with packets. It may not be the next to send, since COBALT may drop its packets.
     fn any_flow(&self) -> Option<u32> {
         let tin = self.tins.iter().rposition(|tin| tin.packets > 0)? as u32;
         let lists = [NEW, OLD, DECAYING].into_iter();
@@ -172,7 +171,7 @@ impl<P: Packet> Cake<P> {
             .find(|number| !self.flows.queues().is_empty(*number))
     }
 
-    /// Appends a packet to its flow's queue. Not inlined, to keep the stack of the ACK parser small.
+    /// Appends a packet to its flow's queue. Not inlined, to keep the ACK parser's stack small.
     #[inline(never)]
     fn join(
         &mut self,

@@ -21,11 +21,11 @@ pub enum Diffserv {
     Eight,
 }
 
-/// CAKE's interval divided by its target.
+/// Ratio of CAKE's interval to its target.
 const TARGET_PART: u64 = 20;
 
 impl Diffserv {
-    /// Number of tins.
+    /// Returns the number of tins.
     pub(super) const fn tins(self) -> usize {
         match self {
             Self::BestEffort => 1,
@@ -76,12 +76,12 @@ impl Diffserv {
         }
     }
 
-    /// Quantum in bytes of a flow that is the only one of its hosts.
+    /// Returns the quantum in bytes of a flow whose hosts have no other flow.
     pub(super) fn quantum(self, tin: usize, link: Rate) -> u32 {
         quantum(self.rate(tin, link.bits_per_sec() / 8))
     }
 
-    /// Rate in bytes/s up to which a tin has priority.
+    /// Returns the rate in bytes/s up to which a tin has priority.
     fn rate(self, tin: usize, link: u64) -> u64 {
         match self {
             Self::BestEffort => link,
@@ -99,7 +99,7 @@ impl Diffserv {
 pub(super) struct Tin {
     pub(super) cobalt: CobaltParams,
     time: TxTime,
-    /// Time from which the tin is within its share of the link again.
+    /// Time at which the tin is within its share of the link again.
     pub(super) free_at: Instant,
     /// Queued packets.
     pub(super) packets: u32,

@@ -1,4 +1,4 @@
-//! Flows in groups, and the number of bulk flows of each host. A flow is found either in an eight-way set-associative
+//! Flows in groups, and the number of bulk flows of each host. A flow's queue is found in an eight-way set-associative
 //! table as in CAKE, or in hash chains where any flow may have any queue.
 
 use crate::hold::capacity::{BuildError, slots};
@@ -6,17 +6,17 @@ use crate::hold::numbered::NumberedQueues;
 use crate::packet::{Network, Packet};
 use alloc::boxed::Box;
 
-/// Number of queues that a flow can use; the first free one is taken.
+/// Number of queues among which a flow may choose.
 const WAYS: u32 = 8;
 
 /// End of a chain; also marks a queue that is in no chain.
 const END: u16 = u16::MAX;
 const UNCHAINED: u16 = END - 1;
 
-/// Parties that share a group fairly, with the names of `tc-cake(8)`.
+/// Parties between which a group is shared fairly, with the names of `tc-cake(8)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// All packets are one flow.
+    /// All packets form one flow.
     FlowBlind,
     /// Source hosts.
     SrcHost,
@@ -35,7 +35,7 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// True for each side whose hosts get equal shares with any number of flows.
+    /// Returns for each side (source, destination) if its hosts get equal shares however many flows they have.
     const fn of_hosts(self) -> [bool; 2] {
         match self {
             Self::DualSrcHost => [true, false],
@@ -45,7 +45,8 @@ impl Isolation {
         }
     }
 
-    /// Side of the hosts at home: destinations with `dual-dsthost`, which is for a downlink, sources otherwise.
+    /// Returns the side of the hosts at home: destinations with `dual-dsthost`, which is for downlinks; otherwise
+    /// sources.
     pub(crate) const fn home(self) -> Option<usize> {
         match self.of_hosts() {
             [true, _] => Some(0),
@@ -54,7 +55,7 @@ impl Isolation {
         }
     }
 
-    /// True if addresses matter.
+    /// True if the hosts of packets matter.
     pub(crate) const fn needs_hosts(self) -> bool {
         !matches!(self, Self::FlowBlind | Self::Flows)
     }
@@ -72,15 +73,15 @@ impl Isolation {
     }
 }
 
-/// The round that a flow is in.
+/// Round in which a flow is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Round {
-    /// In no round: the flow has nothing to send, and its queue can be reused.
+    /// No round: the flow has no packet, and its queue may be reused.
     #[default]
     None,
     /// Round of new flows.
     Sparse,
-    /// Round of old flows, entered while the queue was empty: still counts as sparse.
+    /// Round of old flows, but still sparse, because the flow's queue was empty when it joined.
     SparseInBulk,
     /// Round of old flows.
     Bulk,
@@ -88,7 +89,7 @@ pub(crate) enum Round {
     Decaying,
 }
 
-/// Identity of a flow in two halves, to avoid the alignment of a `u64`.
+/// Identity of a flow as two halves; a `u64` would need more alignment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tag([u32; 2]);
 
@@ -105,11 +106,11 @@ impl Tag {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flow<A> {
-    /// AQM of its queue.
+    /// AQM state of the queue.
     pub(crate) aqm: A,
     deficit: i32,
     tag: Tag,
-    /// Source and destination as indices of the host tables.
+    /// Source and destination, as indices of the host tables.
     hosts: [u16; 2],
     pub(crate) round: Round,
     /// Next queue of the chain.
@@ -128,14 +129,14 @@ impl<A> Flow<A> {
         self.deficit = bytes.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
     }
 
-    /// Adds to the deficit; negative for bytes sent.
+    /// Adds to the deficit; sent bytes are negative.
     #[inline]
     pub(crate) fn earn(&mut self, bytes: i64) {
         self.set_deficit(self.deficit().saturating_add(bytes));
     }
 }
 
-/// Tag of a host. Two hosts of a table collide with a probability of 2^-32.
+/// Tag of a host. Two hosts of one table collide with a probability of 2^-32.
 const fn tag_of(host: u64) -> u32 {
     (host ^ host >> 32) as u32
 }
@@ -148,7 +149,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// Creates the host tables of the sides that are isolated.
+    /// Creates host tables for the sides that are isolated.
     fn of(isolation: Isolation, count: usize) -> Result<[Self; 2], BuildError> {
         let [sources, destinations] = isolation.of_hosts().map(|counts| match counts {
             true => Self::new(count),
@@ -165,15 +166,15 @@ impl Hosts {
     }
 }
 
-/// The flows, with their queues, and hosts of all groups.
+/// Flows with their queues, and the hosts of all groups.
 #[derive(Clone, Debug)]
 pub(super) struct Flows<P, A> {
     pub(super) queues: NumberedQueues<P, Flow<A>>,
     hosts: [Hosts; 2],
-    /// Number of queues of a group, rounded up to a power of two; the size of the host tables.
+    /// Number of queues per group, rounded up to a power of two; also the size of the host tables.
     places: u32,
     isolation: Isolation,
-    /// First queue of each chain; empty if queues are in sets.
+    /// First queue of each chain; empty if queues are in sets instead.
     chains: Box<[u16]>,
 }
 
@@ -185,7 +186,7 @@ fn ways(queues: u32, first: u32, hash: u64) -> impl Iterator<Item = u32> + Clone
 }
 
 impl<P: Packet, A: Copy + Default> Flows<P, A> {
-    /// Creates groups with at most 65 536 queues altogether, for at most `packets` packets.
+    /// Creates groups with at most 65 536 queues in total, for at most `packets` packets.
     pub(super) fn new(
         groups: u32,
         queues: u32,
@@ -228,7 +229,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         !self.chains.is_empty()
     }
 
-    /// Returns the chain of a flow. Hashed again, since tags may be small numbers.
+    /// Returns the chain of a flow. Hashes the tag again, since tags may be small numbers.
     fn chain(&self, tag: u64) -> usize {
         let hash = (tag as u32 ^ (tag >> 32) as u32).wrapping_mul(0x9e37_79b9);
         (hash >> 8) as usize & self.chains.len().wrapping_sub(1)
@@ -291,7 +292,8 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(())
     }
 
-    /// Returns a queue for a flow that has none in its chain. If the chain is full, it is shared with another flow.
+    /// Returns a queue for a flow that is not in its chain. If the chain is full, the flow shares a queue with another
+    /// one.
     pub(super) fn queue_in_chain(
         &mut self,
         flow: u64,
@@ -323,7 +325,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         self.places.trailing_zeros()
     }
 
-    /// Queues of all groups.
+    /// Number of queues in all groups.
     pub(super) const fn count(&self) -> u32 {
         self.queues.count()
     }
@@ -344,7 +346,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         self.in_chain(self.isolation.tag(flow, network))
     }
 
-    /// Returns the queue of a flow: its own, a free one of the eight, or one shared with another flow.
+    /// Returns the queue of a flow: its own, a free one of its eight, or one shared with another flow.
     pub(super) fn queue_in_set(&mut self, group: u32, flow: u64, network: &Network) -> Option<u32> {
         let queues = self.places;
         let first = group * queues;
@@ -384,7 +386,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(())
     }
 
-    /// True if a queue's hosts are still these. Sides that are not isolated are ignored.
+    /// True if the hosts of a queue's flow are unchanged on the isolated sides.
     #[inline]
     fn has_hosts(&self, number: u32, network: &Network) -> bool {
         let Some(flow) = self.get(number) else {
@@ -412,7 +414,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(number)
     }
 
-    /// Counts a flow in or out of its hosts' bulk flows.
+    /// Adds or removes a flow in the number of bulk flows of its hosts.
     pub(super) fn count_bulk(&mut self, number: u32, is_bulk: bool) {
         let Some(flow) = self.queues.state(number) else {
             return;
@@ -429,7 +431,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         }
     }
 
-    /// Returns a flow's part of `quantum` in bytes; a flow alone gets all of it. `dither` compensates rounding.
+    /// Returns a flow's part of `quantum` in bytes; a host's only flow gets all of it. `dither` compensates rounding.
     pub(super) fn quantum(&self, number: u32, quantum: u32, dither: u16) -> i64 {
         (self.part(number, quantum) + i64::from(dither)) >> 16
     }
@@ -443,14 +445,15 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(())
     }
 
-    /// [`quantum`](Self::quantum) in units of 2^-16 bytes: a part for each bulk flow of the host that has more of them.
+    /// Like [`quantum`](Self::quantum), in units of 2^-16 bytes: the quantum divided by the larger number of bulk flows
+    /// of its two hosts.
     pub(super) fn part(&self, number: u32, quantum: u32) -> i64 {
         let hosts = self.get(number).map_or([0; 2], |flow| flow.hosts);
         part(load(&self.hosts, hosts), quantum)
     }
 }
 
-/// Returns the larger number of bulk flows of the two hosts, at least 1. Sides that are not isolated have no hosts.
+/// Returns the larger number of bulk flows of the two hosts, at least 1. Ignores sides that are not isolated.
 #[inline]
 fn load([sources, destinations]: &[Hosts; 2], [source, destination]: [u16; 2]) -> u16 {
     let of = |hosts: &Hosts, host| hosts.bulk_flows.get(usize::from(host)).copied();
@@ -468,7 +471,7 @@ fn part(load: u16, quantum: u32) -> i64 {
     i64::from(quantum.max(1)) * i64::from(part.max(1))
 }
 
-/// Quotients for small loads: a division costs as much as the rest of a turn.
+/// Quotients for small loads, because a division costs as much as the rest of a turn.
 const PARTS: [u16; 64] = {
     let mut parts = [u16::MAX; 64];
     let mut load = 1;

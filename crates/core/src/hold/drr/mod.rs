@@ -1,5 +1,5 @@
 //! DRR++ (MacGregor and Shi 2000) as in `sch_cake`: flow queues in groups, new flows before old ones, the quantum
-//! divided among the bulk flows of a host. CAKE and asymq's data queue use it.
+//! divided among the bulk flows of a host. Used by CAKE and by asymq's data queue.
 
 mod flows;
 
@@ -16,7 +16,7 @@ use crate::units::Limit;
 use alloc::boxed::Box;
 use flows::Flows;
 
-/// Lists of flows in each group: new, old, and one for the owner's use.
+/// Lists of flows in each group: new flows, old flows, and one for the owner.
 pub(crate) const NEW: u32 = 0;
 pub(crate) const OLD: u32 = 1;
 pub(crate) const OWN: u32 = 2;
@@ -24,14 +24,14 @@ const LISTS: u32 = 3;
 /// List of queues without an active flow, after the lists of the only group.
 const FREE: u32 = LISTS;
 
-/// Maximum number of turns passed on for one packet. Beyond it, the remaining rounds are computed at once: with a
-/// thousand flows of a host, each gets a third of a byte per round.
+/// Maximum number of turns without a packet, per packet. Beyond it, the remaining rounds are computed at once: if a
+/// host has a thousand flows, each gets a third of a byte per round.
 const MAX_PASSES: u32 = 1 << 12;
 
 /// Seed for the dither of quanta and for BLUE's drops. Any fixed value works.
 const SEED: u64 = 1;
 
-/// Returns the quantum in bytes for a flow alone at `bytes_per_sec`.
+/// Returns the quantum in bytes of a single flow at a rate in bytes/s.
 pub(crate) fn quantum(bytes_per_sec: u64) -> u32 {
     (bytes_per_sec >> 12).clamp(300, u64::from(FULL_PACKET)) as u32
 }
@@ -44,18 +44,18 @@ fn packets(limit: Limit) -> Result<u32, BuildError> {
 /// First quantum of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstTurn {
-    /// Divided among the flows of its host, as in CAKE.
+    /// Divided among the flows of the host, as in CAKE.
     Divided,
-    /// Undivided, so that a sparse flow beside a hundred uploads of its host stays fast.
+    /// Undivided, so that a sparse flow stays fast beside a hundred uploads of its host.
     Whole,
 }
 
 /// A tin of CAKE, or a whole queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Group {
-    /// Quantum in bytes of a flow that is the only one of its hosts.
+    /// Quantum in bytes of a flow whose hosts have no other flow.
     pub(crate) quantum: u32,
-    /// Number of flows in the lists: sparse and bulk.
+    /// Number of sparse flows in the lists.
     pub(crate) sparse: u32,
     pub(crate) bulk: u32,
 }
@@ -71,8 +71,8 @@ pub(crate) struct FlowRounds<P, A> {
 }
 
 impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
-    /// Creates empty queues in groups with these quanta. Together they hold `limit` and one packet more, since an
-    /// overflow drops after the enqueue.
+    /// Creates empty queues in groups with these quanta. Together they hold `limit` plus one packet, since an overflow
+    /// drops only after the enqueue.
     pub(crate) fn new(
         quanta: &[u32],
         queues: u32,
@@ -88,8 +88,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Self::of(flows, slots(quanta.len(), group)?, count * LISTS)
     }
 
-    /// Like `new`, with one group in which any flow may have any queue. A new flow reclaims the queue that has been
-    /// idle longest.
+    /// Like `new`, with one group in which any flow may have any queue. A new flow takes the queue that has been idle
+    /// longest.
     pub(crate) fn chained(
         quantum: u32,
         queues: u32,
@@ -138,7 +138,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         }
     }
 
-    /// Returns a packet's hosts and DSCP if flows or groups depend on them.
+    /// Returns a packet's hosts and DSCP, if flows or groups depend on them.
     #[inline]
     pub(crate) fn network(&self, packet: &P, by_dscp: bool) -> Network {
         match by_dscp || self.isolation.needs_hosts() {
@@ -204,7 +204,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.flows.get_mut(number)
     }
 
-    /// Returns a flow and the random generator for its AQM.
+    /// Returns a flow and the random generator that its AQM uses.
     pub(crate) fn drawing(&mut self, number: u32) -> Option<(&mut Flow<A>, &mut SplitMix64)> {
         Some((self.flows.get_mut(number)?, &mut self.random))
     }
@@ -236,7 +236,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.flows.quantum(number, quantum, dither)
     }
 
-    /// Puts a flow with a packet into a list. A flow that was in no list starts as sparse, in the list that `choose`
+    /// Adds a flow with a packet to a list. A flow that was in no list starts as sparse, in the list that `choose`
     /// returns for its quantum.
     pub(crate) fn join(
         &mut self,
@@ -255,7 +255,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// [`join`](Self::join) for a flow that was in no list.
+    /// Like [`join`](Self::join), for a flow that was in no list.
     #[inline(always)]
     pub(crate) fn open(
         &mut self,
@@ -279,7 +279,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
     }
 
     /// Turns a sparse flow into a bulk flow that starts with a deficit of `-debt` bytes, so that many new bulk flows do
-    /// not send at once.
+    /// not all send at once.
     pub(crate) fn demote(&mut self, number: u32, debt: u32) -> Option<()> {
         let flow = self.flows.get_mut(number)?;
         if flow.round == Round::Sparse {
@@ -299,8 +299,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// True if the flow at the head of the round may send. Otherwise it gets its quantum and moves to the end; `passes`
-    /// counts these moves for one packet.
+    /// True if the flow at the head of the round may send. If not, it gets its quantum and moves to the end; `passes`
+    /// counts such moves for the current packet.
     #[inline]
     pub(crate) fn may_send(&mut self, number: u32, passes: &mut u32) -> Option<bool> {
         match self.flows.get(number)?.deficit() > 0 {
@@ -309,7 +309,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         }
     }
 
-    /// Adds a flow's quantum and moves it to the end of its round.
+    /// Adds a flow's quantum to its deficit, and moves it to the end of its round.
     #[inline(never)]
     fn pass_on(&mut self, number: u32, passes: &mut u32) -> Option<()> {
         let round = self.flows.get(number)?.round;
@@ -330,7 +330,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// Returns the first old flow of a group that may send, by [`may_send`](Self::may_send).
+    /// Returns the first old flow of a group for which [`may_send`](Self::may_send) is true.
     pub(crate) fn next_old(&mut self, group: u32, passes: &mut u32) -> Option<u32> {
         let list = group * LISTS + OLD;
         let quantum = self.groups.get(group as usize)?.quantum;
@@ -349,7 +349,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         }
     }
 
-    /// Adds the quanta of all rounds in which no old flow of the group may send, except the last one.
+    /// Skips the rounds in which no old flow of the group may send: adds the quanta of all of them except the last.
     fn skip_rounds(&mut self, group: u32) -> Option<()> {
         let quantum = self.groups.get(group as usize)?.quantum;
         let old = group * LISTS + OLD;
@@ -365,7 +365,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// Called for a flow without packets in its turn. It leaves the lists, or moves to the owner's list if `keeps`.
+    /// Handles a flow without packets in its turn: it leaves the lists, or moves to the owner's list if `keeps` is
+    /// true.
     pub(crate) fn pause(&mut self, number: u32, keeps: bool) -> Option<()> {
         let round = if keeps { Round::Decaying } else { Round::None };
         let flow = self.flows.get_mut(number)?;

@@ -1,5 +1,5 @@
-//! Superpackets in tunnels. Every segment must equal the frame of a host without offloads, byte for byte; an
-//! independent builder makes that frame. A third-party parser then checks all lengths and checksums.
+//! Superpackets in tunnels. Every segment must equal, byte for byte, the frame of a host without offloads, which an
+//! independent builder makes. A third-party parser then checks all lengths and checksums.
 
 use super::*;
 use etherparse::{
@@ -34,7 +34,7 @@ const TO_PPPOE: Part = Bytes(&[0x88, 0x64]);
 const VLAN: Part = Bytes(&[0x81, 0, 0, 5]);
 const QINQ: Part = Bytes(&[0x88, 0xa8, 0, 9, 0x81, 0, 0, 5]);
 const MPLS: Part = Bytes(&[0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64]);
-/// The last bits look like an IPv4 header, but are not one.
+/// VXLAN header whose last bits look like the start of an IPv4 header.
 const VXLAN: Part = Bytes(&[8, 0, 0, 0, 0x45, 0, 0, 0]);
 /// Eight bytes of options.
 const GENEVE: Part = Bytes(&[2, 0, 0x65, 0x58, 0, 0, 9, 0, 1, 2, 3, 1, 0x60, 0, 0, 0]);
@@ -107,7 +107,7 @@ pub(super) fn cases() -> Vec<(&'static str, Vec<Part>)> {
 /// Form of a packet, which selects its lengths and checksums.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
-    /// Checksums that cover payload hold the pseudo header's sum.
+    /// A superpacket: checksums over payload contain only the pseudo header's sum.
     Superpacket,
     Frame,
 }
@@ -115,7 +115,7 @@ enum Form {
 const FIRST_ID: u16 = 0xfffe;
 const FIRST_NUMBER: u32 = 0xffff_f000;
 
-/// Builds a frame of `parts`, number `number` in its flow.
+/// Builds a frame of `parts`; it is frame `number` of its flow.
 fn build(parts: &[Part], transport: &[u8], number: usize, form: Form) -> Vec<u8> {
     let mut content = transport.to_vec();
     // Protocol behind the next IP header, and position of its checksum.
@@ -185,7 +185,7 @@ fn ip(part: Part, len: u16, id: u16) -> Vec<u8> {
     }
 }
 
-/// Fills in the checksum at `field` of an IP header's content.
+/// Computes the checksum at `field` of an IP packet's payload.
 fn seal(ip: &[u8], content: &mut [u8], (protocol, field): (u8, usize), form: Form) {
     let addresses = if ip[0] >> 4 == 4 {
         &ip[12..20]
