@@ -134,7 +134,6 @@ impl Instance {
         self.learning.as_ref().map(Learning::direction)
     }
 
-    /// Returns the learnt rate.
     pub(crate) fn learnt(&self) -> Option<Rate> {
         self.learning.as_ref()?.law().map(RateLaw::rate)
     }

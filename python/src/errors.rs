@@ -13,7 +13,6 @@ create_exception!(
     "Error in a scenario, an experiment or a link. The text is that of the command line."
 );
 
-/// Bad input.
 pub(crate) fn bad_input(error: &(dyn Error + 'static)) -> PyErr {
     ScenarioError::new_err(in_one_line(error))
 }

@@ -64,7 +64,6 @@ impl Catalogs {
         }
     }
 
-    /// Defaults of experiments: those of the papers.
     #[cfg(feature = "research")]
     pub(crate) const fn of_experiments(self) -> Defaults {
         Defaults::paper().with(self.outside)

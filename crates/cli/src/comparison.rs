@@ -292,7 +292,6 @@ pub(crate) fn best(reports: &[Report]) -> BTreeMap<&'static str, Vec<&str>> {
         .collect()
 }
 
-/// Columns of this width that have a value.
 fn columns(reports: &[Report], width: Width) -> Vec<&'static Column> {
     let has = |from: Width| {
         let values =

@@ -52,7 +52,6 @@ pub(crate) fn wrapped(text: &str, width: usize) -> String {
     lines + &line + "\n"
 }
 
-/// Writes a file.
 #[cfg(feature = "research")]
 pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))

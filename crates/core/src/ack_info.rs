@@ -15,8 +15,7 @@ pub const MAX_SACK_RANGES: usize = 4;
 /// Maximum number of marks that ACE reports before it wraps (RFC 9768, sec. 3.2.2).
 pub(crate) const ACE_MARKS: u32 = 7;
 
-/// Order of the counters in an AccECN option (RFC 9768, sec. 3.2.3). Options of different order never replace each
-/// other.
+/// Order of the counters in an AccECN option (RFC 9768, sec. 3.2.3). Different orders never replace each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AccEcnOrder {

@@ -125,8 +125,7 @@ pub struct Header {
 }
 
 crate::named! {
-    /// Kind of a packet in all counters: ACK, TCP data, or other. Does not depend on the queue that a discipline
-    /// chooses.
+    /// Kind of a packet in all counters: ACK, TCP data, or other; independent of its queue.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(u8)]
     pub enum TrafficClass {

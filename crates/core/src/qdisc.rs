@@ -36,8 +36,7 @@ pub trait Qdisc<P: Packet> {
         false
     }
 
-    /// Adapts settings to a new rate of the link; `reverse` is the rate of the reverse path, if known. Allocates no
-    /// memory.
+    /// Adapts settings to a new rate of the link; `reverse` is that of the reverse path, if known. Allocates nothing.
     fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}
 
     /// True if [`set_rates`](Qdisc::set_rates) has the same result as building the discipline for the new rates.

@@ -32,8 +32,7 @@ pub enum ChangeError {
 }
 
 impl Changer {
-    /// Builds `config` on the calling thread and waits until the gateway runs it. The replaced parts are freed here
-    /// too.
+    /// Builds `config` on the calling thread, and waits until the gateway runs it. Also frees the replaced parts.
     pub fn change(&self, config: &LinkConfig) -> Result<Handover, ChangeError> {
         let link = config.build(self.catalog)?;
         let (done, answer) = mpsc::channel();

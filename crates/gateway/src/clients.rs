@@ -18,7 +18,6 @@ pub(crate) struct Limits {
     pub(crate) time: Duration,
 }
 
-/// State of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestState {
     /// More bytes may arrive.

@@ -105,8 +105,7 @@ impl DirectionState {
         }
     }
 
-    /// Replaces the stage. Queued frames move in order of arrival; `update` may change the bytes that the link charges
-    /// for each.
+    /// Replaces the stage. Queued frames move in order of arrival; `update` may change their charged length.
     pub(crate) fn replace(
         &mut self,
         now: Instant,

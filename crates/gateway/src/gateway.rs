@@ -411,8 +411,7 @@ impl Gateway {
         ));
     }
 
-    /// Receives frames that travel in `direction`; sends those that need no queue. Returns the number of frames
-    /// received.
+    /// Receives frames that travel in `direction`, and sends those that need no queue. Returns their number.
     fn take(&mut self, now: Instant, direction: Direction) -> usize {
         let [wan, lan] = &mut self.links;
         let (from, to, reverse) = match direction {

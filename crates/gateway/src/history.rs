@@ -126,7 +126,6 @@ impl History {
         }
     }
 
-    /// Returns all rows after number `after`, as JSON.
     pub(crate) fn json(&self, after: u64, id: u64, title: &str) -> String {
         let state = lock(&self.0);
         let first = state.count - state.rows.len() as u64;

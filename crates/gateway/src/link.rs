@@ -41,8 +41,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Holds and opens the interface, which may be down. If the interface is missing, waits or fails, as `host.wait`
-    /// requires.
+    /// Holds and opens the interface, which may be down. If it is missing, waits or fails, as `host.wait` requires.
     pub(crate) fn open(
         flag: &'static str,
         name: &str,

@@ -1,5 +1,4 @@
-//! Statistics of passing TCP segments, measured without probes: round-trip times, and bytes that receivers
-//! acknowledged.
+//! Statistics of passing TCP segments, without probes: round-trip times and acknowledged bytes.
 
 use asymq_core::measure::{Histogram, Percentiles};
 use asymq_core::packet::flags;

@@ -42,7 +42,6 @@ pub struct PortError {
     text: String,
 }
 
-/// Kind of a [`PortError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PortErrorKind {
     /// No such interface.

@@ -145,8 +145,7 @@ impl RouterPort {
         journal.is_some_and(|journal| journal.complete)
     }
 
-    /// Waits until the interface `name` exists and udev, which may rename it, has finished. Returns false after
-    /// `timeout`.
+    /// Waits until the interface `name` exists and udev has finished renaming it. Returns false after `timeout`.
     pub fn wait_for(name: &str, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         let is_ready = |link: &LinkInfo| {

@@ -78,7 +78,6 @@ fn socket(host: &Netns, protocol: Protocol) -> io::Result<Socket> {
     host.run(|| Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)))
 }
 
-/// A listening socket of the server.
 fn listen(net: &Netns, port: u16, protocol: Protocol) -> io::Result<Socket> {
     let server = socket(net, protocol)?;
     server.bind(&address(port).into())?;

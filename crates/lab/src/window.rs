@@ -34,7 +34,6 @@ impl Window {
         next.filter(|next| *next <= self.end)
     }
 
-    /// True at the end of an interval.
     pub(crate) fn ends_interval(&self, at: Instant) -> bool {
         let since = at.saturating_since(self.start).as_nanos();
         at == self.end || since > 0 && since.is_multiple_of(INTERVAL.as_nanos())

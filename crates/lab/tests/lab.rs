@@ -327,7 +327,6 @@ done
         Self(folder)
     }
 
-    /// Flows of it.
     fn flows(&self, flows: &str) -> ScenarioArgs {
         let stack = self.0.path().join("stack");
         ScenarioArgs {

@@ -102,7 +102,6 @@ impl Impairment {
         self.uniform() < probability.fraction()
     }
 
-    /// Uniform random number in 0..1.
     fn uniform(&mut self) -> f64 {
         fraction(self.random.next())
     }

@@ -35,7 +35,6 @@ const COOKIE: usize = 37;
 /// Maximum bytes of the server's results.
 const MAX_RESULTS: u32 = 1 << 16;
 
-/// A test.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Test {
     pub(crate) flows: usize,
@@ -177,7 +176,6 @@ impl Test {
     }
 }
 
-/// Ends the test and exchanges results.
 fn finish(control: &mut Limited<'_>, flows: &Flows) -> io::Result<Value> {
     control.write_all(&[TEST_END])?;
     expect(control, EXCHANGE_RESULTS)?;

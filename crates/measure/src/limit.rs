@@ -45,7 +45,6 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// Waits for this time.
     pub(crate) fn wait(self, time: Duration) -> io::Result<()> {
         let end = Instant::now() + time;
         loop {

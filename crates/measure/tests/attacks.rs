@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 const START: &[u8] = b"asymq-measure 1 start\n";
 
-/// Connects from 127.0.0.`host`.
 fn connect(server: SocketAddr, host: u8) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.bind(&SocketAddr::from((Ipv4Addr::new(127, 0, 0, host), 0)).into())?;

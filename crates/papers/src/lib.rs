@@ -201,7 +201,6 @@ pub enum SelectError {
     /// The folder or a file of it cannot be read.
     #[error("{}: {source}", folder.display())]
     Unreadable {
-        /// The folder.
         folder: PathBuf,
         /// The cause.
         source: std::io::Error,

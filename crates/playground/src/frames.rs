@@ -38,7 +38,6 @@ pub(crate) fn record_queues(steps: &Steps<'_>, frames: &mut Vec<u16>) {
     }
 }
 
-/// Numbers of a sample.
 pub(crate) const SAMPLE: usize = 8;
 
 /// Appends the last `intervals` of the time series as one sample: for the uplink the shares used and used by TCP data;

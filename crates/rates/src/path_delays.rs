@@ -22,9 +22,7 @@ const COMMON_AGE: u64 = 60 * MS;
 /// Measurements of one direction in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LineSignals {
-    /// The best sample, if any.
     pub(crate) best: Option<DelaySample>,
-    /// Number of samples.
     pub(crate) samples: u32,
     /// Bytes since the start: sent by the uplink's shaper, or arrived at the downlink's shaper.
     pub(crate) bytes: u64,

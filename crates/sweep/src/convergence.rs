@@ -25,7 +25,6 @@ pub struct Window {
 pub(crate) struct Samples([Vec<f64>; 4]);
 
 impl Samples {
-    /// Adds a run.
     pub(crate) fn add(&mut self, run: &Metrics) {
         let names = ["settling", "unsettled", "up.drift", "down.drift"];
         for (values, name) in self.0.iter_mut().zip(names) {

@@ -273,7 +273,6 @@ impl std::fmt::Display for Shard {
 impl std::str::FromStr for Shard {
     type Err = String;
 
-    /// Parses `3/16`.
     fn from_str(text: &str) -> Result<Self, String> {
         text.split_once('/')
             .and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)))

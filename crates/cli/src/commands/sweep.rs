@@ -64,7 +64,6 @@ pub(crate) struct SweepOptions {
 }
 
 impl SweepOptions {
-    /// Plans these experiments.
     pub(crate) fn plan(&self, experiments: &[Experiment]) -> Plan {
         Plan::new(experiments, self.quick, self.seed)
     }

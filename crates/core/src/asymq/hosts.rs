@@ -174,7 +174,6 @@ impl Hosts {
         })
     }
 
-    /// Sets the rate of the link.
     pub(super) fn set_link(&mut self, link: Rate) {
         self.byte = link.tx_time(1 << 8).as_nanos();
         self.burst = BURST.max(link.tx_time(MIN_BURST));
@@ -287,7 +286,6 @@ impl Hosts {
         load.map_or(0, |load| load.ahead.into())
     }
 
-    /// True if this host has neighbours.
     fn has_neighbours(&self, host: Host) -> bool {
         self.seen.count() > 1 || host == Host::COMMON
     }

@@ -119,8 +119,7 @@ impl<P: Packet> Isolated<P> {
         queue.or_else(|| self.flows.shared_queue(flow, network))
     }
 
-    /// Chooses the queue of an arriving packet, and charges a new flow to its host. Returns `None` if there is no
-    /// queue.
+    /// Chooses an arriving packet's queue; charges a new flow to its host. Returns `None` if there is no queue.
     #[inline(always)]
     fn place(
         &mut self,
@@ -174,8 +173,7 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// Updates a flow, its host and the rounds after a packet has joined its queue. Returns the host to which the queue
-    /// counts.
+    /// Updates a flow, its host and the rounds after a packet has joined. Returns the host to which the queue counts.
     #[inline(always)]
     fn join(
         &mut self,

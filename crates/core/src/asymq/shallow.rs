@@ -1,5 +1,4 @@
-//! Marks for scalable senders (RFC 9331): the probability rises with the sojourn time in the flow's own queue, from a
-//! low threshold on.
+//! Marks for scalable senders (RFC 9331): their probability rises with the sojourn time in the flow's queue.
 
 use crate::units::Duration;
 

@@ -8,8 +8,7 @@
 use crate::packet::FULL_PACKET;
 use crate::units::{Duration, Instant};
 
-/// Number of full packets that must be queued before a signal, for any target. Marks on shorter queues would leave slow
-/// links idle.
+/// Minimum number of queued full packets for a signal. Marks on shorter queues would leave slow links idle.
 const MIN_PACKETS: u64 = 2;
 
 /// Time from a signal until its effect is evaluated: several round trips of most senders.
@@ -269,7 +268,6 @@ impl Target {
         self.target = ShortTime::of(target.max(params.min).min(params.max));
     }
 
-    /// The target.
     pub(super) const fn target(&self) -> Duration {
         self.target.get()
     }

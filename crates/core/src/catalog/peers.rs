@@ -103,7 +103,6 @@ words!(Option<CakeAckFilter>:
 /// These disciplines have their own limits, independent of the modem's buffer.
 const SEPARATE: (&str, &str) = ("buffer-split", "separate");
 
-/// The disciplines.
 pub(super) static DISCIPLINES: &[Entry] = entries! {
     peer("codel", "CoDel", "One FIFO under CoDel, which drops while packets wait too long"), source: "RFC 8289",
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "codel")];

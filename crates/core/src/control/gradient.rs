@@ -10,8 +10,7 @@ pub enum Utility {
     /// `x_r / C_r + x_f / C_f`: the sum of both directions' utilization by data.
     #[default]
     Utilization,
-    /// Like `Utilization`, with the upload's term times this weight (0 to 1000): above 1 favours uploads, below 1
-    /// downloads.
+    /// Like `Utilization`, with the upload's term times this weight (0 to 1000).
     Priority(f64),
     /// `log x_r + log x_f`: proportional fairness.
     Proportional,
@@ -49,8 +48,7 @@ pub enum Gamma {
     Rate(Rate),
 }
 
-/// Reaction to an interval in which a class used less than half of its share. Its rate then says nothing about the
-/// link.
+/// Reaction to an interval in which a class used less than half of its share, so that its rate says nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnusedShare {
     /// The share becomes the served rate, as in the papers: the share of an idle data class falls to

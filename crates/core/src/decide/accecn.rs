@@ -43,8 +43,7 @@ pub(crate) enum Reader {
 }
 
 impl AccEcn {
-    /// Returns one bit for each counter that has grown since `older`; `None` if the counters differ in kind or one has
-    /// decreased.
+    /// Returns a bit for each counter that has grown since `older`; `None` if they differ in kind or one decreased.
     fn advances(&self, older: &Self) -> Option<u8> {
         const HALF: u32 = 1 << 23;
         if self.order != older.order || self.fields != older.fields {
@@ -173,8 +172,7 @@ impl AckInfo {
         ends.fold(later(top, self.ack), later)
     }
 
-    /// True if the ACK shows that its connection uses AccECN: by the option, or by the AE flag, which Classic ECN never
-    /// sets.
+    /// True if the ACK shows AccECN: by the option, or by the AE flag, which Classic ECN never sets.
     pub const fn shows_accecn(&self) -> bool {
         self.flags & crate::packet::flags::AE != 0 || self.accecn.is_some()
     }

@@ -88,7 +88,6 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         })
     }
 
-    /// Returns the slot of a flow, if it has one.
     pub(crate) fn known(&self, flow: Flow) -> Option<Slot> {
         self.flows.find(flow)
     }
@@ -262,8 +261,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         arrival.len <= older || admission.admits(without, arrival.len)
     }
 
-    /// Records an arrival that is queued after the flow's ACK at `previous`. Returns `None` if the packet must never be
-    /// filtered.
+    /// Records an arrival queued after the flow's ACK at `previous`; `None` if it must never be filtered.
     fn remember(&mut self, arrival: &Arrival, previous: Place) -> Option<Past> {
         let (slot, info) = arrival.filterable()?;
         let (top, reader) = self.knowledge(slot, info, previous);
@@ -277,8 +275,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         })
     }
 
-    /// Returns the highest number reported, and the sender's state, after `info` is sent following the ACK at
-    /// `previous`.
+    /// Returns the highest number reported and the sender's state, after `info` is sent following `previous`.
     fn knowledge(&self, slot: Slot, info: &AckInfo, previous: Place) -> (u32, Reader) {
         let known = self.flows.get(slot).filter(|state| state.accecn);
         let previous = known.and_then(|state| self.ack_at(previous, state));

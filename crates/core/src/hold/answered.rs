@@ -105,8 +105,7 @@ impl Answered {
         }
     }
 
-    /// Returns the network facts of an arrival and its host at home. The address is zero until the host has been
-    /// answered.
+    /// Returns the network facts of an arrival and its host. The address is zero until the host has been answered.
     #[inline(always)]
     pub fn read<P: Packet>(&mut self, now: Instant, packet: &P) -> (Network, Host) {
         if !self.isolation.needs_hosts() {

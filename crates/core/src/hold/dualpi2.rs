@@ -86,7 +86,6 @@ impl<P: Packet> DualPi2<P> {
         self.next_update = Some(first + period * due);
     }
 
-    /// Returns the verdict on a packet of this queue.
     fn judge(&mut self, number: u32) -> Verdict {
         match self.queues.backlog().bytes < u64::from(2 * FULL_PACKET) {
             true => Verdict::Pass,

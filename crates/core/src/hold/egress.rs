@@ -74,8 +74,7 @@ impl<P: Packet> Egress<P> {
         self.enqueue_known(now, facts, packet, sink);
     }
 
-    /// Like [`enqueue`](Egress::enqueue), for callers that already have the class and length; saves a read of the
-    /// header.
+    /// Like [`enqueue`](Egress::enqueue), if class and length are known; saves a read of the header.
     #[inline]
     pub fn enqueue_known(
         &mut self,

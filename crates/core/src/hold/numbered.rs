@@ -69,7 +69,6 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         Some(&mut self.queues.get_mut(number as usize)?.state)
     }
 
-    /// Number of queues.
     pub(crate) const fn count(&self) -> u32 {
         self.queues.len() as u32
     }
@@ -170,7 +169,6 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
             .all(see)
     }
 
-    /// Bytes in a queue.
     #[inline]
     pub(crate) fn bytes(&self, number: u32) -> u64 {
         self.queues

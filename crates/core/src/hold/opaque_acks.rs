@@ -114,7 +114,6 @@ impl Sizes {
         self.recurs(&self.0[place]) && smallest.is_some_and(|least| size <= least + SLACK)
     }
 
-    /// Forgets a size. Returns true if it recurred.
     fn forget(&mut self, size: u8) -> bool {
         let place = self.0.iter().position(|&(known, _)| known == size);
         let recurred = place.is_some_and(|place| self.recurs(&self.0[place]));

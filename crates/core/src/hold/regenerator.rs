@@ -124,8 +124,7 @@ impl Credit {
         }
     }
 
-    /// Claims up to `jump` bytes for an ACK and the ones regenerated before it. Returns their number, one per
-    /// `segment`.
+    /// Claims up to `jump` bytes for an ACK and those regenerated before it. Returns their number, one per `segment`.
     fn claim(&mut self, jump: u32, segment: u32) -> u32 {
         let bytes = jump.min(self.bytes);
         // For segments shorter than `segment`, more segments are claimed than ACKs regenerated.

@@ -42,8 +42,7 @@ impl<T> Ring<T> {
         })
     }
 
-    /// Returns the place behind the newest value, if there is one. Checking before the value moves avoids returning the
-    /// value.
+    /// Returns the place behind the newest value, if there is one. So no value moves that finds no place.
     #[inline]
     pub fn vacant(&mut self) -> Option<Vacant<'_, T>> {
         let tail = self.wrap(self.head + self.len);

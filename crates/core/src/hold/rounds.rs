@@ -37,7 +37,6 @@ impl Rounds {
         Some(self.links.get(number as usize)?.next.into())
     }
 
-    /// Returns the first number of a list.
     #[inline]
     pub(crate) fn first(&self, list: u32) -> Option<u32> {
         let list = self.count + list;
@@ -63,7 +62,6 @@ impl Rounds {
         self.links.get_mut(usize::from(number))
     }
 
-    /// Moves a number to the end of a list.
     #[inline]
     pub(crate) fn move_to_end(&mut self, number: u32, list: u32) {
         self.relink(number as u16, (self.count + list) as u16);

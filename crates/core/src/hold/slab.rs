@@ -227,13 +227,11 @@ impl<T, L: Links> Slab<T, L> {
         self.node(place).map(Node::links_mut)
     }
 
-    /// The value at a place.
     #[inline]
     pub(crate) fn get(&self, place: Place) -> Option<&T> {
         Some(self.noted(place)?.1)
     }
 
-    /// Returns the value at a place, and its note.
     #[inline]
     pub(crate) fn noted(&self, place: Place) -> Option<(u32, &T)> {
         match self.nodes.get(place.index())? {
@@ -242,7 +240,6 @@ impl<T, L: Links> Slab<T, L> {
         }
     }
 
-    /// The value at a place.
     #[inline]
     pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut T> {
         match self.node(place)? {

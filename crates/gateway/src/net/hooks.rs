@@ -1,5 +1,4 @@
-//! nf_tables rules at an interface. They cannot stay at a port that is taken over, since its packets would bypass
-//! asymq.
+//! nf_tables rules at an interface. A port with such rules is not taken over: its packets would bypass asymq.
 
 use super::bypass::{family_of, kind};
 use super::message::{Message, Netlink, attributes};

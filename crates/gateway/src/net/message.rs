@@ -101,7 +101,6 @@ impl Message {
     }
 }
 
-/// A netlink socket.
 #[derive(Debug)]
 pub(super) struct Netlink(Socket);
 

@@ -21,8 +21,7 @@ enum Layer {
 
 /// Maximum number of headers, enough for nested tunnels.
 const MAX_LAYERS: usize = 12;
-/// Maximum number of bytes between a tunnel's UDP header and its IP packet: Geneve with all options, and Ethernet with
-/// tags.
+/// Maximum bytes between a tunnel's UDP header and its IP packet: Geneve with all options, Ethernet with tags.
 const MAX_TUNNEL_HEADER: usize = 8 + 252 + 14 + 12;
 /// Maximum number of candidates for the IP packet in a UDP tunnel, which bounds the work.
 const MAX_CANDIDATES: u32 = 64;
@@ -36,8 +35,7 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Offset of an IPv6 header with a jumbo option (RFC 2675). The superpacket exceeds 64 KiB, but none of its
-    /// segments does.
+    /// Offset of an IPv6 header with a jumbo option (RFC 2675); only the superpacket exceeds 64 KiB.
     pub(super) const fn jumbo(&self) -> Option<usize> {
         self.jumbo
     }

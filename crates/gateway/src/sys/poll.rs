@@ -86,7 +86,6 @@ fn set_niceness(niceness: libc::c_int) {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, niceness) };
 }
 
-/// Ends the process after some seconds (SIGALRM).
 pub(crate) fn abort_after(seconds: u32) {
     // SAFETY: no pointers; the default action of SIGALRM ends the process, and nothing here handles it.
     unsafe {

@@ -3,7 +3,6 @@
 use asymq_core::catalog::{Catalog as _, Config, Params, Place, Role, Standard, resolve};
 use asymq_core::units::{Limit, Rate};
 
-/// The names of all disciplines.
 pub(crate) fn names() -> Vec<&'static str> {
     let disciplines = Standard.of_role(Role::Qdisc);
     disciplines.iter().map(|entry| entry.name).collect()

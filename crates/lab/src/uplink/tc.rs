@@ -108,7 +108,6 @@ pub(super) fn run(words: &[String]) -> io::Result<Result<String, String>> {
     })
 }
 
-/// Counters of the device's qdisc of this kind.
 pub(super) fn counters(kind: &str, device: &str) -> io::Result<Counters> {
     let words = ["-s", "-j", "qdisc", "show", "dev", device].map(str::to_owned);
     let answer = run(&words)?.map_err(io::Error::other)?;

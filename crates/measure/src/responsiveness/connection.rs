@@ -249,7 +249,6 @@ pub(super) struct Connection {
 }
 
 impl Target {
-    /// A server at `address` with this `name`.
     pub(super) fn new(address: SocketAddr, name: &str) -> Result<Self, String> {
         let bare = name.trim_start_matches('[').trim_end_matches(']');
         let name = ServerName::try_from(bare.to_owned());

@@ -197,7 +197,6 @@ struct DirectionLoad {
     series: Vec<(f64, f64)>,
 }
 
-/// A load.
 pub(super) struct Load<'a> {
     options: &'a TestOptions<'a>,
     site: &'a Arc<Site>,

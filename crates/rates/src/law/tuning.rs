@@ -2,14 +2,12 @@
 
 /// A time that depends linearly on another time.
 pub(super) struct Linear {
-    /// ms.
     pub(super) ms: f64,
     /// Factor of the other time.
     pub(super) per: f64,
 }
 
 impl Linear {
-    /// The value at `time` ms.
     pub(super) fn at(&self, time: f64) -> f64 {
         self.ms + self.per * time
     }

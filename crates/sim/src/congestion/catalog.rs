@@ -21,7 +21,6 @@ impl Connection {
     }
 }
 
-/// Makes the congestion control of a connection.
 pub(crate) type Make = dyn Fn(&Connection) -> Box<dyn CongestionControl> + Send + Sync;
 
 /// Requirements of a congestion control of another crate.

@@ -34,7 +34,6 @@ struct Epoch {
     start: u64,
     /// `K` in seconds.
     k: f64,
-    /// `W_est`.
     w_est: f64,
 }
 

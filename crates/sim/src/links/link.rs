@@ -27,7 +27,6 @@ pub(crate) struct Link<O> {
     next: u64,
     /// The traffic class of the latest transmission.
     sending: TrafficClass,
-    /// By traffic class.
     sojourns: [Histogram; TrafficClass::COUNT],
     losses: DataLosses,
     /// Record of departures, if the run is watched.

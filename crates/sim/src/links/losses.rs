@@ -19,7 +19,6 @@ impl DataLosses {
         }
     }
 
-    /// Those of a conversation.
     pub(crate) fn of(&self, conversation: usize) -> u64 {
         self.0.get(conversation).copied().unwrap_or(0)
     }

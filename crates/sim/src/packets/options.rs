@@ -200,7 +200,6 @@ impl HostClock {
         clock
     }
 
-    /// Its value at `now`.
     pub(crate) fn stamp(&self, now: u64) -> u32 {
         let mut local = now + self.offset;
         if self.drift != 0 {

@@ -38,7 +38,6 @@ impl<O: Options> Segment<O> {
         }
     }
 
-    /// Its kind.
     #[inline]
     pub(crate) const fn kind(self) -> Kind {
         Kind::of_bits(self.word)
@@ -110,7 +109,6 @@ impl Kind {
 pub(crate) struct SimPacket<O = ()> {
     /// The header that the qdisc reads.
     pub(crate) header: Header,
-    /// The segment in it.
     pub(crate) segment: Segment<O>,
 }
 
@@ -184,7 +182,6 @@ impl<O: Options> SimPacket<O> {
         }
     }
 
-    /// True if its flow is one of a flood.
     #[inline]
     const fn is_of_flood(&self) -> bool {
         self.header.flow.0 & FLOOD_FLOW != 0
@@ -206,7 +203,6 @@ impl<O: Options> SimPacket<O> {
         self.header.payload = number;
     }
 
-    /// Its number in its tunnel.
     pub(crate) fn tunnel_number(&self) -> u32 {
         self.header.payload
     }
@@ -217,7 +213,6 @@ impl<O: Options> SimPacket<O> {
         (self.header.flow.0 >> 32) as u32
     }
 
-    /// Its direction.
     pub(crate) fn direction(&self) -> Direction {
         if self.header.flow.0 & 1 == 0 {
             Direction::Up
@@ -316,7 +311,6 @@ impl Layout {
         }
     }
 
-    /// The layout of a conversation of this scenario.
     pub(crate) fn of(conversation: usize, scenario: &Scenario, datagram: u32) -> Self {
         let payload = scenario.payload();
         let layout = Self::new(conversation, payload, scenario.ack_len(), datagram);

@@ -17,7 +17,6 @@ impl RangeSet {
         merged
     }
 
-    /// Removes all below `floor`.
     pub(crate) fn remove_below(&mut self, floor: u64) {
         let gone = self.0.partition_point(|&(_, e)| e <= floor);
         self.0.drain(..gone);

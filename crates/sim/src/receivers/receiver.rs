@@ -31,7 +31,6 @@ pub(crate) struct Receiver<E = ()> {
 }
 
 impl<E: Receiving> Receiver<E> {
-    /// Sets the clock of its host.
     pub(crate) fn set_clock(&mut self, clock: HostClock) {
         if let Some(full) = self.extension.full() {
             full.clock = clock;

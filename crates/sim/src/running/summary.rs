@@ -142,7 +142,6 @@ pub(crate) fn clear_measures<V: Variant>(world: &mut World<'_, V>, now: u64) {
     }
 }
 
-/// The probe of a world, if it has one.
 pub(crate) fn probe<'w, V: Variant>(world: &'w World<'_, V>) -> Option<&'w Probe> {
     let mut conversations = world.lasting().iter();
     conversations.find_map(|conversation| match &conversation.agent {
@@ -363,7 +362,6 @@ impl Recorder {
         &self.series
     }
 
-    /// The series.
     pub(crate) fn finish(self) -> Series {
         self.series
     }

@@ -40,7 +40,6 @@ pub(crate) trait Sending {
     fn full(&self) -> Option<&FullSending>;
     fn full_mut(&mut self) -> Option<&mut FullSending>;
 
-    /// Sets the clock of its host.
     fn set_clock(&mut self, clock: HostClock) {
         if let Some(full) = self.full_mut() {
             full.clock = clock;

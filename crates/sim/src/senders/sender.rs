@@ -100,7 +100,6 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.initial_window = segments;
     }
 
-    /// Sets the clock of its host.
     pub(crate) fn set_clock(&mut self, clock: HostClock) {
         self.extension.set_clock(clock);
     }

@@ -153,7 +153,6 @@ impl Probe {
         longest.set(longest.get().max(delay));
     }
 
-    /// Clears the delays.
     pub(crate) fn clear(&mut self) {
         self.delays.iter_mut().for_each(Histogram::clear);
         self.round_trips.clear();

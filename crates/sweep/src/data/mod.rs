@@ -110,7 +110,6 @@ impl TableOf {
 #[derive(Debug, Default)]
 struct Columns {
     names: Vec<String>,
-    /// The index of each.
     index: HashMap<String, usize>,
 }
 

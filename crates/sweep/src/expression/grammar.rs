@@ -35,14 +35,12 @@ pub(super) type Parts = (Node, Relation, Option<Node>, Option<Tolerance>);
 
 type Parsed<T> = Result<T, SyntaxError>;
 
-/// Parses an expression.
 pub(super) fn parse_expression(text: &str) -> Parsed<Node> {
     let mut words = Words::of(text);
     let node = words.sum()?;
     words.end().map(|()| node)
 }
 
-/// Parses a condition.
 pub(super) fn parse_condition(text: &str) -> Parsed<Parts> {
     let mut words = Words::of(text);
     let trend = words.one_of(&[("rising", Relation::Rising), ("falling", Relation::Falling)]);

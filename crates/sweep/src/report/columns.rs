@@ -7,7 +7,6 @@ use std::collections::HashMap;
 
 /// The second column of verdicts.
 pub(super) struct Columns {
-    /// True for a preview.
     pub(super) preview: bool,
     /// Verdicts with the settings found, by claim.
     second: HashMap<String, Verdict>,

@@ -31,7 +31,6 @@ pub(super) const fn sign(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The meaning of a verdict.
 pub(super) const fn meaning(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Reproduced => "every interval lies within its range.",

@@ -112,8 +112,7 @@ impl Codel {
         self.dropping && whole_units(now.as_nanos()) >= self.drop_next.as_nanos()
     }
 
-    /// Sends the first signal at `now`. Resumes near the last signal rate if the previous dropping state ended
-    /// recently.
+    /// Sends the first signal; resumes near the last signal rate if the previous dropping state ended recently.
     pub fn start(&mut self, params: &CodelParams, now: Instant) {
         let units = Instant::from_nanos(whole_units(now.as_nanos()));
         let since = units.saturating_since(self.drop_next);

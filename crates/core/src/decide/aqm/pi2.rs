@@ -18,8 +18,8 @@ pub struct Pi2Params {
     pub beta: u32,
     /// Multiple of the probability by which scalable packets are marked.
     pub coupling: u32,
-    /// If true, all kinds of packets are dropped on overload. Otherwise all scalable packets are marked until the
-    /// buffer overflows.
+    /// If true, overload drops all kinds of packets; if false, it marks all scalable packets until the buffer
+    /// overflows.
     pub drop_on_overload: bool,
 }
 

@@ -195,7 +195,6 @@ fn put<const N: usize>(header: &mut [u8], at: usize, bytes: [u8; N]) -> Option<(
     Some(())
 }
 
-/// Returns the TCP header with its options.
 fn tcp_header(frame: &[u8], transport: u16) -> Option<&[u8]> {
     let segment = frame
         .get(usize::from(transport)..)

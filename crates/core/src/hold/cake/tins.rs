@@ -25,7 +25,6 @@ pub enum Diffserv {
 const TARGET_PART: u64 = 20;
 
 impl Diffserv {
-    /// Returns the number of tins.
     pub(super) const fn tins(self) -> usize {
         match self {
             Self::BestEffort => 1,
@@ -94,7 +93,6 @@ impl Diffserv {
     }
 }
 
-/// One tin.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tin {
     pub(super) cobalt: CobaltParams,

@@ -45,8 +45,7 @@ impl Isolation {
         }
     }
 
-    /// Returns the side of the hosts at home: destinations with `dual-dsthost`, which is for downlinks; otherwise
-    /// sources.
+    /// Returns the side of the hosts at home: destinations with `dual-dsthost` (for downlinks), otherwise sources.
     pub(crate) const fn home(self) -> Option<usize> {
         match self.of_hosts() {
             [true, _] => Some(0),

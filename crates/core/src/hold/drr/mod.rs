@@ -119,19 +119,16 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         })
     }
 
-    /// The queues of the flows.
     #[inline]
     pub(crate) const fn queues(&self) -> &NumberedQueues<P, Flow<A>> {
         &self.flows.queues
     }
 
-    /// The queues of the flows.
     #[inline]
     pub(crate) const fn queues_mut(&mut self) -> &mut NumberedQueues<P, Flow<A>> {
         &mut self.flows.queues
     }
 
-    /// Sets the quantum of all groups.
     pub(crate) fn set_quantum(&mut self, quantum: u32) {
         for group in &mut self.groups {
             group.quantum = quantum;

@@ -25,7 +25,6 @@ pub enum BadExperiment {
     Line {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
         line: usize,
         /// The fault, and a valid form.
         message: String,

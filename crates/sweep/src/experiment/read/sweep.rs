@@ -40,7 +40,6 @@ impl Reader<'_> {
         .collect()
     }
 
-    /// Reads the settings of one value of an axis.
     fn setting(&self, axis: &AxisEntry, value: &Spanned<DeValue<'_>>) -> Read<Words> {
         let entries: Vec<(&str, &Spanned<DeValue<'_>>)> = match value.get_ref() {
             DeValue::Table(settings) => {
