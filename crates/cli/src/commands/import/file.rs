@@ -63,21 +63,33 @@ impl Section {
 /// Splits a file into sections by its format. UCI has `config`, `uci show` has `PACKAGE.SECTION=TYPE`, tc has `qdisc`.
 /// All other files are read as a shell's assignments.
 pub(super) fn sections(text: &str, name: &str) -> Vec<Section> {
-    let text = text.trim_start_matches('\u{feff}');
+    let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+    let text = &text.replace('\r', "\n").replace("\\\n", " ");
     let has = |word: &str| {
         let mut lines = text.lines();
         lines.any(|line| line.split_whitespace().next() == Some(word))
     };
-    let typed = text.lines().any(|line| typed_qdisc(line).is_some());
+    let typed = text
+        .lines()
+        .any(|line| typed_qdisc(&shell_words(line)).is_some());
     let shown = uci_shown(text);
-    let sections = match (has("config"), typed || has("qdisc")) {
+    let mut sections = match (has("config"), typed || has("qdisc")) {
         _ if !shown.is_empty() => uci(&shown),
         (true, _) => uci(text),
         (_, true) => tc(text),
         _ => vec![assignments(text, name)],
     };
-    let filled = |section: &Section| !section.options.is_empty();
-    sections.into_iter().filter(filled).collect()
+    // SQM applies the default overhead of 0 if there is a link layer.
+    for section in sections.iter_mut().filter(|of| of.dialect == Dialect::Sqm) {
+        if section.get("overhead").is_empty() && !matches!(section.get("linklayer"), "" | "none") {
+            section.push("overhead", "0");
+        }
+    }
+    // OpenWrt's example of a link is off, and stays beside the real one.
+    let is_on = |section: &Section| section.get("enabled") != "0";
+    let any_is_on = sections.iter().any(is_on);
+    sections.retain(|section| !section.options.is_empty() && (is_on(section) || !any_is_on));
+    sections
 }
 
 /// Converts the output of `uci show` to a UCI file: `sqm.eth1=queue`, `sqm.eth1.upload='10000'`.
@@ -173,7 +185,9 @@ fn pairs(text: &str) -> Vec<(String, String)> {
             array = !line.trim_end().ends_with(')');
             continue;
         }
-        let Some((key, value)) = line.trim().split_once('=') else {
+        let line = line.trim();
+        let Some((key, value)) = line.strip_prefix("export ").unwrap_or(line).split_once('=')
+        else {
             continue;
         };
         let is_name = |key: &str| {
@@ -187,8 +201,13 @@ fn pairs(text: &str) -> Vec<(String, String)> {
             array = !value.contains(')');
             pairs.push((key.into(), "(...)".into()));
         } else {
-            let value = shell_words(value).into_iter().next();
-            pairs.push((key.into(), value.unwrap_or_default()));
+            // Further assignments may follow after a semicolon.
+            for word in shell_words(&format!("{key}={value}")) {
+                match word.split_once('=') {
+                    Some((key, value)) if is_name(key) => pairs.push((key.into(), value.into())),
+                    _ => break,
+                }
+            }
         }
     }
     pairs
@@ -198,14 +217,17 @@ fn pairs(text: &str) -> Vec<(String, String)> {
 const NOT_CHOSEN: [&str; 6] = ["noqueue", "mq", "pfifo_fast", "ingress", "clsact", "noop"];
 
 /// Returns the words after `tc qdisc add`, `replace` or `change`: `sudo tc qdisc replace dev eth0 root cake ...`.
-fn typed_qdisc(line: &str) -> Option<Vec<&str>> {
-    let words: Vec<&str> = line.split_whitespace().collect();
+fn typed_qdisc(words: &[String]) -> Option<&[String]> {
     let at = words.windows(3).position(|part| {
         part[0].rsplit('/').next() == Some("tc")
             && part[1] == "qdisc"
-            && matches!(part[2], "add" | "replace" | "change")
+            && matches!(part[2].as_str(), "add" | "replace" | "change")
     })?;
-    Some(words[at + 3..].to_vec())
+    Some(&words[at + 3..])
+}
+
+fn strs(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
 }
 
 /// Reads `qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit ...`, or the command line that makes it. Some words
@@ -214,9 +236,9 @@ fn tc(text: &str) -> Vec<Section> {
     const KINDS: [&str; 4] = ["cake", "cake_mq", "fq_codel", "tbf"];
     let mut sections: Vec<Section> = Vec::new();
     for line in text.lines() {
-        let shown: Vec<&str> = line.split_whitespace().collect();
-        let typed = typed_qdisc(line);
-        let (kind, words) = match (&typed, &shown[..]) {
+        let shown = shell_words(line);
+        let typed = typed_qdisc(&shown).map(strs);
+        let (kind, words) = match (&typed, &strs(&shown)[..]) {
             (Some(words), _) => match words.iter().position(|word| KINDS.contains(word)) {
                 Some(at) => (words[at], [&words[..at], &words[at + 1..]].concat()),
                 None => continue,
@@ -307,7 +329,7 @@ fn shell_words(line: &str) -> Vec<String> {
             (Some(_), _) => word.push(letter),
             (None, '\'' | '"') => (quote, is_word) = (Some(letter), true),
             (None, '#') if !is_word => break,
-            (None, _) if letter.is_whitespace() => {
+            (None, _) if letter.is_whitespace() || letter == ';' => {
                 if is_word {
                     words.push(std::mem::take(&mut word));
                 }

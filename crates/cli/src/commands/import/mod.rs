@@ -488,6 +488,8 @@ qdisc cake 8012: dev ifb4eth1 root refcnt 2 bandwidth 85Mbit nat ingress rtt 100
             ("raw overhead 4", " --overhead raw 4"),
             ("noatm overhead 18 mpu 64", " --overhead 18 --mpu 64"),
             ("docsis", " --overhead docsis"),
+            ("docsis mpu 0", " --overhead 18"),
+            ("pppoe-vcmux mpu 64 mpu 0", " --overhead 32 --atm"),
         ] {
             assert_eq!(cake(words), flags, "{words}");
         }
@@ -519,12 +521,34 @@ qdisc cake 8012: dev ifb4eth1 root refcnt 2 bandwidth 85Mbit nat ingress rtt 100
             commands(&fq_codel, "")[0],
             "--wan eth1 --up 1mbit --overhead 58"
         );
+        // SQM's defaults: no link layer, and an overhead of 0 with one.
+        assert_eq!(sqm("option overhead 44\noption tcMPU 64\n"), "");
+        assert_eq!(sqm("option linklayer atm\n"), " --overhead 0 --atm");
+        let private = format!("{link}option linklayer_adaptation_mechanism htb_private\n");
+        assert_eq!(sqm(&private), " --overhead 58");
+        let mpu = format!("{link}option tcMPU 96\noption eqdisc_opts 'mpu 0'\n");
+        assert_eq!(sqm(&mpu), " --overhead 44");
         let vlan = "config settings 'settings'\n option WAN 'eth1'\n option UPRATE '1000'\n
             option ETHER_VLAN_KEYWORD '1'\n option COMMON_LINK_PRESETS 'cake-ethernet'";
         assert_eq!(
             commands(vlan, "")[0],
             "--wan eth1 --up 1mbit --overhead 42 --mpu 84"
         );
+        assert_eq!(
+            commands(&vlan.replace("'1'", "'3'"), "")[0],
+            "--wan eth1 --up 1mbit --overhead 50 --mpu 84"
+        );
+    }
+
+    #[test]
+    fn a_link_that_is_off_is_left_out_beside_one_that_is_on() {
+        let other = SQM
+            .replace("eth1", "eth2")
+            .replace("enabled '1'", "enabled '0'");
+        let both = commands(&(SQM.to_owned() + &other), "");
+        assert_eq!(both.len(), 1, "{both:?}");
+        assert!(both[0].starts_with("--wan eth1"), "{both:?}");
+        assert_eq!(commands(&other, "").len(), 1);
     }
 
     #[test]
@@ -540,8 +564,15 @@ qdisc cake 8012: dev ifb4eth1 root refcnt 2 bandwidth 85Mbit nat ingress rtt 100
             shown.replace("sqm.eth1=queue", "sqm.@queue[0]=queue")
         );
         assert_eq!(commands(&marked, ""), [up]);
+        let line = "export UPLINK=795; DOWNLINK='7880'\r";
+        assert_eq!(commands(line, "eth1.iface.conf"), [up]);
+        for end in ["\r\n", "\r"] {
+            assert_eq!(commands(&shown.replace('\n', end), ""), [up]);
+        }
         for typed in [
             "tc qdisc add dev eth1 root cake bandwidth 795kbit docsis",
+            "tc qdisc add dev \"eth1\" root cake bandwidth '795kbit' docsis # nat overhead 44",
+            "tc qdisc add dev eth1 root cake \\\n bandwidth 795kbit \\\r\n docsis\n",
             "sudo /sbin/tc qdisc replace dev eth1 handle 1: root cake bandwidth 795kbit docsis nat",
         ] {
             assert_eq!(
@@ -637,6 +668,15 @@ qdisc cake 2: dev ifb4eth0.2 root bandwidth 85Mbit docsis ingress
         for (words, is_read) in [(10_000, true), (10_001, false)] {
             std::fs::write(file.path(), "a=b ".repeat(words)).unwrap();
             assert_eq!(read(file.path()).is_ok(), is_read, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_more_than_a_megabyte_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (bytes, is_read) in [(1 << 20, true), ((1 << 20) + 1, false), (100 << 20, false)] {
+            file.as_file().set_len(bytes).unwrap();
+            assert_eq!(read(file.path()).is_ok(), is_read, "{bytes}");
         }
     }
 

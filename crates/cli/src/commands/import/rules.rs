@@ -52,6 +52,7 @@ pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<(String, F
         return pairs.map(fate).collect();
     }
     let fate = match section.dialect {
+        Dialect::Sqm | Dialect::Qosmate if value.is_empty() => left("empty"),
         Dialect::Sqm => sqm(section, key, value),
         Dialect::Qosmate => qosmate(section, key, value),
         Dialect::Autorate => autorate(section, key, value),
@@ -125,13 +126,6 @@ fn overhead(value: &str) -> Fate {
     number("overhead", value)
 }
 
-fn mpu(value: &str) -> Fate {
-    match value {
-        "0" => left("0 sets no minimum"),
-        _ => number("mpu", value),
-    }
-}
-
 /// Converts tc-cake's keywords to flags, in their order.
 ///
 /// # Errors
@@ -181,15 +175,18 @@ pub(super) fn link_rank(dialect: Dialect, option: &str) -> usize {
     }
 }
 
-/// Reads SQM's overhead. Its `tc_stab` adds this to the frame, whose Ethernet header has 14 bytes.
+/// Reads SQM's overhead. Only CAKE adds it to the IP packet; other mechanisms add it to the frame, whose Ethernet header
+/// has 14 bytes. SQM's default is `fq_codel`, but its scripts for CAKE replace that.
 fn sqm_overhead(section: &Section, value: &str) -> Fate {
     const ETHERNET: i64 = 14;
-    let is_stab = match section.get("linklayer_adaptation_mechanism") {
-        "" | "default" => !matches!(section.get("qdisc"), "" | "cake"),
-        mechanism => mechanism == "tc_stab",
+    let is_cake = match section.get("linklayer_adaptation_mechanism") {
+        "" | "default" => {
+            ["qdisc", "script"].map(|key| section.get(key).contains("cake")) != [false; 2]
+        }
+        mechanism => mechanism == "cake",
     };
     match value.parse::<i64>() {
-        Ok(bytes) if is_stab => overhead(&bytes.saturating_add(ETHERNET).to_string()),
+        Ok(bytes) if !is_cake => overhead(&bytes.saturating_add(ETHERNET).to_string()),
         _ => overhead(value),
     }
 }
@@ -205,11 +202,11 @@ fn sqm(section: &Section, key: &str, value: &str) -> Fate {
             "atm" | "adsl" => Link("atm".into()),
             _ => left("not ATM: --overhead is enough"),
         },
-        "overhead" | "tcMPU" if section.get("linklayer") == "none" => {
-            left("SQM ignores it with linklayer none")
+        "overhead" | "tcMPU" if matches!(section.get("linklayer"), "" | "none") => {
+            left("SQM ignores it without a link layer")
         }
         "overhead" => sqm_overhead(section, value),
-        "tcMPU" => mpu(value),
+        "tcMPU" => number("mpu", value),
         "qdisc" | "script" | "qdisc_advanced" | "qdisc_really_really_advanced" => left(QUEUES),
         "ingress_ecn" | "egress_ecn" => left(ECN),
         "itarget" | "etarget" | "target" => left(CODEL),
@@ -235,9 +232,6 @@ fn sqm(section: &Section, key: &str, value: &str) -> Fate {
 }
 
 fn qosmate(section: &Section, key: &str, value: &str) -> Fate {
-    if value.is_empty() {
-        return left("empty");
-    }
     match key {
         "WAN" => interface("--wan", value),
         "UPRATE" => kbit("--up", value),
@@ -248,10 +242,10 @@ fn qosmate(section: &Section, key: &str, value: &str) -> Fate {
         "OH" => left("qosmate ignores it with ROOT_QDISC cake"),
         "LINKTYPE" if matches!(value, "atm" | "adsl") => Link("atm".into()),
         "LINKTYPE" => left("not ATM: --overhead is enough"),
-        "MPU" => mpu(value),
+        "MPU" => number("mpu", value),
         "ETHER_VLAN_KEYWORD" => match value.parse::<usize>() {
             Ok(0) => left("adds nothing"),
-            Ok(tags @ 1..=2) => Link(["ether-vlan"; 2][..tags].join(" ")),
+            Ok(tags @ 1..=3) => Link(["ether-vlan"; 3][..tags].join(" ")),
             _ => link_words(value),
         },
         "COMMON_LINK_PRESETS" | "LINK_COMPENSATION" => link_words(value),
@@ -356,6 +350,7 @@ fn tc(section: &Section, key: &str, value: &str) -> Fate {
     match key {
         "dev" if is_download => left("asymq shapes the downlink without an IFB"),
         "dev" => interface("--wan", value),
+        "bandwidth" if value == "unlimited" => word(value),
         "bandwidth" | "rate" if is_download => rate("--down", value),
         "bandwidth" | "rate" => rate("--up", value),
         "burst" | "lat" | "peakrate" | "minburst" => left(SHAPER),
@@ -368,7 +363,7 @@ fn tc(section: &Section, key: &str, value: &str) -> Fate {
 fn of_qdisc(key: &str, value: &str) -> Fate {
     match key {
         "overhead" => overhead(value),
-        "mpu" => mpu(value),
+        "mpu" => number("mpu", value),
         _ => word(key),
     }
 }
@@ -389,8 +384,8 @@ fn word(key: &str) -> Fate {
         "qdisc" | "flows" | "quantum" | "drop_batch" => left(QUEUES),
         "rtt" | "target" | "interval" | "datacentre" | "lan" | "metro" | "regional"
         | "internet" | "oceanic" | "satellite" | "interplanetary" => left(CODEL),
-        "besteffort" | "diffserv3" | "diffserv4" | "diffserv8" | "precedence" | "wash"
-        | "nowash" | "fwmark" => left(DSCP),
+        "besteffort" | "diffserv" | "diffserv3" | "diffserv4" | "diffserv8" | "precedence"
+        | "wash" | "nowash" | "fwmark" => left(DSCP),
         "ack-filter" | "ack-filter-aggressive" | "no-ack-filter" => left(ACKS),
         "ecn" | "noecn" | "ce_threshold" => left(ECN),
         "limit" | "memlimit" | "memory_limit" => left(MEMORY),
