@@ -1,5 +1,5 @@
-//! Fingerprint of the sources that determine the result of a simulated run. A published crate has no sibling sources:
-//! its version is used for them.
+//! Computes the fingerprint of the sources that determine the result of a simulated run. A published crate has no
+//! sources of its siblings; their version is used instead.
 
 use std::path::Path;
 use std::{fs, io};
@@ -18,7 +18,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Adds a file, or the files below a folder in the order of their paths (FNV-1a, 64 bits).
+/// Adds a file, or the files of a folder in order of their paths, to the hash (FNV-1a, 64 bits).
 fn add(path: &Path, hash: &mut u64) -> io::Result<()> {
     if path.is_dir() {
         let paths = fs::read_dir(path)?.map(|entry| Ok(entry?.path()));

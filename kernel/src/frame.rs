@@ -28,7 +28,6 @@ pub(crate) struct Bytes {
 }
 
 impl Frame {
-    /// Returns the available bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: C sets both; `place` is not null, and valid while C holds the lock.

@@ -115,7 +115,6 @@ impl Instance {
         self.egress.count_from(meters);
     }
 
-    /// Returns the number of queued packets.
     pub(crate) fn waiting(&self) -> u32 {
         self.egress.backlog().packets
     }

@@ -37,7 +37,6 @@ impl Learning {
         self.direction
     }
 
-    /// Returns the law of the rate, for statistics.
     pub(crate) fn law(&self) -> Option<&RateLaw> {
         self.learner.law(self.direction)
     }

@@ -18,7 +18,6 @@ pub(crate) struct Description {
     pub(crate) nat: bool,
     /// True if ACKs and data have separate limits: the buffer then bounds only the FIFO after a fault.
     pub(crate) separate: bool,
-    /// Range and direction of a learnt rate.
     pub(crate) auto: Option<(RateRange, Direction)>,
 }
 

@@ -21,13 +21,13 @@ impl Axis {
         }
     }
 
-    /// The position of a value, 0 at the start and 1 at the end.
+    /// Returns the position of a value: 0 at the start of the axis, 1 at its end.
     pub fn fraction(&self, value: f64) -> f64 {
         let position = |v: f64| if self.log { v.max(1e-300).ln() } else { v };
         (position(value) - position(self.from)) / (position(self.to) - position(self.from))
     }
 
-    /// Round numbers along the axis, at most about `maximum`.
+    /// Returns round numbers along the axis, about `maximum` at most.
     pub fn ticks(&self, maximum: usize) -> Vec<f64> {
         if !self.log {
             return ticks(self.from, self.to, maximum);
@@ -46,7 +46,7 @@ impl Axis {
     }
 }
 
-/// Multiples of 1, 2 or 5 times a power of ten, at most `maximum` + 1, from `from` to `to`.
+/// Returns multiples of 1, 2 or 5 times a power of ten from `from` to `to`, at most `maximum` + 1.
 pub fn ticks(from: f64, to: f64, maximum: usize) -> Vec<f64> {
     let minimum_step = (to - from) / maximum.max(1) as f64;
     if !(minimum_step > 0.0 && minimum_step.is_finite()) {

@@ -12,10 +12,10 @@ use std::fmt::{Arguments, Write as _};
 
 const FONT: &str = "system-ui, -apple-system, Helvetica, Arial, sans-serif";
 
-/// A place: to the right of the upper left corner, and below it.
+/// A position in pixels: to the right of the upper left corner, and below it.
 pub type Point = (f64, f64);
 
-/// The size of a chart, its alternative text, and where it is shown.
+/// Size and alternative text of a chart, and where it is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     /// Width.
@@ -34,7 +34,7 @@ pub struct LabelStyle {
     size: i32,
     colour: &'static Colour,
     bold: bool,
-    /// The part of the text at its coordinates.
+    /// Part of the text that is placed at its coordinates.
     anchor: &'static str,
 }
 

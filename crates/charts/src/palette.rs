@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// A colour on a light page, which the dark rules replace, and its variant on a dark page; both in CSS notation.
+/// A colour on light pages, and its replacement on dark pages; both in CSS notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Colour(pub &'static str, pub &'static str);
 
@@ -18,7 +18,7 @@ pub static GRID: Colour = Colour("#DFE3E8", "#262c36");
 pub static DOWN: Colour = Colour("#0969DA", "#58a6ff");
 /// The upload.
 pub static UP: Colour = Colour("#BC4C00", "#f0883e");
-/// Series; the first ones stay distinct for colour-blind readers.
+/// Colours of series; the first ones stay distinct for colour-blind readers.
 pub static SERIES: [Colour; 8] = [
     Colour("#0969DA", "#58a6ff"),
     Colour("#BC4C00", "#f0883e"),

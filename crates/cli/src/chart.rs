@@ -127,7 +127,6 @@ impl Layout {
         40 + LINE * lines
     }
 
-    /// Top of a row.
     fn row(&self, row: usize) -> i32 {
         self.head_height() + (self.row_head() + self.panel_height) * row as i32
     }

@@ -48,9 +48,7 @@ fn name(report: &Report) -> &str {
     &report.scenario.uplink.qdisc
 }
 
-/// A column of the table.
 struct Column {
-    /// Its key in JSON.
     key: &'static str,
     /// Its heading, in two lines.
     head: [&'static str; 2],

@@ -45,7 +45,6 @@ impl ProgressBar {
         self.update(|state| state.position = position);
     }
 
-    /// Sets the number of steps.
     #[cfg(feature = "research")]
     pub(crate) fn set_length(&self, length: u64) {
         self.update(|state| state.length = length);

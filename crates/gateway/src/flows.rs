@@ -76,7 +76,6 @@ pub(crate) struct FlowSnapshot {
     pub(crate) others: [Traffic; 2],
 }
 
-/// Counters of the current interval.
 pub(crate) struct FlowCounters {
     requests: FlowRequests,
     enabled: bool,

@@ -38,7 +38,6 @@ fn host(
     json!({"address": address, "up": up, "down": down, "flows": flows, "largest": largest})
 }
 
-/// Row of a flow.
 fn flow(flow: &FlowTraffic, interval: f64) -> Value {
     let ends = flow.ends.as_ref();
     let port = |of: usize| ends.map_or(0, |ends| ends.ports[of]);

@@ -23,7 +23,6 @@ const RETRY: Duration = Duration::from_millis(100);
 pub(crate) struct Link {
     /// Flag that names the interface, for the log.
     flag: &'static str,
-    /// Configured name.
     name: String,
     state: Option<PathBuf>,
     /// True if the kernel bridges while no gateway runs.
@@ -101,7 +100,6 @@ impl Link {
         port.is_some_and(|port| port.sender().is_waiting())
     }
 
-    /// Index of the held interface.
     pub(crate) fn index(&self) -> Option<u32> {
         self.hold.as_ref().map(InterfaceHold::index)
     }

@@ -110,7 +110,6 @@ pub fn check_interface_name(name: &str) -> Result<(), PortError> {
     }
 }
 
-/// Finds the Ethernet interface of this name.
 pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortError> {
     check_interface_name(name)?;
     let found = network

@@ -59,7 +59,6 @@ impl LinkMeter {
         }
     }
 
-    /// Reads the meters at one of the window's instants.
     pub(crate) fn read(&mut self, at: Instant, meters: &Meters, carried: &PerClass<Counter>) {
         if self.window.ends_interval(at) {
             let bytes = |class| carried.of(class).bytes - self.carried.of(class).bytes;

@@ -9,12 +9,10 @@ pub(crate) const HOME: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// The servers' address, on the same Ethernet as home.
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 
-/// Servers' port for uploads.
 pub(crate) const UPLOAD_PORT: u16 = 5001;
 pub(crate) const DOWNLOAD_PORT: u16 = 5002;
 /// Port of the probe's server.
 pub(crate) const PROBE_PORT: u16 = 7;
-/// Servers' port for QUIC.
 pub(crate) const QUIC_PORT: u16 = 4433;
 /// Servers' port for constant-rate UDP.
 pub(crate) const BURST_PORT: u16 = 9;

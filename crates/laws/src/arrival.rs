@@ -28,7 +28,6 @@ pub fn number(frame: &[u8]) -> u16 {
     }
 }
 
-/// Position of its number.
 fn number_at(frame: &[u8]) -> Range<usize> {
     match frame.get(12..14) {
         Some([0x86, 0xdd]) => 16..18,
@@ -36,7 +35,7 @@ fn number_at(frame: &[u8]) -> Range<usize> {
     }
 }
 
-/// Gives a frame, of more than its IP header, a number.
+/// Writes a number into a frame, which must be longer than its IP header.
 pub(crate) fn set_number(frame: &mut [u8], number: u16) {
     let at = number_at(frame);
     frame[at].copy_from_slice(&number.to_be_bytes());

@@ -72,7 +72,6 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
 }
 
-/// A growing capture.
 pub(crate) struct Capture(Vec<u8>);
 
 impl Default for Capture {

@@ -1,18 +1,18 @@
-//! Random configurations of a catalog from a source of numbers: a random generator, a fuzzer's bytes, or proptest.
+//! Random configurations of a catalog. The numbers come from a random generator, a fuzzer's bytes, or proptest.
 
 use asymq_core::catalog::{Catalog, Config, Kind, Params, Place, Role, known_parameters, resolve};
 use asymq_core::units::{Limit, Rate};
 
-/// A source of numbers below a bound above 0. The number 0 selects the first or usual choice.
+/// Returns a number below a positive bound. The number 0 selects the first or most common choice.
 pub type Source<'a> = dyn FnMut(usize) -> usize + 'a;
 
-/// A number from a source's next 16 bits, for sources that are lists. 0 where the list ends.
+/// Makes a source from a list of 16-bit words; it returns 0 after the end of the list.
 pub fn from_words(words: impl IntoIterator<Item = u16>) -> impl FnMut(usize) -> usize {
     let mut words = words.into_iter();
     move |bound| usize::from(words.next().unwrap_or(0)) % bound.max(1)
 }
 
-/// A discipline of the catalog with any parts, any parameters, at any place.
+/// Returns a discipline of the catalog with random parts and parameters, at a random place.
 ///
 /// # Panics
 /// The catalog does not resolve the values of its own entries.
@@ -39,7 +39,7 @@ pub fn config(catalog: &impl Catalog, source: &mut Source<'_>) -> Config {
     resolved.unwrap_or_else(|error| panic!("{discipline} with {given:?}: {error}"))
 }
 
-/// Any accepted value of a kind.
+/// Returns a random valid value of a kind.
 pub fn value(kind: &Kind, source: &mut Source<'_>) -> String {
     match kind {
         Kind::Rate => rate(source).to_string(),
@@ -112,7 +112,7 @@ fn rate(source: &mut Source<'_>) -> Rate {
     Rate::from_bits_per_sec(bits).expect("within the range of rates")
 }
 
-/// Any valid limit. Small ones are likely, since they take effect; large ones cost memory.
+/// Returns a random valid limit. Small ones are likely, because they take effect and large ones need memory.
 fn limit(source: &mut Source<'_>) -> Limit {
     match source(16) {
         0..=5 => Limit::Packets(1 + source(60) as u32),

@@ -1,5 +1,5 @@
-//! Arriving frames and their fates, which must be equal for all representations of packets: frames, kernel buffers, or
-//! facts only.
+//! Arriving frames and their fates, which must be equal for every representation of packets: frames, kernel buffers, or
+//! only facts.
 
 pub use crate::arrival::{Arrival, number};
 
@@ -20,8 +20,8 @@ const UPLOADS: u16 = 2;
 const DOWNLOADS: u16 = 3;
 const VOICE: u16 = 5;
 
-/// Four seconds of traffic for 1 Mbit/s: two uploads in bursts, ACKs of three downloads (including duplicates and ACKs
-/// with data), and a call, each with its own server. The reverse path has the downloads.
+/// Four seconds of traffic for 1 Mbit/s: two uploads in bursts, ACKs of three downloads (also duplicates and ACKs with
+/// data), and a call. Each has its own server. The downloads are on the reverse path.
 pub fn arrivals() -> Vec<Arrival> {
     const MS: u64 = 1_000_000;
     const DOWNLOADED: u64 = 1460;
@@ -149,22 +149,21 @@ fn frame(leaves: bool, conversation: u16, count: u32, length: usize, number: u16
 pub trait Held: Packet + Sized {
     /// Creates the packet of an arriving frame.
     fn hold(arrival: &Arrival, parsed: &Parsed) -> Self;
-    /// Its number.
     fn number(&self) -> u16;
-    /// The sent frame, if the representation has frames.
+    /// The frame as sent; `None` if the representation has no frames.
     fn frame(&self) -> Option<Vec<u8>> {
         None
     }
-    /// Frees the packet after it left or was dropped.
+    /// Frees the packet after it was sent or dropped.
     fn release(self) {}
 }
 
-/// The fates of the frames.
+/// Fates of the frames.
 #[derive(Default)]
 pub struct Verdicts {
-    /// A line for every packet that leaves or is dropped: nanosecond, verdict, number, and `ce` if marked.
+    /// One line per packet that was sent or dropped: time in ns, verdict, number, and `ce` if marked.
     pub lines: String,
-    /// The packets that leave, as a capture; empty where packets have no frames.
+    /// Packets that were sent, as a capture; empty if the representation has no frames.
     capture: Capture,
 }
 
@@ -187,7 +186,7 @@ impl Verdicts {
         packet.release();
     }
 
-    /// The packets that left, as a file.
+    /// Returns the packets that were sent, as a capture file.
     pub fn into_pcap(self) -> Vec<u8> {
         self.capture.into_bytes()
     }
@@ -200,7 +199,7 @@ impl<P: Held> Sink<P> for Verdicts {
     }
 }
 
-/// Feeds the frames to the discipline's egress and dequeues whenever the link is free.
+/// Passes the frames to the discipline's egress, and dequeues whenever the link is free.
 ///
 /// # Errors
 /// The discipline cannot be built.
@@ -232,7 +231,7 @@ pub fn verdicts<P: Held + Send + 'static>(
     Ok(verdicts)
 }
 
-/// Serves the packets that leave before `until`.
+/// Sends the packets that may leave before `until`.
 fn serve<P: Held>(egress: &mut Egress<P>, verdicts: &mut Verdicts, until: Instant) {
     while let Some(at) = egress.next().filter(|at| *at < until) {
         if let Some(packet) = egress.dequeue(at, verdicts) {
@@ -263,11 +262,11 @@ impl Held for Whole {
     }
 }
 
-/// Checks that packets represented as `P` leave in the same order, at the same times and with the same verdicts and
-/// marks as whole frames, and with the same bytes if `P` has frames.
+/// Checks that packets represented as `P` leave in the same order, at the same times, with the same verdicts and marks
+/// as whole frames; if `P` has frames, also with the same bytes.
 ///
 /// # Errors
-/// The first difference, or the reason for which nothing could be compared.
+/// The first difference, or the reason why no comparison was possible.
 pub fn same_verdicts<P: Held + Send + 'static>(
     catalog: &impl Catalog,
     config: &Config,

@@ -1,4 +1,4 @@
-//! A fuzzer's bytes as a discipline and steps.
+//! Converts a fuzzer's bytes to a discipline and steps.
 
 use crate::choice;
 use crate::law::{Step, obey};
@@ -7,7 +7,7 @@ use asymq_core::catalog::Catalog;
 use asymq_core::packet::{Flow, Header, Protocol};
 use asymq_core::units::Duration;
 
-/// Bytes for the choice of a discipline and its parts, two per choice; six further bytes per step.
+/// Number of bytes for choosing a discipline and its parts, two per choice; each step uses six further bytes.
 const CHOICE: usize = 128;
 
 fn step(&[op, flow, a, b, c, d]: &[u8; 6]) -> Step {
@@ -36,10 +36,10 @@ fn step(&[op, flow, a, b, c, d]: &[u8; 6]) -> Step {
     }
 }
 
-/// Reads a configuration of the catalog and steps from `bytes`, and applies them.
+/// Reads a configuration of the catalog and steps from `bytes`, and applies the steps.
 ///
 /// # Panics
-/// A law is broken.
+/// A law is violated.
 pub fn one_input(catalog: &impl Catalog, bytes: &[u8]) {
     let Some((chosen, rest)) = bytes.split_at_checked(CHOICE) else {
         return;

@@ -1,5 +1,5 @@
-//! Golden traces: the output of a discipline for one input, to the microsecond. They show that nothing changed, not
-//! that it is right.
+//! Golden traces: the output of a discipline for a fixed input, to the microsecond. They show that behaviour is
+//! unchanged, not that it is correct.
 
 use crate::packet::Numbered;
 use alloc::string::String;
@@ -10,7 +10,7 @@ use asymq_core::qdisc::{Dequeue, Qdisc, Reason, Sink};
 use asymq_core::units::{Instant, Limit, Rate};
 use core::fmt::Write;
 
-/// One packet a line: microseconds, kind, flow, bytes, acknowledgement number.
+/// One line per packet: time in microseconds, kind, flow, bytes, acknowledgement number.
 const INPUT: &str = include_str!("golden-input.txt");
 
 /// The link of the traces: 1 Mbit/s up, 10 Mbit/s down, 20 packets.
@@ -26,7 +26,7 @@ pub fn place() -> Place {
     }
 }
 
-/// A discipline as it comes, at [`place`].
+/// Returns a discipline with its defaults, at [`place`].
 ///
 /// # Errors
 /// The name is not in the catalog.
@@ -35,10 +35,10 @@ pub fn config(catalog: &impl Catalog, name: &str) -> Result<Config, ConfigError>
     resolve(catalog, name, &none, &none, place())
 }
 
-/// Feeds the input to the discipline. Returns a line for every packet that leaves, with its fate.
+/// Passes the input to the discipline. Returns a line for every packet that leaves, with its fate.
 ///
 /// # Panics
-/// The discipline cannot be built, or packets still wait after a minute.
+/// The discipline cannot be built, or packets are still queued after a minute.
 pub fn trace(catalog: &impl Catalog, config: &Config) -> String {
     let mut qdisc = catalog
         .build::<Numbered>(config)
@@ -88,7 +88,7 @@ fn header(line: &str) -> Header {
     }
 }
 
-/// Writes a line for every packet that leaves or is dropped.
+/// Writes a line for every packet that is sent or dropped.
 #[derive(Default)]
 struct Trace(String);
 
@@ -111,14 +111,14 @@ impl Sink<Numbered> for Trace {
     }
 }
 
-/// The link behind a discipline.
+/// The link after a discipline.
 struct Link {
     rate: Rate,
     free: Instant,
 }
 
 impl Link {
-    /// Sends what may start up to and including `until`.
+    /// Sends all packets that may start up to `until` (inclusive).
     fn serve(&mut self, qdisc: &mut dyn Qdisc<Numbered>, trace: &mut Trace, until: Instant) {
         while self.free <= until {
             match qdisc.dequeue(self.free, trace) {

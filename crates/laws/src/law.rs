@@ -13,18 +13,18 @@ use asymq_core::units::{Duration, Instant, Limit};
 use asymq_core::{Ecn, Flow, Header, Protocol};
 use std::collections::{HashMap, HashSet};
 
-/// A call of a discipline.
+/// A call of a discipline by its driver.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// Gives it a packet.
+    /// Enqueues this packet.
     Enqueue(Header),
-    /// Asks for one.
+    /// Dequeues a packet.
     Dequeue,
-    /// Shows it a packet of the reverse path.
+    /// Passes a packet of the reverse path.
     Observe(Header),
-    /// Lets time pass.
+    /// Advances the time.
     Wait(Duration),
-    /// Drains the whole backlog, like a change of discipline.
+    /// Drains the whole backlog, as at a change of the discipline.
     DrainAll,
 }
 
@@ -109,17 +109,17 @@ struct Bench {
     splits_by_ecn: bool,
     now: Instant,
     next_number: u64,
-    /// Enqueued and not yet gone.
+    /// Packets that were enqueued and have not left.
     waiting: HashMap<u64, Header>,
     backlogs: [Backlog; 2],
     marks_reported: u64,
     marks_seen: u64,
-    /// The last packet sent of each class and flow, and of each ECN field where flows are split by it.
+    /// Last packet sent of each class and flow; also of each ECN field, if the discipline splits flows by it.
     last_sent: HashMap<(Class, Flow, u8), u64>,
-    /// Lead of data over its share, in bytes, since both classes became backlogged.
+    /// Bytes by which data is ahead of its share since both classes became backlogged.
     data_lead: f64,
     largest: u32,
-    /// Time before which nothing may leave, if the discipline returned one.
+    /// Time before which no packet may leave, if the discipline returned one.
     not_before: Option<Instant>,
 }
 
@@ -171,7 +171,7 @@ impl Bench {
         }
     }
 
-    /// Checks that `visit` shows all queued packets or none, and stops on request.
+    /// Checks that `visit` visits all queued packets or none, and stops on request.
     fn check_visit(&self) {
         let mut shown = HashSet::new();
         let finished = self.qdisc.visit(&mut |packet| {
@@ -265,7 +265,7 @@ impl Bench {
         value
     }
 
-    /// A queue that an arrival made longer is within its limit.
+    /// Checks that a queue which an arrival made longer is within its limit.
     fn check_limits(&self, before: [Backlog; 2]) {
         if let Some(limit) = self.limits.whole {
             let (now, before) = (used(limit, self.total()), before[0] + before[1]);
@@ -284,7 +284,7 @@ impl Bench {
         }
     }
 
-    /// While both classes wait, their bytes keep the ratio in force to within one packet.
+    /// Checks that, while both classes are backlogged, their bytes keep the current ratio to within one packet.
     fn check_share(&mut self, served: Class, len: u32) {
         let Some(share) = self.probed("data_share").filter(|_| self.shares_bytes) else {
             return;
@@ -306,7 +306,6 @@ impl Bench {
     }
 }
 
-/// The limits as configured.
 struct Limits {
     whole: Option<Limit>,
     of: [Limit; 2],

@@ -1,21 +1,21 @@
-//! A packet with a number of its own.
+//! A packet with a number.
 
 use asymq_core::ack::AckInfo;
 use asymq_core::{Ecn, Header, Packet};
 
-/// A packet with a number of its own.
+/// A packet with a number, for tests.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbered {
-    /// In the order of arrival.
+    /// Number in order of arrival.
     pub number: u64,
-    /// The number of its marks.
+    /// How often the packet was marked.
     pub marks: u32,
-    /// Its facts.
+    /// Facts that disciplines read.
     pub header: Header,
 }
 
 impl Numbered {
-    /// A packet that was never marked.
+    /// Creates a packet without marks.
     pub const fn new(number: u64, header: Header) -> Self {
         Self {
             number,

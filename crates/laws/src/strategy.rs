@@ -11,23 +11,24 @@ use proptest::prelude::*;
 /// Upper bound of the numbers used by [`choice::config`].
 const WORDS: usize = 240;
 
-/// A discipline of the catalog with any parts and parameters, at any place; shrinks to first and usual choices.
+/// A discipline of the catalog with random parts and parameters, at a random place; shrinks to first and common
+/// choices.
 pub fn config<C: Catalog + Clone>(catalog: C) -> impl Strategy<Value = Config> {
     prop::collection::vec(any::<u16>(), WORDS)
         .prop_map(move |words| choice::config(&catalog, &mut choice::from_words(words)))
 }
 
-/// A driver's calls for the packets that hosts send.
+/// Calls of a driver, with packets as hosts send them.
 pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     steps_of(usual().boxed(), 20_000_000)
 }
 
-/// Usual packets mixed with contradictory ones, and jumps of time.
+/// Calls with usual and contradictory packets mixed, and jumps of time.
 pub fn absurd_steps() -> impl Strategy<Value = Vec<Step>> {
     steps_of(prop_oneof![usual(), absurd()].boxed(), u64::MAX)
 }
 
-/// Usual packets of hosts: ACKs, data, and some non-TCP.
+/// Usual packets of hosts: ACKs, data, and some non-TCP packets.
 fn usual() -> impl Strategy<Value = Header> {
     let flow = (0u64..4).prop_map(Flow);
     let tcp = |flow, len: u32, payload, ack, ecn| Header {
@@ -57,7 +58,7 @@ fn usual() -> impl Strategy<Value = Header> {
     ]
 }
 
-/// Facts that contradict each other.
+/// Packets whose facts contradict each other.
 fn absurd() -> impl Strategy<Value = Header> {
     let protocol = prop_oneof![
         Just(Protocol::Tcp),

@@ -10,16 +10,16 @@ use asymq_scenario::{
 pub struct Impairment {
     netem: Netem,
     random: SplitMix64,
-    /// True in Gilbert and Elliott's bad state.
+    /// True in the bad state of the Gilbert-Elliott model.
     bad: bool,
-    /// Packets delayed since the last one that was not delayed.
+    /// Number of packets delayed since the last one that was sent without delay.
     delayed: u32,
     /// Arrival of the last delayed packet, in ns.
     last: u64,
 }
 
 impl Impairment {
-    /// The path behind the last link of a direction, in the run of `seed`. `None` if the scenario does not impair it.
+    /// Creates the path after the last link of a direction in the run of `seed`; `None` without impairment.
     pub fn behind(scenario: &Scenario, seed: u64, direction: Direction) -> Option<Self> {
         let (netem, draw) = match direction {
             Direction::Up => (scenario.netem_up, Draw::PathUp),
@@ -40,8 +40,8 @@ impl Impairment {
         }
     }
 
-    /// Arrival time of a packet that would arrive at `at` without impairment, in ns; `None` if it is lost. Calls must
-    /// be in order of `at`. Returned times are in order too, unless [`reorders`](Self::reorders) is true.
+    /// Returns the arrival time in ns of a packet that would arrive at `at` without impairment; `None` if it is lost.
+    /// Calls must be in order of `at`. The results are in order too, unless [`reorders`](Self::reorders) is true.
     pub fn pass(&mut self, at: u64) -> Option<u64> {
         if self.loses() {
             return None;

@@ -1,4 +1,4 @@
-//! A modem's FIFO, whose rate and size are unknown to its neighbours.
+//! A modem's FIFO, whose rate and size the shaper cannot read.
 
 use crate::Schedule;
 use asymq_core::Limit;
@@ -8,7 +8,7 @@ use asymq_scenario::{
 };
 use std::collections::VecDeque;
 
-/// One direction of a modem's FIFO, and the path behind it. Times are ns from the start of the run.
+/// One direction of a modem: a FIFO, and the path after it. Times are in ns from the start of the run.
 #[derive(Debug)]
 pub struct ModemQueue {
     schedule: Schedule,
@@ -17,9 +17,9 @@ pub struct ModemQueue {
     delays: Vec<DelayStep>,
     /// End of the current or last transmission.
     free_at: u64,
-    /// Time at which the latest packet has left the path.
+    /// Time at which the latest packet leaves the path.
     out_at: u64,
-    /// Packets that have not left: time of departure, and bytes.
+    /// Packets that are still in the modem: departure time and bytes.
     waiting: VecDeque<(u64, u32)>,
     bytes: u64,
     lost: u64,
@@ -28,11 +28,11 @@ pub struct ModemQueue {
 /// A modem's rates over a run, in bit/s.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownRates {
-    /// Minimum over a second.
+    /// Minimum over any second.
     pub min: f64,
-    /// Mean of the run.
+    /// Mean over the run.
     pub mean: f64,
-    /// Maximum over a second.
+    /// Maximum over any second.
     pub max: f64,
 }
 
@@ -95,8 +95,8 @@ impl ModemQueue {
         }
     }
 
-    /// Accepts a packet of `len` bytes at `now`, in order of time. Returns the time at which its last bit has left the
-    /// path behind the modem; `None` if the buffer is full.
+    /// Accepts a packet of `len` bytes at `now`, in order of time. Returns the time at which its last bit leaves the
+    /// path after the modem; `None` if the buffer is full.
     pub fn pass(&mut self, now: u64, len: u32) -> Option<u64> {
         while let Some(&(out, gone)) = self.waiting.front()
             && out <= now
@@ -137,13 +137,13 @@ impl ModemQueue {
         self.free_at.saturating_sub(now)
     }
 
-    /// Mean rate in bytes per second over the `span` ns from `now` on.
+    /// Mean rate in bytes per second from `now` on, over `span` ns.
     pub fn rate(&self, now: u64, span: u64) -> f64 {
         let carried = self.schedule.capacity(now + span) - self.schedule.capacity(now);
         carried * 1e9 / span as f64
     }
 
-    /// Span over which an oracle averages the rate; longer for a trace, whose steps are single packets.
+    /// Time over which an oracle averages the rate; longer for a trace, whose steps are single packets.
     pub const fn oracle_span(&self) -> u64 {
         match self.schedule {
             Schedule::Steps(_) => 10_000_000,
@@ -161,7 +161,7 @@ impl ModemQueue {
         self.schedule.capacity(now)
     }
 
-    /// Rates until `end`: mean, and the extremes over one second outside of outages.
+    /// Rates until `end`: the mean, and the extremes over one second, outages excluded.
     pub fn known_rates(&self, end: u64) -> KnownRates {
         const SECOND: u64 = 1_000_000_000;
         /// Share of the mean below which a second is an outage.
@@ -178,7 +178,7 @@ impl ModemQueue {
 
     /// Rate in bit/s that `source` derives from the rates until `end`; `None` if it does not use them.
     pub fn fixed_rate(&self, source: RateSource, end: u64) -> Option<f64> {
-        /// Share of the mean or minimum.
+        /// Share of the mean or minimum that is used.
         const SHARE: f64 = 0.95;
         let known = match source {
             RateSource::FixedMean => self.known_rates(end).mean,

@@ -3,7 +3,7 @@
 use asymq_core::{Duration, Rate};
 use asymq_scenario::{Direction, RateStep, RateTrace, Scenario};
 
-/// Capacity of a link over time, and the part already used.
+/// Capacity of a link over time, with the part that is already used.
 #[derive(Clone, Debug)]
 pub enum Schedule {
     /// Rates with their start times in ns; the first starts at 0.
@@ -12,11 +12,11 @@ pub enum Schedule {
     Trace(Opportunities),
 }
 
-/// A trace, and the part already used.
+/// Opportunities of a trace, with the part that is already used.
 #[derive(Clone, Debug)]
 pub struct Opportunities {
     trace: RateTrace,
-    /// Index of the next opportunity, counted through all passes of the trace.
+    /// Index of the next opportunity, counted over all repetitions of the trace.
     next: u64,
     /// Bytes that the previous opportunity can still carry.
     left: u32,
@@ -80,7 +80,7 @@ impl Schedule {
         }
     }
 
-    /// Time at which a packet that arrives at an idle link at `now` may start. Unused capacity before it is lost.
+    /// Returns the time at which a packet that finds the link idle at `now` may start.
     pub fn wake(&mut self, now: u64) -> u64 {
         match self {
             Self::Steps(_) => now,
@@ -88,7 +88,7 @@ impl Schedule {
         }
     }
 
-    /// Time at which the next packet may start after a transmission that ended at `now`.
+    /// Returns the time at which the next packet may start after a transmission that ended at `now`.
     pub fn resume(&self, now: u64) -> u64 {
         match self {
             Self::Trace(trace) if trace.left == 0 => trace.time(trace.next),
@@ -96,7 +96,7 @@ impl Schedule {
         }
     }
 
-    /// Sends a packet of `bytes` from `now` on. Returns the time at which its last bit leaves.
+    /// Sends a packet of `bytes` from `now` on; returns the time at which its last bit leaves.
     pub fn send(&mut self, now: u64, bytes: u32) -> u64 {
         match self {
             Self::Steps(steps) => finish(steps, now, bytes),
@@ -104,7 +104,7 @@ impl Schedule {
         }
     }
 
-    /// Bytes that the link can carry from its start to `until`.
+    /// Bytes that the link can carry from the start of the run to `until`.
     pub fn capacity(&self, until: u64) -> f64 {
         match self {
             Self::Trace(trace) => trace.count(until) as f64 * f64::from(RateTrace::OPPORTUNITY),
@@ -120,7 +120,7 @@ impl Schedule {
     }
 }
 
-/// Time at which `bytes` that start at `now` have left.
+/// Time at which `bytes`, started at `now`, have left.
 fn finish(steps: &[(u64, Rate)], now: u64, bytes: u32) -> u64 {
     let mut left = u128::from(bytes) * BIT_NANOS_PER_BYTE;
     let mut at = now;

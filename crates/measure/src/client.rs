@@ -51,13 +51,14 @@ pub struct Progress {
 const IDLE: Duration = Duration::from_secs(2);
 const DRAIN: Duration = Duration::from_secs(6);
 const TICK: Duration = Duration::from_millis(100);
-/// Time that flows continue after the window, so that counts cover its end.
+/// Time for which flows continue after the window, so that counts cover its end.
 const TAIL: Duration = Duration::from_millis(500);
 
 /// Measures a line.
 ///
 /// # Errors
-/// The server does not answer, refuses, or uses another protocol; a system call fails; the caller stops.
+/// The server does not answer, refuses, or uses another protocol; a system call fails; or the caller stops the
+/// measurement.
 pub fn measure(
     options: &Options<'_>,
     progress: &mut dyn FnMut(Progress),
@@ -103,7 +104,7 @@ struct Client<'a> {
     control: Option<Control>,
     prober: Option<Prober>,
     clock: Instant,
-    /// Bytes that each upload has sent in earlier loads.
+    /// Bytes that each upload sent in earlier loads.
     sent: [u64; MAX_FLOWS],
 }
 
@@ -277,7 +278,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Returns the server's counts, which must not exceed the bytes that the client sent.
+    /// Returns the server's counts; fails if they exceed the bytes that the client has sent.
     fn counts(&self, since: f64) -> Result<Counts, MeasureError> {
         let Some(control) = &self.control else {
             return Ok(Counts::default());

@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-/// Maximum counts per second; the server sends five.
+/// Maximum number of counts per second that the client accepts; the server sends five.
 const MAX_PER_SECOND: f64 = 20.0;
-/// Maximum difference between the server's and the client's clock within a session, in seconds.
+/// Maximum accepted difference between server's and client's clock within a session, in seconds.
 const MAX_CLOCK_ERROR: f64 = 15.0;
 
 /// The control connection of a session.
@@ -28,7 +28,7 @@ pub(crate) struct Control {
     reader: Option<JoinHandle<()>>,
 }
 
-/// Counts with their times of arrival, and the reason why they ended.
+/// Counts with their arrival times, and the reason why no more arrive.
 #[derive(Debug, Default)]
 struct Feed {
     counts: Vec<(f64, Counted)>,
@@ -68,7 +68,6 @@ impl Feed {
 }
 
 impl Control {
-    /// Opens a session.
     pub(crate) fn open(
         server: SocketAddr,
         clock: Instant,
@@ -148,14 +147,14 @@ impl Control {
         }
     }
 
-    /// Returns the latest count of each upload.
     pub(crate) fn latest(&self) -> Vec<u64> {
         let feed = lock(&self.feed);
         let last = feed.counts.last();
         last.map_or_else(Vec::new, |(_, counted)| counted.up.clone())
     }
 
-    /// Returns the counts since `start` by the client's clock. The fastest count defines the offset between the clocks.
+    /// Returns the counts since `start` by the client's clock. The count with the shortest delay defines the offset
+    /// between the clocks.
     pub(crate) fn counts(&self, start: f64) -> Counts {
         let feed = lock(&self.feed);
         let server = |counted: &Counted| counted.us as f64 / 1e6;
@@ -179,7 +178,7 @@ impl Drop for Control {
     }
 }
 
-/// Reads a line without its end; `None` at the end of the input, or if it is too long.
+/// Reads a line and removes its end; `None` at the end of the input, or if the line is too long.
 fn read_line(input: &mut BufReader<TcpStream>) -> Option<String> {
     let mut line = String::new();
     let mut bounded = input.take(MAX_LINE as u64);

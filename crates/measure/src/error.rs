@@ -11,21 +11,21 @@ pub enum MeasureError {
     System {
         /// The activity that failed.
         doing: String,
-        /// Error of the system.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The server refuses.
+    /// The server refuses to measure.
     #[error("{server}: {message}")]
     Refused {
-        /// Its address.
+        /// Address of the server.
         server: String,
-        /// Its message.
+        /// Message of the server.
         message: String,
     },
     /// The peer uses another protocol.
     #[error("{server}: {message}")]
     Protocol {
-        /// Its address.
+        /// Address of the server.
         server: String,
         /// The mistake and its remedy.
         message: String,
@@ -44,7 +44,7 @@ impl MeasureError {
     }
 }
 
-/// Adds the activity to a system error.
+/// Adds a description of the activity to a system error.
 pub(crate) trait Doing<T> {
     fn doing(self, what: impl FnOnce() -> String) -> Result<T, MeasureError>;
 }

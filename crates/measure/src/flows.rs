@@ -1,4 +1,4 @@
-//! Flows of the client, and the block of bytes that both ends send.
+//! Flows of the client, and the data that both ends send.
 
 use crate::error::MeasureError;
 use crate::limit::{Limit, Limited};
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 /// Bytes per read or write.
 pub(crate) const BLOCK: usize = 64 * 1024;
 
-/// Time limit for connecting, and for the first byte of a flow.
+/// Time limit for connecting, and for a flow's first byte.
 pub(crate) const CONNECT: Duration = Duration::from_secs(10);
 
-/// Returns bytes that a link cannot compress.
+/// Returns random bytes, which a link cannot compress.
 pub(crate) fn block() -> Box<[u8]> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut bytes = vec![0; BLOCK].into_boxed_slice();
@@ -33,26 +33,26 @@ pub(crate) fn block() -> Box<[u8]> {
     bytes
 }
 
-/// Number of bytes so far, by flow.
+/// Bytes of each flow up to one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Count {
-    /// Seconds by the client's clock.
+    /// Time in seconds by the client's clock.
     pub(crate) at: f64,
     pub(crate) bytes: Vec<u64>,
 }
 
-/// A TCP flow that sends or receives on its own thread until it is dropped.
+/// A TCP flow that sends or receives on its own thread, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Flow {
     stream: TcpStream,
     moved: Arc<AtomicU64>,
-    /// Counter of bytes on arrival; absent if the kernel does not count them.
+    /// Counter of arriving bytes; absent if the kernel does not count them.
     arrived: Option<Counter>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Flow {
-    /// Sends or receives on a connection whose opening is done.
+    /// Sends or receives on a connection after its opening line.
     pub(crate) fn start(stream: TcpStream, direction: Direction) -> io::Result<Self> {
         let moved = Arc::new(AtomicU64::new(0));
         stream.set_read_timeout(None)?;
@@ -85,7 +85,7 @@ impl Flow {
         self.moved.load(Relaxed)
     }
 
-    /// Closes the connection and waits for the thread. [`Self::moved`] then includes an interrupted write.
+    /// Closes the connection, and waits for the thread. [`Self::moved`] then includes an interrupted write.
     fn end(&mut self) {
         // An error means that the other end closed it first.
         let _ = self.stream.shutdown(Shutdown::Both);
@@ -94,13 +94,13 @@ impl Flow {
         }
     }
 
-    /// True if the flow has ended by itself.
+    /// True if the flow has ended without a request.
     fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Bytes of a full segment as an IP packet per byte of its payload. Includes TCP's timestamps, which Linux, macOS
-    /// and Android send.
+    /// Ratio of a full segment's IP packet to its payload. Includes TCP timestamps, which Linux, macOS and Android
+    /// send.
     fn ip_bytes_per_payload(&self) -> f64 {
         const TCP_WITH_TIMESTAMPS: f64 = 32.0;
         let is_v4 = self
@@ -120,13 +120,13 @@ impl Drop for Flow {
     }
 }
 
-/// The flows of a load, uploads first.
+/// Flows of a load: uploads, then downloads.
 #[derive(Debug, Default)]
 pub(crate) struct Flows([Vec<Flow>; 2]);
 
 impl Flows {
-    /// Starts downloads and uploads on open connections. `first` returns the opening of each flow. All openings are
-    /// sent before an upload begins; later ones would wait behind its data.
+    /// Starts downloads and uploads on open connections. `first` returns the opening line of each flow. All opening
+    /// lines are sent before an upload begins, because later ones would wait behind its data.
     pub(crate) fn start(
         mut streams: Vec<TcpStream>,
         downloads: usize,
@@ -171,7 +171,7 @@ impl Flows {
         }
     }
 
-    /// Bytes of a direction on arrival, including data that waits for a lost segment. `None` if the kernel does not
+    /// Bytes of a direction that have arrived, including data behind a lost segment. `None` if the kernel does not
     /// count them.
     pub(crate) fn arrived(&self, direction: Direction, at: f64) -> Option<Count> {
         let flows = self.0[direction as usize].iter();
@@ -190,8 +190,8 @@ impl Flows {
         }
     }
 
-    /// Takes counts with `tick` over a load: the warm-up begins when all flows carry data, or after [`CONNECT`]. Returns
-    /// the window after the warm-up, and the number of flows without data.
+    /// Calls `tick` over a load, which takes counts. The warm-up begins when all flows carry data, or after
+    /// [`CONNECT`]. Returns the window after the warm-up, and the number of flows without data.
     pub(crate) fn run(
         &self,
         clock: Instant,
@@ -214,7 +214,7 @@ impl Flows {
         Ok((window, silent))
     }
 
-    /// Number of flows that have carried nothing.
+    /// Number of flows that have not carried any data.
     fn silent(&self) -> usize {
         let of = |direction| {
             let arrived = self.arrived(direction, 0.0);
@@ -224,7 +224,6 @@ impl Flows {
         of(Direction::Up) + of(Direction::Down)
     }
 
-    /// Bytes of IP packets per byte of payload.
     pub(crate) fn ip_bytes(&self) -> f64 {
         self.all().next().map_or(1.0, Flow::ip_bytes_per_payload)
     }

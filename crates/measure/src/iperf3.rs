@@ -1,5 +1,5 @@
-//! Rates measured with an `iperf3 -s`, in its own protocol. A cookie opens each connection, and single bytes encode the
-//! states of the control connection. Parameters and results are JSON, preceded by a length of four bytes.
+//! Measures rates with an `iperf3 -s`, in iperf3's protocol. A cookie opens each connection, and single bytes encode
+//! the states of the control connection. Parameters and results are JSON after a length of four bytes.
 
 use crate::error::{Doing as _, MeasureError};
 use crate::flows::{CONNECT, Flows};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Port of an iperf3 server.
 pub(crate) const PORT: u16 = 5201;
 
-/// Time limit for the server's results, which pass the queue that the load filled.
+/// Time limit for the server's results, which cross the queue that the load has filled.
 pub(crate) const RESULTS: Duration = Duration::from_secs(30);
 
 /// States of the control connection.
@@ -30,7 +30,7 @@ const IPERF_DONE: u8 = 16;
 const ACCESS_DENIED: u8 = 255;
 const SERVER_ERROR: u8 = 254;
 
-/// Bytes of a cookie: 36 characters and a zero.
+/// Length of a cookie: 36 characters and a zero byte.
 const COOKIE: usize = 37;
 /// Maximum bytes of the server's results.
 const MAX_RESULTS: u32 = 1 << 16;
@@ -45,7 +45,7 @@ pub(crate) struct Test {
 }
 
 impl Test {
-    /// Runs the test. `tick` shows the goodput up and down in bit/s, and sleeps.
+    /// Runs the test. `tick` gets the goodput up and down in bit/s, and sleeps.
     pub(crate) fn run(
         &self,
         server: SocketAddr,
@@ -158,7 +158,8 @@ impl Test {
         Flows::start(downloads, number, |_, _| String::new(), limit)
     }
 
-    /// Rates of the uploads in bit/s, as the server counted them after the warm-up. Refuses impossible bytes or times.
+    /// Returns the rates of the uploads in bit/s, as the server counted them after the warm-up. Fails if bytes or times
+    /// are impossible.
     fn uploads(&self, results: &Value, sent: &[u64]) -> io::Result<Vec<f64>> {
         let streams = results["streams"].as_array();
         let streams = streams.ok_or_else(|| invalid("iperf3's results name no streams"))?;

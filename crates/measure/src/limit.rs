@@ -1,4 +1,4 @@
-//! Blocking calls that end at a deadline, or soon after the caller stops.
+//! Blocking calls that end at a deadline, or soon after the caller stops the measurement.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum time until a waiting call checks the stop flag.
+/// Maximum time until a blocked call checks the stop flag.
 pub(crate) const NOTICE: Duration = Duration::from_millis(100);
 
 /// Deadline and stop flag of a measurement, or of a part of it.
@@ -25,7 +25,7 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// Returns the limit of a part that lasts at most this long.
+    /// Returns a limit for a part that lasts at most this long.
     pub(crate) fn part(self, time: Duration) -> Self {
         Self {
             end: self.end.min(Instant::now() + time),
@@ -56,7 +56,7 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// Runs a call that cannot be interrupted on its own thread. At the limit, that thread is abandoned.
+    /// Runs a call that cannot be interrupted on its own thread. At the limit, the thread is abandoned.
     pub(crate) fn call<T: Send + 'static>(
         self,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Loads: bytes of flows over time, and rates from them.
+//! Loads: bytes of flows over time, and the rates computed from them.
 
 use crate::flows::{Count, Flows};
 use crate::prober::Window;
@@ -19,7 +19,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// True if the ends are more than 2 % from the middle.
+    /// True if the ends are more than 2 % away from the middle.
     pub(crate) fn is_wide(&self) -> bool {
         self.high - self.low > 0.04 * f64::midpoint(self.low, self.high)
     }
@@ -45,7 +45,7 @@ impl Counts {
         (before.len() == after.len() && to > from).then(|| pairs.map(rate).collect())
     }
 
-    /// Mean time and mean bytes of each flow.
+    /// Returns the mean time, and the mean bytes of each flow, over a period.
     fn mean(&self, from: f64, to: f64) -> Option<(f64, Vec<f64>)> {
         let within = |count: &&Count| (from..=to).contains(&count.at);
         let counts: Vec<&Count> = self.0.iter().filter(within).collect();
@@ -61,7 +61,7 @@ impl Counts {
         Some((at, (0..flows).map(bytes).collect::<Option<_>>()?))
     }
 
-    /// Range of the rate of all flows in bit/s, from the rates in parts of a second; at least 0.5 % wide.
+    /// Returns the range of the total rate in bit/s, from the rates in parts of a second; at least 0.5 % wide.
     pub(crate) fn range(&self, window: Window) -> Option<Range> {
         // Two-sided quantiles of Student's distribution for 19 of 20 cases, by degrees of freedom from 2 on.
         const STUDENT: [f64; 9] = [4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23];
@@ -93,7 +93,7 @@ impl Counts {
         })
     }
 
-    /// Time since `start` and rate of all flows in bit/s, for each interval between counts.
+    /// Returns the time since `start` and the total rate in bit/s, for each interval between two counts.
     pub(crate) fn series(&self, start: f64) -> Vec<(f64, f64)> {
         let of = |pair: &[Count]| {
             let total = |count: &Count| count.bytes.iter().sum::<u64>();
@@ -105,7 +105,7 @@ impl Counts {
         self.0.windows(2).filter(moved).map(of).collect()
     }
 
-    /// Rate of all flows in the latest half second, in bit/s; 0 without counts.
+    /// Total rate in the latest half second, in bit/s; 0 without counts.
     pub(crate) fn latest(&self) -> f64 {
         let Some(last) = self.0.last() else {
             return 0.0;
@@ -118,17 +118,15 @@ impl Counts {
     }
 }
 
-/// Record of the counts of a load.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
-    /// Bytes that crossed the line, by direction; empty if the kernel does not count them.
+    /// Bytes that crossed the line by direction; empty if the kernel does not count them.
     pub(crate) arrived: [Counts; 2],
     /// Bytes that the client's sockets accepted or returned, by direction.
     pub(crate) moved: [Counts; 2],
 }
 
 impl Record {
-    /// Adds the present counts of the flows.
     pub(crate) fn take(&mut self, flows: &Flows, at: f64) {
         for direction in [Direction::Up, Direction::Down] {
             let index = direction as usize;
@@ -138,12 +136,11 @@ impl Record {
     }
 }
 
-/// A load of one direction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CarriedDirection {
-    /// Bit/s of payload of each flow, in order; `None` if unknown.
+    /// Payload of each flow delivered in order, in bit/s; `None` if unknown.
     pub(crate) goodput: Option<Vec<f64>>,
-    /// Bit/s of payload that crossed the line, and its range; `None` if unknown.
+    /// Payload that crossed the line in bit/s, with its range; `None` if unknown.
     pub(crate) arrived: Option<(f64, Range)>,
     pub(crate) series: Vec<(f64, f64)>,
 }
@@ -165,18 +162,17 @@ impl CarriedDirection {
     }
 }
 
-/// Bytes that the flows of a load carried.
+/// Results of the flows of a load.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Carried {
-    /// Start of the load.
     pub(crate) started: f64,
     /// The part after the warm-up.
     pub(crate) window: Window,
-    /// Uploads and downloads; `None` without any.
+    /// Results of uploads and of downloads; `None` if the load had none.
     pub(crate) directions: [Option<CarriedDirection>; 2],
-    /// Flows that carried nothing before the warm-up.
+    /// Number of flows that carried no data before the warm-up.
     pub(crate) silent: usize,
-    /// Bytes of IP packets for each byte of payload.
+    /// Ratio of IP packets to payload in bytes.
     pub(crate) ip_bytes: f64,
 }
 

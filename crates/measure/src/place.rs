@@ -1,4 +1,4 @@
-//! Limited places at a server. Networks of clients share them, so that one network cannot exclude another.
+//! Limited places for clients at a server. The limits are per network, so that one network cannot exclude another.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ impl Activity {
         }
     }
 
-    /// Updates the bytes moved so far. Returns the time without activity.
+    /// Updates the bytes moved so far. Returns the time since the last activity.
     pub(crate) fn idle(&mut self, bytes: u64) -> Duration {
         if bytes >= self.bytes.saturating_add(ACTIVE_BYTES) {
             *self = Self {
@@ -48,25 +48,24 @@ impl Activity {
     }
 }
 
-/// Places of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places {
     pub(crate) total: usize,
     pub(crate) per_network: usize,
 }
 
-/// Decision about a new client.
+/// Decision about a new client's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Free,
-    /// Free once the holder with this index is closed.
+    /// A place that becomes free when the holder with this index is closed.
     Replace(usize),
     Refused,
 }
 
 impl Places {
-    /// Finds a place for a newcomer among the holders, given with their idle times. A network with fewer places may take one
-    /// in use from the network with the most.
+    /// Finds a place for a newcomer; `holders` are the present clients with their idle times. A network with fewer
+    /// places may take a used place of the network with the most.
     pub(crate) fn find(self, holders: &[(Network, Duration)], newcomer: Network) -> Place {
         let count = |network| holders.iter().filter(|holder| holder.0 == network).count();
         let own = count(newcomer);
@@ -142,7 +141,7 @@ mod tests {
     }
 
     proptest! {
-        /// Slow, silent and greedy clients of many networks come and go.
+        /// Simulates slow, silent and greedy clients of many networks.
         #[test]
         fn limits_hold_and_a_network_without_places_gets_one_from_a_crowd(
             clients in prop::collection::vec((0..6_u8, 0..3000_u64, any::<bool>()), 1..200),

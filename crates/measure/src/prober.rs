@@ -1,7 +1,7 @@
-//! Probes over UDP: round trips, and the queueing delay in each direction.
+//! Probes over UDP, which measure round trips and the queueing delay in each direction.
 //!
-//! The clocks of both ends need not agree. In each direction, the fastest probe of the idle line defines zero, before
-//! the loads and after them. A line through both points corrects drift.
+//! The clocks of both ends may differ. In each direction, the fastest probe of the idle line counts as zero delay,
+//! before the loads and after them. A straight line between both corrects the drift.
 
 use crate::error::{Doing as _, MeasureError};
 use crate::lock::lock;
@@ -34,8 +34,8 @@ fn open(server: SocketAddr) -> io::Result<UdpSocket> {
 pub(crate) struct Sample {
     /// Time of sending in seconds.
     pub(crate) sent: f64,
-    /// Seconds up and down. Each includes an unknown constant; their sum is the round trip without the server's
-    /// processing. `None` without an answer.
+    /// Time in seconds up and down; each includes an unknown constant, and their sum is the round trip without the
+    /// server's processing time. `None` without an answer.
     pub(crate) took: Option<[f64; 2]>,
 }
 
@@ -87,7 +87,6 @@ impl Prober {
         })
     }
 
-    /// All samples so far.
     pub(crate) fn samples(&self) -> Vec<Sample> {
         lock(&self.shared.samples).clone()
     }
@@ -152,19 +151,19 @@ impl Shared {
     }
 }
 
-/// Period between two instants, in seconds of the prober's clock.
+/// A period in seconds of the prober's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Window {
     pub(crate) from: f64,
     pub(crate) to: f64,
 }
 
-/// Delays of an idle line in each direction, as a function of time.
+/// Delays of the idle line in each direction, as a function of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Baseline {
     at: f64,
     took: [f64; 2],
-    /// Seconds per second.
+    /// Drift of the clocks in seconds per second.
     drift: [f64; 2],
 }
 
@@ -179,15 +178,14 @@ pub(crate) struct Delays {
     pub(crate) added_ms: Percentiles,
     /// Round trips per minute, from the mean without the slowest 5 %.
     pub(crate) rpm: f64,
-    /// Probes with an answer.
     pub(crate) answered: usize,
     /// Fraction of probes without an answer.
     pub(crate) lost: f64,
 }
 
 impl Baseline {
-    /// Uses the fastest probes of two idle periods. If they differ by more than clocks drift, the queue had not
-    /// drained, and the later period is ignored.
+    /// Computes the baseline from the fastest probes of two idle periods. If these differ by more than clocks drift,
+    /// the queue had not drained, and the later period is ignored.
     pub(crate) fn of(samples: &[Sample], before: Window, after: Option<Window>) -> Option<Self> {
         const MAX_DRIFT: f64 = 200e-6;
         let fastest = |window| {
@@ -247,7 +245,7 @@ impl Baseline {
         })
     }
 
-    /// Time and queueing delay in ms of each probe, both directions in total, for charts.
+    /// Returns the time and queueing delay in ms of each probe, for both directions together, for charts.
     pub(crate) fn series(&self, samples: &[Sample], window: Window) -> Vec<(f64, f64)> {
         let sent = samples.iter().filter(|sample| within(sample, window));
         let point = |sample: &Sample| {
@@ -279,7 +277,7 @@ fn percentiles(seconds: impl Iterator<Item = f64>) -> Percentiles {
 mod tests {
     use super::*;
 
-    /// A probe every 0.1 s, clocks 5 s apart that drift by 100 ppm, and a queue of 80 ms up from 2 to 8 s.
+    /// Returns a probe every 0.1 s, with clocks 5 s apart that drift by 100 ppm, and a queue of 80 ms up from 2 to 8 s.
     fn samples() -> Vec<Sample> {
         let sample = |index: u32| {
             let sent = f64::from(index) * 0.1;

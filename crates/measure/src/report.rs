@@ -1,4 +1,4 @@
-//! Result of a measurement. Names are those of the simulator's and the lab's results.
+//! Result of a measurement; names are those of the simulator's and the lab's results.
 
 use crate::load::Range;
 use asymq_core::Direction;
@@ -57,7 +57,7 @@ impl Link {
 /// The line under a load, after its warm-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Load {
-    /// Seconds that were measured.
+    /// Duration of the measured part in seconds.
     pub duration_s: f64,
     /// The uplink.
     pub up: LoadDirection,
@@ -67,12 +67,12 @@ pub struct Load {
     pub goodput_utility: Option<f64>,
     /// Per-flow goodput in bit/s; empty if unknown.
     pub goodput: Goodput,
-    /// Flows that carried nothing before the warm-up.
+    /// Number of flows that carried no data before the warm-up.
     pub silent_flows: usize,
     /// Queueing delay of the probe in both directions in total, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_ms: Option<Percentiles>,
-    /// Grade of its 99th percentile.
+    /// Grade of the 99th percentile of `probe_ms`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_grade: Option<Grade>,
     /// Round trips of the probe per minute, from the mean without the slowest 5 %.
@@ -95,7 +95,7 @@ pub struct LoadDirection {
     /// Queueing delay of the probe in this direction, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_ms: Option<Percentiles>,
-    /// Grade of its 99th percentile.
+    /// Grade of the 99th percentile of `probe_ms`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_grade: Option<Grade>,
 }
@@ -103,7 +103,7 @@ pub struct LoadDirection {
 /// Values over time, in seconds from the start of the load, warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadSeries {
-    /// Goodput of all uploads: time at the end of an interval, bit/s in it.
+    /// Goodput of all uploads: end of an interval in s, and bit/s in the interval.
     pub up: Vec<(f64, f64)>,
     /// Goodput of all downloads.
     pub down: Vec<(f64, f64)>,
@@ -111,16 +111,16 @@ pub struct LoadSeries {
     pub probe: Vec<(f64, f64)>,
 }
 
-/// Flags to use, and reasons to doubt them.
+/// Recommended flags, and reasons why they may be inaccurate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Advice {
-    /// A command line of the gateway; absent if no uplink was measured, or if a shaper already limits it.
+    /// Command line of the gateway; absent if the uplink was not measured, or if a shaper already limits it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// A shaper that already limits the line, and should stay.
+    /// Shaper that already limits the line, and should be kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<String>,
-    /// Reasons to doubt the measurement.
+    /// Reasons why the measurement may be inaccurate.
     pub unsure: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ impl Measured {
 }
 
 impl Advice {
-    /// Returns the gateway's flags for a line, and the uncertain points.
+    /// Returns the gateway's flags for a line, and the uncertain points of the measurement.
     pub(crate) fn of(measured: &Measured) -> Self {
         let link = &measured.link;
         let up = link.up.filter(|up| *up > 0.0);
@@ -230,21 +230,22 @@ impl Advice {
         }
     }
 
-    /// Advice behind a shaper of this host, like `asymq at 950kbit`: keep it.
+    /// Advises to keep a shaper of this host, like `asymq at 950kbit`.
     pub fn keep_shaper(&mut self, shaper: &str) {
         self.command = None;
         self.keep = Some(format!("Measured behind {shaper}: keep it."));
     }
 }
 
-/// True if the upload queues for less than two packets and 5 ms, or 15 ms; an unshaped line queues for longer.
+/// True if the upload's queue is shorter than two packets and 5 ms, or than 15 ms; without a shaper it is longer.
 fn is_short(measured: &Measured, up: f64) -> bool {
     let packets = 1e3 * 2.0 * 1514.0 * 8.0 / up;
     let delay = measured.up.up.probe_ms;
     delay.is_some_and(|delay| delay.p99 < (packets + 5.0).max(15.0))
 }
 
-/// Lowest and highest second in a series' last `seconds`, if they differ from its mean by over 10 %.
+/// Returns the lowest and the highest second in a series' last `seconds`, if they differ from its mean by more than 10
+/// %.
 fn varies(series: &[(f64, f64)], seconds: f64) -> Option<(f64, f64)> {
     let end = series.last()?.0;
     let from = end - seconds;
@@ -299,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Advice for a line of 1/10 Mbit/s whose uploads have this 99th percentile, in ms.
+    /// Returns the advice for a line of 1 and 10 Mbit/s whose uploads have this 99th percentile in ms.
     fn advice(p99: f64) -> Advice {
         let mut up = Load::default();
         up.up.probe_ms = Some(Percentiles {

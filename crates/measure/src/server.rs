@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Limits of connections without an opening line.
+/// Limits for connections that have not sent an opening line.
 const STRANGERS: Places = Places {
     total: 200,
     per_network: 2 * (2 * MAX_FLOWS + 1),
 };
-/// Time limit for the opening line, and for TLS's handshake: both may cross a full queue that loses packets.
+/// Time limit for the opening line and for TLS's handshake, since both may cross a full queue that loses packets.
 pub(crate) const OPENING_TIME: Duration = Duration::from_secs(15);
 /// Interval at which opening lines are read.
 const READ_EVERY: Duration = Duration::from_millis(10);
@@ -31,7 +31,7 @@ pub(crate) const STALL: Duration = Duration::from_secs(15);
 const COUNT_EVERY: Duration = Duration::from_millis(200);
 /// Maximum time until a server notices its stop flag.
 const NOTICE: Duration = Duration::from_millis(250);
-/// Stack of a connection's thread: a block and the calls around it.
+/// Stack size of a connection's thread: a block of data, and the calls around it.
 const STACK: usize = BLOCK + 128 * 1024;
 
 /// A listening server.
@@ -50,10 +50,10 @@ struct Shared {
 }
 
 impl Server {
-    /// Listens at an address, TCP and UDP; by default at all addresses.
+    /// Listens on an address with TCP and UDP; by default on all addresses.
     ///
     /// # Errors
-    /// The address is in use, or is not this host's.
+    /// The address is in use, or does not belong to this host.
     pub fn bind(
         address: Option<SocketAddr>,
         limits: Limits,
@@ -150,15 +150,15 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// A connection without an opening line.
+/// A connection that has not sent an opening line.
 struct Stranger {
-    /// `None` after it was served.
+    /// The connection; `None` after it was served.
     stream: Option<TcpStream>,
     peer: IpAddr,
     since: Instant,
 }
 
-/// Adds a connection to the strangers if a place is free.
+/// Adds a connection without an opening line, if a place is free.
 fn admit(strangers: &mut Vec<Stranger>, stream: TcpStream, peer: IpAddr) {
     let holder = |of: &Stranger| (Network::from(of.peer), of.since.elapsed());
     let holders: Vec<_> = strangers.iter().map(holder).collect();
@@ -177,7 +177,8 @@ fn admit(strangers: &mut Vec<Stranger>, stream: TcpStream, peer: IpAddr) {
 }
 
 impl Stranger {
-    /// Serves the connection after its opening line. Returns false if it was served, has ended, or timed out.
+    /// Serves the connection once it has sent its opening line. Returns false if it was served, has ended, or timed
+    /// out.
     fn stays(&mut self, shared: &Arc<Shared>) -> bool {
         let Some(stream) = &self.stream else {
             return false;
@@ -266,7 +267,8 @@ fn serve(
     Ok(())
 }
 
-/// Control connection of a session: sends the answer, then counts, until the client leaves or the session ends.
+/// Serves the control connection of a session: sends the answer and then counts, until the client leaves or the session
+/// ends.
 fn report(shared: &Shared, session: &Session, stream: &mut TcpStream) -> io::Result<()> {
     let welcome = Answer::Welcome {
         session: session.token.to_string(),
@@ -294,7 +296,7 @@ fn write_line(stream: &mut TcpStream, value: &impl serde::Serialize) -> io::Resu
     stream.write_all(&line)
 }
 
-/// Moves a flow's bytes until the client, the session or its budget ends.
+/// Transfers a flow's bytes until the client, the session or its budget ends.
 fn carry(
     session: &Session,
     stream: &mut TcpStream,
@@ -322,7 +324,7 @@ fn carry(
     Ok(())
 }
 
-/// Echoes probes of open sessions that come from the address that opened them.
+/// Echoes probes of open sessions that come from the address which opened the session.
 fn echo_probes(socket: &UdpSocket, shared: &Shared) {
     let mut bytes = [0; 64];
     while !shared.stop.load(Relaxed) {

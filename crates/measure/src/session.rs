@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Limits of the resources that clients take.
+/// Limits on the resources of clients.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Maximum simultaneous sessions.
@@ -48,10 +48,10 @@ pub(crate) struct Session {
     deadline: Instant,
     bytes_left: AtomicU64,
     probes_left: AtomicU64,
-    /// Bytes of flows and probes so far.
+    /// Total bytes of flows and probes.
     moved: AtomicU64,
     received: [AtomicU64; MAX_FLOWS],
-    /// Sockets of its flows, by direction and number. `None` after its end.
+    /// Sockets of the flows by direction and number; `None` after the session has ended.
     flows: Mutex<Option<HashMap<(usize, usize), TcpStream>>>,
 }
 
@@ -60,7 +60,8 @@ pub(crate) struct Session {
 pub(crate) struct Sessions(Mutex<Vec<(Arc<Session>, Activity)>>);
 
 impl Sessions {
-    /// Opens a session, replacing an idle one if necessary; `None` if the server or the client's network is full.
+    /// Opens a session; replaces an idle one if necessary. `None` if the server or the client's network has no free
+    /// place.
     pub(crate) fn open(&self, peer: IpAddr, limits: &Limits) -> io::Result<Option<Arc<Session>>> {
         let places = Places {
             total: limits.clients,
@@ -105,7 +106,7 @@ impl Sessions {
         });
     }
 
-    /// Returns the session of this token if the caller has the address that opened it.
+    /// Returns the session with this token, if the caller has the address that opened it.
     pub(crate) fn find(&self, token: Token, peer: IpAddr) -> Option<Arc<Session>> {
         let sessions = lock(&self.0);
         let mut sessions = sessions.iter().map(|(session, _)| session);
@@ -122,7 +123,7 @@ impl Sessions {
 }
 
 impl Session {
-    /// Ends the flows; later ones are refused.
+    /// Ends the flows, and rejects later ones.
     fn end(&self) {
         for stream in lock(&self.flows).take().into_iter().flatten() {
             // An error means that the flow has already ended.
@@ -150,7 +151,6 @@ impl Session {
         !flows.contains_key(&key) && flows.insert(key, stream).is_none()
     }
 
-    /// Removes a flow that has ended.
     pub(crate) fn remove(&self, direction: Direction, flow: usize) {
         if let Some(flows) = lock(&self.flows).as_mut() {
             flows.remove(&(direction as usize, flow));
@@ -164,30 +164,29 @@ impl Session {
         keys.any(|(direction, _)| *direction == Direction::Up as usize)
     }
 
-    /// Reserves up to `most` bytes of the budget, to be moved or returned; 0 once it is spent.
+    /// Reserves up to `most` bytes of the budget, which must be moved or returned; 0 if the budget is spent.
     pub(crate) fn reserve(&self, most: usize) -> usize {
         take_up_to(&self.bytes_left, most as u64) as usize
     }
 
-    /// Counts the moved part of a reservation, and returns the rest.
+    /// Counts the moved part of a reservation, and returns the rest to the budget.
     pub(crate) fn settle(&self, reserved: usize, moved: usize) {
         self.bytes_left
             .fetch_add(reserved.saturating_sub(moved) as u64, Relaxed);
         self.moved.fetch_add(moved as u64, Relaxed);
     }
 
-    /// Reserves a probe of the budget. Returns false if it is spent.
+    /// Takes a probe from the budget. Returns false if the budget is spent.
     pub(crate) fn spend_probe(&self) -> bool {
         self.moved.fetch_add(2 * Probe::LEN as u64, Relaxed);
         take_up_to(&self.probes_left, 1) == 1
     }
 
-    /// Adds received bytes of an upload.
     pub(crate) fn count(&self, flow: usize, bytes: usize) {
         self.received[flow].fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Bytes received.
+    /// Returns the number of bytes received.
     pub(crate) fn counted(&self) -> Counted {
         let mut up: Vec<u64> = self
             .received

@@ -1,11 +1,11 @@
-//! The kernel's counts of a TCP connection's bytes that crossed the line. This module contains all `unsafe` of the
-//! crate: neither the standard library nor `socket2` offers the call.
+//! The kernel's counters of a TCP connection's bytes that crossed the line. This module contains all `unsafe` of the
+//! crate, because neither the standard library nor `socket2` offers the call.
 
 use asymq_core::Direction;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-/// Counts bytes of one direction on arrival. Uploads count when the other end acknowledges them, also selectively;
-/// downloads when segments arrive.
+/// Counts bytes of one direction when they arrive. Uploads count when the other end acknowledges them cumulatively or
+/// by SACK; downloads count when segments arrive.
 #[derive(Debug)]
 pub(crate) struct Counter {
     socket: OwnedFd,
@@ -14,7 +14,7 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// Starts at 0. Returns `None` if the kernel does not count.
+    /// Creates a counter that starts at 0. `None` if the kernel does not count.
     pub(crate) fn new(socket: BorrowedFd<'_>, direction: Direction) -> Option<Self> {
         let before = bytes(socket, direction)?;
         let socket = socket.try_clone_to_owned().ok()?;
@@ -25,12 +25,12 @@ impl Counter {
         })
     }
 
-    /// Returns the bytes of TCP payload so far.
+    /// Bytes of TCP payload so far.
     pub(crate) fn bytes(&self) -> u64 {
         bytes(self.socket.as_fd(), self.direction).map_or(0, |now| now.saturating_sub(self.before))
     }
 
-    /// Estimates the body's arrived bytes, by the body's share of the bytes delivered in order.
+    /// Estimates the number of the body's bytes that have arrived, by the body's share of the bytes delivered in order.
     #[cfg(feature = "https")]
     pub(crate) fn body_bytes(&self, delivered: u64) -> u64 {
         const BYTES_RECEIVED: usize = 128;
@@ -40,7 +40,6 @@ impl Counter {
     }
 }
 
-/// Bytes of a direction so far.
 fn bytes(socket: BorrowedFd<'_>, direction: Direction) -> Option<u64> {
     let info = tcp_info(socket)?;
     match direction {
@@ -88,7 +87,7 @@ fn long(info: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Bytes that the other end acknowledged. Duplicates and segments beyond a loss count with the mean segment size;
+/// Bytes that the other end acknowledged. Duplicate ACKs and segments beyond a loss count with the mean segment size;
 /// otherwise the count would rise in jumps of whole windows.
 fn acknowledged(info: &[u8]) -> Option<u64> {
     const SACKED: usize = 28;

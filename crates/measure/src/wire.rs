@@ -1,8 +1,8 @@
 //! Protocol of a measurement: a line of text opens each TCP connection; probes are datagrams of 32 bytes.
 //!
 //! `asymq-measure 1 start` opens a session. The server answers with a line of JSON, `Welcome` or `Refusal`, and then
-//! sends a line `Counted` per interval while uploads run. `asymq-measure 1 up SESSION FLOW` and `... down SESSION FLOW`
-//! open flows of a session. From the next byte on, one side sends endlessly.
+//! sends a line `Counted` in each interval with uploads. `asymq-measure 1 up SESSION FLOW` and `... down SESSION FLOW`
+//! open flows of a session. After the opening line, one side sends without end.
 
 use asymq_core::Direction;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub(crate) const MAX_LINE: usize = 1024;
 
 const MAGIC: &str = "asymq-measure 1 ";
 
-/// Identifies a session, and proves that the sender of a probe has received the server's answer.
+/// Token that identifies a session, and proves that the sender of a probe has received the server's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(pub u64);
 
@@ -47,9 +47,9 @@ pub enum Opening {
     Start,
     /// Opens a flow of a session.
     Flow {
-        /// Direction of its data.
+        /// Direction of the flow's data.
         direction: Direction,
-        /// The session.
+        /// Token of the session.
         session: Token,
         /// Number of the flow, below [`MAX_FLOWS`].
         flow: usize,
@@ -57,7 +57,7 @@ pub enum Opening {
 }
 
 impl Opening {
-    /// Reads a line without its line feed. Returns `None` if it is not of this protocol.
+    /// Parses a line without its line feed. `None` if it does not belong to this protocol.
     pub fn read(line: &[u8]) -> Option<Self> {
         let words = std::str::from_utf8(line).ok()?.strip_prefix(MAGIC)?;
         let words: Vec<&str> = words.split(' ').collect();
@@ -92,12 +92,12 @@ impl fmt::Display for Opening {
 pub(crate) enum Answer {
     /// The session is open.
     Welcome {
-        /// Its [`Token`].
+        /// The session's [`Token`].
         session: String,
-        /// Seconds until the server ends it.
+        /// Seconds until the server ends the session.
         seconds: u64,
     },
-    /// Reason for the refusal.
+    /// The server refuses, with this reason.
     Refused(String),
 }
 
@@ -110,10 +110,10 @@ pub(crate) struct Counted {
     pub(crate) up: Vec<u64>,
 }
 
-/// A probe or its echo. Both have the same length, so that the server amplifies nothing.
+/// A probe or its echo. Both have the same length, so that the server cannot be used for amplification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The session.
+    /// Token of the session.
     pub session: Token,
     /// Number of the probe.
     pub number: u64,

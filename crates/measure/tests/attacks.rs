@@ -1,4 +1,4 @@
-//! Hostile clients: under each attack the server keeps its bounds, and a client of another network gets a session.
+//! Hostile clients: under each attack the server keeps its limits, and a client of another network gets a session.
 
 use crate::common::Running;
 use asymq_measure::Limits;
@@ -31,7 +31,7 @@ fn token(welcome: &str) -> &str {
     &rest[..16]
 }
 
-/// Asserts that another host gets a session within 2 s, in each of 8 attempts; in 20 with `ASYMQ_LONG=1`.
+/// Checks that another host gets a session within 2 s, in each of 8 attempts; in 20 with `ASYMQ_LONG=1`.
 fn assert_another_gets_a_session(server: SocketAddr, host: u8) {
     let attempts = std::env::var_os("ASYMQ_LONG").map_or(8, |_| 20);
     for attempt in 0..attempts {

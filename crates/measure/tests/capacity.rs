@@ -1,5 +1,5 @@
-//! Rates and delays of a line that `tc` emulates in network namespaces. Tests need root, `ip`, and tc's tbf; without
-//! them they print a note and pass.
+//! Rates and delays of a line that `tc` emulates in network namespaces. Tests need root, `ip`, and tc's tbf; otherwise
+//! they print a note and pass.
 
 use crate::common::Running;
 use asymq_gateway::net::{Netns, Network, VethEnd};
@@ -16,7 +16,7 @@ const SERVER: &str = "10.9.2.2";
 /// A full packet's IP bytes, divided by the bytes that tbf counts.
 const IP_SHARE: f64 = 1500.0 / 1514.0;
 
-/// A home, a router and a server in a row.
+/// Home, router and server, connected in a row.
 struct Line {
     home: Netns,
     router: Netns,
@@ -43,7 +43,7 @@ fn command(line: &str) -> io::Result<()> {
 }
 
 impl Line {
-    /// A line of these rates in kbit/s, whose queues hold this many milliseconds.
+    /// Creates a line with these rates in kbit/s, whose queues hold this many milliseconds.
     fn new(up: u64, down: u64, queue_ms: u64) -> io::Result<Self> {
         let line = Self {
             home: Netns::new()?,
@@ -81,7 +81,7 @@ impl Line {
         Ok(line)
     }
 
-    /// A line like `new`; `None`, with a note, if it cannot be made.
+    /// Like `new`; prints a note and returns `None` if the line cannot be made.
     fn or_skip(up: u64, down: u64, queue_ms: u64) -> Option<Self> {
         match Self::new(up, down, queue_ms) {
             Ok(line) => Some(line),
@@ -92,7 +92,7 @@ impl Line {
         }
     }
 
-    /// Runs a server of this crate at the far end until the answer is dropped.
+    /// Runs a server of this crate at the far end, until the returned value is dropped.
     fn serve<S: Send + 'static>(
         &self,
         bind: fn(Arc<AtomicBool>) -> io::Result<S>,
@@ -232,7 +232,7 @@ fn capacity_is_that_of_the_line_with_long_buffers() {
     }
 }
 
-/// A process until it is dropped.
+/// A process that is killed when the value is dropped.
 struct Process(Child);
 
 impl Drop for Process {
@@ -242,7 +242,7 @@ impl Drop for Process {
     }
 }
 
-/// A program at the server; `None`, with a note, if it is not installed.
+/// Runs a program at the server; prints a note and returns `None` if the program is not installed.
 fn serve(line: &Line, program: &str, argument: &str) -> Option<Process> {
     let mut command = Command::new(program);
     command.arg(argument);
@@ -254,7 +254,7 @@ fn serve(line: &Line, program: &str, argument: &str) -> Option<Process> {
     running.ok()
 }
 
-/// Measures once the servers listen.
+/// Measures as soon as the servers listen.
 fn measure_when_ready(line: &Line) -> Measured {
     let mut measured = line.measure(true);
     for _ in 0..20 {
@@ -300,7 +300,7 @@ mod https {
     use asymq_measure::{Confidence, HttpsServer, TestOptions, Tested, test_responsiveness};
 
     impl Line {
-        /// Tests; `progress` takes the names of stages.
+        /// Tests the line; `progress` collects the names of the stages.
         fn test(
             &self,
             connections: usize,
@@ -386,7 +386,7 @@ mod https {
         }
     }
 
-    /// Checks that the upload's rate counts bytes that have left the router rather than those in the socket.
+    /// Checks that the upload's rate counts bytes that have left the router, not bytes in the socket.
     fn check_carried(tested: &Tested, carried: &[[f64; 2]], link: f64) {
         // The rate is that of the last four intervals, in which the line is full.
         let [.., (from, _), _, _, _, (to, _)] = tested.up.series.up[..] else {

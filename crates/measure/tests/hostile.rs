@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Answers each connection on its own thread, with its first line.
+/// Runs `answer` on its own thread for each connection, with the first line.
 fn serve(answer: impl Fn(TcpStream, String) + Clone + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -39,7 +39,7 @@ fn run(server: SocketAddr, iperf3: bool, stop: &AtomicBool) -> Result<Measured, 
     measure(&options, &mut |_| ())
 }
 
-/// The time from the stop flag to the client's end.
+/// Returns the time from the stop flag to the client's end.
 fn time_to_stop(client: impl FnOnce(&AtomicBool) -> Option<MeasureError> + Send) -> Duration {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -98,7 +98,7 @@ fn a_server_of_http_is_not_one_of_iperf3() {
     );
 }
 
-/// A server of the plain protocol that sends `counts` repeatedly.
+/// Runs a server of the plain protocol that sends `counts` repeatedly.
 fn counting(counts: &'static str, keeps_flows: bool) -> SocketAddr {
     serve(move |mut stream, line| {
         if line.ends_with("start\n") {
@@ -163,7 +163,7 @@ mod https {
         assert!(took < SOON, "{took:?}");
     }
 
-    /// An HTTP/2 server that answers uploads at once with 403, and still reads their data.
+    /// Runs an HTTP/2 server that answers uploads at once with 403, and still reads their data.
     fn refusing() -> SocketAddr {
         let key = rcgen::KeyPair::generate().unwrap();
         let names = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();

@@ -1,4 +1,4 @@
-//! Client and server over the loopback, and the requests that a server refuses.
+//! Client and server over the loopback interface, and requests that a server refuses.
 
 use crate::common::Running;
 use asymq_measure::{Limits, MAX_FLOWS, MeasureError, Options, Probe, Token, measure};
@@ -26,7 +26,7 @@ impl Running {
     }
 }
 
-/// The token in a welcome.
+/// Returns the token in a welcome message.
 fn session(welcome: &str) -> &str {
     let (_, rest) = welcome.split_once("\"session\":\"").expect(welcome);
     &rest[..16]

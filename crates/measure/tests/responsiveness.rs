@@ -1,4 +1,4 @@
-//! The responsiveness test over the loopback, and the requests that its server refuses.
+//! The responsiveness test over the loopback interface, and requests that its server refuses.
 
 use crate::common::Running;
 use crate::common::tls::client_config;
@@ -40,7 +40,7 @@ impl Running {
         stream
     }
 
-    /// TLS with these protocols offered.
+    /// Opens a TLS connection that offers these protocols.
     fn tls(&self, protocols: &[&[u8]]) -> StreamOwned<ClientConnection, TcpStream> {
         let config = client_config(protocols);
         let name = ServerName::try_from("localhost").unwrap();
@@ -48,7 +48,7 @@ impl Running {
         StreamOwned::new(connection, self.tcp())
     }
 
-    /// The whole answer to a request in HTTP/1.1.
+    /// Returns the whole answer to a request in HTTP/1.1.
     fn http1(&self, request: &str) -> String {
         let mut stream = self.tls(&[b"http/1.1"]);
         stream.write_all(request.as_bytes()).unwrap();

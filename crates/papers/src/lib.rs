@@ -1,4 +1,4 @@
-//! Experiment files of the papers' evaluations, and of asymq's own. Each claim gets a verdict.
+//! Experiment files of the papers' evaluations and of asymq's own evaluations. Each claim gets a verdict.
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +24,7 @@ pub const PAPERS: [Group; 5] = [
     ("afvq", "ACKs-first variable-size queuing", "Park et al."),
 ];
 
-/// asymq's own experiments. `all` excludes them, since they take as long as the papers'.
+/// asymq's own experiments. `all` excludes them, because they take as long as the papers'.
 pub const OURS: [Group; 3] = [
     (
         "beyond",
@@ -50,7 +50,7 @@ static GROUPS: [Group; 8] = {
     [a, b, c, d, e, f, g, h]
 };
 
-/// Title and groups of a report on these experiments.
+/// Title and groups of a report about these experiments.
 pub static COLLECTION: Collection = Collection {
     title: "The papers, reproduced",
     command: "asymq reproduce all",
@@ -175,7 +175,7 @@ fn paper_of(name: &str) -> &str {
     name.split('/').next().unwrap_or_default()
 }
 
-/// Error for a missing piece of evidence `id`, with its line in `experiment`.
+/// Error for evidence `id` that does not exist, with its line in `experiment`.
 fn no_evidence(experiment: &Experiment, folder: &str, id: &str) -> BadExperiment {
     let before = experiment.text.split(&format!("\"{id}\"")).next();
     BadExperiment::Line {
@@ -187,7 +187,7 @@ fn no_evidence(experiment: &Experiment, folder: &str, id: &str) -> BadExperiment
     }
 }
 
-/// A selection of experiments that does not exist or cannot be read.
+/// An invalid selection of experiments, or one that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SelectError {
     /// No experiment has this name.
@@ -201,11 +201,12 @@ pub enum SelectError {
     /// The folder or a file of it cannot be read.
     #[error("{}: {source}", folder.display())]
     Unreadable {
+        /// Path of the folder.
         folder: PathBuf,
         /// The cause.
         source: std::io::Error,
     },
-    /// A file is wrong.
+    /// A file has an error.
     #[error(transparent)]
     Bad(#[from] BadExperiment),
 }

@@ -35,7 +35,7 @@ fn with<R>(call: impl FnOnce(&mut State) -> R) -> R {
     STATE.with_borrow_mut(call)
 }
 
-/// Stores an answer or an error as text, and returns true for an answer.
+/// Stores a result or an error as text. Returns true for a result.
 fn answer(state: &mut State, answer: Result<String, String>) -> bool {
     let good = answer.is_ok();
     state.text = answer.unwrap_or_else(|error| error);
@@ -52,7 +52,7 @@ pub extern "C" fn asymq_input(len: usize) -> *mut u8 {
     })
 }
 
-/// Opens the run of the words in the input. The text is the run's head, or the error.
+/// Opens the run of the words in the input. The text is then the run's header, or the error.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_open() -> bool {
     with(|state| {
@@ -88,7 +88,7 @@ pub extern "C" fn asymq_report() -> bool {
     })
 }
 
-/// The text is the catalog of choices.
+/// Writes the catalog of choices as text.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_catalog() {
     with(|state| state.text = catalog());

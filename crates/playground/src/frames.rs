@@ -1,9 +1,8 @@
-//! The page's drawing as plain numbers.
+//! Data for the page's drawing, as plain numbers.
 //!
-//! A queue in a frame is `total, shown, on the link, packet ...` in 16 bits each: how many packets wait,
-//! how many of them follow, the packet that the link transmits or 0, and those that wait in the order of
-//! their arrival. A packet is its traffic class in the upper two bits (0 ACK, 1 data, 2 other) and its
-//! bytes in the lower ones, at least 1.
+//! A queue in a frame is `total, shown, on the link, packet ...` in 16 bits each: the number of queued packets, the
+//! number of those that follow, the packet in transmission or 0, and the queued packets in order of arrival. A packet
+//! has its traffic class in the upper two bits (0 ACK, 1 data, 2 other), and its bytes in the lower ones, at least 1.
 
 use asymq_core::packet::{Header, TrafficClass};
 use asymq_scenario::{Direction, Series};
@@ -40,9 +39,10 @@ pub(crate) fn record_queues(steps: &Steps<'_>, frames: &mut Vec<u16>) {
 
 pub(crate) const SAMPLE: usize = 8;
 
-/// Appends the last `intervals` of the time series as one sample: for the uplink the shares used and used by TCP data;
-/// the same for the downlink; the longest waits at the uplink of ACKs, data and others in ms; and the longest of others
-/// at the downlink. The waits of others are the probe's with its wait in a modem, if there is one.
+/// Appends the last `intervals` of the time series as one sample. It contains, for the uplink and then for the
+/// downlink, the used share and the share used by TCP data. Then follow the longest waits in ms: of ACKs, data and
+/// other packets at the uplink, and of other packets at the downlink. The waits of other packets are the probe's,
+/// including its wait in a modem.
 pub(crate) fn record_sample(
     steps: &Steps<'_>,
     series: &Series,

@@ -11,24 +11,24 @@ use serde_json::json;
 /// Time between two frames.
 const FRAME: Duration = Duration::from_millis(20);
 
-/// The longest run with this interval of frames: a longer run has a longer interval, so that the number of frames is
+/// Longest run that uses this interval of frames. A longer run has a longer interval, so that the number of frames is
 /// bounded.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// Frames for one sample: with [`FRAME`], the interval of the time series.
+/// Number of frames per sample; with [`FRAME`] a sample is an interval of the time series.
 const FRAMES_PER_SAMPLE: u64 = 10;
 
 /// A run that a page displays.
 pub struct Player {
     scenario: Scenario,
     steps: Steps<'static>,
-    /// Intervals of the time series in a sample.
+    /// Number of intervals of the time series in a sample.
     intervals: u64,
     /// Frames so far.
     shown: u64,
-    /// Both queues every 20 ms (of a run over 120 s less often) since [`forget`](Self::forget).
+    /// Both queues every 20 ms (less often in runs over 120 s), since the last [`forget`](Self::forget).
     pub frames: Vec<u16>,
-    /// Samples since then, one for ten frames.
+    /// Samples since then, one per ten frames.
     pub samples: Vec<f32>,
 }
 
@@ -41,10 +41,10 @@ const OPTIONS: RunOptions<'static> = RunOptions {
 };
 
 impl Player {
-    /// Opens the first run of words like `--up=1mbit`, one in a line, with the syntax of `asymq sim`.
+    /// Opens the first run of words like `--up=1mbit`, one per line, in the syntax of `asymq sim`.
     ///
     /// # Errors
-    /// The error, in the command line's words.
+    /// The words are invalid; the text is that of the command line.
     pub fn new(words: &str) -> Result<Self, String> {
         let args = ScenarioArgs::from_words(words.lines().map(str::to_owned));
         let args = args.map_err(|error| error.to_string())?;
@@ -77,7 +77,6 @@ impl Player {
         head.to_string()
     }
 
-    /// Time of a frame.
     const fn frame(&self, number: u64) -> Duration {
         Duration::from_nanos(FRAME.as_nanos() * self.intervals * number)
     }
@@ -111,7 +110,7 @@ impl Player {
         self.steps.now()
     }
 
-    /// Forgets the frames and samples so far.
+    /// Discards the frames and samples recorded so far.
     pub fn forget(&mut self) {
         self.frames.clear();
         self.samples.clear();

@@ -6,8 +6,8 @@ use asymq_rates::{Learner, Observed};
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 
-/// A packet up and one down every 12 us, at an RTT of 40 ms, with and without timestamps, and a step of both laws every 10 ms.
-/// `no learner` is the benchmark's own time.
+/// Processes a packet up and one down every 12 us, at an RTT of 40 ms, with and without timestamps, and a step of both
+/// laws every 10 ms. `no learner` measures the benchmark's own time.
 fn learning(criterion: &mut Criterion) {
     const PACKETS: Duration = Duration::from_micros(12);
     let mut learn = |name: &str, between: Duration, flows: u64, stamped: bool, learns: bool| {
@@ -78,7 +78,7 @@ fn header(flow: u64, len: u32) -> Header {
 /// Bytes before the TCP header.
 const NETWORK_HEADERS: usize = 34;
 
-/// A frame of a segment with these timestamps, up to the end of its TCP header.
+/// A frame of a segment with these timestamps, up to the end of the TCP header.
 fn segment(timestamps: Option<(u32, u32)>, number: u64) -> [u8; NETWORK_HEADERS + 32] {
     let mut frame = [0; NETWORK_HEADERS + 32];
     let tcp = &mut frame[NETWORK_HEADERS..];

@@ -14,7 +14,7 @@ pub struct Answered {
 /// Data about a packet from home, kept until its answer arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
-    /// Time at the uplink's shaper in ns, at most 4 s.
+    /// Time that the packet spent at the uplink's shaper in ns, at most 4 s.
     waited: u32,
     class: TrafficClass,
 }
@@ -25,7 +25,7 @@ impl Origin {
         class: TrafficClass::Other,
     };
 
-    /// Origin of a packet that left at `left`.
+    /// Creates the origin of a packet that left at `left`.
     #[inline]
     pub(crate) fn new(header: &Header, left: u64) -> Self {
         let waited = left.saturating_sub(header.arrival.as_nanos());
@@ -35,7 +35,7 @@ impl Origin {
         }
     }
 
-    /// Completes the packet that left at `left`.
+    /// Returns the answered packet, which left at `left`.
     #[inline]
     pub(crate) fn answered(self, left: u64) -> Answered {
         Answered {

@@ -1,8 +1,8 @@
-//! Attributes a queue to a direction, if only round trips are readable.
+//! Attributes a queue to a direction when only round trips are readable.
 //!
-//! A round trip contains the sum of both queues. The directions search in turns, and a queue is attributed to the
-//! candidate: the direction whose rate exceeds the last capacity of its line the most. The candidate's cut is a test.
-//! If it drains nothing, the test has failed: the other line became slower, and the other direction becomes the
+//! A round trip contains the sum of both queues. The directions search in turns. A queue is attributed to the
+//! candidate: the direction whose rate exceeds the last capacity of its line the most. A cut of the candidate's rate is
+//! a test. If it drains nothing, the test has failed: the other line became slower, and the other direction becomes the
 //! candidate. If failed tests of both directions leave the queue unchanged, the path became longer.
 
 use crate::law::{RateLaw, Source};
@@ -11,19 +11,19 @@ use crate::round_trips::Trip;
 use alloc::boxed::Box;
 use asymq_core::{Direction, Duration, Instant};
 
-/// Age of the latest timestamps above which round trips are used instead.
+/// Age of the latest timestamps from which round trips are used instead.
 const TIMESTAMPS_COUNT: Duration = Duration::from_secs(1);
-/// Maximum turn of a direction's search if the other has a backlog.
+/// Maximum duration of a direction's turn if the other one has a backlog.
 const MAX_TURN: Duration = Duration::from_millis(600);
-/// Time without a backlog that ends a turn; also time without a queue that ends the series of failed tests.
+/// Time without a backlog that ends a turn. Also the time without a queue that ends a series of failed tests.
 const IDLE_TIME: Duration = Duration::from_millis(300);
-/// Time for which the other direction yields capacity to a queue.
+/// Time for which the other direction leaves capacity unused to drain a queue.
 const YIELD_TIME: Duration = Duration::from_millis(300);
 /// Utilization below which a direction's turn ends if the other is busier.
 const LOW_UTILIZATION: f64 = 0.5;
-/// Consecutive failed tests with one queue that prove a longer path.
+/// Number of consecutive failed tests with one queue that prove a longer path.
 const ENOUGH_TESTS: u32 = 4;
-/// Maximum change of the queue, as a share, within which it counts as one queue.
+/// Relative change of the queue up to which it counts as the same queue.
 const SAME_QUEUE: f64 = 0.2;
 /// Maximum step of a path's delay in ms; a larger one is a full buffer.
 const MAX_STEP: f64 = 150.0;
@@ -38,20 +38,21 @@ pub(crate) type Laws = [Option<Box<RateLaw>>; 2];
 pub(crate) struct Attribution {
     searching: Direction,
     candidate: Direction,
-    /// Start of the turn, and the latest time at which its shaper had a backlog.
+    /// Start of the turn, and the last time at which the searching direction's shaper had a backlog.
     turn_since: Instant,
     backlogged_at: Instant,
     /// Time of the latest interval with timestamps.
     timestamps_at: Option<Instant>,
-    /// Consecutive failed tests with one queue: that queue in ms, and their number.
+    /// The queue of consecutive failed tests in ms, and the number of these tests.
     failed: Option<(f64, u32)>,
     full_since: Option<Instant>,
     /// True if a direction carries enough traffic to build a queue.
     has_candidate: bool,
 }
 
-/// Returns the candidate among directions with enough traffic to build a queue: the one whose rate exceeds its last
-/// capacity the most. Until both capacities are known: the one that carries more, after scaling by the assumed ratio.
+/// Returns the candidate, among the directions with enough traffic to build a queue: the one whose rate exceeds its
+/// last capacity the most. While a capacity is unknown, it is the one that carries more, after scaling by the assumed
+/// ratio.
 fn candidate(laws: &Laws) -> Option<Direction> {
     let loaded = |direction: Direction| {
         let law = laws[direction as usize].as_ref()?;
@@ -83,7 +84,8 @@ impl Attribution {
         }
     }
 
-    /// Derives both directions' signals from round trips. Does nothing and returns false if there are timestamps.
+    /// Derives the signals of both directions from round trips. Returns false, without any effect, if there are
+    /// timestamps.
     pub(crate) fn attribute(
         &mut self,
         now: Instant,
@@ -132,7 +134,8 @@ impl Attribution {
         age.is_some_and(|age| age < TIMESTAMPS_COUNT)
     }
 
-    /// Ends the turn of the searching direction if it is over or idle; `found` is true if its queue just drained.
+    /// Ends the turn of the searching direction if it is over or idle. `found` is true if that direction's queue has
+    /// just drained.
     fn take_turns(&mut self, now: Instant, found: bool, laws: &mut Laws, backlogged: [bool; 2]) {
         let next = self.searching.reverse();
         let utilization = |direction: Direction| {
@@ -154,7 +157,7 @@ impl Attribution {
         }
     }
 
-    /// Source of the queue in the round trips, as seen by the law of a direction.
+    /// Source of the queue in the round trips, from the point of view of one direction.
     pub(crate) fn source(&self, direction: Direction) -> Source {
         match direction == self.candidate && self.has_candidate {
             true => Source::Candidate,
@@ -162,14 +165,14 @@ impl Attribution {
         }
     }
 
-    /// Direction that yields to the candidate's queue, if any.
+    /// Direction that leaves capacity unused because of the candidate's queue, if any.
     pub(crate) fn yielding(&self, now: Instant) -> Option<Direction> {
         let since = self.full_since.filter(|_| self.failed.is_none())?;
         (now.saturating_since(since) < YIELD_TIME).then_some(self.candidate.reverse())
     }
 
-    /// Handles a candidate's cut that drained nothing of `queue`. Returns true if the path became longer; otherwise the
-    /// other direction becomes the candidate.
+    /// Handles a cut of the candidate that drained nothing of `queue`. Returns true if the path became longer;
+    /// otherwise the other direction becomes the candidate.
     pub(crate) fn test_failed(&mut self, now: Instant, queue: Duration, has_both: bool) -> bool {
         let queue = queue.as_millis_f64();
         self.full_since = None;

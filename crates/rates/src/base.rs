@@ -21,12 +21,12 @@ impl Base {
         self.value
     }
 
-    /// Raises the minimum by `delay`.
+    /// Raises the minimum by `delay`, since the path became longer.
     pub(crate) const fn lengthen(&mut self, delay: i64) {
         self.value = self.value.saturating_add(delay);
     }
 
-    /// Excess of `value` at `at` over the minimum.
+    /// Returns the excess of `value`, measured at `at`, over the minimum.
     pub(crate) fn excess(&mut self, value: i64, at: u64) -> i64 {
         // Avoids a division.
         let passed = at.saturating_sub(self.at) >> TICK_BITS;

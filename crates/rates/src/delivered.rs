@@ -1,6 +1,6 @@
 //! Delivery rate of a line.
 
-/// Number of past seconds whose best one is the lower bound of the rate.
+/// Number of past seconds, of which the best one gives the lower bound of the rate.
 const SECONDS: usize = 10;
 /// Averaging times in ms.
 const RECENT: f64 = 100.0;
@@ -11,16 +11,16 @@ const SUSTAINED: f64 = 700.0;
 pub(crate) struct Delivered {
     /// Bytes counted so far.
     counted: u64,
-    /// Means over the two averaging times.
+    /// Mean rates over the two averaging times.
     pub(crate) recent: f64,
     pub(crate) sustained: f64,
-    /// Bits of the last seconds, the current one first, and the current one's age in ms.
+    /// Bits in each of the last seconds, the current second first, and the age of the current one in ms.
     seconds: [f64; SECONDS],
     age: f64,
 }
 
 impl Delivered {
-    /// Counts bytes up to the total `bytes`, in `elapsed` ms since the last call.
+    /// Counts bytes up to the total `bytes`; `elapsed` ms have passed since the last call.
     pub(crate) fn count(&mut self, bytes: u64, elapsed: f64) {
         let new = bytes.saturating_sub(self.counted) as f64;
         self.counted = bytes;

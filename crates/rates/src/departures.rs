@@ -6,14 +6,14 @@ use crate::observed::TimedSegment;
 use asymq_core::Header;
 use asymq_core::ack::before;
 
-/// Maximum number of departures that wait for their echo.
+/// Maximum number of departures kept for their echo.
 const DEPARTURES: usize = 64;
-/// Minimum time between two kept departures. The ring then covers at least half a second.
+/// Minimum time between two kept departures, so that the ring covers at least half a second.
 const SPACING: u64 = 8 * MS;
-/// A second packet that follows within this time certainly ends a receiver's wait.
+/// Maximum time after which a second packet certainly ends the receiver's wait.
 const SECOND_WITHIN: u64 = 30 * MS;
 
-/// Departures that wait for their echo, oldest first.
+/// Departures whose echo has not arrived, oldest first.
 #[derive(Clone, Debug)]
 pub(crate) struct Departures {
     ring: [Option<Departure>; DEPARTURES],
@@ -26,8 +26,8 @@ pub(crate) struct Departures {
 
 /// The first packet with a timestamp, and the new data after it.
 ///
-/// A receiver that delays ACKs echoes the timestamp of the first packet when the second arrives. The second packet may
-/// have waited for the turns of other flows.
+/// A receiver that delays ACKs echoes the timestamp of the first packet when the second one arrives. That second packet
+/// may have been delayed by the turns of other flows.
 #[derive(Clone, Copy, Debug)]
 struct Departure {
     stamp: u32,
@@ -35,7 +35,7 @@ struct Departure {
     bytes: u64,
     /// Sequence number of the second packet.
     second: u32,
-    /// Time in ns and bytes between the two departures; 0 ns until the second departs.
+    /// Time in ns and number of bytes between both departures; 0 ns until the second packet departs.
     later: u32,
     more: u32,
     origin: Origin,
@@ -44,7 +44,7 @@ struct Departure {
 /// A packet whose timestamp was echoed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Echoed {
-    /// Departure of the packet that ended the receiver's wait, and bytes sent until then.
+    /// Departure of the packet that ended the receiver's wait, and total bytes sent until then.
     pub(crate) left: u64,
     pub(crate) bytes: u64,
     pub(crate) by: AckTiming,
@@ -59,7 +59,7 @@ pub(crate) enum AckTiming {
     Second,
     /// No delay.
     Prompt,
-    /// Possibly the receiver's timer.
+    /// The receiver's timer may have delayed the ACK.
     MaybeTimer,
 }
 
@@ -94,14 +94,13 @@ impl Departures {
         highest: None,
     };
 
-    /// Removes all departures.
     pub(crate) fn clear(&mut self) {
         (self.first, self.count) = (0, 0);
         (self.latest, self.highest) = (None, None);
     }
 
-    /// Adds a segment that leaves at `at`, when `bytes` have left in total. Keeps the first segment of each timestamp
-    /// if the ring has room, and the new data after the latest kept one.
+    /// Adds a segment that leaves at `at`, when `bytes` have left in total. Keeps the first segment with each timestamp
+    /// as room permits, and the new data after the latest kept one.
     pub(crate) fn push(&mut self, segment: &TimedSegment, header: &Header, at: u64, bytes: u64) {
         let &TimedSegment {
             stamp, sequence, ..

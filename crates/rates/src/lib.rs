@@ -1,4 +1,4 @@
-//! Rates of shapers, learnt from the packets that pass (`docs/notes/rates.md`).
+//! Learns the rates of shapers from passing packets (`docs/notes/rates.md`).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -32,22 +32,21 @@ use path_delays::PathDelays;
 /// One ms in ns.
 const MS: u64 = 1_000_000;
 
-/// Schedule of probes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Probing {
     sent: Instant,
     /// Time of the latest interval with samples other than probes.
     read: Instant,
-    /// Samples of this interval that came from probes.
+    /// Number of samples in this interval that came from probes.
     answers: u32,
 }
 
 impl Probing {
     /// Delivered rate above which the line counts as busy, in bit/ms.
     const BUSY: f64 = 100.0;
-    /// Interval of probes while packets pass but none is readable.
+    /// Interval of probes while packets pass but their delays cannot be read.
     const BLIND_INTERVAL: Duration = Duration::from_millis(50);
-    /// Interval of probes otherwise, which tracks the minimum of an idle line.
+    /// Interval of probes otherwise, in order to track the minimum delay of an idle line.
     const INTERVAL: Duration = Duration::from_secs(1);
     /// Time without other samples after which probes are sent more often.
     const BLIND_AFTER: Duration = Duration::from_millis(500);
@@ -79,7 +78,7 @@ impl Learner {
     /// Time between two steps.
     pub const INTERVAL: Duration = Duration::from_millis(10);
 
-    /// Creates a learner for the directions with a range, starting at these rates.
+    /// Creates a learner for the directions that have a range; each starts at its rate in `rates`.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -114,7 +113,7 @@ impl Learner {
         self.delays.comes(at, header, observed)
     }
 
-    /// Updates the rates at `now`; `backlogged` is true for shapers with waiting packets.
+    /// Updates the rates at `now`; `backlogged` is true for shapers with queued packets.
     pub fn step(&mut self, now: Instant, mut backlogged: [bool; 2]) {
         let mut signals = Direction::ALL.map(|direction| self.delays.take(direction));
         let trips = self.delays.trips().take();
@@ -159,8 +158,8 @@ impl Learner {
         }
     }
 
-    /// True if a probe is due at `now`: at most 20 per second while packets pass but none is readable, otherwise one
-    /// per second.
+    /// True if a probe is due at `now`: at most 20 per second while packets pass but their delays cannot be read,
+    /// otherwise one per second.
     pub fn probe_is_due(&mut self, now: Instant) -> bool {
         let is_busy = self
             .laws

@@ -4,18 +4,18 @@ use asymq_core::Header;
 use asymq_core::frame::timestamps;
 use asymq_core::packet::{Protocol, flags};
 
-/// Fields that identify an answer, or the packet that it answers.
+/// Header fields by which a packet answers another one, or is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observed {
-    /// TCP with timestamps, which show each direction's delay.
+    /// TCP with timestamps, from which the delay of each direction can be read.
     Stamps(TimedSegment),
-    /// TCP without timestamps: a round trip from data to its ACK.
+    /// TCP without timestamps, from which only round trips can be read: data and its ACK.
     Numbers {
-        /// Sequence number after the last byte, including SYN and FIN; `None` if the segment has neither byte nor flag.
+        /// Sequence number after the last byte, SYN and FIN included; `None` if the segment has none of these.
         end: Option<u32>,
         /// Acknowledgement number, if present.
         ack: Option<u32>,
-        /// True for a handshake, which hosts answer more slowly.
+        /// True for a handshake segment, which hosts answer more slowly.
         is_syn: bool,
     },
     /// Spin bit of a QUIC short header (RFC 9000, section 17.4).
@@ -36,7 +36,7 @@ pub struct TimedSegment {
 }
 
 impl Observed {
-    /// Reads a frame whose headers begin at these offsets, as [`parse`](asymq_core::frame::parse) found them.
+    /// Reads a frame; its headers begin at these offsets, from [`parse`](asymq_core::frame::parse).
     #[inline]
     pub fn read(header: &Header, frame: &[u8], (network, transport): (u16, u16)) -> Option<Self> {
         match header.protocol {
@@ -48,7 +48,6 @@ impl Observed {
         }
     }
 
-    /// Reads a segment that starts with its TCP header.
     #[inline]
     fn read_tcp(header: &Header, segment: &[u8]) -> Option<Self> {
         let sequence = u32::from_be_bytes(*segment.get(4..)?.first_chunk()?);
@@ -70,7 +69,7 @@ impl Observed {
     }
 }
 
-/// Spin bit of a short header, in an IP packet without extension headers and outside of tunnels.
+/// Returns the spin bit of a QUIC short header, for IP packets without extension headers outside tunnels.
 #[inline]
 fn spin(frame: &[u8], network: u16) -> Option<bool> {
     const UDP: u8 = 17;

@@ -1,4 +1,4 @@
-//! Queueing delays of a line beyond both shapers, from TCP timestamps (`docs/notes/rates.md`).
+//! Queueing delays of the line between both shapers and the Internet, from TCP timestamps (`docs/notes/rates.md`).
 
 use crate::MS;
 use crate::answered::Answered;
@@ -11,24 +11,23 @@ use alloc::boxed::Box;
 use asymq_core::hold::{BuildError, FlowTable, Slot, slots};
 use asymq_core::{Direction, Duration, Flow, Header, Instant, Rate};
 
-/// Number of flows kept.
 const FLOWS: u32 = 256;
-/// Receiver's ACK timer. Also the time without a prompt answer after which its ACKs may include that timer.
+/// Delay of a receiver's ACK timer. Without a prompt answer for this time, its ACKs may include the timer.
 const ACK_TIMER: u64 = 40 * MS;
 const ACKS_BY_TIMER: u64 = 200 * MS;
-/// Maximum age at which other flows' queues apply to a new flow.
+/// Maximum age of other flows' queues that are assumed for a new flow.
 const COMMON_AGE: u64 = 60 * MS;
 
-/// Measurements of one direction in one interval.
+/// Measurements of one direction over one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LineSignals {
     pub(crate) best: Option<DelaySample>,
     pub(crate) samples: u32,
-    /// Bytes since the start: sent by the uplink's shaper, or arrived at the downlink's shaper.
+    /// Total bytes sent by the uplink's shaper, or arrived at the downlink's shaper.
     pub(crate) bytes: u64,
 }
 
-/// Passive measurement of the path: delays from timestamps, and round trips of packets without timestamps.
+/// Passive measurement of the path: delays from timestamps, and round trips from packets without timestamps.
 #[derive(Clone, Debug)]
 pub(crate) struct PathDelays {
     flows: FlowTable<Timed>,
@@ -36,15 +35,15 @@ pub(crate) struct PathDelays {
     departures: Box<[Departures]>,
     trips: RoundTrips,
     signals: [LineSignals; 2],
-    /// Latest queue of each direction, and its time.
+    /// Latest queue of each direction over all flows, and its time.
     common: [(i64, u64); 2],
     /// Time of the latest prompt answer of any flow.
     prompt: u64,
     /// True if an ACK of any flow has waited for a second packet.
     acks_wait: bool,
-    /// Growth of each direction's path that is not yet in the minima.
+    /// Increase of each direction's path delay that the minima do not contain yet.
     shift: [i64; 2],
-    /// Transmission time of a byte in ns; a packet's own transmission time is not queueing.
+    /// Transmission time of a byte in ns, by which a packet's own transmission is subtracted from the delay.
     per_byte: [u64; 2],
 }
 
@@ -52,7 +51,7 @@ pub(crate) struct PathDelays {
 #[derive(Clone, Debug)]
 struct Timed {
     used: u64,
-    /// `None` until the server answers.
+    /// Measurements against the server; `None` until it answers.
     far: Option<FarEnd>,
 }
 
@@ -63,13 +62,13 @@ struct FarEnd {
     bases: [Option<Base>; 2],
     shifts: [i64; 2],
     round_trip: Option<Base>,
-    /// Excess of the latest round trip, and the time of its end.
+    /// Excess of the latest round trip over the minimum, and the time of its end.
     excess: (i64, u64),
 }
 
 impl FarEnd {
-    /// Excess of a one-way delay at `at` over its minimum, at most `bound`. Of the first delay, `assumed` counts as a
-    /// queue. `shift` is the growth of the path since the start.
+    /// Returns the excess of a one-way delay at `at` over its minimum, at most `bound`. For a flow's first delay,
+    /// `assumed` is taken as the queue. `shift` is the increase of the path's delay since the start.
     #[inline]
     fn queue(
         &mut self,
@@ -89,7 +88,6 @@ impl FarEnd {
 }
 
 impl PathDelays {
-    /// Empty tables.
     pub(crate) fn new() -> Result<Self, BuildError> {
         let flows = FlowTable::new(FLOWS)?;
         Ok(Self {
@@ -105,7 +103,7 @@ impl PathDelays {
         })
     }
 
-    /// Counts a packet of `direction`. Returns the bytes so far, and the packet's transmission time in the line.
+    /// Counts a packet of `direction`. Returns the total bytes, and the packet's transmission time in the line.
     #[inline]
     fn count(&mut self, direction: Direction, header: &Header) -> (u64, u64) {
         let signals = &mut self.signals[direction as usize];
@@ -114,7 +112,7 @@ impl PathDelays {
         (signals.bytes, own)
     }
 
-    /// Returns the slot of a flow; allocates one at `at` if needed.
+    /// Returns the slot of a flow; assigns one at `at` if necessary.
     #[inline]
     fn slot(&mut self, conversation: Flow, at: u64) -> Option<Slot> {
         if let Some(slot) = self.flows.find(conversation) {
@@ -226,8 +224,8 @@ impl PathDelays {
         answered
     }
 
-    /// Samples both directions' delays, by the server's `time`. `timer` is the receiver's timer that an ACK may
-    /// include; `None` means that the packet is not a sample.
+    /// Takes samples of both directions' delays from the server's clock `time`. `timer` is the delay that the
+    /// receiver's ACK timer may have added; `None` means that the packet is not a sample.
     #[inline]
     fn measure(
         &mut self,
@@ -313,12 +311,11 @@ impl PathDelays {
         &mut self.trips
     }
 
-    /// Sets the rate of the line in a direction.
     pub(crate) fn set_rate(&mut self, direction: Direction, rate: Rate) {
         self.per_byte[direction as usize] = 8_000_000_000 / rate.bits_per_sec().max(1);
     }
 
-    /// Adds `delay` to the minima of a direction, because its path became longer.
+    /// Adds `delay` to a direction's minima, because its path became longer.
     pub(crate) fn lengthen(&mut self, direction: Direction, delay: Duration) {
         let shift = &mut self.shift[direction as usize];
         *shift = shift.saturating_add(delay.as_nanos() as i64);
@@ -356,7 +353,7 @@ mod tests {
             }
         }
 
-        /// An exchange that starts at `at`: up, 20 ms and a queue; down, 20 ms and a queue.
+        /// Performs an exchange that starts at `at`: 20 ms and the queue `up`, then 20 ms and the queue `down`.
         fn exchange(&mut self, at: u64, up: u64, down: u64) {
             let instant = |us: u64| Instant::from_nanos(us * 1000);
             let header = self.header();
@@ -387,7 +384,7 @@ mod tests {
             );
         }
 
-        /// Exchanges every 10 ms during these ms. Returns the shortest measured queue up and down, in ms.
+        /// Performs exchanges every 10 ms in this range of ms. Returns the shortest measured queues up and down, in ms.
         fn run(&mut self, ms: core::ops::Range<u64>, up: u64, down: u64) -> [Option<u64>; 2] {
             for at in ms.step_by(10) {
                 self.exchange(at * 1000 + at % 7 * 100, up * 1000, down * 1000);

@@ -7,17 +7,18 @@ asymq_core::named! {
         /// No measurement yet.
         #[default]
         Start = "start",
-        /// The line has a queue: the rate is below the capacity until it is gone.
+        /// The line has a queue; the rate is below the capacity until the queue has drained.
         Queue = "queue",
-        /// The queue is gone, and the shaper has a backlog: the rate grows.
+        /// The queue has drained and the shaper has a backlog, so the rate grows.
         Search = "search",
         /// Neither the shaper nor the line has a queue.
         Idle = "idle",
-        /// No readable packet has arrived.
+        /// No packet with readable delays has arrived.
         Blind = "blind",
-        /// The delay grew without a queue: the path became longer, or the queue belongs to the other direction.
+        /// The delay increased without a queue here: the path became longer, or the queue belongs to the other
+        /// direction.
         Path = "path",
-        /// The rate is at its lower bound, a share of the recent deliveries.
+        /// The rate is at its lower bound, a share of recent deliveries.
         Delivered = "delivered",
     }
 }

@@ -1,7 +1,7 @@
-//! Round trips beyond both shapers, used without timestamps (`docs/notes/rates.md`).
+//! Round trips from both shapers to the servers, for packets without timestamps (`docs/notes/rates.md`).
 //!
-//! A round trip lasts from a departure at the uplink's shaper to the answer's arrival at the downlink's, so queues at
-//! home do not count. An ACK answers data, and a server's QUIC spin bit the client's.
+//! A round trip starts when a packet leaves the uplink's shaper, and ends when its answer arrives at the downlink's, so
+//! it excludes queues at home. An ACK answers data; a server's QUIC spin bit answers the client's.
 
 use crate::MS;
 use crate::answered::{Answered, Origin};
@@ -12,36 +12,35 @@ use asymq_core::ack::before;
 use asymq_core::hold::{BuildError, FlowTable, Slot, slots};
 use asymq_core::{Direction, Duration, Flow, Header, Instant};
 
-/// Number of flows kept.
 const FLOWS: u32 = 256;
-/// Maximum probes that wait for an answer.
+/// Maximum number of unanswered probes.
 const PROBES: usize = 8;
-/// Maximum packets of a flow that wait for an answer, and minimum time between two of them.
+/// Maximum number of unanswered packets kept per flow, and minimum time between two of them.
 const WAITING: usize = 8;
 const SPACING: u64 = 30 * MS;
-/// Answers of a TCP flow that are ignored at its start; a web page has fewer.
+/// Number of a TCP flow's first answers that are ignored; a web page has fewer.
 const SHORT: u8 = 16;
-/// Maximum round trip.
+/// Maximum round-trip time in ns.
 const MAX_TRIP: u64 = 5_000 * MS;
-/// Maximum age at which another flow's queue applies to a new flow.
+/// Maximum age of another flow's queue that is assumed for a new flow.
 const COMMON_AGE: u64 = 250 * MS;
-/// Maximum time between two probe answers that are compared.
+/// Maximum time between two probe answers that are compared with each other.
 const PAIR_AGE: u64 = 3_000 * MS;
-/// Turns of a spin bit before it counts; cost of a turn out of order; maximum count.
+/// Spin bit: number of turns before it counts, cost of a turn out of order, and maximum count.
 const ENOUGH_TURNS: u8 = 6;
 const OUT_OF_TURN: u8 = 8;
 const MAX_TURNS: u8 = 16;
-/// A turn within this part (1/4) of the minimum round trip is out of order: packets were reordered.
+/// Divisor of the minimum round trip (1/4): a turn within this time is out of order, because packets were reordered.
 const TOO_SHORT: i64 = 4;
 
-/// The best sample of a direction in an interval: the packet with the shortest queue.
+/// Best sample of a direction in an interval, from the packet with the shortest queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DelaySample {
     /// Time in the line minus the propagation delay.
     pub(crate) queue: Duration,
     /// Estimated time at which the packet entered the line.
     pub(crate) entered: Instant,
-    /// Bytes that entered or left the line until then, as the shaper counts them.
+    /// Total bytes that had entered or left the line by then, as counted by the shaper.
     pub(crate) bytes: u64,
 }
 
@@ -52,19 +51,19 @@ impl DelaySample {
     }
 }
 
-/// Round trip with the shortest queues of an interval.
+/// Round trip with the shortest sum of queues in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trip {
-    /// Excess over the minimum round trip: sum of both queues of the line.
+    /// Excess over the minimum round trip, which is the sum of both queues.
     pub(crate) queue: Duration,
-    /// Departure and arrival.
+    /// Times of departure and arrival.
     pub(crate) times: [Instant; 2],
-    /// Bytes sent up until the departure, and received down until the arrival.
+    /// Total bytes sent up until the departure, and received down until the arrival.
     pub(crate) bytes: [u64; 2],
 }
 
 impl Trip {
-    /// Converts the trip to a direction's sample, if the whole queue is in that direction.
+    /// Returns the trip as a sample of one direction, if the whole queue is in that direction.
     pub(crate) fn sample(&self, direction: Direction) -> DelaySample {
         DelaySample {
             queue: self.queue,
@@ -86,13 +85,13 @@ pub(crate) struct RoundTrips {
     flows: FlowTable<Asking>,
     probes: Box<[Option<Question>]>,
     probe_base: Option<Base>,
-    /// Latest excess of a probe, and its time.
+    /// Latest excess of a probe over the minimum, and its time.
     probed: (i64, u64),
     best: Option<Trip>,
     samples: u32,
-    /// Latest queue, and its time.
+    /// Latest queue of any flow, and its time.
     common: (i64, u64),
-    /// Growth of the path that is not yet in the minima.
+    /// Increase of the path's delay that the minima do not contain yet.
     shift: i64,
 }
 
@@ -103,16 +102,16 @@ struct Asking {
     waits: Waiting,
     base: Option<Base>,
     shift: i64,
-    /// Departure of the latest data that waits for an answer.
+    /// Departure of the latest data that was not answered.
     asked: u64,
     /// Highest sequence number that was sent.
     highest: Option<u32>,
-    /// Spin bit up and down; turns in order minus those out of order. For TCP: number of answers.
+    /// Last spin bit up and down. Number of turns in order minus turns out of order; for TCP the number of answers.
     spins: [Option<bool>; 2],
     turns: u8,
 }
 
-/// A packet that waits for an answer.
+/// A packet that was not answered yet.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     number: u32,
@@ -123,7 +122,7 @@ struct Question {
     origin: Origin,
 }
 
-/// Packets of a flow that wait for an answer, oldest first.
+/// Unanswered packets of a flow, oldest first.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     ring: [Option<Question>; WAITING],
@@ -184,7 +183,7 @@ impl Asking {
         self.turns = self.turns.saturating_sub(OUT_OF_TURN);
     }
 
-    /// Records a packet that leaves home at `at`, when `bytes` have left in total.
+    /// Records a packet that leaves home at `at`; `bytes` have left in total.
     #[inline]
     fn leaves(&mut self, at: u64, bytes: u64, header: &Header, observed: &Observed) {
         self.used = at;
@@ -250,8 +249,8 @@ impl Asking {
         answered.filter(|one| at.saturating_sub(one.at) <= MAX_TRIP)
     }
 
-    /// Records a server's spin bit. Client and server flip it alternately; random bits and reordered packets are out of
-    /// order.
+    /// Records a server's spin bit. Client and server invert it alternately; random bits and reordered packets are out
+    /// of order.
     fn spins_back(&mut self, at: u64, spin: bool) -> Option<Question> {
         let is_turn = self.spins[1].is_some_and(|before| before != spin);
         self.spins[1] = Some(spin);
@@ -270,7 +269,7 @@ impl Asking {
         turned
     }
 
-    /// Excess of a trip at `at` over the flow's minimum, if known.
+    /// Returns the excess of a trip at `at` over the flow's minimum, if that is known.
     fn excess(&mut self, at: u64, trip: i64, assumed: Option<i64>, shift: i64) -> Option<i64> {
         let is_known = self.base.is_some() || assumed.is_some();
         let value = trip.saturating_sub(assumed.unwrap_or(0)).max(0);
@@ -284,7 +283,7 @@ impl Asking {
 }
 
 impl RoundTrips {
-    /// Empty tables.
+    /// Creates empty tables.
     pub(crate) fn new() -> Result<Self, BuildError> {
         Ok(Self {
             flows: FlowTable::new(FLOWS)?,
@@ -298,7 +297,7 @@ impl RoundTrips {
         })
     }
 
-    /// Records a packet whose last bit leaves the modem at `at` or later, when `bytes` have left in total.
+    /// Records a packet whose last bit leaves the modem at `at` or later; `bytes` have left in total.
     #[inline]
     pub(crate) fn leaves(&mut self, at: u64, header: &Header, bytes: u64, observed: &Observed) {
         if matches!(observed, Observed::Numbers { end: None, .. }) {
@@ -333,8 +332,8 @@ impl RoundTrips {
         }
     }
 
-    /// Records the answer to a probe, after `bytes` down. Returns true if it is a sample. The sample is the excess over
-    /// the minimum, at most that of the previous answer, since a host may be slow once.
+    /// Records the answer to a probe after `bytes` down. Returns true if it is a sample: the excess over the minimum,
+    /// at most that of the previous answer, since a host may be slow once.
     pub(crate) fn probe_returns(&mut self, at: u64, number: u16, bytes: u64) -> bool {
         let probe = self.probes.get_mut(usize::from(number) % PROBES);
         let probe = probe.and_then(|it| it.take_if(|it| it.number == u32::from(number)));
@@ -356,7 +355,7 @@ impl RoundTrips {
         is_sample
     }
 
-    /// Records a packet from the line whose first bit arrived at `at`, when `bytes` have arrived in total. Returns the
+    /// Records a packet from the line whose first bit arrived at `at`; `bytes` have arrived in total. Returns the
     /// packet that it answers.
     #[inline]
     pub(crate) fn comes(
@@ -453,7 +452,7 @@ mod tests {
             Some(best.queue.as_nanos().div_ceil(MS))
         }
 
-        /// Flips a spin bit from `at` on; each flip returns after 40 ms and a queue.
+        /// Inverts a spin bit from `at` on; each turn returns after 40 ms and a queue.
         fn turns(&mut self, at: u64, count: u64, queue: u64) -> Option<u64> {
             for turn in 0..count {
                 let spin = Observed::Spin(turn % 2 == 1);

@@ -1,29 +1,28 @@
-//! The event set: finds the source with the next event.
+//! The event set, which finds the source with the next event.
 
-/// A set of sources with the time of their next events, which finds the earliest.
+/// Sources with the times of their next events, of which it finds the earliest.
 ///
-/// A winner tree of four children a node over packed keys: changing one source's time replays the
-/// log4(n) matches on its way to the root, each a minimum of four integers. There is at most one
-/// event per source, so nothing is allocated, cancelled or left behind.
+/// A winner tree with four children per node over packed keys. A new time for one source repeats the log4(n)
+/// comparisons on its way to the root, each a minimum of four integers. Each source has at most one event, so no event
+/// is allocated, cancelled or left over.
 #[derive(Clone, Debug)]
 pub(crate) struct EventSet {
-    /// Node `n` is at `n % 4` of group `n / 4`, and the winner of its children, `4n` to `4n + 3`. The
-    /// root is node 1, the sources are the nodes from `leaves` on. A key is time << 16 | source, so that
-    /// equal times are ordered by source.
+    /// Node `n` is at `n % 4` of group `n / 4`, and holds the minimum of its children `4n` to `4n + 3`. The root is
+    /// node 1; the sources are the nodes from `leaves` on. A key is time << 16 | source, so that equal times are
+    /// ordered by source.
     groups: Vec<[u64; 4]>,
     leaves: usize,
     winner: u64,
 }
 
-/// Instants from here on (58 hours) never come; an event's time has 48 bits.
+/// First instant that never occurs (58 hours); an event's time has 48 bits.
 pub(crate) const NEVER: u64 = 3 << 46;
 const SOURCE_BITS: u32 = 16;
 
 impl EventSet {
-    /// Maximum number of sources.
     pub(crate) const MAX_SOURCES: usize = 1 << SOURCE_BITS;
 
-    /// A set of `sources`, at most 65 536, none of which has an event.
+    /// Creates a set of `sources`, at most 65 536, without events.
     pub(crate) fn new(sources: usize) -> Self {
         assert!(sources <= Self::MAX_SOURCES, "too many event sources");
         let mut leaves = 4;
@@ -48,7 +47,7 @@ impl EventSet {
         }
     }
 
-    /// Sets the next event of `source` to `nanos`, replacing its previous one; none if that is [`NEVER`] or later.
+    /// Sets the next event of `source` to `nanos`, which replaces the previous one; [`NEVER`] or later means no event.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, nanos: u64) {
         let mut winner = nanos.min(NEVER) << SOURCE_BITS | source as u64;
@@ -68,7 +67,6 @@ impl EventSet {
         self.winner = winner;
     }
 
-    /// The earliest event.
     #[inline]
     pub(crate) fn first(&self) -> Event {
         Event(self.winner)
@@ -86,7 +84,7 @@ impl Event {
         self.0 >> SOURCE_BITS
     }
 
-    /// Source of the event; meaningless if there is no event.
+    /// Source of the event; undefined if there is no event.
     #[inline]
     pub(crate) fn source(self) -> usize {
         (self.0 & 0xffff) as usize

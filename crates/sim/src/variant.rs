@@ -1,4 +1,4 @@
-//! TCP with and without options, selected by type, so that plain TCP has no overhead.
+//! TCP with and without options, chosen by type, so that plain TCP has no overhead.
 
 use crate::congestion::{AnyCongestion, CongestionControl, Connection, Reno, TcpModel};
 use crate::ecn::{Echo, EcnReceiver, EcnSender, Offer};
@@ -7,21 +7,19 @@ use crate::receivers::{FullReceiving, Receiving};
 use crate::senders::{Deliveries, FullSending, Pacer, Repair, Sending};
 use asymq_scenario::Scenario;
 
-/// The parts of TCP that all connections of a run use.
+/// Types that implement TCP for all connections of a run.
 pub(crate) trait Variant: 'static {
     type Options: Options;
     type Congestion: CongestionControl;
     type Sending: Sending<Options = Self::Options>;
     type Receiving: Receiving<Options = Self::Options>;
-    /// The window of a new connection.
     fn congestion(model: &TcpModel, connection: &Connection) -> Self::Congestion;
-    /// Options state of a new sender.
     fn sending(scenario: &Scenario, model: &TcpModel) -> Self::Sending;
-    /// Options state of a new receiver.
+    /// Creates the option state of a new receiver.
     fn receiving(scenario: &Scenario) -> Self::Receiving;
 }
 
-/// Reno's window and no options, as most experiments need, without further cost.
+/// Reno without options, which most experiments need; without overhead.
 pub(crate) struct Plain;
 
 impl Variant for Plain {
@@ -39,7 +37,7 @@ impl Variant for Plain {
     fn receiving(_scenario: &Scenario) {}
 }
 
-/// Every window and option.
+/// All congestion controls and options.
 pub(crate) struct Full;
 
 impl Variant for Full {

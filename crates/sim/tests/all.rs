@@ -1,6 +1,7 @@
 //! Tests of the public interface.
 //!
-//! One program, because each is linked with the whole crate; those with an allocator of their own are separate.
+//! They are one program, since each program is linked with the whole crate. Tests with their own allocator are
+//! separate.
 
 #[path = "common/flags.rs"]
 mod flags;

@@ -1,4 +1,4 @@
-//! A congestion control of another crate runs like asymq's own ones.
+//! A congestion control of another crate runs like asymq's own.
 
 use asymq_args::{Defaults, ScenarioArgs, ScenarioError};
 use asymq_scenario::{Report, Scenario};
@@ -6,7 +6,7 @@ use asymq_sim::congestion::{About, AckSample, Catalog, CongestionControl, Connec
 use asymq_sim::{RunOptions, STANDARD};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// RFC 5681 and the window of RFC 6582, written anew.
+/// The window of RFC 5681 and RFC 6582, implemented independently.
 struct Reno {
     window: f64,
     threshold: f64,
@@ -236,7 +236,7 @@ static SAMPLES: AtomicU64 = AtomicU64::new(0);
 static LOSSES: AtomicU64 = AtomicU64::new(0);
 static SEEDS: AtomicU64 = AtomicU64::new(0);
 
-/// Keeps a constant window, and counts its calls.
+/// Keeps a constant window, and counts the calls.
 struct Looks;
 
 impl CongestionControl for Looks {

@@ -99,7 +99,7 @@ fn a_slow_start_that_watches_delays_does_not_end_early_under_thinned_acks() {
     assert!(few <= many, "{few} {many}");
 }
 
-/// Five uploads and ten downloads at 1/40.
+/// Five uploads and ten downloads on a link of 1 and 40 Mbit/s.
 fn crowd(flags: &str) -> Summary {
     let links = "--up 1mbit --down 40mbit --buffer-down 533p --rtt 20ms..300ms --tcp cubic";
     let flows = "--flows-up 5 --flows-down 10 --duration 30s --warmup 10s";

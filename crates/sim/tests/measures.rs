@@ -1,4 +1,4 @@
-//! A run's report of its flows, compared with calculated values.
+//! A run's report about its flows, compared with calculated values.
 
 use crate::flags::scenario;
 use asymq_scenario::{Grade, Scenario, Summary};

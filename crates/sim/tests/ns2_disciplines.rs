@@ -27,17 +27,17 @@ use asymq_sim::STANDARD;
 
 const POINTS: &str = include_str!("ns2/points.tsv");
 
-/// Number of our seeds.
+/// Number of seeds of our runs.
 const RUNS: f64 = 10.0;
 
-/// Tolerance of a mean if ns-2's runs hardly differ.
+/// Minimum tolerance of a mean.
 const LEAST: f64 = 0.01;
 
-/// The difference that a comparison must be able to find: a tenth of a link. Two readings of one mechanism differ by
+/// Difference that a comparison must be able to detect: a tenth of a link. Two readings of one mechanism differ by
 /// about as much.
 const EFFECT: f64 = 0.1;
 
-/// Settings at which we differ: the words that a setting contains, the reason, and its evidence.
+/// Settings with a difference: words of the setting, reason, and evidence.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (
         &["004.table2AF_w10000", "--up 64kbit"],
@@ -164,9 +164,9 @@ fn to_the_letter(flags: &str) -> String {
 struct Point {
     figure: &'static str,
     flags: &'static str,
-    /// Means and deviations of the download and the utility.
+    /// Means and deviations of ns-2's download and utility.
     ns2: [(f64, f64); 2],
-    /// Number of ns-2's seeds.
+    /// Number of seeds of ns-2's runs.
     seeds: f64,
 }
 
@@ -196,7 +196,7 @@ impl Point {
         found.map(|(_, reason)| *reason)
     }
 
-    /// Compares the means of both.
+    /// Compares the means of both simulators.
     fn compare(&self) -> Finding {
         let scenario = scenario(&to_the_letter(&format!("--runs {RUNS} {}", self.flags)));
         let report = STANDARD.run_all(&scenario, false, |_| {}).unwrap();
@@ -225,18 +225,18 @@ impl Point {
     }
 }
 
-/// The result of a comparison of both simulators.
+/// Result of comparing both simulators.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Finding {
     Agrees,
-    /// Runs of both differ too much for [`EFFECT`].
+    /// The runs of one simulator differ too much for [`EFFECT`].
     Untested,
-    /// Differs for the reason in [`ELSEWHERE`].
+    /// The means differ for the reason in [`ELSEWHERE`].
     Elsewhere,
     Wrong,
 }
 
-/// Compares the chosen settings. One in [`ELSEWHERE`] may agree, because there are few seeds.
+/// Compares the chosen settings. Those in [`ELSEWHERE`] may also agree, because there are few seeds.
 fn agree(chosen: impl Fn(&Point) -> bool) {
     let mut wrong = Vec::new();
     let mut counts = [0; 4];

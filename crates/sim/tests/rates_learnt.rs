@@ -1,4 +1,4 @@
-//! Shapers that learn rates, on lines whose rates change and with disturbed measurements.
+//! Shapers that learn rates on lines with changing rates and disturbed measurements.
 
 use crate::flags::scenario;
 use asymq_core::decide::random::SplitMix64;
@@ -15,7 +15,7 @@ const FLOWS: &str = "--flows-up=2 --flows-down=4";
 const HALVED: &str =
     "--steps-up=10s:2500kbit --steps-up=17s:5mbit --steps-down=10s:10mbit --steps-down=17s:20mbit";
 
-/// Uses a seed that was not used to choose constants.
+/// Runs with a seed that was not used to choose constants.
 fn run(words: &str) -> Summary {
     run_seed(words, 101)
 }
@@ -33,8 +33,8 @@ fn run_seed(words: &str, seed: u64) -> Summary {
         .summary
 }
 
-/// Requires of a run a minimum sum of goodputs as shares of the capacity, a maximum 99th percentile in ms of the
-/// probe's delays, and a maximum share of them above 50 ms.
+/// Checks a run: minimum sum of goodputs as shares of the capacity, maximum 99th percentile of the probe's delays in
+/// ms, and maximum share of delays above 50 ms.
 #[track_caller]
 fn check(words: &str, utility: f64, p99: f64, late: f64) {
     let summary = run(words);
@@ -57,7 +57,7 @@ fn a_line_that_halves_is_followed() {
     check(&format!("{FLOWS} {HALVED}"), 1.68, 190.0, 0.06);
 }
 
-/// A packet takes 12 ms, so that each search of the rate builds a long queue.
+/// A packet takes 12 ms, so each search for the rate builds a long queue.
 #[test]
 fn a_slow_steady_line_is_searched_seldom() {
     check(
@@ -100,7 +100,7 @@ fn thinned_and_delayed_acks_are_read() {
     );
 }
 
-/// Each flow sends one packet in 120 ms: no ACK covers two, and the receiver's timer delays each ACK.
+/// Each flow sends one packet per 120 ms: no ACK covers two packets, and the receiver's timer delays each ACK.
 #[test]
 fn ten_uploads_alone_fill_a_slow_line_despite_delayed_acks() {
     check(
@@ -140,7 +140,7 @@ fn jitter_of_servers_costs_no_collapse() {
     }
 }
 
-/// An LTE cell schedules its subscribers in turns, and now and then skips one for some ms. Its queue stays empty.
+/// An LTE cell serves its subscribers in turns, and sometimes skips one for some ms. Its queue stays empty.
 #[test]
 fn gaps_between_a_cells_turns_are_no_queue() {
     let mut random = SplitMix64::new(7);
@@ -223,7 +223,7 @@ fn one_readable_flow_teaches_the_rates_for_all_traffic() {
     );
 }
 
-/// QUIC flows with spin bits in each direction, with the ACKs that servers send.
+/// QUIC flows with spin bits in each direction; servers send ACKs too.
 fn quic(up: usize, down: usize) -> String {
     let flow =
         |direction| format!(" --flow={direction},quic=true,spin=true,ack-every=2,delayed-ack=25ms");

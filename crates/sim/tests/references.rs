@@ -1,9 +1,9 @@
-//! The simulated TCP compared with ns-3.44, a kernel and published equations.
+//! The simulated TCP, compared with ns-3.44, a kernel and published equations.
 //!
 //! ns-3's figures come from `scripts/ns3/dumbbell.py` with seed 1, the kernel's from `asymq lab` on Linux 6.18 (CUBIC
 //! with SACK, timestamps and HyStart): one run each, on 22 November 2026. BBRv3 was corrected with the setting of 10
-//! Mbit/s, 100 ms and 20 packets; the others were developed without these settings. The tolerances were chosen with
-//! both sides' figures at hand.
+//! Mbit/s, 100 ms and 20 packets. The others were developed without these settings. The tolerances were chosen when the
+//! figures of both sides were known.
 
 use crate::flags::scenario;
 use asymq_scenario::{DirectionReport, Summary, Tcp};
@@ -14,7 +14,7 @@ fn summary(flags: &str) -> Summary {
     run.unwrap().summary
 }
 
-/// Only downloads over a symmetric link with DropTail for 60 s; the last 55 s count.
+/// Downloads over a symmetric link with DropTail for 60 s, of which the last 55 s count.
 fn down(rate: &str, rtt: &str, buffer: &str, flags: &str) -> DirectionReport {
     let link = format!("--up {rate} --down {rate} --buffer {buffer} --buffer-down {buffer}");
     let flows = "--qdisc droptail --flows-up 0 --flows-down 1 --duration 60s --warmup 5s";

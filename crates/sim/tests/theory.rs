@@ -1,11 +1,11 @@
-//! Results that arithmetic predicts.
+//! Results that follow from arithmetic.
 
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_core::{Duration, Limit, Reason};
 use asymq_scenario::{Run, Scenario, Tcp};
 use asymq_sim::{RunOptions, STANDARD};
 
-/// No flows, 100 ms, buffers of 100 packets and DropTail, changed by `change`.
+/// No flows, 100 ms, buffers of 100 packets and DropTail, with the changes of `change`.
 fn scenario(change: impl FnOnce(&mut Scenario)) -> Scenario {
     let mut scenario = resolved("1mbit", 100);
     change(&mut scenario);

@@ -1,4 +1,4 @@
-//! Qdiscs that filter or rewrite ACKs, in both directions, under simulated TCP.
+//! Disciplines that filter or rewrite ACKs, in both directions, with simulated TCP.
 
 use crate::flags::scenario;
 use asymq_core::catalog::{Catalog as _, Group, Role, Standard};
@@ -97,7 +97,7 @@ fn time_never_goes_back_at_a_queue_while_the_other_direction_is_idle() {
     assert_eq!(run(&format!("{idle} --links 3")).summary.down.data, 0.0);
 }
 
-/// Disciplines that are named after a paper or described in one.
+/// Disciplines that are named after a paper, or described in one.
 fn of_papers() -> impl Iterator<Item = &'static str> {
     let all = Standard.of_role(Role::Qdisc).into_iter();
     all.filter(|entry| entry.group == Group::Paper)

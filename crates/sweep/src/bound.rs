@@ -28,7 +28,7 @@ pub(crate) fn bulk_wait_ms(scenario: &Scenario) -> [f64; 2] {
     queue(flows, kept).map(|queue| queue * rtt + packets)
 }
 
-/// Median and 99th percentile of the queue, in round-trip times.
+/// Median and 99th percentile of the queue, in units of round-trip times.
 fn queue(flows: f64, kept: f64) -> [f64; 2] {
     let lost = 1.0 - kept;
     let fall = 1.0 - lost / (flows - lost * (flows - 1.0) / 2.0).max(1.0);

@@ -1,4 +1,4 @@
-//! Convergence: the window in which the runs of a scenario were measured, and the test that they had settled.
+//! Convergence of runs: the measured window of a scenario's runs, and the test whether they had settled.
 
 use crate::metrics::Metrics;
 use crate::statistics::Estimate;
@@ -9,18 +9,18 @@ const MAX_DRIFT: f64 = 0.05;
 /// The window in which the runs of a scenario are measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// Start of the measurement in s: the end of the transient (MSER-5), or the middle of a run that had not settled by
-    /// then.
+    /// Start of the measured window in s: the end of the transient (MSER-5). In a run that had not settled by its
+    /// middle, the middle.
     pub from_s: Estimate,
-    /// Full duration of a run divided by its duration in a preview; 1 for whole runs.
+    /// Factor by which a preview shortens a run; 1 for full runs.
     pub cut: f64,
     /// Share of the runs that had not settled in their first half, 0 to 1.
     pub unsettled: f64,
-    /// Second half of the window minus the first: data's share of the uplink and of the downlink.
+    /// Data's share of the uplink and of the downlink: second half of the window minus the first half.
     pub drift: [Estimate; 2],
 }
 
-/// Metrics of a scenario's runs of which a window is made.
+/// Metrics of a scenario's runs from which a window is computed.
 #[derive(Debug, Default)]
 pub(crate) struct Samples([Vec<f64>; 4]);
 
@@ -44,8 +44,8 @@ impl Window {
         })
     }
 
-    /// True if most runs settled in their first half and did not drift afterwards. In a preview the drift is
-    /// extrapolated to the whole run.
+    /// True if most runs settled in their first half and did not drift afterwards. For a preview, the drift is
+    /// extrapolated to the full run.
     pub fn converged(&self) -> bool {
         let most = MAX_DRIFT / self.cut;
         let drifts = |drift: &Estimate| drift.low() > most || drift.high() < -most;

@@ -43,7 +43,7 @@ pub fn preview(mut experiment: Experiment) -> Experiment {
     experiment
 }
 
-/// Items at these indices.
+/// Returns the items at these indices.
 fn kept<T: Clone>(all: &[T], keep: &[usize]) -> Vec<T> {
     keep.iter().map(|&index| all[index].clone()).collect()
 }
@@ -69,7 +69,7 @@ fn keep_series(experiment: &mut Experiment) {
     experiment.charts.retain(|chart| !chart.series.is_empty());
 }
 
-/// Indices of the ends of the sweep, its middle, and points that claims name.
+/// Returns the indices of both ends of the sweep, its middle, and points that claims name.
 fn points_needed(experiment: &Experiment) -> Vec<usize> {
     let last = experiment.points.len() - 1;
     let mut keep = vec![0, last / 2, last];

@@ -6,10 +6,10 @@ use crate::outcome::Outcome;
 use crate::statistics::{Estimate, LOOKS, runs_needed};
 use crate::verdict::{Check, Deciding, Finding, Undecided, Verdict};
 
-/// Joint confidence of a verdict, over all intervals of a claim and all looks.
+/// Joint confidence level of a verdict, over all intervals of a claim and all looks at the data.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// A comparison with its answer, and the interval of the difference that determined it.
+/// A comparison with its answer, and the confidence interval of the difference that determined the answer.
 struct Judged<'a> {
     answer: Answer,
     difference: Estimate,
@@ -27,7 +27,7 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// Distance of the mean from the nearer end of the accepted range; negative outside.
+    /// Distance of the mean from the nearer end of the accepted range; negative outside it.
     fn margin(&self) -> f64 {
         self.comparison.accepted.margin(self.difference.mean)
     }
@@ -39,7 +39,7 @@ impl Outcome {
         self.findings_at(CONFIDENCE)
     }
 
-    /// Every claim with its verdict at this confidence, 0 to 1.
+    /// Returns every claim with its verdict at this confidence level, 0 to 1.
     pub fn findings_at(&self, confidence: f64) -> Vec<Finding<'_>> {
         let claims = self.experiment.claims.iter();
         claims
@@ -66,7 +66,7 @@ impl Outcome {
         }
     }
 
-    /// True if the intervals of the runs confirm the claim's reason.
+    /// True if the runs' confidence intervals confirm the reason that the claim gives.
     fn is_shown(&self, claim: &Claim) -> bool {
         let conditions = claim.shown_by.iter().filter_map(Evidence::condition);
         let checks = self.checks(
@@ -76,7 +76,8 @@ impl Outcome {
         checks.iter().all(|check| check.answer == Answer::Yes)
     }
 
-    /// Checks all conditions jointly: all intervals hold at once, at every look (Bonferroni).
+    /// Checks all conditions jointly: the confidence level applies to all intervals together, at every look
+    /// (Bonferroni).
     fn checks<'a>(
         &self,
         conditions: impl Iterator<Item = (&'a Condition, Role)>,
@@ -150,13 +151,11 @@ impl Outcome {
         }
     }
 
-    /// Values that the names of a condition refer to.
     fn named(&self, condition: &Condition) -> impl Iterator<Item = Named> {
         let names = condition.names().into_iter();
         names.filter_map(|name| self.experiment.resolve(name).ok())
     }
 
-    /// Places that are compared.
     fn places(&self, condition: &Condition, comparison: &Comparison) -> Vec<Place> {
         let folds =
             condition.subject.folds() || condition.object.as_ref().is_some_and(Expression::folds);
@@ -170,14 +169,13 @@ impl Outcome {
         self.named(condition).flat_map(taking_part).collect()
     }
 
-    /// The label of a comparison's point.
     pub(crate) fn label(&self, condition: &Condition, comparison: &Comparison) -> Option<String> {
         let several = self.named(condition).find(|named| named.points.len() > 1)?;
         let point = *several.points.get(*comparison.places.last()?)?;
         Some(self.experiment.points[point].label.clone())
     }
 
-    /// True if the claim is about settling and a preview shortened its runs.
+    /// True if the claim is about settling, and a preview has shortened its runs.
     fn is_too_short_for(&self, claim: &Claim) -> bool {
         let mut named = claim
             .conditions()
@@ -186,7 +184,7 @@ impl Outcome {
         self.experiment.cut > 1.0 && named.any(|named| measures[named.measure].is_about_settling())
     }
 
-    /// Series of a claim that had not settled, with their point: `ACQ at 5`.
+    /// Series of a claim that had not settled, each with its point, like `ACQ at 5`.
     pub(crate) fn unsettled(&self, claim: &Claim) -> Vec<String> {
         let named = claim
             .conditions()

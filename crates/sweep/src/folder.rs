@@ -21,12 +21,13 @@ use std::path::{Path, PathBuf};
 /// The file of the plan.
 const PLAN: &str = "plan.json";
 
-/// Experiments to run. The plan contains everything to judge the results of a folder, or of all shards' folders.
+/// Plan of a folder: the experiments to run. It suffices for judging the results of a folder, or of the folders of all
+/// shards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// True if it is a preview.
     pub quick: bool,
-    /// Seed of each scenario's first run; `None` for that of the file.
+    /// Seed of each scenario's first run; `None` for the seed in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Name and text of each experiment.
@@ -34,7 +35,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans to run `experiments` or a preview of them, optionally from this seed on.
+    /// Plans `experiments`, or a preview of them, starting at this seed if one is given.
     pub fn new(experiments: &[Experiment], quick: bool, seed: Option<u64>) -> Self {
         let file = |e: &Experiment| (e.name.clone(), e.text.clone());
         Self {
@@ -44,7 +45,7 @@ impl Plan {
         }
     }
 
-    /// Maximum number of looks at the verdicts. A preview omits the last, most expensive rounds.
+    /// Maximum number of looks at the verdicts. A preview omits the last rounds, which take longest.
     pub const fn looks(&self) -> u32 {
         match self.quick {
             true => LOOKS / 2,
@@ -80,12 +81,12 @@ impl Plan {
         Ok(experiments)
     }
 
-    /// Makes the runs that are missing in `folder`, and further seeds for undecided claims, with `simulator` on
-    /// `threads` threads. `defaults` names the congestion controls of `simulator`. Calls `progress` with the look,
-    /// counted from 1, and the numbers of finished and of missing runs.
+    /// Makes the runs that are missing in `folder`, and further runs for undecided claims, with `simulator` on
+    /// `threads` threads. `defaults` names the congestion controls of `simulator`. `progress` gets the number of the
+    /// look (from 1), and the numbers of finished and of missing runs.
     ///
     /// # Errors
-    /// An experiment is wrong, a run fails, or the folder cannot be read or written.
+    /// An experiment is invalid, a run fails, or the folder cannot be read or written.
     pub fn run(
         &self,
         simulator: Simulator<'_>,
@@ -155,7 +156,7 @@ pub fn publish(folder: &Path, decided: &Decided, origin: &Origin) -> anyhow::Res
     Ok(path)
 }
 
-/// Writes a table as CSV, and returns the file's name. If the table is empty, removes its file.
+/// Writes a table as CSV, and returns the file's name. Removes the file if the table is empty.
 fn write_table(
     folder: &Path,
     table: &TableOf,

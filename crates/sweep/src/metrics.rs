@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Metrics of a run by name, in alphabetical order.
 pub type Metrics = BTreeMap<String, f64>;
 
-/// Names that a measure may use: those of [`of_run`] and [`of_scenario`].
+/// Returns the names that a measure may use: those of [`of_run`] and [`of_scenario`].
 pub fn names() -> Vec<String> {
     let report = DirectionReport {
         sojourn_by_class_ms: Some(SojournByClass::default()),
@@ -105,7 +105,7 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     metrics
 }
 
-/// Adds the metrics of a direction. Its flows have this `goodput`.
+/// Adds the metrics of a direction whose flows have this `goodput`.
 fn add_direction(
     metrics: &mut Metrics,
     scenario: &Scenario,
@@ -279,7 +279,7 @@ pub fn unit(metric: &str) -> &'static str {
     unit.map_or("", |(unit, _)| *unit)
 }
 
-/// The parameters of a scenario in bit/s, bytes, packets and seconds, and the least wait of its uploads in ms.
+/// The parameters of a scenario in bit/s, bytes, packets and seconds, and the minimum wait of its uploads in ms.
 pub fn of_scenario(scenario: &Scenario) -> Metrics {
     let limit = |limit: Limit| limit.value() as f64;
     let [bound_p50, bound_p99] = crate::bound::bulk_wait_ms(scenario);

@@ -25,7 +25,6 @@ pub(crate) fn short(value: f64) -> String {
     without_negative_zero(text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Formats a mean with its interval, if it has one.
 pub(crate) fn with_interval(estimate: Estimate) -> String {
     let mean = number(estimate.mean);
     match estimate.half_width > 0.0 {

@@ -10,7 +10,7 @@ use crate::statistics::Estimate;
 use crate::store::{Recording, Results, key};
 use asymq_scenario::Scenario;
 
-/// Maximum number of recordings of a series whose mean a chart over time draws.
+/// Maximum number of time series that a chart averages for one series.
 const MAX_RECORDINGS: usize = 1000;
 
 /// An experiment with its results.
@@ -18,22 +18,21 @@ const MAX_RECORDINGS: usize = 1000;
 pub struct Outcome {
     /// The experiment.
     pub experiment: Experiment,
-    /// Runs of each series at each point.
     series: Vec<Vec<Runs>>,
 }
 
 /// Runs of one series at one point.
 #[derive(Clone, Debug)]
 pub struct Runs {
-    /// Values of each measure, one per run, in the order of the seeds.
+    /// Values of each measure, one per run, in the order of seeds.
     measures: Vec<Vec<f64>>,
-    /// The recordings that a chart over time draws, in the order of the seeds.
+    /// Time series for a chart over time, in the order of seeds.
     pub recordings: Vec<Recording>,
-    /// Window in which they had settled, if a measure needs it.
+    /// Window after the transient, if a measure needs it.
     pub window: Option<Window>,
 }
 
-/// Runs that are missing from the results.
+/// Number of runs that are missing in the results.
 #[derive(Debug, thiserror::Error)]
 #[error("{missing} of {all} runs are missing; run the sweep again, or merge all shards")]
 pub struct Incomplete {
@@ -42,7 +41,7 @@ pub struct Incomplete {
 }
 
 impl Runs {
-    /// No run of `experiment` yet.
+    /// Creates a value without runs of `experiment`.
     fn new(experiment: &Experiment) -> Self {
         Self {
             measures: vec![Vec::new(); experiment.measures.len()],
@@ -51,7 +50,7 @@ impl Runs {
         }
     }
 
-    /// Adds a run of a scenario; of an arithmetic experiment, a run without metrics.
+    /// Adds a run of a scenario; for an arithmetic experiment, a run without metrics.
     fn add(&mut self, experiment: &Experiment, given: &Metrics, run: &Metrics) {
         let lookup = |name: &str| Some(vec![*run.get(name).or_else(|| given.get(name))?]);
         for (values, measure) in self.measures.iter_mut().zip(&experiment.measures) {
@@ -112,12 +111,12 @@ impl Outcome {
         self.series.iter().flatten()
     }
 
-    /// The minimum number of runs over all scenarios.
+    /// Minimum number of runs over all scenarios.
     pub fn runs(&self) -> usize {
         self.all().map(Runs::count).min().unwrap_or(0)
     }
 
-    /// Value of an expression per point: of the means, and of each run.
+    /// Returns the value of an expression at each point: for the means, and for each run.
     pub(crate) fn samples(&self, expression: &Expression) -> Option<Vec<Sample>> {
         expression.samples(&|name| {
             let named = self.experiment.resolve(name).ok()?;
@@ -141,7 +140,7 @@ impl Outcome {
     }
 }
 
-/// The runs of a scenario with at most so many recordings; counts those that `results` lack.
+/// Returns the runs of a scenario, with a maximum number of time series; counts runs that `results` lack.
 fn runs_of(
     experiment: &Experiment,
     scenario: &Scenario,

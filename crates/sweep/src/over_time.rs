@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Shares of the link; the time below each of them is a metric.
 const LEVELS: [(f64, &str); 3] = [(0.1, "0.1"), (0.5, "0.5"), (0.9, "0.9")];
 
-/// Number of batches for finding the settling time. Short batches would hide a slow climb in their noise.
+/// Number of batches for finding the settling time. Shorter batches would hide a slow climb in noise.
 const BATCHES: usize = 100;
 /// Minimum number of intervals in a batch (MSER-5).
 const MIN_BATCH: usize = 5;
@@ -20,15 +20,16 @@ pub(crate) struct Settled {
     pub(crate) settled: bool,
 }
 
-/// Accepted ratio of the variance of the mean to its minimum. Long waves make the minimum flat; the earliest of equally
-/// good truncations keeps most of the run.
+/// Accepted ratio of the variance of the mean to its minimum. Slow oscillations make the minimum flat; among equally
+/// good truncations, the earliest keeps most of the run.
 const FLAT: f64 = 1.2;
 
-/// Minimum difference between the means before and after the cut that counts as a transient, as a share of the link.
+/// Minimum difference between the means before and after the truncation that counts as a transient, as a share of the
+/// link.
 const MATERIAL: f64 = 0.02;
 
-/// Finds the end of the transient by MSER-5 (White, 1997): the earliest truncation after which the mean has almost the
-/// smallest standard error. If it lies in the second half, the run is too short.
+/// Finds the end of the transient by MSER-5 (White, 1997): the earliest truncation after which the standard error of
+/// the mean is almost minimal. If it lies in the second half, the run is too short.
 pub(crate) fn settled(values: &[f64]) -> Settled {
     let batch = (values.len() / BATCHES).max(MIN_BATCH);
     let means: Vec<f64> = values.chunks_exact(batch).map(mean).collect();

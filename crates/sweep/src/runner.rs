@@ -50,7 +50,6 @@ pub fn run(
     Ok(known.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// A pool of this many threads.
 pub(crate) fn pool(threads: usize) -> io::Result<ThreadPool> {
     let pool = ThreadPoolBuilder::new().num_threads(threads.max(1));
     pool.build().map_err(io::Error::other)

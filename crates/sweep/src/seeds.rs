@@ -1,4 +1,4 @@
-//! Number of seeds: adds seeds while a claim is undecided, up to a limit.
+//! Number of seeds per scenario: adds seeds while a claim is undecided, up to a limit.
 
 use crate::experiment::{Experiment, Place};
 use crate::outcome::{Outcome, judge};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Maximum simulated time of all seeds of a scenario, in s.
 const MAX_SECONDS: f64 = 1e6;
 
-/// Judged experiments, and the results on which the verdicts rest.
+/// Judged experiments, with the results that determined the verdicts.
 #[derive(Debug)]
 pub struct Decided {
     /// The experiments with their results.
@@ -21,7 +21,7 @@ pub struct Decided {
 }
 
 impl Decided {
-    /// Experiments, with the number of seeds that each scenario got.
+    /// Returns the experiments, each scenario with the number of seeds that ran.
     pub fn experiments(&self) -> Vec<Experiment> {
         let experiments = self.outcomes.iter().map(|outcome| &outcome.experiment);
         experiments.cloned().collect()
@@ -29,8 +29,8 @@ impl Decided {
 }
 
 /// Runs the experiments with as many seeds as their claims need, and judges them. `run` makes the missing runs of its
-/// experiments and returns all results. At most `looks` rounds are made. The outcomes' scenarios contain the number of
-/// seeds that ran.
+/// experiments and returns all results. There are at most `looks` rounds. The scenarios of the outcomes contain the
+/// number of seeds that ran.
 ///
 /// # Errors
 /// `run` fails, or returns too few results.
@@ -54,8 +54,8 @@ pub fn decide(
     }
 }
 
-/// Doubles the seeds of open claims for look number `look`, unless `further` looks are unlikely to decide them. Returns
-/// true if a scenario got seeds.
+/// Doubles the seeds of undecided claims for look number `look`, unless `further` looks are unlikely to decide them.
+/// Returns true if a scenario got more seeds.
 fn extend(
     first: &[Experiment],
     extended: &mut [Experiment],

@@ -2,18 +2,18 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Maximum number of looks at the verdicts. Each look doubles the seeds of open claims, up to 32 times
-/// those of the file. Confidence intervals allow for all looks.
+/// Maximum number of looks at the verdicts. Each look doubles the seeds of undecided claims, up to 32 times the number
+/// in the file. Confidence intervals account for all looks.
 pub const LOOKS: u32 = 6;
 
-/// Confidence of the intervals in tables and charts.
+/// Confidence level of the intervals in tables and charts.
 pub const SHOWN: f64 = 0.95;
 
-/// Minimum number of runs for estimating how many are needed.
+/// Minimum number of runs from which the number of needed runs is estimated.
 const ENOUGH_TO_TELL: usize = 20;
 
-/// Factor by which the number of runs must grow to decide a claim: with a probability of at least 10 %, an interval of
-/// `half_width` then excludes the range's end at `distance` from the mean. 0 with too few runs.
+/// Returns the factor by which the number of runs must grow to decide a claim: with a probability of at least 10 %, an
+/// interval of `half_width` then excludes the end of the range at `distance` from the mean. 0 with too few runs.
 pub(crate) fn runs_needed(values: &[f64], distance: f64, half_width: f64) -> f64 {
     if values.len() < ENOUGH_TO_TELL {
         return 0.0;
@@ -42,7 +42,7 @@ impl Estimate {
         Some(Self::around(mean, values, SHOWN))
     }
 
-    /// Returns `mean` with the interval of this confidence, 0 to 1, from the spread of `values`.
+    /// Returns `mean` with an interval at this confidence level, 0 to 1, from the spread of `values`.
     pub fn around(mean: f64, values: &[f64], confidence: f64) -> Self {
         let count = values.len() as f64;
         let half_width = if values.len() < 2 {
@@ -66,7 +66,7 @@ impl Estimate {
     }
 }
 
-/// Number of standard errors from the mean to either end of an interval of this confidence.
+/// Number of standard errors from the mean to either end of an interval at this confidence level.
 fn student_t(freedom: f64, confidence: f64) -> f64 {
     let distribution = StudentsT::new(0.0, 1.0, freedom).expect("the freedom is 1 or more");
     distribution.inverse_cdf(0.5 + confidence / 2.0)

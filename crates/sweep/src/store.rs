@@ -19,13 +19,13 @@ pub const RUNS: &str = "runs.jsonl";
 pub static FINGERPRINT: LazyLock<String> =
     LazyLock::new(|| long(concat!(env!("ASYMQ_SOURCES"), env!("CARGO_PKG_VERSION"))));
 
-/// Key of a result: a hash of scenario, seed and the sources of simulator and disciplines. Builds from the same sources
-/// give the same key.
+/// Key of a result: a hash of scenario, seed, and the sources of simulator and disciplines. Builds from equal sources
+/// give equal keys.
 pub fn key(scenario: &Scenario, seed: u64) -> String {
     long(&format!("{} {}", *FINGERPRINT, text_of_run(scenario, seed)))
 }
 
-/// Text of one run's scenario, independent of the scenario's other runs.
+/// Text of the scenario of one run, without the other runs.
 pub(crate) fn text_of_run(scenario: &Scenario, seed: u64) -> String {
     let run = Scenario {
         seed,
@@ -44,12 +44,12 @@ pub struct Job<'a> {
     pub scenario: &'a Scenario,
     /// The seed.
     pub seed: u64,
-    /// True to record the time series of the run.
+    /// True if the run's time series is recorded.
     pub recording: bool,
 }
 
 impl<'a> Job<'a> {
-    /// Makes a job that runs `scenario` with `seed`.
+    /// Creates a job that runs `scenario` with `seed`.
     pub fn new(scenario: &'a Scenario, seed: u64, recording: bool) -> Self {
         Self {
             key: key(scenario, seed),
@@ -110,7 +110,7 @@ pub struct Recording {
     pub data_down: Vec<f64>,
 }
 
-/// Maximum intervals of a recording: twice the pixels of a wide chart.
+/// Maximum number of intervals in a recording: twice the pixels of a wide chart.
 const MAX_INTERVALS: usize = 1000;
 
 impl Recording {
@@ -144,7 +144,7 @@ fn round(value: f64) -> f64 {
     (value * 1e5).round() / 1e5
 }
 
-/// Results by key. Those of a folder stay in its file; memory holds where.
+/// Results by key. Those of a folder stay in its file; memory contains only their positions.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     /// The file to which results are appended, and its name.
@@ -152,7 +152,7 @@ pub struct Results {
     places: HashMap<String, Place>,
 }
 
-/// A result, or its line in a file.
+/// A result in memory, or the position of its line in a file.
 #[derive(Clone, Debug)]
 enum Place {
     Memory(Stored),

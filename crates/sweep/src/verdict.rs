@@ -127,7 +127,6 @@ pub struct Deciding {
 /// A comparison that is still open.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Undecided {
-    /// Places that are compared.
     pub(crate) places: Vec<Place>,
     /// Factor by which the runs must grow to decide it.
     pub(crate) needs: f64,

@@ -43,7 +43,6 @@ pub(crate) struct CompareArgs {
     scenario: ScenarioFlags,
 }
 
-/// The JSON of a comparison.
 #[derive(Debug, Serialize)]
 struct Comparison<'a> {
     format: u32,
@@ -88,7 +87,6 @@ pub(crate) fn own_defaults(command: Command) -> Command {
     .mut_arg("qdisc", |arg| arg.hide(true))
 }
 
-/// Runs the command.
 pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     if let Some(name) = args.scenario.given.words.get("qdisc") {
         return Err(BadArgument {

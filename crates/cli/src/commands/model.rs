@@ -137,7 +137,6 @@ struct Split<T> {
     ack: T,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &ModelArgs) -> anyhow::Result<()> {
     let (answer, out_of_reach) = answer(args);
     if args.json {

@@ -31,7 +31,6 @@ pub(crate) struct ReproduceArgs {
     options: SweepOptions,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &ReproduceArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let expected = match &args.check {
         None => None,

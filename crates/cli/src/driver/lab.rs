@@ -80,7 +80,6 @@ pub(crate) fn run_in_guest(
     )?)
 }
 
-/// True if the lab refused its input.
 pub(crate) fn is_bad_input(error: &anyhow::Error) -> bool {
     error.downcast_ref().is_some_and(LabError::is_bad_input)
 }

@@ -81,7 +81,6 @@ fn findings(settings: &HostArgs) -> Vec<Finding> {
     findings
 }
 
-/// Findings about the rates of the ports, and the overhead.
 pub(super) fn rates_and_overhead(link: &LinkArgs, ports: &[&str]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (flag, rate) in [("--up", link.up), ("--down", link.down)] {

@@ -57,11 +57,9 @@ pub(super) struct Plan {
     read: Read,
     /// Words of the command line.
     typed: Words,
-    /// Words in force.
     words: Words,
     pub(super) settings: SettingsArgs,
     pub(super) config: GatewayConfig,
-    /// Settings file.
     file: Option<PathBuf>,
 }
 

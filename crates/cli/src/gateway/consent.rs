@@ -7,7 +7,6 @@ use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
-/// Ways to consent.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Consent {
     /// Restore the port after this time unless you press Enter.

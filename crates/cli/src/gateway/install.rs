@@ -321,7 +321,6 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// True if programs are run.
     pub(super) const fn runs(&self) -> bool {
         self.root.is_none() && !self.dry
     }
@@ -439,7 +438,6 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Fails if a program failed.
     pub(super) fn finish(&self) -> anyhow::Result<()> {
         let failed = self.failed.borrow();
         match failed.is_empty() {

@@ -85,7 +85,6 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     ended.map(drop)
 }
 
-/// A running trial.
 struct Trial<'a> {
     control: &'a Path,
     /// Original and tried settings.
@@ -93,7 +92,6 @@ struct Trial<'a> {
     names: [String; 2],
     settle: f64,
     measured: f64,
-    /// Changes counted by the gateway.
     changes: u64,
     stop: &'a AtomicBool,
     pairs: Vec<Pair>,

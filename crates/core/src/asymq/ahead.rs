@@ -9,7 +9,6 @@ use crate::hold::{BuildError, Rounds};
 #[derive(Clone, Debug)]
 pub(super) struct Ahead {
     order: Rounds,
-    /// Number of flows in the set.
     count: u32,
     /// Bytes in their queues.
     bytes: u64,

@@ -9,7 +9,6 @@ use crate::packet::FULL_PACKET;
 use crate::units::{Duration, Instant, Limit, Rate};
 use alloc::boxed::Box;
 
-/// Number of accounts: one for each host.
 const ACCOUNTS: usize = 256;
 
 /// Binary logarithm of the ns for which a host counts as active at least: about one second.
@@ -130,7 +129,6 @@ impl Recent {
     }
 }
 
-/// Accounts of all hosts.
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     accounts: Box<[Account]>,

@@ -37,7 +37,6 @@ pub struct IsolatedParams {
     pub flow_limit: u64,
 }
 
-/// Number that stands for no flow.
 const NO_FLOW: u32 = u32::MAX;
 
 /// Maximum number of flows of a list that are checked for an unused queue; bounds the work.
@@ -233,7 +232,6 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// Removes and returns the oldest packet of a queue.
     #[inline]
     pub(super) fn take(&mut self, number: u32) -> Option<P> {
         let packet = self.flows.queues_mut().pop(number)?;

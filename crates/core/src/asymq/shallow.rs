@@ -11,7 +11,6 @@ const STEPS: u64 = 256;
 /// Fraction of a mark that a flow has left over, so that its marks are evenly spread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shallow {
-    /// Remainder in steps.
     remainder: u8,
 }
 

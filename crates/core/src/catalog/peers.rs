@@ -120,7 +120,6 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
         source: "RFC 9332", brings: &[("classifier", "none"), SEPARATE, ("data-queue", "dualpi2")];
 };
 
-/// The queues of these disciplines.
 pub(super) static QUEUES: &[Entry] = entries! {
     queue("codel", StandardQueue::Codel, "A FIFO that drops or marks while packets wait too long"), source: "RFC 8289",
         brings: &[("data-limit", "1000p")], parameters: listed![TARGET, INTERVAL, CE_THRESHOLD, ECN];

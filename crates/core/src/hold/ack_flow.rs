@@ -131,7 +131,6 @@ impl FlowState {
         repeats.then_some(place)
     }
 
-    /// Records that an ACK was sent.
     pub(crate) fn sends(&mut self, ack: Past, arrival: Instant) {
         let bytes = ack.info.ack.wrapping_sub(self.last_sent.info.ack);
         if (bytes as i32) > 0 {

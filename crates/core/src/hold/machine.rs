@@ -172,7 +172,6 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         }
     }
 
-    /// Backlog of both queues.
     #[inline]
     fn waiting(&self) -> Backlog {
         self.parts.queues.backlog(Class::Ack) + self.parts.queues.backlog(Class::Data)

@@ -57,13 +57,11 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         })
     }
 
-    /// The owner's state of a queue.
     #[inline]
     pub(crate) fn state(&self, number: u32) -> Option<&S> {
         Some(&self.queues.get(number as usize)?.state)
     }
 
-    /// The owner's state of a queue.
     #[inline]
     pub(crate) fn state_mut(&mut self, number: u32) -> Option<&mut S> {
         Some(&mut self.queues.get_mut(number as usize)?.state)
@@ -181,7 +179,6 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         self.longest.top(&self.queues)
     }
 
-    /// True if the backlog exceeds either limit.
     pub(crate) fn exceeds(&self, limit: Limit, memory_limit: u64) -> bool {
         let Backlog { packets, bytes } = self.backlog;
         bytes > memory_limit || !limit.holds(packets, bytes)

@@ -51,7 +51,6 @@ impl Rounds {
         })
     }
 
-    /// True if the number is in a list.
     #[inline]
     pub(crate) fn has(&self, number: u32) -> bool {
         self.next(number).is_some_and(|next| next != number)
@@ -83,7 +82,6 @@ impl Rounds {
         Some(())
     }
 
-    /// Removes a number from its list, if it is in one.
     #[inline]
     pub(crate) fn leave(&mut self, number: u32) {
         self.take_out(number as u16);

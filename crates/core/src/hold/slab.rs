@@ -151,7 +151,6 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// An empty list.
     pub(crate) const EMPTY: Self = Self {
         head: Place::NONE,
         tail: Place::NONE,
@@ -163,14 +162,12 @@ impl List {
         self.head
     }
 
-    /// True if the list is empty.
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.head.0 == Place::NONE.0
     }
 }
 
-/// Values in any number of lists.
 #[derive(Clone, Debug)]
 pub(crate) struct Slab<T, L = Both> {
     nodes: Box<[Node<T, L>]>,
@@ -255,7 +252,6 @@ impl<T, L: Links> Slab<T, L> {
         node.map_or(Place::NONE, |node| node.links().next())
     }
 
-    /// The values of a list, in its order.
     pub(crate) fn values(&self, list: &List) -> impl Iterator<Item = &T> {
         let mut place = list.head;
         core::iter::from_fn(move || {

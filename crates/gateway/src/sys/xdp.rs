@@ -28,7 +28,6 @@ pub(crate) struct XdpSender {
     free: Vec<u64>,
     descriptors: Ring,
     completions: Ring,
-    /// Number of descriptors written.
     written: u32,
     /// Number of completions read.
     completed: u32,

@@ -208,7 +208,6 @@ impl Path {
         rtt.copied().unwrap_or(Duration::ZERO)
     }
 
-    /// Time of the next event.
     pub(crate) fn next(&self) -> Option<Instant> {
         let events = [
             self.up.next(),

@@ -22,7 +22,6 @@ pub(crate) struct KernelUplink<'a> {
 }
 
 impl<'a> KernelUplink<'a> {
-    /// Adds the qdisc.
     pub(super) fn open(
         words: &str,
         scenario: &Scenario,

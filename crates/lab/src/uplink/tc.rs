@@ -7,7 +7,6 @@ use serde_json::Value;
 use std::io;
 use std::process::Command;
 
-/// Counters of a qdisc.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counters {
     pub(super) dropped: u64,

@@ -2,22 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Intervals of a moving average, and of the deviation of averages (MAD).
+/// Number of intervals in a moving average, and in the deviation of averages (MAD).
 pub(super) const AVERAGED: usize = 4;
-/// One value in 20, the slowest, is excluded from a mean (TMP, 95 %).
+/// Divisor: one of this many values, the slowest, is excluded from a mean (TMP, 95 %).
 const TRIMMED: usize = 20;
-/// Maximum deviation of stable averages, as a share of the latest (SDT).
+/// Maximum deviation of stable averages, as a share of the latest one (SDT).
 const TOLERANCE: f64 = 0.05;
-/// Maximum pairs of probes per second (MPS).
+/// Maximum number of probe pairs per second (MPS).
 const MOST_PAIRS: f64 = 100.0;
 /// Maximum deviation of rates for high confidence, as a share of their mean.
 const MAX_SPREAD: f64 = 0.1;
-/// Maximum share of the capacity for probes (PTC).
+/// Maximum share of the capacity that probes may use (PTC).
 const PROBES_SHARE: f64 = 0.05;
-/// Bits of a foreign probe and a self probe, as the draft estimates them.
+/// Bits of a foreign probe and a self probe together, as the draft estimates them.
 const PAIR_BITS: f64 = 8.0 * 6000.0;
 
-/// A probe on a connection of its own, in seconds.
+/// A probe on its own connection; times in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Foreign {
     /// Time at which it ended.
@@ -27,7 +27,7 @@ pub(super) struct Foreign {
     pub(super) http: f64,
 }
 
-/// A probe on a connection that carries load, in seconds.
+/// A probe on a connection that carries load; times in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Own {
     /// Time at which it ended.
@@ -42,12 +42,12 @@ pub(super) struct Probes {
     pub(super) own: Vec<Own>,
 }
 
-/// Probes on connections of their own.
+/// Results of probes on their own connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ForeignTimes {
-    /// Probes that ended in the window.
+    /// Number of probes that ended in the window.
     pub probes: usize,
-    /// TCP's handshake in ms; this and the next two are means without the slowest 5 %.
+    /// Time of TCP's handshake in ms. Like the next two, a mean without the slowest 5 %.
     pub tcp_ms: f64,
     /// TLS's handshake in ms, one round trip.
     pub tls_ms: f64,
@@ -57,10 +57,10 @@ pub struct ForeignTimes {
     pub rpm: f64,
 }
 
-/// Probes on connections that carry load.
+/// Results of probes on connections that carry load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SelfTimes {
-    /// Probes that ended in the window.
+    /// Number of probes that ended in the window.
     pub probes: usize,
     /// Time from the request for one byte to its arrival, in ms: the mean without the slowest 5 %.
     pub http_ms: f64,
@@ -146,7 +146,7 @@ asymq_core::named! {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stage {
     values: Vec<f64>,
-    /// True since the first stable interval.
+    /// True once an interval was stable.
     was_stable: bool,
 }
 

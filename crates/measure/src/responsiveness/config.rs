@@ -1,4 +1,4 @@
-//! The configuration at `/.well-known/nq`: JSON that names the URLs of the test.
+//! The configuration at `/.well-known/nq`: JSON with the URLs of the test.
 
 use asymq_scenario::quoted;
 use http::Uri;
@@ -21,7 +21,7 @@ struct Config {
     test_endpoint: Option<String>,
 }
 
-/// Names of URLs: with `https` in drafts up to -02 and their clients, without it in later ones.
+/// Names of the URLs: with `https` in drafts up to -02, without it in later ones.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Urls {
@@ -39,7 +39,7 @@ pub(super) struct Endpoints {
     pub(super) large: Uri,
     pub(super) small: Uri,
     pub(super) upload: Uri,
-    /// Host to connect to in place of the URLs' host.
+    /// Host to connect to, instead of the URLs' host.
     pub(super) test_endpoint: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Endpoints {
     /// Reads a configuration.
     ///
     /// # Errors
-    /// The mistake, in a few words.
+    /// The configuration is invalid; the text names the mistake.
     pub(super) fn read(json: &[u8]) -> Result<Self, String> {
         let config: Config = serde_json::from_slice(json).map_err(|error| {
             let error = quoted(&error.to_string());
@@ -93,7 +93,7 @@ impl Endpoints {
         })
     }
 
-    /// Writes the configuration of this project's server under this name.
+    /// Writes the configuration of this project's server for this name.
     pub(super) fn write(authority: &Authority) -> Vec<u8> {
         let url = |path: &str| Some(format!("https://{authority}{path}"));
         let config = Config {
@@ -112,7 +112,7 @@ impl Endpoints {
     }
 }
 
-/// Returns the first URL given, which must be absolute with https.
+/// Returns the first URL that is given; it must be absolute, with https.
 fn https(name: &str, old: Option<String>, new: Option<String>) -> Result<Uri, String> {
     let url = old
         .or(new)

@@ -1,4 +1,4 @@
-//! HTTP/2 over TLS over TCP, with as little unsent data as the draft requires.
+//! HTTP/2 over TLS over TCP, with at most as much unsent data as the draft permits.
 
 use crate::tcp_info::Counter;
 use asymq_core::Direction;
@@ -31,16 +31,15 @@ use tokio_rustls::{TlsConnector, TlsStream};
 
 /// HTTP/2 window of a connection and of each of its streams, in bytes.
 pub(super) const WINDOW: u32 = 8 << 20;
-/// Maximum unsent bytes that HTTP/2 holds for a stream.
+/// Maximum unsent bytes that HTTP/2 buffers for a stream.
 pub(super) const SEND_BUFFER: usize = 64 * 1024;
-/// Largest frame.
 const FRAME: usize = 16 * 1024;
 /// Maximum time that unsent data may wait, in seconds.
 const UNSENT: f64 = 0.005;
 /// Unsent bytes that are always allowed: two segments.
 const LEAST_UNSENT: usize = 3000;
 const MOST_UNSENT: usize = 256 * 1024;
-/// Bytes that TLS adds to a record (header, type and tag), and its maximum size.
+/// Bytes that TLS adds to a record (header, type and tag), and maximum size of a record.
 const RECORD_HEAD: u64 = 5 + 1 + 16;
 const RECORD: usize = 16 * 1024;
 /// Bytes that HTTP/2 adds to a frame.
@@ -55,17 +54,17 @@ static ZEROS: [u8; FRAME] = [0; FRAME];
 /// HTTP/2's name in TLS's negotiation (ALPN).
 pub(super) const H2: &[u8] = b"h2";
 
-/// Bytes moved by a connection, shared with other tasks.
+/// Byte counters of a connection, shared between tasks.
 #[derive(Debug, Default)]
 pub(super) struct Moved {
     received: AtomicU64,
     sent: AtomicU64,
-    /// TLS records sent.
+    /// Number of TLS records sent.
     records: AtomicU64,
-    /// Bytes of bodies handed to HTTP/2, with their frames.
+    /// Bytes of bodies passed to HTTP/2, with their frames.
     body: AtomicU64,
     frames: AtomicU64,
-    /// Bytes sent in 5 ms.
+    /// Number of bytes sent in 5 ms.
     unsent: AtomicUsize,
 }
 
@@ -75,7 +74,7 @@ impl Moved {
         self.sent.load(Relaxed)
     }
 
-    /// Converts bytes of TCP to bytes of bodies, by the mean sizes of records and frames.
+    /// Converts a number of bytes on TCP to bytes of bodies, by the mean sizes of records and frames.
     pub(super) fn body_of(&self, bytes: u64) -> u64 {
         let share = |bytes: &AtomicU64, parts: &AtomicU64, head: u64| {
             let (bytes, heads) = (bytes.load(Relaxed), parts.load(Relaxed) * head);
@@ -92,15 +91,15 @@ impl Moved {
     }
 }
 
-/// A TLS stream that counts its bytes, and limits unsent ones to 5 ms of its rate.
+/// A TLS stream that counts its bytes, and limits unsent data to 5 ms of its rate.
 #[derive(Debug)]
 pub(super) struct Paced {
     stream: TlsStream<TcpStream>,
     moved: Arc<Moved>,
     since: Instant,
     sent: usize,
-    /// Bytes per second: maximum of recent intervals, decaying by a tenth per interval. Without the maximum, a sender
-    /// delayed by its host would get a shrinking limit.
+    /// Rate in bytes per second: maximum over recent intervals, which decays by a tenth per interval. Without the
+    /// maximum, the limit of a sender that its host delays would shrink.
     rate: f64,
 }
 
@@ -180,10 +179,10 @@ impl AsyncWrite for Paced {
     }
 }
 
-/// Sends endlessly, in frames that last at most 5 ms.
+/// Sends without end, in frames of at most 5 ms.
 ///
 /// # Errors
-/// The stream or its connection ended.
+/// The stream or its connection has ended.
 pub(super) async fn send_load(stream: &mut SendStream<Bytes>, moved: &Moved) -> io::Result<()> {
     loop {
         let frame = moved.unsent.load(Relaxed).clamp(LEAST_UNSENT, FRAME);
@@ -205,7 +204,7 @@ pub(super) async fn send_load(stream: &mut SendStream<Bytes>, moved: &Moved) -> 
 /// Reads a body and passes its parts to `each`.
 ///
 /// # Errors
-/// The stream or its connection ended before the body, or `each` fails.
+/// The stream or its connection ended before the body did, or `each` failed.
 pub(super) async fn read_body(
     body: &mut RecvStream,
     mut each: impl FnMut(&[u8]) -> io::Result<()>,
@@ -219,7 +218,7 @@ pub(super) async fn read_body(
     Ok(())
 }
 
-/// A task that ends with its owner.
+/// A task that ends when its owner is dropped.
 #[derive(Debug)]
 pub(super) struct Task(pub(super) JoinHandle<()>);
 
@@ -229,7 +228,7 @@ impl Drop for Task {
     }
 }
 
-/// The address and the name of a server.
+/// Address and name of a server.
 #[derive(Clone)]
 pub(super) struct Target {
     pub(super) address: SocketAddr,
@@ -332,10 +331,10 @@ pub(super) async fn request(
     sent.map_err(io::Error::other)
 }
 
-/// Requests an object. Returns its body.
+/// Requests an object, and returns its body.
 ///
 /// # Errors
-/// The server's action in place of sending it.
+/// The request failed; the text says what the server did instead.
 pub(super) async fn get_body(requests: &SendRequest<Bytes>, uri: &Uri) -> io::Result<RecvStream> {
     let (response, _) = request(requests, uri, false).await?;
     let response = response.await.map_err(io::Error::other)?;
@@ -351,7 +350,7 @@ pub(super) async fn get_body(requests: &SendRequest<Bytes>, uri: &Uri) -> io::Re
 /// Gets an object of at most `most` bytes.
 ///
 /// # Errors
-/// Like [`get_body`]; also if the object is longer.
+/// As [`get_body`]; also if the object is longer.
 pub(super) async fn get(
     requests: &SendRequest<Bytes>,
     uri: &Uri,
@@ -373,7 +372,7 @@ pub(super) async fn get(
     Ok(object)
 }
 
-/// Accepts every certificate: servers sign their own, and no secret is sent.
+/// Accepts every certificate, because servers sign their own and no secret is sent.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

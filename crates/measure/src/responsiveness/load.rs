@@ -19,12 +19,11 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Maximum simultaneous probes.
+/// Maximum number of simultaneous probes.
 const UNDER_WAY: usize = 64;
 /// Interval at which probes are due.
 const STEP: Duration = Duration::from_millis(5);
 
-/// An open connection.
 struct Open {
     requests: SendRequest<Bytes>,
     moved: Arc<Moved>,
@@ -41,17 +40,17 @@ impl Open {
     }
 }
 
-/// State of a connection that carries load, shared between tasks.
+/// A connection that carries load; its state is shared between tasks.
 #[derive(Default)]
 struct Carrier {
-    /// Set once it carries load.
+    /// The connection, set once it carries load.
     open: OnceLock<Open>,
     received: AtomicU64,
     failure: OnceLock<String>,
 }
 
 impl Carrier {
-    /// Opens a connection and keeps it loaded until the task ends.
+    /// Opens a connection, and loads it until the task ends.
     fn start(site: &Arc<Site>, direction: Direction) -> (Arc<Self>, Task) {
         let carrier = Arc::<Self>::default();
         let (for_task, site) = (Arc::clone(&carrier), Arc::clone(site));
@@ -103,7 +102,8 @@ impl Carrier {
         }
     }
 
-    /// Bytes of bodies on arrival. If the kernel does not count arrivals: bytes that the socket accepted or returned.
+    /// Bytes of bodies that have arrived. If the kernel does not count arrivals, bytes that the socket accepted or
+    /// returned.
     fn bytes(&self, direction: Direction) -> u64 {
         let received = self.received.load(Relaxed);
         let Some(open) = self.open.get() else {
@@ -129,7 +129,7 @@ struct Shared {
     probes: Mutex<Probes>,
     failed: AtomicU64,
     carriers: Mutex<Vec<Arc<Carrier>>>,
-    /// Pairs of probes per 1000 seconds.
+    /// Number of probe pairs per 1000 seconds.
     pace: AtomicU64,
 }
 
@@ -149,7 +149,7 @@ impl Shared {
         Some(open[index as usize].requests.clone())
     }
 
-    /// Launches probes of both kinds in turn at the current pace.
+    /// Starts probes of both kinds alternately, at the current rate.
     async fn launch(self: Arc<Self>, site: Arc<Site>, clock: Instant) {
         let mut random = SplitMix64::new(clock.elapsed().as_nanos() as u64);
         let mut under_way = JoinSet::new();
@@ -188,7 +188,6 @@ impl Shared {
     }
 }
 
-/// The flows of one direction.
 struct DirectionLoad {
     direction: Direction,
     carriers: Vec<(Arc<Carrier>, Task)>,
@@ -231,7 +230,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Runs until everything is stable or the time is over.
+    /// Runs until all values are stable or the time is over.
     pub(super) async fn run(
         mut self,
         report: &mut dyn FnMut(f64, f64, f64, Option<f64>),
@@ -299,7 +298,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Adds the rates of the interval that ends now. Returns true if everything is stable.
+    /// Adds the rates of the interval that ends now. Returns true if all values are stable.
     fn end_interval(&mut self, now: f64, seconds: f64) -> bool {
         let mut is_saturated = true;
         let mut least = f64::INFINITY;

@@ -1,7 +1,7 @@
 //! The IETF's test of responsiveness under working conditions, draft-ietf-ippm-responsiveness.
 //!
-//! The test adds downloads and uploads over HTTP/2 and TLS until their rate is stable. Probes measure round
-//! trips on the same connections and on new ones until these are stable too.
+//! The test adds downloads and uploads over HTTP/2 and TLS until their rate is stable. Probes measure round trips on
+//! these connections and on new ones, until the round trips are stable too.
 
 mod calculation;
 mod config;
@@ -33,17 +33,16 @@ use tokio::time::{sleep, timeout};
 
 /// Maximum bytes of a configuration.
 const MAX_CONFIG: usize = 16 * 1024;
-/// Probes of the idle line.
 const IDLE_PROBES: usize = 20;
-/// Maximum and minimum wait for queues to drain.
+/// Maximum and minimum time to wait until queues have drained.
 const DRAIN: Duration = Duration::from_secs(6);
 const REST: Duration = Duration::from_secs(1);
 
-/// Tests a line's responsiveness: under uploads, under downloads, under both.
+/// Tests a line's responsiveness: under uploads, under downloads, and under both.
 ///
 /// # Errors
-/// The URL or the server's configuration is wrong; the server is not there, or ends a load; the
-/// caller stops.
+/// The URL or the server's configuration is invalid; the server does not answer, or ends a load; or the caller stops
+/// the test.
 pub fn test_responsiveness(
     options: &TestOptions<'_>,
     progress: &mut dyn FnMut(Progress),
@@ -70,7 +69,7 @@ pub fn test_responsiveness(
     tested
 }
 
-/// Ends when the caller stops.
+/// Completes when the caller stops the test.
 async fn stopped(options: &TestOptions<'_>) {
     while !options.stop.load(Relaxed) {
         sleep(TICK).await;
@@ -184,7 +183,7 @@ async fn reach(uri: &Uri, host: &str) -> Result<(Target, Connection), MeasureErr
     Err(failed.unwrap_or_else(|| MeasureError::protocol(host, "no such host")))
 }
 
-/// Foreign probes over the idle line, one after the other.
+/// Performs foreign probes over the idle line, one after another.
 async fn idle(
     site: &Site,
     progress: &mut dyn FnMut(Progress),

@@ -11,11 +11,11 @@ pub struct Tested {
     pub format: u32,
     /// Program that measured; its driver is `responsiveness`.
     pub tool: Tool,
-    /// URL of the configuration.
+    /// URL of the server's configuration.
     pub server: String,
-    /// Address that carried the load.
+    /// Address to which the load was sent.
     pub address: String,
-    /// Seconds of an interval.
+    /// Length of an interval in seconds.
     pub interval_s: f64,
     /// Foreign probes over the idle line.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,23 +26,23 @@ pub struct Tested {
     pub down: TestedLoad,
     /// Uploads and downloads at once.
     pub both: TestedLoad,
-    /// Open questions.
+    /// Uncertain points of the test.
     pub unsure: Vec<String>,
 }
 
 /// The line under a load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TestedLoad {
-    /// Seconds until it was stable, or until its time limit.
+    /// Seconds until the values were stable, or until the time limit.
     pub duration_s: f64,
-    /// Connections that carried load at the end.
+    /// Number of connections that carried load at the end.
     pub connections: usize,
-    /// Bit/s of payload in the last four intervals.
+    /// Payload in the last four intervals in bit/s.
     pub rate: Rates,
     /// Confidence in the rates.
     pub rate_confidence: Confidence,
-    /// True if uploads count as soon as the socket accepts them, as on systems other than Linux. The rate then also
-    /// contains the bytes in buffers.
+    /// True if uploads count as soon as the socket accepts them, as on systems other than Linux. The rate then includes
+    /// the bytes in buffers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unacknowledged: bool,
     /// Responsiveness in the last four intervals; absent if one kind of probe had no answer.
@@ -53,7 +53,7 @@ pub struct TestedLoad {
     pub rating: Option<Rating>,
     /// Confidence in the responsiveness.
     pub rpm_confidence: Confidence,
-    /// Probes that failed: refused, reset or without an answer for 10 s.
+    /// Number of probes that were refused, reset, or not answered within 10 s.
     pub probes_failed: usize,
     /// Values over time.
     pub series: TestedSeries,
@@ -68,7 +68,7 @@ pub struct Rates {
     pub down: f64,
 }
 
-/// Values at the end of each interval, in seconds since the start of the load.
+/// Values at the end of each interval; times in seconds since the start of the load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TestedSeries {
     /// Bit/s of uploads in the interval.
@@ -80,7 +80,7 @@ pub struct TestedSeries {
 }
 
 asymq_core::named! {
-    /// The draft's ratings of a responsiveness.
+    /// The draft's ratings of the responsiveness.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Rating {
@@ -115,7 +115,7 @@ impl Tested {
         [("up", &self.up), ("down", &self.down), ("both", &self.both)]
     }
 
-    /// Open questions of all loads.
+    /// Uncertain points of all loads.
     pub(super) fn doubts(&self) -> Vec<String> {
         let mut unsure = Vec::new();
         for (name, load) in self.loads() {

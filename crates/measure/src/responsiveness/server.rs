@@ -33,7 +33,7 @@ use tokio_rustls::rustls::version::TLS13;
 /// Default port of the server.
 pub const HTTPS_PORT: u16 = 4043;
 
-/// Connections per client that [`Limits`] allows.
+/// Maximum number of connections for each client that [`Limits`] permits.
 const CONNECTIONS_PER_CLIENT: usize = 32;
 /// Maximum simultaneous connections of one network.
 const CONNECTIONS_PER_NETWORK: usize = 160;
@@ -65,11 +65,12 @@ pub struct HttpsServer {
 }
 
 impl HttpsServer {
-    /// Listens at an address, by default at port [`HTTPS_PORT`] of all addresses. Creates a certificate
-    /// unless one is given.
+    /// Listens on an address, by default on port [`HTTPS_PORT`] of all addresses. Creates a certificate unless one is
+    /// given.
     ///
     /// # Errors
-    /// The address is in use or not this host's; the certificate cannot be read, or is not the key's.
+    /// The address is in use or does not belong to this host; the certificate cannot be read, or does not match the
+    /// key.
     pub fn bind(
         address: Option<SocketAddr>,
         certificate: Option<&Certificate>,
@@ -160,7 +161,7 @@ impl HttpsServer {
     }
 }
 
-/// A connection, with its use of the server's resources.
+/// A connection, with its use of limited resources.
 struct Served {
     network: Network,
     task: Task,
@@ -190,7 +191,7 @@ impl Served {
         self.activity.idle(self.moved.both())
     }
 
-    /// False if the connection ended, reached a limit, or was idle for too long.
+    /// True unless the connection has ended, reached a limit, or was idle for too long.
     fn may_go_on(&mut self, limits: &Limits) -> bool {
         !self.task.0.is_finished()
             && self.started.elapsed() < limits.time
@@ -238,7 +239,7 @@ async fn converse(stream: TcpStream, acceptor: TlsAcceptor, moved: Arc<Moved>) -
     Ok(())
 }
 
-/// Requested object.
+/// Object that a client requested.
 enum Asked {
     Small(&'static str, Bytes),
     Download,
@@ -246,7 +247,7 @@ enum Asked {
     Missing,
 }
 
-/// Type and content of a small object; `None` if the path has none.
+/// Returns type and content of a small object; `None` if no object has this path.
 ///
 /// A connection keeps one configuration, with the server name of its first request.
 fn small_object(
@@ -269,7 +270,7 @@ fn small_object(
 }
 
 impl Asked {
-    /// Reads a request, and drops parts that the answer does not need.
+    /// Reads a request, and frees the parts that the answer does not need.
     fn read(request: Request<RecvStream>, config: &OnceLock<Bytes>) -> (Self, Option<RecvStream>) {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
@@ -322,7 +323,7 @@ async fn answer(
     }
 }
 
-/// Answers one HTTP/1.1 request; some clients use it for small objects.
+/// Answers one HTTP/1.1 request, which some clients use for small objects.
 async fn converse_in_http1(mut stream: Paced, local: SocketAddr) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(HEAD);
     let response = loop {

@@ -24,7 +24,7 @@ pub struct TestOptions<'a> {
     pub url: String,
     /// Maximum connections that carry load in each direction, 1 to [`MAX_CONNECTIONS`].
     pub connections: usize,
-    /// Interval between checks of stability; each adds a connection.
+    /// Interval between checks of stability; each check adds a connection.
     pub interval: Duration,
     /// Maximum time of each of the three loads.
     pub longest: Duration,
@@ -44,7 +44,7 @@ impl Site {
         authority.map(ToString::to_string).unwrap_or_default()
     }
 
-    /// Opens a connection and requests one byte. The result's time is counted from `clock`.
+    /// Opens a connection and requests one byte. The result's time is relative to `clock`.
     pub(super) async fn probe(&self, clock: Instant) -> io::Result<Foreign> {
         let probing = async {
             let connection = self.target.connect().await?;
@@ -75,8 +75,7 @@ impl Site {
         })
     }
 
-    /// Opens a connection for a load. Retries after a failure, since its packets may be lost in the queue that the load
-    /// fills.
+    /// Opens a connection for a load. Retries after a failure, because the queue that the load fills may lose packets.
     pub(super) async fn connect(&self) -> io::Result<Connection> {
         const TRIES: usize = 5;
         for _ in 1..TRIES {

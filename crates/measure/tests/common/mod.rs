@@ -1,4 +1,4 @@
-//! Servers of tests.
+//! Servers for tests.
 
 #[cfg(feature = "https")]
 pub(crate) mod tls;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 
-/// A server until it is dropped.
+/// A server that runs until the value is dropped.
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -20,7 +20,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Binds a server to a flag that stops it, and runs it.
+    /// Creates a server with a flag that stops it, and runs it.
     pub(crate) fn of<S: Send + 'static>(
         bind: impl FnOnce(Arc<AtomicBool>) -> io::Result<S>,
         address: fn(&S) -> io::Result<SocketAddr>,
@@ -35,14 +35,14 @@ impl Running {
         })
     }
 
-    /// The plain server, on the loopback.
+    /// Runs the plain server on the loopback interface.
     pub(crate) fn plain(limits: Limits) -> Self {
         let any = Some(([127, 0, 0, 1], 0).into());
         let bind = |stop| Server::bind(any, limits, stop);
         Self::of(bind, Server::address, Server::run).unwrap()
     }
 
-    /// The server of the responsiveness test, on the loopback.
+    /// Runs the server of the responsiveness test on the loopback interface.
     #[cfg(feature = "https")]
     pub(crate) fn https(limits: Limits, certificate: Option<&Certificate>) -> Self {
         let any = Some(([127, 0, 0, 1], 0).into());

@@ -1,4 +1,4 @@
-//! A client of TLS that accepts every certificate.
+//! A TLS client that accepts every certificate.
 
 use std::sync::Arc;
 use tokio_rustls::rustls::client::danger::{

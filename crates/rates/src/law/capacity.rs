@@ -6,11 +6,11 @@ use super::tuning::TUNING;
 /// Capacity of one direction's line. Rates in bit/ms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Capacity {
-    /// The latest measurement, or the rate at the start.
+    /// Latest measurement; before that, the initial rate.
     pub(super) latest: f64,
-    /// Value when the line was last clear.
+    /// Value at the time when the line was last clear.
     pub(super) cleared: f64,
-    /// Steadiness of the line, 0 to 1.
+    /// Steadiness of the line's rate, from 0 to 1.
     pub(super) steady: f64,
     /// True after the first measurement.
     pub(super) is_measured: bool,
@@ -26,7 +26,7 @@ impl Capacity {
         }
     }
 
-    /// Call when the line is clear again: compares the capacity with that of the previous queue.
+    /// Compares the capacity with that of the previous queue; called when the line is clear again.
     pub(super) fn on_cleared(&mut self) {
         let moved = (self.latest / self.cleared - 1.0).abs();
         self.steady = match moved < TUNING.steady_within {
@@ -36,18 +36,17 @@ impl Capacity {
         self.cleared = self.latest;
     }
 
-    /// Rate at which the search resumes.
     pub(super) fn resume_rate(&self) -> f64 {
         let less = self.steady * TUNING.steady_resume_per_ms * self.packet();
         (TUNING.resume_share - less) * self.latest
     }
 
-    /// Transmission time of a full packet, bounded for the rules of steady lines, in ms.
+    /// Transmission time of a full packet in ms, with the bound that the rules for steady lines use.
     fn packet(&self) -> f64 {
         packet_ms(self.latest).min(TUNING.max_packet_ms)
     }
 
-    /// Growth of the rate after `searched` ms of searching. Share per second.
+    /// Growth of the rate as a share per second, after `searched` ms of searching.
     pub(super) fn growth(&self, searched: f64) -> f64 {
         let longer = TUNING.steady_pause.at(self.packet());
         let since = (searched - TUNING.pause_ms - self.steady * longer).max(0.0) / 1e3;

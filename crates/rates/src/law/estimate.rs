@@ -1,4 +1,4 @@
-//! Estimates the line's queue and the rates through it, from the samples of the last intervals.
+//! Estimates the queue in the line, and the rates into and out of it, from the samples of the last intervals.
 
 use super::ms;
 use super::tuning::TUNING;
@@ -8,7 +8,7 @@ use asymq_core::hold::{BuildError, array};
 
 /// Number of intervals kept.
 const HISTORY: usize = 24;
-/// Maximum number of intervals for the minimum of the queue.
+/// Number of intervals over which the minimum of the queue is taken, at most.
 const WINDOW: usize = 6;
 
 /// Samples of one interval: times in ms, bytes.
@@ -21,7 +21,7 @@ pub(super) struct Interval {
     pub(super) bytes: f64,
 }
 
-/// Rates of the same bytes into and out of the line while it had a queue, in bit/ms, and the queue's change in ms.
+/// Rates of the same bytes into and out of the line while it had a queue, in bit/ms, and change of the queue in ms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Through {
     pub(super) out: f64,
@@ -34,7 +34,7 @@ pub(super) struct Through {
 pub(super) struct Estimate {
     // On the heap: a new law is built on the stack, which is small in a kernel.
     history: Box<[Option<Interval>; HISTORY]>,
-    /// Consecutive intervals with a queue, up to `HISTORY`.
+    /// Number of consecutive intervals with a queue, up to `HISTORY`.
     queued: usize,
     /// Time since the latest sample.
     pub(super) since_sample: f64,
@@ -93,12 +93,12 @@ impl Estimate {
         self.queued = 0;
     }
 
-    /// The latest interval with a sample.
     pub(super) fn latest(&self) -> Option<&Interval> {
         self.history.iter().flatten().next()
     }
 
-    /// Rates through the line over the latest intervals with a queue; `None` if these intervals are too short.
+    /// Returns the rates into and out of the line over the latest intervals with a queue; `None` if these are too
+    /// short.
     pub(super) fn through(&self) -> Option<Through> {
         let mut sampled = self.history.iter().take(self.queued).flatten();
         let last = sampled.next()?;

@@ -9,13 +9,13 @@ use asymq_core::Direction;
 /// A line with a queue, tracked since it became full. Times in ms, rates in bit/ms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Full {
-    /// Rate before the queue.
+    /// Rate before the queue was found.
     pub(super) rate_before: f64,
-    /// First measurement of the capacity.
+    /// First measurement of the capacity during this queue.
     first_capacity: f64,
-    /// True if the queue was still short at that time.
+    /// True if the queue was still short at the first measurement.
     is_early: bool,
-    /// Queue when it last changed as only a queue does.
+    /// Queue at the last change that only a real queue can make.
     changed_queue: f64,
     /// Drain expected since that change.
     expected_drain: f64,
@@ -23,9 +23,9 @@ pub(super) struct Full {
     unchanged: f64,
     /// Maximum of the queue.
     peak: f64,
-    /// Drain expected from the cut.
+    /// Total drain expected from the cut.
     cut_drain: f64,
-    /// Maximum of the queue since its latest fall, and time since then.
+    /// Maximum of the queue since its latest fall, and the time since then.
     crest: f64,
     stalled: f64,
 }
@@ -46,7 +46,7 @@ impl Full {
         }
     }
 
-    /// Follows the queue for `elapsed` ms at `rate`. Measures the capacity when the queue changes.
+    /// Tracks the queue over `elapsed` ms at `rate`; measures the capacity when the queue changes.
     pub(super) fn update(
         &mut self,
         estimate: &Estimate,
@@ -76,7 +76,7 @@ impl Full {
         }
     }
 
-    /// True if the cut drained nothing: the delay is not a queue of this direction's line.
+    /// True if the cut drained nothing, so that the delay is not a queue of this direction's line.
     pub(super) fn has_failed(&self, queue: f64, source: Source) -> bool {
         let undrained = self.expected_drain - (self.changed_queue - queue).max(0.0);
         match source {
@@ -85,17 +85,17 @@ impl Full {
         }
     }
 
-    /// True if the queue fell by more than the cut can drain: jitter of the line, or a faster line.
+    /// True if the queue fell by more than the cut can drain: the cause is jitter, or the line became faster.
     pub(super) fn was_jitter(&self, queue: f64) -> bool {
         self.peak - queue > TUNING.jitter.at(self.cut_drain)
     }
 
-    /// True if the first measurement is below the capacity when the line was last clear.
+    /// True if the first measurement is below the capacity at the time when the line was last clear.
     pub(super) fn is_slower(&self, capacity: &Capacity) -> bool {
         self.first_capacity < TUNING.slower_share * capacity.cleared
     }
 
-    /// Rate of a candidate after its failed test; lower if its own line slowed down before the senders did.
+    /// Rate of a candidate after its test failed; lower if its own line slowed down before the senders did.
     pub(super) fn rate_after_test(&self, capacity: &Capacity) -> f64 {
         match self.is_early && self.is_slower(capacity) {
             true => self
@@ -105,7 +105,7 @@ impl Full {
         }
     }
 
-    /// Share of the capacity that the rate leaves unused, to drain `excess` ms of the queue.
+    /// Returns the share of the capacity to leave unused, so that `excess` ms of the queue drain.
     pub(super) fn cut(
         &self,
         excess: f64,

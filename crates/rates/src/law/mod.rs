@@ -36,9 +36,9 @@ use tuning::TUNING;
 /// Source of the queue that a direction's samples contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// This direction: the samples are its own, or it is the only one with a learnt rate.
+    /// This direction: its own delays are measured, or only its rate is learnt.
     Own,
-    /// This direction, tentatively: round trips contain both directions' queues, and a cut tests this one.
+    /// Tentatively this direction: round trips contain the queues of both, and a cut tests this one.
     Candidate,
     /// The other direction.
     Other,
@@ -46,7 +46,7 @@ pub(crate) enum Source {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Number of consecutive intervals whose queue exceeds the threshold.
+    /// No queue. Contains the number of consecutive intervals above the threshold.
     Clear {
         above: u32,
     },
@@ -60,10 +60,10 @@ const CLEAR: State = State::Clear { above: 0 };
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     elapsed: f64,
-    /// Queues at which the state changes.
+    /// Queues in ms at which the state changes.
     clear: f64,
     full: f64,
-    /// Bytes that the shaper has sent.
+    /// Total bytes that the shaper has sent.
     sent: u64,
 }
 
@@ -78,12 +78,12 @@ pub struct RateLaw {
     capacity: Capacity,
     estimate: Estimate,
     delivered: Delivered,
-    /// Time spent searching, and the last used rate.
+    /// Time spent searching, and last rate that was used.
     searched: f64,
     used_rate: f64,
     /// Mean of the shaper's backlog, 0 to 1.
     busy: f64,
-    /// Share of the rate that stays unused for the other direction's queue.
+    /// Share of the rate left unused because of the other direction's queue.
     yielded: f64,
     now: f64,
     reason: Reason,
@@ -129,8 +129,8 @@ impl RateLaw {
         })
     }
 
-    /// Updates the rate from an interval's signals at `now`; `backlogged` is true if packets wait at the shaper.
-    /// Returns a delay that proved not to be a queue of this direction, if any.
+    /// Updates the rate from the signals of an interval that ends at `now`. `backlogged` is true if packets are queued
+    /// at the shaper. Returns a delay that proved not to be a queue of this direction, if there is one.
     #[inline(never)]
     pub(crate) fn step(
         &mut self,
@@ -176,7 +176,7 @@ impl RateLaw {
         failed
     }
 
-    /// Time without a sample after which the law is blind. It includes the candidate's queue, which delays its samples.
+    /// Time without a sample after which the law is blind; extended by the candidate's queue, which delays its samples.
     fn blind_after(&self) -> f64 {
         let answers = match self.source {
             Source::Own => 0.0,
@@ -185,14 +185,15 @@ impl RateLaw {
         TUNING.blind_after_ms + answers.min(TUNING.max_blind_queues_ms)
     }
 
-    /// Ends `Full`, if that is the state: resumes near the capacity.
+    /// Leaves the state `Full`, if it is the current one, and resumes near the capacity.
     fn end_full(&mut self) {
         if self.is_full() {
             self.rate = self.rate.max(self.capacity.resume_rate());
         }
     }
 
-    /// Handles an interval in `Clear`. Returns a delay that proved not to be a queue of this direction, if any.
+    /// Handles an interval in `Clear`. Returns a delay that proved not to be a queue of this direction, if there is
+    /// one.
     #[inline(never)]
     fn clear(&mut self, above: u32, interval: &Interval) -> Option<Duration> {
         let above = match self.estimate.queue > interval.full {
@@ -213,7 +214,7 @@ impl RateLaw {
         self.full(full, interval)
     }
 
-    /// Handles an interval in `Full`. Returns the same as `clear`.
+    /// Handles an interval in `Full`; returns the same as `clear`.
     #[inline(never)]
     fn full(&mut self, mut full: Full, interval: &Interval) -> Option<Duration> {
         if self.estimate.queue < interval.clear {
@@ -242,7 +243,7 @@ impl RateLaw {
         None
     }
 
-    /// Ends a failed test: restores the rate. Returns the delay, which is not a queue of this direction.
+    /// Restores the rate after a failed test. Returns the delay, which is not a queue of this direction.
     fn end_test(&mut self, full: &Full) -> Duration {
         let delay = Duration::from_nanos((self.estimate.queue * 1e6) as u64);
         let mut before = full.rate_before;
@@ -261,7 +262,7 @@ impl RateLaw {
         delay
     }
 
-    /// Present queue of the uplink in ms: packets sent after the latest sample are still in it.
+    /// Predicted queue of the uplink in ms; includes packets sent after the latest sample.
     fn predicted(&self, sent: u64) -> f64 {
         let (Direction::Up, Some(latest)) = (self.direction, self.estimate.latest()) else {
             return 0.0;
@@ -310,7 +311,7 @@ impl RateLaw {
         self.source = source;
     }
 
-    /// Ends this direction's search: falls back to the last rate that built no queue.
+    /// Ends this direction's search, and returns to the last rate that built no queue.
     pub(crate) fn end_search(&mut self) {
         if self.capacity.is_measured && !self.is_full() {
             let growth = self.capacity.growth(self.searched);
@@ -323,7 +324,8 @@ impl RateLaw {
         self.yielded = share;
     }
 
-    /// Share that the other direction yields to this one's queue: this one's cut, if its line became slower.
+    /// Share that the other direction should leave unused because of this one's queue: this one's cut, if its line
+    /// became slower.
     pub(crate) fn share_to_yield(&self) -> f64 {
         match &self.state {
             State::Full(full) if full.is_slower(&self.capacity) => {
@@ -338,7 +340,7 @@ impl RateLaw {
         matches!(self.state, State::Full(_))
     }
 
-    /// Rate as a share of the capacity when the line was last clear; `None` before the first time.
+    /// Rate as a share of the capacity at the time when the line was last clear; `None` before that.
     pub(crate) fn search_share(&self) -> Option<f64> {
         let capacity = &self.capacity;
         capacity.is_measured.then_some(self.rate / capacity.cleared)
@@ -349,7 +351,7 @@ impl RateLaw {
         self.delivered.recent
     }
 
-    /// True if enough is delivered to build a queue in the line.
+    /// True if the delivered rate suffices to build a queue in the line.
     pub(crate) fn is_loaded(&self) -> bool {
         let known = match self.capacity.is_measured {
             true => self.capacity.cleared,
@@ -358,7 +360,7 @@ impl RateLaw {
         self.delivered.sustained > TUNING.loaded_share * known
     }
 
-    /// Rate delivered recently, as a share of the capacity, or of the rate while the capacity is unknown.
+    /// Recently delivered rate as a share of the capacity; while that is unknown, as a share of the rate.
     pub(crate) fn utilization(&self) -> f64 {
         let known = match self.capacity.is_measured {
             true => self.capacity.latest,
@@ -379,7 +381,7 @@ impl RateLaw {
         rate.unwrap_or(self.range.min)
     }
 
-    /// Queue in the line; zero if it is attributed to the other direction.
+    /// Queue in the line; zero while it is attributed to the other direction.
     pub fn queue(&self) -> Duration {
         if self.source == Source::Other {
             return Duration::ZERO;

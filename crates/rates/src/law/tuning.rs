@@ -16,108 +16,110 @@ impl Linear {
 /// Declares the constants, each with its value.
 macro_rules! tuning {
     ($($(#[$doc:meta])* $name:ident: $type:ty = $value:expr;)+) => {
-        /// Constants of the law. "Per second" is per second of time; shares are of the capacity unless the text says otherwise.
+        /// Constants of the law. "Per second" refers to time. Shares are of the capacity unless the text says
+        /// otherwise.
         pub(super) struct Tuning {
             $($(#[$doc])* pub(super) $name: $type,)+
         }
 
-        /// The values in use. `docs/notes/rates.md` lists the lines on which they were chosen.
+        /// Values in use. `docs/notes/rates.md` lists the lines on which they were chosen.
         pub(super) const TUNING: Tuning = Tuning { $($name: $value,)+ };
     };
 }
 
 tuning! {
-    /// Samples in the last intervals that are enough for the minimum of the queue. Count.
+    /// Number of samples in the last intervals that suffices for the minimum of the queue.
     enough_samples: u32 = 8;
-    /// Queue above which the line is full; depends on the transmission time of a full packet. ms.
+    /// Queue in ms above which the line is full; depends on the transmission time of a full packet.
     full: Linear = Linear { ms: 7.0, per: 0.5 };
-    /// Queue below which the line is clear; depends on the same time. ms.
+    /// Queue in ms below which the line is clear; depends on the transmission time of a full packet.
     clear: Linear = Linear { ms: 3.0, per: 0.25 };
-    /// Multiple of the noise (mean change of the queue) that is added to both thresholds. Factor.
+    /// Factor of the noise (mean change of the queue) that is added to both thresholds.
     threshold_noises: f64 = 3.0;
-    /// Averaging time of the noise. ms.
+    /// Averaging time of the noise in ms.
     noise_memory_ms: f64 = 2000.0;
-    /// Maximum change of the queue that counts as noise. ms.
+    /// Maximum change of the queue in ms that counts as noise.
     max_noise_ms: f64 = 5.0;
-    /// Maximum time over which the capacity is measured. ms.
+    /// Maximum time in ms over which the capacity is measured.
     capacity_window_ms: f64 = 120.0;
-    /// Minimum time over which the capacity is measured. ms.
+    /// Minimum time in ms over which the capacity is measured.
     min_capacity_window_ms: f64 = 30.0;
-    /// Time without a sample after which the law is blind. ms.
+    /// Time in ms without a sample after which the law is blind.
     blind_after_ms: f64 = 250.0;
-    /// Multiple of the candidate's queue added to `blind_after_ms`, because answers wait in that queue. Factor.
+    /// Factor of the candidate's queue that is added to `blind_after_ms`, because answers wait in that queue.
     blind_queues: f64 = 2.0;
-    /// Maximum of that addition. ms.
+    /// Maximum of that addition in ms.
     max_blind_queues_ms: f64 = 2000.0;
 
-    /// Time in which a standing queue drains, up and down. Receivers' delayed ACKs add noise to the uplink's. ms.
+    /// Time in ms in which a standing queue should drain, up and down. Delayed ACKs of receivers add noise to the
+    /// uplink's queue.
     drain_ms: [f64; 2] = [100.0, 200.0];
-    /// Value of `drain_ms` on a steady line. ms.
+    /// Value of `drain_ms` on a line with a steady rate.
     steady_drain_ms: [f64; 2] = [100.0, 40.0];
-    /// Minimum cut. Share.
+    /// Minimum cut of the rate, as a share.
     min_cut: f64 = 0.035;
-    /// Maximum cut for draining in time. Share.
+    /// Maximum cut for draining the queue in time, as a share.
     max_cut: f64 = 0.4;
-    /// Change of the queue that proves a queue; depends on the noise. ms.
+    /// Change of the queue in ms that proves a real queue; depends on the noise.
     change: Linear = Linear { ms: 4.0, per: 2.0 };
-    /// Weight of a new measurement of the capacity. Share.
+    /// Weight of a new measurement in the capacity.
     capacity_gain: f64 = 0.5;
-    /// Time without such a change after which the cut grows. ms.
+    /// Time in ms without such a change after which the cut grows.
     unchanged_after_ms: f64 = 150.0;
-    /// Growth of the cut after that time. Share per ms.
+    /// Growth of the cut after that time, as a share per ms.
     unchanged_cut_per_ms: f64 = 0.0015;
-    /// Maximum of the cut grown this way. Share.
+    /// Maximum of the cut that has grown this way, as a share.
     max_unchanged_cut: f64 = 0.35;
-    /// Rate into the line at which a queue certainly drains. Share.
+    /// Rate into the line, as a share, at which a queue certainly drains.
     draining_share: f64 = 0.8;
-    /// Missing part of the expected drain that proves a longer path. ms.
+    /// Missing part of the expected drain in ms that proves a longer path.
     undrained_ms: f64 = 20.0;
-    /// Time without a fall of the queue after which a candidate's test failed; depends on the queue. ms.
+    /// Time in ms without a fall of the queue after which a candidate's test has failed; depends on the queue.
     stalled: Linear = Linear { ms: 220.0, per: 2.0 };
-    /// Queue below which it counts as fallen; depends on its maximum. ms.
+    /// Queue in ms below which it counts as fallen; depends on its maximum.
     fallen: Linear = Linear { ms: -5.0, per: 0.9 };
-    /// Minimum cut of a candidate, so that a fall of the queue is visible. Share.
+    /// Minimum cut of a candidate as a share, so that a fall of the queue is visible.
     test_cut: f64 = 0.2;
-    /// Maximum queue at which senders have not slowed down yet. ms.
+    /// Maximum queue in ms at which senders have certainly not slowed down yet.
     early_ms: f64 = 40.0;
-    /// Share of the last known capacity below which a line counts as slower.
+    /// Share of the last known capacity below which the line counts as slower.
     slower_share: f64 = 0.85;
     /// Minimum rate after a failed test, as a share of the previous rate.
     failed_share: f64 = 0.5;
-    /// Fall of the queue that proves jitter; depends on the drain expected from the cut. ms.
+    /// Fall of the queue in ms that proves jitter; depends on the drain expected from the cut.
     jitter: Linear = Linear { ms: 4.0, per: 1.2 };
-    /// Maximum of the predicted queue; depends on the measured one. ms.
+    /// Maximum of the predicted queue in ms; depends on the measured queue.
     max_predicted: Linear = Linear { ms: 20.0, per: 1.5 };
 
-    /// Weight of an interval in the mean of the shaper's backlog. Share.
+    /// Weight of an interval in the mean of the shaper's backlog.
     busy_gain: f64 = 0.1;
-    /// Initial growth of the rate. Share per second.
+    /// Initial growth of the rate, as a share per second.
     growth: f64 = 0.02;
-    /// Duration of the initial growth. ms.
+    /// Duration of the initial growth in ms.
     pause_ms: f64 = 100.0;
-    /// Increase of the growth after that. Share per second, per second.
+    /// Increase of the growth after that, as a share per second per second.
     acceleration: f64 = 0.5;
-    /// Maximum growth. Share per second.
+    /// Maximum growth of the rate, as a share per second.
     max_growth: f64 = 0.7;
-    /// Time of searching whose effect is not yet in the round trips. ms.
+    /// Latest part of the search in ms whose effect is not yet in the round trips.
     unanswered_ms: f64 = 150.0;
-    /// Growth towards the last used rate, without a backlog. Share per second.
+    /// Growth towards the last used rate while there is no backlog, as a share per second.
     return_growth: f64 = 0.3;
-    /// Rate after the queue is gone. Share.
+    /// Rate after the queue has drained, as a share.
     resume_share: f64 = 0.98;
-    /// Reduction of `resume_share` on a steady line. Share per ms of a full packet.
+    /// Reduction of `resume_share` on a steady line, as a share per ms of a full packet's transmission time.
     steady_resume_per_ms: f64 = 0.003;
-    /// Consecutive queues at one capacity after which the line is steady. Count.
+    /// Number of consecutive queues at one capacity after which the line counts as steady.
     steady_after: f64 = 4.0;
-    /// Maximum difference between two capacities that count as one. Share.
+    /// Maximum relative difference of two capacities that count as equal.
     steady_within: f64 = 0.1;
-    /// Addition to `pause_ms` on a steady line; depends on the transmission time of a full packet. ms.
+    /// Addition to `pause_ms` on a steady line in ms; depends on the transmission time of a full packet.
     steady_pause: Linear = Linear { ms: 1000.0, per: 400.0 };
-    /// Maximum transmission time of a full packet in these rules. ms.
+    /// Maximum transmission time of a full packet that these rules use, in ms.
     max_packet_ms: f64 = 15.0;
 
-    /// Sustained rate above which the line may have a queue, as a share of its capacity; page loads stay below it.
+    /// Sustained rate, as a share of the capacity, above which the line may have a queue. Page loads stay below it.
     loaded_share: f64 = 0.45;
-    /// Lower bound of the rate, as a share of the best second.
+    /// Lower bound of the rate, as a share of the best recent second.
     delivered_share: f64 = 0.25;
 }

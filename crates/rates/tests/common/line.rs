@@ -1,9 +1,9 @@
-//! A learnt rate with arbitrary samples stays within its range and above its floor, and recovers soon.
+//! With arbitrary samples, a learnt rate stays within its range and above its floor, and recovers soon.
 
 use asymq_core::{Direction, Duration, Flow, Header, Instant, Rate};
 use asymq_rates::{Learner, Observed, RateRange, TimedSegment};
 
-/// Readable numbers of a home's packets.
+/// Kind of packets whose delays can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readable {
     /// TCP with timestamps.
@@ -19,16 +19,16 @@ impl Readable {
     pub(crate) const ALL: [Self; 3] = [Self::Stamps, Self::Numbers, Self::Spins];
 }
 
-/// A packet that an attacker sends over the downlink.
+/// A forged packet that an attacker sends on the downlink.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     /// The conversation, one of eight.
     pub(crate) conversation: u8,
-    /// Change of the server's stamp.
+    /// Difference of the server's timestamp from the correct one.
     pub(crate) stamp: i32,
     /// Age in ms of the echoed departure.
     pub(crate) echo: u16,
-    /// Acknowledgement number, minus the next sequence number up.
+    /// Acknowledgement number, relative to the next sequence number up.
     pub(crate) ack: i32,
     /// Time since the previous packet, in us.
     pub(crate) pause: u16,
@@ -42,7 +42,7 @@ const MS: u64 = 1_000_000;
 struct Bench {
     learner: Learner,
     now: u64,
-    /// Time of the next uplink packet, and of the next step.
+    /// Times of the next uplink packet and of the next step.
     sends: u64,
     steps: u64,
     stamps: [u32; 8],
@@ -50,9 +50,9 @@ struct Bench {
     sequence: u32,
     range: RateRange,
     readable: Readable,
-    /// The latest spin bit of each server.
+    /// Last spin bit of each server.
     spins: [bool; 8],
-    /// Bytes up in each of the last ten seconds, the running one first.
+    /// Bytes sent up in each of the last ten seconds, the current one first.
     seconds: [u64; 10],
     second: u64,
 }
@@ -89,7 +89,7 @@ impl Bench {
         }
     }
 
-    /// Advances to `until`: sends full packets up at the rate, and checks each step.
+    /// Advances to `until`: sends full packets up at the learnt rate, and checks each step.
     fn run(&mut self, until: u64) {
         while self.sends.min(self.steps) <= until {
             if self.sends <= self.steps {
@@ -134,8 +134,8 @@ impl Bench {
         self.now = until;
     }
 
-    /// Checks that a rate is within its range, and that the uplink's rate is above a share of its delivery in any of
-    /// the last nine whole seconds.
+    /// Checks that each rate is within its range, and that the uplink's rate is above a share of its delivery in the
+    /// best of the last nine whole seconds.
     fn check(&self) {
         for direction in Direction::ALL {
             let rate = self.rate(direction);
@@ -182,12 +182,12 @@ impl Bench {
     }
 }
 
-/// Honest servers deliver ten times the floor for two seconds; then `claims` arrive, repeated for five seconds; then
+/// Runs honest servers that deliver ten times the floor for two seconds; then `claims`, repeated for five seconds; then
 /// honest samples.
 ///
 /// # Panics
-/// A rate leaves its range, falls to the floor or below a share of the delivery in the last seconds, or is still near
-/// the floor two seconds after the last claim.
+/// A rate leaves its range, falls to the floor or below a share of recent deliveries, or is still near the floor two
+/// seconds after the last claim.
 pub(crate) fn rates_keep_their_bounds(readable: Readable, claims: &[Claim]) {
     let rate = |bits| Rate::from_bits_per_sec(bits).unwrap_or(Rate::MAX);
     let range = RateRange {

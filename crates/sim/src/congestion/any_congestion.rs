@@ -3,10 +3,10 @@
 use super::contract::inherit;
 use super::{AckSample, CongestionControl, Connection, Lost, Make};
 
-/// The congestion control of a connection, of asymq or from outside.
+/// A connection's congestion control: one of asymq's, or one of another crate.
 pub(crate) struct AnyCongestion {
     own: Box<dyn CongestionControl>,
-    /// In segments.
+    /// Maximum window in segments.
     largest: f64,
 }
 

@@ -5,17 +5,17 @@ use asymq_scenario::OutsideTcp;
 use std::fmt;
 use std::sync::Arc;
 
-/// Facts of a connection for its congestion control.
+/// Facts about a connection, for its congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// Payload bytes of a full segment.
+    /// Payload of a full segment in bytes.
     pub payload: u32,
-    /// Seed for all random decisions: differs between connections and runs, and is equal in a repetition.
+    /// Seed for all random decisions. It differs between connections and between runs, and is equal in a repetition.
     pub seed: u64,
 }
 
 impl Connection {
-    /// TCP's largest receive window (RFC 7323, section 2.3) in segments, at least one: no flight exceeds it.
+    /// TCP's largest receive window (RFC 7323, section 2.3) in segments, at least one. No flight exceeds it.
     pub fn largest_window(&self) -> f64 {
         (f64::from(1 << 30) / f64::from(self.payload)).max(1.0)
     }
@@ -23,12 +23,12 @@ impl Connection {
 
 pub(crate) type Make = dyn Fn(&Connection) -> Box<dyn CongestionControl> + Send + Sync;
 
-/// Requirements of a congestion control of another crate.
+/// Needs of a congestion control of another crate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// A pacer that sends at [`CongestionControl::pacing_rate`].
+    /// True if segments must be paced at [`CongestionControl::pacing_rate`].
     pub paces: bool,
-    /// Calls of [`CongestionControl::on_sample`] and [`CongestionControl::on_lost`].
+    /// True if [`CongestionControl::on_sample`] and [`CongestionControl::on_lost`] must be called.
     pub measures_deliveries: bool,
 }
 
@@ -42,8 +42,7 @@ impl Catalog {
         Self(Vec::new())
     }
 
-    /// Adds a congestion control, or replaces the one of this name. A run calls `make` for each connection, in any
-    /// thread.
+    /// Adds a congestion control, or replaces the one with this name. Each connection calls `make`, in any thread.
     ///
     /// # Errors
     /// The name belongs to one of asymq's own, or is invalid.

@@ -1,32 +1,32 @@
-//! Congestion control: the size of the window. The sender decides when to retransmit.
+//! Interface of congestion controls, which set the window. The sender decides when to retransmit.
 
 /// A congestion window and its rules. Windows are in segments, times in ns.
 ///
-/// The sender reports events and reads [`window`](Self::window) before each segment. It detects losses and retransmits
-/// itself: with SACK by RFC 8985 and 9937, without by RFC 6582.
+/// The sender reports events, and reads [`window`](Self::window) before each segment. The sender itself detects losses
+/// and retransmits: with SACK by RFC 8985 and 9937, otherwise by RFC 6582.
 pub trait CongestionControl {
-    /// Segments that may be in flight; at least one.
+    /// Maximum number of segments in flight; at least one.
     fn window(&self) -> f64;
-    /// The connection is established.
+    /// Reports that the connection is established.
     fn on_established(&mut self, initial_window: f64);
-    /// `acked` segments were acknowledged at `now` outside fast recovery, while the window limited the sender; `srtt`
-    /// is the smoothed round-trip time in ns. `acked` is 0 for a split ACK (AR's factor `R`).
+    /// Reports that `acked` segments were acknowledged at `now`, outside fast recovery and while the window limited the
+    /// sender. `srtt` is the smoothed round-trip time in ns. `acked` is 0 for a split ACK (AR's factor `R`).
     fn on_ack(&mut self, acked: u64, now: u64, srtt: u64);
-    /// Fast recovery begins with the third duplicate ACK; `flight` segments are in flight.
+    /// Reports the start of fast recovery by the third duplicate ACK, with `flight` segments in flight.
     fn on_fast_retransmit(&mut self, flight: f64);
-    /// The retransmission timer expired with `flight` segments in flight.
+    /// Reports that the retransmission timer expired, with `flight` segments in flight.
     fn on_timeout(&mut self, flight: f64);
 
     // Without SACK, the window counts what has left the network in fast recovery (RFC 5681, section 3.2).
 
-    /// A further duplicate ACK in fast recovery: one more segment has left the network.
+    /// Reports a further duplicate ACK in fast recovery: one more segment has left the network.
     fn on_duplicate_ack(&mut self) {}
-    /// `acked` segments were acknowledged, but fast recovery goes on.
+    /// Reports that `acked` segments were acknowledged, while fast recovery continues.
     fn on_partial_ack(&mut self, _acked: u64) {}
-    /// Fast recovery is over; also before a timeout.
+    /// Reports the end of fast recovery; also called before a timeout.
     fn on_recovered(&mut self) {}
-    /// A recovery by SACK begins with `flight` segments in flight: the sender knows what has left the
-    /// network, so that the window is not inflated for it.
+    /// Reports the start of a recovery by SACK, with `flight` segments in flight. The sender counts what has left the
+    /// network, so the window needs no inflation.
     fn on_selective_loss(&mut self, flight: f64) {
         self.on_fast_retransmit(flight);
         self.on_recovered();
@@ -34,37 +34,37 @@ pub trait CongestionControl {
 
     // Methods with defaults, for controls that need more information.
 
-    /// The slow-start threshold. Below it, the pacing rate (if paced) allows the window to double.
+    /// Slow-start threshold. A paced sender below it gets a rate at which the window can double.
     fn threshold(&self) -> f64 {
         f64::MAX
     }
-    /// Pacing rate in segments per second, if it sets one.
+    /// Pacing rate in segments per second, if this control sets one.
     fn pacing_rate(&self) -> Option<f64> {
         None
     }
-    /// True if it sends less than the path might carry, so that delivery rates do not show the capacity.
+    /// True if the control sends less than the path may carry, so that delivery rates do not show the capacity.
     fn limits_samples(&self) -> bool {
         false
     }
-    /// The application paused for longer than the retransmission timeout (RFC 5681, section 4.1).
+    /// Reports that the application paused for longer than the retransmission timeout (RFC 5681, section 4.1).
     fn on_idle(&mut self, _restart_window: f64) {}
-    /// Receives an ACK's sample of the path: before [`on_ack`](Self::on_ack) without SACK, after it with SACK. Called
+    /// Reports an ACK's sample of the path: before [`on_ack`](Self::on_ack) without SACK, after it with SACK. Called
     /// only if deliveries are measured.
     fn on_sample(&mut self, _sample: &AckSample) {}
-    /// A segment was declared lost. Called only if deliveries are measured.
+    /// Reports that a segment was declared lost. Called only if deliveries are measured.
     fn on_lost(&mut self, _now: u64, _lost: &Lost) {}
-    /// An ACK acknowledged `acked` segments, up to `una`, and reported `marked` of them as marked: with classic ECN all
-    /// or none. `end` is one past the highest segment sent. Called only with ECN.
+    /// Reports that an ACK acknowledged `acked` segments up to `una`, of which `marked` were marked; with classic ECN
+    /// all or none. `end` is the number after the highest segment sent. Called only with ECN.
     fn on_echo(&mut self, _acked: u64, _marked: u64, _una: u64, _end: u64) {}
-    /// Responds to a mark with `flight` segments in flight, at most once in a window; by default like to a loss (RFC
-    /// 3168, section 6.1.2).
+    /// Responds to a mark with `flight` segments in flight, at most once per window. By default it responds as to a
+    /// loss (RFC 3168, section 6.1.2).
     fn on_mark(&mut self, flight: f64) {
         self.on_fast_retransmit(flight);
         self.on_recovered();
     }
 }
 
-/// Loss recovery after three duplicate ACKs.
+/// Rules for loss recovery after three duplicate ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recovery {
     /// The first new ACK ends fast recovery (RFC 5681, section 3.2).
@@ -73,51 +73,51 @@ pub(crate) enum Recovery {
     NewReno,
 }
 
-/// A segment that is thought lost.
+/// A segment that is considered lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Lost {
     /// Number of the segment; 0 is the SYN.
     pub number: u64,
-    /// Segments in flight when it was sent, this one included.
+    /// Segments in flight when it was sent, including it.
     pub in_flight: u64,
-    /// Segments lost since it was sent, this one included.
+    /// Segments lost since it was sent, including it.
     pub lost: u64,
     /// Segments delivered up to now.
     pub delivered: u64,
-    /// True if the sender was limited by its application when it sent the segment.
+    /// True if the application limited the sender when it sent the segment.
     pub app_limited: bool,
 }
 
-/// Sample of one ACK. Times in ns, volumes in segments, the rate in segments per second.
+/// Path sample of one ACK. Times are in ns, volumes in segments, rates in segments per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AckSample {
-    /// Time at which it arrived.
+    /// Arrival time of the ACK.
     pub now: u64,
-    /// The acknowledgement number.
+    /// Acknowledgement number.
     pub ack: u64,
-    /// One past the highest segment sent.
+    /// Number after the highest segment sent.
     pub end: u64,
-    /// The round-trip time of a segment that was sent once; `None` if the ACK acknowledges no such segment.
+    /// Round-trip time of a segment that was sent once; `None` if the ACK acknowledges no such segment.
     pub rtt: Option<u64>,
-    /// Segments delivered in all (`C.delivered`).
+    /// Total number of delivered segments (`C.delivered`).
     pub total: u64,
-    /// Segments delivered newly by this ACK.
+    /// Segments newly delivered by this ACK.
     pub newly: u64,
     /// Segments found lost by this ACK; 0 without SACK.
     pub newly_lost: u64,
     /// `C.delivered` when the newest acknowledged segment was sent (`RS.prior_delivered`).
     pub prior: u64,
-    /// Segments delivered since that segment was sent.
+    /// Segments delivered since the newest acknowledged segment was sent.
     pub delivered: u64,
     /// Delivery rate since then; 0 if it is unreliable.
     pub rate: f64,
     /// Segments lost since then.
     pub lost: u64,
-    /// Segments in flight at that time.
+    /// Segments in flight when the newest acknowledged segment was sent.
     pub sent_in_flight: u64,
-    /// True if the sender was limited by its application at that time.
+    /// True if the application limited the sender then.
     pub app_limited: bool,
     /// Segments in flight now.
     pub in_flight: u64,
@@ -125,13 +125,13 @@ pub struct AckSample {
     pub window_limited: bool,
 }
 
-/// A window with a slow-start threshold that another rule may change.
+/// A window with a slow-start threshold, both of which another rule may change.
 pub(crate) trait WindowBased: CongestionControl + Copy {
-    /// Sets both.
+    /// Sets window and threshold.
     fn adjust(&mut self, window: f64, threshold: f64);
 }
 
-/// Delegates methods of a congestion control to the one in a field.
+/// Delegates methods of a congestion control to the one in this field.
 macro_rules! inherit {
     ($inner:tt: $($method:ident)*) => { $(inherit!(@$method $inner);)* };
     (@window $inner:tt) => { inherit!(# $inner window() -> f64); };

@@ -1,28 +1,27 @@
-//! CUBIC (RFC 9438): the window as a cubic function of the time since the last reduction.
+//! CUBIC (RFC 9438): the window is a cubic function of the time since the last reduction.
 
 use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, Reno, WindowBased};
 
-/// `C`, in segments per second cubed (RFC 9438, section 5).
+/// `C` in segments per second cubed (RFC 9438, section 5).
 const C: f64 = 0.4;
-/// Factor of the window at a reduction, beta_cubic (section 4.6).
+/// Factor by which the window is reduced, beta_cubic (section 4.6).
 const BETA: f64 = 0.7;
-/// Growth per round of the Reno-friendly estimate until it reaches the window before the reduction
-/// (section 4.3).
+/// Growth per round of the Reno-friendly estimate, until it reaches the window before the reduction (section 4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// CUBIC in segments.
+/// State of CUBIC; windows in segments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cubic {
-    /// Window, threshold and the inflation of fast recovery.
+    /// Window, threshold, and inflation in fast recovery.
     reno: Reno,
-    /// Maximum number of segments that an ACK counts for in slow start.
+    /// Maximum number of segments for which an ACK counts in slow start.
     counted: u64,
-    /// Growth per round of the Reno-friendly estimate above the window before the reduction.
+    /// Growth per round of the Reno-friendly estimate once it exceeds the window before the reduction.
     late_alpha: f64,
     /// `W_max`; 0 after a timeout.
     w_max: f64,
-    /// The window before the last reduction, `cwnd_prior`.
+    /// Window before the last reduction, `cwnd_prior`.
     cwnd_prior: f64,
     epoch: Option<Epoch>,
 }
@@ -38,8 +37,8 @@ struct Epoch {
 }
 
 impl Cubic {
-    /// Creates the window of a new connection. In slow start an ACK counts for at most `counted` of its segments: 1, 2
-    /// (RFC 3465), or all (Linux).
+    /// Creates the window of a new connection. `counted` is the maximum number of segments for which an ACK counts in
+    /// slow start: 1, 2 (RFC 3465), or all (Linux).
     pub(crate) const fn new(counted: u64) -> Self {
         Self {
             reno: Reno::new(),
@@ -51,7 +50,7 @@ impl Cubic {
         }
     }
 
-    /// Like `new`, as in Linux: the Reno-friendly estimate always grows by less than a segment per round.
+    /// Like `new`, with Linux's rule: the Reno-friendly estimate always grows by less than a segment per round.
     pub(crate) const fn linux(counted: u64) -> Self {
         Self {
             late_alpha: ALPHA,
@@ -59,13 +58,13 @@ impl Cubic {
         }
     }
 
-    /// Eq. 1: `W_cubic(t)`, `t` in seconds from the start of the epoch.
+    /// Returns `W_cubic(t)` (eq. 1); `t` is in seconds from the start of the epoch.
     fn curve(&self, epoch: Epoch, t: f64) -> f64 {
         let from_plateau = t - epoch.k;
         C * from_plateau * from_plateau * from_plateau + self.w_max
     }
 
-    /// Starts an epoch by eq. 2, or without a plateau.
+    /// Starts an epoch by eq. 2, or without a plateau if the window is above `W_max`.
     fn begin(&mut self, now: u64) -> Epoch {
         let cwnd = self.reno.cwnd;
         let k = if cwnd < self.w_max {
@@ -115,7 +114,7 @@ impl CongestionControl for Cubic {
         self.epoch = Some(epoch);
     }
 
-    /// Idle time does not count (section 5.8): the epoch starts again.
+    /// Starts the epoch again, since idle time does not count (section 5.8).
     fn on_idle(&mut self, restart_window: f64) {
         self.epoch = None;
         self.reno.on_idle(restart_window);
@@ -136,7 +135,7 @@ impl CongestionControl for Cubic {
         self.reno.cwnd = self.reno.ssthresh;
     }
 
-    /// Section 4.8: as Reno, but for the threshold; the next stage begins on a plateau.
+    /// Section 4.8: like Reno, except for the threshold. The next stage starts on a plateau.
     fn on_timeout(&mut self, flight: f64) {
         self.cwnd_prior = self.reno.cwnd;
         // After a repeated timeout of one segment the threshold stays (RFC 5681, section 3.1). Only then is the flight
@@ -181,7 +180,7 @@ mod tests {
         assert!(one > 80.0 && (ten / one - 1.0).abs() < 0.02, "{one} {ten}");
     }
 
-    /// A window of 100 that was reduced, in congestion avoidance.
+    /// Returns a window of 100 segments after a reduction, in congestion avoidance.
     fn reduced() -> Cubic {
         let mut cubic = Cubic::new(1);
         cubic.on_established(100.0);
@@ -190,7 +189,7 @@ mod tests {
         cubic
     }
 
-    /// The windows at the end of each round-trip time.
+    /// Returns the window after each round trip.
     fn rounds(cubic: &mut Cubic, count: u64) -> Vec<f64> {
         let round = |n: u64| {
             let acks = cubic.window() as u64;

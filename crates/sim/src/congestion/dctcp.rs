@@ -1,21 +1,21 @@
-//! DCTCP (RFC 8257): the window is reduced in proportion to the marks of a window.
+//! DCTCP (RFC 8257): reduces the window in proportion to the share of marked segments.
 
 use crate::congestion::AckSample;
 use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, WindowBased};
 
-/// Weight of a window's marks in the average (RFC 8257, section 4.2).
+/// Weight of one window's share of marks in the average (RFC 8257, section 4.2).
 const G: f64 = 1.0 / 16.0;
 
-/// DCTCP's reduction, with growth and loss response of another congestion control.
+/// DCTCP's reduction; growth and loss response are those of another congestion control.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dctcp<C> {
     inner: C,
-    /// `DCTCP.Alpha`: the share of segments that is marked.
+    /// `DCTCP.Alpha`: average share of marked segments.
     alpha: f64,
     acked: u64,
     marked: u64,
-    /// The observation window ends when more than this is acknowledged.
+    /// Number whose acknowledgement ends the observation window.
     window_end: u64,
 }
 
@@ -35,7 +35,7 @@ impl<C: WindowBased> Dctcp<C> {
 impl<C: WindowBased> CongestionControl for Dctcp<C> {
     inherit!(inner: window threshold on_established on_sample on_ack on_idle on_fast_retransmit on_duplicate_ack on_partial_ack on_recovered on_timeout);
 
-    /// Section 3.3, steps 1 to 8.
+    /// Updates alpha (section 3.3, steps 1 to 8).
     fn on_echo(&mut self, acked: u64, marked: u64, una: u64, end: u64) {
         self.acked += acked;
         self.marked += marked.min(acked);
@@ -49,7 +49,7 @@ impl<C: WindowBased> CongestionControl for Dctcp<C> {
         }
     }
 
-    /// Section 3.3, step 9.
+    /// Reduces the window (section 3.3, step 9).
     fn on_mark(&mut self, _flight: f64) {
         let window = (self.inner.window() * (1.0 - self.alpha / 2.0)).max(2.0);
         self.inner.adjust(window, window);

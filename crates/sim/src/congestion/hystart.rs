@@ -1,18 +1,18 @@
-//! HyStart++ (RFC 9406): slow start that ends when the round-trip time rises, before loss does.
+//! HyStart++ (RFC 9406): slow start ends when the round-trip time rises, before losses occur.
 
 use crate::congestion::AckSample;
 use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, WindowBased};
 
 const MS: u64 = 1_000_000;
-/// Bounds of the rise in round-trip time that ends slow start, in ns (RFC 9406, section 4.3).
+/// Bounds in ns of the increase of the round-trip time that ends slow start (RFC 9406, section 4.3).
 const MIN_RTT_THRESH: u64 = 4 * MS;
 const MAX_RTT_THRESH: u64 = 16 * MS;
-/// The rise, as a part of the last round's minimum.
+/// Divisor of the last round's minimum that gives the increase.
 const MIN_RTT_DIVISOR: u64 = 8;
-/// Number of samples in a round before its minimum counts.
+/// Number of samples after which a round's minimum counts.
 const RTT_SAMPLES: u32 = 8;
-/// The divisor of Conservative Slow Start's growth, and its number of rounds.
+/// Divisor of the growth in Conservative Slow Start, and number of rounds of that phase.
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u32 = 5;
 
@@ -21,9 +21,9 @@ const CSS_ROUNDS: u32 = 5;
 pub(crate) struct HyStart<C> {
     inner: C,
     phase: Phase,
-    /// The round ends when this is acknowledged.
+    /// Number whose acknowledgement ends the round.
     window_end: u64,
-    /// The minimum round-trip time of the last round and of this, in ns; `u64::MAX` if there is none.
+    /// Minimum round-trip times of the last and the current round in ns; `u64::MAX` if there is none.
     last_min: u64,
     current_min: u64,
     samples: u32,
@@ -32,12 +32,12 @@ pub(crate) struct HyStart<C> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     SlowStart,
-    /// Conservative Slow Start: the minimum round-trip time at its start, and its rounds so far.
+    /// Conservative Slow Start, with the minimum round-trip time at its start and its number of rounds.
     Conservative {
         baseline: u64,
         rounds: u32,
     },
-    /// Slow start is over. Only the first is HyStart++'s (section 4.3).
+    /// Slow start is over. HyStart++ applies only to the first one (section 4.3).
     Done,
 }
 
@@ -141,26 +141,26 @@ impl<C: WindowBased> CongestionControl for HyStart<C> {
     }
 }
 
-/// Linux' HyStart (`hystart_update` of `tcp_cubic.c`): slow start ends at once if a train of ACKs lasts for half of the
+/// Linux's HyStart (`hystart_update` of `tcp_cubic.c`). Slow start ends if a train of ACKs lasts for half of the
 /// minimum round-trip time, or if the round-trip time rises.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinuxHyStart<C> {
     inner: C,
     is_over: bool,
-    /// The round ends when more than this is acknowledged.
+    /// Number whose acknowledgement ends the round.
     round_end: u64,
     round_start: u64,
     /// Time of the last ACK of the train, in ns.
     train_end: u64,
-    /// The minimum round-trip time of the connection and of the round's first samples, in ns.
+    /// Minimum round-trip times of the connection, and of the round's first samples, in ns.
     min: u64,
     round_min: u64,
     samples: u32,
 }
 
-/// Window in segments from which on slow start may end.
+/// Minimum window in segments for an end of slow start.
 const LOW_WINDOW: f64 = 16.0;
-/// Maximum time between two ACKs of a train, and the additional time for pacing and offloads, in ns.
+/// Maximum gap between two ACKs of a train, and additional time for pacing and offloads, in ns.
 const ACK_DELTA: u64 = 2 * MS;
 const ACK_DELAY: u64 = MS;
 
@@ -232,7 +232,7 @@ mod tests {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
 
-    /// A round of `count` ACKs, each with this round-trip time in ms; the window after it.
+    /// Runs a round of `count` ACKs with this round-trip time in ms; returns the window after it.
     fn round(hystart: &mut HyStart<Reno>, first: u64, count: u64, rtt: u64) -> f64 {
         for ack in first..first + count {
             let sample = AckSample {
@@ -247,7 +247,7 @@ mod tests {
         hystart.window()
     }
 
-    /// After two rounds of 16 and 32 ACKs over 100 ms, with a window of 50.
+    /// Returns the state after two rounds of 16 and 32 ACKs over 100 ms, with a window of 50.
     fn started() -> HyStart<Reno> {
         let mut hystart = HyStart::new(Reno::new());
         hystart.on_established(2.0);
@@ -337,8 +337,8 @@ mod tests {
         assert_eq!(round(&mut hystart, 57, 8, 200), 17.0);
     }
 
-    /// ACKs of a window that grows as in slow start, each its number, one past the highest segment sent
-    /// and the round-trip time in ns. The delay drifts and jitters; queues come and go.
+    /// Returns the ACKs of a window that grows as in slow start: number, number after the highest segment sent,
+    /// round-trip time in ns. The delay drifts and jitters; queues build up and drain.
     fn trace(seed: u64) -> Vec<[u64; 3]> {
         let mut random = SplitMix64::new(seed);
         let mut below = |bound: u64| random.next() % bound;
@@ -363,7 +363,7 @@ mod tests {
         acks
     }
 
-    /// The phase after each ACK: 0 in slow start, 1 in the conservative one, 2 when it is over.
+    /// Returns the phase after each ACK: 0 slow start, 1 Conservative Slow Start, 2 afterwards.
     fn phases(acks: &[[u64; 3]]) -> Vec<u8> {
         let mut hystart = HyStart::new(Reno::new());
         hystart.on_established(2.0);
@@ -383,7 +383,7 @@ mod tests {
         acks.iter().map(phase).collect()
     }
 
-    /// The phases of another's HyStart++.
+    /// Returns the phases of another implementation of HyStart++.
     fn phases_of(name: &str, acks: &[[u64; 3]]) -> Vec<u8> {
         let driver = std::env::var("ASYMQ_QUIC_SENDERS").expect("scripts/quic/run sets it");
         let mut command = Command::new(driver);
@@ -402,7 +402,7 @@ mod tests {
         text.lines().map(|line| line.parse().unwrap()).collect()
     }
 
-    /// Indices at which the phase changes, with the new phase.
+    /// Returns the indices at which the phase changes, each with the new phase.
     fn changes(phases: &[u8]) -> Vec<(usize, u8)> {
         let pairs = phases.windows(2).enumerate();
         let changed = pairs.filter(|(_, pair)| pair[0] != pair[1]);

@@ -12,32 +12,32 @@ use super::{About, AckSample, CongestionControl, Lost};
 use asymq_core::decide::random::SplitMix64;
 use std::fmt;
 
-/// An event of a connection.
+/// An event on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// An ACK of this many segments; if `marked`, ECN marked some of them.
+    /// An ACK of this many segments; if `marked`, some of them had a CE mark.
     Ack {
         /// Segments acknowledged.
         acked: u64,
-        /// True if it echoes a mark that is not answered.
+        /// True if it echoes a mark to which the sender does not respond.
         marked: bool,
     },
-    /// The sender responds to a mark.
+    /// A mark to which the sender responds.
     Mark,
-    /// A loss is found, by SACK or by duplicate ACKs.
+    /// A loss, found by SACK or by duplicate ACKs.
     Loss {
-        /// By SACK.
+        /// True if found by SACK.
         selective: bool,
     },
     /// A further duplicate ACK in fast recovery.
     DuplicateAck,
     /// A partial ACK of this many segments in fast recovery.
     PartialAck(u64),
-    /// The recovery from a loss or a timeout ends.
+    /// The end of a recovery from a loss or a timeout.
     Recovered,
-    /// The retransmission timer expires.
+    /// The expiry of the retransmission timer.
     Timeout,
-    /// The application pauses.
+    /// A pause of the application.
     Idle,
     /// A pause of this many ms.
     Wait(u64),
@@ -84,13 +84,13 @@ impl fmt::Display for Step {
     }
 }
 
-/// A broken law, with the shortest sequence of steps found.
+/// A violated law, with the shortest sequence of steps that violates it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{law}\nafter these steps:{}", lines(steps))]
 pub struct Broken {
-    /// Which, and how.
+    /// The law, and how it is violated.
     pub law: String,
-    /// The connection is established before them.
+    /// Steps after the connection is established.
     pub steps: Vec<Step>,
 }
 
@@ -98,10 +98,10 @@ fn lines(steps: &[Step]) -> String {
     steps.iter().map(|step| format!("\n  {step}")).collect()
 }
 
-/// Runs `cases` fixed sequences of random steps; `breaks` returns the broken law, if any.
+/// Runs `cases` fixed sequences of random steps; `breaks` returns the violated law, if any.
 ///
 /// # Errors
-/// A law that some steps break.
+/// A law that a sequence violates.
 pub fn check(cases: u32, breaks: impl Fn(&[Step]) -> Option<String>) -> Result<(), Broken> {
     for case in 0..u64::from(cases) {
         let mut random = SplitMix64::new(case << 20);
@@ -114,7 +114,7 @@ pub fn check(cases: u32, breaks: impl Fn(&[Step]) -> Option<String>) -> Result<(
     Ok(())
 }
 
-/// Removes steps until every remaining one is needed.
+/// Removes steps as long as the law stays violated.
 fn least(
     mut steps: Vec<Step>,
     mut law: String,
@@ -142,7 +142,7 @@ fn least(
 /// Applies steps to two instances made by `make`.
 ///
 /// # Errors
-/// The law that is broken.
+/// The violated law.
 pub fn obey(
     make: impl Fn() -> Box<dyn CongestionControl>,
     about: About,
@@ -163,7 +163,7 @@ pub fn obey(
     }
 }
 
-/// A congestion control's own description.
+/// Readings of a congestion control.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shown {
     window: f64,
@@ -174,7 +174,7 @@ const INITIAL: f64 = 10.0;
 /// Window in segments above which the laws on changes apply: the largest minimum window of a known control (BBR's
 /// draft, section 2.8).
 const FEW: f64 = 4.0;
-/// No window is larger: TCP's largest, in segments of 88 bytes, the minimum that scenarios have.
+/// Upper bound of all windows: TCP's largest window in segments of 88 bytes, the minimum in scenarios.
 const LARGEST: f64 = ((1u64 << 30) / 88) as f64;
 const RTT: u64 = 50_000_000;
 
@@ -182,20 +182,19 @@ struct Trial {
     control: Box<dyn CongestionControl>,
     answers_losses: bool,
     now: u64,
-    /// Segments acknowledged.
+    /// Number of acknowledged segments.
     una: u64,
-    /// The current recovery.
     recovery: Option<Recovery>,
 }
 
 #[derive(Clone, Copy)]
 struct Recovery {
     from: From,
-    /// The window before it.
+    /// Window before the recovery.
     before: f64,
 }
 
-/// The loss that a sender recovers from.
+/// Cause of a recovery.
 #[derive(Clone, Copy, PartialEq)]
 enum From {
     LossBySack,
@@ -203,10 +202,10 @@ enum From {
     Timeout,
 }
 
-/// The windows that are allowed after an event.
+/// Range of windows that are allowed after an event.
 struct Bounds {
     most: f64,
-    /// Upper bound of a reduced window, if it is more than a few segments.
+    /// Upper bound of a reduced window, if the window is more than a few segments.
     below: Option<f64>,
 }
 
@@ -236,7 +235,7 @@ impl Trial {
         }
     }
 
-    /// Returns its state, or the broken law.
+    /// Returns the readings, or the violated law.
     fn shown(&self, when: &str) -> Result<Shown, String> {
         let shown = Shown {
             window: self.control.window(),
@@ -287,7 +286,7 @@ impl Trial {
         }
     }
 
-    /// Applies the step. Returns the allowed windows.
+    /// Applies a step; returns the allowed windows.
     fn carry_out(&mut self, step: Step, window: f64) -> Bounds {
         let flight = window.floor();
         match (step, self.recovery) {
@@ -387,7 +386,7 @@ impl Trial {
         }
     }
 
-    /// The allowed windows after the response to a loss.
+    /// Returns the allowed windows after the response to a loss.
     fn reduced(&self, before: f64) -> Bounds {
         Bounds {
             below: self.answers_losses.then_some(before),
@@ -395,7 +394,7 @@ impl Trial {
         }
     }
 
-    /// The sample of an ACK on a path that delivers a window in a round-trip time.
+    /// Returns an ACK's sample of a path that delivers one window per round-trip time.
     fn sample(&self, acked: u64, flight: u64) -> AckSample {
         AckSample {
             now: self.now,
@@ -463,7 +462,7 @@ mod tests {
         }
     }
 
-    /// Reno's window without slow start, wrong in one respect.
+    /// Reno's window without slow start, with one error.
     #[derive(Clone, Copy)]
     struct Wrong {
         window: f64,

@@ -64,18 +64,18 @@ use prague::Prague;
 use reno::ByteCounting;
 use std::sync::Arc;
 
-/// Behaviour of senders: a run's, or a listed flow's.
+/// Behaviour of the senders of a run, or of a listed flow.
 #[derive(Clone)]
 pub(crate) struct TcpModel {
-    /// Makes the window of each connection.
+    /// Constructor of a connection's window.
     pub(crate) make: Arc<Make>,
-    /// Loss recovery without SACK; with it, all recover by RACK-TLP.
+    /// Loss recovery without SACK; with SACK all use RACK-TLP.
     pub(crate) recovery: Recovery,
-    /// True if the window is [`Reno`] alone.
+    /// True if the window is [`Reno`] without additions.
     pub(crate) is_reno: bool,
-    /// True if a pacer sends.
+    /// True if a pacer sends the segments.
     pub(crate) paces: bool,
-    /// True if each segment's delivery is measured.
+    /// True if the delivery of each segment is measured.
     pub(crate) measures_deliveries: bool,
 }
 
@@ -135,7 +135,7 @@ impl TcpModel {
         Some(model)
     }
 
-    /// Returns this model as a QUIC sender: it paces (RFC 9002, section 7.7), and distinguishes retransmissions from
+    /// Returns this model as a QUIC sender. It paces (RFC 9002, section 7.7), and distinguishes retransmissions from
     /// first transmissions.
     pub(crate) fn of_quic(self) -> Self {
         Self {
@@ -146,12 +146,12 @@ impl TcpModel {
     }
 }
 
-/// Makes copies of a window that has not started.
+/// Returns a constructor that copies a window which has not started.
 fn copies<C: CongestionControl + Copy + Send + Sync + 'static>(window: C) -> Arc<Make> {
     Arc::new(move |_| Box::new(window))
 }
 
-/// Makes windows, with HyStart++ if configured.
+/// Returns a constructor of windows, with HyStart++ if configured.
 fn starting<C: WindowBased + Send + Sync + 'static>(window: C, hystart: bool) -> Arc<Make> {
     match hystart {
         false => copies(window),

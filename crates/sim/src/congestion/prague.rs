@@ -1,37 +1,37 @@
-//! TCP Prague (draft-briscoe-iccrg-prague-congestion-control; Linux' version 0.7): DCTCP's reduction, a growth that
-//! does not depend on a short round-trip time, and a rate that follows a fractional window.
+//! TCP Prague (draft-briscoe-iccrg-prague-congestion-control; Linux's version 0.7): DCTCP's reduction, growth
+//! independent of short round-trip times, and a rate that follows a fractional window.
 
 use crate::congestion::AckSample;
 use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, Reno, WindowBased as _};
 
-/// Minimum round-trip time for growth, in ns; shorter ones count as this.
+/// Minimum round-trip time for growth in ns; shorter ones are treated as this.
 const VIRTUAL_RTT: u64 = 25_000_000;
 
-/// Weight of a window's marks in the average.
+/// Weight of one window's share of marks in the average.
 const G: f64 = 1.0 / 16.0;
 
-/// The rate is higher by this share in the first half of each round trip, and lower in the second. A marking step then
-/// marks some packets of each round trip.
+/// Relative change of the rate: higher in the first half of each round trip, lower in the second. So a marking
+/// threshold marks some packets in each round trip.
 const SWING: f64 = 4.0 / 128.0;
 
 /// Minimum rate in full packets per second: 100 kbit/s.
 const MIN_RATE: f64 = 12_500.0 / 1500.0;
 
-/// A window that grows by a segment per 25 ms squared, even at shorter round-trip times. Below two segments it is a
-/// rate with at times one segment in flight. Linux' version also shortens packets below two per round trip; here a
-/// flow's `mss` can be set instead.
+/// A window that grows by a segment per 25 ms, squared, even at shorter round-trip times. Below two segments it becomes
+/// a rate, at times with one segment in flight. Linux's version also shortens packets when less than two fit into a
+/// round trip; here a flow's `mss` can be set instead.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prague {
     inner: Reno,
-    /// Share of segments that is marked, averaged since the first mark.
+    /// Share of marked segments, averaged since the first mark.
     alpha: f64,
     has_marks: bool,
     acked: u64,
     marked: u64,
-    /// A loss is being recovered from: the window does not grow.
+    /// True during the recovery from a loss, in which the window does not grow.
     is_recovering: bool,
-    /// The observation window ends when more than this is acknowledged.
+    /// Number whose acknowledgement ends the observation window.
     window_end: u64,
     now: u64,
     srtt: u64,
@@ -53,8 +53,8 @@ impl Prague {
         }
     }
 
-    /// In congestion avoidance the rate grows by a segment per 25 ms in 25 ms, like that of a flow with this round-trip
-    /// time. Marked segments do not count.
+    /// Grows the window in congestion avoidance: the rate increases by a segment per 25 ms in each 25 ms, as for a flow
+    /// with this round-trip time. Marked segments do not count.
     fn grow(&mut self, clean: f64) {
         let (window, threshold) = (self.inner.window(), self.threshold());
         let share = (self.srtt as f64 / VIRTUAL_RTT as f64).min(1.0);
@@ -67,7 +67,7 @@ impl Prague {
         self.inner.adjust(grown, threshold);
     }
 
-    /// Window that sends the minimum rate.
+    /// Returns the window for the minimum rate.
     fn floor(&self) -> f64 {
         (MIN_RATE * self.srtt as f64 / 1e9).max(0.01)
     }
@@ -76,12 +76,12 @@ impl Prague {
 impl CongestionControl for Prague {
     inherit!(inner: threshold on_established on_idle on_duplicate_ack on_partial_ack);
 
-    /// Segments are limited by the pacer; the window is whole.
+    /// Returns a whole number of segments, because the pacer limits them.
     fn window(&self) -> f64 {
         self.inner.window().ceil().max(1.0)
     }
 
-    /// Growth happens in `on_echo`, where marks are known.
+    /// Does nothing: `on_echo`, where the marks are known, grows the window.
     fn on_ack(&mut self, _acked: u64, _now: u64, _srtt: u64) {}
 
     fn on_sample(&mut self, sample: &AckSample) {
@@ -131,7 +131,7 @@ impl CongestionControl for Prague {
         }
     }
 
-    /// The first mark halves the window, later ones take half of their share.
+    /// Halves the window at the first mark; later marks reduce it by half of their share.
     fn on_mark(&mut self, _flight: f64) {
         let part = match core::mem::replace(&mut self.has_marks, true) {
             true => self.alpha,
@@ -164,7 +164,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A window of this many segments in congestion avoidance.
+    /// Returns a window of this many segments in congestion avoidance.
     fn open(window: f64) -> Prague {
         let mut prague = Prague::new();
         prague.on_established(window);
@@ -172,7 +172,7 @@ mod tests {
         prague
     }
 
-    /// Growth of the rate, in segments per second, within a second without marks.
+    /// Returns the growth of the rate within a second without marks, in segments per second.
     fn growth(rtt_ms: u64) -> f64 {
         let mut prague = open(10.0);
         let rate = |prague: &Prague| prague.inner.window() / (rtt_ms as f64 / 1e3);

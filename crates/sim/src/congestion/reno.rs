@@ -1,16 +1,16 @@
-//! Reno (RFC 5681), and the count of bytes in place of ACKs (RFC 3465).
+//! Reno (RFC 5681), and the variant that counts bytes instead of ACKs (RFC 3465).
 
 use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, WindowBased};
 
-/// Slow start, congestion avoidance and the window of fast recovery (RFC 5681, section 3; RFC 6582,
-/// section 3.2). Basic IEEE 754 operations only, so the same on every platform.
+/// Slow start, congestion avoidance, and the window of fast recovery (RFC 5681, section 3; RFC 6582, section 3.2). Uses
+/// only basic IEEE 754 operations, so results are equal on all platforms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reno {
-    /// The congestion window, without inflation.
+    /// Congestion window without inflation.
     pub(super) cwnd: f64,
     pub(super) ssthresh: f64,
-    /// Fast recovery's addition to the window: segments known to have left the network.
+    /// Inflation of the window in fast recovery: segments known to have left the network.
     inflation: f64,
 }
 
@@ -24,7 +24,7 @@ impl Reno {
         }
     }
 
-    /// RFC 5681, eq. 4, in whole segments.
+    /// Sets the threshold to half of the flight in whole segments (RFC 5681, eq. 4).
     fn halve_ssthresh(&mut self, flight: f64) {
         self.ssthresh = ((flight / 2.0) as u64).max(2) as f64;
     }
@@ -98,13 +98,13 @@ impl WindowBased for Reno {
     }
 }
 
-/// Appropriate byte counting (RFC 3465) over Reno's rules, with L = 2.
+/// Appropriate byte counting (RFC 3465) with L = 2, on top of Reno's rules.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByteCounting {
     reno: Reno,
     /// Segments acknowledged since the window last grew in congestion avoidance.
     counted: f64,
-    /// Slow start after a timeout counts one segment per ACK (section 2.3).
+    /// True in slow start after a timeout, in which an ACK counts as one segment (section 2.3).
     after_timeout: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Every congestion control has a model of its own.
+//! Each congestion control has its own model.
 
 use super::*;
 use crate::congestion::Connection;
@@ -22,12 +22,11 @@ fn scenario(tcp: Tcp, byte_counting: bool) -> Scenario {
     args.resolve(&Defaults::paper()).unwrap()
 }
 
-/// The congestion window after each of 100 round-trip times of 100 ms, over a path that loses
-/// some segments once each, three in one window, and later two in another, and marks one. Every
-/// third segment is acknowledged.
+/// Returns the congestion window after each of 100 round trips of 100 ms. The path loses some segments once each, three
+/// in one window and later two in another, and marks one. Every third segment is acknowledged.
 fn windows(tcp: Tcp, byte_counting: bool) -> Vec<f64> {
     const RTT: u64 = 100_000_000;
-    /// Bounds the flight of what no loss bounds.
+    /// Upper bound of the flight, for controls that losses do not bound.
     const WINDOW: u64 = 1000;
     let scenario = scenario(tcp, byte_counting);
     let model = TcpModel::of(&Catalog::new(), &scenario).unwrap();

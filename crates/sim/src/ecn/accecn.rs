@@ -8,11 +8,11 @@ use asymq_core::packet::flags;
 const ACE: u16 = flags::AE | flags::CWR | flags::ECE;
 /// Flags of a SYN that requests AccECN (sec. 3.1.1).
 pub(super) const OFFER: u16 = ACE;
-/// Answer to a SYN that was not ECT (sec. 3.1.1, table 2).
+/// Flags of the answer to a SYN that was not ECT (sec. 3.1.1, table 2).
 const ACCEPTED: u16 = flags::CWR;
 /// First value of ACE (sec. 3.2.1).
 const FIRST: u32 = 5;
-/// First values of the option's counters, of ECT(1), CE and ECT(0) (sec. 3.2.1).
+/// Initial values of the option's counters for ECT(1), CE and ECT(0) (sec. 3.2.1).
 const FIRST_BYTES: [u32; 3] = [1, 0, 1];
 const MASK: u32 = 0x00ff_ffff;
 
@@ -24,13 +24,13 @@ pub(super) fn is_accepted(options: &TcpOptions) -> bool {
 /// Counters of a receiver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Received {
-    /// True if ACKs have the option.
+    /// True if ACKs carry the option.
     option: bool,
     marks: u32,
     bytes: [u32; 3],
-    /// Number of counters in the option: up to the last that has changed.
+    /// Number of counters in the option: up to the last one that has changed.
     fields: u8,
-    /// Marks since the last ACK, and whether the last packet was marked.
+    /// Number of marks since the last ACK, and true if the last packet was marked.
     pending: u32,
     marked: bool,
     /// True if an ACK is due at once (sec. 3.2.2.5.1).
@@ -38,7 +38,7 @@ pub(super) struct Received {
 }
 
 impl Received {
-    /// Creates the counters of a new connection; ACKs have the option, or ACE only.
+    /// Creates the counters of a new connection; `option` is false for ACE only.
     pub(super) const fn nothing(option: bool) -> Self {
         Self {
             option,
@@ -51,8 +51,8 @@ impl Received {
         }
     }
 
-    /// A packet with `payload` bytes has arrived. An ACK is due at the first mark after none, and at every
-    /// second mark.
+    /// Counts an arriving packet with `payload` bytes. An ACK is due at the first mark after an unmarked packet, and at
+    /// every second mark.
     pub(super) fn arrived(&mut self, ecn: Ecn, payload: u32) {
         let place = match ecn {
             Ecn::NotEct => return self.marked = false,
@@ -73,14 +73,14 @@ impl Received {
         self.marked = marked;
     }
 
-    /// Content of an ACK.
+    /// Writes the counters into an ACK.
     pub(super) fn mark(&mut self, options: &mut TcpOptions) {
         (self.pending, self.due) = (0, false);
         options.flags |= ((((FIRST + self.marks) & 7) as u16) << 6) & ACE;
         options.accecn = self.option.then_some((self.fields, self.bytes));
     }
 
-    /// Content of a SYN-ACK.
+    /// Writes the acceptance into a SYN-ACK.
     pub(super) fn accept(&self, options: &mut TcpOptions) {
         options.flags |= ACCEPTED;
         options.accecn = self.option.then_some((0, FIRST_BYTES));
@@ -105,7 +105,7 @@ impl Delivered {
         attributed: None,
     };
 
-    /// Marks reported by an ACK of `packets` more packets, as counted by `__tcp_accecn_process`.
+    /// Returns the marks that an ACK of `packets` further packets reports, as `__tcp_accecn_process` counts them.
     pub(super) fn hears(&mut self, options: &TcpOptions, packets: u32) -> u32 {
         if packets == 0 {
             return 0;
@@ -154,7 +154,7 @@ impl Delivered {
     }
 }
 
-/// Marks if ACE may have wrapped; `bytes` is the number of marked bytes, if known.
+/// Returns the number of marks if ACE may have wrapped; `bytes` is the number of marked bytes, if known.
 fn cycles(step: u32, packets: u32, segment: u32, bytes: Option<u32>) -> u32 {
     let most = packets - (packets.wrapping_sub(step) & 7);
     let Some(bytes) = bytes else {
@@ -197,7 +197,7 @@ mod tests {
         EcnReceiver::new(Echo::Latched).with_accurate(true)
     }
 
-    /// The SYN's options, and those of the answer.
+    /// Returns the options of a SYN and of its answer.
     fn handshake(sender: &mut EcnSender, receiver: &mut EcnReceiver) -> (TcpOptions, TcpOptions) {
         let (mut syn, mut answer) = (TcpOptions::default(), TcpOptions::new(None, 1460));
         sender.mark(&mut syn, 0, false);
@@ -252,7 +252,8 @@ mod tests {
         Standard.build(&config).unwrap()
     }
 
-    /// Marks of a thousand that a receiver and its sender count, the ACKs filtered, and all ACKs.
+    /// Returns the marks of a thousand that a receiver and its sender count, the number of filtered ACKs, and of all
+    /// ACKs.
     fn counted(marked: u64, lost_options: u64, seed: u64) -> (u64, u64, u64, u64) {
         let mut state = seed;
         let mut below = |n: u64| {

@@ -1,5 +1,5 @@
-//! Explicit congestion notification: what ends say to each other in flags (RFC 3168, section 6.1;
-//! RFC 8257, section 3.2; RFC 9768 in `accecn`).
+//! Explicit congestion notification: the signals between both ends (RFC 3168, section 6.1; RFC 8257, section 3.2; RFC
+//! 9768 in `accecn`).
 
 mod accecn;
 
@@ -8,29 +8,28 @@ use accecn::{Delivered, Received};
 use asymq_core::Ecn;
 use asymq_core::packet::flags;
 
-/// The sender's part.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EcnSender {
-    /// The window was reduced: the next new segment reports it.
+    /// True if the window was reduced, which the next new segment reports.
     reduced: bool,
-    /// Marks of segments below this were answered.
+    /// Number below which marks of segments have had a response.
     answered: u64,
-    /// Counters, if both ends speak AccECN.
+    /// Counters if both ends use AccECN.
     accurate: Option<Delivered>,
     offer: Offer,
 }
 
-/// ECN that a sender requests in its SYN and sends.
+/// Type of ECN that a sender requests in its SYN, and its marking of segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offer {
-    /// AccECN, else classic ECN.
+    /// True for AccECN, false for classic ECN.
     pub(crate) accurate: bool,
-    /// Segments that are ECT(1), else ECT(0).
+    /// True for ECT(1), false for ECT(0).
     pub(crate) ect1: bool,
 }
 
 impl EcnSender {
-    /// A sender that has sent nothing.
+    /// Creates the state of a sender that has sent nothing.
     pub(crate) fn new(offer: Offer) -> Self {
         Self {
             offer,
@@ -38,20 +37,20 @@ impl EcnSender {
         }
     }
 
-    /// The SYN-ACK, which agrees to AccECN or to classic ECN.
+    /// Processes a SYN-ACK, which accepts AccECN or classic ECN.
     pub(crate) fn agree(&mut self, options: &TcpOptions) {
         let accepted = self.offer.accurate && accecn::is_accepted(options);
         self.accurate = accepted.then_some(Delivered::NOTHING);
     }
 
-    /// True if both ends speak AccECN.
+    /// True if both ends use AccECN.
     #[cfg(test)]
     pub(crate) const fn is_accurate(&self) -> bool {
         self.accurate.is_some()
     }
 
-    /// Packets that an ACK reports as marked, of `acked` cumulatively and `delivered` in all: with classic
-    /// ECN and ECE all of them.
+    /// Returns the number of packets that an ACK reports as marked, of `acked` cumulatively acknowledged and
+    /// `delivered` in total. With classic ECN, ECE means all of them.
     pub(crate) fn marks(&mut self, options: &TcpOptions, acked: u64, delivered: u64) -> u64 {
         match &mut self.accurate {
             Some(counters) => counters.hears(options, delivered as u32).into(),
@@ -60,8 +59,8 @@ impl EcnSender {
         }
     }
 
-    /// Sets the bits of segment `number`. It is ECN-capable unless it was sent before (RFC 3168, section 6.1.5), or is
-    /// the SYN.
+    /// Sets the ECN bits of segment `number`. It is ECN-capable unless it was sent before (RFC 3168, section 6.1.5) or
+    /// is the SYN.
     pub(crate) fn mark(&mut self, options: &mut TcpOptions, number: u64, again: bool) {
         if number == 0 {
             options.flags |= match self.offer.accurate {
@@ -79,13 +78,13 @@ impl EcnSender {
         }
     }
 
-    /// True if a mark was answered in the window of segment `una`.
+    /// True if there was a response to a mark in the window of segment `una`.
     pub(crate) fn has_answered(&self, una: u64) -> bool {
         una < self.answered
     }
 
-    /// True if the window must be reduced for a mark that an ACK of all below `una` reports: once for
-    /// all of a window, which ends below `end` (section 6.1.2).
+    /// True if the window must be reduced for a mark that an ACK up to `una` reports: once per window, which ends below
+    /// `end` (section 6.1.2).
     pub(crate) fn answers(&mut self, una: u64, end: u64) -> bool {
         let answers = una > self.answered;
         if answers {
@@ -96,23 +95,22 @@ impl EcnSender {
     }
 }
 
-/// Rule by which a receiver reports marks.
+/// Rule by which a receiver echoes marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Echo {
-    /// In every ACK until the sender reports that it has reduced its window (RFC 3168, section 6.1.3).
+    /// ECE in every ACK until the sender reports a reduced window (RFC 3168, section 6.1.3).
     Latched,
-    /// In the ACKs of marked segments and in no other (RFC 8257, section 3.2).
+    /// ECE only in the ACKs of marked segments (RFC 8257, section 3.2).
     Exact,
 }
 
-/// The receiver's part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EcnReceiver {
     echo: Echo,
-    /// True if ACKs report marks now.
+    /// True if ACKs carry ECE now.
     marked: bool,
     established: bool,
-    /// Counters of AccECN if it supports that, and true if the SYN has asked for it.
+    /// AccECN counters if the receiver supports it, and true if the SYN has requested it.
     accurate: Option<Received>,
     asked: bool,
 }
@@ -129,7 +127,7 @@ impl EcnReceiver {
         }
     }
 
-    /// A receiver with AccECN if the SYN requests it, with its option or only ACE.
+    /// Returns a receiver that uses AccECN if the SYN requests it; `option` is false for ACE only.
     pub(crate) const fn with_accurate(self, option: bool) -> Self {
         Self {
             accurate: Some(Received::nothing(option)),
@@ -141,18 +139,18 @@ impl EcnReceiver {
         self.accurate.as_mut().filter(|_| self.asked)
     }
 
-    /// True if an ACK must go at once.
+    /// True if an ACK must be sent at once.
     pub(crate) fn is_due(&self) -> bool {
         self.asked && self.accurate.is_some_and(|counters| counters.due)
     }
 
-    /// True if an ACK that is held back must go before a segment with these options is taken: so
-    /// that each reports segments of one kind (RFC 8257, section 3.2).
+    /// True if a delayed ACK must be sent before a segment with these options is processed, so that each ACK reports
+    /// segments of one kind (RFC 8257, section 3.2).
     pub(crate) fn changes(&self, options: &TcpOptions) -> bool {
         !self.asked && self.echo == Echo::Exact && self.marked != (options.ecn == Ecn::Ce)
     }
 
-    /// Segment `number` of `payload` bytes has arrived.
+    /// Processes the arrival of segment `number` with `payload` bytes.
     pub(crate) fn arrived(&mut self, number: u64, payload: u32, options: &TcpOptions) {
         if number == 0 {
             self.asked = self.accurate.is_some() && options.flags & flags::AE != 0;
@@ -168,7 +166,7 @@ impl EcnReceiver {
         };
     }
 
-    /// Sets an ACK's bits. The first ACK answers the SYN and agrees to ECN.
+    /// Sets the ECN bits of an ACK. The first ACK answers the SYN and accepts ECN.
     pub(crate) fn mark(&mut self, options: &mut TcpOptions) {
         let first = !std::mem::replace(&mut self.established, true);
         if let Some(counters) = self.counters() {
@@ -193,7 +191,7 @@ mod tests {
         options
     }
 
-    /// True if the ACK of a segment with this field and these flags has ECE.
+    /// True if the ACK of a segment with this ECN field and these flags has ECE.
     fn echo(receiver: &mut EcnReceiver, ecn: Ecn, flags: u16) -> bool {
         let mut options = TcpOptions::default();
         (options.ecn, options.flags) = (ecn, flags);

@@ -6,19 +6,20 @@ use std::hint::select_unpredictable;
 
 /// An access link of one conversation in one direction: a FIFO, a rate and a delay.
 ///
-/// Only its own conversation uses it, in order. A packet's fate is therefore known when it enters, without an event.
+/// Only its conversation uses it, in order. So the departure or drop of a packet is known when the packet enters,
+/// without an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop {
     /// Propagation delay in ns.
     delay: u64,
-    /// Time at which its transmitter is free, in ns.
+    /// Time at which the transmitter is free, in ns.
     free: u64,
     /// Transmission time of each kind of segment, in ns.
     tx: PerKind<u64>,
 }
 
 impl Hop {
-    /// Packets that an access link's buffer holds, each as long as the one that arrives.
+    /// Number of packets that an access link's buffer holds, each with the length of the arriving one.
     const BUFFER: u64 = 1000;
 
     /// An idle hop of `rate` and `delay` in ns.
@@ -30,19 +31,19 @@ impl Hop {
         }
     }
 
-    /// Its propagation delay in ns.
+    /// Propagation delay in ns.
     pub(crate) fn delay(&self) -> u64 {
         self.delay
     }
 
-    /// Shuts this hop and returns a copy of the open one, for callers that a shut hop refuses.
+    /// Shuts this hop, and returns an open copy for callers that handle the packets which a shut hop rejects.
     pub(crate) fn shut(&mut self) -> Self {
         let open = *self;
         self.free = u64::MAX / 2;
         open
     }
 
-    /// Time at which a segment that enters at `now` leaves at the other end; `None` if the buffer is full.
+    /// Returns the time at which a segment that enters at `now` leaves at the other end; `None` if the buffer is full.
     #[inline]
     pub(crate) fn pass<O>(&mut self, now: u64, segment: &Segment<O>) -> Option<u64> {
         let tx = self.tx.of_segment(segment);
@@ -55,11 +56,11 @@ impl Hop {
     }
 }
 
-/// Segments of one conversation on their way to a bottleneck queue, in order of arrival there. Only
-/// the first is in the event set.
+/// Segments of one conversation in transit to a bottleneck queue, in order of arrival there. Only the first one is in
+/// the event set.
 ///
-/// A ring with a power of two of places. Reading the next segment of a [`VecDeque`](std::collections::VecDeque) needs
-/// an unpredictable branch, which costs 5 % of a whole run.
+/// A ring whose size is a power of two. Reading the next segment of a [`VecDeque`](std::collections::VecDeque) instead
+/// needs an unpredictable branch, which costs 5 % of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipe<O> {
     places: Box<[(u64, Segment<O>)]>,
@@ -82,13 +83,13 @@ impl<O: Options> Pipe<O> {
         vec![(0, Segment::new(Kind::Data, 0)); places].into()
     }
 
-    /// Returns the place `behind` places after the first.
+    /// Returns the index of the segment `behind` positions after the first.
     #[inline]
     fn place(&self, behind: usize) -> usize {
         (self.head + behind) & (self.places.len() - 1)
     }
 
-    /// Puts in a segment that arrives at `at`. Returns true if it is the only one.
+    /// Appends a segment that arrives at `at`. Returns true if it is the only one.
     #[inline]
     pub(crate) fn push(&mut self, at: u64, segment: Segment<O>) -> bool {
         if self.len == self.places.len() {
@@ -110,7 +111,7 @@ impl<O: Options> Pipe<O> {
         self.places = places;
     }
 
-    /// Puts in a segment that may overtake others. Returns true if it is the first now.
+    /// Inserts a segment that may overtake others. Returns true if it is now the first.
     pub(crate) fn insert(&mut self, at: u64, segment: Segment<O>) -> bool {
         self.push(at, segment);
         let mut behind = self.len - 1;
@@ -125,14 +126,14 @@ impl<O: Options> Pipe<O> {
         behind == 0
     }
 
-    /// Segments on their way.
+    /// Number of segments in transit.
     #[cfg(test)]
     pub(crate) fn len(&self) -> u64 {
         self.len as u64
     }
 
-    /// Removes the first segment, if there is one, and returns it with the arrival of the next; `u64::MAX` if there is
-    /// none.
+    /// Removes and returns the first segment, if there is one, with the arrival time of the next; `u64::MAX` if there
+    /// is none.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Segment<O>, u64)> {
         self.len = self.len.checked_sub(1)?;
@@ -142,7 +143,7 @@ impl<O: Options> Pipe<O> {
         Some((segment, select_unpredictable(self.len > 0, at, u64::MAX)))
     }
 
-    /// True if no segment is on its way.
+    /// True if no segment is in transit.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }

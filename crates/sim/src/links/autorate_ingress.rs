@@ -1,13 +1,14 @@
-//! The estimate of a line's rate by CAKE's `autorate-ingress` (Linux 6.12), as a yardstick: bytes between gaps of arrivals.
+//! CAKE's `autorate-ingress` (Linux 6.12) as a reference: estimates a line's rate from the bytes between gaps of
+//! arrivals.
 
 const SECOND: u64 = 1_000_000_000;
 /// Time between two changes of the shaper's rate.
 const PAUSE: u64 = SECOND / 4;
-/// Weights of a larger and of a smaller sample, as shifts: intervals, and rates.
+/// Weights as shifts, of a larger and of a smaller sample: first for intervals, then for rates.
 const INTERVAL_SHIFTS: [u32; 2] = [2, 8];
 const RATE_SHIFTS: [u32; 2] = [2, 8];
 
-/// CAKE's estimate at the downlink; bytes and ns.
+/// State of the estimate at the downlink, in bytes and ns.
 #[derive(Debug)]
 pub(crate) struct AutorateIngress {
     last_packet: u64,
@@ -25,7 +26,7 @@ fn average(average: u64, sample: u64, [larger, smaller]: [u32; 2]) -> u64 {
 }
 
 impl AutorateIngress {
-    /// An estimate that starts at a rate in bit/s.
+    /// Creates an estimate that starts at a rate in bit/s.
     pub(crate) fn new(rate: f64) -> Self {
         let rate = (rate / 8.0) as u64;
         Self {

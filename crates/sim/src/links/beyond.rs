@@ -1,5 +1,5 @@
-//! The path beyond the first link of each direction: further links, as in a chain of asymmetric links (VAQ, Fig. 14),
-//! the path behind the last one, and ACK regeneration. Without these, packets skip this code.
+//! The path after the first link of each direction: further links of a chain (VAQ, Fig. 14), the path after the last
+//! link, and ACK regeneration. Packets skip this code if the scenario has none of these.
 
 use crate::events::NEVER;
 use crate::links::{Link, Regeneration, Wire};
@@ -9,24 +9,25 @@ use asymq_core::hold::BuildError;
 use asymq_links::Impairment;
 use std::collections::VecDeque;
 
-/// The path beyond the first link of each direction.
+/// The path after the first link, for both directions.
 pub(crate) struct Beyond<O> {
     /// Links in the order in which packets pass them.
     stages: [Vec<Stage<O>>; 2],
-    /// The paths behind the last links.
+    /// Paths after the last links.
     pub(crate) wires: [Wire<O>; 2],
     pub(crate) regeneration: Option<Regeneration<O>>,
 }
 
-/// An event beyond the first link.
+/// An event after the first link.
 pub(crate) enum Step<O> {
-    /// A transmission starts at the further link of this position; with the arrival time at its end, and the packet.
+    /// A transmission starts at the further link with this position. The arrival time at the end of the link, and the
+    /// packet.
     Leaves(usize, u64, SimPacket<O>),
-    /// A packet is at the end of the path behind the last link.
+    /// A packet arrives at the end of the path after the last link.
     Arrives(SimPacket<O>),
 }
 
-/// A link and the packets on their way to it from the link before.
+/// A link, and the packets in transit to it from the previous link.
 struct Stage<O> {
     inbox: VecDeque<(u64, SimPacket<O>)>,
     link: Link<O>,
@@ -68,7 +69,7 @@ impl<O: Options> Beyond<O> {
         })))
     }
 
-    /// Time at which something happens next beyond the first link, in ns; `NEVER` or later if nothing.
+    /// Time of the next event after the first link, in ns; `NEVER` or later if there is none.
     pub(crate) fn next(&self, direction: usize) -> u64 {
         self.next_at_links(direction)
             .min(self.wires[direction].next())
@@ -79,8 +80,7 @@ impl<O: Options> Beyond<O> {
         stages.map(Stage::next).min().unwrap_or(NEVER)
     }
 
-    /// Sends a packet to the further link at `position`, where it arrives at `at`, later than all
-    /// packets before it.
+    /// Sends a packet to the further link at `position`. It arrives there at `at`, after all earlier packets.
     pub(crate) fn push(
         &mut self,
         direction: usize,
@@ -100,8 +100,8 @@ impl<O: Options> Beyond<O> {
         &mut self.stages[direction][position].link
     }
 
-    /// Executes the event at `now`, which is [`next`](Self::next). At equal times, the paths behind the last links come
-    /// first, then later links before earlier ones.
+    /// Executes the event at `now`, the time of [`next`](Self::next). At equal times, the paths after the last links
+    /// come first, then the links from the last to the first.
     pub(crate) fn step(&mut self, direction: usize, now: u64) -> Option<Step<O>> {
         if self.wires[direction].next() == now {
             return self.wires[direction].pop().map(Step::Arrives);
@@ -128,7 +128,7 @@ impl<O: Options> Beyond<O> {
         None
     }
 
-    /// Data packets of a conversation that were dropped at the further links.
+    /// Number of a conversation's data packets that the further links dropped.
     pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
         let stages = self.stages.iter().flatten();
         let at_links: u64 = stages.map(|stage| stage.link.lost_data(conversation)).sum();
@@ -136,7 +136,8 @@ impl<O: Options> Beyond<O> {
         at_links + wires.map(|wire| wire.lost_data(conversation)).sum::<u64>()
     }
 
-    /// Packets queued at the further links or in transit, and those dropped by their disciplines.
+    /// Returns the number of packets queued at further links or in transit, and of those that further disciplines
+    /// dropped.
     #[cfg(test)]
     pub(crate) fn held_and_left(&self, direction: usize, now: u64) -> (u64, u64) {
         let stages = self.stages[direction].iter();

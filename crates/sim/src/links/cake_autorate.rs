@@ -1,45 +1,45 @@
-//! The published rule of cake-autorate 3.2 with its default configuration, for comparison: six reflectors, one ping
-//! every 50 ms in turn, rates from delays and load. Here its pings load no link and are never lost, and the modem's
-//! rates, which its user must configure, are exact. Both favour it.
+//! The published rule of cake-autorate 3.2 with its default configuration, for comparison. It pings six reflectors in
+//! turn, one every 50 ms, and sets the rates by delays and load. Two simplifications favour it: pings load no link and
+//! are never lost, and the modem's rates, which the user must configure, are exact.
 
 use asymq_links::KnownRates;
 
 const MS: u64 = 1_000_000;
 const REFLECTORS: usize = 6;
 const PING_INTERVAL: u64 = 50 * MS;
-/// Round-trip time to a reflector.
+/// Round-trip time to a reflector in ms.
 const REFLECTOR_RTT: f64 = 40.0;
 /// Interval at which achieved rates are read.
 const LOAD_INTERVAL: u64 = 200 * MS;
-/// Window of pings, and the number of late ones in it that count as bufferbloat.
+/// Number of pings in the window, and of late ones among them that count as bufferbloat.
 const WINDOW: usize = 6;
 const LATE: usize = 3;
-/// Delays over the baseline in ms: late, no increase beyond, the largest cut.
+/// Delays above the baseline in ms: threshold of late pings, limit for an increase, delay of the largest cut.
 const DELAY: f64 = 30.0;
 const MAX_UP: f64 = 10.0;
 const MAX_DOWN: f64 = 60.0;
-/// Gains of the baseline up and down.
+/// Gains by which the baseline follows rising and falling delays.
 const RISE: f64 = 0.001;
 const FALL: f64 = 0.9;
 const HIGH_LOAD: f64 = 0.75;
 const REFRACTORY: u64 = 300 * MS;
 const DECAY_REFRACTORY: u64 = 1000 * MS;
 
-/// cake-autorate, both directions.
+/// State of cake-autorate for both directions.
 #[derive(Debug)]
 pub(crate) struct CakeAutorate {
     one_way: bool,
     pings: usize,
     next_ping: u64,
     next_load: u64,
-    /// Bytes sent by the shapers when the load was read last.
+    /// Bytes that the shapers had sent at the last reading of the load.
     sent: [u64; 2],
     directions: [Option<DirectionState>; 2],
 }
 
 #[derive(Debug)]
 struct DirectionState {
-    /// Minimum, base and maximum that the user wrote down.
+    /// Minimum, base and maximum rate from the user's configuration.
     bounds: [f64; 3],
     rate: f64,
     baselines: [f64; REFLECTORS],
@@ -82,7 +82,8 @@ impl CakeAutorate {
             .map_or(0.0, |state| state.rate)
     }
 
-    /// Advances to `now`: `waits` are the modems' queueing delays in ns, `sent` the shapers' bytes so far.
+    /// Advances to `now`. `waits` are the modems' queueing delays in ns, `sent` the bytes that the shapers have sent so
+    /// far.
     pub(crate) fn tick(&mut self, now: u64, waits: [u64; 2], sent: [u64; 2]) {
         if now >= self.next_load {
             self.next_load += LOAD_INTERVAL;
@@ -115,7 +116,7 @@ impl CakeAutorate {
 }
 
 impl DirectionState {
-    /// Processes a ping with a delay of `delay` ms.
+    /// Processes the answer to a ping; `delay` is in ms.
     fn ping(&mut self, now: u64, number: usize, delay: f64) {
         let baseline = &mut self.baselines[number % REFLECTORS];
         let gain = if delay >= *baseline { RISE } else { FALL };

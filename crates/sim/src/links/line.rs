@@ -1,4 +1,4 @@
-//! A line whose rate is hidden by modems: shapers at home, modems in the line, and the sources of the shapers' rates.
+//! A line with modems that hide its rate: shapers at home, modems, and the sources of the shapers' rates.
 
 use super::{AutorateIngress, CakeAutorate, DataLosses};
 use crate::events::NEVER;
@@ -16,14 +16,14 @@ const DOWN: usize = Direction::Down as usize;
 /// Modems in the line, and the sources of the shapers' rates.
 pub(crate) struct Line<O> {
     modems: [Option<ModemQueue>; 2],
-    /// Packets on their way from the downlink's modem to its shaper.
+    /// Packets in transit from the downlink's modem to its shaper.
     under_way: VecDeque<(u64, SimPacket<O>)>,
     shapers: [Shaper; 2],
     autorate: Option<CakeAutorate>,
     ingress: Option<AutorateIngress>,
     learner: Option<Box<Learner>>,
     learns_at: u64,
-    /// True if the learner sends probes; the latest probe's number; probes in transit with their return times.
+    /// True if the learner sends probes; number of the latest probe; probes in transit with their return times.
     probes: bool,
     probe: u16,
     probes_back: VecDeque<(u64, u16)>,
@@ -37,25 +37,25 @@ pub(crate) struct Line<O> {
 struct Shaper {
     source: RateSource,
     rate: Rate,
-    /// Bytes sent by the uplink's shaper, or received by the downlink's.
+    /// Bytes that the uplink's shaper has sent, or the downlink's has received.
     bytes: u64,
 }
 
-/// Minimum of a changing rate.
+/// Minimum of a changing rate in bit/s.
 const MIN_RATE: f64 = 64_000.0;
 /// Share of the capacity that an oracle uses.
 const ORACLE_SHARE: f64 = 0.97;
-/// Time in which an oracle empties the modem's queue.
+/// Time in ns in which an oracle empties the modem's queue.
 const DRAIN_NS: f64 = 200e6;
-/// Queue that the oracle leaves in the modem.
+/// Queue that the oracle leaves in the modem, in ns.
 const DRAIN_LEAVES_NS: f64 = 3e6;
-/// Maximum share of the rate for draining.
+/// Maximum share of the rate that is used for draining.
 const DRAIN_MAX: f64 = 0.4;
 
-/// Time from the line's far end to the host that is probed, and back.
+/// Time in ns from the line's far end to the probed host and back.
 const PROBED_HOST: u64 = 10_000_000;
 
-/// Facts of a packet from which a shaper measures its path.
+/// Returns the facts from which a shaper measures its path; `None` for other packets.
 fn observed<O: Options>(packet: &SimPacket<O>) -> Option<Observed> {
     let (header, kind) = (&packet.header, packet.segment.kind());
     let options = packet.segment.options.on_wire();
@@ -96,10 +96,10 @@ impl<O: Options> Line<O> {
     /// Time between two changes of rates.
     pub(crate) const TICK: u64 = 10_000_000;
 
-    /// The line of a scenario; `None` if no modem is in it. `propagation` in ns, from one end to the other.
+    /// Creates the line of a scenario; `None` without modems. `propagation` is the one-way delay in ns.
     ///
     /// # Errors
-    /// There is not enough memory to learn rates.
+    /// There is not enough memory for learning rates.
     pub(crate) fn new(
         scenario: &Scenario,
         seed: u64,
@@ -170,7 +170,7 @@ impl<O: Options> Line<O> {
         })))
     }
 
-    /// Propagation delay of the link at the shaper; 0 if the line adds it.
+    /// Propagation delay that the shaper's link adds; 0 if the line adds it.
     pub(crate) fn propagation_of_link(&self, direction: usize) -> u64 {
         match (direction, &self.modems[DOWN]) {
             (DOWN, None) => self.propagation,
@@ -178,7 +178,7 @@ impl<O: Options> Line<O> {
         }
     }
 
-    /// Sends a packet that leaves the uplink's shaper at `at`. Returns its arrival time at the other end of the line.
+    /// Sends a packet that leaves the uplink's shaper at `at`. Returns its arrival time at the far end of the line.
     pub(crate) fn leaves_home(&mut self, at: u64, packet: &SimPacket<O>) -> Option<u64> {
         self.shapers[UP].bytes += u64::from(packet.header.len);
         if let Some(learner) = &mut self.learner {
@@ -196,7 +196,7 @@ impl<O: Options> Line<O> {
         Some(out? + self.propagation)
     }
 
-    /// Takes a packet that arrives at the line's far end at `now`, if there is a modem.
+    /// Accepts a packet that arrives at the line's far end at `now`. Returns false if there is no modem.
     pub(crate) fn takes(&mut self, now: u64, packet: &SimPacket<O>) -> bool {
         let Some(modem) = &mut self.modems[DOWN] else {
             return false;
@@ -219,7 +219,7 @@ impl<O: Options> Line<O> {
         first.map_or(NEVER, |(at, _)| *at)
     }
 
-    /// The packet of [`next`](Self::next).
+    /// Returns the packet at [`next`](Self::next).
     pub(crate) fn comes_home(&mut self) -> Option<SimPacket<O>> {
         let (at, packet) = self.under_way.pop_front()?;
         self.shapers[DOWN].bytes += u64::from(packet.header.len);
@@ -238,7 +238,8 @@ impl<O: Options> Line<O> {
         self.tick
     }
 
-    /// Returns the rates from `now` on, which is [`tick`](Self::tick). `backlogged` is true for shapers with a backlog.
+    /// Returns the rates from `now` (see [`tick`](Self::tick)) on. `backlogged` is true for shapers with queued
+    /// packets.
     pub(crate) fn rates(&mut self, now: u64, backlogged: [bool; 2]) -> [Rate; 2] {
         self.tick = now + Self::TICK;
         if let Some(learner) = &mut self.learner
@@ -304,17 +305,17 @@ impl<O: Options> Line<O> {
         Some(self.modems[direction].as_ref()?.capacity(now))
     }
 
-    /// Packets that a full modem lost.
+    /// Number of packets that a full modem dropped.
     pub(crate) fn lost(&self, direction: usize) -> u64 {
         self.modems[direction].as_ref().map_or(0, ModemQueue::lost)
     }
 
-    /// Data packets of a conversation that full modems lost.
+    /// Number of a conversation's data packets that full modems dropped.
     pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
         self.lost_data.of(conversation)
     }
 
-    /// Packets between the modem and the downlink's shaper.
+    /// Number of packets between the modem and the downlink's shaper.
     #[cfg(test)]
     pub(crate) fn held(&self, direction: usize) -> u64 {
         match direction {

@@ -14,31 +14,31 @@ use asymq_links::Schedule;
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-/// An egress and the propagation behind it. The caller calls [`dequeue`](Link::dequeue) at
-/// [`next`](Link::next) and [`enqueue`](Link::enqueue) at arrivals, in order of time.
+/// An egress, and the propagation after it. The caller must call [`dequeue`](Link::dequeue) at [`next`](Link::next) and
+/// [`enqueue`](Link::enqueue) at arrivals, in order of time.
 pub(crate) struct Link<O> {
     egress: Egress<SimPacket<O>>,
     rate: Rate,
-    /// Packets on the reverse path with their times, not yet shown to the qdisc.
+    /// Packets of the reverse path that the qdisc has not observed yet, with their times.
     reverse_path: VecDeque<(u64, Header)>,
     propagation: u64,
     lookahead: u64,
-    /// Time of the next dequeue; `NEVER` if the backlog is zero.
+    /// Time of the next dequeue; `NEVER` if the queue is empty.
     next: u64,
     /// The traffic class of the latest transmission.
     sending: TrafficClass,
     sojourns: [Histogram; TrafficClass::COUNT],
     losses: DataLosses,
-    /// Record of departures, if the run is watched.
+    /// Record of departures; `None` unless the run is watched.
     watched: Option<Box<Watched>>,
-    /// Absent if the rate is constant.
+    /// Schedule of the rate; `None` if it is constant.
     schedule: Option<Box<Varying>>,
     /// Time of the latest call; never decreases.
     #[cfg(debug_assertions)]
     clock: u64,
 }
 
-/// An IPv4 header alone.
+/// Length of an IPv4 header without options.
 const MIN_IP_LEN: u32 = 20;
 
 /// Departures from a watched queue.
@@ -46,19 +46,19 @@ const MIN_IP_LEN: u32 = 20;
 pub(crate) struct Watched {
     /// The packet that left last.
     pub(crate) sent: Option<Header>,
-    /// Longest sojourns since they were taken last.
+    /// Longest sojourn times since the last reading.
     pub(crate) longest: Cell<PerClass<Duration>>,
 }
 
-/// A rate that changes, and the time at which the link may continue.
+/// A changing rate, and the time at which the link may continue.
 struct Varying {
     schedule: Schedule,
-    /// Time at which the next packet may start, if one is queued by then.
+    /// Time at which the next packet may start, if one is queued then.
     resumes: Option<u64>,
 }
 
 impl Varying {
-    /// Time at which the link may send, if that is after `now`.
+    /// Returns the time at which the link may send; `None` if it may send at `now`.
     fn waits_until(&mut self, now: u64) -> Option<u64> {
         // After that time the link has been idle in between.
         let said = self.resumes.filter(|at| *at >= now);
@@ -101,7 +101,7 @@ impl<O: Options> Link<O> {
         }
     }
 
-    /// Returns the link with a rate that changes.
+    /// Returns the link with a changing rate.
     pub(crate) fn with_schedule(mut self, schedule: Schedule) -> Self {
         let least = schedule.least_tx(MIN_IP_LEN).as_nanos();
         self.lookahead = (least + self.propagation).max(1);
@@ -112,7 +112,6 @@ impl<O: Options> Link<O> {
         self
     }
 
-    /// Goes on at `rate`.
     pub(crate) fn set_rate(&mut self, now: u64, rate: Rate, reverse: Rate) {
         if rate != self.rate {
             self.rate = rate;
@@ -122,7 +121,7 @@ impl<O: Options> Link<O> {
         }
     }
 
-    /// Its rate, where that is constant.
+    /// The link's rate, if it is constant.
     pub(crate) fn rate(&self) -> Rate {
         self.rate
     }
@@ -138,7 +137,7 @@ impl<O: Options> Link<O> {
         self.losses.of(conversation)
     }
 
-    /// Queued packets, and packets dropped by the qdisc.
+    /// Returns the number of queued packets, and of packets that the qdisc dropped.
     #[cfg(test)]
     pub(crate) fn held_and_left(&self, now: u64) -> (u64, u64) {
         use asymq_core::Fate;
@@ -154,14 +153,13 @@ impl<O: Options> Link<O> {
         self.egress.observes_reverse()
     }
 
-    /// Shows the qdisc a packet that passes on the reverse path at `at`, later than any before it.
+    /// Lets the qdisc observe a packet that passes on the reverse path at `at`, after all earlier ones.
     #[inline]
     pub(crate) fn observe(&mut self, at: u64, header: Header) {
         self.reverse_path.push_back((at, header));
     }
 
-    /// A packet has no effect elsewhere sooner than this after its transmission starts, in ns; at
-    /// least 1.
+    /// Minimum time in ns from the start of a transmission until the packet affects anything else; at least 1.
     #[inline]
     pub(crate) fn lookahead(&self) -> u64 {
         self.lookahead
@@ -172,7 +170,7 @@ impl<O: Options> Link<O> {
         self.lookahead = 1;
     }
 
-    /// Time at which the qdisc is to be asked next, in ns; [`NEVER`] if its backlog is zero.
+    /// Time in ns at which the qdisc must be called next; [`NEVER`] if its queue is empty.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.next
@@ -189,8 +187,8 @@ impl<O: Options> Link<O> {
         self.next = self.next.min(now.max(self.egress.free_at().as_nanos()));
     }
 
-    /// Asks the qdisc at `now`, which is [`next`](Link::next). If the transmission of a packet
-    /// starts, `deliver` takes when the packet is out at the other end, and the packet.
+    /// Calls the qdisc at `now`, the time of [`next`](Link::next). If a transmission starts, `deliver` gets the packet,
+    /// and the time at which it leaves at the far end.
     #[inline]
     pub(crate) fn dequeue(&mut self, now: u64, deliver: impl FnOnce(u64, &SimPacket<O>)) {
         if let Some(varying) = &mut self.schedule
@@ -268,12 +266,12 @@ impl<O: Options> Link<O> {
         self.watched = Some(Box::default());
     }
 
-    /// Record of departures, if the run is watched.
+    /// Record of departures; `None` unless the run is watched.
     pub(crate) fn watched(&self) -> Option<&Watched> {
         self.watched.as_deref()
     }
 
-    /// Headers of the waiting packets, in the order of arrival.
+    /// Returns the headers of the queued packets, in order of arrival.
     pub(crate) fn waiting(&self) -> Vec<Header> {
         let mut headers = Vec::new();
         self.egress.qdisc().visit(&mut |packet| {
@@ -284,7 +282,7 @@ impl<O: Options> Link<O> {
         headers
     }
 
-    /// Packets that came, and their fates up to `now`, to which the link has run.
+    /// Counters up to `now`, until which the link must have run.
     pub(crate) fn meters(&self, now: u64) -> Meters {
         let mut meters = *self.egress.meters();
         // A transmission is counted in full when it starts.
@@ -295,7 +293,8 @@ impl<O: Options> Link<O> {
         meters
     }
 
-    /// ACKs kept beside a later one, by the rules that kept them; `None` where the discipline counts none.
+    /// Number of ACKs that were kept although a later one was queued, by rule; `None` if the discipline does not count
+    /// them.
     pub(crate) fn unfiltered(&self) -> Option<[u64; Unfiltered::ALL.len()]> {
         let mut counts = None;
         self.egress.qdisc().probe(&mut |variable, reading| {
@@ -318,7 +317,6 @@ impl<O: Options> Link<O> {
         &self.sojourns
     }
 
-    /// Clears the sojourn times.
     pub(crate) fn clear_sojourns(&mut self) {
         self.sojourns.iter_mut().for_each(Histogram::clear);
     }
@@ -344,7 +342,7 @@ mod tests {
         Link::new(qdisc, "1mbit".parse().unwrap(), 5 * MS)
     }
 
-    /// Empties the queue; segments and when they are delivered.
+    /// Empties the queue; returns the segments with their delivery times.
     fn run(link: &mut Link<()>) -> Vec<(u64, u64)> {
         let mut delivered = Vec::new();
         while link.next() < NEVER {
@@ -377,7 +375,7 @@ mod tests {
         assert_eq!(busy(&link, 20 * MS), Duration::from_millis(19));
     }
 
-    /// Lets nothing go before a given time.
+    /// A discipline that holds all packets until a given time.
     struct Paced(Vec<SimPacket>, u64);
 
     impl Qdisc<SimPacket> for Paced {
@@ -409,7 +407,7 @@ mod tests {
         assert_eq!(run(&mut link), [(0, 117 * MS), (1, 129 * MS)]);
     }
 
-    /// Departures by Mahimahi's rules, opportunity by opportunity: (packet, when, in ms).
+    /// Returns departures by Mahimahi's rules, one opportunity at a time: packet, and time in ms.
     fn by_mahimahis_rules(
         opportunities: impl Iterator<Item = u64>,
         arrivals: &[(u64, u32)],

@@ -1,4 +1,4 @@
-//! Data packets that were lost, by conversation.
+//! Number of lost data packets, by conversation.
 
 use crate::packets::{Kind, Options, SimPacket};
 use asymq_core::{Fate, Instant, Reason, Sink};

@@ -1,5 +1,5 @@
-//! Links: the bottleneck with its discipline, further links behind it, paths that lose, delay and reorder,
-//! and access links.
+//! Links: the bottleneck with its discipline, further links after it, paths with loss, delay and reordering, and access
+//! links.
 
 mod access;
 mod autorate_ingress;

@@ -1,4 +1,4 @@
-//! ACK regeneration (AR, sec. 3) at the ISP side of the uplink.
+//! ACK regeneration (SAD, sec. 3) at the ISP's side of the uplink.
 
 use crate::packets::{Options, SimPacket};
 use asymq_core::hold::{BuildError, Regenerator, RegeneratorParams};
@@ -7,8 +7,8 @@ use asymq_scenario::Scenario;
 
 /// A regenerator for all packets that leave the uplink.
 ///
-/// It keeps the packets of a flow in order, and departures depend on earlier packets only. So all consequences of a
-/// packet are known on arrival, without events.
+/// It keeps the packets of a flow in order, and departures depend only on earlier packets. So all effects of a packet
+/// are known on its arrival, without events.
 pub(crate) struct Regeneration<O> {
     regenerator: Regenerator<SimPacket<O>>,
 }
@@ -35,8 +35,8 @@ impl<O: Options> Regeneration<O> {
             .observe(Instant::from_nanos(at), &reverse.header);
     }
 
-    /// Takes a packet that arrives at `at`, and passes it and the ACKs regenerated before it to
-    /// `leave`, each with its departure time.
+    /// Accepts a packet that arrives at `at`. Passes it, after the ACKs regenerated before it, to `leave`; each with
+    /// its departure time.
     pub(crate) fn pass(
         &mut self,
         at: u64,

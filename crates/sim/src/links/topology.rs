@@ -14,17 +14,17 @@ use asymq_scenario::{RateTrace, Scenario};
 /// One-way propagation delays that all conversations share, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dumbbell {
-    /// Home to gateway.
+    /// Delay from home to the gateway.
     pub(crate) home: u64,
-    /// Gateway to ISP, each of the links between them.
+    /// Delay of each link from the gateway to the ISP.
     pub(crate) bottleneck: u64,
-    /// Number of links between gateway and ISP.
+    /// Number of links from the gateway to the ISP.
     pub(crate) links: u64,
 }
 
 impl Dumbbell {
-    /// AQ's delays, shortened in proportion if the minimum round-trip time of all flows is less
-    /// than their sum.
+    /// Creates AQ's delays; shortens them in proportion if the minimum round-trip time of all flows is less than their
+    /// sum.
     pub(crate) fn new(scenario: &Scenario) -> Self {
         const HOME: u64 = 1_000_000;
         const BOTTLENECK: u64 = 5_000_000;
@@ -41,13 +41,12 @@ impl Dumbbell {
         }
     }
 
-    /// Far router to a server, for a propagation round-trip time of `rtt` over `links` links.
+    /// Delay from the far router to a server, for a propagation round-trip time of `rtt` over `links` links.
     pub(crate) fn server(&self, rtt: Duration, links: u64) -> u64 {
         (rtt.as_nanos() / 2).saturating_sub(self.home + links * self.bottleneck)
     }
 }
 
-/// The rate of access links.
 pub(crate) fn access_rate(scenario: &Scenario) -> Rate {
     let steps = scenario.steps_up.iter().chain(&scenario.steps_down);
     let traces = scenario.trace_up.iter().chain(&scenario.trace_down);

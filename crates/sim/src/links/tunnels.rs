@@ -1,15 +1,15 @@
-//! Numbers of packets in tunnels, and replay windows at their far ends.
+//! Sequence numbers of packets in tunnels, and replay windows at the far ends.
 
 use super::DataLosses;
 use crate::packets::{Options, SimPacket};
 use asymq_core::Direction;
 use asymq_scenario::Tunnel;
 
-/// The tunnels of a run, one of each kind. A tunnel numbers its packets before the link; its other end drops packets
-/// behind the replay window (RFC 6479).
+/// Tunnels of a run, one of each kind. A tunnel numbers its packets before the link. Its far end drops packets older
+/// than the replay window (RFC 6479).
 #[derive(Debug, Default)]
 pub(crate) struct Tunnels {
-    /// The last number by direction and kind, and the highest that has arrived.
+    /// Last number sent, by direction and kind, and highest number received.
     sent: [[u32; Tunnel::ALL.len()]; 2],
     highest: [[u32; Tunnel::ALL.len()]; 2],
     late: [u64; 2],
@@ -17,7 +17,7 @@ pub(crate) struct Tunnels {
 }
 
 impl Tunnels {
-    /// Numbers a packet before the link.
+    /// Numbers a packet that enters a tunnel.
     pub(crate) fn enters<O: Options>(
         &mut self,
         direction: Direction,
@@ -29,7 +29,7 @@ impl Tunnels {
         packet.set_tunnel_number(*sent);
     }
 
-    /// Takes a packet at the other end. Returns false if the tunnel drops it.
+    /// Receives a packet at the far end. Returns false if the tunnel drops it.
     pub(crate) fn leaves<O: Options>(
         &mut self,
         direction: Direction,
@@ -47,12 +47,12 @@ impl Tunnels {
         accepts
     }
 
-    /// Packets of a direction behind the replay window.
+    /// Number of packets in a direction that were older than the replay window.
     pub(crate) fn late(&self, direction: usize) -> u64 {
         self.late[direction]
     }
 
-    /// Data packets of a conversation among them.
+    /// Number of a conversation's data packets among these.
     pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
         self.lost_data.of(conversation)
     }

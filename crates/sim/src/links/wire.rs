@@ -1,4 +1,4 @@
-//! The path behind the last link of a direction: loss, delay and reordering.
+//! The path after the last link of a direction, with loss, delay and reordering.
 
 use crate::events::NEVER;
 use crate::links::DataLosses;
@@ -6,19 +6,19 @@ use crate::packets::{Options, SimPacket};
 use asymq_links::Impairment;
 use std::collections::BTreeMap;
 
-/// The path behind the last link, in one direction.
+/// The path after the last link, in one direction.
 ///
-/// Without reordering, a packet's arrival time is known when it enters, and nothing is stored here.
+/// Without reordering, a packet's arrival time is known when it enters, so no packet is stored here.
 pub(crate) struct Wire<O> {
     impairment: Option<Impairment>,
-    /// With reordering: packets by arrival time, then in order of entry.
+    /// With reordering: packets by arrival time, and by order of entry if times are equal.
     under_way: BTreeMap<(u64, u64), SimPacket<O>>,
     entered: u64,
     lost: u64,
     lost_data: DataLosses,
 }
 
-/// The fate of a packet.
+/// Result for a packet that enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
     Lost,
@@ -29,7 +29,6 @@ pub(crate) enum Passage {
 }
 
 impl<O: Options> Wire<O> {
-    /// Creates a path with this impairment.
     pub(crate) fn new(impairment: Option<Impairment>) -> Self {
         Self {
             impairment,
@@ -45,7 +44,7 @@ impl<O: Options> Wire<O> {
         self.impairment.as_ref().is_some_and(Impairment::reorders)
     }
 
-    /// Takes a packet that is out of the last link at `at`, later than all before it.
+    /// Sends a packet that leaves the last link at `at`, after all earlier packets.
     pub(crate) fn pass(&mut self, at: u64, packet: &SimPacket<O>) -> Passage {
         let Some(impairment) = &mut self.impairment else {
             return Passage::Out(at);
@@ -63,28 +62,27 @@ impl<O: Options> Wire<O> {
         Passage::UnderWay
     }
 
-    /// Time at which the next packet is out; [`NEVER`] if none is under way.
+    /// Time at which the next packet arrives; [`NEVER`] if none is in transit.
     pub(crate) fn next(&self) -> u64 {
         let first = self.under_way.first_key_value();
         first.map_or(NEVER, |((at, _), _)| *at)
     }
 
-    /// The packet of [`next`](Self::next).
+    /// Returns the packet at [`next`](Self::next).
     pub(crate) fn pop(&mut self) -> Option<SimPacket<O>> {
         self.under_way.pop_first().map(|(_, packet)| packet)
     }
 
-    /// Packets lost.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Data packets of a conversation that were lost.
+    /// Number of a conversation's data packets that were lost.
     pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
         self.lost_data.of(conversation)
     }
 
-    /// Packets under way.
+    /// Number of packets in transit.
     #[cfg(test)]
     pub(crate) fn under_way(&self) -> u64 {
         self.under_way.len() as u64

@@ -5,31 +5,31 @@ use asymq_core::ack::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRange};
 use asymq_scenario::Scenario;
 use std::fmt::Debug;
 
-/// TCP options in a segment.
+/// TCP options that a run's segments carry.
 pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
-    /// True if a run with these options may have listed flows, tunnels, floods or modems. Otherwise the checks for them
+    /// True if a run with these options may have listed flows, tunnels, floods or modems. If false, the checks for them
     /// are compiled out.
     const EXTRAS: bool;
 
-    /// The options of a segment; nothing in plain TCP.
+    /// Converts a segment's options; plain TCP keeps none.
     #[inline]
     fn of(_options: TcpOptions) -> Self {
         Self::default()
     }
 
-    /// The options as they are on the wire, if there are any.
+    /// The options as on the wire, if there are any.
     #[inline]
     fn on_wire(&self) -> Option<&TcpOptions> {
         None
     }
 
-    /// The timestamps of a later ACK are written into this one.
+    /// Copies the timestamps of a later ACK into this one.
     fn set_timestamps(&mut self, _timestamps: (u32, u32)) {}
 
     /// Sets QUIC's spin bit.
     fn set_spin(&mut self, _spin: bool) {}
 
-    /// Marks the packet if it is ECN-capable. Returns true if it is marked now.
+    /// Marks the packet if it is ECN-capable. Returns true if it now has CE.
     fn mark_ce(&mut self) -> bool {
         false
     }
@@ -44,23 +44,23 @@ impl Options for () {
 pub(crate) struct TcpOptions {
     /// TSval and TSecr.
     pub(crate) timestamps: Option<(u32, u32)>,
-    /// SACK blocks in segments beyond the acknowledgement number; the first `blocks` count.
+    /// SACK blocks in segments relative to the acknowledgement number; only the first `blocks` are valid.
     sack: [(u32, u32); MAX_SACK_RANGES],
     blocks: u8,
-    /// Bytes of a segment.
+    /// Payload of a segment in bytes.
     mss: u16,
-    /// The AccECN option of kind 174: number of counters, and the counters.
+    /// AccECN option of kind 174: number of counters, and the counters.
     pub(crate) accecn: Option<(u8, [u32; 3])>,
     /// The ECN field of the IP header.
     pub(crate) ecn: Ecn,
-    /// TCP flags beside those of the segment's kind.
+    /// TCP flags in addition to those of the segment's kind.
     pub(crate) flags: u16,
     /// QUIC's spin bit (RFC 9000, section 17.4).
     pub(crate) spin: bool,
 }
 
 impl TcpOptions {
-    /// Options without SACK blocks, of a flow with segments of `mss` bytes.
+    /// Creates options without SACK blocks, for a flow with segments of `mss` bytes.
     pub(crate) fn new(timestamps: Option<(u32, u32)>, mss: u16) -> Self {
         Self {
             timestamps,
@@ -69,7 +69,7 @@ impl TcpOptions {
         }
     }
 
-    /// Appends a block, from `start` up to but without `end`, in segments beyond the number.
+    /// Appends a block from `start` to `end` (exclusive), in segments relative to the acknowledgement number.
     pub(crate) fn push_sack(&mut self, start: u64, end: u64) {
         if let Some(block) = self.sack.get_mut(usize::from(self.blocks)) {
             *block = (start as u32, end as u32);
@@ -77,17 +77,17 @@ impl TcpOptions {
         }
     }
 
-    /// The blocks, in segments beyond the number.
+    /// The SACK blocks in segments relative to the acknowledgement number.
     pub(crate) fn blocks(&self) -> &[(u32, u32)] {
         &self.sack[..usize::from(self.blocks)]
     }
 
-    /// Bytes of a segment of the flow.
+    /// Payload of the flow's segments in bytes.
     pub(crate) fn mss(&self) -> u32 {
         self.mss.into()
     }
 
-    /// Bytes of SACK blocks and AccECN's counters, padding included.
+    /// Bytes of SACK blocks and AccECN counters in the header, padding included.
     pub(crate) fn ack_bytes(&self) -> u32 {
         let sack = match self.blocks {
             0 => 0,
@@ -101,7 +101,7 @@ impl TcpOptions {
 
     /// Omits AccECN's counters if the SACK blocks leave no room, as in Linux.
     pub(crate) fn keep_what_fits(&mut self) {
-        /// Bytes of options in a TCP header.
+        /// Maximum bytes of options in a TCP header.
         const ROOM: u32 = 40;
         let stamps = if self.timestamps.is_some() { 12 } else { 0 };
         if stamps + self.ack_bytes() > ROOM {
@@ -109,7 +109,7 @@ impl TcpOptions {
         }
     }
 
-    /// The blocks in sequence numbers.
+    /// The SACK blocks as ranges of sequence numbers.
     pub(crate) fn sack_ranges(&self, ack: u32) -> impl Iterator<Item = SackRange> {
         let byte = move |segments: u32| ack.wrapping_add(segments.wrapping_mul(self.mss.into()));
         self.blocks().iter().map(move |&(start, end)| SackRange {
@@ -118,7 +118,7 @@ impl TcpOptions {
         })
     }
 
-    /// Writes them into an ACK's description.
+    /// Copies the options into the facts of an ACK.
     pub(crate) fn write_to(&self, info: &mut AckInfo) {
         info.timestamps = self.timestamps;
         info.accecn = self.accecn.map(|(fields, counters)| AccEcn {
@@ -163,13 +163,13 @@ impl Options for TcpOptions {
     }
 }
 
-/// The timestamp clock of a host. It wraps after 49 days or more, and the longest run is ten hours from an
-/// offset of a day at most: neither wrapping nor PAWS arises.
+/// The timestamp clock of a host. It wraps after at least 49 days, while the longest run takes ten hours from an offset
+/// of at most a day. So wraps and PAWS need no treatment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HostClock {
     tick: u64,
     offset: u64,
-    /// Drift in parts per billion; positive if fast.
+    /// Drift in parts per billion; positive if the clock is fast.
     drift: i64,
 }
 
@@ -186,7 +186,8 @@ impl Default for HostClock {
 impl HostClock {
     const DAY: f64 = 86_400e9;
 
-    /// The clock of a server of this scenario, whose offset and drift are at `fractions` of their ranges.
+    /// Creates the clock of a server in this scenario; `fractions` returns offset and drift as fractions of their
+    /// ranges.
     pub(crate) fn of_server(scenario: &Scenario, fractions: impl FnOnce() -> [f64; 2]) -> Self {
         let mut clock = Self::default();
         if let Some(tick) = scenario.clock_tick {
@@ -209,7 +210,7 @@ impl HostClock {
         (local / self.tick) as u32
     }
 
-    /// The time at which it began to show `stamp`, or up to a microsecond before.
+    /// Returns the time at which the clock began to show `stamp`, up to a microsecond early.
     pub(crate) fn time(&self, stamp: u32) -> u64 {
         let local = (u64::from(stamp) * self.tick).saturating_sub(self.offset);
         if self.drift == 0 {

@@ -1,4 +1,4 @@
-//! Segments as agents exchange them, and packets as links queue them.
+//! Segments as endpoints exchange them, and packets as links queue them.
 
 use crate::packets::Options;
 use asymq_core::ack::AckInfo;
@@ -8,28 +8,26 @@ use asymq_core::packet::{Header, Network, Packet, flags};
 use asymq_core::{Ecn, Flow, Instant, Protocol};
 use asymq_scenario::{Aim, Direction, Encapsulation, Scenario, Tunnel};
 
-/// A packet of an agent: a TCP segment or a UDP datagram.
+/// A packet of an endpoint: a TCP segment or a UDP datagram.
 ///
-/// Every data segment is full, so sequence numbers count segments: 0 is the SYN, 1 the first data
-/// segment. [`Layout`] turns them into bytes.
+/// Every data segment is full, so sequence numbers count segments: 0 is the SYN, 1 the first data segment. [`Layout`]
+/// converts them to bytes.
 ///
-/// Number and kind share a word, since segments are copied often.
+/// Number and kind share a word, because segments are copied often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment<O = ()> {
     word: u64,
-    /// Its TCP options.
     pub(crate) options: O,
 }
 
 impl<O: Options> Segment<O> {
-    /// A segment of `kind`. `number` is, for data, its own number; for an ACK, the next number
-    /// expected; for a datagram, whatever its sender chooses. Below 2^61.
+    /// Creates a segment. `number`, below 2^61, is the segment's own number for data, the next expected number for an
+    /// ACK, and any number for a datagram.
     #[inline]
     pub(crate) fn new(kind: Kind, number: u64) -> Self {
         Self::with(kind, number, O::default())
     }
 
-    /// A segment with options.
     #[inline]
     pub(crate) const fn with(kind: Kind, number: u64, options: O) -> Self {
         Self {
@@ -43,14 +41,12 @@ impl<O: Options> Segment<O> {
         Kind::of_bits(self.word)
     }
 
-    /// Its number.
     #[inline]
     pub(crate) const fn number(self) -> u64 {
         self.word >> 3
     }
 }
 
-/// The kinds of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -58,14 +54,14 @@ pub(crate) enum Kind {
     SynAck,
     Data,
     Ack,
-    /// An ACK of a part of segment `number`, and of all before it.
+    /// An ACK of all segments before `number`, and of a part of that one.
     AckWithin,
     Datagram,
 }
 
 /// A value for each kind of segment.
 ///
-/// Two of the eight are unused: with three bits for the kind, no index needs a check.
+/// Two of the eight entries are unused: with three bits for the kind, no index needs a check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PerKind<T>([T; 8]);
 
@@ -107,7 +103,7 @@ impl Kind {
 /// A packet in a link's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SimPacket<O = ()> {
-    /// The header that the qdisc reads.
+    /// The header, as the qdisc reads it.
     pub(crate) header: Header,
     pub(crate) segment: Segment<O>,
 }
@@ -142,7 +138,8 @@ impl<O: Options> Packet for SimPacket<O> {
         marked
     }
 
-    /// Home is one host, except for floods. Each flow has its own server. A flood's `note` is its [`Aim`].
+    /// Hosts of the packet. Home is one host, except for floods; each flow has its own server. A flood's `note` is its
+    /// [`Aim`].
     fn network(&self) -> Network {
         const HOME: u64 = mix(0);
         const NEIGHBOUR: u64 = mix(1 << 63);
@@ -161,7 +158,7 @@ impl<O: Options> Packet for SimPacket<O> {
         Network { hosts, dscp: 0 }
     }
 
-    /// Only the header has the new number; [`Layout::as_regenerated`] reads it.
+    /// Writes the new number only into the header; [`Layout::as_regenerated`] reads it.
     fn rewrite_ack(&mut self, info: &AckInfo) {
         self.header.ack = info.ack;
         if let Some(timestamps) = info.timestamps {
@@ -171,7 +168,6 @@ impl<O: Options> Packet for SimPacket<O> {
 }
 
 impl<O: Options> SimPacket<O> {
-    /// The conversation it belongs to.
     #[inline]
     pub(crate) fn conversation(&self) -> usize {
         match self.header.flow.0 >> 62 {
@@ -187,7 +183,7 @@ impl<O: Options> SimPacket<O> {
         self.header.flow.0 & FLOOD_FLOW != 0
     }
 
-    /// The tunnel around the packet.
+    /// Returns the tunnel that encapsulates the packet.
     #[inline]
     pub(crate) fn tunnel(&self) -> Option<Tunnel> {
         if !O::EXTRAS || self.header.flow.0 >> 62 != 1 {
@@ -198,7 +194,7 @@ impl<O: Options> SimPacket<O> {
             .copied()
     }
 
-    /// Numbers it among the packets of its tunnel.
+    /// Sets the packet's number in its tunnel.
     pub(crate) fn set_tunnel_number(&mut self, number: u32) {
         self.header.payload = number;
     }
@@ -207,7 +203,7 @@ impl<O: Options> SimPacket<O> {
         self.header.payload
     }
 
-    /// The number of conversations that had this index before its own.
+    /// Number of earlier conversations with the same index.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
         (self.header.flow.0 >> 32) as u32
@@ -222,49 +218,49 @@ impl<O: Options> SimPacket<O> {
     }
 }
 
-/// Notes of a flood's packets.
+/// Values of `note` in packets of floods.
 const SERVER: u32 = Aim::Server as u32;
 const FORGED: u32 = Aim::Forged as u32;
 
-/// Flag of a flow that belongs to a flood; above all generations of conversations.
+/// Flag in the flow of a flood's packet; it is above all generations of conversations.
 const FLOOD_FLOW: u64 = 1 << 63;
 
-/// Flag of a tunnel's flow; the tunnel's number is above the direction bit. In such packets `ack` is the conversation's
-/// index and `payload` the packet's number in the tunnel, since queues read these fields only of TCP.
+/// Flag in the flow of a tunnel's packet; the tunnel's number is above the direction bit. In such packets, `ack` is the
+/// conversation's index and `payload` the number in the tunnel; queues read these fields only for TCP.
 const TUNNEL_FLOW: u64 = 1 << 62;
 
 /// Mask of the conversation's index in the number of a flood's packet.
 const FLOOD_INDEX: usize = (1 << FLOOD_INDEX_BITS) - 1;
 const FLOOD_INDEX_BITS: u32 = 16;
 
-/// The number of a flood's packet after `count` others.
+/// Returns the number of a flood's packet after `count` earlier ones.
 pub(crate) const fn flood_number(index: usize, count: u64) -> u64 {
     count << FLOOD_INDEX_BITS | (index & FLOOD_INDEX) as u64
 }
 
-/// The form of one conversation's segments on the wire.
+/// Form of one conversation's segments on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     /// Payload bytes of a data segment.
     mss: u32,
-    /// Headers of segment 0. The upper half of a flow is the number of earlier conversations with this index; the lower
-    /// half is the index, above one bit for the direction.
+    /// Headers of segment 0. The upper half of the flow is the number of earlier conversations with this index. The
+    /// lower half is the index, above one bit for the direction.
     headers: PerKind<Header>,
-    /// The step of the acknowledgement number for each further segment.
+    /// Step of the acknowledgement number per segment.
     ack_steps: PerKind<u32>,
-    /// The bytes that links charge for a packet beside its IP bytes.
+    /// Bytes that links add to each IP packet.
     overhead: Option<Overhead>,
-    /// Facts of its packets that queues can read.
+    /// Headers that hide parts of the packets from queues.
     encapsulation: Encapsulation,
-    /// IP bytes of an ACK without options, in plain TCP.
+    /// Size of an ACK's IP packet without options, in plain TCP.
     plain_ack: u32,
-    /// Flows of a flood, zero if it is none, and its addresses.
+    /// Number of flows of a flood, zero for other conversations, and its addresses.
     flood: (u64, Aim),
 }
 
 impl Layout {
-    /// The layout of a conversation with data segments of `mss` bytes of payload, `headers` bytes
-    /// of TCP and IP headers, and datagrams of `datagram` IP bytes.
+    /// Creates the layout of a conversation with `mss` bytes of payload per data segment, `headers` bytes of TCP and IP
+    /// headers, and datagrams with IP packets of `datagram` bytes.
     pub(crate) fn new(conversation: usize, mss: u32, headers: u32, datagram: u32) -> Self {
         let header = |kind| {
             let (len, payload, flags, protocol) = match kind {
@@ -302,7 +298,7 @@ impl Layout {
         }
     }
 
-    /// The layout of a flood of packets of `len` IP bytes, each of a random flow.
+    /// Creates the layout of a flood: IP packets of `len` bytes, each of a random flow.
     pub(crate) fn flood(index: usize, scenario: &Scenario, len: u32, flood: (u64, Aim)) -> Self {
         let layout = Self::new(index, scenario.payload(), len, len);
         Self {
@@ -328,7 +324,7 @@ impl Layout {
         }
     }
 
-    /// The layout under `encapsulation`.
+    /// Returns this layout with another encapsulation.
     pub(crate) fn encapsulated(self, encapsulation: Encapsulation) -> Self {
         if encapsulation == Encapsulation::None {
             return self;
@@ -365,7 +361,7 @@ impl Layout {
         }
     }
 
-    /// This layout for the next conversation with the same index.
+    /// Returns this layout for the next conversation with the same index.
     pub(crate) fn next_generation(&self) -> Self {
         Self {
             headers: self.headers.map(|header| Header {
@@ -381,7 +377,7 @@ impl Layout {
         self.headers.of(Kind::Data).flow.0
     }
 
-    /// The number of conversations that had its index before.
+    /// Number of earlier conversations with the same index.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
         (self.flow() >> 32) as u32
@@ -392,12 +388,12 @@ impl Layout {
         self.mss
     }
 
-    /// IP bytes of a segment.
+    /// Size of a segment's IP packet in bytes.
     pub(crate) fn len(&self, kind: Kind) -> u32 {
         self.headers.of(kind).ip_len
     }
 
-    /// Bytes that a link spends on a segment without SACK ranges.
+    /// Bytes that a link charges for a segment without SACK ranges.
     pub(crate) fn charged(&self, kind: Kind) -> u32 {
         self.headers.of(kind).len
     }
@@ -419,7 +415,7 @@ impl Layout {
         }
     }
 
-    /// The segment in a packet that has passed a regenerator, which may have rewritten the header.
+    /// Returns the segment in a packet whose header a regenerator may have rewritten.
     pub(crate) fn as_regenerated<O: Options>(&self, packet: &SimPacket<O>) -> Segment<O> {
         let segment = packet.segment;
         if segment.kind() != Kind::Ack || self.encapsulation != Encapsulation::None {
@@ -435,7 +431,7 @@ impl Layout {
         Segment::with(kind, number.max(1) as u64, segment.options)
     }
 
-    /// The packet of a segment that arrives at a queue.
+    /// Creates the packet of a segment that arrives at a queue.
     #[inline]
     pub(crate) fn packet<O: Options>(
         &self,
@@ -478,14 +474,13 @@ impl Layout {
     }
 }
 
-/// Bytes that a link spends on this many IP bytes.
+/// Returns the bytes that a link charges for an IP packet of this size.
 fn charge(overhead: Option<Overhead>, len: u32) -> u32 {
     overhead.map_or(len, |overhead| overhead.charge_len(len))
 }
 
-/// Takes the segments that an agent sends.
+/// Receives the segments that an endpoint sends.
 pub(crate) trait Outbox<O = ()> {
-    /// Sends one segment now.
     fn send(&mut self, segment: Segment<O>);
 }
 
@@ -506,8 +501,8 @@ mod tests {
     use asymq_laws::frames::{Arrival, Held, arrivals, same_verdicts};
     use asymq_laws::{capture, golden};
 
-    /// The facts of a frame, as the simulator has them; its segment's number is the frame's. SACK blocks count
-    /// segments, here of a byte.
+    /// Facts of a frame, from a simulated packet; the segment's number is the frame's number. SACK blocks count
+    /// segments of one byte here.
     impl Held for SimPacket<TcpOptions> {
         fn hold(arrival: &Arrival, parsed: &Parsed) -> Self {
             let header = parsed.header;
@@ -534,7 +529,7 @@ mod tests {
         }
     }
 
-    /// The fields of a simulated packet, and those of a real one alone: a window, hosts, link headers.
+    /// Fields of a simulated packet, and fields that only real packets have: window, hosts, link headers.
     struct Captured {
         packet: SimPacket<TcpOptions>,
         real: AckInfo,

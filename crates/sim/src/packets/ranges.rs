@@ -1,11 +1,11 @@
 //! Sets of numbers that are mostly contiguous.
 
-/// Disjoint ranges in rising order, none adjacent to the next. Its size is the number of gaps.
+/// Disjoint ranges in rising order, none adjacent to the next. The memory is that of the gaps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RangeSet(Vec<(u64, u64)>);
 
 impl RangeSet {
-    /// Adds all from `start` up to but without `end`, and returns the range that holds them now.
+    /// Adds all numbers from `start` to `end` (exclusive); returns the range that now contains them.
     pub(crate) fn insert(&mut self, start: u64, end: u64) -> (u64, u64) {
         let first = self.0.partition_point(|&(_, e)| e < start);
         let last = self.0.partition_point(|&(s, _)| s <= end);
@@ -25,7 +25,7 @@ impl RangeSet {
         }
     }
 
-    /// The range that holds `number`.
+    /// Returns the range that contains `number`.
     pub(crate) fn containing(&self, number: u64) -> Option<(u64, u64)> {
         let index = self.0.partition_point(|&(_, e)| e <= number);
         self.0.get(index).copied().filter(|&(s, _)| s <= number)

@@ -4,22 +4,22 @@ use crate::ecn::EcnReceiver;
 use crate::packets::{HostClock, Options, RangeSet, TcpOptions};
 use asymq_core::ack::MAX_SACK_RANGES;
 
-/// Receiver state with every option.
+/// A receiver's state with all options.
 #[derive(Clone, Debug)]
 pub(crate) struct FullReceiving {
     sack: bool,
     timestamps: bool,
-    /// True if only the first segment beyond a gap is acknowledged at once (RFC 9000, section 13.2.1); false if each is, as in
-    /// TCP. QUIC retransmits under new numbers, so that gaps stay.
+    /// True for QUIC: only the first segment after a gap is acknowledged at once (RFC 9000, section 13.2.1), because
+    /// QUIC retransmits under new numbers and gaps stay. False for TCP, which acknowledges each at once.
     pub(super) quic: bool,
-    /// Remaining immediate ACKs, like Linux' quick ACKs.
+    /// Number of immediate ACKs left, like Linux's quick ACKs.
     quick: u32,
     pub(super) clock: HostClock,
     mss: u16,
-    /// The lowest segment missing, and those that have arrived beyond it.
+    /// Lowest missing segment, and segments received beyond it.
     next: u64,
     beyond: RangeSet,
-    /// The segment that has arrived twice, which the next ACK reports (DSACK, RFC 2883).
+    /// Segment that has arrived twice, for the DSACK (RFC 2883) in the next ACK.
     duplicate: Option<u64>,
     /// Starts of the ranges in `beyond`, most recently extended first.
     latest: Vec<u64>,
@@ -47,7 +47,7 @@ impl FullReceiving {
         }
     }
 
-    /// Acknowledges each of the first segments at once.
+    /// Acknowledges each of the first segments at once, and returns the state.
     pub(crate) fn with_quick_acks(self) -> Self {
         Self {
             quick: QUICK_ACKS,
@@ -55,7 +55,7 @@ impl FullReceiving {
         }
     }
 
-    /// True if a held ACK must be sent before a segment with these options is processed.
+    /// True if a delayed ACK must be sent before a segment with these options is processed.
     pub(super) fn changes(&self, options: &TcpOptions) -> bool {
         self.ecn.is_some_and(|ecn| ecn.changes(options))
     }
@@ -65,8 +65,8 @@ impl FullReceiving {
         self.quick > 0 || self.ecn.is_some_and(|ecn| ecn.is_due())
     }
 
-    /// Segment `number` has arrived; `acked` is the last acknowledgement number sent, `next` the
-    /// lowest segment missing now.
+    /// Processes the arrival of segment `number`. `acked` is the last acknowledgement number sent, `next` the lowest
+    /// missing segment now.
     pub(super) fn arrived(&mut self, number: u64, acked: u64, next: u64, options: &TcpOptions) {
         if let Some(ecn) = &mut self.ecn {
             ecn.arrived(number, self.mss.into(), options);
@@ -93,7 +93,7 @@ impl FullReceiving {
         self.latest.retain(|&start| start >= next);
     }
 
-    /// The options of an ACK of all below `next`.
+    /// Returns the options of an ACK up to `next`.
     fn ack_options(&mut self, now: u64, next: u64) -> TcpOptions {
         self.quick = self.quick.saturating_sub(1);
         let timestamps = self
@@ -122,14 +122,14 @@ impl FullReceiving {
 /// Linux' `TCP_MAX_QUICKACKS`.
 const QUICK_ACKS: u32 = 16;
 
-/// A receiver's state for its options: a [`FullReceiving`], or `()` in plain TCP.
+/// A receiver's option state: [`FullReceiving`], or `()` in plain TCP.
 pub(crate) trait Receiving {
     type Options: Options;
 
-    /// State with every option; `None` in plain TCP.
+    /// The state with all options; `None` in plain TCP.
     fn full(&mut self) -> Option<&mut FullReceiving>;
 
-    /// The options of an ACK of all below `next`.
+    /// Returns the options of an ACK up to `next`.
     #[inline]
     fn options(&mut self, now: u64, next: u64) -> Self::Options {
         match self.full() {
@@ -168,7 +168,7 @@ mod tests {
     use asymq_core::{Duration, Instant};
     use asymq_scenario::{AckPolicy, Direction};
 
-    /// The blocks of the ACK after these arrivals, as (start, end) segments.
+    /// Returns the blocks of the ACK after these arrivals, as (start, end) in segments.
     fn blocks(receiving: &mut FullReceiving, arrivals: &[u64], next: u64) -> Vec<(u64, u64)> {
         for &number in arrivals {
             receiving.arrived(number, next, next, &TcpOptions::default());

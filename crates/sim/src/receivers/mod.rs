@@ -1,4 +1,4 @@
-//! TCP receivers: received segments, timing of ACKs, and content of ACKs.
+//! TCP receivers: received segments, and timing and content of ACKs.
 
 mod extension;
 mod receiver;

@@ -5,25 +5,25 @@ use crate::receivers::Receiving;
 use asymq_scenario::AckPolicy;
 use std::collections::VecDeque;
 
-/// A receiver. Numbers count segments; 0 is the SYN.
+/// A receiver. Numbers count segments; number 0 is the SYN.
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver<E = ()> {
     extension: E,
     /// The last acknowledgement number sent.
     last_ack: u64,
-    /// Packets per ACK; packets not yet acknowledged; maximum delay of their ACK in ns.
+    /// Number of packets per ACK, number of unacknowledged packets, and maximum delay of their ACK in ns.
     every: u32,
     unanswered: u32,
     timeout: u64,
-    /// The lowest segment not received: the acknowledgement number.
+    /// Lowest missing segment, which is the acknowledgement number.
     next: u64,
-    /// One bit per segment from `window_start` on that has arrived out of order.
+    /// Segments received out of order: one bit per segment from `window_start` on.
     window: VecDeque<u64>,
-    /// A multiple of 64, at most `next`.
+    /// First segment of the window: a multiple of 64, at most `next`.
     window_start: u64,
-    /// One past the highest segment received.
+    /// Number after the highest segment received.
     end: u64,
-    /// Time at which a held ACK must be sent, in ns; `u64::MAX` if there is none.
+    /// Time at which a delayed ACK must be sent, in ns; `u64::MAX` if there is none.
     deadline: u64,
     /// Time of the last in-order delivery, and the longest time without one, in ns.
     delivered_at: u64,
@@ -37,19 +37,19 @@ impl<E: Receiving> Receiver<E> {
         }
     }
 
-    /// Acknowledges out-of-order segments like a QUIC receiver.
+    /// Makes this receiver acknowledge out-of-order segments like QUIC.
     pub(crate) fn acknowledge_as_quic(&mut self) {
         if let Some(full) = self.extension.full() {
             full.quic = true;
         }
     }
 
-    /// Delays ACKs for up to 64 packets and `timeout` ns, at least a millisecond, from now on.
+    /// From now on, delays ACKs for up to 64 packets and up to `timeout` ns, at least a millisecond.
     pub(crate) fn wait_up_to(&mut self, timeout: u64) {
         self.acknowledge_each((64, timeout.max(1_000_000)));
     }
 
-    /// Delays ACKs for this many packets and ns from now on.
+    /// From now on, delays ACKs for this number of packets and of ns.
     pub(crate) fn acknowledge_each(&mut self, (packets, timeout): (u32, u64)) {
         (self.every, self.timeout) = (packets, timeout);
     }
@@ -73,7 +73,7 @@ impl<E: Receiving> Receiver<E> {
         }
     }
 
-    /// Takes a segment and acknowledges it, at once or later.
+    /// Processes a segment; acknowledges it at once or later.
     #[inline(always)]
     pub(crate) fn on_segment(
         &mut self,
@@ -123,23 +123,23 @@ impl<E: Receiving> Receiver<E> {
         }
     }
 
-    /// The delayed-ACK timer has expired.
+    /// Processes the expiry of the delayed-ACK timer.
     pub(crate) fn on_timeout(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         self.acknowledge(now, Kind::Ack, out);
     }
 
-    /// Time for the next call of [`on_timeout`](Self::on_timeout), in ns. Any other call may change it.
+    /// Time of the next call of [`on_timeout`](Self::on_timeout) in ns. Any other call may change it.
     #[inline]
     pub(crate) fn deadline(&self) -> u64 {
         self.deadline
     }
 
-    /// Data segments received in order.
+    /// Number of data segments received in order.
     pub(crate) fn data_in_order(&self) -> u64 {
         self.next.saturating_sub(1)
     }
 
-    /// Data segments from the next on that have been received out of order.
+    /// Data segments received out of order, beyond the lowest missing one.
     pub(crate) fn out_of_order(&self) -> impl Iterator<Item = u64> {
         (self.next..self.end).filter(|number| {
             let bit = number - self.window_start;
@@ -147,13 +147,13 @@ impl<E: Receiving> Receiver<E> {
         })
     }
 
-    /// The longest time in ns until `now` in which nothing was delivered in order.
+    /// Longest time in ns without an in-order delivery, up to `now`.
     pub(crate) fn longest_stall(&self, now: u64) -> u64 {
         self.longest_stall
             .max(now.saturating_sub(self.delivered_at))
     }
 
-    /// The longest of the stalls that were over when the latest data was delivered.
+    /// Longest such time that had ended at the last in-order delivery.
     pub(crate) fn past_stall(&self) -> u64 {
         self.longest_stall
     }
@@ -225,7 +225,7 @@ mod tests {
         receiver
     }
 
-    /// The ACKs that segments 1 to `count`, 1 ms apart, cause.
+    /// Returns the ACKs for segments 1 to `count`, which arrive 1 ms apart.
     fn acks(policy: AckPolicy, count: u64) -> Vec<u64> {
         let (mut receiver, mut out) = (receiver(policy), Vec::new());
         for number in 1..=count {

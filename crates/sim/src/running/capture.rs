@@ -1,14 +1,14 @@
-//! A trace of a link as pcapng (draft-ietf-opsawg-pcapng): synthetic IPv4, headers only.
+//! A trace of a link as pcapng (draft-ietf-opsawg-pcapng), with synthetic IPv4 and only headers.
 
 use crate::packets::{Kind, Layout, Options, SimPacket, TcpOptions};
 use asymq_scenario::Direction;
 use std::io::{self, Write};
 
-/// Writes packets as they start to be transmitted.
+/// Writes packets at the start of their transmission.
 ///
-/// Addresses are 10.0.x.y at home and 10.1.x.y on the Internet, where x.y is the conversation. The
-/// port is 5001 on the Internet; at home it is 40000 for the first conversation of an index, and
-/// counts up. Payload is zeros and cut off; checksums are valid.
+/// Addresses are 10.0.x.y at home and 10.1.x.y on the Internet, where x.y is the conversation. The port is 5001 on the
+/// Internet; at home it is 40000 for the first conversation of an index, and increases. The payload is zeros, and is
+/// cut off; checksums are valid.
 pub(crate) struct Capture<'a> {
     out: &'a mut dyn Write,
     error: Option<io::Error>,
@@ -18,7 +18,7 @@ const IPV4: usize = 20;
 const UDP: usize = 8;
 
 impl<'a> Capture<'a> {
-    /// A trace of the link called `name`.
+    /// Creates a trace of the link called `name`.
     pub(crate) fn new(out: &'a mut dyn Write, name: &str) -> Self {
         let mut capture = Self { out, error: None };
         let mut section = Vec::new();
@@ -60,7 +60,7 @@ impl<'a> Capture<'a> {
         self.block(6, &body);
     }
 
-    /// The first error, if writing failed; nothing was written after it.
+    /// Returns the first error of a write; after it nothing was written.
     pub(crate) fn finish(self) -> io::Result<()> {
         match self.error {
             Some(error) => Err(error),
@@ -164,7 +164,7 @@ fn tcp_header<O>(packet: &SimPacket<O>) -> usize {
     (packet.header.ip_len - packet.header.payload) as usize - IPV4
 }
 
-/// Options in the layout of RFC 7323 and RFC 2018, padded in front to words.
+/// Returns the options in the layout of RFC 7323 and RFC 2018, padded at the front to whole words.
 fn options_bytes(options: &TcpOptions, ack: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some((value, echo)) = options.timestamps {
@@ -183,7 +183,7 @@ fn options_bytes(options: &TcpOptions, ack: u32) -> Vec<u8> {
     bytes
 }
 
-/// The Internet checksum (RFC 1071) of `bytes`, an even number of them, added to `sum`.
+/// Returns the Internet checksum (RFC 1071) of an even number of bytes, added to `sum`.
 fn checksum(bytes: &[u8], mut sum: u32) -> u16 {
     for pair in bytes.chunks_exact(2) {
         sum += u32::from(u16::from_be_bytes([pair[0], pair[1]]));

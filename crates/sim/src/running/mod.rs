@@ -1,5 +1,4 @@
-//! Runs: the world of one run and its event loop, its summary, series and traces, stepwise runs, and all runs of a
-//! scenario.
+//! Runs: the world of one run with its event loop; summary, series and traces; stepwise runs; all runs of a scenario.
 
 mod capture;
 mod options;

@@ -1,19 +1,19 @@
-//! A run's records, and its errors.
+//! Optional records of a run, and its errors.
 
 use asymq_core::hold::BuildError;
 use asymq_scenario::Tcp;
 use std::io::{self, Write};
 
-/// Records besides a run's summary.
+/// Records of a run in addition to its summary.
 #[derive(Default)]
 pub struct RunOptions<'a> {
-    /// Time series of 0.2 s intervals.
+    /// True for time series with intervals of 0.2 s.
     pub series: bool,
-    /// Output of a pcapng trace of the uplink: packets at the start of their transmission.
+    /// Output for a pcapng trace of the uplink.
     pub capture_up: Option<&'a mut dyn Write>,
-    /// Output of a trace of the downlink.
+    /// Output for a pcapng trace of the downlink.
     pub capture_down: Option<&'a mut dyn Write>,
-    /// Called after each simulated second. It may unwind to end a run that is no longer needed.
+    /// Called after each simulated second. It may unwind, to end a run that is no longer needed.
     pub pulse: Option<&'a dyn Fn()>,
 }
 

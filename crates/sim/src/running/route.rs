@@ -1,4 +1,4 @@
-//! Route of a packet after a link: further links, the path behind the last one, its conversation.
+//! Route of a packet after a link: further links, the path after the last one, its conversation.
 
 use crate::links::{Beyond, Link, Passage, Tunnels};
 use crate::packets::SimPacket;
@@ -39,7 +39,7 @@ pub(super) const fn way<const DIRECTION: usize>() -> Direction {
     }
 }
 
-/// Route of a packet after a link, for scenarios with anything beyond the first link.
+/// Route of a packet after a link, for scenarios with further links or a path after the first one.
 pub(super) struct Route<'a, V: Variant> {
     pub(super) beyond: &'a mut Beyond<V::Options>,
     /// The first link of the other direction.
@@ -50,7 +50,7 @@ pub(super) struct Route<'a, V: Variant> {
 }
 
 impl<V: Variant> Route<'_, V> {
-    /// Forwards a packet that leaves the link at `position` of a chain at `at`.
+    /// Forwards a packet that leaves the link at `position` of a chain, at time `at`.
     #[cold]
     pub(super) fn pass_on<const DIRECTION: usize>(
         &mut self,
@@ -82,8 +82,8 @@ impl<V: Variant> Route<'_, V> {
         }
     }
 
-    /// Delivers a packet that has passed the last link and its path at `at`. ACK regeneration handles the uplink's
-    /// packets and observes the downlink's.
+    /// Delivers a packet that has passed the last link and its path, at time `at`. ACK regeneration processes packets
+    /// of the uplink and observes those of the downlink.
     pub(super) fn arrive<const DIRECTION: usize>(
         &mut self,
         at: u64,

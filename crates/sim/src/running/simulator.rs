@@ -1,4 +1,4 @@
-//! A simulator: makes one or all runs of a scenario with given disciplines and congestion controls.
+//! A simulator, which performs one or all runs of a scenario with given disciplines and congestion controls.
 
 use super::{RunOptions, SimError, Stepped};
 use crate::congestion::{self, TcpModel};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Builder<'a, V> = &'a dyn Build<SimPacket<<V as Variant>::Options>>;
 
-/// A simulator. A reference to any [`Catalog`] of disciplines turns into one.
+/// A simulator. A reference to any [`Catalog`] of disciplines converts to one.
 #[derive(Clone, Copy)]
 pub struct Simulator<'a> {
     pub(crate) plain: Builder<'a, Plain>,
@@ -22,8 +22,8 @@ pub struct Simulator<'a> {
 
 static NONE: congestion::Catalog = congestion::Catalog::new();
 
-/// The simulator of [`Standard`]'s disciplines, compiled in this crate. Converting `&Standard` into a [`Simulator`]
-/// elsewhere compiles them again.
+/// Simulator with the disciplines of [`Standard`], compiled in this crate. A conversion of `&Standard` in another crate
+/// would compile them again.
 pub static STANDARD: Simulator<'static> = Simulator {
     plain: &Standard,
     full: &Standard,
@@ -41,7 +41,7 @@ impl<'a, C: Catalog> From<&'a C> for Simulator<'a> {
 }
 
 impl<'a> Simulator<'a> {
-    /// Returns the simulator with further congestion controls of other crates.
+    /// Adds congestion controls of other crates.
     #[must_use]
     pub const fn with(self, congestion: &'a congestion::Catalog) -> Self {
         Self { congestion, ..self }
@@ -72,11 +72,11 @@ impl<'a> Simulator<'a> {
         Stepped::<Full>::new(self.full, scenario, models, seed, options)?.finish()
     }
 
-    /// Runs `scenario` with each of its seeds on all cores. The report does not depend on the number of cores.
-    /// `progress` is called from any thread after each run with the number of finished runs.
+    /// Runs `scenario` with each of its seeds, on all cores. The report does not depend on the number of cores. After
+    /// each run, `progress` gets the number of finished runs, from any thread.
     ///
     /// # Errors
-    /// As [`run`](Self::run); if several runs fail, the error of the first seed among them.
+    /// As [`run`](Self::run); if several runs fail, the error of the first of their seeds.
     pub fn run_all(
         self,
         scenario: &Scenario,
@@ -125,7 +125,7 @@ impl<'a> Simulator<'a> {
     }
 }
 
-/// Returns the report of runs of `scenario` that were made one by one.
+/// Makes the report of runs of `scenario` that were performed one by one.
 pub fn report(scenario: &Scenario, runs: Vec<Run>) -> Report {
     let tool = Tool {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -143,7 +143,7 @@ mod tests {
     use asymq_scenario::Tcp;
     use std::sync::Mutex;
 
-    /// With a downlink that marks, for those that answer marks.
+    /// A scenario with this congestion control; the downlink marks if the control responds to marks.
     fn scenario(tcp: Tcp) -> Scenario {
         let args = ScenarioArgs {
             tcp: Some(tcp),

@@ -1,4 +1,4 @@
-//! A run in steps: its world with its records, and the view of it for callers that inspect it in between.
+//! A run in steps: the world with its records, and a view of it for callers that inspect the run in between.
 
 use super::summary::{INTERVAL, Recorder, Snapshot, clear_measures, probe, summary};
 use crate::links::{Link, Watched};
@@ -12,14 +12,14 @@ use asymq_core::hold::{Meters, PerClass};
 use asymq_core::packet::Header;
 use asymq_scenario::{Direction, Run, Scenario, Series};
 
-/// A run that its caller advances in steps, with access to the packets queued at the first link. The result equals that
-/// of [`Simulator::run`](crate::Simulator::run) byte for byte, whatever the steps.
+/// A run that its caller advances in steps, with access to the packets queued at the first link. For any steps, the
+/// result equals that of [`Simulator::run`](crate::Simulator::run) byte for byte.
 ///
-/// [`Simulator::run`](crate::Simulator::run) takes less time per packet.
+/// [`Simulator::run`](crate::Simulator::run) is faster per packet.
 pub struct Steps<'a>(Stepped<'a, Full>);
 
 impl<'a> Steps<'a> {
-    /// A run of `scenario` with `seed`, at its start.
+    /// Creates a run of `scenario` with `seed`, at its start.
     ///
     /// # Errors
     /// As [`Simulator::run`](crate::Simulator::run).
@@ -32,7 +32,7 @@ impl<'a> Steps<'a> {
         Ok(Self(run))
     }
 
-    /// Advances up to and including `until` after the start, at most to the end of the run.
+    /// Advances to the time `until` after the start (inclusive), at most to the end of the run.
     pub fn advance(&mut self, until: Duration) {
         self.0.advance(until.as_nanos());
     }
@@ -51,24 +51,24 @@ impl<'a> Steps<'a> {
         &self.0.world.links[direction as usize]
     }
 
-    /// Arrivals at a direction's queue so far, and their fates.
+    /// Counters of a direction's queue up to now.
     pub fn meters(&self, direction: Direction) -> Meters {
         self.link(direction).meters(self.0.now)
     }
 
-    /// Calls `see` with the header of each packet in a direction's queue, in the order of arrival. A discipline
-    /// may send them in another order.
+    /// Calls `see` with the header of each packet in a direction's queue, in order of arrival. A discipline may send
+    /// them in another order.
     pub fn waiting(&self, direction: Direction, see: impl FnMut(&Header)) {
         self.link(direction).waiting().iter().for_each(see);
     }
 
-    /// The packet that a direction's link transmits now.
+    /// The packet that a direction's link is transmitting now.
     pub fn transmitted(&self, direction: Direction) -> Option<Header> {
         let link = self.link(direction);
         link.watched()?.sent.filter(|_| link.transmits(self.0.now))
     }
 
-    /// Longest sojourn of each class at a direction's queue since the last call.
+    /// Longest sojourn time of each class at a direction's queue since the last call.
     pub fn longest_sojourns(&self, direction: Direction) -> PerClass<Duration> {
         let longest = |watched: &Watched| watched.longest.take();
         self.link(direction)
@@ -76,13 +76,14 @@ impl<'a> Steps<'a> {
             .map_or_else(PerClass::default, longest)
     }
 
-    /// Longest queueing delay of the probe in a direction since the last call, modems included, if there is a probe.
+    /// Longest queueing delay of the probe in a direction since the last call, including modems; `None` without a
+    /// probe.
     pub fn longest_probe(&self, direction: Direction) -> Option<Duration> {
         let longest = &probe(&self.0.world)?.longest[direction as usize];
         Some(Duration::from_nanos(longest.take()))
     }
 
-    /// The time series so far; empty unless the options ask for it.
+    /// Time series up to now; `None` unless the options request one.
     pub fn series(&self) -> Option<&Series> {
         self.0.recorder.as_ref().map(Recorder::series)
     }
@@ -111,7 +112,7 @@ pub(crate) struct Stepped<'a, V: Variant> {
 }
 
 impl<'a, V: Variant> Stepped<'a, V> {
-    /// A run at its start.
+    /// Creates a run at its start.
     pub(crate) fn new(
         disciplines: &dyn Build<SimPacket<V::Options>>,
         scenario: &Scenario,
@@ -137,7 +138,7 @@ impl<'a, V: Variant> Stepped<'a, V> {
         })
     }
 
-    /// Runs the world up to `until`, and records the intervals that end after `now`.
+    /// Runs the world until `until`, and records the intervals that end after `now`.
     fn run(&mut self, until: u64) {
         if let Some(recorder) = &mut self.recorder {
             let interval = INTERVAL.as_nanos();
@@ -152,7 +153,7 @@ impl<'a, V: Variant> Stepped<'a, V> {
         self.now = until;
     }
 
-    /// Advances up to and including `until`, at most to the end.
+    /// Advances to `until` (inclusive), at most to the end of the run.
     fn advance(&mut self, until: u64) {
         let until = until.min(self.end);
         if self.start.is_none() && until >= self.warmup {
@@ -165,7 +166,6 @@ impl<'a, V: Variant> Stepped<'a, V> {
         }
     }
 
-    /// Completes the run and returns its result.
     pub(crate) fn finish(mut self) -> Result<Run, SimError> {
         if let Some(pulse) = self.pulse {
             while self.now < self.end {

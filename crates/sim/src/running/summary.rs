@@ -22,22 +22,22 @@ pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
 pub(crate) struct Snapshot {
     at: u64,
     meters: [Meters; 2],
-    /// Capacity in bytes up to `at`, for links whose rate changes.
+    /// Capacity in bytes up to `at`, for links with a changing rate.
     capacity: [Option<f64>; 2],
-    /// ACKs that stayed beside a later one, if the discipline counts them.
+    /// Number of ACKs kept although a later one was queued, if the discipline counts them.
     unfiltered: [Option<[u64; Unfiltered::ALL.len()]>; 2],
-    /// Segments received in each conversation. They are counted when they leave the bottleneck, which is ahead of the
-    /// receiver by the same time at start and end of an interval.
+    /// Segments received in each conversation. They are counted when they leave the bottleneck, which precedes the
+    /// arrival by the same time at start and end of an interval.
     received: Vec<Received>,
-    /// Packets dropped at access links and packets lost by paths, by direction.
+    /// Number of packets dropped at access links, and of those lost by paths, by direction.
     access_dropped_and_lost: [(u64, u64); 2],
-    /// Bytes that short transfers have delivered.
+    /// Bytes delivered by short transfers.
     transfers: [Delivered; 2],
-    /// Data packets lost on their way, per conversation.
+    /// Number of data packets lost on the path, by conversation.
     lost: Vec<u64>,
 }
 
-/// Data segments that a receiver has.
+/// Data segments that a receiver has received.
 #[derive(Default)]
 struct Received {
     in_order: u64,
@@ -46,7 +46,7 @@ struct Received {
 }
 
 impl Received {
-    /// Segments that came after `earlier` and were delivered in order.
+    /// Number of segments that arrived after `earlier` and were delivered in order.
     fn since(&self, earlier: &Self) -> u64 {
         let early = earlier.out_of_order.iter();
         let early = early.filter(|number| **number <= self.in_order).count();
@@ -54,7 +54,7 @@ impl Received {
     }
 }
 
-/// Utilization of a link up to an instant: share of its time or, if its rate changes, of its capacity.
+/// Utilization of a link: share of the time or, if its rate changes, of its capacity.
 #[derive(Clone, Copy, Default)]
 struct Used {
     by_class: [f64; TrafficClass::COUNT],
@@ -74,7 +74,7 @@ impl Used {
         }
     }
 
-    /// The share that a class used after `earlier`; 0 where nothing could be carried.
+    /// Returns the share that a class has used since `earlier`; 0 if the capacity was zero.
     fn share_since(&self, earlier: &Self, class: TrafficClass) -> f64 {
         let span = self.of - earlier.of;
         let amount = self.by_class[class as usize] - earlier.by_class[class as usize];
@@ -92,7 +92,7 @@ impl Snapshot {
         Used::new(&self.meters[direction], self.at, self.capacity[direction])
     }
 
-    /// The counters of a world that has run up to `at`.
+    /// Takes the counters of a world that has run until `at`.
     pub(crate) fn take<V: Variant>(world: &World<'_, V>, at: u64) -> Self {
         let received = |agent: &Agent<V>| match agent {
             Agent::Tcp(flow) => Received {
@@ -121,7 +121,7 @@ impl Snapshot {
     }
 }
 
-/// Clears the delays measured and the counts of senders and receivers up to `now`.
+/// Resets measured delays and the counters of senders and receivers at `now`.
 pub(crate) fn clear_measures<V: Variant>(world: &mut World<'_, V>, now: u64) {
     world.clear_completions(now);
     for link in &mut world.links {
@@ -150,7 +150,7 @@ pub(crate) fn probe<'w, V: Variant>(world: &'w World<'_, V>) -> Option<&'w Probe
     })
 }
 
-/// The summary of the time from `start` to `end`, to which `world` has run.
+/// Returns the summary from `start` to `end`, until which `world` has run.
 pub(crate) fn summary<V: Variant>(
     world: &World<'_, V>,
     start: &Snapshot,
@@ -170,7 +170,7 @@ pub(crate) fn summary<V: Variant>(
     summary
 }
 
-/// The part of a run that a summary covers.
+/// Part of a run that a summary covers.
 struct Window<'a, 'w, V: Variant> {
     world: &'a World<'w, V>,
     start: &'a Snapshot,
@@ -182,7 +182,7 @@ impl<V: Variant> Window<'_, '_, V> {
         (self.end.at - self.start.at) as f64 / 1e9
     }
 
-    /// Results of the flows, and what each direction delivered, short transfers included.
+    /// Returns the results of the flows, and the bytes that each direction has delivered, including short transfers.
     fn flows(&self) -> (Vec<FlowResult>, [Delivered; 2]) {
         let Self { world, start, end } = self;
         let mut delivered = [0, 1].map(|way| end.transfers[way].since(start.transfers[way]));
@@ -208,7 +208,8 @@ impl<V: Variant> Window<'_, '_, V> {
         (flows, delivered)
     }
 
-    /// Pure ACKs that stayed beside a later one, as shares of all arrivals, if the discipline counts them.
+    /// Returns the pure ACKs that were kept although a later one was queued, as shares of all arrivals, if the
+    /// discipline counts them.
     fn unfiltered(&self, direction: usize, arrived: u64) -> BTreeMap<String, f64> {
         let counts = |snapshot: &Snapshot| snapshot.unfiltered[direction];
         let (Some(after), Some(before)) = (counts(self.end), counts(self.start)) else {
@@ -221,7 +222,7 @@ impl<V: Variant> Window<'_, '_, V> {
         shares.into()
     }
 
-    /// Bytes that a direction's link could carry.
+    /// Returns the bytes that a direction's link could carry.
     fn capacity(&self, direction: usize) -> f64 {
         match (self.end.capacity[direction], self.start.capacity[direction]) {
             (Some(end), Some(start)) => end - start,
@@ -283,12 +284,12 @@ impl<V: Variant> Window<'_, '_, V> {
     }
 }
 
-/// `part` divided by `whole`; 0 if `whole` is 0.
+/// Returns `part` divided by `whole`; 0 if `whole` is 0.
 fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// The state of a flow's endpoints at `now`.
+/// Returns the result of a flow at `now`.
 fn flow_result<V: Variant>(flow: &TcpFlow<V>, goodput: f64, now: u64) -> FlowResult {
     let counts = flow.sender.counts();
     let rtt = counts.rtt;
@@ -337,7 +338,7 @@ impl Recorder {
         }
     }
 
-    /// Records the interval that ends at `now`, to which the world has run.
+    /// Records the interval that ends at `now`, until which the world has run.
     pub(crate) fn record<V: Variant>(&mut self, world: &World<'_, V>, now: u64) {
         let meters = [0, 1].map(|direction| world.links[direction].meters(now));
         let [up, down] = [0, 1].map(|direction| {
@@ -357,7 +358,6 @@ impl Recorder {
         series.backlog_down.push(backlog_down);
     }
 
-    /// The series so far.
     pub(crate) const fn series(&self) -> &Series {
         &self.series
     }

@@ -26,12 +26,12 @@ use asymq_core::measure::Histogram;
 use asymq_links::{Impairment, Schedule};
 use asymq_scenario::{Direction, Scenario};
 
-/// Everything in one run.
+/// State of one run.
 pub(crate) struct World<'a, V: Variant> {
-    /// Uplink and downlink, the first in each direction if there are several.
+    /// First uplink and first downlink.
     pub(crate) links: [Link<V::Options>; 2],
     pub(crate) conversations: Vec<Conversation<V>>,
-    /// The number of conversations that last for the whole run; they come first.
+    /// Number of conversations that last for the whole run; they have the first indices.
     lasting: usize,
     beyond: Option<Box<Beyond<V::Options>>>,
     line: Option<Box<Line<V::Options>>>,
@@ -43,7 +43,7 @@ pub(crate) struct World<'a, V: Variant> {
 }
 
 impl<'a, V: Variant> World<'a, V> {
-    /// The scenario's world at time zero.
+    /// Creates the world of a scenario at time zero.
     pub(crate) fn new(
         disciplines: &dyn Build<SimPacket<V::Options>>,
         scenario: &Scenario,
@@ -124,7 +124,7 @@ impl<'a, V: Variant> World<'a, V> {
         &self.conversations[..self.lasting]
     }
 
-    /// Bytes that short transfers have delivered, by direction.
+    /// Bytes delivered by short transfers, by direction.
     pub(crate) fn delivered_by_transfers(&self) -> [Delivered; 2] {
         let transfers = self.transfers.as_ref();
         transfers.map_or(Default::default(), |transfers| {
@@ -132,21 +132,21 @@ impl<'a, V: Variant> World<'a, V> {
         })
     }
 
-    /// Completion times of the short transfers that are over since the last
-    /// [`clear_completions`](Self::clear_completions); `None` where there are none.
+    /// Completion times of short transfers since the last [`clear_completions`](Self::clear_completions); `None` if the
+    /// scenario has no such transfers.
     pub(crate) fn completions(&self) -> Option<Histogram> {
         let transfers = self.transfers.as_ref()?;
         Some(transfers.completions(&self.conversations[self.lasting..]))
     }
 
-    /// Clears the completions of short transfers up to `now`.
+    /// Resets the completion times at `now`.
     pub(crate) fn clear_completions(&mut self, now: u64) {
         if let Some(transfers) = &mut self.transfers {
             transfers.clear_completions(now);
         }
     }
 
-    /// Data packets of a lasting conversation that were lost on their way to its receiver.
+    /// Number of data packets of a lasting conversation that were lost on the way to its receiver.
     pub(crate) fn lost_data(&self, index: usize) -> u64 {
         let links = self.links.iter().map(|link| link.lost_data(index));
         let further = self
@@ -165,7 +165,7 @@ impl<'a, V: Variant> World<'a, V> {
         self.line.is_some()
     }
 
-    /// Bytes that a direction can carry until `now`; `None` if its rate is constant.
+    /// Bytes that a direction could carry until `now`; `None` if its rate is constant.
     pub(crate) fn capacity(&self, direction: usize, now: u64) -> Option<f64> {
         let of_modem = self
             .line
@@ -174,7 +174,7 @@ impl<'a, V: Variant> World<'a, V> {
         of_modem.or_else(|| self.links[direction].capacity(now))
     }
 
-    /// Packets behind the first link, and those that the disciplines of the further ones took out.
+    /// Number of packets after the first link, and of packets that the disciplines of further links dropped.
     #[cfg(test)]
     pub(crate) fn held_and_left_further(&self, direction: usize, now: u64) -> (u64, u64) {
         let beyond = self.beyond.as_ref();
@@ -183,8 +183,8 @@ impl<'a, V: Variant> World<'a, V> {
         (held + line.map_or(0, |line| line.held(direction)), left)
     }
 
-    /// Packets of a direction dropped at access links because their buffers were full, and packets
-    /// that paths lost.
+    /// Number of a direction's packets that access links dropped because their buffers were full, and of those that
+    /// paths lost.
     pub(crate) fn access_dropped_and_lost(&self, direction: usize) -> (u64, u64) {
         let conversations = self.conversations.iter();
         let transfers = self.transfers.as_ref();
@@ -209,10 +209,10 @@ impl<'a, V: Variant> World<'a, V> {
         2 * (hops + links * self.dumbbell.bottleneck)
     }
 
-    /// Advances time up to and including `until`.
+    /// Advances time to `until` (inclusive).
     ///
-    /// Each direction of the link is advanced by itself up to a horizon: just before anything that
-    /// the other direction or a timer may still cause can reach its queue.
+    /// Each direction runs on its own up to a horizon: the time just before the other direction or a timer can affect
+    /// its queue.
     pub(crate) fn run_until(&mut self, until: u64) {
         loop {
             let timer = self.events.timers.first();
@@ -240,7 +240,7 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// The shapers before modems go on at other rates.
+    /// Sets the rates of the shapers before modems.
     #[cold]
     fn move_rates(&mut self, now: u64) {
         if let Some(line) = &mut self.line {
@@ -253,7 +253,7 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// Time at which something happens next at a queue.
+    /// Time of the next event at a queue.
     #[inline]
     fn clock(&self, direction: usize) -> u64 {
         let arrival = self.events.arrivals[direction].first().at();
@@ -269,8 +269,8 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// Executes all arrivals at a queue and departures from it up to and including `horizon`. At
-    /// equal times what is beyond comes first, then departures, then arrivals by conversation.
+    /// Executes all arrivals at a queue and departures from it up to `horizon` (inclusive). At equal times, events
+    /// after the first link come first, then departures, then arrivals by conversation.
     // A function for each direction, with all of a packet's way in it: both in one need more registers
     // than there are, and each further call saves and restores them.
     #[inline(never)]
@@ -300,8 +300,8 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// The first segment on its way to a queue arrives there, or at a further link where its conversation
-    /// enters a chain there.
+    /// Processes the arrival of the next segment at a queue, or at the further link at which its conversation enters a
+    /// chain.
     #[inline(always)]
     fn arrive<const DIRECTION: usize>(&mut self, now: u64, index: usize) {
         let conversation = &mut self.conversations[index];
@@ -335,7 +335,7 @@ impl<'a, V: Variant> World<'a, V> {
         link.enqueue(now, packet);
     }
 
-    /// The link is free for the next packet, or the time has come that the qdisc answered.
+    /// Calls the qdisc: the link is free, or the time that the qdisc returned has come.
     #[inline(always)]
     fn depart<const DIRECTION: usize>(&mut self, now: u64) {
         let Self {
@@ -392,7 +392,7 @@ impl<'a, V: Variant> World<'a, V> {
         });
     }
 
-    /// Executes the next event beyond the first link.
+    /// Executes the next event after the first link.
     #[cold]
     fn step_beyond<const DIRECTION: usize>(&mut self) {
         let Some(beyond) = &mut self.beyond else {
@@ -428,8 +428,8 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// Starts a short transfer of the load at `source`, at the index of one that is over if there is
-    /// one. With 65 536 conversations active, the transfer is discarded.
+    /// Starts a short transfer of the load at `source`, at the index of a completed one if possible. With 65 536 active
+    /// conversations, the transfer is discarded.
     #[cold]
     fn start_transfer(&mut self, now: u64, source: usize) {
         let (lasting, present) = self.conversations.split_at_mut(self.lasting);
@@ -474,7 +474,7 @@ mod tests {
     use asymq_core::catalog::Standard;
     use asymq_scenario::Summary;
 
-    /// The scenario in which timers, losses and every kind of traffic meet.
+    /// A scenario that combines timers, losses and every kind of traffic.
     fn scenario(qdisc: &str, seed: u64) -> Scenario {
         let args = ScenarioArgs {
             qdisc: Some(qdisc.into()),

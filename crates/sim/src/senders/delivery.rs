@@ -1,26 +1,25 @@
-//! Samples of the path from ACKs: round-trip time, delivery rate, losses (draft-ietf-ccwg-bbr, section 4.1; August
-//! 2026).
+//! Path samples from ACKs: round-trip time, delivery rate, losses (draft-ietf-ccwg-bbr, section 4.1; August 2026).
 
 use crate::congestion::{AckSample, Lost};
 use crate::packets::RangeSet;
 use crate::senders::rack::Rack;
 use std::collections::{BTreeSet, VecDeque};
 
-/// State of each segment from the lowest unacknowledged one on.
+/// State of an unacknowledged segment.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    /// Time at which it was sent last, in ns.
+    /// Time of the last transmission in ns.
     at: u64,
     /// The send time of the segment that started the sampling interval (`P.first_send_time`).
     first_at: u64,
-    /// `C.delivered`, the time of its last rise, and `C.lost`, when the segment was sent.
+    /// Values of `C.delivered`, the time of its last increase, and `C.lost`, when the segment was sent.
     delivered: u64,
     delivered_at: u64,
     lost: u64,
-    /// Segments in flight when it was sent, this one included.
+    /// Number of segments in flight when it was sent, including it.
     in_flight: u64,
     app_limited: bool,
-    /// True if sent more than once: it gives no round-trip time (Karn).
+    /// True if it was sent more than once, so that it gives no round-trip time (Karn).
     again: bool,
     state: State,
 }
@@ -36,38 +35,37 @@ enum State {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deliveries {
     sent: VecDeque<Sent>,
-    /// The number of the first in `sent`.
+    /// Number of the first segment in `sent`.
     base: u64,
     delivered: u64,
     delivered_at: u64,
-    /// Time at which the newest of the delivered segments was sent.
+    /// Send time of the newest delivered segment.
     first_at: u64,
     lost: u64,
     in_flight: u64,
-    /// Samples are limited by the application until more than this is delivered; 0 if they are not.
+    /// Number of delivered segments up to which samples are limited by the application; 0 if they are not.
     app_limited: u64,
-    /// The window was full in a round trip that ends when more than this is delivered.
+    /// Number of delivered segments at which a round trip ends in which the window was full.
     full_until: u64,
-    /// No segment below this that was sent once is in flight.
+    /// Number below which no segment sent once is in flight.
     judged: u64,
     min_rtt: Option<u64>,
     srtt: u64,
-    /// With SACK, RACK detects losses here. The following fields are used only then.
+    /// State of RACK if it detects losses (with SACK). The following fields are then used too.
     rack: Option<Rack>,
-    /// Segments SACKed and not acknowledged, and their number.
+    /// Segments SACKed but not acknowledged, and their number.
     sacked: RangeSet,
     sacked_count: u64,
-    /// Segments that are lost and not sent again yet.
+    /// Lost segments that have not been retransmitted yet.
     holes: BTreeSet<u64>,
-    /// Segments sent again, with their times, in that order.
+    /// Retransmitted segments with their send times, in order of these times.
     again: VecDeque<(u64, u64)>,
-    /// True if the latest detection lost one of these.
+    /// True if the latest detection found a retransmission lost.
     lost_again: bool,
-    /// Time at which further segments count as lost unless they arrive before, in ns.
+    /// Time in ns at which further segments count as lost, unless they arrive before.
     due: Option<u64>,
 }
 
-/// An incomplete sample.
 #[derive(Clone, Copy, Default)]
 struct Sample {
     newest: Option<Sent>,
@@ -85,7 +83,7 @@ impl Deliveries {
         }
     }
 
-    /// Segment `number` is sent; `window` segments may be in flight.
+    /// Records that segment `number` is sent; the window is `window` segments.
     pub(crate) fn on_sent(&mut self, now: u64, number: u64, window: f64) {
         let index = number.saturating_sub(self.base) as usize;
         let again = index < self.sent.len();
@@ -124,7 +122,7 @@ impl Deliveries {
         }
     }
 
-    /// Takes an ACK of all below `ack`, without SACK.
+    /// Processes an ACK up to `ack`, without SACK.
     pub(crate) fn on_ack(&mut self, now: u64, ack: u64) -> AckSample {
         let mut sample = Sample::default();
         self.acknowledge(now, ack, &mut sample);
@@ -132,8 +130,8 @@ impl Deliveries {
         self.finish(now, ack, sample)
     }
 
-    /// Takes an ACK of all below `ack` that also reports `blocks`, in segments beyond it. A loss shrinks
-    /// no reordering window while `recovering`. Each segment that is lost now goes to `lost`.
+    /// Processes an ACK up to `ack` with `blocks`, in segments relative to it. While `recovering`, a loss does not
+    /// shrink the reordering window. Calls `lost` for each segment that is now found lost.
     pub(crate) fn on_selective_ack(
         &mut self,
         now: u64,
@@ -180,7 +178,7 @@ impl Deliveries {
         self.deliver(now, number, sent, sample);
     }
 
-    /// All below `ack` is delivered.
+    /// Marks all segments below `ack` as delivered.
     fn acknowledge(&mut self, now: u64, ack: u64, sample: &mut Sample) {
         while self.base < ack
             && let Some(sent) = self.sent.pop_front()
@@ -192,7 +190,7 @@ impl Deliveries {
         self.sacked.remove_below(self.base);
     }
 
-    /// One past the highest segment sent.
+    /// Number after the highest segment sent.
     fn end(&self) -> u64 {
         self.base + self.sent.len() as u64
     }
@@ -269,7 +267,7 @@ impl Deliveries {
         answer
     }
 
-    /// Finds the segments that are lost (RFC 8985, section 6.2, step 5), and sets the time to look again.
+    /// Finds lost segments (RFC 8985, section 6.2, step 5), and sets the time of the next detection.
     pub(crate) fn detect(&mut self, now: u64, recovering: bool, mut each: impl FnMut(Lost)) {
         let Some(rack) = self.rack else {
             return;
@@ -317,51 +315,51 @@ impl Deliveries {
         rack.window(recovering, self.sacked_count, min_rtt, self.srtt)
     }
 
-    /// True if segment `number` is in flight since it was sent again at `at`.
+    /// True if segment `number`, retransmitted at `at`, is still in flight.
     fn is_in_flight(&self, number: u64, at: u64) -> bool {
         let index = number.checked_sub(self.base);
         let sent = index.and_then(|index| self.sent.get(index as usize));
         sent.is_some_and(|sent| sent.at == at && sent.state == State::InFlight)
     }
 
-    /// Time at which [`detect`](Self::detect) must be called, in ns; none if no segment waits for it.
+    /// Time in ns at which [`detect`](Self::detect) must be called; `None` if it need not be.
     pub(crate) const fn due(&self) -> Option<u64> {
         self.due
     }
 
-    /// True if the latest [`detect`](Self::detect) lost a retransmission.
+    /// True if the latest [`detect`](Self::detect) found a retransmission lost.
     pub(crate) const fn lost_again(&self) -> bool {
         self.lost_again
     }
 
-    /// The lowest segment that is lost and not sent again.
+    /// Lowest lost segment that was not retransmitted yet.
     pub(crate) fn first_lost(&self) -> Option<u64> {
         self.holes.first().copied()
     }
 
-    /// Time at which the lowest segment not acknowledged was sent last, in ns.
+    /// Time of the last transmission of the lowest unacknowledged segment, in ns.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.sent.front().map(|sent| sent.at)
     }
 
-    /// True if segments are SACKed beyond one that is missing.
+    /// True if segments beyond a missing one are SACKed.
     pub(crate) const fn has_gap(&self) -> bool {
         self.sacked_count > 0
     }
 
-    /// True if losses are found here, by RACK.
+    /// True if RACK finds losses here.
     pub(crate) const fn has_rack(&self) -> bool {
         self.rack.is_some()
     }
 
-    /// A recovery is over.
+    /// Updates RACK at the end of a recovery.
     pub(crate) fn on_recovered(&mut self) {
         if let Some(rack) = &mut self.rack {
             rack.on_recovered();
         }
     }
 
-    /// Segment `number` is lost, in any previous state.
+    /// Marks segment `number` as lost, whatever its state.
     pub(crate) fn lose(&mut self, number: u64) -> Lost {
         let place = &mut self.sent[(number - self.base) as usize];
         if place.state == State::InFlight {
@@ -381,8 +379,8 @@ impl Deliveries {
         }
     }
 
-    /// The retransmission timer expired: the lowest segment is lost, and all that should have arrived by
-    /// now (RFC 8985, section 6.3); without RACK all.
+    /// Processes a retransmission timeout: the lowest segment is lost, and so are all that should have arrived (RFC
+    /// 8985, section 6.3). Without RACK all segments are lost.
     pub(crate) fn on_timeout(&mut self, now: u64) {
         let rack = self.rack;
         let window = rack.map_or(0, |rack| self.reordering_window(&rack, true));
@@ -395,7 +393,7 @@ impl Deliveries {
         self.due = None;
     }
 
-    /// Segments sent until all in flight are delivered show less than the path's capacity.
+    /// Marks samples as limited by the application, until all segments now in flight are delivered.
     pub(crate) fn limit_by_application(&mut self) {
         self.app_limited = (self.delivered + self.in_flight).max(1);
     }
@@ -411,14 +409,15 @@ impl Deliveries {
     }
 }
 
-/// Blocks relative to `ack` as segments. What has arrived twice may be below.
+/// Converts blocks relative to `ack` to segment numbers. A duplicate segment may be below `ack`.
 fn absolute(ack: u64, blocks: &[(u32, u32)]) -> impl Iterator<Item = (u64, u64)> {
     let segment = move |offset: u32| ack.saturating_add_signed(offset.cast_signed().into());
     let blocks = blocks.iter();
     blocks.map(move |&(start, stop)| (segment(start), segment(stop)))
 }
 
-/// The segment that has arrived twice, by a DSACK (RFC 2883): the first block, if it is below `ack` or within the second.
+/// Returns the segment that arrived twice, from a DSACK (RFC 2883): the first block, if it is below `ack` or inside the
+/// second block.
 pub(crate) fn repeated(ack: u64, blocks: &[(u32, u32)]) -> Option<u64> {
     let mut blocks = absolute(ack, blocks);
     let (start, stop) = blocks.next()?;
@@ -433,12 +432,12 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Takes an ACK of all below `una` with these ranges.
+    /// Processes an ACK up to `una` with these ranges.
     fn ack(deliveries: &mut Deliveries, now: u64, una: u64, ranges: &[(u64, u64)]) -> AckSample {
         lost(deliveries, now, una, ranges, false).0
     }
 
-    /// Like `ack`, and also returns the segments that are found lost.
+    /// Like `ack`; also returns the segments found lost.
     fn lost(
         deliveries: &mut Deliveries,
         now: u64,
@@ -455,7 +454,7 @@ mod tests {
         (sample, numbers)
     }
 
-    /// A record with RACK, of segments from 0 on sent at these times in ms.
+    /// Creates a record with RACK; segments from 0 on were sent at these times in ms.
     fn rack(times: &[u64]) -> Deliveries {
         let mut deliveries = Deliveries::with_rack();
         for (number, at) in (0..).zip(times) {
@@ -464,7 +463,7 @@ mod tests {
         deliveries
     }
 
-    /// Segments 0 to 9, sent at once or one each 10 ms.
+    /// Creates a record of segments 0 to 9, sent at once or one every 10 ms.
     fn sent(spacing: u64) -> Deliveries {
         let mut deliveries = Deliveries::default();
         for number in 0..10 {

@@ -4,16 +4,17 @@ use crate::ecn::EcnSender;
 use crate::packets::{HostClock, Options, TcpOptions};
 use crate::senders::{Deliveries, Pacer, Repair};
 
-/// Sender state with every option.
+/// A sender's state with all options.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FullSending {
-    /// With SACK.
+    /// Loss recovery with SACK.
     pub(crate) repair: Option<Repair>,
     pub(crate) timestamps: bool,
     pub(crate) clock: HostClock,
-    /// The latest timestamp of the other end (TS.Recent, RFC 7323).
+    /// Latest timestamp of the other end (TS.Recent, RFC 7323).
     pub(crate) recent: u32,
-    /// One sample per window, as assumed by RFC 6298's constants (RFC 7323, appendix G).
+    /// Number after which the next RTT sample is taken: one per window, as RFC 6298's constants assume (RFC 7323,
+    /// appendix G).
     pub(crate) sample_beyond: u64,
     pub(crate) ecn: Option<EcnSender>,
     pub(crate) deliveries: Option<Deliveries>,
@@ -22,7 +23,7 @@ pub(crate) struct FullSending {
 
 #[cfg(test)]
 impl FullSending {
-    /// With SACK, and PRR in recoveries.
+    /// Creates the state with SACK, and with PRR in recoveries.
     pub(crate) fn with_sack() -> Self {
         Self {
             repair: Some(Repair::new(true)),
@@ -32,11 +33,11 @@ impl FullSending {
     }
 }
 
-/// Sender state for its options: a [`FullSending`], or `()` in plain TCP.
+/// A sender's option state: [`FullSending`], or `()` in plain TCP.
 pub(crate) trait Sending {
     type Options: Options;
 
-    /// State with every option; `None` in plain TCP, where the methods below compile to nothing.
+    /// The state with all options; `None` in plain TCP, where the methods below compile to nothing.
     fn full(&self) -> Option<&FullSending>;
     fn full_mut(&mut self) -> Option<&mut FullSending>;
 
@@ -56,19 +57,19 @@ pub(crate) trait Sending {
         }
     }
 
-    /// The record of deliveries that finds losses; `None` without SACK.
+    /// The record of deliveries that detects losses; `None` without SACK.
     #[inline]
     fn selective(&mut self) -> Option<&mut Deliveries> {
         self.deliveries().filter(|record| record.has_rack())
     }
 
-    /// Next action of a sender with SACK; `None` without SACK.
+    /// The loss recovery with SACK; `None` without SACK.
     #[inline]
     fn repair(&mut self) -> Option<&mut Repair> {
         self.full_mut()?.repair.as_mut()
     }
 
-    /// Options of segment `number`, sent at `now`; `again` is true for a retransmission.
+    /// Returns the options of segment `number`, sent at `now`; `again` is true for a retransmission.
     #[inline]
     fn options(&mut self, now: u64, number: u64, again: bool) -> Self::Options {
         let Some(full) = self.full_mut() else {
@@ -82,7 +83,7 @@ pub(crate) trait Sending {
         Self::Options::of(options)
     }
 
-    /// Segment `number` was sent; the window is of `window` segments.
+    /// Records that segment `number` was sent, with a window of `window` segments.
     #[inline]
     fn sent(&mut self, now: u64, number: u64, window: f64) {
         let Some(full) = self.full_mut() else {
@@ -96,26 +97,26 @@ pub(crate) trait Sending {
         }
     }
 
-    /// True if more than an ACK's number is used.
+    /// True if the sender uses more of an ACK than its number.
     #[inline]
     fn takes_feedback(&self) -> bool {
         self.full()
             .is_some_and(|full| full.ecn.is_some() || full.deliveries.is_some())
     }
 
-    /// Record of deliveries and losses, with SACK or if the congestion control needs it.
+    /// Record of deliveries and losses; present with SACK, or if the congestion control needs it.
     #[inline]
     fn deliveries(&mut self) -> Option<&mut Deliveries> {
         self.full_mut()?.deliveries.as_mut()
     }
 
-    /// ECN, if both ends have it.
+    /// ECN state, if both ends use ECN.
     #[inline]
     fn ecn(&mut self) -> Option<&mut EcnSender> {
         self.full_mut()?.ecn.as_mut()
     }
 
-    /// True if the pacer lets a segment leave at `now`.
+    /// True if the pacer permits a segment at `now`.
     #[inline]
     fn may_send(&mut self, now: u64) -> bool {
         self.pacer().is_none_or(|pacer| pacer.may_send(now))
@@ -127,21 +128,21 @@ pub(crate) trait Sending {
         self.full_mut()?.pacer.as_mut()
     }
 
-    /// Time at which the pacer releases a held segment; `u64::MAX` if there is none.
+    /// Time at which the pacer permits the held segment; `u64::MAX` if none is held.
     #[inline]
     fn wakes(&self) -> u64 {
         let pacer = self.full().and_then(|full| full.pacer);
         pacer.map_or(u64::MAX, |pacer| pacer.wakes())
     }
 
-    /// True if round-trip times are read off timestamps.
+    /// True if round-trip times come from timestamps.
     #[inline]
     fn has_timestamps(&self) -> bool {
         self.full().is_some_and(|full| full.timestamps)
     }
 
-    /// Send time of the segment that triggered the ACK of `ack`, if an RTT sample is due; `end` is one past the highest
-    /// segment sent.
+    /// Returns the send time of the segment that triggered the ACK of `ack`, if an RTT sample is due. `end` is the
+    /// number after the highest segment sent.
     #[inline]
     fn sent_at(&mut self, ack: u64, end: u64, options: &Self::Options) -> Option<u64> {
         let full = self.full_mut()?;

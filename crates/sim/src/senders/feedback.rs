@@ -1,11 +1,11 @@
-//! A sender's response to marks, losses and delivery rates in ACKs, and its pace.
+//! A sender's response to marks, losses and delivery rates that ACKs report, and its pacing.
 
 use crate::congestion::{AckSample, CongestionControl};
 use crate::packets::{Options, Segment};
 use crate::senders::{Sender, Sending, rate_of_window};
 
 impl<C: CongestionControl, E: Sending> Sender<C, E> {
-    /// Processes marks and samples of an ACK up to `una`; `before` was the number acknowledged before it, and
+    /// Processes marks and path samples of an ACK up to `una`. `before` was the previous acknowledgement number;
     /// `delivered` segments are newly delivered.
     #[inline]
     pub(super) fn take_feedback(
@@ -25,7 +25,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// ECN (RFC 3168, section 6.1.2). A SYN-ACK's ECE agrees to it, and marks nothing.
+    /// Processes ECE (RFC 3168, section 6.1.2). In a SYN-ACK, ECE accepts ECN and reports no mark.
     pub(super) fn take_echo(
         &mut self,
         segment: &Segment<E::Options>,
@@ -52,7 +52,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// The congestion control takes a sample of the path.
+    /// Passes a path sample to the congestion control.
     pub(super) fn take_sample(&mut self, sample: &AckSample) {
         self.congestion.on_sample(sample);
         if self.congestion.limits_samples()
@@ -62,7 +62,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Called when the application has written more after leaving the path idle.
+    /// Records that the application writes again after the path was idle.
     pub(super) fn note_application_limit(&mut self) {
         let (next, limit, window) = (self.next, self.limit, self.congestion.window());
         if let Some(deliveries) = self.extension.deliveries()
@@ -73,7 +73,6 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Updates the pacing rate.
     #[inline]
     pub(super) fn update_pace(&mut self) {
         let congestion = &self.congestion;
@@ -106,7 +105,7 @@ mod tests {
     }
 
     impl Wire {
-        /// Established, with `flight` segments out from the returned number on.
+        /// Creates an established sender with `flight` segments in flight, from the returned number on.
         fn open(extension: FullSending, flight: u64) -> (Self, u64) {
             let rtt = RttEstimator::new(0);
             let mut wire = Self {
@@ -122,7 +121,7 @@ mod tests {
             (wire, una)
         }
 
-        /// Segments that the sender sends after an ACK with these flags and this block.
+        /// Returns the segments that the sender sends after an ACK with these flags and this block.
         fn ack(&mut self, now: u64, una: u64, flags: u16, block: Option<(u64, u64)>) -> Vec<u64> {
             let mut options = TcpOptions::new(None, 1460);
             options.flags = flags;

@@ -1,10 +1,11 @@
-//! TCP senders, sans-I/O: transmission and retransmission. A [`Sender`] takes ACKs and the time, and sends segments
-//! into an [`Outbox`](crate::packets::Outbox). A [`CongestionControl`](crate::congestion::CongestionControl) sets the
-//! window.
+//! TCP senders without I/O: transmission and retransmission. A [`Sender`] receives ACKs and the time, and sends
+//! segments into an [`Outbox`](crate::packets::Outbox). A [`CongestionControl`](crate::congestion::CongestionControl)
+//! sets the window.
 //!
-//! With SACK, senders recover as today's systems do: RACK-TLP and PRR, and Linux' retransmission timeout. Without SACK,
-//! and if RFCs leave a choice, senders follow ns-2.35, which the papers and our comparison use: initial window of 2,
-//! limited transmit, one RTT sample per window, a clock of 10 ms, and a retransmission timeout of at least 0.2 s.
+//! With SACK, senders recover like today's systems: with RACK-TLP, PRR, and Linux's retransmission timeout. Without
+//! SACK, and where RFCs leave a choice, senders follow ns-2.35, which the papers and our comparison use: an initial
+//! window of 2, limited transmit, one RTT sample per window, a clock of 10 ms, and a minimum retransmission timeout of
+//! 0.2 s.
 
 mod delivery;
 mod extension;

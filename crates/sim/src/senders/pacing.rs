@@ -1,18 +1,17 @@
-//! Pacing: segments leave one by one at a rate, not in bursts.
+//! Pacing: segments leave one by one at a rate instead of in bursts.
 
 /// Time at which the next segment may leave.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pacer {
-    /// Time that one segment takes at the rate, in ns; 0 before a rate is known.
+    /// Time between two segments at the rate, in ns; 0 before the rate is known.
     interval: u64,
     next: u64,
-    /// Segments sent.
     sent: u64,
-    /// True if a segment waits for `next`.
+    /// True if a segment is held until `next`.
     waits: bool,
 }
 
-/// Segments at the start of a connection that are not paced, as in Linux.
+/// Number of segments at the start of a connection that are not paced, as in Linux.
 const UNPACED: u64 = 10;
 
 impl Pacer {
@@ -22,7 +21,7 @@ impl Pacer {
         self.interval = (1e9 / rate.max(1.0 / 60.0)) as u64;
     }
 
-    /// True if a segment may leave at `now`; if not, [`wakes`](Self::wakes) says when.
+    /// True if a segment may leave at `now`. If not, [`wakes`](Self::wakes) returns the time.
     pub(crate) fn may_send(&mut self, now: u64) -> bool {
         self.waits = self.next > now;
         !self.waits
@@ -36,7 +35,7 @@ impl Pacer {
         }
     }
 
-    /// Time at which a segment that waits may leave; `u64::MAX` if none waits.
+    /// Time at which the held segment may leave; `u64::MAX` if none is held.
     pub(crate) fn wakes(&self) -> u64 {
         if self.waits { self.next } else { u64::MAX }
     }
@@ -47,9 +46,9 @@ impl Pacer {
     }
 }
 
-/// The pacing rate of a window-based congestion control in segments per second: twice the window
-/// per round-trip time while slow start is far from its threshold, 1.2 times after (Linux'
-/// `tcp_pacing_ss_ratio` and `tcp_pacing_ca_ratio`). `srtt` in ns.
+/// Returns the pacing rate of a window-based congestion control in segments per second. It is two windows per
+/// round-trip time while slow start is far from its threshold, later 1.2 (Linux's `tcp_pacing_ss_ratio` and
+/// `tcp_pacing_ca_ratio`). `srtt` is in ns.
 pub(crate) fn rate_of_window(window: f64, threshold: f64, srtt: u64) -> f64 {
     let ratio = if window < threshold / 2.0 { 2.0 } else { 1.2 };
     ratio * window / (srtt as f64 / 1e9)

@@ -1,20 +1,20 @@
-//! Proportional Rate Reduction (RFC 9937): segments to send for those delivered, while the flight shrinks
-//! to the slow-start threshold.
+//! Proportional Rate Reduction (RFC 9937): how many segments to send per delivered segment, while the flight shrinks to
+//! the slow-start threshold.
 
-/// The state of one recovery, in segments.
+/// State of one recovery, in segments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prr {
     /// Segments in flight at the start of the recovery (`RecoverFS`).
     flight: u64,
-    /// Segments delivered and sent since (`prr_delivered`, `prr_out`).
+    /// Segments delivered and sent since the start (`prr_delivered`, `prr_out`).
     delivered: u64,
     sent: u64,
-    /// Segments that may be in flight until the next ACK.
+    /// Maximum number of segments in flight until the next ACK.
     window: u64,
 }
 
 impl Prr {
-    /// Starts a recovery with `flight` segments in flight before, and `in_flight` neither delivered nor lost now. One
+    /// Starts a recovery. `flight` segments were in flight before; `in_flight` are now neither delivered nor lost. One
     /// segment may always be sent.
     pub(crate) fn new(flight: u64, in_flight: u64) -> Self {
         Self {
@@ -25,8 +25,8 @@ impl Prr {
         }
     }
 
-    /// Processes an ACK that delivers segments and leaves `in_flight`. It is `safe` if it acknowledges new data and
-    /// shows no further loss.
+    /// Processes an ACK that delivers segments and leaves `in_flight`. The ACK is `safe` if it acknowledges new data
+    /// and shows no further loss.
     pub(crate) fn on_ack(&mut self, delivered: u64, safe: bool, in_flight: u64, threshold: u64) {
         if delivered == 0 {
             return;
@@ -50,7 +50,7 @@ impl Prr {
         self.sent += 1;
     }
 
-    /// Segments that may be in flight.
+    /// Maximum number of segments in flight.
     pub(crate) const fn window(&self) -> u64 {
         self.window
     }
@@ -60,7 +60,7 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// Segments that are sent after an ACK.
+    /// Returns the number of segments sent after an ACK.
     fn ack(prr: &mut Prr, delivered: u64, safe: bool, in_flight: u64, threshold: u64) -> u64 {
         prr.on_ack(delivered, safe, in_flight, threshold);
         let count = prr.window() - in_flight;

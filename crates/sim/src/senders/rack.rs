@@ -1,28 +1,30 @@
-//! RACK (RFC 8985, section 6): a segment is lost once a later one has arrived and the reordering window has passed.
+//! RACK (RFC 8985, section 6): a segment counts as lost when a later one has arrived and the reordering window has
+//! passed.
 
-/// Segments SACKed before reordering is ruled out (`DupThresh`).
+/// Number of SACKed segments from which reordering is excluded (`DupThresh`).
 const THRESHOLD: u64 = 3;
-/// Recoveries until the reordering window shrinks again (section 6.2, step 4).
+/// Number of recoveries after which the reordering window shrinks again (section 6.2, step 4).
 const PERSIST: u32 = 16;
 
-/// State of RACK: the reordering seen, and the delivered segment that was sent last. Times in ns.
+/// State of RACK: observed reordering, and the delivered segment that was sent last. Times are in ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rack {
-    /// Send time and number of that segment (`RACK.xmit_ts`, `RACK.end_seq`), and its round-trip time.
+    /// Send time and number of the delivered segment that was sent last (`RACK.xmit_ts`, `RACK.end_seq`), and its
+    /// round-trip time.
     newest: (u64, u64),
     rtt: u64,
     /// The highest segment delivered (`RACK.fack`).
     highest: u64,
     reordering_seen: bool,
-    /// `RACK.reo_wnd_mult` less one, and `RACK.reo_wnd_persist`.
+    /// `RACK.reo_wnd_mult` minus one, and `RACK.reo_wnd_persist`.
     wider: u64,
     persist: u32,
-    /// DSACKs are ignored until this is acknowledged (`RACK.dsack_round`).
+    /// Number up to which acknowledgements are needed before DSACKs count again (`RACK.dsack_round`).
     dsack_round: u64,
 }
 
 impl Rack {
-    /// Steps 2 and 3: segment `number`, sent at `sent` (before too, if `again`), has arrived at `now`.
+    /// Steps 2 and 3: segment `number`, sent at `sent`, has arrived at `now`. `again` is true for a retransmission.
     pub(super) fn on_delivered(
         &mut self,
         now: u64,
@@ -40,7 +42,7 @@ impl Rack {
         self.newest = self.newest.max((sent, number));
     }
 
-    /// Step 4: an ACK up to `una` reports a segment that arrived twice; `end` is sent next.
+    /// Step 4: an ACK up to `una` reports a segment that arrived twice; `end` is the next number to send.
     pub(super) fn on_duplicate(&mut self, una: u64, end: u64) {
         if una >= self.dsack_round {
             self.dsack_round = end;
@@ -57,8 +59,8 @@ impl Rack {
         }
     }
 
-    /// The reordering window. Until reordering was seen, it is 0 while `recovering` and once three segments
-    /// are `sacked`.
+    /// Returns the reordering window. Before any reordering it is 0 while `recovering`, or if three segments are
+    /// `sacked`.
     pub(super) fn window(&self, recovering: bool, sacked: u64, min_rtt: u64, srtt: u64) -> u64 {
         if !self.reordering_seen && (recovering || sacked >= THRESHOLD) {
             return 0;
@@ -66,13 +68,13 @@ impl Rack {
         ((self.wider + 1) * min_rtt / 4).min(srtt)
     }
 
-    /// Step 5: time from which on segment `number`, sent at `sent`, is lost; `None` if none that was
-    /// sent later has arrived.
+    /// Step 5: returns the time from which segment `number`, sent at `sent`, counts as lost. `None` if no segment sent
+    /// later has arrived.
     pub(super) fn lost_at(&self, number: u64, sent: u64, window: u64) -> Option<u64> {
         ((sent, number) < self.newest).then(|| self.expires(sent, window))
     }
 
-    /// Time at which a segment sent at `sent` should have arrived.
+    /// Returns the time at which a segment sent at `sent` should have arrived.
     pub(super) fn expires(&self, sent: u64, window: u64) -> u64 {
         sent + self.rtt + window
     }

@@ -1,17 +1,17 @@
 //! The retransmission timeout (RFC 6298).
 
-/// Smoothed round-trip time, its variation, and the timeout that follows from them.
+/// Smoothed round-trip time, its variation, and the timeout computed from both.
 ///
-/// Integer arithmetic in clock ticks as in the original algorithm (Jacobson 1988, appendix A): the
-/// smoothed time carries three fractional bits, the variation two. The tick is RFC 6298's clock
-/// granularity `G`, and the variation never falls below a quarter of it.
+/// Uses integers in clock ticks like the original algorithm (Jacobson 1988, appendix A): three fractional bits for the
+/// smoothed time, two for the variation. The tick is RFC 6298's clock granularity `G`; the variation never falls below
+/// a quarter of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RttEstimator {
     /// Offset of the sender's clock within a tick, in ns.
     clock_phase: u64,
-    /// 8 SRTT in ticks; 0 before the first sample.
+    /// Smoothed round-trip time times 8, in ticks; 0 before the first sample.
     srtt: i64,
-    /// 4 RTTVAR in ticks.
+    /// Variation times 4, in ticks.
     rttvar: i64,
     /// The timeout without backoff, in ns.
     base: u64,
@@ -19,7 +19,7 @@ pub(crate) struct RttEstimator {
     extent: RttExtent,
     /// A tick in ns.
     tick: u64,
-    /// The variation now, and its maximum of this round trip, which ends at a segment; in ticks times 4.
+    /// Current variation and its maximum in this round trip, which ends at a segment; in ticks times 4.
     deviation: i64,
     max_deviation: i64,
     round_end: u64,
@@ -49,15 +49,15 @@ impl RttExtent {
 impl RttEstimator {
     /// The clock's granularity in ns.
     pub(crate) const TICK: u64 = 10_000_000;
-    /// Timeout before the first sample, in ns. RFC 6298 says 1 s; ns-2 keeps RFC 2988's 3 s, which
-    /// a full uplink buffer (1.2 s at 1 Mbit/s) does not exceed.
+    /// Timeout before the first sample, in ns. RFC 6298 requires 1 s. ns-2 uses RFC 2988's 3 s, which a full uplink
+    /// buffer (1.2 s at 1 Mbit/s) does not exceed.
     const INITIAL: u64 = 3_000_000_000;
-    /// RFC 6298 (2.4) requires 1 s; ns-2, like most systems, uses less.
+    /// Minimum timeout in ns. RFC 6298 (2.4) requires 1 s; ns-2, like most systems, uses less.
     const MIN: u64 = 200_000_000;
-    /// RFC 6298 (2.5).
+    /// Maximum timeout in ns (RFC 6298, 2.5).
     const MAX: u64 = 60_000_000_000;
 
-    /// An estimator without a sample, whose clock started `clock_phase` ns into a tick.
+    /// Creates an estimator without samples; `clock_phase` is the offset of the clock within a tick, in ns.
     pub(crate) const fn new(clock_phase: u64) -> Self {
         Self {
             clock_phase,
@@ -78,7 +78,7 @@ impl RttEstimator {
         }
     }
 
-    /// Creates an estimator as in Linux: it uses each ACK's sample in ns, the variation follows the maximum of a round
+    /// Creates an estimator like Linux's: it uses each ACK's sample in ns, the variation is the maximum of a round
     /// trip, and the minimum applies to the variation.
     pub(crate) const fn linux() -> Self {
         Self {
@@ -88,7 +88,7 @@ impl RttEstimator {
         }
     }
 
-    /// Adds a round-trip time in ns of an ACK up to `una`; `end` is sent next.
+    /// Adds a round-trip time in ns, from an ACK up to `una`; `end` is the next number to send.
     pub(crate) fn sample_each(&mut self, rtt: u64, una: u64, end: u64) {
         self.extent.add(rtt);
         let (rtt, floor) = (rtt.max(1) as i64, Self::MIN as i64);
@@ -126,12 +126,11 @@ impl RttEstimator {
         self.extent
     }
 
-    /// Forgets it.
     pub(crate) fn clear_extent(&mut self) {
         self.extent = RttExtent::default();
     }
 
-    /// Adds the time from `sent` to `acked` of a segment that was sent once (RFC 6298, 3).
+    /// Adds the time from `sent` to `acked` of a segment that was sent only once (RFC 6298, 3).
     pub(crate) fn sample(&mut self, sent: u64, acked: u64) {
         let ticks = |instant: u64| (instant + self.clock_phase) / Self::TICK;
         let rtt = (ticks(acked) - ticks(sent)).max(1) as i64;
@@ -148,7 +147,7 @@ impl RttEstimator {
         self.end_backoff();
     }
 
-    /// An acknowledgement of new data ends the backoff (RFC 6298, section 5).
+    /// Ends the backoff after an acknowledgement of new data (RFC 6298, section 5).
     pub(crate) fn end_backoff(&mut self) {
         self.backoff = 1;
     }
@@ -171,7 +170,7 @@ impl RttEstimator {
         (self.srtt as u64 * self.tick) >> 3
     }
 
-    /// The timeout in force, in ns.
+    /// Current timeout in ns.
     #[inline]
     pub(crate) fn timeout(&self) -> u64 {
         (self.base.max(Self::MIN) * self.backoff).min(Self::MAX)

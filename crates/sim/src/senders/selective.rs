@@ -5,14 +5,14 @@ use crate::packets::{Options, Outbox, Segment};
 use crate::senders::prr::Prr;
 use crate::senders::{Phase, Sender, Sending};
 
-/// Next action of a sender with SACK.
+/// State of loss recovery with SACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Repair {
     timer: Timer,
     probe: Option<Probe>,
-    /// PRR of the current recovery, if it uses PRR.
+    /// PRR of the current recovery, if there is one and it uses PRR.
     prr: Option<Prr>,
-    /// True if recoveries use PRR: congestion controls with their own pace have their own rules.
+    /// True if recoveries use PRR. Congestion controls with their own pacing rate have their own rules.
     reduces_in_proportion: bool,
 }
 
@@ -26,29 +26,28 @@ impl Repair {
     }
 }
 
-/// Purpose of the timer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Timer {
     #[default]
     Retransmission,
-    /// The tail may be lost.
+    /// Tail loss probe: the last segments may be lost.
     Probe,
-    /// Segments count as lost at the end of the reordering window.
+    /// End of the reordering window, at which segments count as lost.
     Reordering,
 }
 
-/// A tail loss probe that is not answered.
+/// A tail loss probe that was not answered yet.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
-    /// One past the highest segment sent then (`TLP.end_seq`).
+    /// Number after the highest segment sent at that time (`TLP.end_seq`).
     end: u64,
-    /// True if it was sent before (`TLP.is_retrans`).
+    /// True if the probe was a retransmission (`TLP.is_retrans`).
     again: bool,
 }
 
-/// Time in ns that a lone segment's ACK may be delayed (`TLP.max_ack_delay`).
+/// Maximum delay in ns of the ACK of a single segment (`TLP.max_ack_delay`).
 const MAX_ACK_DELAY: u64 = 200_000_000;
-/// Probe timeout before a round-trip time is known, in ns.
+/// Probe timeout in ns before the first round-trip time is known.
 const FIRST_PROBE: u64 = 1_000_000_000;
 
 impl<C: CongestionControl, E: Sending> Sender<C, E> {
@@ -93,13 +92,13 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.send_selective(now, ack > before, out);
     }
 
-    /// True if a loss begins a recovery. After a timeout only a lost retransmission does, as in Linux: otherwise a constant
-    /// window would lose the same segments again and again.
+    /// True if a loss starts a recovery. After a timeout only a lost retransmission does, as in Linux; otherwise a
+    /// constant window would lose the same segments again and again.
     fn starts_recovery(&self, lost_again: bool) -> bool {
         self.phase == Phase::Open || self.phase == Phase::AfterTimeout && lost_again
     }
 
-    /// Advances to the acknowledgement number `ack`, with `delivered` newly delivered segments.
+    /// Advances to the acknowledgement number `ack`; `delivered` segments are newly delivered.
     fn advance(&mut self, now: u64, ack: u64, delivered: u64) {
         let established = self.una == 0;
         let window_used = self.uses_window();
@@ -132,7 +131,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// RFC 8985, section 7.4.2. `before` was acknowledged before this ACK.
+    /// Processes an answer to a probe (RFC 8985, section 7.4.2). `before` was the previous acknowledgement number.
     fn take_probe_answer(&mut self, ack: u64, before: u64, blocks: &[(u32, u32)]) {
         let Some(repair) = self.extension.repair() else {
             return;
@@ -152,7 +151,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// A loss was found, with `flight` segments in flight before and `in_flight` now.
+    /// Starts a recovery; `flight` segments were in flight before the loss, `in_flight` are now.
     fn begin_recovery(
         &mut self,
         now: u64,
@@ -177,7 +176,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Retransmits the lowest lost segment, regardless of the window.
+    /// Retransmits the lowest lost segment even if the window is full.
     fn send_first_lost(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         let lost = self
             .extension
@@ -189,8 +188,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Fills the window: lost segments first, then new ones. Then sets the timer; `advanced` is true if data was
-    /// acknowledged.
+    /// Fills the window, first with lost segments, then with new ones. Then sets the timer; `advanced` is true if data
+    /// was acknowledged.
     pub(super) fn send_selective(
         &mut self,
         now: u64,
@@ -229,13 +228,13 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.set_timer(now, sent);
     }
 
-    /// One past the highest segment that application and receiver allow.
+    /// Number after the highest segment that application and receiver permit.
     fn sendable(&self) -> u64 {
         let edge = self.una.saturating_add(self.receive_window as u64);
         self.limit.min(edge)
     }
 
-    /// Sets the timer after an ACK or a transmission; `moved` is true if either had new data.
+    /// Sets the timer after an ACK or a transmission; `moved` is true if new data was acknowledged or sent.
     fn set_timer(&mut self, now: u64, moved: bool) {
         if self.una == self.end {
             self.deadline = u64::MAX;
@@ -268,7 +267,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// RFC 8985, section 7.2.
+    /// Returns the probe timeout (RFC 8985, section 7.2).
     fn probe_timeout(&self) -> u64 {
         match self.rtt.smoothed() {
             0 => FIRST_PROBE,
@@ -277,7 +276,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// The timer expires. Returns false if it was for a retransmission.
+    /// Processes the expiry of the timer. Returns false if it was a retransmission timeout.
     pub(super) fn on_repair_timer(&mut self, now: u64, out: &mut impl Outbox<E::Options>) -> bool {
         match self.extension.repair().map(|repair| repair.timer) {
             None | Some(Timer::Retransmission) => return false,
@@ -287,7 +286,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         true
     }
 
-    /// Declares segments beyond the reordering window lost (RFC 8985, section 6.2, step 5).
+    /// Marks segments beyond the reordering window as lost (RFC 8985, section 6.2, step 5).
     fn on_reordering_timer(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         let recovering = self.phase != Phase::Open;
         let congestion = &mut self.congestion;
@@ -303,7 +302,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.send_selective(now, false, out);
     }
 
-    /// RFC 8985, section 7.3: sends a new segment if there is one, otherwise the last one again.
+    /// Sends a probe (RFC 8985, section 7.3): a new segment if there is one, otherwise the last one again.
     fn send_probe(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         let again = self.next >= self.sendable();
         match again {
@@ -317,7 +316,6 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.restart_timer(now);
     }
 
-    /// After a retransmission timeout.
     pub(super) fn send_after_timeout(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         self.next = self.end;
         self.clear_repair();
@@ -352,7 +350,7 @@ mod tests {
     }
 
     impl Wire {
-        /// Established, with `flight` segments out, the lowest of which is returned.
+        /// Creates an established sender with `flight` segments in flight; returns the lowest one.
         fn open(flight: u64) -> (Self, u64) {
             let mut wire = Self::new(u64::MAX);
             let (mut una, mut round) = (0, 1);
@@ -368,7 +366,7 @@ mod tests {
             (wire, una)
         }
 
-        /// A sender that connects, to send this many segments.
+        /// Creates a sender that connects, and has this many segments to send.
         fn new(segments: u64) -> Self {
             let (rtt, extension) = (RttEstimator::linux(), FullSending::with_sack());
             let mut sender = Sender::new(Reno::new(), rtt, Recovery::NewReno, u64::MAX, extension);
@@ -377,7 +375,7 @@ mod tests {
             Self { sender, now: 0 }
         }
 
-        /// Segments that the sender sends after this ACK; blocks in segments.
+        /// Returns the segments that the sender sends after this ACK; blocks are in segments.
         fn ack(&mut self, una: u64, blocks: &[(u64, u64)]) -> Vec<u64> {
             let mut options = TcpOptions::new(None, 1460);
             for &(start, end) in blocks {
@@ -389,7 +387,7 @@ mod tests {
             out.iter().map(|segment| segment.number()).collect()
         }
 
-        /// Segments that the sender sends after its timer.
+        /// Returns the segments that the sender sends when its timer expires.
         fn expire(&mut self) -> Vec<u64> {
             self.now = self.sender.deadline();
             let mut out = Vec::new();

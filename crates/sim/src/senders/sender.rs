@@ -1,4 +1,4 @@
-//! The sending side of a connection.
+//! The sending end of a connection.
 
 use crate::congestion::{CongestionControl, Recovery};
 use crate::packets::{HostClock, Kind, Outbox, Segment};
@@ -7,15 +7,15 @@ use crate::senders::{RttEstimator, RttExtent, Sending};
 /// Cause of the last reduction of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// No reduction, or a completed recovery.
+    /// No reduction, or its recovery is complete.
     Open,
-    /// Fast recovery, in force.
+    /// Fast recovery, not yet complete.
     FastRecovery,
-    /// A timeout; earlier segments are retransmitted as the window opens.
+    /// A timeout; the window limits how fast earlier segments are retransmitted.
     AfterTimeout,
 }
 
-/// A sender. Numbers count segments; 0 is the SYN.
+/// A sender. Numbers count segments; number 0 is the SYN.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender<C, E = ()> {
     pub(crate) congestion: C,
@@ -23,49 +23,47 @@ pub(crate) struct Sender<C, E = ()> {
     pub(super) rtt: RttEstimator,
     recovery: Recovery,
     pub(super) phase: Phase,
-    /// The lowest segment not acknowledged.
+    /// Lowest unacknowledged segment.
     pub(super) una: u64,
-    /// The segment to send next; falls back to `una` on a timeout.
+    /// Next segment to send; returns to `una` at a timeout.
     pub(super) next: u64,
-    /// One past the highest segment ever sent.
+    /// Number after the highest segment ever sent.
     pub(super) end: u64,
-    /// `end` at the last reduction: fast retransmit waits until this is passed (RFC 6582, 3.2, 2).
+    /// Value of `end` at the last reduction; no fast retransmit until this is acknowledged (RFC 6582, 3.2, 2).
     pub(super) recover: u64,
     pub(super) duplicate_acks: u32,
-    /// True if this recovery has seen a partial ACK: only the first restarts the timer (RFC 6582,
-    /// the "impatient" variant).
+    /// True if this recovery has seen a partial ACK; only the first one restarts the timer (RFC 6582, "impatient"
+    /// variant).
     partial_ack_seen: bool,
-    /// The timed segment and its send time; never one sent twice (Karn).
+    /// Segment whose round trip is measured, and its send time; never a retransmitted one (Karn).
     pub(super) timed: Option<(u64, u64)>,
-    /// Time at which the retransmission timer expires, in ns; `u64::MAX` if it is off.
+    /// Time at which the retransmission timer expires, in ns; `u64::MAX` if it is not set.
     pub(super) deadline: u64,
     pub(super) receive_window: f64,
-    /// One past the last segment written by the application; unlimited for greedy ones.
+    /// Number after the last segment written by the application; unlimited for greedy applications.
     pub(super) limit: u64,
-    /// Time since which everything sent is acknowledged, in ns.
+    /// Time in ns since which no segment is unacknowledged.
     pub(super) idle_since: u64,
     pub(super) initial_window: f64,
     counts: SenderCounts,
 }
 
-/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SenderCounts {
     /// Segments sent again.
     pub(crate) retransmissions: u64,
-    /// Retransmission timeouts.
     pub(crate) timeouts: u64,
     /// The round-trip times measured.
     pub(crate) rtt: RttExtent,
 }
 
-/// Duplicate ACKs that mean a loss.
+/// Number of duplicate ACKs that indicate a loss.
 pub(crate) const THRESHOLD: u32 = 3;
-/// New segments per ACK in NewReno's recovery: a partial ACK may open the window widely.
+/// Maximum number of new segments per ACK in NewReno's recovery, because a partial ACK may open the window widely.
 const RECOVERY_BURST: u64 = 2;
 
 impl<C: CongestionControl, E: Sending> Sender<C, E> {
-    /// Creates a new sender. `receive_window` in segments, at least 1.
+    /// Creates a sender; `receive_window` is in segments, at least 1.
     pub(crate) fn new(
         congestion: C,
         rtt: RttEstimator,
@@ -104,17 +102,17 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.extension.set_clock(clock);
     }
 
-    /// Limits the data of the application to `segments`; [`write`](Self::write) adds more.
+    /// Limits the application's data to `segments`; [`write`](Self::write) adds more.
     pub(crate) fn limit_to(&mut self, segments: u64) {
         self.limit = segments.saturating_add(1);
     }
 
-    /// The application closes: unsent data is discarded.
+    /// Closes the connection: unsent data is discarded.
     pub(crate) fn close(&mut self) {
         self.limit = self.limit.min(self.end.max(1));
     }
 
-    /// The application writes `segments` more.
+    /// Adds `segments` of data from the application.
     pub(crate) fn write(&mut self, now: u64, segments: u64, out: &mut impl Outbox<E::Options>) {
         let idle = self.una == self.end && self.una > 0;
         self.note_application_limit();
@@ -132,12 +130,12 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.end > 0
     }
 
-    /// True if all that was written is acknowledged.
+    /// True if all written data is acknowledged.
     pub(crate) fn is_done(&self) -> bool {
         self.una >= self.limit
     }
 
-    /// Time at which everything written was acknowledged, in ns; `None` before.
+    /// Time in ns at which all written data was acknowledged; `None` before.
     pub(crate) fn done_at(&self) -> Option<u64> {
         self.is_done().then_some(self.idle_since)
     }
@@ -147,7 +145,6 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.rtt.smoothed()
     }
 
-    /// Its counters.
     pub(crate) fn counts(&self) -> SenderCounts {
         SenderCounts {
             rtt: self.rtt.extent(),
@@ -161,7 +158,6 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.rtt.clear_extent();
     }
 
-    /// Sends the SYN.
     pub(crate) fn connect(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         self.send_window(now, u64::MAX, out);
     }
@@ -206,7 +202,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// The pacer releases another segment.
+    /// Sends a segment that the pacer held.
     #[cold]
     fn on_pace(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         if let Some(pacer) = self.extension.pacer() {
@@ -219,8 +215,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Processes an acknowledgement of a part of segment `number` and of all below it. It counts as new: only
-    /// regeneration splits ACKs, to open the window sooner (AR's factor `R`).
+    /// Processes an ACK of all segments below `number` and of a part of that one. It counts as new data: only
+    /// regeneration splits ACKs, to open the window earlier (AR's factor `R`).
     #[cold]
     pub(crate) fn on_ack_within(
         &mut self,
@@ -236,7 +232,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Sends what the window allows, outside recovery.
+    /// Sends as many segments as the window permits, outside recovery.
     fn send_allowed(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         if self.extension.selective().is_some() {
             self.send_selective(now, false, out);
@@ -245,7 +241,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// True if the window, not the application, limits what is sent.
+    /// True if the window limits the sender, and the application does not.
     #[inline]
     pub(super) fn uses_window(&self) -> bool {
         self.next < self.limit || (self.next - self.una) as f64 + 1.0 > self.effective_window()
@@ -329,7 +325,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// RFC 5681, section 3.2, steps 2 and 3.
+    /// Performs a fast retransmit (RFC 5681, section 3.2, steps 2 and 3).
     fn fast_retransmit(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         self.recover = self.end;
         self.phase = Phase::FastRecovery;
@@ -340,7 +336,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.send(now, self.una, out);
     }
 
-    /// RFC 3042: each of the first two duplicate ACKs may send a new segment.
+    /// Sends a new segment at each of the first two duplicate ACKs (RFC 3042).
     fn limited_transmit(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         let beyond = self.congestion.window() + f64::from(self.duplicate_acks);
         let room = self.next - self.una < beyond.min(self.receive_window) as u64;
@@ -349,8 +345,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Called when the pacer releases a segment or the retransmission timer expires (RFC 6298, 5.4 to 5.6; RFC 5681,
-    /// section 3.1).
+    /// Called when the pacer permits a segment, or when the retransmission timer expires (RFC 6298, 5.4 to 5.6; RFC
+    /// 5681, section 3.1).
     pub(crate) fn on_timeout(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         if now < self.deadline && self.extension.wakes() <= now {
             return self.on_pace(now, out);
@@ -382,13 +378,13 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.send_window(now, u64::MAX, out);
     }
 
-    /// Time for the next call of [`on_timeout`](Self::on_timeout), in ns. Any other call may change it.
+    /// Time of the next call of [`on_timeout`](Self::on_timeout) in ns. Any other call may change it.
     #[inline]
     pub(crate) fn deadline(&self) -> u64 {
         self.deadline.min(self.extension.wakes())
     }
 
-    /// The congestion window, or the receiver's if that is less.
+    /// Congestion window, or the receiver's window if that is smaller.
     #[inline]
     fn effective_window(&self) -> f64 {
         let window = self.congestion.window();
@@ -400,7 +396,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// FlightSize of RFC 5681.
+    /// RFC 5681's FlightSize.
     pub(super) fn flight(&self) -> f64 {
         let window = self.effective_window();
         if self.end < self.limit {
@@ -410,7 +406,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Sends what the window allows, at most `burst` segments.
+    /// Sends as many segments as the window permits, at most `burst`.
     #[inline]
     fn send_window(&mut self, now: u64, burst: u64, out: &mut impl Outbox<E::Options>) {
         // Conversion to 32 bits takes half the instructions of one to 64.

@@ -1,4 +1,4 @@
-//! The endpoints of a conversation: TCP, constant-rate UDP, the probe, a source of short transfers.
+//! Endpoints of a conversation: TCP, constant-rate UDP, the probe, a source of short transfers.
 
 use super::applications::{Act, Application, Web};
 use crate::packets::{HostClock, Kind, Options, Outbox, Segment, flood_number};
@@ -26,7 +26,7 @@ pub(crate) const fn sender_of(direction: Direction) -> Side {
     }
 }
 
-/// Both endpoints of a conversation. Times are in ns; `u64::MAX` is never.
+/// Both endpoints of a conversation. Times are in ns; `u64::MAX` means never.
 pub(crate) enum Agent<V: Variant> {
     /// A TCP flow.
     Tcp(Box<TcpFlow<V>>),
@@ -34,7 +34,7 @@ pub(crate) enum Agent<V: Variant> {
     Udp(Cbr),
     /// The probe, from home.
     Probe(Box<Probe>),
-    /// A source of short transfers, each of which is a conversation of its own.
+    /// A source of short transfers; each transfer is a separate conversation.
     Web(Box<Web>),
 }
 
@@ -43,15 +43,15 @@ pub(crate) struct TcpFlow<V: Variant> {
     pub(crate) direction: Direction,
     /// Time at which the application connects.
     pub(crate) start: u64,
-    /// Time at which it connects, then of its next write.
+    /// Time at which the application connects; later, time of its next write.
     pub(crate) acts: u64,
-    /// The application; absent if it writes without end at the start.
+    /// The application; `None` if it writes unlimited data at the start.
     pub(crate) application: Option<Box<Application>>,
     /// ACKs per round-trip time, if the sender requests a number.
     pub(crate) acks_per_rtt: Option<u32>,
-    /// QUIC stack of both ends, which decides when the receiver acknowledges.
+    /// QUIC stack of both ends, which determines when the receiver acknowledges.
     pub(crate) stack: Option<&'static QuicStack>,
-    /// Spin bits of home and server, if QUIC uses it.
+    /// Spin bits of home and server, if the flow is QUIC with spin bits.
     pub(crate) spins: Option<[bool; 2]>,
     pub(crate) sender: Sender<V::Congestion, V::Sending>,
     pub(crate) receiver: Receiver<V::Receiving>,
@@ -65,33 +65,33 @@ pub(crate) struct Cbr {
     pub(crate) stop: u64,
     pub(crate) interval: u64,
     pub(crate) kind: Kind,
-    /// The conversation's index and the packets so far, if it is a flood.
+    /// For a flood: index of the conversation, and number of packets so far.
     pub(crate) flood: Option<(usize, u64)>,
 }
 
-/// Datagrams that the server echoes, and their queueing delays.
+/// A sequence of datagrams that the server echoes, and their queueing delays.
 pub(crate) struct Probe {
     pub(crate) next: u64,
     pub(crate) interval: u64,
-    /// Time over empty queues by direction, in ns.
+    /// Delay with empty queues by direction, in ns.
     pub(crate) base: [u64; 2],
-    /// Queueing delays of datagrams on their way back, by number.
+    /// Queueing delays of datagrams on their way back, with their numbers.
     pub(crate) returning: VecDeque<(u64, u64)>,
     /// Queueing delays by direction.
     pub(crate) delays: [Histogram; 2],
-    /// Longest queueing delay by direction since it was read, in ns, modems included.
+    /// Longest queueing delay by direction since the last reading, in ns, including modems.
     pub(crate) longest: [Cell<u64>; 2],
-    /// Both directions together.
+    /// Queueing delays of both directions together.
     pub(crate) round_trips: Histogram,
-    /// The number of the first that counts.
+    /// Number of the first datagram that counts.
     pub(crate) since: u64,
-    /// Counts of datagrams at the server, and of those that came back.
+    /// Counters of datagrams at the server, and of those that came back.
     pub(crate) at_server: Arrivals,
     pub(crate) way_back: Arrivals,
     pub(crate) at_home: Arrivals,
 }
 
-/// Counts of the datagrams that arrive. One counts as lost once a later one has arrived.
+/// Counters of arriving datagrams. A datagram counts as lost when a later one has arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrivals {
     arrived: u64,
@@ -99,7 +99,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Counts the arrival of datagram `number`. They are sent at this interval from `since` on.
+    /// Counts the arrival of datagram `number`. Datagrams are sent at this interval from `since` on.
     fn take(&mut self, number: u64, since: u64, interval: u64) {
         self.arrived += 1;
         let sent = (number - since) / interval + 1;
@@ -113,7 +113,7 @@ impl Arrivals {
 }
 
 impl Probe {
-    /// Takes a datagram at the server. Its number is its departure time from home.
+    /// Processes a datagram at the server; its number is its departure time from home.
     fn turn(&mut self, now: u64, number: u64) {
         if number >= self.since {
             self.at_server.take(number, self.since, self.interval);
@@ -123,7 +123,7 @@ impl Probe {
         self.returning.push_back((number, up));
     }
 
-    /// Takes a datagram that came back.
+    /// Processes a datagram that came back.
     fn finish(&mut self, now: u64, number: u64) {
         let both = (now - number).saturating_sub(self.base[0] + self.base[1]);
         self.round_trips.record(Duration::from_nanos(both));
@@ -162,7 +162,7 @@ impl Probe {
 }
 
 impl<V: Variant> Agent<V> {
-    /// Processes a segment at `side` and returns the time of the next timer there. Timers due before must have run.
+    /// Processes a segment at `side`, after all timers due before it. Returns the time of the next timer there.
     #[inline(always)]
     pub(crate) fn on_segment(
         &mut self,
@@ -214,7 +214,7 @@ impl<V: Variant> Agent<V> {
         }
     }
 
-    /// Runs the timer of [`deadline`](Self::deadline), at that time.
+    /// Runs the timer that is due at [`deadline`](Self::deadline), at that time.
     pub(crate) fn on_timeout(&mut self, now: u64, side: Side, out: &mut impl Outbox<V::Options>) {
         match self {
             Self::Tcp(flow) => match flow.spins {
@@ -247,7 +247,7 @@ impl<V: Variant> Agent<V> {
     }
 }
 
-/// Packets of a side whose spin bit has this value.
+/// Sets the spin bit of all packets that a side sends.
 struct Spinning<'a, B> {
     spin: bool,
     out: &'a mut B,
@@ -304,8 +304,8 @@ impl<V: Variant> TcpFlow<V> {
         }
     }
 
-    /// The client, at home, sends the opposite of the last bit received; the server sends the same bit. Packets of a
-    /// flow stay in order except on paths that reorder.
+    /// Returns the spin bit to send: the client (at home) inverts the last bit received, the server repeats it. Packets
+    /// of a flow stay in order, except on paths that reorder.
     #[inline(never)]
     fn spin(
         &mut self,
@@ -325,7 +325,7 @@ impl<V: Variant> TcpFlow<V> {
         self.on_segment(now, side, segment, &mut Spinning { spin, out })
     }
 
-    /// Its server's clock; the home's is the time of the run.
+    /// Sets the server's clock; the clock at home is the time of the run.
     pub(crate) fn set_server_clock(&mut self, clock: HostClock) {
         match self.direction {
             Direction::Up => self.receiver.set_clock(clock),
@@ -333,7 +333,7 @@ impl<V: Variant> TcpFlow<V> {
         }
     }
 
-    /// The application connects, or writes a segment.
+    /// Lets the application connect, or write a segment.
     fn act(&mut self, now: u64, out: &mut impl Outbox<V::Options>) {
         if !self.sender.is_connected() {
             self.sender.connect(now, out);

@@ -2,7 +2,7 @@
 
 use asymq_scenario::{Draw, OnOff, Source, WebLoad, uniform};
 
-/// A sequence of random numbers of one source.
+/// Sequence of random numbers for one source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     seed: u64,
@@ -10,7 +10,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Creates the source's sequence in the run of `seed`.
+    /// Creates the sequence of a source for the run with this seed.
     pub(crate) fn new(seed: u64, source: Source) -> Self {
         Self {
             seed: uniform(seed, source, Draw::Traffic).to_bits(),
@@ -18,7 +18,7 @@ impl Stream {
         }
     }
 
-    /// The next number, in 0..1.
+    /// Returns the next number, from 0 to 1 (exclusive).
     pub(crate) fn draw(&mut self) -> f64 {
         self.drawn += 1;
         uniform(self.seed, Source::Sequence(self.drawn), Draw::Traffic)
@@ -33,7 +33,7 @@ pub(crate) struct Web {
 }
 
 impl Web {
-    /// Creates a source whose first transfer starts after the first gap.
+    /// Creates a source; its first transfer starts after a random gap.
     pub(crate) fn new(load: WebLoad, stream: Stream) -> Self {
         let mut web = Self {
             load,
@@ -44,7 +44,7 @@ impl Web {
         web
     }
 
-    /// Draws when the next transfer starts.
+    /// Draws the time of the next transfer.
     pub(crate) fn wait(&mut self) {
         let gap = self.load.gap(self.stream.draw());
         self.next = self.next.saturating_add((gap * 1e9) as u64 + 1);
@@ -58,14 +58,13 @@ impl Web {
     }
 }
 
-/// Writes of an application to its connection.
+/// The writes of an application to its connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Application {
     pace: Pace,
     next: u64,
-    /// Remaining segments; unlimited if absent.
+    /// Number of segments not yet written; `None` for unlimited data.
     left: Option<u64>,
-    /// Time at which it stops.
     stop: u64,
 }
 
@@ -90,7 +89,7 @@ pub(crate) enum Act {
 }
 
 impl Application {
-    /// Creates an application that writes `segments` (unlimited if absent) from `start` until `stop`, in ns.
+    /// Creates an application that writes `segments` (`None` for unlimited data) from `start` until `stop`, in ns.
     pub(crate) fn new(pace: Pace, start: u64, segments: Option<u64>, stop: Option<u64>) -> Self {
         Self {
             pace,
@@ -100,14 +99,14 @@ impl Application {
         }
     }
 
-    /// True if it has written all, or stopped.
+    /// True if the application has written everything, or has stopped.
     pub(crate) fn is_over(&self) -> bool {
         self.left == Some(0)
     }
 
-    /// Returns its action at `now`: at its start, or at the time of the last action.
+    /// Returns the action at `now`, which is the start or the time that the last action gave.
     pub(crate) fn act(&mut self, now: u64) -> Act {
-        /// More than any run can carry.
+        /// Number of segments that no run can carry.
         const ENDLESS: u64 = 1 << 40;
         if now >= self.stop {
             self.left = Some(0);
@@ -130,7 +129,7 @@ impl Application {
     }
 }
 
-/// An application that writes a segment at a time at its rate while it is on.
+/// An on-off application: while it is on, it writes one segment at a time at its rate.
 #[derive(Clone, Debug)]
 pub(crate) struct OnOffApp {
     pattern: OnOff,
@@ -152,7 +151,7 @@ impl OnOffApp {
         on_off
     }
 
-    /// Time at which the application writes after it wrote at `now`.
+    /// Returns the time of the next write after one at `now`.
     pub(crate) fn next(&mut self, now: u64) -> u64 {
         let mut next = now + self.interval;
         while next >= self.off_at {

@@ -12,8 +12,8 @@ use asymq_scenario::{Direction, Links, Scenario};
 
 const UP: usize = Direction::Up as usize;
 
-/// Pending events: for each queue the conversation whose segment arrives first, and the
-/// conversation whose timer is due first.
+/// Pending events of all conversations: for each queue the one whose segment arrives first, and the one whose timer
+/// expires first.
 pub(crate) struct Events {
     pub(crate) arrivals: [EventSet; 2],
     pub(crate) timers: EventSet,
@@ -24,23 +24,23 @@ pub(crate) struct Conversation<V: Variant> {
     pub(crate) agent: Agent<V>,
     /// Time at which the agent's next timer is due at each side.
     pub(crate) deadlines: [u64; 2],
-    /// The time of the timer event, never later than the deadlines.
+    /// Time of the event in the event set, never later than the deadlines.
     pub(crate) armed: u64,
     pub(crate) index: usize,
     pub(crate) layout: Layout,
-    /// Links of a chain on its path; all if absent.
+    /// Links of a chain that its packets pass; `None` for all links.
     pub(crate) links: Option<Links>,
-    /// From each side to its bottleneck queue, and from the bottleneck to each side.
+    /// Paths from each side to its bottleneck queue, and from the bottleneck to each side.
     pub(crate) out: [Exit<V::Options>; 2],
     pub(crate) back: [Hop; 2],
-    /// Lost between the bottleneck and each side.
+    /// Packets lost between the bottleneck and each side.
     pub(crate) back_losses: [AccessLosses; 2],
     /// Sojourn times of its data at the first link, for a listed flow.
     pub(crate) sojourns: Option<Box<Histogram>>,
     /// Segments that have arrived at each side.
     #[cfg(test)]
     pub(crate) received: [u64; 2],
-    /// The latest datagram at each side, and the number that arrived after a later one.
+    /// Latest datagram at each side, and number of datagrams that arrived after a later one.
     #[cfg(test)]
     latest_datagram: [u64; 2],
     #[cfg(test)]
@@ -51,29 +51,28 @@ pub(crate) struct Conversation<V: Variant> {
 pub(crate) struct Exit<O> {
     pub(crate) hop: Hop,
     pub(crate) pipe: Pipe<O>,
-    /// The path's effect on segments; `None` if the path is perfect.
+    /// Impairments of the path; `None` if there are none.
     impaired: Option<Box<Impaired>>,
     pub(crate) losses: AccessLosses,
-    /// Segments that the side has sent.
+    /// Number of segments that the side has sent.
     #[cfg(test)]
     pub(crate) sent: u64,
 }
 
-/// A path that is not perfect: the access link itself, for the hop of the exit is shut then, and what
-/// happens to segments behind it.
+/// A path with impairments. It contains the access link, because the exit's own hop is then shut.
 struct Impaired {
     hop: Hop,
     impairment: Impairment,
 }
 
-/// Segments lost on access links.
+/// Segments lost on access links, by cause.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AccessLosses {
-    /// Because the link's buffer was full.
+    /// Lost because the link's buffer was full.
     pub(crate) dropped: u64,
-    /// Because the path loses some.
+    /// Lost by the impairment of the path.
     pub(crate) lost: u64,
-    /// Those among all of them that carried data.
+    /// Number of data segments among both.
     pub(crate) data: u64,
 }
 
@@ -94,7 +93,7 @@ impl AccessLosses {
 }
 
 impl Events {
-    /// Grows to `conversations`; false if that exceeds the maximum of an event set.
+    /// Makes room for `conversations`. Returns false if they exceed the maximum of an event set.
     pub(crate) fn make_room(&mut self, conversations: usize) -> bool {
         let fits = conversations <= EventSet::MAX_SOURCES;
         if fits {
@@ -117,7 +116,7 @@ pub(crate) fn receive_window(scenario: &Scenario) -> u64 {
 }
 
 impl<V: Variant> Conversation<V> {
-    /// A conversation whose sides are at these distances from the bottleneck, in ns.
+    /// Creates a conversation; `delays` are the distances of both sides from the bottleneck, in ns.
     pub(crate) fn new(agent: Agent<V>, layout: Layout, access: Rate, delays: [u64; 2]) -> Self {
         Self {
             deadlines: [Side::Home, Side::Server].map(|side| agent.deadline(side)),
@@ -139,8 +138,8 @@ impl<V: Variant> Conversation<V> {
         }
     }
 
-    /// The link at which a direction's packets enter a chain of `count` links, and the last link that they pass,
-    /// counted from 0 in that direction.
+    /// Returns the first and last link that a direction's packets pass in a chain of `count` links, counted from 0 in
+    /// that direction.
     pub(crate) fn span(&self, direction: usize, count: usize) -> (usize, usize) {
         let Some(Links { first, last }) = self.links else {
             return (0, count - 1);
@@ -152,7 +151,7 @@ impl<V: Variant> Conversation<V> {
         }
     }
 
-    /// Makes the path from one side to its bottleneck queue imperfect.
+    /// Adds an impairment to the path from one side to its bottleneck queue.
     pub(crate) fn impair(&mut self, side: Side, impairment: Impairment) {
         let exit = &mut self.out[side as usize];
         let hop = exit.hop.shut();
@@ -166,16 +165,16 @@ impl<V: Variant> Conversation<V> {
             .plus(self.back_losses[1 - direction])
     }
 
-    /// True if a transfer is over, so that another may take its index. Packets that it left in a
-    /// queue carry an earlier generation then.
+    /// True if a short transfer is over, so that a new one may use its index. Packets that it left in a queue belong to
+    /// an earlier generation.
     pub(crate) fn is_over(&self) -> bool {
         let sent = self.out.iter().all(|exit| exit.pipe.is_empty());
         let quiet = self.deadlines.iter().all(|deadline| *deadline == u64::MAX);
         sent && quiet && matches!(&self.agent, Agent::Tcp(flow) if flow.sender.is_done())
     }
 
-    /// Carries a segment that is out of the bottleneck at `at` to the agent, and what the agent
-    /// answers towards the other bottleneck queue.
+    /// Delivers a segment that leaves the bottleneck at `at` to the endpoint, and sends the endpoint's answer to the
+    /// other bottleneck queue.
     #[inline(always)]
     pub(crate) fn deliver<const TOWARD: usize>(
         &mut self,
@@ -209,7 +208,7 @@ impl<V: Variant> Conversation<V> {
         self.arm(side, events);
     }
 
-    /// Runs one side's timers that are due at `now` or before, each at its own time.
+    /// Runs those timers of a side that are due at `now` or before, each at its own time.
     #[cold]
     pub(crate) fn run_timers(&mut self, now: u64, side: Side, events: &mut Events) {
         while self.deadlines[side as usize] <= now {
@@ -220,7 +219,7 @@ impl<V: Variant> Conversation<V> {
         }
     }
 
-    /// Sets the timer event, unless it comes early enough to look again then.
+    /// Sets the timer event, unless the current one is early enough.
     #[inline]
     pub(crate) fn arm(&mut self, side: Side, events: &mut Events) {
         let deadline = self.deadlines[side as usize];
@@ -271,14 +270,14 @@ impl<'a, O> Path<'a, O> {
 }
 
 impl<O: Options> Path<'_, O> {
-    /// The segment is the conversation's first to arrive at the queue, at `at`.
+    /// Handles a segment that is now the conversation's first to arrive at the queue, at `at`.
     // Not inlined: most are not, and need fewer registers.
     #[inline(never)]
     fn arrives_first(&mut self, at: u64) {
         self.arrivals.set(self.source, at);
     }
 
-    /// The hop has refused the segment: its buffer is full, or the path is not perfect.
+    /// Handles a segment that the hop has rejected, since its buffer is full or the path has impairments.
     #[cold]
     fn pass_impaired(&mut self, segment: Segment<O>) {
         let exit = &mut *self.exit;

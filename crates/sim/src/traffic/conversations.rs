@@ -17,10 +17,10 @@ use asymq_scenario::{
 };
 use std::collections::VecDeque;
 
-/// IP bytes of the probe.
+/// Size of the probe's IP packets in bytes.
 const PROBE: u32 = 64;
 
-/// Behaviour of a run's senders: the scenario's, and that of each listed flow.
+/// Behaviour of a run's senders: that of the scenario, and that of each listed flow.
 pub(crate) struct Models {
     pub(crate) common: TcpModel,
     pub(crate) listed: Vec<TcpModel>,
@@ -36,7 +36,7 @@ impl From<TcpModel> for Models {
     }
 }
 
-/// The conversations that last for the run: TCP flows, UDP, the probe, the sources of short transfers.
+/// Creates the conversations that last for the run: TCP flows, UDP, the probe, the sources of short transfers.
 pub(crate) fn conversations<V: Variant>(
     scenario: &Scenario,
     dumbbell: &Dumbbell,
@@ -120,8 +120,8 @@ struct Conversations<'a, V: Variant> {
 }
 
 impl<V: Variant> Conversations<'_, V> {
-    /// Adds a conversation with this propagation round-trip time, over these links or all. `own` is its view of the
-    /// scenario; its datagrams, if any, have `datagram` IP bytes.
+    /// Adds a conversation with this propagation round-trip time, over `links` or all links. `own` is the scenario with
+    /// its own settings; its datagrams have IP packets of `datagram` bytes.
     fn add(
         &mut self,
         source: Source,
@@ -143,7 +143,7 @@ impl<V: Variant> Conversations<'_, V> {
         self.list.push(conversation);
     }
 
-    /// Adds a flow like all others of its direction.
+    /// Adds a long-lived flow of a direction.
     fn add_flow(&mut self, source: Source, direction: Direction, model: &TcpModel) {
         let (scenario, seed) = (self.scenario, self.seed);
         let start = scenario.flow_start(seed, source).as_nanos();
@@ -157,7 +157,6 @@ impl<V: Variant> Conversations<'_, V> {
         self.add(source, Agent::Tcp(Box::new(flow)), scenario, (rtt, None), 0);
     }
 
-    /// Adds a listed flow with its own settings.
     fn add_listed(&mut self, source: Source, listed: &ListedFlow, model: &TcpModel) {
         let own = listed.own(self.scenario);
         let start = listed.start(&own, self.seed, source);
@@ -195,7 +194,7 @@ impl<V: Variant> Conversations<'_, V> {
         }
     }
 
-    /// A flow that connects at `start` and writes all at once.
+    /// Creates a flow that connects at `start` and then writes all its data.
     fn flow(
         &self,
         own: &Scenario,
@@ -241,7 +240,7 @@ impl<V: Variant> Conversations<'_, V> {
     }
 }
 
-/// Applies the scenario's impairments to a conversation's paths to the bottleneck, with these seeds up and down.
+/// Applies the scenario's impairments to a conversation's access paths; the seeds are for up and down.
 pub(crate) fn impair<V: Variant>(
     conversation: &mut Conversation<V>,
     scenario: &Scenario,
@@ -258,8 +257,8 @@ pub(crate) fn impair<V: Variant>(
     }
 }
 
-/// Creates a flow that connects at `start` and writes all at once. `phase`, 0 to 1, is that of its sender's clock;
-/// `clock` draws offset and drift of its server's clock.
+/// Creates a flow that connects at `start` and then writes all its data. `phase`, 0 to 1, is that of the sender's
+/// clock; `clock` draws offset and drift of the server's clock.
 pub(crate) fn flow<V: Variant>(
     own: &Scenario,
     model: &TcpModel,

@@ -1,4 +1,4 @@
-//! Short transfers: their creation, bytes delivered and completion times.
+//! Short transfers: creation, delivered bytes and completion times.
 
 use super::Agent;
 use super::applications::Web;
@@ -12,7 +12,7 @@ use asymq_core::Duration;
 use asymq_core::measure::Histogram;
 use asymq_scenario::Scenario;
 
-/// Bytes delivered in order: payload, and with headers.
+/// Bytes delivered in order: as payload, and with headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivered {
     pub(crate) payload: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Delivered {
 }
 
 impl Delivered {
-    /// Bytes delivered by a TCP conversation, at the index of its direction.
+    /// Bytes delivered by a TCP conversation, in each direction.
     fn of<V: Variant>(conversation: &Conversation<V>) -> [Self; 2] {
         let mut delivered = [Self::default(); 2];
         if let Agent::Tcp(flow) = &conversation.agent {
@@ -49,7 +49,7 @@ impl Delivered {
     }
 }
 
-/// Template for new short transfers, and counts of finished ones whose places were reused.
+/// Template for new short transfers, and totals of completed ones whose indices were reused.
 pub(crate) struct Transfers {
     scenario: Scenario,
     model: TcpModel,
@@ -57,12 +57,11 @@ pub(crate) struct Transfers {
     delivered: [Delivered; 2],
     access_losses: [AccessLosses; 2],
     completions: Histogram,
-    /// Only completions after this time count, in ns.
+    /// Start in ns of the time in which completions count.
     from: u64,
 }
 
 impl Transfers {
-    /// Creates the transfers of a scenario.
     pub(crate) fn new(scenario: Scenario, model: TcpModel, dumbbell: Dumbbell) -> Self {
         Self {
             scenario,
@@ -75,7 +74,7 @@ impl Transfers {
         }
     }
 
-    /// Creates a transfer of a load that starts at `now`: in the place of a finished one, or at a new index.
+    /// Starts a transfer of a load at `now`, at the index of a completed one or at a new index.
     pub(crate) fn start<V: Variant>(
         &self,
         now: u64,
@@ -119,7 +118,7 @@ impl Transfers {
         self.from = now;
     }
 
-    /// Counts a transfer that is over, before another takes its place.
+    /// Adds a completed transfer to the totals, before another one uses its index.
     pub(crate) fn retire<V: Variant>(&mut self, transfer: &Conversation<V>) {
         let delivered = Delivered::of(transfer);
         self.delivered =
@@ -130,7 +129,7 @@ impl Transfers {
         record(&mut self.completions, transfer, self.from);
     }
 
-    /// Bytes that these and the `present` transfers have delivered.
+    /// Bytes delivered by completed transfers and by those in `present`.
     pub(crate) fn delivered<V: Variant>(&self, present: &[Conversation<V>]) -> [Delivered; 2] {
         let each = present.iter().map(Delivered::of);
         each.fold(self.delivered, |sum, one| {
@@ -138,12 +137,12 @@ impl Transfers {
         })
     }
 
-    /// Access losses of the transfers that are over, in a direction.
+    /// Losses of completed transfers on the access links of a direction.
     pub(crate) const fn access_losses(&self, direction: usize) -> AccessLosses {
         self.access_losses[direction]
     }
 
-    /// Completion times of these and of the `present` transfers that are over.
+    /// Completion times of completed transfers, including those in `present`.
     pub(crate) fn completions<V: Variant>(&self, present: &[Conversation<V>]) -> Histogram {
         let mut all = self.completions.clone();
         for transfer in present {
@@ -153,7 +152,7 @@ impl Transfers {
     }
 }
 
-/// Counts the time from a transfer's start until all was acknowledged, if that was after `from`.
+/// Records the time from a transfer's start until all was acknowledged, if that was after `from`.
 fn record<V: Variant>(completions: &mut Histogram, transfer: &Conversation<V>, from: u64) {
     if let Agent::Tcp(flow) = &transfer.agent
         && let Some(at) = flow.sender.done_at().filter(|at| *at > from)

@@ -1,4 +1,4 @@
-//! Columns: numbers instead of `tc`'s notation, with the unit at the end of the name.
+//! Columns of tables: numbers instead of `tc`'s notation, with the unit at the end of the column's name.
 
 use crate::metrics;
 use asymq_core::units::{Duration, Limit, Rate};
@@ -13,7 +13,7 @@ pub enum Cell {
     Text(Arc<str>),
     /// A number.
     Number(f64),
-    /// A count or a seed, exact.
+    /// A count or a seed, which must stay exact.
     Whole(u64),
     /// Yes or no.
     Truth(bool),
@@ -22,7 +22,7 @@ pub enum Cell {
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Texts, or cells of several kinds.
+    /// Texts, or cells of different kinds.
     Text,
     /// Numbers.
     Number,
@@ -92,7 +92,7 @@ impl From<&str> for Cell {
     }
 }
 
-/// Cells by column. The first cell of a column is kept.
+/// Cells of a row by column. If a column is set twice, the first cell stays.
 #[derive(Clone, Default)]
 pub(super) struct Row {
     pub(super) cells: Vec<(String, Option<Cell>)>,
@@ -106,7 +106,6 @@ impl Row {
         }
     }
 
-    /// Adds a number if it is finite.
     pub(super) fn number(&mut self, column: &str, value: impl Into<Option<f64>>) {
         let value = value.into().filter(|value| value.is_finite());
         self.put(column, value.map(Cell::Number));
@@ -136,7 +135,7 @@ impl Row {
         }
     }
 
-    /// Adds the leaves of a JSON value, named by their path; lists stay JSON.
+    /// Adds the values in a JSON value, each named by its path; lists stay JSON.
     pub(super) fn flatten(&mut self, path: &str, value: &Value) {
         match value {
             Value::Object(fields) => {

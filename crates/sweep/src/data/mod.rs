@@ -24,12 +24,12 @@ use column::Row;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// A table of experiments. Its rows are made one by one, from results that stay in their file.
+/// A table of experiments, whose rows are produced one by one from results in a file.
 #[derive(Debug)]
 pub struct TableOf {
-    /// Its name, and that of its file.
+    /// Name of the table and of its file.
     pub name: &'static str,
-    /// Passes each row to a function.
+    /// Function that passes each row to a callback.
     rows: fn(&Decided, &mut EachRow<'_>) -> io::Result<()>,
 }
 
@@ -60,7 +60,7 @@ pub const TABLES: [TableOf; 5] = [
 ];
 
 impl TableOf {
-    /// The table in memory, with the tool's version and fingerprint in each row.
+    /// Returns the table, with the tool's version and fingerprint in each row.
     ///
     /// # Errors
     /// A result cannot be read.
@@ -73,8 +73,8 @@ impl TableOf {
         Ok(Table::new(self.name, rows).from_tool(origin))
     }
 
-    /// Writes the same table as CSV to the file that `create` returns, without memory by row. A table
-    /// without rows needs no file; the result is then false.
+    /// Writes the table as CSV to the file that `create` returns, row by row without keeping rows in memory. A table
+    /// without rows creates no file and returns false.
     ///
     /// # Errors
     /// A result cannot be read, or the file cannot be written.
@@ -123,7 +123,6 @@ impl Columns {
         }
     }
 
-    /// The cells of a row that was added.
     fn in_place(&self, row: Row) -> Vec<Option<Cell>> {
         let mut cells = vec![None; self.names.len()];
         for (column, cell) in row.cells {
@@ -160,7 +159,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// The table of these rows.
     fn new(name: &'static str, rows: Vec<Row>) -> Self {
         let mut columns = Columns::default();
         rows.iter().for_each(|row| columns.add(row));
@@ -198,7 +196,7 @@ impl Table {
     }
 }
 
-/// Adds an apostrophe to text that a spreadsheet would read as a formula.
+/// Adds an apostrophe to text that a spreadsheet would interpret as a formula.
 fn literal(text: String) -> String {
     let begins = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
     match begins && text.parse::<f64>().is_err() {

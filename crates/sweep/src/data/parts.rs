@@ -25,7 +25,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Columns for these experiments' runs.
+    /// Creates the columns for these experiments' runs.
     pub fn of(experiments: &[Experiment], origin: Origin) -> Self {
         let mut columns = super::Columns::default();
         for experiment in experiments {
@@ -53,10 +53,10 @@ impl Columns {
         Self { columns, origin }
     }
 
-    /// Writes the runs of a task: one row per run and place to which it belongs.
+    /// Writes the runs of a task, with one row for each place that a run belongs to.
     ///
     /// # Errors
-    /// A run is missing, or the file fails.
+    /// A run is missing, or the file cannot be written.
     pub fn write(
         &self,
         experiments: &[Experiment],
@@ -94,7 +94,7 @@ impl Columns {
         Ok(table.write_csv(out)?)
     }
 
-    /// Merges rows into one, in the order of the columns. The first cell of a column wins.
+    /// Merges rows into one, in the order of the columns. If a column occurs twice, the first cell counts.
     fn cells(&self, rows: [&Row; 3]) -> anyhow::Result<Vec<Option<Cell>>> {
         let mut cells = vec![None; self.columns.names.len()];
         for (column, cell) in rows.into_iter().flat_map(|row| &row.cells) {
@@ -121,10 +121,10 @@ fn of_result(stored: &Stored, origin: &Origin) -> Row {
     row
 }
 
-/// Adds the results of a part to `results`.
+/// Reads the results of a part into `results`.
 ///
 /// # Errors
-/// The part cannot be read, or is not a part.
+/// The part cannot be read, or the file is not a part.
 pub fn read(part: impl Read, results: &mut Results) -> anyhow::Result<()> {
     let mut reader = csv::Reader::from_reader(part);
     let column = reader.headers()?.iter().position(|name| name == RESULT);

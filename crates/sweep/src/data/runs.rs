@@ -10,7 +10,7 @@ use crate::store::{Stored, key};
 use asymq_scenario::{Direction, FlowResult, Report, Run, Scenario, Series};
 use std::io;
 
-/// One row per run: its place, the swept values, the scenario's settings, and every metric.
+/// One row per run: its place, the values of swept keys, the scenario's settings, and every metric.
 pub(super) fn runs(decided: &Decided, each: &mut EachRow<'_>) -> io::Result<()> {
     for_runs(decided, |experiment, at, mut row, stored| {
         settings(&mut row, &experiment.cell(at).scenario);
@@ -101,7 +101,7 @@ fn for_runs(
     Ok(())
 }
 
-/// Experiment, series, point, and the swept values.
+/// Columns that identify a place: experiment, series, point, and the values of swept keys.
 pub(super) fn identity(experiment: &Experiment, at: Place) -> Row {
     let (series, label) = (
         &experiment.series[at.series],
@@ -144,7 +144,6 @@ fn add_metrics(row: &mut Row, metrics: &Metrics) {
     }
 }
 
-/// One row per flow.
 fn of_flows(run: Row, flows: &[FlowResult]) -> impl Iterator<Item = Row> {
     flows.iter().enumerate().map(move |(index, flow)| {
         let mut row = run.clone();

@@ -1,4 +1,4 @@
-//! An experiment: a paper's figure or table as scenarios, measures, the paper's points and claims.
+//! An experiment: a paper's figure or table as scenarios, measures, published points and claims.
 
 mod read;
 
@@ -28,11 +28,11 @@ pub struct Experiment {
     pub title: String,
     /// The quotation from the paper.
     pub says: String,
-    /// Mean share, 0 to 1, of held-out claims that random settings reproduced in the search for `[found]`.
+    /// Mean share, 0 to 1, of held-out claims that random settings reproduced when `[found]` was searched.
     pub null: Option<f64>,
-    /// Assumptions for parameters that the text leaves open. `{ ... }` is replaced by results.
+    /// Assumptions about parameters that the text leaves open. Results replace `{ ... }`.
     pub assumptions: Vec<String>,
-    /// Points of the sweep; without a sweep, one point without a label.
+    /// Points of the sweep; without a sweep, one point with an empty label.
     pub points: Vec<Point>,
     /// The label of the sweep's axis; empty if there is no sweep.
     pub axis: String,
@@ -48,7 +48,7 @@ pub struct Experiment {
     pub is_table: bool,
     /// The claims of the paper.
     pub claims: Vec<Claim>,
-    /// Full duration of a run divided by its duration in a preview; 1 for whole runs.
+    /// Factor by which a preview shortens a run; 1 for full runs.
     pub cut: f64,
     /// True if the file has a second set of settings, closer to the paper's numbers, which also runs.
     pub has_found: bool,
@@ -57,12 +57,12 @@ pub struct Experiment {
 /// A point of the sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// The value in the file, without spaces.
+    /// Value as in the file, without spaces.
     pub label: String,
-    /// Position on the axis: in Mbit/s, packets, bytes, seconds or as a plain number. The index if the value is not a
-    /// number.
+    /// Position on the axis in Mbit/s, packets, bytes, seconds, or as a plain number; the point's index if its value is
+    /// not a number.
     pub position: f64,
-    /// True if the value is not a number.
+    /// True if the value is a name instead of a number.
     pub named: bool,
 }
 
@@ -73,11 +73,11 @@ pub struct Series {
     pub id: String,
     /// Name of the series in the report.
     pub title: String,
-    /// True for another interpretation of the paper, or a variant that the paper does not have.
+    /// True for another interpretation of the paper, or for a variant that the paper does not have.
     pub variant: bool,
     /// Keys of further axes, with their values.
     pub swept: Vec<(String, String)>,
-    /// One per point.
+    /// One cell per point.
     pub cells: Vec<Cell>,
 }
 
@@ -90,23 +90,23 @@ pub struct Cell {
     pub paper: Vec<Option<f64>>,
 }
 
-/// The place of a [`Cell`]: its series and its point, by index.
+/// Place of a [`Cell`]: index of its series and of its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
-    /// The series.
+    /// Index of the series.
     pub series: usize,
-    /// The point.
+    /// Index of the point.
     pub point: usize,
 }
 
-/// Values that a name in a claim refers to: a measure of a series at points.
+/// Values to which a name in a claim refers: a measure of a series at some points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
-    /// The series, by index.
+    /// Index of the series.
     pub series: usize,
-    /// The measure, by index.
+    /// Index of the measure.
     pub measure: usize,
-    /// The points, by index.
+    /// Indices of the points.
     pub points: Vec<usize>,
 }
 
@@ -140,9 +140,9 @@ pub struct Measure {
 pub struct Chart {
     /// The horizontal axis.
     pub over: Over,
-    /// Its panels, each with its own vertical axis.
+    /// Panels, each with its own vertical axis.
     pub panels: Vec<Panel>,
-    /// Series in the chart, by index.
+    /// Indices of the series in the chart.
     pub series: Vec<usize>,
     /// True if the sweep's axis is logarithmic.
     pub log_x: bool,
@@ -181,14 +181,14 @@ pub struct Panel {
     pub y_label: String,
     /// The range of its vertical axis; fitted to the values if absent.
     pub y_range: Option<(f64, f64)>,
-    /// Published levels over time, by series.
+    /// Published levels over time by index of the series.
     pub paper: BTreeMap<usize, f64>,
 }
 
 /// The values of a panel.
 #[derive(Clone, Debug)]
 pub enum PanelOf {
-    /// A measure, by index.
+    /// A measure, by its index.
     Measure(usize),
     /// A formula over the channels `up`, `down`, `up.data`, `down.data` of each moment.
     Recording(Expression),
@@ -201,22 +201,22 @@ pub struct Claim {
     pub id: String,
     /// The statement, quoted or paraphrased.
     pub says: String,
-    /// Conditions of a reproduced claim, in addition to [`Claim::shape`].
+    /// Conditions of a claim that is fully reproduced, in addition to [`Claim::shape`].
     pub holds: Vec<Condition>,
-    /// The conditions of a claim that is reproduced in shape.
+    /// Conditions of a claim that is reproduced at least in shape.
     pub shape: Vec<Condition>,
     /// Preconditions of the claim.
     pub only_if: Vec<Condition>,
     /// The reason shown if the claim is not reproduced.
     pub because: Option<String>,
-    /// Evidence for the reason. The reason is shown only if the runs confirm all conditions.
+    /// Evidence for the reason, which is shown only if the runs confirm all of it.
     pub shown_by: Vec<Evidence>,
 }
 
-/// Evidence for the reason of a verdict.
+/// Evidence for the reason why a claim is not reproduced.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Evidence {
-    /// A condition that the runs of this experiment confirm.
+    /// A condition on this experiment's runs.
     Runs(Condition),
     /// Another experiment, `PAPER/FIGURE`, or one of its claims.
     Experiment(String),
@@ -252,7 +252,8 @@ pub enum Role {
 }
 
 impl Claim {
-    /// True if the claim was not used to choose the settings of `[found]`; a hash of the name selects half.
+    /// True if the claim was not used for choosing the settings of `[found]`; a hash of its name selects half of the
+    /// claims.
     pub fn is_held_out(&self) -> bool {
         let name = self.id.strip_prefix(FOUND).unwrap_or(&self.id);
         fnv(name.trim_start_matches('/').bytes()) >> 32 & 1 == 1
@@ -278,14 +279,14 @@ impl Measure {
         }
     }
 
-    /// True for a measure of settling, which needs runs of full length.
+    /// True for a measure of settling, which needs full runs.
     pub fn is_about_settling(&self) -> bool {
         let measures =
             |name: &&str| matches!(*name, "settling" | "unsettled") || name.ends_with(".drift");
         self.of.names().iter().any(measures)
     }
 
-    /// True if it is measured in the window after the transient. The window is found from the data.
+    /// True if the measure is taken in the window after the transient, which the data determines.
     pub fn is_settled(&self) -> bool {
         self.of
             .names()
@@ -300,7 +301,7 @@ impl Experiment {
         self.name.split('/').next().unwrap_or_default()
     }
 
-    /// True if the experiment is a user's, not a paper's.
+    /// True if the experiment belongs to a user instead of a paper.
     pub fn is_own(&self) -> bool {
         let name = self.name.strip_prefix(FOUND).unwrap_or(&self.name);
         name.trim_start_matches('/').starts_with("own/")
@@ -311,7 +312,7 @@ impl Experiment {
         self.paper() == FOUND
     }
 
-    /// The title up to its colon, such as `Fig. 5`.
+    /// Part of the title before its colon, such as `Fig. 5`.
     pub fn place(&self) -> &str {
         self.title.split(':').next().unwrap_or_default()
     }
@@ -334,10 +335,10 @@ impl Experiment {
         cells.map(|cell| Arc::make_mut(&mut cell.scenario))
     }
 
-    /// The values that a name in a claim refers to.
+    /// Returns the values to which a name in a claim refers.
     ///
     /// # Errors
-    /// The experiment has no such series, measure or point. The text addresses the author of the file.
+    /// The experiment has no such series, measure or point. The text is for the author of the file.
     pub fn resolve(&self, name: &str) -> Result<Named, String> {
         let (place, at) = match name.split_once('@') {
             Some((place, at)) => (place, Some(at)),
@@ -410,19 +411,19 @@ impl Experiment {
         self.charts.iter().any(|chart| chart.over.is_time())
     }
 
-    /// True if a measure is taken in the window after the transient. The window is found from the data.
+    /// True if a measure is taken in the window after the transient, which the data determines.
     pub fn is_settled(&self) -> bool {
         self.measures.iter().any(Measure::is_settled)
     }
 
-    /// True if the values depend only on the scenario, so that no run is needed.
+    /// True if all values depend only on the scenario, so that no runs are needed.
     pub fn is_arithmetic(&self) -> bool {
         let named = self.measures.iter().flat_map(|measure| measure.of.names());
         !self.wants_recording() && named.into_iter().all(|name| name.starts_with("scenario."))
     }
 }
 
-/// Index of `id` among the `known` names of this kind.
+/// Returns the index of `id` among `known` names of this kind.
 fn index_of<'a>(
     kind: &str,
     id: &str,

@@ -1,4 +1,4 @@
-//! Conditions: comparisons that a claim makes.
+//! Conditions of claims: comparisons of measured values.
 
 use super::grammar::{self, SyntaxError};
 use super::relation::{Basis, Relation, Tolerance};
@@ -16,19 +16,19 @@ pub struct Range {
     pub closed: bool,
 }
 
-/// Result of the runs for a condition, the worst last.
+/// Result of a condition, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Answer {
-    /// The interval lies within the accepted range.
+    /// The confidence interval lies within the accepted range.
     Yes,
-    /// It contains an end of the range.
+    /// The confidence interval contains an end of the range.
     Open,
-    /// It lies outside.
+    /// The confidence interval lies outside the range.
     No,
 }
 
 impl Range {
-    /// Compares the values from `low` to `high`: within the range, outside, or across an end.
+    /// Compares the interval from `low` to `high` with the range.
     pub fn judge(self, low: f64, high: f64) -> Answer {
         if low.is_nan() || high.is_nan() {
             return Answer::No;
@@ -47,7 +47,7 @@ impl Range {
         }
     }
 
-    /// Distance of `value` from the nearer end; negative outside of the range.
+    /// Distance of `value` from the nearer end of the range; negative outside it.
     pub fn margin(self, value: f64) -> f64 {
         (value - self.low).min(self.high - value)
     }
@@ -56,15 +56,15 @@ impl Range {
 /// One of the comparisons of a condition.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The subject's value.
+    /// Value of the left-hand side.
     pub subject: Sample,
-    /// Value to compare with.
+    /// Value of the right-hand side.
     pub object: Sample,
-    /// Subject minus object, seed by seed.
+    /// Left-hand side minus right-hand side, for each seed.
     pub difference: Sample,
-    /// The accepted range of the difference.
+    /// Accepted range of the difference.
     pub accepted: Range,
-    /// Positions in the subject's list that are compared: both ends of a step.
+    /// Positions of the compared points in the list; both ends of a step for a trend.
     pub places: Vec<usize>,
 }
 
@@ -116,10 +116,10 @@ impl Condition {
         self.tolerance.map_or(0.0, |tolerance| tolerance.within)
     }
 
-    /// Checks that the tolerance does not exceed the limit of its basis.
+    /// Checks that the tolerance is within the limit of its basis.
     ///
     /// # Errors
-    /// It exceeds the limit. The text addresses the author of the file.
+    /// The tolerance exceeds the limit. The text is for the author of the file.
     pub fn check_tolerance(&self, must_state: bool) -> Result<(), String> {
         let Some(Tolerance { within, basis }) = self.tolerance else {
             return Ok(());
@@ -143,8 +143,7 @@ impl Condition {
         }
     }
 
-    /// Returns the comparisons, all of which must hold, from the values of both sides; `None` if the lists differ in
-    /// length.
+    /// Returns the comparisons, all of which must hold; `None` if the lists of both sides differ in length.
     pub fn comparisons(&self, subject: &[Sample], object: &[Sample]) -> Option<Vec<Comparison>> {
         let within = self.within();
         let (low, high) = match self.relation {
@@ -188,7 +187,7 @@ impl Condition {
 mod tests {
     use super::*;
 
-    /// Answers to each comparison of single runs, which have no interval.
+    /// Returns the answers to each comparison of single runs, which have no interval.
     fn answers(text: &str, subject: &[f64], object: &[f64]) -> Vec<Answer> {
         let list = |values: &[f64]| -> Vec<Sample> {
             values

@@ -13,11 +13,11 @@
 use super::relation::{Basis, Relation, Tolerance};
 use super::{FUNCTIONS, Node, OPERATORS};
 
-/// An expression or condition that does not follow the grammar.
+/// A violation of the grammar of expressions or conditions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (character {character} of \"{text}\")")]
 pub struct SyntaxError {
-    /// The fault, and a valid form.
+    /// The error, and a valid form.
     pub message: String,
     /// Position in characters, from 1.
     pub character: usize,
@@ -56,7 +56,7 @@ pub(super) fn parse_condition(text: &str) -> Parsed<Parts> {
     words.end().map(|()| (subject, relation, object, tolerance))
 }
 
-/// Words of a text that are not parsed yet.
+/// Words of a text that were not parsed yet.
 struct Words<'a> {
     text: &'a str,
     rest: &'a str,
@@ -68,7 +68,7 @@ impl<'a> Words<'a> {
         Self { text, rest }
     }
 
-    /// Returns the next word and the rest. The parenthesis of a function may touch its name.
+    /// Returns the next word and the rest. A function's parenthesis may follow its name without a space.
     fn split(&self) -> Option<(&'a str, &'a str)> {
         let end = self
             .rest
@@ -98,7 +98,7 @@ impl<'a> Words<'a> {
         self.one_of(&[(word, ())]).is_some()
     }
 
-    /// Error at the position of `rest`.
+    /// Returns an error at the position of `rest`.
     fn fault(&self, rest: &str, message: String) -> SyntaxError {
         let before = &self.text[..self.text.len() - rest.len()];
         SyntaxError {
@@ -204,7 +204,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Reads the arguments of the function `name`, which starts at `at`.
+    /// Parses the arguments of the function `name`; `at` is the text from the name on, for errors.
     fn call(&mut self, name: &str, at: &str) -> Parsed<Node> {
         let known = FUNCTIONS.iter().find(|known| known.name == name);
         let function = known.ok_or_else(|| {

@@ -41,10 +41,10 @@ impl PartialEq for Function {
     }
 }
 
-/// Evaluation of a call; `None` if lists differ in length.
+/// Evaluation of a call; returns `None` if lists differ in length.
 #[derive(Debug)]
 enum Rule {
-    /// Reduces a list of any length to one number.
+    /// Reduces one list to a number.
     Fold(fn(&[Sample]) -> Option<Sample>),
     /// Computes a list from lists.
     Lists(fn(&[Vec<Sample>]) -> Option<Vec<Sample>>),
@@ -107,7 +107,7 @@ const fn lists(
     }
 }
 
-/// Point with the extreme mean, including its spread.
+/// Returns the point with the largest or smallest mean, with its spread.
 fn extreme(list: &[Sample], sign: f64) -> Option<Sample> {
     let by_mean = |a: &&Sample, b: &&Sample| (sign * a.mean).total_cmp(&(sign * b.mean));
     list.iter().max_by(by_mean).cloned()
@@ -130,7 +130,7 @@ fn cells(packet: f64, framing: Framing) -> f64 {
     framing.bytes(packet as u32).into()
 }
 
-/// The AMP model for `[up, down, ack, packet]` and M. In each direction, one class has the whole link.
+/// Applies the AMP model to `[up, down, ack, packet]` and M. In each direction, one class uses the whole link.
 fn amp(arguments: &[f64]) -> Amp {
     let at = |place: usize| arguments.get(place).copied().unwrap_or(1.0);
     Amp {
@@ -146,7 +146,7 @@ fn amp(arguments: &[f64]) -> Amp {
     }
 }
 
-/// Data's share of the uplink by AQ's eq. 7; 0 if eq. 11 fails.
+/// Data's share of the uplink by AQ's eq. 7; 0 if eq. 11 does not hold.
 fn eq7(arguments: &[f64]) -> f64 {
     let link = amp(arguments);
     let demand = AckDemand::new(link.ack_size, link.packet_size, 1.0);
@@ -154,7 +154,7 @@ fn eq7(arguments: &[f64]) -> f64 {
     rates.map_or(0.0, |rates| rates.data_share())
 }
 
-/// Applies `f` to the arguments' means, point by point. The arguments are settings, which have no spread.
+/// Applies `f` to the means of the arguments at each point. The arguments are settings, which do not vary between runs.
 fn by_means(arguments: &[Vec<Sample>], f: impl Fn(&[f64]) -> f64) -> Option<Vec<Sample>> {
     let points = arguments.iter().map(Vec::len).max()?;
     let point = |place: usize| {
@@ -172,7 +172,7 @@ fn by_means(arguments: &[Vec<Sample>], f: impl Fn(&[f64]) -> f64) -> Option<Vec<
     (0..points).map(point).collect()
 }
 
-/// Applies `f` to each pair. A list of one number combines with every number of the other.
+/// Applies `f` to each pair of values. A list with one number combines with every number of the other list.
 fn pairwise(left: &[Sample], right: &[Sample], f: impl Fn(f64, f64) -> f64) -> Option<Vec<Sample>> {
     match (left, right) {
         (left, right) if left.len() == right.len() => {
@@ -193,7 +193,7 @@ impl Expression {
         grammar::parse_expression(text).map(Self)
     }
 
-    /// The name, if the expression is a single name.
+    /// Returns the name, if the expression consists only of a name.
     pub fn as_name(&self) -> Option<&str> {
         match &self.0 {
             Node::Name(name) => Some(name),

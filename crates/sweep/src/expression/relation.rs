@@ -9,9 +9,9 @@ pub enum Relation {
     Above,
     /// Smaller at every point.
     Below,
-    /// No point falls below the previous one, and the last is above the first.
+    /// No point is below the previous one, and the last is above the first.
     Rising,
-    /// No point rises above the previous one, and the last is below the first.
+    /// No point is above the previous one, and the last is below the first.
     Falling,
 }
 
@@ -25,9 +25,9 @@ impl Relation {
 /// Accepted distance of a value, and the basis of that distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// In the unit of the values.
+    /// The distance, in the unit of the values.
     pub within: f64,
-    /// The quantity that limits it.
+    /// The quantity that limits the tolerance.
     pub basis: Basis,
 }
 
@@ -36,7 +36,7 @@ pub struct Tolerance {
 pub enum Basis {
     /// No basis is stated.
     Unstated,
-    /// At most a third of the effect that the claim states.
+    /// An effect that the claim states; the tolerance is at most a third of it.
     Effect(f64),
     /// Unit of the last digit that the paper prints; the tolerance is at most half of it.
     Printed(f64),

@@ -1,9 +1,9 @@
-//! Value of an expression, with its spread over the runs.
+//! Value of an expression, with its variation between runs.
 
-/// Value for the means, and for each run.
+/// Value of an expression for the means of the runs, and for each run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// The value computed from the means over the runs.
+    /// Value computed from the means over the runs.
     pub mean: f64,
     /// The value of each run, in the order of the seeds; `None` for constants.
     pub runs: Option<Vec<f64>>,

@@ -1,4 +1,4 @@
-//! Shows a condition of a claim: both sides with their intervals, and the accepted range of the left side.
+//! Shows a claim's conditions: both sides with their intervals, and the accepted range of the left side.
 
 use super::columns::Columns;
 use super::contents::shown_for;
@@ -68,8 +68,8 @@ const fn note(role: Role) -> Option<&'static str> {
     }
 }
 
-/// Draws both sides on one axis: the accepted range as a band, the left side as a dot with its interval. The right side
-/// is a ring with its interval, or a diamond if the claim states the number.
+/// Draws both sides on one axis. The accepted range is a band, the left side a dot with its interval. The right side is
+/// a ring with its interval, or a diamond if the claim states the number.
 fn strip(class: &'static str, deciding: &Deciding) -> impl RenderOnce + use<> {
     const WIDTH: f64 = 200.0;
     let (found, expected) = (deciding.found, deciding.expected);

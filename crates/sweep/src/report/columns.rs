@@ -1,4 +1,4 @@
-//! The two columns of verdicts: with the text's settings, and with those of `[found]`.
+//! The two columns of verdicts: with the settings of the text, and with those of `[found]`.
 
 use crate::experiment::FOUND;
 use crate::outcome::Outcome;
@@ -8,12 +8,12 @@ use std::collections::HashMap;
 /// The second column of verdicts.
 pub(super) struct Columns {
     pub(super) preview: bool,
-    /// Verdicts with the settings found, by claim.
+    /// Verdicts with the settings of `[found]`, by claim.
     second: HashMap<String, Verdict>,
 }
 
 impl Columns {
-    /// Returns the outcomes with the text's settings, and the verdicts of the others.
+    /// Splits the outcomes: returns those with the settings of the text, and the verdicts of the others.
     pub(super) fn of(outcomes: &[Outcome], preview: bool) -> (Vec<&Outcome>, Self) {
         let (found, text): (Vec<_>, Vec<_>) =
             outcomes.iter().partition(|o| o.experiment.is_found());
@@ -26,18 +26,18 @@ impl Columns {
         (text, Self { preview, second })
     }
 
-    /// Verdict with the settings found, if the experiment has such settings.
+    /// Verdict with the settings of `[found]`, if the experiment has them.
     pub(super) fn second(&self, finding: &Finding<'_>) -> Option<Verdict> {
         self.second.get(&finding.claim.id).copied()
     }
 
-    /// Number of claims with this verdict under the settings found.
+    /// Number of claims with this verdict under the settings of `[found]`.
     pub(super) fn count(&self, verdict: Verdict) -> usize {
         self.second.values().filter(|one| **one == verdict).count()
     }
 
-    /// Held-out claims: their number, the number reproduced with the settings found, and the mean number reproduced
-    /// with random settings.
+    /// Numbers of held-out claims: all of them, those reproduced with the settings of `[found]`, and the mean number
+    /// reproduced with random settings.
     pub(super) fn held_out<'a>(
         &self,
         outcomes: impl Iterator<Item = &'a (&'a Outcome, Vec<Finding<'a>>)>,
@@ -56,7 +56,7 @@ impl Columns {
         (all, found, random)
     }
 
-    /// Number of claims with a verdict under the settings found.
+    /// Number of claims that have a verdict under the settings of `[found]`.
     pub(super) fn len(&self) -> usize {
         self.second.len()
     }

@@ -1,4 +1,4 @@
-//! Navigation of a long report without JavaScript: claims by verdict, a filter by verdict, and the contents.
+//! Navigation in a long report without JavaScript: claims by verdict, a filter by verdict, and the table of contents.
 
 use super::verdict::{badge, class, counts, sign};
 use super::{Collection, Group, OWN};
@@ -6,7 +6,6 @@ use crate::outcome::Outcome;
 use crate::verdict::{Finding, Verdict};
 use horrorshow::{RenderOnce, owned_html};
 
-/// An outcome with its findings.
 pub(super) type Found<'a> = (&'a Outcome, Vec<Finding<'a>>);
 
 /// Style rules of the filter. The button of a verdict hides elements that have no claim with that verdict.
@@ -26,7 +25,7 @@ pub(super) fn shown_for(verdict: Verdict) -> String {
     format!("is-{}", class(verdict))
 }
 
-/// Number of claims per verdict, each with a button that shows only these.
+/// Number of claims per verdict, each with a button that shows only these claims.
 pub(super) fn filter(findings: &[Found<'_>]) -> impl RenderOnce {
     let all = findings.iter().flat_map(|(_, findings)| findings);
     let counts = counts(all.clone());
@@ -75,7 +74,7 @@ pub(super) fn contents(findings: &[Found<'_>], groups: &[Group]) -> impl RenderO
     }
 }
 
-/// One sign per claim with this verdict.
+/// Draws one sign for each claim with this verdict.
 fn dots(verdict: Verdict, count: usize) -> impl RenderOnce {
     let classes = format!("dots {} {}", class(verdict), shown_for(verdict));
     owned_html! {

@@ -10,7 +10,7 @@ use crate::store::Recording;
 use asymq_charts::{Axis, Colour, MUTED, SERIES};
 use horrorshow::{Raw, RenderOnce, owned_html};
 
-/// Maximum moments of a recording in a panel: about one per pixel.
+/// Maximum number of points of a time series in a panel: about one per pixel.
 const MOMENTS: usize = 350;
 
 /// The chart: a legend, and a drawing per panel, side by side or stacked.
@@ -29,7 +29,7 @@ pub(super) fn figure<'a>(outcome: &'a Outcome, chart: &'a Chart) -> impl RenderO
     }
 }
 
-/// Colour of a series. A single DropTail series is the baseline, and is muted.
+/// Colour of a series. A single DropTail series is the baseline, so its colour is muted.
 pub(super) fn colour(experiment: &Experiment, series: usize) -> &'static Colour {
     let plain = |index: &usize| {
         let series = &experiment.series[*index];
@@ -42,7 +42,6 @@ pub(super) fn colour(experiment: &Experiment, series: usize) -> &'static Colour 
     &SERIES[before % SERIES.len()]
 }
 
-/// Label of published values.
 pub(super) fn published(experiment: &Experiment) -> &'static str {
     match experiment.is_own() {
         true => "published",
@@ -62,7 +61,6 @@ struct Drawing<'a> {
     /// Index of the panel in the chart.
     index: usize,
     panel: &'a experiment::Panel,
-    /// Series of each curve.
     series: Vec<usize>,
     curves: Vec<Curve>,
 }
@@ -217,7 +215,6 @@ impl<'a> Figure<'a> {
         curve
     }
 
-    /// Adds the points and marks of a measure.
     fn over_sweep(&self, curve: &mut Curve, series: usize, measure: usize) {
         for (point, about) in self.experiment().points.iter().enumerate() {
             let at = Place { series, point };
@@ -259,7 +256,7 @@ impl<'a> Figure<'a> {
     }
 }
 
-/// The panel's own axis; all rows share it.
+/// Vertical axis of the panel, which all rows share.
 fn y_axis(drawing: &Drawing<'_>, all: &[Drawing<'_>]) -> Axis {
     if let Some((from, to)) = drawing.panel.y_range {
         return Axis::linear(from, to);
@@ -280,7 +277,7 @@ fn y_axis(drawing: &Drawing<'_>, all: &[Drawing<'_>]) -> Axis {
     Axis::linear(from, if to > from { to } else { from + 1.0 })
 }
 
-/// Value of an expression at each moment of a run, or its mean up to that moment.
+/// Returns the value of an expression at each moment of a run, or its mean up to that moment.
 fn along(recording: &Recording, expression: &Expression, average: bool) -> Vec<f64> {
     let lookup = |name: &str| {
         let place = Recording::CHANNELS

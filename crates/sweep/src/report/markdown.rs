@@ -1,4 +1,4 @@
-//! The summary of results that is committed to `docs/`.
+//! Summary of the results as Markdown, which is committed to `docs/`.
 
 use super::Origin;
 use super::columns::Columns;
@@ -12,8 +12,8 @@ use crate::verdict::{Check, Finding, Verdict};
 use asymq_scenario::{count, escaped};
 use std::fmt::Write as _;
 
-/// Writes one table per paper with a row per claim, then all claims that were not reproduced. For a user's own
-/// experiments: their numbers and claims.
+/// Writes a table per paper with a row per claim, and then all claims that were not reproduced. For a user's own
+/// experiments, writes their numbers and claims.
 pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
     let preview = origin.preview;
     let (outcomes, columns) = Columns::of(outcomes, origin.preview);
@@ -177,8 +177,8 @@ impl Text {
     }
 }
 
-/// Both sides of the condition that determined the verdict: the first that fails; if none fails, the first open one;
-/// otherwise the first.
+/// Returns both sides of the condition that determined the verdict: the first that fails; otherwise the first undecided
+/// one; otherwise the first.
 fn found(outcome: &Outcome, finding: &Finding<'_>) -> String {
     let such = |answer| finding.checks.iter().find(|check| check.answer == answer);
     let check = such(Answer::No)
@@ -232,7 +232,7 @@ pub(super) fn compared(outcome: &Outcome, check: &Check<'_>) -> Option<String> {
     Some(format!("{subject}: {sides}{}", at.unwrap_or_default()))
 }
 
-/// Left side of a condition: series and measure with its unit, or the expression as written.
+/// Left side of a condition: title of series and measure with its unit, or the expression as written.
 fn subject(experiment: &Experiment, condition: &Condition) -> String {
     let name = condition.subject.as_name();
     let named = name.and_then(|name| experiment.resolve(name).ok());

@@ -1,4 +1,4 @@
-//! The report: one self-contained HTML page, readable without JavaScript, and its summary as Markdown.
+//! The report: a self-contained HTML page that works without JavaScript, and its summary as Markdown.
 
 mod check;
 mod columns;
@@ -30,7 +30,7 @@ pub struct Collection {
     pub groups: &'static [Group],
 }
 
-/// Experiments of a user.
+/// Collection of a user's own experiments.
 pub static OWN: Collection = Collection {
     title: "Experiments",
     command: "asymq sweep",
@@ -51,7 +51,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Results of this build, of a user's experiments.
+    /// Origin of results of this build, for a user's experiments.
     pub fn of_this_build(preview: bool) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").into(),

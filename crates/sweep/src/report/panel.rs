@@ -8,18 +8,15 @@ use asymq_charts::{Axis, BACKGROUND, Colour, Drawing, Frame, GRID, LabelStyle, M
 pub(super) struct Curve {
     pub(super) colour: &'static Colour,
     pub(super) dashed: bool,
-    /// True if each point has a dot.
     pub(super) dots: bool,
-    /// True if the area below is tinted.
+    /// True if the area under the line is tinted.
     pub(super) filled: bool,
     pub(super) points: Vec<(f64, Estimate)>,
-    /// Published values.
     pub(super) marks: Vec<(f64, f64)>,
-    /// A published level.
     pub(super) level: Option<f64>,
 }
 
-/// Two axes with curves, in CSS pixels. Its width fits a phone.
+/// Two axes with curves, in CSS pixels; its width fits a phone.
 pub(super) struct Panel<'a> {
     /// Height of the plot without its labels.
     pub(super) height: i32,
@@ -37,7 +34,6 @@ const BOTTOM: i32 = 22;
 const TICK: LabelStyle = LabelStyle::new(12, &MUTED);
 
 impl Panel<'_> {
-    /// The panel as SVG.
     pub(super) fn svg(&self, alt: &str) -> String {
         let mut drawing = Drawing::default();
         self.grid(&mut drawing);

@@ -1,4 +1,4 @@
-//! The section of an experiment: quotation, figures, numbers, claims and settings.
+//! Section of the report about one experiment: quotation, figures, numbers, claims and settings.
 
 use super::check::claim;
 use super::columns::Columns;
@@ -57,7 +57,7 @@ pub(super) fn section(
     }
 }
 
-/// Describes the first scenario in one line. Tables show swept values and differences between series.
+/// Describes the first scenario in one line. Tables show the values that differ between points and series.
 fn settings(outcome: &Outcome) -> String {
     let experiment = &outcome.experiment;
     let scenario = &experiment.series[0].cells[0].scenario;

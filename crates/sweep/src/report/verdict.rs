@@ -1,4 +1,4 @@
-//! Appearance of a verdict: a sign and a colour; each alone is enough to read it.
+//! Appearance of a verdict: a sign and a colour, each of which suffices for reading it.
 
 use super::columns::Columns;
 use crate::experiment::{Evidence, Role};
@@ -6,7 +6,7 @@ use crate::expression::Answer;
 use crate::verdict::{Check, Finding, Verdict};
 use horrorshow::{RenderOnce, owned_html};
 
-/// The class that gives a verdict its colour.
+/// CSS class with the colour of a verdict.
 pub(super) const fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Reproduced => "good",
@@ -53,8 +53,8 @@ pub(super) fn badge(verdict: Verdict) -> impl RenderOnce {
     }
 }
 
-/// Reason why a claim was not reproduced, if runs show it. Absent in a preview: reasons describe whole runs, whose
-/// numbers may differ.
+/// Returns the reason why a claim was not reproduced, if runs confirm it. Empty in a preview: reasons describe full
+/// runs, whose numbers may differ.
 pub(super) fn reason(finding: &Finding<'_>, columns: &Columns) -> String {
     let preview = columns.preview;
     let mut reasons = Vec::new();

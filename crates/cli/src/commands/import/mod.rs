@@ -37,7 +37,6 @@ pub(crate) struct ImportArgs {
     yes: bool,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     if let Some(wan) = args.wan.as_deref().filter(|wan| !is_interface(wan)) {
         bail!("--wan {}: no name of an interface", quoted(wan));

@@ -15,7 +15,6 @@ const PANEL: i32 = 350;
 const COLUMNS: [i32; 2] = [76, 520];
 const LABEL: LabelStyle = LabelStyle::new(11, &MUTED);
 
-/// The chart as SVG.
 pub(crate) fn svg(measured: &Measured) -> String {
     let rows = measured.loads().len() as i32;
     let alt = alt_text(measured);

@@ -90,7 +90,6 @@ struct ServeArgs {
     https: https::HttpsArgs,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

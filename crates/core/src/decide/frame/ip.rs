@@ -2,7 +2,6 @@
 
 use crate::packet::Ecn;
 
-/// A version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     V4,

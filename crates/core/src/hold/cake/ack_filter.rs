@@ -36,7 +36,6 @@ impl WaitingAcks {
         })
     }
 
-    /// Records the ACK at a place.
     pub(super) fn set(&mut self, place: Place, ack: Option<(Flow, AckInfo)>) {
         if let Some(slot) = self.acks.get_mut(place.index()) {
             *slot = ack;

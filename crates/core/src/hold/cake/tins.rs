@@ -99,7 +99,6 @@ pub(super) struct Tin {
     time: TxTime,
     /// Time at which the tin is within its share of the link again.
     pub(super) free_at: Instant,
-    /// Queued packets.
     pub(super) packets: u32,
 }
 

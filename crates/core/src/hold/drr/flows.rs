@@ -59,7 +59,6 @@ impl Isolation {
         !matches!(self, Self::FlowBlind | Self::Flows)
     }
 
-    /// Identity of a flow.
     const fn tag(self, flow: u64, network: &Network) -> u64 {
         let [source, destination] = network.hosts;
         match self {
@@ -324,7 +323,6 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         self.places.trailing_zeros()
     }
 
-    /// Number of queues in all groups.
     pub(super) const fn count(&self) -> u32 {
         self.queues.count()
     }

@@ -180,7 +180,6 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.flows.queue_in_chain(flow, network, next)
     }
 
-    /// The group of a queue.
     pub(crate) const fn group_of(&self, number: u32) -> u32 {
         number >> self.flows.shift()
     }

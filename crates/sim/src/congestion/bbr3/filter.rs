@@ -1,6 +1,6 @@
 //! Windowed maxima.
 
-/// The maximum over the last [`ROUNDS`](Self::ROUNDS) round trips, or of the latest alone.
+/// Maximum of a value over the last [`ROUNDS`](Self::ROUNDS) round trips, and over the latest one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundMax {
     rounds: [f64; Self::ROUNDS],
@@ -11,7 +11,6 @@ impl RoundMax {
     /// `BBR.ExtraAckedFilterLen`.
     const ROUNDS: usize = 10;
 
-    /// Adds a value of round `round`.
     pub(super) fn update(&mut self, round: u64, value: f64) {
         let missed = (round - self.latest).min(Self::ROUNDS as u64);
         for past in 0..missed {
@@ -22,18 +21,16 @@ impl RoundMax {
         *place = place.max(value);
     }
 
-    /// The maximum of the latest round.
     pub(super) fn of_latest(&self) -> f64 {
         self.rounds[(self.latest % Self::ROUNDS as u64) as usize]
     }
 
-    /// The maximum of all rounds.
     pub(super) fn of_all(&self) -> f64 {
         self.rounds.iter().fold(0.0, |max, value| max.max(*value))
     }
 }
 
-/// The maximum over this ProbeBW cycle and the last (`BBR.max_bw_filter`).
+/// Maximum over the current and the previous ProbeBW cycle (`BBR.max_bw_filter`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CycleMax {
     last: f64,

@@ -1,9 +1,9 @@
-//! BBRv3 by its draft (draft-ietf-ccwg-bbr, August 2026): a model of the path's bandwidth, minimum
-//! round-trip time and safe flight, probed in turn.
+//! BBRv3 as in its draft (draft-ietf-ccwg-bbr, August 2026): a model of the path's bandwidth, minimum round-trip time
+//! and safe flight, each of which it probes.
 //!
-//! Section numbers are the draft's. Segments and segments per second stand for bytes and bytes per second: all segments
-//! are full. Not implemented: undo of spurious losses, which no sender of this simulator detects, and ECN, for which
-//! the draft specifies no response.
+//! Section numbers are the draft's. Volumes are in segments instead of bytes, since all segments are full. Not
+//! implemented: undo of spurious losses, which no sender of this simulator detects, and ECN, for which the draft
+//! specifies no response.
 
 mod filter;
 mod probe_bw;
@@ -15,7 +15,7 @@ use asymq_core::decide::random::SplitMix64;
 use filter::{CycleMax, RoundMax};
 
 const SECOND: u64 = 1_000_000_000;
-/// Section 2.5 to 2.15.
+/// Constants of the draft's sections 2.5 to 2.15.
 const PACING_MARGIN: f64 = 0.99;
 const LOSS_THRESHOLD: f64 = 0.02;
 const BETA: f64 = 0.7;
@@ -27,12 +27,12 @@ const PROBE_RTT_GAIN: f64 = 0.5;
 const MIN_RTT_WINDOW: u64 = 10 * SECOND;
 const PROBE_RTT_INTERVAL: u64 = 5 * SECOND;
 const PROBE_RTT_DURATION: u64 = SECOND / 5;
-/// Loss events in a round trip that end Startup (section 5.3.1.3).
+/// Number of loss events in a round trip that end Startup (section 5.3.1.3).
 const STARTUP_LOSSES: u32 = 6;
-/// Maximum number of round trips between probes, even if a Reno flow would take longer.
+/// Maximum number of round trips between two probes, even if a Reno flow would need more.
 const RENO_ROUNDS: f64 = 63.0;
 
-/// Section 5.1.
+/// States of the state machine (section 5.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
@@ -62,13 +62,13 @@ impl State {
         matches!(self, Self::Startup | Self::Refill | Self::Up)
     }
 
-    /// True if it is one of ProbeBW's.
+    /// True for the four states of ProbeBW.
     const fn is_probe_bw(self) -> bool {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
 }
 
-/// The phase of a probe by the ACKs that arrive (section 2.13).
+/// Phase of a probe that the arriving ACKs reflect (section 2.13).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum AckPhase {
     #[default]
@@ -79,13 +79,13 @@ enum AckPhase {
     ProbeStopping,
 }
 
-/// BBRv3. Times in ns, volumes in segments, rates in segments per second; infinite as in the
-/// draft.
+/// State of BBRv3. Times are in ns, volumes in segments, rates in segments per second. Values may be infinite, as in
+/// the draft.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bbr3 {
     state: State,
     window: f64,
-    /// The window to return to after a recovery or ProbeRTT.
+    /// Window to restore after a recovery or ProbeRTT.
     prior_window: f64,
     initial_window: f64,
     pacing_rate: f64,
@@ -94,7 +94,7 @@ pub(crate) struct Bbr3 {
     random: SplitMix64,
 
     max_bw: CycleMax,
-    /// The minimum of the long-term and the short-term model (`BBR.bw`).
+    /// Minimum of the long-term and the short-term bandwidth (`BBR.bw`).
     bw: f64,
     bw_shortterm: f64,
     inflight_shortterm: f64,
@@ -109,7 +109,7 @@ pub(crate) struct Bbr3 {
     probe_rtt_done_at: Option<u64>,
     probe_rtt_round_done: bool,
 
-    /// The round ends with the delivery of a segment that was sent after this much was delivered.
+    /// Number of delivered segments that ends the round: a segment sent afterwards has then been delivered.
     next_round: u64,
     round: u64,
     round_start: bool,
@@ -119,7 +119,7 @@ pub(crate) struct Bbr3 {
     loss_round_start: bool,
     loss_in_round: bool,
     loss_events: u32,
-    /// One past the last segment declared lost.
+    /// Number after the last segment declared lost.
     lost_end: u64,
     /// True if the path was idle because the application paused.
     idle_restart: bool,
@@ -168,7 +168,7 @@ impl Bbr3 {
 
     // Volumes (section 5.6.4).
 
-    /// `gain` bandwidth-delay products, if a round-trip time is known.
+    /// Returns `gain` bandwidth-delay products; infinite before a round-trip time is known.
     fn bdp(&self, gain: f64) -> f64 {
         if self.min_rtt == u64::MAX {
             return self.initial_window;
@@ -176,7 +176,7 @@ impl Bbr3 {
         gain * self.bw * self.min_rtt as f64 / SECOND as f64
     }
 
-    /// Packets in flight that keep hosts with offloads and delayed ACKs busy.
+    /// Raises a volume to the number of packets in flight that offloads and delayed ACKs need.
     fn quantized(&self, volume: f64) -> f64 {
         // 1 ms at the pacing rate, at least two segments (section 5.6.3); three such quanta for TCP.
         let send_quantum = (self.pacing_rate / 1000.0).clamp(2.0, 44.0);
@@ -195,7 +195,7 @@ impl Bbr3 {
         self.bdp(1.0).min(self.window)
     }
 
-    /// The long-term bound minus the headroom for others.
+    /// Long-term bound of the flight, minus the headroom for other flows.
     fn inflight_with_headroom(&self) -> f64 {
         let headroom = (HEADROOM * self.inflight_longterm).max(1.0);
         match self.inflight_longterm.is_finite() {
@@ -267,7 +267,7 @@ impl Bbr3 {
         self.inflight_shortterm = f64::INFINITY;
     }
 
-    /// Section 5.5.9.
+    /// Updates the estimate of ACK aggregation (section 5.5.9).
     fn update_ack_aggregation(&mut self, sample: &AckSample) {
         let elapsed = (sample.now - self.extra_start) as f64 / SECOND as f64;
         let mut expected = self.bw * elapsed;
@@ -459,7 +459,7 @@ impl CongestionControl for Bbr3 {
 
     fn on_ack(&mut self, _acked: u64, _now: u64, _srtt: u64) {}
 
-    /// Section 5.4.1: the flight is refilled at the estimated rate.
+    /// Section 5.4.1: after an idle period the flight is refilled at the estimated rate.
     fn on_idle(&mut self, _restart_window: f64) {
         self.idle_restart = true;
         if self.state.is_probe_bw() {

@@ -16,11 +16,11 @@ enum Event {
     Acked(Segment<TcpOptions>),
 }
 
-/// A sender and a receiver around a link of a rate, a delay and a buffer.
+/// A sender and a receiver, connected by a link with a rate, a delay and a buffer.
 struct Path {
     sender: Sender<Bbr3, FullSending>,
     receiver: Receiver<FullReceiving>,
-    /// Segments per second.
+    /// Rate of the link in segments per second.
     rate: f64,
     rtt: u64,
     buffer: usize,
@@ -28,11 +28,11 @@ struct Path {
     events: BTreeMap<(u64, u64), Event>,
     ticket: u64,
     now: u64,
-    /// Time at which each state was entered.
+    /// Times at which states were entered.
     states: Vec<(u64, State)>,
     delivered: u64,
     drops: u64,
-    /// ACKs leave the receiver's side at multiples of this.
+    /// Interval in ns: ACKs leave the receiver's side at multiples of it.
     aggregation: u64,
 }
 
@@ -94,7 +94,7 @@ impl Path {
         }
     }
 
-    /// Runs up to `until` ms, or until the state is entered anew.
+    /// Runs until this time, or until the state is entered.
     fn run(&mut self, until_ms: u64, state: Option<State>) {
         let entered = self.states.len();
         loop {
@@ -145,7 +145,7 @@ impl Path {
         &self.sender.congestion
     }
 
-    /// The share of the link that was used from `from` ms up to `until` ms.
+    /// Returns the share of the link that was used between two times.
     fn utilization(&mut self, from: u64, until: u64) -> f64 {
         self.run(from, None);
         let before = self.delivered;
@@ -154,7 +154,7 @@ impl Path {
     }
 }
 
-/// 10 Mbit/s and 100 ms: a bandwidth-delay product of 83 segments, in a buffer of two.
+/// A link of 10 Mbit/s and 100 ms: a bandwidth-delay product of 83 segments, and a buffer of two such products.
 fn path() -> Path {
     Path::new(833.0, 100, 166)
 }

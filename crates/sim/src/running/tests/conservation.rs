@@ -1,4 +1,4 @@
-//! The laws of every run, whatever its path does.
+//! Laws that hold in every run, for any path.
 
 use crate::congestion::{Catalog, TcpModel};
 use crate::running::World;
@@ -11,7 +11,7 @@ use asymq_scenario::{RateSource, RateStep, Scenario};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Paths: perfect, losing, late, and with packets that overtake.
+/// Paths: perfect, with loss, with delay, and with reordering.
 const PERFECT: &str = "";
 const IN_ORDER: [&str; 5] = [
     PERFECT,
@@ -30,7 +30,7 @@ struct Case {
     qdisc: &'static str,
     links: u32,
     flows: (u32, u32),
-    /// Behind uplink and downlink, and before them.
+    /// Impairments after uplink and downlink, and before them.
     paths: [&'static str; 4],
     rates: Rates,
     sack: bool,
@@ -42,7 +42,7 @@ enum Rates {
     Constant,
     Steps,
     Traced,
-    /// Behind modems, which stand alone.
+    /// Queues behind modems.
     Modem,
 }
 
@@ -140,7 +140,7 @@ impl Case {
     }
 }
 
-/// Packets that came to a direction, and their fates.
+/// Returns the packets that arrived in a direction, and their fates.
 fn account(world: &World<'_, Full>, direction: usize, now: u64) -> (u64, u64) {
     let (mut sent, mut found) = (0, 0);
     for conversation in &world.conversations {
@@ -154,7 +154,7 @@ fn account(world: &World<'_, Full>, direction: usize, now: u64) -> (u64, u64) {
     (sent, found)
 }
 
-/// Datagrams that came after a later one.
+/// Number of datagrams that arrived after a later one.
 fn overtaken(world: &World<'_, Full>) -> u64 {
     world.conversations.iter().map(|talk| talk.overtaken).sum()
 }

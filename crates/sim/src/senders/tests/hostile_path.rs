@@ -1,4 +1,4 @@
-//! Under any loss and reordering of data and ACKs, all data arrives, and in time.
+//! With any loss and reordering of data and ACKs, all data arrives in bounded time.
 
 use crate::congestion::{AnyCongestion, Catalog, Connection, TcpModel};
 use crate::receivers::{FullReceiving, Receiver};
@@ -18,7 +18,7 @@ const SEGMENTS: u64 = 300;
 enum Fate {
     Arrives,
     Lost,
-    /// Later than the following ones by so many ms.
+    /// It arrives this many ms later than the following ones.
     Late(u64),
 }
 
@@ -31,7 +31,7 @@ fn fates() -> impl Strategy<Value = Vec<Fate>> {
     prop::collection::vec(fate, 0..400)
 }
 
-/// Both endpoints, and what is on its way by time of arrival.
+/// Both endpoints, and the segments in transit by arrival time.
 struct Path {
     sender: Sender<AnyCongestion, FullSending>,
     receiver: Receiver<FullReceiving>,
@@ -56,7 +56,7 @@ impl Path {
         }
     }
 
-    /// Performs the next event. Returns its time, if there was one.
+    /// Executes the next event. Returns its time, if there was one.
     fn step(&mut self, window: u64) -> Option<u64> {
         let arrival = self
             .under_way

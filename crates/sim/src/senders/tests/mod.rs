@@ -12,7 +12,7 @@ const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
 const NOTHING: [u64; 0] = [];
 
-/// A sender at one end of a wire that the test holds.
+/// A sender, with the segments that it has sent.
 struct Wire {
     sender: Sender<Reno>,
     now: u64,
@@ -46,8 +46,8 @@ impl Wire {
         numbers(&out)
     }
 
-    /// Established over a round-trip time of 100 ms, with a window of at least `window` segments
-    /// in flight from the returned number on, all of which arrived so far.
+    /// Creates an established sender with a round-trip time of 100 ms. At least `window` segments are in flight from
+    /// the returned number on; all earlier ones have arrived.
     fn open(recovery: Recovery, window: u64) -> (Self, u64) {
         let mut wire = Self::new(recovery, u64::MAX);
         wire.connect();

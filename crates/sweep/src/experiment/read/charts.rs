@@ -75,7 +75,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Distributes one value to all panels, or one value to each.
+    /// Gives each panel its value, from one value for all panels or a list of values.
     fn each<T: Clone>(
         &self,
         key: &str,

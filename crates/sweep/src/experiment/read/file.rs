@@ -42,7 +42,6 @@ pub(super) struct AxisEntry {
     pub(super) label: String,
 }
 
-/// One key, or several keys with the same value.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Keys {
@@ -115,7 +114,6 @@ pub(super) struct ChartEntry {
     pub(super) log_x: bool,
 }
 
-/// One value for all panels of a chart, or one per panel.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum PerPanel<T> {

@@ -20,10 +20,11 @@ use sweep::point;
 use toml::Spanned;
 use toml::de::DeTable;
 
-/// Reads a user's experiment file. Scenarios start from `defaults` and may name its congestion controls.
+/// Reads a user's experiment file. Its scenarios start from `defaults`, and may use the congestion controls of
+/// `defaults`.
 ///
 /// # Errors
-/// The file cannot be read, or a line is wrong.
+/// The file cannot be read, or a line is invalid.
 pub fn read(path: &Path, defaults: &Defaults) -> Result<Experiment, BadExperiment> {
     let text = read_bounded(path).map_err(|source| BadExperiment::Read {
         path: path.to_owned(),
@@ -33,10 +34,10 @@ pub fn read(path: &Path, defaults: &Defaults) -> Result<Experiment, BadExperimen
     read_text(&format!("own/{name}"), path, &text, defaults)
 }
 
-/// Like [`read`], from a text; `path` is used only in error messages.
+/// Like [`read`], for a text; `path` appears only in errors.
 ///
 /// # Errors
-/// A line is wrong.
+/// A line is invalid.
 pub fn read_text(
     name: &str,
     path: &Path,
@@ -47,10 +48,10 @@ pub fn read_text(
     Reader::new(path, text, defaults, found).experiment(name)
 }
 
-/// Like [`read_text`], but the settings of `[found]` replace the scenario's. Values of series and sweep stay.
+/// Like [`read_text`], with the settings of `[found]` instead of the scenario's. Values set by series and sweep stay.
 ///
 /// # Errors
-/// A line is wrong.
+/// A line is invalid.
 pub(crate) fn read_found(
     name: &str,
     path: &Path,

@@ -25,8 +25,9 @@ pub enum BadExperiment {
     Line {
         /// The file.
         path: PathBuf,
+        /// Number of the line, from 1.
         line: usize,
-        /// The fault, and a valid form.
+        /// The error, and a valid form.
         message: String,
     },
 }
@@ -74,12 +75,12 @@ impl Reader<'_> {
         self.at(offset, error.message().replace('\n', ", "))
     }
 
-    /// Returns settings, or the error with the position of their key.
+    /// Returns settings, or the error with the position of its key.
     pub(super) fn key<T>(&self, read: Result<T, KeyError>) -> Read<T> {
         read.map_err(|error| self.at(error.offset, error.message))
     }
 
-    /// Returns the scenario's keys in a section of a table; empty without that section.
+    /// Returns the scenario's keys in a section of a table; none without that section.
     pub(super) fn keys(&self, table: &DeTable<'_>, section: &str) -> Read<Words> {
         match table.get(section).map(Spanned::get_ref) {
             Some(DeValue::Table(keys)) => self.key(self.flags.table(keys)),
@@ -87,7 +88,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the result of `find` for a text, or its error at the text's position.
+    /// Looks up a text by `find`; an error gets the text's position.
     pub(super) fn look_up<T>(
         &self,
         text: &Spanned<String>,

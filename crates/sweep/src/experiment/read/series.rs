@@ -15,7 +15,7 @@ const MAX_RUNS: u64 = 1_000_000;
 const MAX_SCENARIOS: u64 = 100_000;
 
 impl Reader<'_> {
-    /// Reads the series of the file, one per combination of the second and later axes.
+    /// Reads the series of the file: one for each combination of values on the second and later axes.
     pub(super) fn series(
         &self,
         file: &File,
@@ -78,7 +78,7 @@ impl Reader<'_> {
         Ok(all)
     }
 
-    /// Numbers of scenarios and of runs of a series, over all points and combinations.
+    /// Returns the numbers of scenarios and of runs in a series, over all points and combinations.
     fn size(&self, own: &Words, base: &Words, axes: &[Vec<Words>]) -> (u64, u64) {
         let given = |words: &Words| words.get("runs").and_then(|runs| runs.parse::<u64>().ok());
         let first = given(base).unwrap_or(self.defaults.runs.into());
@@ -92,7 +92,6 @@ impl Reader<'_> {
         (cells, own.unwrap_or(runs))
     }
 
-    /// Published values by point and measure.
     fn paper(&self, entry: &SeriesEntry, experiment: &Experiment) -> Read<Vec<Vec<Option<f64>>>> {
         let mut paper = vec![vec![None; experiment.measures.len()]; experiment.points.len()];
         for (id, values) in &entry.paper {

@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 const UNNAMED: &str = "a point without a name; write { name = \"1/10\", up = \"1mbit\" }";
 
 impl Reader<'_> {
-    /// Reads the settings of each value, per axis.
+    /// Reads the settings of each value, for each axis.
     pub(super) fn axes(&self, file: &File, table: &DeTable<'_>) -> Read<Vec<Vec<Words>>> {
         let axes = file.sweep.iter().zip(sections(table, "sweep"));
         axes.map(|(axis, section)| {
@@ -54,7 +54,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the value as written in the file, or the name of a value that sets several keys.
+/// Returns the value as written in the file; for a value that sets several keys, its name.
 fn value_name(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::Table(settings) => Some(format!("{:?}", settings.get("name")?.as_str()?)),
@@ -97,7 +97,6 @@ pub(super) struct Combination {
     pub(super) name: String,
     /// The keys with their values.
     pub(super) swept: Vec<(String, String)>,
-    /// The settings.
     pub(super) args: Words,
 }
 
