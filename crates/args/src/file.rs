@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_line_is_named_with_its_key_and_what_to_write_instead() {
+    fn errors_name_line_key_and_a_valid_form() {
         for (text, expected) in [
             (
                 "down = \"10mbit\"\nup = \"1mbitt\"",

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_result_is_refused_in_a_line() {
+    fn other_files_are_rejected_in_one_line() {
         for text in ["{", "{}", "[1]", r#"{"scenario": {"up": "1mbit"}}"#] {
             let error = replay(&write(text), &[]).unwrap_err();
             assert!(error.contains("no scenario of a result"), "{error}");

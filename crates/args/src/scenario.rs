@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lab_says_why_it_refuses_a_flag() {
+    fn the_lab_gives_the_reason_for_rejecting_a_flag() {
         let mut command = Given::<SimulatedArgs>::augment_args(clap::Command::new("test"));
         let real = [
             "regenerate",

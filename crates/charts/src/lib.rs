@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_label_are_text_and_a_single_point_is_no_line() {
+    fn labels_are_escaped_and_a_single_point_draws_no_line() {
         let mut drawing = Drawing::default();
         drawing.line(&[(1.0, 1.0)], &TEXT, 1.0);
         drawing.text((1, 2.06), "a & <b>", LabelStyle::new(12, &TEXT).ending());

@@ -603,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn one_discipline_is_no_competition() {
+    fn a_single_discipline_has_no_best_values() {
         let reports = reports();
         assert!(best(&reports[..1])["goodput_utility"].is_empty());
     }

@@ -915,7 +915,7 @@ fn an_ack_parses_as_written() {
 
 /// A flipped bit anywhere in an ACK makes its checksum wrong or changes its facts.
 #[test]
-fn no_flipped_bit_of_a_segment_or_an_ipv4_header_is_believed() {
+fn a_flipped_bit_of_a_segment_or_ipv4_header_is_detected() {
     for path in [
         Path::default(),
         Path {

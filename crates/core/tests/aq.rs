@@ -276,7 +276,7 @@ fn beyond_equation_11_starved_acks_wait_for_an_idle_uplink_in_one_place() {
 }
 
 #[test]
-fn measured_data_per_ack_converges_to_what_receivers_do() {
+fn measured_data_per_ack_converges_to_the_receivers_ratio() {
     let measured = Given {
         params: &[("data-per-ack", "auto")],
         ..PAPER

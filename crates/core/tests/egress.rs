@@ -95,7 +95,7 @@ fn at(micros: u64) -> Instant {
 }
 
 #[test]
-fn a_caller_that_asks_exactly_in_time_sends_at_exactly_the_rate() {
+fn dequeues_in_time_send_exactly_at_the_rate() {
     let mut egress = egress("droptail");
     let start = at(1_000);
     for _ in 0..1000 {

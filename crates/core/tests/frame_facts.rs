@@ -73,7 +73,7 @@ fn an_ack_is_recognised_in_every_encapsulation() {
 }
 
 #[test]
-fn the_padding_of_a_60_byte_frame_is_no_payload() {
+fn the_padding_of_a_60_byte_frame_is_not_payload() {
     let mut frame = ethernet(&packet(ipv4(), ack(&[]), &[]));
     assert_eq!(frame.len(), 54);
     frame.resize(60, 0);
@@ -201,7 +201,7 @@ fn an_atomic_fragment_is_whole() {
 }
 
 #[test]
-fn do_not_fragment_is_no_fragment() {
+fn do_not_fragment_does_not_make_a_fragment() {
     let mut packet = packet(ipv4(), ack(&[]), &[]);
     packet[6] = 0x40;
     assert_pure_ack(&ethernet(&packet), 40, 14, 34);
@@ -271,7 +271,7 @@ fn lengths_that_contradict_each_other_are_opaque() {
 }
 
 #[test]
-fn a_chain_of_extension_headers_is_followed_only_so_far() {
+fn the_length_of_an_extension_header_chain_is_limited() {
     let chain = |headers: usize| {
         let mut payload = [60, 0, 0, 0, 0, 0, 0, 0].repeat(headers - 1);
         payload.extend([6, 0, 0, 0, 0, 0, 0, 0]);

@@ -113,7 +113,7 @@ fn waits<T: IntoIterator<Item = Kind>>(sends: impl Fn(u64) -> T) -> Vec<(Kind, u
 }
 
 #[test]
-fn a_flow_at_its_share_waits_for_no_round_of_others_however_uneven_it_sends() {
+fn an_uneven_flow_at_its_share_waits_for_no_round_of_others() {
     let waits = waits(|slot| {
         let sends = slot > 100 && [0, 2, 8].contains(&(slot % 18));
         sends.then_some(Kind::Scalable(0))

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_without_a_gateway_says_how_to_have_one() {
+    fn without_a_gateway_the_error_names_the_flag_that_starts_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let ask = || request_change(&path, "").unwrap_err().to_string();

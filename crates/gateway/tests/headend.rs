@@ -291,7 +291,7 @@ fn nothing_is_regenerated_of_acks_that_say_more_than_a_number() {
 }
 
 #[test]
-fn duplicates_pass_and_a_closing_hole_is_no_gap() {
+fn duplicates_pass_and_a_closing_hole_regenerates_nothing() {
     let shape = &SHAPES[0];
     let numbers = [1000, 1000, 1000, 1000, 9000, 10_000];
     let frames = numbers.map(|number| shape.ack(number, 0x10, &[]));

@@ -112,7 +112,7 @@ fn arp_request(ip: Ipv4Addr) -> Vec<u8> {
 }
 
 #[test]
-fn a_gateway_is_silent_and_takes_no_address_whatever_the_isp_announces() {
+fn a_gateway_stays_silent_and_ignores_router_advertisements() {
     let Some(place) = Place::new() else { return };
     // The host has an address elsewhere, for which its interfaces would answer.
     let management = Ipv4Addr::new(192, 0, 2, 1);

@@ -174,7 +174,7 @@ fn acknowledged_bytes_count_once_with_retransmissions_and_late_segments() {
 }
 
 #[test]
-fn an_echo_of_an_idle_sender_is_no_round_trip() {
+fn echoes_of_idle_senders_are_not_round_trips() {
     let mut passing = Passing::new(None);
     passing.up(10, [1, 1], ACK, 0, Some([500, 7]));
     passing.down(9_000, [1, 1], ACK, 1000, Some([9, 500]));

@@ -337,7 +337,7 @@ done
 }
 
 #[test]
-fn quic_flows_stand_behind_those_of_tcp_with_what_both_ends_tell() {
+fn quic_flows_follow_tcp_flows_with_the_values_of_both_ends() {
     let stack = Stack::new(
         r#"echo "{\"port\":${port%:*},\"sends\":$sends,\"payload\":${port%:*},\"longest_stall_ns\":250000000,\
 \"timeouts\":3,\"lost\":[2,7,9],\"received\":[[0,5]]}""#,

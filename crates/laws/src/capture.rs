@@ -105,7 +105,7 @@ mod tests {
     use asymq_core::frame::ack_info;
 
     #[test]
-    fn the_capture_of_a_home_has_acks_that_are_believed_and_senders_that_understand_marks() {
+    fn the_home_capture_has_filterable_acks_and_ecn_capable_senders() {
         let arrivals = arrivals(HOME).unwrap();
         let key = FlowKey::new([0, 0]);
         let (mut acks, mut marked, mut reverse) = (0, 0, 0);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_capture_or_truncated_is_refused() {
+    fn other_files_and_truncated_captures_are_rejected() {
         assert!(arrivals(b"no capture").is_err());
         assert!(arrivals(&HOME[..HOME.len() - 1]).is_err());
     }

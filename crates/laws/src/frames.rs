@@ -149,6 +149,7 @@ fn frame(leaves: bool, conversation: u16, count: u32, length: usize, number: u16
 pub trait Held: Packet + Sized {
     /// Creates the packet of an arriving frame.
     fn hold(arrival: &Arrival, parsed: &Parsed) -> Self;
+    /// Number of the frame.
     fn number(&self) -> u16;
     /// The frame as sent; `None` if the representation has no frames.
     fn frame(&self) -> Option<Vec<u8>> {

@@ -264,7 +264,7 @@ mod tests {
     };
 
     #[test]
-    fn uploads_are_what_the_server_received_and_numbers_are_possible() {
+    fn uploads_are_the_servers_counts_and_impossible_numbers_fail() {
         let stream = |bytes: Value, start: f64, end: f64| json!({"streams": [{"bytes": bytes, "start_time": start, "end_time": end}]});
         let sent = [2000];
         let rates = TEST.uploads(&stream(1000.into(), 0.0, 2.0), &sent);

@@ -316,14 +316,14 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_has_not_drained_is_no_drift() {
+    fn an_undrained_queue_does_not_count_as_drift() {
         let samples = samples();
         let baseline = Baseline::of(&samples, window(0.0, 2.0), Some(window(4.0, 6.0))).unwrap();
         assert_eq!(baseline.drift, [0.0; 2]);
     }
 
     #[test]
-    fn no_answer_is_no_delay() {
+    fn unanswered_probes_have_no_delay() {
         let silent = [Sample::default()];
         assert_eq!(Baseline::of(&silent, window(0.0, 1.0), None), None);
         let samples = samples();

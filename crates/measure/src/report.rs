@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_of_flags_have_three_digits_and_are_never_above_what_was_measured() {
+    fn advised_rates_have_three_digits_and_never_exceed_the_measured_rate() {
         for (rate, text) in [
             (0.95 * 1e6, "950kbit"),
             (949_999.0, "949kbit"),

@@ -343,7 +343,7 @@ mod https {
     }
 
     #[test]
-    fn responsiveness_is_that_of_the_full_queue_and_an_upload_counts_what_the_line_has_carried() {
+    fn responsiveness_includes_the_full_queue_and_uploads_count_carried_bytes() {
         const UP: u64 = 5000;
         const DOWN: u64 = 20_000;
         const QUEUE_MS: u64 = 150;

@@ -108,7 +108,7 @@ fn a_loopback_has_rates_and_responsiveness_under_every_load() {
 }
 
 #[test]
-fn a_test_too_short_for_four_intervals_has_low_confidence_and_says_so() {
+fn a_test_below_four_intervals_reports_low_confidence() {
     let server = Running::https(Limits::default(), None);
     let tested = server.test(1).unwrap();
     assert_eq!(tested.up.rate_confidence, Confidence::Low);

@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn drift_of_minutes_is_no_queue() {
+    fn clock_drift_over_minutes_does_not_count_as_a_queue() {
         for drift in [-50, 50] {
             let mut bench = Bench::new(1000, 0, drift);
             let [up, down] = bench.run(0..600_000, 0, 0);
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_path_is_no_queue_once_it_is_known() {
+    fn after_lengthen_a_longer_path_does_not_count_as_a_queue() {
         let mut bench = Bench::new(1000, 0, 0);
         bench.run(0..1000, 0, 0);
         assert!(bench.run(1000..1500, 30, 0)[0].unwrap() >= 29);
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_at_home_of_an_acks_second_packet_is_no_queue() {
+    fn the_second_packets_wait_at_home_does_not_count_as_a_queue() {
         let mut bench = Bench::new(1000, 0, 0);
         bench.run(0..1000, 0, 0);
         let shown = delayed_acks(&mut bench, 1000..3000, 35);
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receivers_ack_timer_is_no_queue_without_recent_prompt_answers() {
+    fn the_ack_timer_is_subtracted_without_recent_prompt_answers() {
         let mut bench = Bench::new(1000, 0, 0);
         bench.run(0..1000, 0, 0);
         // Until an ACK has waited for a second packet, the timer appears as a queue.
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn after_prompt_answers_an_ack_that_may_include_a_timer_is_no_sample() {
+    fn after_prompt_answers_acks_with_a_possible_timer_are_ignored() {
         let mut bench = Bench::new(1000, 0, 0);
         bench.run(0..1000, 0, 0);
         let first = core::mem::replace(&mut bench.flow, Flow(8));

@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reordered_turn_is_no_short_round_trip() {
+    fn reordered_spin_bits_are_ignored() {
         let mut bench = Bench::new();
         bench.turns(1000, 20, 0);
         // The old bit, then the new one again: out of order, and after 2 ms instead of 40.
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn one_slow_answer_to_a_probe_is_no_queue() {
+    fn one_slow_probe_answer_is_ignored() {
         let mut bench = Bench::new();
         let mut probe = |at: u64, back: u64, number: u16, answer: u16| {
             bench.trips.probe_leaves(at * MS, number, at);

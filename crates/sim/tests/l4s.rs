@@ -107,7 +107,7 @@ fn crowd(flags: &str) -> Summary {
 }
 
 #[test]
-fn flows_whose_acks_are_not_filtered_cost_what_no_thinning_costs_and_are_named() {
+fn unfiltered_flows_are_reported_and_cost_the_same_as_without_filtering() {
     let thinned = crowd("--qdisc asymq");
     let whole = crowd("--qdisc asymq --max-stretch 100b");
     let (with, without) = (thinned.goodput_utility, whole.goodput_utility);

@@ -279,7 +279,7 @@ fn settings_of_every_kind_agree_with_ns2() {
 }
 
 #[test]
-fn classes_that_make_up_a_bounded_time_send_what_ns2s_do() {
+fn cbq_with_bounded_made_up_time_agrees_with_ns2() {
     // Two flows without randomness. Data packets of 125 ms and 12.5 ms distinguish the bounds.
     let agrees = |made_up: &str, words: &[&str]| {
         let point = points().find(|point| point.contains(words)).unwrap();

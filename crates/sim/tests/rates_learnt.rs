@@ -166,7 +166,7 @@ fn gaps_between_a_cells_turns_are_no_queue() {
 }
 
 #[test]
-fn a_longer_path_is_no_queue() {
+fn a_longer_path_does_not_lower_the_rate() {
     let words = format!("{FLOWS} --steps-delay=9s:40ms --steps-delay=16s:0ms");
     // One seed in eight takes the longer path for a queue, and has 1.4.
     let utility = |seed| run_seed(&words, seed).goodput_utility;

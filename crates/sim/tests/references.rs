@@ -132,7 +132,7 @@ fn a_reno_with_ecn_uses_the_mean_of_its_sawtooth() {
 }
 
 #[test]
-fn dctcp_marks_the_share_that_its_equation_says_and_fills_the_link() {
+fn dctcp_gets_the_mark_share_of_its_equation_and_fills_the_link() {
     // Alizadeh et al. 2010, eq. 6: alpha = sqrt(2 / W), where W is the segments in flight and K queued. Of 45 800
     // segments that is 6370 and 12 470. ns-3's TcpDctcp marks 4818 and 11 481, at 0.9986 of the link.
     for (rate, rtt, step, segments_per_second, rtt_s) in [
@@ -149,7 +149,7 @@ fn dctcp_marks_the_share_that_its_equation_says_and_fills_the_link() {
 }
 
 #[test]
-fn prague_marks_what_dctcps_equation_says_at_a_round_trip_beyond_its_virtual_one() {
+fn prague_gets_dctcps_mark_share_above_its_virtual_round_trip() {
     // Its draft (sec. 2.4) keeps DCTCP's reduction; from 25 ms on it grows like Reno. It paces.
     let down = down(
         "10mbit",

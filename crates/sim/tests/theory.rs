@@ -158,7 +158,7 @@ fn udp_within_the_rate_is_measured_at_its_rate_and_over_it_is_conserved() {
 }
 
 #[test]
-fn a_handshake_alone_is_no_goodput() {
+fn handshakes_are_not_goodput() {
     let scenario = scenario(|scenario| {
         (scenario.flows_up, scenario.flows_down) = (3, 3);
         // Flows start within 9 ms; each handshake takes at least 100 ms.

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_cut_short_must_not_drift_towards_what_the_whole_would_reach() {
+    fn drift_of_a_shortened_run_is_extrapolated() {
         let fast = [run(0.0, 0.02), run(0.0, 0.021), run(0.0, 0.02)];
         assert!(converged(&fast, 1.0));
         assert!(!converged(&fast, 20.0));

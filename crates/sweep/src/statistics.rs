@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_on_the_end_of_its_range_needs_more_runs_than_what_lies_beside_it() {
+    fn a_mean_on_the_end_of_its_range_needs_more_runs() {
         let values: Vec<f64> = (0..20).map(f64::from).collect();
         let half_width = Estimate::around(9.5, &values, 0.99).half_width;
         let needed = |distance| runs_needed(&values, distance, half_width);

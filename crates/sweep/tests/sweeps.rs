@@ -63,7 +63,7 @@ fn the_number_of_threads_changes_no_byte() {
 }
 
 #[test]
-fn an_interrupted_sweep_runs_only_what_is_missing() {
+fn an_interrupted_sweep_makes_only_missing_runs() {
     let folder = tempfile::tempdir().unwrap();
     let experiments = [small()];
     let runs_of_all = single_runs(&experiments);
@@ -313,7 +313,7 @@ fn a_point_may_set_several_keys_under_a_name() {
 }
 
 #[test]
-fn a_wrong_line_is_named_with_what_to_write_instead() {
+fn errors_name_the_line_and_a_valid_form() {
     for (from, to, expected) in [
         (
             "rtt = \"40ms\"",

@@ -434,7 +434,7 @@ fn by_words(given: &Params) -> Config {
 
 /// Printed words can be given again, with the same meaning.
 #[test]
-fn what_is_shown_is_taken_again() {
+fn printed_options_are_accepted_again() {
     for command in [
         "",
         "up 1000kbit",
@@ -493,7 +493,7 @@ fn usual(packets: u32) -> Numbers {
 }
 
 #[test]
-fn errors_say_what_to_write() {
+fn errors_give_a_valid_form() {
     for (command, error) in [
         ("up", "up: value required; write `up 1mbit`"),
         (

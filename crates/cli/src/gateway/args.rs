@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn one_number_is_enough_for_what_learns_the_downlink_or_does_without() {
+    fn disciplines_without_a_downlink_rate_need_only_up() {
         for flags in ["", "--qdisc sad", "--qdisc cake", "--qdisc-down none"] {
             let link = untold(flags);
             assert_eq!(link.down, None);

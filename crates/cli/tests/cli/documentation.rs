@@ -257,7 +257,7 @@ fn the_experiment_of_the_page_runs() {
 }
 
 #[test]
-fn a_build_of_the_kernel_module_says_what_is_missing() {
+fn the_module_build_names_missing_tools() {
     let said = |arguments: &[&str]| {
         let mut command = Command::new(root().join("scripts/kernel-module"));
         let output = command.args(arguments).output().unwrap();

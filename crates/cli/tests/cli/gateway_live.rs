@@ -98,7 +98,7 @@ fn line(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn the_control_socket_changes_it_or_says_in_one_line_why_not() {
+fn the_control_socket_applies_a_change_or_returns_one_line_of_error() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let socket = socket.to_str().unwrap();
@@ -176,7 +176,7 @@ fn the_control_socket_changes_it_or_says_in_one_line_why_not() {
 }
 
 #[test]
-fn a_trial_that_is_interrupted_tells_its_result_and_restores_the_settings() {
+fn an_interrupted_trial_prints_its_result_and_restores_settings() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let socket = socket.to_str().unwrap();

@@ -36,7 +36,7 @@ fn the_papers_link_has_the_papers_ratio_and_split() {
 }
 
 #[test]
-fn beyond_equation_11_the_model_says_so_and_what_would_help() {
+fn beyond_equation_11_the_model_gives_the_reason_and_the_minimum_uplink() {
     let answer = model("--up 256kbit");
     assert_eq!(answer["fillable"], false);
     assert!(answer.get("full").is_none());

@@ -271,7 +271,7 @@ fn the_picture_has_the_goodput_of_the_table() {
 }
 
 #[test]
-fn compare_shows_how_a_download_starts_and_what_web_transfers_take_where_there_are_some() {
+fn compare_shows_start_and_web_columns_if_they_have_values() {
     let directory = tempfile::tempdir().unwrap();
     let line =
         "compare --only aq,droptail --flow down,start=500ms,size=100kb --web down:2:30kb:1.3";
@@ -303,7 +303,7 @@ fn nothing_is_written_unasked() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     use std::process::{Command, Stdio};
     let mut child = Command::new(env!("CARGO_BIN_EXE_asymq"))
         .args(["sim", "--json", "--series", "--duration", "30s"])
@@ -318,7 +318,7 @@ fn a_reader_that_has_gone_is_no_error() {
 }
 
 #[test]
-fn standard_error_is_quiet_where_it_is_no_terminal() {
+fn progress_is_shown_only_on_terminals() {
     let directory = tempfile::tempdir().unwrap();
     let output = asymq(directory.path(), &format!("sim {SHORT}"));
     assert!(output.status.success());

@@ -59,7 +59,7 @@ fn shown(verdict: &Verdict, quantity: Quantity) -> bool {
 }
 
 #[test]
-fn simulated_trials_find_what_is_there_and_nothing_else() {
+fn trials_find_real_effects_and_no_others() {
     let (asymq, droptail) = (outcomes("asymq", 24, 1), outcomes("droptail", 10, 1000));
     let mut random = SplitMix64::new(1);
 

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_where_acks_cost_what_they_gain() {
+    fn it_settles_where_the_acks_cost_equals_their_gain() {
         let mut bench = Bench::new("10mbit");
         bench.run(1, 0.12, 0.88, 10.0);
         let before = bench.controller.wait;
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn acks_get_no_more_than_their_share_however_idle_the_downlink_is() {
+    fn acks_never_exceed_their_maximum_share() {
         let mut bench = Bench::new("10mbit");
         bench.run(1, 0.25, 0.75, 10.0);
         let before = bench.controller.wait;
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_downlink_is_learnt_whatever_is_assumed_and_bounded_by_it_until_disproved() {
+    fn the_assumed_downlink_bounds_the_learnt_one_until_exceeded() {
         for assumed in ["nothing", "5mbit", "10mbit", "20mbit"] {
             let mut bench = Bench::new(assumed);
             bench.run(15, 0.05, 0.95, 10.0);

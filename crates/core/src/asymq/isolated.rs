@@ -471,7 +471,7 @@ mod tests {
     use crate::qdisc::Discard;
 
     #[test]
-    fn accounts_of_hosts_hold_what_waits_though_flows_move_between_them() {
+    fn host_accounts_equal_the_backlog_when_flows_change_hosts() {
         let link: Rate = Rate::from_bits_per_sec(2_000_000).unwrap();
         let params = IsolatedParams {
             link,

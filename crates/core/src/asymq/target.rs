@@ -450,7 +450,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn small_packets_wait_for_eight_full_ones_whatever_the_target() {
+    fn small_packets_may_wait_for_eight_full_ones_with_any_target() {
         for (sojourn, sends, drops) in [
             (9, Sends::Small, true),
             (8, Sends::Small, false),

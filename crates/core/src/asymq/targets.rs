@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_without_a_place_learns_what_one_with_its_own_does() {
+    fn a_target_from_the_pool_learns_like_one_of_its_own() {
         let mut own = Target::default();
         let expected = course(|now, sojourn, left| {
             own.on_enqueue(Instant::ZERO);

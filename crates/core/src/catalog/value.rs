@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_says_what_to_write_instead() {
+    fn errors_of_values_give_a_valid_form() {
         for (kind, text, expected) in [
             (
                 BeyondLimit::KIND,

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_wants_less_than_half_of_its_share_ends_the_climb() {
+    fn a_class_below_half_of_its_share_ends_the_climb() {
         for (acks, data) in [(45, 0), (45, 10), (0, 50), (10, 50)] {
             let mut acq = controller(500.0, Utility::Utilization);
             acq.params.unused_share = UnusedShare::EqualShares;

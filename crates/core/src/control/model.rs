@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn equation_11_is_the_edge_of_what_can_be_filled() {
+    fn equation_11_bounds_the_links_that_can_be_filled() {
         let demand = AckDemand::new(40, 1500, 1.0);
         let at = |up: f64| Capacities { up, down: 10e6 }.full_rates(demand, demand);
         assert_eq!(at(256e3), Err(OutOfReach::AcksOverloadUplink)); // Fig. 5's collapse

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_change_the_normalized_asymmetry_as_paper_004_says() {
+    fn cells_change_the_normalized_asymmetry_as_in_sad() {
         // Its table 6, 8000/64 kbit/s: K grows from 4.88 to 5.64. It counts part-filled cells of
         // data as parts (1174 bytes); whole ones are 22 * 53 = 1166, and K is 5.68.
         let line = overhead("ipoa-vcmux");
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_overhead_says_what_to_write_instead() {
+    fn errors_of_overheads_give_a_valid_form() {
         let error = |text: &str| text.parse::<Overhead>().unwrap_err().to_string();
         assert_eq!(
             error("docsys"),

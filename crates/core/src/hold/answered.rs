@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_a_downlink_are_its_destinations_and_without_hosts_there_is_none() {
+    fn downlinks_isolate_destinations_and_flow_isolation_has_no_hosts() {
         let mut down = Answered::new(Isolation::DualDstHost).unwrap();
         let now = Instant::ZERO + Duration::from_secs(5);
         let mut of = |source, destination| {

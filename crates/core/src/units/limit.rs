@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_limit_says_what_to_write_instead() {
+    fn errors_of_limits_give_a_valid_form() {
         let error = |text: &str| text.parse::<Limit>().unwrap_err().to_string();
         assert_eq!(error("50"), "no unit; use p for packets, or b, kb, mb");
         assert_eq!(

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_rate_says_what_to_write_instead() {
+    fn errors_of_rates_give_a_valid_form() {
         let error = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
         assert_eq!(
             error("1mbitt"),

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_lost_and_late_as_the_scenario_says() {
+    fn frames_are_lost_and_delayed_as_configured() {
         let args = ScenarioArgs {
             simulated: SimulatedArgs {
                 netem_up: Some("loss 20% delay 30ms 10ms".parse().unwrap()),

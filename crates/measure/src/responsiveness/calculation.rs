@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn one_kind_of_probe_alone_is_no_responsiveness() {
+    fn responsiveness_needs_both_kinds_of_probes() {
         let mut probes = Probes {
             foreign: vec![foreign(1.0, 0.02, 0.04, 0.06)],
             own: Vec::new(),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_is_trimmed_of_its_slowest_twentieth_alone() {
+    fn the_mean_excludes_only_the_slowest_twentieth() {
         // Values 1 to 100: without 96 to 100 the mean is 48. Trimming both ends would give 50.5.
         let mean = trimmed_mean((1..=100).rev().map(f64::from)).unwrap();
         assert!((mean - 48.0).abs() < 1e-9, "{mean}");

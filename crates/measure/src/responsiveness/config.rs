@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_reads_what_the_server_writes() {
+    fn the_client_reads_the_servers_configuration() {
         for name in ["a.example", "[2001:db8::1]:4043", "10.9.2.2:4043"] {
             let authority: Authority = name.parse().unwrap();
             let endpoints = Endpoints::read(&Endpoints::write(&authority)).unwrap();

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_slow_start_is_slowed() {
+    fn hystart_applies_only_to_the_first_slow_start() {
         let mut hystart = started();
         hystart.on_timeout(50.0);
         assert_eq!(round(&mut hystart, 49, 8, 100), 9.0);

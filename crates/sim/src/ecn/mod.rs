@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_syn_asks_for_ecn_and_only_new_data_is_capable() {
+    fn the_syn_requests_ecn_and_only_new_data_is_ecn_capable() {
         let mut sender = EcnSender::default();
         let syn = segment(&mut sender, 0, false);
         assert_eq!((syn.flags, syn.ecn), (flags::ECE | flags::CWR, Ecn::NotEct));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn one_window_is_reduced_once_and_the_next_new_segment_says_so() {
+    fn a_window_is_reduced_once_and_the_next_new_segment_has_cwr() {
         let mut sender = EcnSender::default();
         assert!(sender.answers(5, 20));
         assert_eq!(segment(&mut sender, 6, true).flags, 0);

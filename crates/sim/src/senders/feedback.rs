@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_halve_the_window_once_a_round_trip_and_the_next_segment_says_so() {
+    fn marks_halve_the_window_once_per_round_trip_and_the_next_segment_has_cwr() {
         // RFC 3168, section 6.1.2.
         for sack in [false, true] {
             let (mut wire, una) = Wire::open(with_ecn(sack), 16);

@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_timeout_only_what_is_missing_is_sent_again() {
+    fn after_a_timeout_only_missing_segments_are_retransmitted() {
         let (mut wire, una) = Wire::open(10);
         wire.expire();
         assert_eq!(wire.expire()[0], una);

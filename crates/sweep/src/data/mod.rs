@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn csv_quotes_what_would_break_a_row() {
+    fn csv_quotes_separators_and_line_feeds() {
         let mut out = Vec::new();
         sample().write_csv(&mut out).unwrap();
         assert_eq!(

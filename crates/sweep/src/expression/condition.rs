@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_syntax_error_names_the_word_and_what_was_expected() {
+    fn a_syntax_error_names_the_word_and_the_expected_form() {
         let error = |text| Condition::parse(text).unwrap_err().message;
         assert_eq!(error("a ~ b"), "~ where =, > or < was expected");
         assert_eq!(error("a = "), "the end where a value was expected");

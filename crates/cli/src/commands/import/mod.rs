@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn sqm_without_a_link_layer_ignores_its_overhead_and_zero_is_no_rate() {
+    fn sqm_ignores_overhead_without_a_link_layer_and_rates_of_zero() {
         let text = SQM.replace("'atm'", "'none'").replace("'85000'", "'0'");
         let (command, _) = imported(&text);
         assert_eq!(

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn data_spends_whether_an_ack_waits_or_not_and_leaves_on_credit_or_alone() {
+    fn data_always_spends_and_leaves_with_credit_or_without_queued_acks() {
         let head = |len| {
             Some(Head {
                 ticket: 0,

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_alone_is_no_faster_than_its_share() {
+    fn a_single_class_is_limited_to_its_share() {
         let link: Rate = "1mbit".parse().unwrap();
         let mut paced = PacedShares::new(link, Share::HALF, MadeUp::Other);
         let (mut now, mut sent) = (Instant::ZERO, 0);
@@ -193,7 +193,7 @@ mod tests {
     const HALF: u64 = 100 * 56_000 / 8 / 2;
 
     #[test]
-    fn what_the_other_class_is_on_the_link_is_made_up_only_if_asked() {
+    fn the_other_classs_transmission_time_is_made_up_only_if_configured() {
         let [acks, data] = served(MadeUp::Other);
         assert!((HALF - 8000..=HALF + 1000).contains(&acks), "{acks}");
         assert!((HALF - 2000..=HALF + 1000).contains(&data), "{data}");

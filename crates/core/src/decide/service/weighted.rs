@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_is_the_acks_unless_data_is_owed_however_the_share_is_rounded() {
+    fn a_tie_goes_to_acks_unless_data_is_owed_with_any_rounding() {
         // Eq. 7 at equal capacities: an ACK of 40 bytes for every 1500 bytes of data.
         let exact = Share::from_f64(1500.0 / 1540.0).steps();
         for steps in exact - 2..=exact + 2 {

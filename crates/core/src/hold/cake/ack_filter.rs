@@ -71,7 +71,7 @@ impl WaitingAcks {
                 eligible = None;
                 found -= 1;
             }
-            if !says_no_more(older, newer) {
+            if !is_redundant(older, newer) {
                 continue;
             }
             if eligible.is_none() {
@@ -89,7 +89,7 @@ impl WaitingAcks {
 }
 
 /// True if the older ACK is redundant by CAKE's rules.
-fn says_no_more(older: &AckInfo, newer: &AckInfo) -> bool {
+fn is_redundant(older: &AckInfo, newer: &AckInfo) -> bool {
     let bare = older.flags & !ECN & 0x0fff == flags::ACK;
     // A missing timestamp of the newer ACK counts as 0.
     let (value, echo) = newer.timestamps.unwrap_or_default();

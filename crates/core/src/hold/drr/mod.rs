@@ -398,7 +398,7 @@ mod tests {
     use alloc::format;
 
     #[test]
-    fn old_flows_go_by_as_if_each_was_asked_whether_it_may_send() {
+    fn skipped_rounds_equal_single_rounds() {
         let limit = Limit::Packets(200);
         let mut random = SplitMix64::new(3);
         for hosts in [1, 3, 20] {

@@ -370,7 +370,7 @@ fn ten_times_the_bandwidth_is_found() {
 }
 
 #[test]
-fn a_tenth_of_the_bandwidth_is_what_is_left_after_two_cycles() {
+fn after_two_cycles_the_estimate_falls_to_a_tenth() {
     let mut path = Path::new(8330.0, 50, 100);
     path.run(20_000, None);
     path.rate /= 10.0;
@@ -380,7 +380,7 @@ fn a_tenth_of_the_bandwidth_is_what_is_left_after_two_cycles() {
 }
 
 #[test]
-fn acks_that_come_in_bursts_widen_the_window_by_what_they_bring() {
+fn ack_bursts_widen_the_window_by_their_size() {
     let mut smooth = path();
     smooth.run(30_000, None);
     let mut bursts = path();

@@ -220,7 +220,7 @@ fn the_timer_doubles_until_new_data_is_timed() {
 }
 
 #[test]
-fn the_receive_window_caps_what_is_in_flight() {
+fn the_receive_window_limits_the_flight() {
     let mut wire = Wire::new(Recovery::NewReno, 5);
     wire.connect();
     let mut sent = wire.ack(1).last().copied().unwrap_or(0);
@@ -246,7 +246,7 @@ fn arrive(receiver: &mut Receiver, now: u64, number: u64) -> Vec<u64> {
 }
 
 #[test]
-fn every_segment_is_acknowledged_with_what_is_complete() {
+fn every_segment_gets_a_cumulative_ack() {
     let mut receiver = receiver(None);
     let acks: Vec<u64> = [0, 1, 3, 4, 2, 2, 6, 5]
         .into_iter()
@@ -295,7 +295,7 @@ fn delayed_acks_do_not_wait_out_of_order_or_in_a_gap() {
 
 proptest! {
     #[test]
-    fn a_receiver_acknowledges_the_lowest_number_that_is_missing(
+    fn the_ack_number_is_the_lowest_missing_segment(
         arrivals in prop::collection::vec((0u64..8, 0u64..300), 1..600)
     ) {
         let mut receiver = receiver(None);
