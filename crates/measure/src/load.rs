@@ -142,6 +142,7 @@ pub(crate) struct CarriedDirection {
     pub(crate) goodput: Option<Vec<f64>>,
     /// Payload that crossed the line in bit/s, with its range; `None` if unknown.
     pub(crate) arrived: Option<(f64, Range)>,
+    /// Payload that crossed the line over time: after a loss, payload in order stalls and then exceeds the line's rate.
     pub(crate) series: Vec<(f64, f64)>,
 }
 
@@ -157,7 +158,7 @@ impl CarriedDirection {
         Self {
             goodput: in_order.rates(window),
             arrived: rate().zip(arrived.range(window)),
-            series: in_order.series(started),
+            series: arrived.series(started),
         }
     }
 }
@@ -182,6 +183,28 @@ mod tests {
 
     const fn window(from: f64, to: f64) -> Window {
         Window { from, to }
+    }
+
+    #[test]
+    fn a_series_is_of_what_crosses_the_line_while_a_lost_packet_holds_back_the_rest() {
+        let at = |index: u64, bytes: u64| Count {
+            at: index as f64,
+            bytes: vec![bytes],
+        };
+        let arrived = Counts((0..10).map(|index| at(index, 1000 * index)).collect());
+        let in_order = Counts(
+            (0..10)
+                .map(|index| at(index, 1000 * (index / 5 * 5)))
+                .collect(),
+        );
+        let of = CarriedDirection::new(0.0, window(2.0, 9.0), &in_order, &arrived);
+        assert!(
+            of.series.iter().all(|(_, rate)| *rate == 8000.0),
+            "{:?}",
+            of.series
+        );
+        let of = CarriedDirection::new(0.0, window(2.0, 9.0), &in_order, &Counts::default());
+        assert!(of.series.contains(&(5.0, 40_000.0)), "{:?}", of.series);
     }
 
     #[test]

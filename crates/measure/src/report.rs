@@ -103,9 +103,9 @@ pub struct LoadDirection {
 /// Values over time, in seconds from the start of the load, warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadSeries {
-    /// Goodput of all uploads: end of an interval in s, and bit/s in the interval.
+    /// Payload of all uploads, counted on arrival: end of an interval in s, and bit/s in the interval.
     pub up: Vec<(f64, f64)>,
-    /// Goodput of all downloads.
+    /// Payload of all downloads.
     pub down: Vec<(f64, f64)>,
     /// Queueing delay of each probe in ms.
     pub probe: Vec<(f64, f64)>,
