@@ -385,8 +385,16 @@ fn a_hangup_reads_the_settings_again_with_a_routers_defaults() {
 fn a_setup_that_would_cut_off_its_owner_is_refused() {
     let Some(place) = Place::new() else { return };
     let session = "192.0.2.1 50000 192.0.2.9 22";
-    let (answer, code) = place.run("check --wan @ --overhead ethernet", "");
-    assert_eq!((answer.as_str(), code), ("nothing is wrong", Some(0)));
+    // A busy machine has late timers, which are a finding too.
+    wait_for("a check without a finding", DEADLINE, || {
+        let (answer, code) = place.run("check --wan @ --overhead ethernet", "");
+        let is_clean = (answer.as_str(), code) == ("nothing is wrong", Some(0));
+        assert!(
+            is_clean || answer.starts_with("wrong: timers: "),
+            "{answer}"
+        );
+        is_clean
+    });
     let (answer, code) = place.run("check --wan @ --overhead ethernet --json", session);
     assert_eq!(code, Some(1), "{answer}");
     assert!(answer.contains("\"subject\": \"session\""), "{answer}");

@@ -231,8 +231,12 @@ fn packet_sockets_are_left_to_the_end_of_the_process() {
         eprintln!("skipped: no strace");
         return;
     };
-    wait_for("strace at work", DEADLINE, || {
-        faulty.gateway.status("TracerPid") > 0
+    wait_for("strace at every thread", DEADLINE, || {
+        let mut threads = fs::read_dir(format!("/proc/{id}/task")).unwrap();
+        threads.all(|thread| {
+            let status = thread.and_then(|thread| fs::read_to_string(thread.path().join("status")));
+            !status.unwrap().contains("TracerPid:\t0")
+        })
     });
     // Two sockets for each interface.
     let sockets = fs::read_to_string(format!("/proc/{id}/net/packet")).unwrap();

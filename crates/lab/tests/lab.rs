@@ -138,7 +138,11 @@ fn a_qdisc_of_the_kernels_holds_the_uplink_and_its_waits_are_seen() {
         tc: Some("pfifo limit 20".into()),
         ..flows(1, 0)
     };
-    let one = [scenario(args)];
+    // CUBIC fills the queue again within 4 s of a loss.
+    let one = [Scenario {
+        duration: Duration::from_secs(14),
+        ..scenario(args)
+    }];
     let run = || run_scenarios(STANDARD, &one, options(NonZeroUsize::MIN), &mut |_| ());
     // tc's first command is for HTB.
     if let Err(error @ (LabError::Tc { .. } | LabError::System { .. })) = run() {

@@ -10,7 +10,8 @@ use asymq_core::catalog::{Build, Config, Standard};
 use asymq_core::units::{Duration, Rate};
 use asymq_gateway::net::{Feature, Netns, Network, VethEnd, set_feature};
 use asymq_gateway::{
-    Changer, Frame, Gateway, GatewayConfig, HostOptions, LinkConfig, Shared, Snapshot, Stage, Stop,
+    Changer, Frame, Gateway, GatewayConfig, GatewayError, HostOptions, LinkConfig, Shared,
+    Snapshot, Stage, Stop,
 };
 use disciplines::discipline;
 use std::io::{self, Read, Write};
@@ -162,7 +163,18 @@ impl Running {
             let netns = place.middle.as_fd().try_clone_to_owned().unwrap();
             move || {
                 Netns::from(netns).enter().unwrap();
-                let mut gateway = Gateway::open(catalog, &config, &HostOptions::default()).unwrap();
+                // A process that another test starts has this one's descriptors until it is executed.
+                let is_held =
+                    |error: &GatewayError| error.to_string().contains("another gateway holds it");
+                let start = std::time::Instant::now();
+                let mut gateway = loop {
+                    match Gateway::open(catalog, &config, &HostOptions::default()) {
+                        Err(error) if is_held(&error) && start.elapsed() < DEADLINE => {
+                            thread::sleep(std::time::Duration::from_millis(5));
+                        }
+                        opened => break opened.unwrap(),
+                    }
+                };
                 gateway.set_log(move |line| {
                     eprintln!("gateway: {line}");
                     log.lock().unwrap().push(line.into());
