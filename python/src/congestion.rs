@@ -28,7 +28,7 @@ pub(crate) struct AckSample {
     now: u64,
     /// The acknowledgement number.
     ack: u64,
-    /// One past the highest segment sent.
+    /// Number of the segment after the highest one sent.
     end: u64,
     /// Round-trip time; `None` if the ACK acknowledges only retransmitted segments.
     rtt: Option<u64>,
@@ -139,7 +139,6 @@ pub(crate) fn catalog() -> Catalog {
     registered().catalog.clone()
 }
 
-/// Returns the names of the registered classes.
 pub(crate) fn names() -> &'static [OutsideTcp] {
     registered().names
 }

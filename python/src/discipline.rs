@@ -85,7 +85,6 @@ impl Packet {
 /// Link and buffer of a discipline.
 #[pyclass(frozen, module = "asymq", get_all)]
 pub(crate) struct Place {
-    /// Capacity of the link.
     link_bit_per_s: u64,
     /// Capacity of the reverse direction.
     reverse_bit_per_s: u64,

@@ -45,7 +45,7 @@ impl Sweep {
         Ok(Self::of(&[experiment], quick, seed))
     }
 
-    /// The text of an experiment file, under `name` in errors and tables.
+    /// Reads the text of an experiment file; errors and tables contain `name` as the file's name.
     #[staticmethod]
     fn of_text(name: &str, text: &str, quick: bool, seed: Option<u64>) -> PyResult<Self> {
         let path = PathBuf::from(format!("{name}.toml"));

@@ -77,7 +77,6 @@ fn cell(value: &Bound<'_, PyAny>) -> PyResult<Option<Cell>> {
 
 #[pymethods]
 impl Columns {
-    /// Restores columns from a pickle.
     #[new]
     fn restored(columns: &Bound<'_, PyDict>, rows: usize) -> PyResult<Self> {
         let mut all = Vec::new();

@@ -12,11 +12,11 @@ use std::str::ParseBoolError;
 /// An invalid argument, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct BadArgument {
-    /// The flag as typed, or the name of a positional argument; empty if the line as a whole is wrong.
+    /// The flag as typed, or the name of a positional argument; empty if the error is not about one argument.
     pub argument: String,
-    /// The value as typed, if it is the wrong part.
+    /// The value as typed, if the value is wrong.
     pub value: Option<String>,
-    /// The fault, and a valid form.
+    /// The error, and a valid form.
     pub message: String,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for BadArgument {
 }
 
 impl From<ConfigError> for BadArgument {
-    /// A discipline's bad parameter is a bad flag.
+    /// Reports an invalid parameter of a discipline as an invalid flag.
     fn from(error: ConfigError) -> Self {
         Self {
             argument: format!("--{}", error.parameter),
@@ -96,7 +96,7 @@ impl From<&clap::Error> for BadArgument {
     }
 }
 
-/// The error of a value's parser. Those of the standard library get a valid form.
+/// Describes the error of a value's parser. Errors of the standard library are replaced by a valid form.
 pub(crate) fn explain(cause: &(dyn Error + 'static)) -> String {
     if let Some(cause) = cause.downcast_ref::<ParseIntError>() {
         return match cause.kind() {

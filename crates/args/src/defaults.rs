@@ -4,36 +4,36 @@ use asymq_core::catalog::DEFAULT_QDISC;
 use asymq_core::units::{Duration, Limit};
 use asymq_scenario::{OutsideTcp, RttRange, Tcp};
 
-/// The defaults that differ between commands.
+/// The defaults of a command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Defaults {
     /// Discipline at the uplink.
     pub qdisc: &'static str,
-    /// Flows up and down.
+    /// Numbers of uploads and downloads.
     pub flows: (u32, u32),
-    /// Round-trip times.
+    /// Round-trip times of flows.
     pub rtt: RttRange,
     /// Buffers in both directions.
     pub buffer: Limit,
-    /// Buffers in both directions of the [headline](Self::headline).
+    /// Buffers in both directions for the [headline](Self::headline) comparison.
     pub headline_buffer: Limit,
-    /// Number of its runs.
+    /// Number of runs for that comparison.
     pub headline_runs: u32,
     /// Congestion control.
     pub tcp: Tcp,
     /// Congestion controls of other crates that the driver runs.
     pub outside: &'static [OutsideTcp],
-    /// The driver in words, for errors: "in the simulator".
+    /// The driver's name in error messages: "in the simulator".
     pub place: &'static str,
-    /// Data packets per ACK that disciplines assume: a number, or `auto` to measure.
+    /// Data packets per ACK that disciplines assume: a number, or `auto` to measure it.
     pub data_per_ack: &'static str,
-    /// TCP/IP header bytes of a segment: 40, or 52 with timestamps.
+    /// Bytes of the TCP and IP headers: 40, or 52 with timestamps.
     pub headers: u32,
     /// Interval of the probe.
     pub probe: Option<Duration>,
     /// Number of runs.
     pub runs: u32,
-    /// True if the traffic and the far side are simulated, so that every detail can be chosen.
+    /// True if hosts and path are simulated, so that all their settings can be chosen.
     pub simulated: bool,
 }
 
@@ -61,7 +61,7 @@ impl Defaults {
         }
     }
 
-    /// AQ section 4 under asymq: the simulator's defaults.
+    /// AQ section 4, but with the discipline asymq: the simulator's defaults.
     pub const fn sim() -> Self {
         Self {
             qdisc: DEFAULT_QDISC,
@@ -101,13 +101,13 @@ impl Defaults {
         }
     }
 
-    /// Defaults for a driver that runs these congestion controls too.
+    /// Adds congestion controls that this driver runs too.
     #[must_use]
     pub const fn with(self, outside: &'static [OutsideTcp]) -> Self {
         Self { outside, ..self }
     }
 
-    /// The reason why the driver does not run a congestion control, with those that it runs.
+    /// Returns an error that lists this driver's congestion controls if `tcp` is not among them.
     pub(crate) fn refuses(&self, tcp: Tcp) -> Option<String> {
         let known = || {
             let outside = self.outside.iter().copied().map(Tcp::Outside);

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A key of a scenario that is invalid.
+/// An invalid key of a scenario file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct KeyError {
     /// Offset in the file, in bytes.
     pub offset: usize,
-    /// The key, its error, and a correct form.
+    /// The key, the error, and a valid form.
     pub message: String,
 }
 
@@ -29,23 +29,22 @@ pub enum ScenarioError {
         /// The cause.
         source: std::io::Error,
     },
-    /// A line of the file is wrong.
+    /// A line of the file is invalid.
     #[error("{}:{line}: {message}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line number, from 1.
         line: usize,
-        /// The fault, and a valid form.
+        /// The error, and a valid form.
         message: String,
     },
-    /// A flag's value cannot be run.
+    /// A flag's value is invalid.
     #[error(transparent)]
     Value(BadArgument),
 }
 
 impl KeyError {
-    /// The error as one of this file.
     pub(crate) fn in_file(self, path: &Path, text: &str) -> ScenarioError {
         let before = &text[..self.offset.min(text.len())];
         ScenarioError::File {
@@ -56,7 +55,7 @@ impl KeyError {
     }
 }
 
-/// The entries of a table in the order of the file.
+/// Returns the entries of a table in the order of the file.
 pub(crate) fn in_order<'t, 'i>(
     table: &'t DeTable<'i>,
 ) -> impl Iterator<Item = (&'t str, &'t Spanned<DeValue<'i>>)> {
@@ -66,7 +65,7 @@ pub(crate) fn in_order<'t, 'i>(
     entries.into_iter().map(named)
 }
 
-/// The values of an entry: a list repeats the flag.
+/// Returns the values of an entry; each element of a list is one value of the flag.
 pub(crate) fn items_of<'t, 'i>(value: &'t Spanned<DeValue<'i>>) -> &'t [Spanned<DeValue<'i>>] {
     match value.get_ref() {
         DeValue::Array(items) => items,
@@ -95,7 +94,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String, ScenarioError> {
     })
 }
 
-/// `up = 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit`.
+/// Formats `up = 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit`.
 pub(crate) fn in_file(name: &str, bad: &BadArgument) -> String {
     let message = bad.message.replace("argument", "key");
     let message = message.replace("--help", "-help").replace("--", "");
@@ -106,10 +105,10 @@ pub(crate) fn in_file(name: &str, bad: &BadArgument) -> String {
     }
 }
 
-/// Keys whose values may be tables, as in `[[flow]]`: lists of `key=value` on the command line.
+/// Keys whose values may be tables, like `[[flow]]`; on the command line they are lists of `key=value`.
 const IN_TABLES: [&str; 1] = ["flow"];
 
-/// `direction = "down"`, `rtt = "40ms"` as `direction=down,rtt=40ms`.
+/// Formats the table `direction = "down"`, `rtt = "40ms"` as `direction=down,rtt=40ms`.
 fn list_of_pairs(name: &str, table: &DeTable<'_>) -> Result<String, String> {
     let pairs: Result<Vec<String>, String> = in_order(table)
         .map(|(key, value)| {
@@ -121,7 +120,7 @@ fn list_of_pairs(name: &str, table: &DeTable<'_>) -> Result<String, String> {
     Ok(pairs?.join(","))
 }
 
-/// A key's value as the text of a flag.
+/// Formats the value of a key as the value of a flag.
 pub(crate) fn as_text(name: &str, value: &DeValue<'_>) -> Result<String, String> {
     Ok(match value {
         DeValue::String(text) => text.to_string(),

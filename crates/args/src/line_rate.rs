@@ -16,7 +16,7 @@ pub enum LineRate {
 }
 
 impl LineRate {
-    /// The fixed rate, or the rate at which learning starts.
+    /// Returns the fixed rate, or the rate at which learning starts.
     pub fn start(self, direction: Direction) -> Rate {
         match self {
             Self::Given(rate) => rate,
@@ -24,7 +24,7 @@ impl LineRate {
         }
     }
 
-    /// The fixed rate.
+    /// Returns the fixed rate; `None` if the rate is learnt.
     pub const fn given(self) -> Option<Rate> {
         match self {
             Self::Given(rate) => Some(rate),
@@ -32,7 +32,7 @@ impl LineRate {
         }
     }
 
-    /// The range of the learnt rate.
+    /// Returns the range of a learnt rate; `None` if the rate is fixed.
     pub const fn range(self) -> Option<RateRange> {
         match self {
             Self::Given(_) => None,
@@ -44,7 +44,7 @@ impl LineRate {
 impl FromStr for LineRate {
     type Err = String;
 
-    /// Reads a rate, `auto` or `auto:1mbit..20mbit`.
+    /// Parses a rate, `auto` or `auto:1mbit..20mbit`.
     fn from_str(text: &str) -> Result<Self, String> {
         match RateRange::of_auto(text) {
             Some(range) => range.map(Self::Auto).map_err(|error| error.to_string()),

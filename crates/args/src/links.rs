@@ -1,4 +1,4 @@
-//! Rates and disciplines of a scenario's links, from flags and defaults.
+//! Rates and disciplines of a scenario's links, computed from flags and defaults.
 
 use crate::defaults::Defaults;
 use crate::file::ScenarioError;
@@ -10,7 +10,7 @@ use asymq_core::units::{Bytes, Limit, Rate};
 use asymq_scenario::{Modem, RateTrace, Scenario};
 
 impl ScenarioArgs {
-    /// Bytes of a segment's payload and of headers.
+    /// Returns the bytes of a full segment's payload and of its headers.
     pub(crate) fn sizes(&self) -> (u32, u32) {
         let narrow = |size: Option<Bytes>, default| {
             size.map_or(default, |size| u32::try_from(size.0).unwrap_or(u32::MAX))
@@ -18,7 +18,7 @@ impl ScenarioArgs {
         (narrow(self.mss, 1460), narrow(self.simulated.header, 40))
     }
 
-    /// Rates of both links: as given, or of a trace or modem, or those of AQ's evaluation.
+    /// Returns the rates of both links: from flags, else from a trace or modem, else those of AQ's evaluation.
     pub(crate) fn link_rates(
         &self,
         up: Option<&RateTrace>,
@@ -37,7 +37,7 @@ impl ScenarioArgs {
         )
     }
 
-    /// The disciplines of both links, complete.
+    /// Returns the disciplines of both links with all parameters.
     pub(crate) fn disciplines(
         &self,
         catalog: &dyn Catalog,
@@ -86,7 +86,7 @@ impl ScenarioArgs {
     }
 }
 
-/// Sizes of ACKs and full data packets on the link.
+/// Sets the sizes in bytes of ACKs and full data packets on the link.
 fn sizes(ack: u32, data: u32) -> Params {
     let size = |bytes: u32| Bytes(bytes.into()).to_string();
     [("ack-size", size(ack)), ("data-size", size(data))]

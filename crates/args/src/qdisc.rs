@@ -1,4 +1,4 @@
-//! The parameters of disciplines as typed, and their flags.
+//! Parameters of disciplines as typed, and their flags.
 
 use crate::settings::{Settings, optional};
 use asymq_core::catalog::{Catalog, Entry, Kind, Parameter, Params, Role, known_parameters};
@@ -6,23 +6,23 @@ use asymq_core::units::suggestion;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgGroup, ArgMatches, Command, Id};
 
-/// The parameters of disciplines, all optional; disciplines ignore those that they lack. [`with_disciplines`] adds
-/// their flags to a command.
+/// Parameters of disciplines, all optional; a discipline ignores parameters that it does not have. [`with_disciplines`]
+/// adds their flags to a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QdiscParams(pub Params);
 
-/// The group of their flags, which separates them from all others without a catalog.
+/// The group of these flags in clap, by which they are found without a catalog.
 const GROUP: &str = "parameters";
 
-/// The parameters of disciplines among the matches.
+/// Returns the names of disciplines' parameters that were given.
 pub(crate) fn names(matches: &ArgMatches) -> Vec<&str> {
     let names = matches.try_get_many::<Id>(GROUP).ok().flatten();
     names.into_iter().flatten().map(Id::as_str).collect()
 }
 
 impl QdiscParams {
-    /// The uplink's parameters that apply to the downlink's discipline too: all except its parts. Isolated hosts are
-    /// those at home, which are the destinations of a downlink's packets.
+    /// Returns the uplink's parameters that also apply to the downlink's discipline: all except the choice of parts.
+    /// `isolated` isolates destinations by default, since these are the hosts at home for a downlink.
     pub fn for_downlink(&self, own: &[String], catalog: &dyn Catalog, name: &str) -> Params {
         let mut shared = self.0.clone();
         for role in Role::PARTS {
@@ -56,8 +56,8 @@ impl Settings for QdiscParams {
     }
 }
 
-/// Adds the names and parameters of a catalog's disciplines to a command and its subcommands, wherever one can be
-/// chosen. `with_help` adds the help of the parameters.
+/// Adds the flags for the catalog's disciplines and parameters to each subcommand that has a discipline. `with_help`
+/// adds the help texts of the parameters.
 pub fn with_disciplines(command: Command, catalog: &dyn Catalog, with_help: bool) -> Command {
     let listing = Listing::new(catalog);
     let known = listing.parameters.iter().filter(|_| with_help);
@@ -65,7 +65,7 @@ pub fn with_disciplines(command: Command, catalog: &dyn Catalog, with_help: bool
     listing.add_to(command, &helps)
 }
 
-/// Data for the flags of disciplines.
+/// The names and parameters of a catalog, from which flags are made.
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
     entries: Vec<&'static Entry>,
@@ -80,7 +80,7 @@ impl Listing {
         }
     }
 
-    /// Adds the flags of disciplines, with these help texts in the order of parameters, if there are any.
+    /// Adds the flags. `helps` has the help texts in the order of the parameters, or is empty.
     pub(crate) fn add_to(&self, command: Command, helps: &[String]) -> Command {
         let chooses = command.get_arguments().any(|arg| arg.get_id() == "qdisc");
         let command = command.mut_subcommands(|command| self.add_to(command, helps));
@@ -116,7 +116,7 @@ impl Listing {
         }
     }
 
-    /// Reads a parameter's value into its canonical text; `None` if there is no such parameter.
+    /// Parses a parameter's value and returns its canonical text; `None` if there is no such parameter.
     pub(crate) fn read(&self, name: &str, text: &str) -> Option<Result<String, String>> {
         let mut known = self.parameters.iter();
         let parameter = known.find(|parameter| parameter.name == name)?;
@@ -135,7 +135,7 @@ impl Listing {
         entries.filter(move |entry| entry.role == role)
     }
 
-    /// The names in a role, with their summaries as help, after `first`.
+    /// Makes the possible values of a flag: `first`, then all names in this role, with their summaries as help.
     fn choice(&self, role: Role, first: Vec<PossibleValue>) -> PossibleValuesParser {
         let named = self
             .of_role(role)
@@ -143,7 +143,7 @@ impl Listing {
         PossibleValuesParser::new(first.into_iter().chain(named))
     }
 
-    /// Reads `data-share=0.3`: a parameter of the downlink's discipline.
+    /// Parses `data-share=0.3`, a parameter of the downlink's discipline.
     pub(crate) fn downlink_parameter(&self, text: &str) -> Result<String, String> {
         const FORM: &str = "write it like data-share=0.3";
         let (name, value) = text.split_once('=').ok_or(FORM)?;
@@ -154,7 +154,7 @@ impl Listing {
         Ok(format!("{name}={value}"))
     }
 
-    /// The help text, with the defaults of parts that have their own.
+    /// Returns the help text, with the defaults of parts that have their own.
     fn help(&self, parameter: &Parameter) -> String {
         let mut defaults: Vec<(&str, Vec<&str>)> = Vec::new();
         let mut add = |default: &'static str, part: &'static str| match defaults
@@ -195,7 +195,7 @@ impl Listing {
     }
 }
 
-/// True if a part is a variant of another, as `asymq+thin-opaque` is of `asymq`.
+/// True if `part` is a variant of `of`, like `asymq+thin-opaque` of `asymq`.
 fn is_variant(part: &str, of: &str) -> bool {
     part.strip_prefix(of)
         .is_some_and(|added| added.starts_with('+'))

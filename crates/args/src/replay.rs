@@ -1,4 +1,4 @@
-//! Repetition of a result's scenario.
+//! Runs the scenario of an earlier result again.
 
 use crate::bad_argument::BadArgument;
 use crate::defaults::Defaults;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::path::Path;
 
 settings! {
-    /// Settings that may change when a result runs again.
+    /// Settings that may change when a scenario runs again.
     struct Again: "" {
         /// Seed.
         seed: Option<u64> = "N";
@@ -28,11 +28,11 @@ settings! {
 }
 
 impl Words {
-    /// Reads the complete scenario of a result in JSON, or a scenario alone; `path` names it in errors. The words may
-    /// contain only seed, number of runs, duration and warm-up.
+    /// Reads the scenario of a result in JSON, or only a scenario; `path` is the name in errors. The words may change
+    /// only seed, number of runs, duration and warm-up.
     ///
     /// # Errors
-    /// The file is not a result, its scenario cannot run, or other words are given.
+    /// The file is not a result, its scenario cannot be run, or other words are given.
     pub fn replay(
         &self,
         path: &Path,
@@ -85,7 +85,7 @@ impl Words {
     }
 }
 
-/// The part of a result that runs again.
+/// The part of a result that is read.
 #[derive(Deserialize)]
 struct OfResult {
     scenario: Scenario,

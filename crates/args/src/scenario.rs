@@ -1,4 +1,4 @@
-//! A scenario as typed.
+//! Flags of a scenario, before defaults are added.
 
 use crate::bad_argument::BadArgument;
 use crate::defaults::Defaults;
@@ -40,7 +40,7 @@ settings! {
         pub buffer_down: Option<Limit> = "LIMIT";
         /// Discipline at the uplink [default: asymq].
         pub qdisc: Option<String> = "NAME";
-        /// Its parameters.
+        /// Parameters of the disciplines.
         pub qdisc_params: QdiscParams;
         /// Kernel qdisc for the uplink instead of --qdisc, like "cake ack-filter"; rate and overhead are taken from the scenario unless given (lab only).
         pub tc: Option<String> = "QDISC";
@@ -91,7 +91,7 @@ fn tcp_help() -> String {
     )
 }
 
-/// Flags of a scenario on a command line, with the file whose words they override.
+/// Flags of a scenario, and the scenario file whose values they override.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Scenario")]
 pub struct ScenarioFlags {
@@ -104,11 +104,10 @@ pub struct ScenarioFlags {
 }
 
 impl ScenarioFlags {
-    /// Merges the words of the file, if one is named, reads the whole, fills what is absent from
-    /// `defaults`, and checks it.
+    /// Merges flags and file, adds defaults, and checks all values.
     ///
     /// # Errors
-    /// The file is wrong, or a value is out of range.
+    /// The file is invalid, or a value is out of range.
     pub fn resolve(
         self,
         catalog: &dyn Catalog,
@@ -133,10 +132,10 @@ impl ScenarioFlags {
 }
 
 impl Words {
-    /// The scenario of these words, which a driver with these `defaults` can run.
+    /// Makes a scenario from words, for the driver with these `defaults`.
     ///
     /// # Errors
-    /// A word is invalid or out of range, or this driver cannot follow it.
+    /// A word is invalid or out of range, or this driver cannot run it.
     pub fn scenario(
         &self,
         flags: &Flags<ScenarioArgs>,
@@ -171,7 +170,7 @@ impl ScenarioArgs {
         Flags::new(&Standard).parse(words)
     }
 
-    /// Fills what is absent from `defaults`, and checks the whole.
+    /// Adds defaults, and checks all values.
     ///
     /// # Errors
     /// A value is out of range.
@@ -287,7 +286,7 @@ impl ScenarioArgs {
     }
 }
 
-/// The trace in a file of Mahimahi's format.
+/// Reads a trace file in Mahimahi's format.
 fn read_trace(name: &str, path: Option<&Path>) -> Result<Option<RateTrace>, ScenarioError> {
     let Some(path) = path else { return Ok(None) };
     let text = text_of(path)?;
@@ -300,7 +299,7 @@ fn read_trace(name: &str, path: Option<&Path>) -> Result<Option<RateTrace>, Scen
     Ok(Some(trace))
 }
 
-/// Name, value and message of what a real path and a real gateway do not do beside modems.
+/// Checks that the lab can run the modems, steps, traces and shapers. An error has flag, value and message.
 fn check_real_modems(scenario: &Scenario) -> Result<(), (&'static str, String, String)> {
     let steps = [scenario.steps_up.first(), scenario.steps_down.first()];
     let traces = [&scenario.trace_up, &scenario.trace_down];
@@ -345,7 +344,7 @@ fn check_real_modems(scenario: &Scenario) -> Result<(), (&'static str, String, S
     }
 }
 
-/// The first thing about `scenario` that this driver, or any, could not run.
+/// Checks that this driver can run `scenario`.
 pub(crate) fn check(
     scenario: &mut Scenario,
     catalog: &dyn Catalog,
@@ -419,7 +418,7 @@ pub(crate) fn check(
         .map_err(|error| bad(&error.name, error.value, error.message))
 }
 
-/// The flows of a QUIC stack as the simulator runs them.
+/// Converts flows of a QUIC stack to listed flows for the simulator.
 fn listed(flows: QuicFlows) -> Result<Vec<ListedFlow>, ScenarioError> {
     flows.listed().map_err(|message| {
         ScenarioError::Value(BadArgument {

@@ -1,4 +1,4 @@
-//! Settings with one definition: flags of a command line, keys of a file, fields of a struct.
+//! Settings that are defined once, and become flags, keys of a file and fields of a struct.
 
 use crate::bad_argument::explain;
 use asymq_core::catalog::Params;
@@ -10,19 +10,19 @@ use std::str::FromStr;
 
 /// A struct whose fields are settings; [`settings!`](crate::settings!) implements it.
 pub trait Settings: Default {
-    /// The flags, in the order of `--help`. Their values stay text.
+    /// Returns the flags in the order of `--help`. Their values stay text.
     fn args() -> Vec<Arg>;
 
-    /// Reads the value of a key into its field; `None` if no field has this key.
+    /// Parses the value of a key into its field; `None` if no field has this key.
     fn set(&mut self, key: &str, text: &str) -> Option<Result<(), String>>;
 
-    /// The field for parameters of disciplines.
+    /// Returns the field with the parameters of disciplines.
     fn params(&mut self) -> Option<&mut Params> {
         None
     }
 }
 
-/// A field of settings.
+/// The type of a settings field: `Option` or `Vec`.
 pub trait Field {
     /// The type of one value.
     type Item: 'static;
@@ -84,7 +84,7 @@ pub fn one_of<T: ValueEnum>(text: &str) -> Result<T, String> {
     })
 }
 
-/// The flag of a field, under a heading of `--help` unless that is empty.
+/// Makes the flag of a field; `heading` is its heading in `--help`, or empty.
 pub fn flag<F: Field>(
     heading: &'static str,
     id: &'static str,
@@ -106,12 +106,12 @@ pub fn flag<F: Field>(
     }
 }
 
-/// A flag whose value may be absent.
+/// Makes a flag's value optional; the flag without a value means `absent`.
 pub fn optional(arg: Arg, absent: &'static str) -> Arg {
     arg.num_args(0..=1).default_missing_value(absent)
 }
 
-/// True if a key is a field's name, with `-` for `_`.
+/// True if `key` is the name of `field`, with `-` in place of `_`.
 pub fn is_key(key: &str, field: &str) -> bool {
     let same = |(one, other): (u8, u8)| one == other || (one, other) == (b'-', b'_');
     key.len() == field.len() && key.bytes().zip(field.bytes()).all(same)
@@ -119,8 +119,8 @@ pub fn is_key(key: &str, field: &str) -> bool {
 
 /// Declares a struct of settings.
 ///
-/// A field is an `Option` or a `Vec` with the placeholder of its value, and perhaps its `read` function and a
-/// change of its flag; a field without a placeholder is a struct of settings itself.
+/// A field is an `Option` or a `Vec`. It has the placeholder of its value, and optionally a `read` function and a
+/// change of its flag. A field without a placeholder is itself a struct of settings.
 #[macro_export]
 macro_rules! settings {
     (

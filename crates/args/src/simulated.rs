@@ -10,13 +10,13 @@ use asymq_scenario::{
 };
 use std::path::PathBuf;
 
-/// The help of a flag with the names of the simulated congestion controls that `has` holds for.
+/// Returns the help of a flag, with the names of the simulated congestion controls for which `has` is true.
 fn of_tcp(help: &str, has: impl Fn(&Tcp) -> bool) -> String {
     help.replace("{}", &Tcp::joined(Tcp::simulated().filter(has), "and"))
 }
 
 settings! {
-    /// Flags of the simulated hosts, their traffic and the path; all optional.
+    /// Flags of simulated hosts, their traffic and the path; all optional.
     #[derive(PartialEq)]
     pub struct SimulatedArgs: "Simulated hosts and path" {
         /// SACK recovery.
@@ -90,7 +90,7 @@ settings! {
     }
 }
 
-/// Flags that only the simulator can follow, and why a real run cannot, to go behind "not available".
+/// Flags that only the simulator supports, and the reason, which follows "not available" in the error.
 pub(crate) const UNREAL: &[(&[&str], &str)] = &[
     (
         &[

@@ -1,4 +1,4 @@
-//! Flags and keys as words. Those of command line, file, request and result are merged and then parsed once.
+//! Flags and keys as words. Words from the command line, files, requests and results are merged first, and parsed once.
 
 use crate::bad_argument::BadArgument;
 use crate::file::{KeyError, ScenarioError, as_text, in_file, in_order, items_of};
@@ -19,7 +19,7 @@ use toml::de::{DeTable, DeValue};
 struct Word {
     key: String,
     text: String,
-    /// Offset in its file, in bytes.
+    /// Offset of the word in its file in bytes.
     at: Option<usize>,
 }
 
@@ -66,7 +66,7 @@ impl Words {
         self.0.iter().map(|word| &*word.key)
     }
 
-    /// `--up=1mbit` for each word.
+    /// Formats each word like `--up=1mbit`.
     pub fn to_flags(&self) -> Vec<String> {
         let flag = |Word { key, text, .. }: &Word| format!("--{key}={text}");
         self.0.iter().map(flag).collect()
@@ -104,7 +104,7 @@ impl Words {
         });
     }
 
-    /// Offset of the wrong argument in its file.
+    /// Returns the offset in the file of the argument that is wrong.
     fn offset(&self, bad: &BadArgument) -> Option<usize> {
         let name = bad.argument.trim_start_matches('-');
         let of_name = || self.0.iter().filter(|word| word.key == name);
@@ -113,7 +113,7 @@ impl Words {
         same.next().or_else(|| of_name().next())?.at
     }
 
-    /// The error with the line of its key, if that was in the file.
+    /// Adds the line of the key to the error, if the key came from the file.
     pub fn locate(&self, path: &Path, text: &str, error: ScenarioError) -> ScenarioError {
         match error {
             ScenarioError::Value(bad) => match self.offset(&bad) {
@@ -132,7 +132,7 @@ impl Words {
     }
 }
 
-/// The flags of a command that `A` describes, as words, to be merged before they are read.
+/// The words of a command with the settings `A`, before they are parsed.
 #[derive(Clone, Debug)]
 pub struct Given<A> {
     /// The words.
@@ -184,7 +184,7 @@ impl<A: Settings> FromArgMatches for Given<A> {
     }
 }
 
-/// The settings of `A` with the parameters of a catalog's disciplines, to be read from words.
+/// Parser for words: the settings of `A` and the parameters of a catalog's disciplines.
 #[derive(Debug)]
 pub struct Flags<A> {
     command: Command,
@@ -193,7 +193,7 @@ pub struct Flags<A> {
 }
 
 impl<A: Settings> Flags<A> {
-    /// The settings of `A` and of the catalog's disciplines.
+    /// Makes the parser for `A` and this catalog.
     pub fn new(catalog: &dyn Catalog) -> Self {
         let command = Command::new("asymq")
             .no_binary_name(true)
@@ -216,15 +216,15 @@ impl<A: Settings> Flags<A> {
         self.flag(key).is_some()
     }
 
-    /// Reads words.
+    /// Parses words.
     ///
     /// # Errors
-    /// The first word that is invalid.
+    /// The first invalid word.
     pub fn read(&self, words: &Words) -> Result<A, BadArgument> {
         self.read_each(words).map_err(|(_, bad)| bad)
     }
 
-    /// Reads words; an error has the index of its word.
+    /// Parses words; an error contains the index of its word.
     fn read_each(&self, words: &Words) -> Result<A, (usize, BadArgument)> {
         let mut args = A::default();
         for (place, Word { key, text, .. }) in words.0.iter().enumerate() {
@@ -250,7 +250,7 @@ impl<A: Settings> Flags<A> {
         Ok(args)
     }
 
-    /// Reads one value into its field.
+    /// Parses one value into its field.
     fn put(&self, args: &mut A, flag: &Arg, key: &str, text: &str) -> Result<(), String> {
         if let (Some(read), Some(params)) = (self.disciplines.read(key, text), args.params()) {
             params.set(key, read?);
@@ -268,10 +268,10 @@ impl<A: Settings> Flags<A> {
         args.set(key, text).unwrap_or(Ok(()))
     }
 
-    /// Reads flags as typed.
+    /// Parses flags as typed.
     ///
     /// # Errors
-    /// The first flag that is invalid.
+    /// The first invalid flag.
     pub fn parse(&self, typed: impl IntoIterator<Item = String>) -> Result<A, BadArgument> {
         self.read(&self.split(typed)?)
     }
@@ -371,7 +371,7 @@ impl<A: Settings> Flags<A> {
         self.text(path, &crate::file::text_of(path)?)
     }
 
-    /// Returns all words of `over`, and those of `under` with other keys. A key also replaces keys that exclude it.
+    /// Returns the words of `over`, and those of `under` with other keys. A key also replaces keys that exclude it.
     pub fn merge(&self, over: &Words, under: &Words) -> Words {
         let conflict = |one: &str, other: &str| {
             let others = self

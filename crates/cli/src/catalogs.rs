@@ -12,7 +12,7 @@ use asymq_scenario::OutsideTcp;
 #[cfg(feature = "research")]
 use asymq_sim::{Simulator, congestion};
 
-/// Names of all disciplines, and builders for simulated packets and for frames.
+/// Names of all disciplines, with functions that build each one for simulated packets and for frames.
 #[derive(Clone, Copy)]
 pub(crate) struct Catalogs {
     pub(crate) names: &'static dyn Catalog,
@@ -27,7 +27,7 @@ pub(crate) struct Catalogs {
 }
 
 impl Catalogs {
-    /// Catalog of this project. Simulator and gateway have its disciplines compiled in.
+    /// The catalog of this project, whose disciplines are compiled into simulator and gateway.
     pub(crate) fn standard() -> Self {
         Self {
             names: &Standard,
@@ -40,7 +40,7 @@ impl Catalogs {
         }
     }
 
-    /// Catalog of another crate. Its disciplines are compiled in the calling crate.
+    /// A catalog of another crate, whose disciplines are compiled into that crate.
     pub(crate) fn of(catalog: &'static impl Catalog) -> Self {
         Self {
             names: catalog,
@@ -53,7 +53,7 @@ impl Catalogs {
         }
     }
 
-    /// This catalog, with these congestion controls in the simulator.
+    /// Adds congestion controls to the simulator.
     #[cfg(feature = "research")]
     pub(crate) fn with(self, congestion: &'static congestion::Catalog) -> Self {
         Self {

@@ -197,12 +197,12 @@ fn draw(
     Some(())
 }
 
-/// Height of a panel; smaller if there are many rows.
+/// Height of a panel; panels are smaller if there are many rows.
 const fn panel_height(rows: usize) -> i32 {
     if rows > 4 { 56 } else { 96 }
 }
 
-/// Series of the run whose download is nearest to the mean.
+/// Time series of the run whose download is nearest to the mean.
 fn typical_series(report: &Report) -> Option<&Series> {
     let off = |run: &&Run| (run.summary.down.delivered - report.mean.down.delivered).abs();
     let nearest = |a: &&Run, b: &&Run| off(a).total_cmp(&off(b));
@@ -213,11 +213,11 @@ fn typical_series(report: &Report) -> Option<&Series> {
 struct Panel {
     corner: (i32, i32),
     height: i32,
-    /// Seconds between the left and the right edge.
+    /// Seconds that the panel's width represents.
     span: f64,
 }
 
-/// Highest level that a panel shows. It exceeds 1 because a burst may exceed the capacity for one interval.
+/// Highest utilization that a panel shows. It exceeds 1 because a burst may exceed the capacity for one interval.
 const TOP_LEVEL: f64 = 1.1;
 
 impl Panel {

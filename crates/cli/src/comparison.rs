@@ -50,15 +50,15 @@ fn name(report: &Report) -> &str {
 
 struct Column {
     key: &'static str,
-    /// Its heading, in two lines.
+    /// Heading of the column, in two lines.
     head: [&'static str; 2],
     value: fn(&Summary) -> Option<f64>,
     /// True if a larger value is better, false if a smaller one is; `None` if neither is.
     more: Option<bool>,
     decimals: usize,
-    /// Text after the value.
+    /// Text to show after the value.
     note: Option<fn(f64, &Summary) -> String>,
-    /// Narrowest table that has the column.
+    /// The narrowest table that contains the column.
     from: Width,
 }
 
@@ -76,7 +76,7 @@ pub(crate) enum Width {
 }
 
 impl Column {
-    /// A share of the link; more is better.
+    /// Makes a column with a share of the link; more is better.
     const fn share(
         key: &'static str,
         head: [&'static str; 2],
@@ -93,7 +93,7 @@ impl Column {
         }
     }
 
-    /// A time; less is better.
+    /// Makes a column with a time; less is better.
     const fn time(
         key: &'static str,
         head: [&'static str; 2],
@@ -370,7 +370,7 @@ pub(crate) fn table(
 /// Text for a comparison that runs each discipline in both directions.
 pub(crate) const BOTH: &str = "each discipline in both directions";
 
-/// True if there are several disciplines, each in both directions.
+/// True if the reports are of several disciplines, each used in both directions.
 pub(crate) fn is_both(reports: &[Report]) -> bool {
     let same = |report: &Report| report.scenario.downlink.qdisc == name(report);
     reports.len() > 1 && reports.iter().all(same)

@@ -1,8 +1,7 @@
 //! The `asymq` command: reads the command line and runs one command. Exit codes: 0 success, 1 failure at run time, 2
 //! bad input, 130 interrupted.
 //!
-//! It is a library, so that a program with its own disciplines gets the whole command in one line: [`main_with`] of its
-//! catalog.
+//! It is a library: a program with its own disciplines calls [`main_with`] with its catalog, and has all commands.
 
 //!
 //! The feature `research`, on by default, adds simulator, lab, sweeps and the papers. Without it the command has only

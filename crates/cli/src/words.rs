@@ -35,7 +35,7 @@ pub(crate) fn path(scenario: &Scenario) -> String {
     )
 }
 
-/// Formats `100 ms`.
+/// Formats a time like `100 ms`.
 pub(crate) fn span(time: Duration) -> String {
     output::time(time.as_secs_f64())
 }

@@ -1,6 +1,6 @@
 //! `asymq router` on a router. Tests that need root print a note and pass without it.
 //!
-//! A program of their own, because the kernel takes ports and namespaces away one after the other: beside many other
+//! They are a separate program because the kernel removes ports and namespaces one after the other. Beside many other
 //! tests, a gateway would not end in time.
 
 #[path = "../../gateway/tests/common/wait.rs"]
@@ -150,7 +150,7 @@ impl Place {
             .unwrap_or_default()
     }
 
-    /// Only the port itself is there.
+    /// True if only the port itself exists.
     fn is_given_back(&self) -> bool {
         let namespace = format!("/run/netns/asymq-{}", self.port);
         let state = self.folder.path().join("state");
@@ -468,8 +468,8 @@ fn the_services_port_outlives_the_gateway_until_it_is_restored() {
     assert!(place.is_given_back());
 }
 
-/// Traffic between a host at home and a port of the far host until `until`, which counts arriving bytes: uploads, or
-/// downloads.
+/// Sends uploads or downloads between a host at home and a port of the far host until this time. Returns the counter of
+/// arrived bytes.
 fn traffic(
     place: &Place,
     home: &Netns,

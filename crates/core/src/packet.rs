@@ -177,7 +177,7 @@ pub struct Network {
 
 /// A packet in the form in which its owner stores it.
 pub trait Packet {
-    /// Its facts.
+    /// Returns the packet's facts.
     fn header(&self) -> &Header;
 
     /// Returns the content of a pure ACK with correct checksums; `None` if a checksum is wrong, so that it neither

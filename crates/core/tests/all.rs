@@ -44,17 +44,3 @@ mod overhead;
 mod probes;
 mod scalable;
 mod units;
-
-#[test]
-fn every_file_of_tests_is_compiled() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        let Some(name) = name.strip_suffix(".rs") else {
-            continue;
-        };
-        let is_here = include_str!("all.rs").contains(&format!("\nmod {name};"));
-        let is_separate = ["all", "allocations", "memory"].contains(&name);
-        assert!(is_here || is_separate, "tests/{name}.rs is in no program");
-    }
-}

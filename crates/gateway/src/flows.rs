@@ -60,7 +60,7 @@ impl Traffic {
 /// Traffic of one conversation, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowTraffic {
-    /// Both ends, the one at home first; `None` if the packets are not IP.
+    /// Both ends of the conversation, the end at home first; `None` if the packets are not IP.
     pub(crate) ends: Option<Ends>,
     /// Traffic of the uplink and of the downlink.
     pub(crate) traffic: [Traffic; 2],

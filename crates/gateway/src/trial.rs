@@ -97,7 +97,7 @@ pub struct Loaded {
     pub up: usize,
     /// Downlink.
     pub down: usize,
-    /// Both directions.
+    /// Number of pairs with load in both directions.
     pub both: usize,
 }
 

@@ -18,31 +18,3 @@ mod netns;
 mod packaging;
 mod panic;
 mod passive;
-
-/// Separate programs, and the modules that are compiled only there.
-const SEPARATE: [&str; 10] = [
-    "all",
-    "allocation",
-    "borrowed_port",
-    "faults",
-    "kernel",
-    "kernel_senders",
-    "kernel_tcp",
-    "neighbours",
-    "rates",
-    "timing",
-];
-
-#[test]
-fn every_file_of_tests_is_compiled() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        let Some(name) = name.strip_suffix(".rs") else {
-            continue;
-        };
-        let is_here = include_str!("all.rs").contains(&format!("\nmod {name};"));
-        let is_separate = SEPARATE.contains(&name);
-        assert!(is_here || is_separate, "tests/{name}.rs is in no program");
-    }
-}

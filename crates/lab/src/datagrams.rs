@@ -13,7 +13,7 @@ use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd as _;
 
-/// IP and UDP headers.
+/// Bytes of the IP and UDP headers.
 const HEADERS: u32 = 28;
 /// IP bytes of a probe packet.
 pub(crate) const PROBE_PACKET: u32 = 64;
@@ -21,7 +21,7 @@ pub(crate) const PROBE_PACKET: u32 = 64;
 pub(crate) struct Datagrams {
     probe: Option<Probe>,
     bursts: Vec<Burst>,
-    /// Receivers of bursts, bound so that no host answers "port unreachable"; never read.
+    /// Receivers of the bursts, never read. Since their ports are open, hosts do not answer "port unreachable".
     _sinks: Vec<UdpSocket>,
 }
 
@@ -29,20 +29,19 @@ struct Probe {
     client: UdpSocket,
     server: UdpSocket,
     interval: Duration,
-    /// Delays up and down without a queue.
+    /// Delays of a packet up and down without queueing.
     base: [Duration; 2],
     sent: u64,
     delays: [Histogram; 2],
     round_trips: Histogram,
 }
 
-/// Queueing delays of the probe in ms.
 pub(crate) struct ProbeResults {
     /// Queueing delays by direction.
     pub(crate) delays: [Percentiles; 2],
-    /// Sum of both directions.
+    /// Queueing delays of round trips: the sum of both directions.
     pub(crate) round_trips: Percentiles,
-    /// Share of late round trips.
+    /// Share of round trips that count as late.
     pub(crate) late: f64,
 }
 
@@ -54,7 +53,7 @@ struct Burst {
 }
 
 impl Datagrams {
-    /// Opens every socket in its namespace. Sends nothing yet.
+    /// Opens each socket in its namespace, without sending.
     pub(crate) fn open(
         scenario: &Scenario,
         plan: &Plan,
@@ -110,7 +109,7 @@ impl Datagrams {
         })
     }
 
-    /// Sends until the window ends or the run is halted. Returns the probe's delays.
+    /// Sends until the window ends or the run is stopped. Returns the probe's delays.
     pub(crate) fn run(
         mut self,
         window: Window,
@@ -165,7 +164,7 @@ impl Datagrams {
 }
 
 impl Probe {
-    /// Sends due probes. Returns the time of the next one.
+    /// Sends the probes that are due. Returns the time of the next one.
     fn send(&mut self, window: Window, now: Instant) -> io::Result<Instant> {
         loop {
             let due = window.start + self.interval * self.sent;
@@ -180,7 +179,7 @@ impl Probe {
         }
     }
 
-    /// Sends back probes that reached the server, with the present time.
+    /// Returns probes that reached the server, with the current time in them.
     fn turn(&mut self, window: Window) -> io::Result<()> {
         let mut packet = [0; PROBE_PACKET as usize];
         while let Some((len, from)) = if_ready(self.server.recv_from(&mut packet))? {
@@ -217,7 +216,7 @@ fn stamp(at: Instant) -> [u8; 8] {
     at.saturating_since(Instant::ZERO).as_nanos().to_be_bytes()
 }
 
-/// Times at which a probe left home and the server.
+/// Returns the times at which a probe left home and the server.
 fn stamps(packet: &[u8; PROBE_PACKET as usize]) -> [Instant; 2] {
     [0, 8].map(|at| {
         let nanos = packet[at..at + 8].try_into().expect("eight bytes");
@@ -226,7 +225,7 @@ fn stamps(packet: &[u8; PROBE_PACKET as usize]) -> [Instant; 2] {
 }
 
 impl Burst {
-    /// Sends due packets. Returns the time of the next one.
+    /// Sends the packets that are due. Returns the time of the next one.
     fn send(
         &mut self,
         window: Window,
@@ -251,7 +250,7 @@ impl Burst {
     }
 }
 
-/// `None` if the buffer had no room for a datagram, or no datagram is waiting.
+/// Returns `None` if the buffer has no room for a datagram, or if none is waiting.
 fn if_ready<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

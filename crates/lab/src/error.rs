@@ -25,12 +25,12 @@ pub enum LabError {
     /// A system call failed.
     #[error("{doing}: {source}")]
     System {
-        /// Attempted action.
+        /// The action that failed.
         doing: &'static str,
         /// Cause.
         source: io::Error,
     },
-    /// Packets lost outside of the scenario's queues, by number.
+    /// Packets were lost outside of the scenario's queues; their number.
     #[error(
         "this machine could not keep up: {0} packets were lost between the lab's interfaces; use lower rates or fewer flows"
     )]
@@ -38,7 +38,7 @@ pub enum LabError {
     /// tc refused the uplink's qdisc: its arguments, and tc's message.
     #[error("--tc {0}: {1}; words as for tc qdisc, like \"cake ack-filter\" or \"fq_codel\"")]
     Tc(String, String),
-    /// In every attempt, packets of a kernel qdisc left late.
+    /// In every attempt, packets left a kernel qdisc late.
     #[error(
         "seed {seed}: packets left {late_ms:.1} ms late at the 99th percentile, {attempts} times: not counted; use lower rates, or run on an idle machine"
     )]

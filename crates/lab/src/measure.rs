@@ -16,15 +16,15 @@ use std::collections::BTreeMap;
 pub(crate) struct LinkMeter {
     schedule: Schedule,
     window: Window,
-    /// Traffic until the end of the last interval.
+    /// Traffic up to the end of the last interval.
     carried: PerClass<Counter>,
-    /// Carried traffic and meters, at the end of warm-up and at the end of the run.
+    /// Traffic and meters at the end of the warm-up, and at the end of the run.
     before: (PerClass<Counter>, Meters),
     after: (PerClass<Counter>, Meters),
     sojourns: Histogram,
-    /// Bytes of all traffic and of TCP data per interval.
+    /// Bytes of all traffic and of TCP data in each interval.
     intervals: Vec<[u64; 2]>,
-    /// Packets waiting at the end of every interval.
+    /// Number of waiting packets at the end of each interval.
     backlog: Vec<u32>,
 }
 
@@ -32,9 +32,9 @@ pub(crate) struct LinkMeter {
 pub(crate) struct QueueResults {
     pub(crate) fates: Fates,
     pub(crate) sojourn_ms: Percentiles,
-    /// ACKs kept beside a later one, as shares of sent and filtered ACKs, by rule.
+    /// ACKs that were kept although a later one had arrived, as shares of all ACKs, by rule.
     pub(crate) unfiltered: BTreeMap<String, f64>,
-    /// Packets waiting at the end of every interval.
+    /// Number of waiting packets at the end of each interval.
     pub(crate) backlog: Vec<u32>,
 }
 
@@ -106,8 +106,8 @@ impl LinkMeter {
         self.sent(class).bytes as f64 / self.capacity()
     }
 
-    /// Share of the capacity that the delivered bytes of a class's flows used, at most the class's own share. The bound
-    /// excludes bytes that arrived out of order before the window.
+    /// Share of the capacity that the delivered bytes of a class's flows used, at most the share that the class itself
+    /// used. The limit is needed because bytes that arrived out of order before the window are delivered in it.
     pub(crate) fn delivered(&self, flows: &[FlowResults], class: TrafficClass) -> f64 {
         let wire: f64 = flows.iter().map(|flow| flow.wire).sum();
         wire.min(self.sent(class).bytes as f64) / self.capacity()

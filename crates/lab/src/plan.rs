@@ -41,7 +41,7 @@ pub(crate) struct Plan {
     /// Uploads and downloads of QUIC.
     pub(crate) quic: [Vec<Conversation>; 2],
     pub(crate) probe: Conversation,
-    /// One per UDP burst of the scenario.
+    /// Conversations of the scenario's UDP bursts, one for each.
     pub(crate) bursts: Vec<Conversation>,
     /// Seed of the path's random numbers.
     pub(crate) seed: u64,

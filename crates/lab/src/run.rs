@@ -17,7 +17,7 @@ use asymq_scenario::{
 };
 use std::{io, thread};
 
-/// Runs a scenario once. Calls `progress` ten times a second.
+/// Runs a scenario once, and calls `progress` ten times a second.
 pub(crate) fn run_once(
     catalog: &'static dyn Build<Frame>,
     scenario: &Scenario,

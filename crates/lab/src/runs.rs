@@ -26,7 +26,7 @@ pub struct Options<'a> {
 /// Progress of all runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Finished time.
+    /// Sum of the runs' finished times.
     pub elapsed: Duration,
     /// Total duration.
     pub total: Duration,

@@ -14,7 +14,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// True if an event at this time counts.
+    /// True if an event at this time is within the measurement.
     pub(crate) fn counts(&self, at: Instant) -> bool {
         self.warm < at && at <= self.end
     }
@@ -25,7 +25,7 @@ impl Window {
         span.as_nanos().div_ceil(INTERVAL.as_nanos()) as usize
     }
 
-    /// Next time after `at` at which meters are read: end of an interval, of warm-up, or of the run.
+    /// Next time after `at` at which meters are read: the end of an interval, of the warm-up or of the run.
     pub(crate) fn reading_after(&self, at: Instant) -> Option<Instant> {
         let intervals = at.saturating_since(self.start).as_nanos() / INTERVAL.as_nanos();
         let interval = self.start + INTERVAL * (intervals + 1);

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread};
 use wait::{DEADLINE, wait_for};
 
-/// Attempts to get a run in time.
+/// Maximum number of attempts until a run is in time.
 const ATTEMPTS: usize = 4;
 
 fn scenario(args: ScenarioArgs) -> Scenario {
@@ -67,7 +67,7 @@ fn in_time(mut attempt: impl FnMut() -> Result<Vec<Report>, LabError>) -> Option
     None
 }
 
-/// The scenario's only run, in time.
+/// Returns the scenario's only run, if it was in time.
 fn run(args: ScenarioArgs) -> Option<Run> {
     let one = [scenario(args)];
     let attempt = || run_scenarios(STANDARD, &one, options(NonZeroUsize::MIN), &mut |_| ());
@@ -131,7 +131,7 @@ fn every_congestion_control_of_the_kernel_carries_data_through_droptail() {
     }
 }
 
-/// Below HTB, if this kernel and tc have both.
+/// The qdisc is below HTB, if this kernel and tc have both.
 #[test]
 fn a_qdisc_of_the_kernels_holds_the_uplink_and_its_waits_are_seen() {
     let args = ScenarioArgs {
@@ -309,7 +309,7 @@ fn a_discipline_that_panics_at_either_link_ends_the_lab_with_its_panic() {
 struct Stack(tempfile::TempDir);
 
 impl Stack {
-    /// A shell script with this answer for each flow, in `{sends}` and behind `received`.
+    /// Makes a shell script that runs `answer` for each flow; `sends` tells it whether this side sends the flow's data.
     fn new(answer: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let script = format!(

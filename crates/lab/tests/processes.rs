@@ -1,5 +1,5 @@
-//! Rights of an ordinary user, and remains of a lab whose process is killed. Each case needs processes with one thread
-//! at their start, and therefore its own test runner.
+//! Rights of an ordinary user, and what a killed lab leaves behind. Each case needs a process that has a single thread
+//! at its start, so this file has its own test runner.
 
 #[path = "../../gateway/tests/common/wait.rs"]
 mod wait;
@@ -144,8 +144,8 @@ fn unprivileged() -> Outcome {
     Ok(())
 }
 
-/// The kernel counts: if only one lab's namespaces are allowed at a time, a second lab starts only after all of the
-/// first are removed.
+/// Uses the kernel's limit of namespaces: if only one lab's namespaces are allowed, a second lab starts only after the
+/// kernel has removed all of the first.
 fn killer() -> Outcome {
     enter_user_namespace()?;
     fs::write("/proc/sys/user/max_net_namespaces", NAMESPACES)?;

@@ -12,7 +12,7 @@ pub(crate) const IPV4: usize = 20;
 pub struct Arrival {
     /// Arrival time.
     pub at: Instant,
-    /// Its number among the frames to send; `None` on the reverse path.
+    /// The frame's number among the frames to send; `None` on the reverse path.
     pub number: Option<u16>,
     /// Number of its conversation.
     pub conversation: u16,

@@ -177,8 +177,7 @@ fn admit(strangers: &mut Vec<Stranger>, stream: TcpStream, peer: IpAddr) {
 }
 
 impl Stranger {
-    /// Serves the connection once it has sent its opening line. Returns false if it was served, has ended, or timed
-    /// out.
+    /// Serves the connection once it has sent its opening line. Returns false if the connection needs no more attention.
     fn stays(&mut self, shared: &Arc<Shared>) -> bool {
         let Some(stream) = &self.stream else {
             return false;

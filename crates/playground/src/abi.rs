@@ -100,7 +100,7 @@ pub extern "C" fn asymq_text() -> *const u8 {
     with(|state| state.text.as_ptr())
 }
 
-/// Its length in bytes.
+/// Returns the length of the text in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_text_len() -> usize {
     with(|state| state.text.len())

@@ -26,7 +26,7 @@ pub struct Player {
     intervals: u64,
     /// Frames so far.
     shown: u64,
-    /// Both queues every 20 ms (less often in runs over 120 s), since the last [`forget`](Self::forget).
+    /// States of both queues every 20 ms (less often in runs over 120 s), since the last [`forget`](Self::forget).
     pub frames: Vec<u16>,
     /// Samples since then, one per ten frames.
     pub samples: Vec<f32>,

@@ -39,7 +39,6 @@ impl Delivered {
         self.seconds[0] += 8.0 * new / 1000.0;
     }
 
-    /// Rate of the best second.
     pub(crate) fn best(&self) -> f64 {
         self.seconds.iter().copied().fold(0.0, f64::max)
     }

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AckPolicy {
-    /// Every packet.
+    /// One ACK for every packet.
     EveryPacket,
-    /// Every second packet, or after this time (RFC 1122, RFC 5681).
+    /// One ACK for every second packet, or after this time (RFC 1122, RFC 5681).
     Delayed(Duration),
-    /// Every N packets, or after this time.
+    /// One ACK for this number of packets, or after this time.
     Every(u32, Duration),
 }
 
@@ -19,8 +19,8 @@ impl AckPolicy {
     /// Linux' delayed ACKs. The first 16 ACKs are sent at once (quick ACKs).
     pub const LINUX: Self = Self::Delayed(Duration::from_millis(40));
 
-    /// Returns the policy for an ACK per `packets` packets, or after `timeout`. Defaults: every second packet with a
-    /// time, and 100 ms with several packets.
+    /// Returns the policy that sends an ACK for every `packets` packets, or after `timeout`. Without `packets`, an ACK
+    /// is sent for every second packet; without `timeout`, an ACK waits at most 100 ms.
     pub fn of(packets: Option<u32>, timeout: Option<Duration>) -> Self {
         let timeout = timeout.filter(|timeout| *timeout > Duration::ZERO);
         match (packets, timeout) {
@@ -32,7 +32,7 @@ impl AckPolicy {
         }
     }
 
-    /// Packets per ACK, and maximum delay of an ACK.
+    /// Returns the number of packets per ACK, and the maximum delay of an ACK.
     pub const fn parts(self) -> (u32, Duration) {
         match self {
             Self::EveryPacket => (1, Duration::ZERO),

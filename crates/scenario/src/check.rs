@@ -1,25 +1,25 @@
-//! Values of a scenario that no driver could run.
+//! Checks a scenario for values that no driver can run.
 
 use crate::{AckPolicy, Links, RateSource, Scenario, Tcp, TcpEcn};
 use asymq_core::catalog::{Catalog, Config, Params, Place, resolve};
 use asymq_core::units::Duration;
 use std::fmt;
 
-/// More would take too long to simulate.
+/// Maximum rate of simulated UDP packets; a higher rate would take too long to simulate.
 const UDP_PACKETS_PER_SECOND: u64 = 1_000_000;
-/// The longest IP packet.
+/// Bytes of the longest IP packet.
 const MAX_IP_LEN: u32 = 65_535;
-/// The simulator's instants have 48 bits of ns; this leaves room for timers.
+/// Maximum duration of a run. Times in the simulator have 48 bits of ns; this limit leaves room for timers.
 const MAX_DURATION: Duration = Duration::from_secs(200_000);
 
 /// A value of a scenario that cannot be run, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadValue {
-    /// The name of the value: a flag without its dashes.
+    /// The name of the setting: a flag without its dashes.
     pub name: String,
-    /// The value.
+    /// The invalid value.
     pub value: String,
-    /// The error, and a remedy.
+    /// The error, and what to write instead.
     pub message: String,
 }
 
@@ -50,7 +50,7 @@ impl Scenario {
         self.check_places()
     }
 
-    /// Checks that the disciplines' links are those of the scenario.
+    /// Checks that the scenario has the links at which its disciplines must stand.
     fn check_places(&self) -> Result<(), BadValue> {
         for (name, config, link, buffer) in [
             ("uplink", &self.uplink, self.up, self.buffer),
@@ -66,7 +66,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Checks every listed flow with its inherited settings.
+    /// Checks every listed flow together with the settings that it inherits from the scenario.
     fn check_flows(&self) -> Result<(), BadValue> {
         const MAX: usize = 1000;
         let count = self.flow.len();
@@ -128,7 +128,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Checks that modems are not combined with chains, and that settings of modems have a modem.
+    /// Checks that there are no modems in a chain of links, and no settings of modems without a modem.
     fn check_modems(&self) -> Result<(), BadValue> {
         for (name, modem, flag, source) in [
             ("modem-up", self.modem_up, "shaper-up", self.shaper_up),
@@ -260,7 +260,7 @@ impl Scenario {
         )
     }
 
-    /// Checks options that congestion controls require or exclude.
+    /// Checks the options that congestion controls require or exclude.
     fn check_tcp(&self) -> Result<(), BadValue> {
         let tcp = self.tcp;
         let only = |has: fn(&Tcp) -> bool| Tcp::joined(Tcp::all_that(has), "and");
@@ -341,7 +341,7 @@ impl Scenario {
     }
 }
 
-/// Replaces a description from a file by the catalog's resolved one, which must be equal.
+/// Replaces a discipline's description from a file by the one that the catalog builds from it; both must be equal.
 fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Result<(), BadValue> {
     let place = Place {
         link: config.link,
@@ -364,7 +364,7 @@ fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Resul
     Err(bad(name, &config.qdisc, message))
 }
 
-/// An error about a value.
+/// Makes an error about a value.
 fn bad(name: &str, value: impl fmt::Display, message: impl fmt::Display) -> BadValue {
     BadValue {
         name: name.into(),
@@ -405,7 +405,7 @@ fn check_stop(
     require(stop.is_none_or(|stop| stop > start), name, value, message)
 }
 
-/// Bytes as a number, never in kb.
+/// A size in bytes that is shown as a plain number, without a unit.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 struct Octets(u32);
 

@@ -1,4 +1,4 @@
-//! Scenarios derived from another: with the rate profile of a seed, and from the view of a listed flow.
+//! Scenarios derived from others: with the rate profile of a seed as steps, and with the settings of one listed flow.
 
 use crate::draw::fraction;
 use crate::{
@@ -9,7 +9,7 @@ use asymq_core::Direction;
 use asymq_core::decide::random::SplitMix64;
 use asymq_core::units::{Duration, Rate};
 
-/// Rate during outages: practically zero.
+/// Rate during an outage; practically zero.
 const NOTHING: Rate = Rate::from_bits_per_sec(1).expect("positive");
 
 impl Scenario {
@@ -54,7 +54,7 @@ impl Scenario {
 }
 
 impl ListedFlow {
-    /// Returns the scenario from this flow's view: with its own values.
+    /// Returns the scenario with this flow's values in place of the scenario's.
     pub fn own(&self, scenario: &Scenario) -> Scenario {
         let tcp = self.tcp.unwrap_or(scenario.tcp);
         let sack = match tcp == scenario.tcp {
@@ -93,7 +93,7 @@ impl ListedFlow {
         }
     }
 
-    /// Returns its start in the run of `seed`.
+    /// Returns the flow's start time in the run with this seed.
     pub fn start(&self, own: &Scenario, seed: u64, source: Source) -> Duration {
         self.start.unwrap_or_else(|| own.flow_start(seed, source))
     }

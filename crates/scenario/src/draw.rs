@@ -3,17 +3,17 @@
 use crate::Direction;
 use asymq_core::decide::random::mix;
 
-/// Owner of random quantities: a role, and the number within it from 0.
+/// The part of a scenario for which random numbers are drawn: its kind, and its index from 0.
 ///
-/// A stream depends on nothing else: with another number of uploads, for example, every download keeps its round-trip
-/// time and start.
+/// The random numbers of a source do not depend on other sources. With another number of uploads, for example, every
+/// download keeps its round-trip time and start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A long-lived upload.
     Upload(u32),
     /// A long-lived download.
     Download(u32),
-    /// A flow that is listed by itself.
+    /// A flow that is listed separately.
     Listed(u32),
     /// The probe.
     Probe,
@@ -23,29 +23,29 @@ pub enum Source {
     Udp(u32),
     /// The path behind the link of a direction.
     Link(Direction),
-    /// An element of a sequence of random numbers.
+    /// An element of a sequence of random numbers, by its index.
     Sequence(u32),
 }
 
-/// The named random quantities of one source. Each is a function of (seed, source, name), so that
-/// adding a quantity, or drawing in another order, changes no other.
+/// The random quantities of a source. Each is a function of seed, source and quantity, so that a new quantity or
+/// another order of drawing changes none of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
-    /// Its round-trip time, within the scenario's range.
+    /// The flow's round-trip time, within the scenario's range.
     Rtt,
-    /// Its start time.
+    /// The flow's start time.
     Start,
     /// The phase of a simulated sender's clock.
     ClockPhase,
-    /// The seed of its traffic: arrivals, sizes, on and off periods.
+    /// The seed of the source's traffic: arrivals, sizes, on and off periods.
     Traffic,
-    /// The seed of loss and delay on its path to the uplink.
+    /// The seed of loss and delay on the host's path to the uplink.
     PathUp,
-    /// The seed of loss and delay on its path to the downlink.
+    /// The seed of loss and delay on the host's path to the downlink.
     PathDown,
-    /// The offset of its server's clock.
+    /// The offset of the server's clock.
     ClockOffset,
-    /// The drift of its server's clock.
+    /// The drift of the server's clock.
     ClockDrift,
     /// The seed of a modem's grants.
     Grants,
@@ -54,7 +54,6 @@ pub enum Draw {
 }
 
 impl Source {
-    /// A unique number.
     const fn number(self) -> u64 {
         let (role, index) = match self {
             Self::Upload(index) => (0, index),
@@ -70,12 +69,12 @@ impl Source {
     }
 }
 
-/// A number in 0..1 from 53 of these bits.
+/// Converts 53 of these bits to a number from 0 to below 1.
 pub const fn fraction(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// The draw's number in 0..1.
+/// Draws a number from 0 to below 1.
 pub fn uniform(seed: u64, source: Source, draw: Draw) -> f64 {
     let stream = source.number() << 8 | draw as u64;
     fraction(mix(mix(seed).wrapping_add(mix(!stream))))

@@ -1,21 +1,21 @@
-//! Facts of encrypted packets that queues can read: length and flow.
+//! Encrypted packets: the header fields that queues can still read, and the packets' lengths.
 
-/// The facts that a queue can read of a flow's packets, and their lengths.
+/// The header fields of a flow's packets that a queue can read, and the packets' lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encapsulation {
-    /// All of TCP.
+    /// No encryption: all TCP header fields.
     #[default]
     None,
-    /// Length and flow; the lengths are TCP's.
+    /// Only length and flow; packets have the lengths of TCP.
     Opaque,
-    /// Length and flow; ACKs and senders are QUIC's.
+    /// Only length and flow; ACKs and senders are those of QUIC.
     Quic,
-    /// Length and the tunnel, which all flows in it share.
+    /// Only length and tunnel; all flows in a tunnel look like one flow.
     Tunnel(Tunnel),
 }
 
 asymq_core::named! {
-    /// A kind of tunnel. All flows of a scenario in tunnels of a kind share one.
+    /// A kind of tunnel. All flows of a scenario that use the same kind share one tunnel.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Tunnel {
         /// WireGuard over IPv4.
@@ -27,14 +27,14 @@ asymq_core::named! {
     }
 }
 
-/// Bytes of a QUIC packet that acknowledges one range: headers of IPv4 and UDP, a connection id of 8 bytes, a
-/// packet number, an ACK frame, the tag.
+/// IP bytes of a QUIC packet that acknowledges one range: headers of IPv4 and UDP, a connection ID of 8 bytes, a packet
+/// number, an ACK frame and the tag.
 const QUIC_ACK: u32 = 65;
-/// Bytes of each further range.
+/// Additional bytes for each further range.
 const QUIC_RANGE: u32 = 3;
 
 impl Encapsulation {
-    /// IP bytes of an ACK that has `len` in plain TCP and reports `ranges` ranges beyond its number.
+    /// Returns the IP bytes of an ACK that would have `len` bytes in plain TCP and reports `ranges` SACK ranges.
     pub fn ack_len(self, len: u32, ranges: u32) -> u32 {
         match self {
             Self::None | Self::Opaque => len,
@@ -43,7 +43,7 @@ impl Encapsulation {
         }
     }
 
-    /// IP bytes of a packet other than an ACK that has `len` in plain TCP.
+    /// Returns the IP bytes of a data packet that would have `len` bytes in plain TCP.
     pub fn len(self, len: u32) -> u32 {
         match self {
             Self::None | Self::Opaque | Self::Quic => len,
@@ -51,7 +51,7 @@ impl Encapsulation {
         }
     }
 
-    /// The tunnel, if it is one.
+    /// Returns the tunnel; `None` without one.
     pub const fn tunnel(self) -> Option<Tunnel> {
         match self {
             Self::Tunnel(tunnel) => Some(tunnel),
@@ -61,10 +61,10 @@ impl Encapsulation {
 }
 
 impl Tunnel {
-    /// MTU of the tunnel in IP bytes: WireGuard's default, which fits all its paths.
+    /// MTU of the tunnel in IP bytes: WireGuard's default, which is small enough for all its paths.
     pub const MTU: u32 = 1420;
 
-    /// IP bytes of the tunnel's packet with an IP packet of `inner` bytes.
+    /// Returns the IP bytes of the tunnel's packet that carries an IP packet of `inner` bytes.
     pub fn outer(self, inner: u32) -> u32 {
         const IP: u32 = 20;
         const UDP: u32 = 8;
@@ -82,8 +82,8 @@ impl Tunnel {
         }
     }
 
-    /// Default replay window in packets: a packet this far behind the newest is dropped. Linux and wireguard-go have
-    /// 8192 bits minus one word (RFC 6479), OpenVPN `--replay-window 64`, strongSwan 32.
+    /// Default replay window in packets: the receiver drops a packet that is this far behind the newest one. Linux and
+    /// wireguard-go have 8192 bits minus one word (RFC 6479), OpenVPN has 64 (`--replay-window 64`), strongSwan has 32.
     pub const fn window(self) -> u32 {
         match self {
             Self::WireGuard => 8192 - 64,

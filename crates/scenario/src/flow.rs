@@ -1,4 +1,4 @@
-//! TCP flows listed one by one.
+//! TCP flows that a scenario lists separately.
 
 use crate::text::part;
 use crate::{AckPolicy, Direction, Encapsulation, Links, QuicStack, RttRange, Tcp};
@@ -6,41 +6,41 @@ use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
 
-/// One TCP flow. Absent values are those of the scenario.
+/// A TCP flow of a scenario. The scenario's values apply where the flow has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedFlow {
     /// Direction of its data.
     pub direction: Direction,
-    /// Propagation round-trip time, one or a range to draw from.
+    /// Propagation round-trip time: one value, or a range from which it is drawn.
     pub rtt: Option<RttRange>,
-    /// Its start, from the start of the run; drawn as for other flows if absent.
+    /// Start of the flow, as time since the start of the run; drawn at random if absent.
     pub start: Option<Duration>,
-    /// End of its application's writes; none if absent.
+    /// Time at which the application stops writing; never if absent.
     pub stop: Option<Duration>,
-    /// Size of all its writes, rounded up to whole segments; no end if absent.
+    /// Total bytes that the application writes, rounded up to whole segments; unlimited if absent.
     pub size: Option<Bytes>,
-    /// The rate at which its application writes payload; all at once if absent.
+    /// Rate at which the application writes payload; unlimited if absent.
     pub rate: Option<Rate>,
     /// Congestion control.
     pub tcp: Option<Tcp>,
-    /// SACK recovery. If absent: the default of its congestion control, or the scenario's value if the control is the
-    /// scenario's.
+    /// True if the flow uses SACK. If absent: the default of the flow's congestion control, or the scenario's value if
+    /// the flow uses the scenario's congestion control.
     pub sack: Option<bool>,
-    /// Segment payload.
+    /// Payload bytes of a full segment.
     pub mss: Option<Bytes>,
-    /// ACK policy of its receiver.
+    /// ACK policy of the flow's receiver.
     pub ack_policy: Option<AckPolicy>,
-    /// Links of a chain on its path; all if absent.
+    /// Links of a chain that the flow passes; all if absent.
     pub links: Option<Links>,
-    /// Facts of its packets that queues can read.
+    /// Encryption of the flow's packets.
     pub encapsulation: Encapsulation,
-    /// ACKs of its receiver per round-trip time (QUIC's ACK_FREQUENCY), for at most 64 packets each. If absent, the ACK
-    /// policy applies.
+    /// Number of ACKs per round-trip time that the receiver sends (QUIC's ACK_FREQUENCY), each for at most 64 packets.
+    /// If absent, the ACK policy applies.
     pub acks_per_rtt: Option<u32>,
-    /// The QUIC stack of both ends, which decides when its receiver acknowledges. If absent: every second packet (RFC
-    /// 9000).
+    /// The QUIC stack at both ends, which decides when the receiver acknowledges. If absent, the receiver acknowledges
+    /// every second packet (RFC 9000).
     pub stack: Option<&'static QuicStack>,
-    /// True if QUIC's spin bit turns (RFC 9000, section 17.4).
+    /// True if the flow's QUIC packets change the spin bit (RFC 9000, section 17.4).
     pub spin: bool,
 }
 
@@ -48,11 +48,11 @@ const FORM: &str = "write it like down,rtt=40ms,start=2s,size=1mb,tcp=reno (keys
                     start, stop, size, rate, tcp, sack, mss, delayed-ack, ack-every, acks-per-rtt, \
                     links, opaque, quic, spin, tunnel)";
 
-/// Declares the keys that give one field each.
+/// Declares the keys of a flow, each with its field.
 macro_rules! keys {
     ($($key:literal: $field:ident by $read:ident),* $(,)?) => {
         impl ListedFlow {
-            /// Sets the field of a key. Returns true if there is one.
+            /// Sets the field of a key. Returns false if no field has this key.
             fn set(&mut self, key: &str, value: &str) -> Result<bool, String> {
                 match key {
                     $($key => self.$field = Some($read(value)?),)*
@@ -61,7 +61,6 @@ macro_rules! keys {
                 Ok(true)
             }
 
-            /// Keys with given values.
             fn given(&self) -> impl Iterator<Item = (&'static str, String)> {
                 let all = [$(($key, self.$field.as_ref().map(ToString::to_string))),*];
                 all.into_iter().filter_map(|(key, value)| Some((key, value?)))
@@ -83,7 +82,7 @@ keys! {
 }
 
 impl ListedFlow {
-    /// True if its size is limited, so that it has a completion time.
+    /// True if the flow's size is limited; then it has a completion time.
     pub const fn ends(&self) -> bool {
         self.size.is_some() || self.stop.is_some()
     }
@@ -92,7 +91,7 @@ impl ListedFlow {
 impl FromStr for ListedFlow {
     type Err = String;
 
-    /// Reads `down,rtt=40ms,size=1mb`; the direction may be given as `direction=down` too.
+    /// Parses `down,rtt=40ms,size=1mb`; `direction=down` is valid too.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut direction = None;
         let mut seen: Vec<&str> = Vec::new();

@@ -1,22 +1,22 @@
-//! Statistics over runs, field by field.
+//! Statistics over several runs, computed for each field.
 
 use crate::{Direction, Grade};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A statistic of numbers, at least one.
+/// A statistic of one or more numbers.
 pub(crate) type Statistic = fn(&[f64]) -> f64;
 
-/// A part of a summary.
+/// A part of a summary, of which statistics over runs can be computed.
 pub(crate) trait Fold: Sized {
-    /// Names of a structure's fields.
+    /// The names of the structure's fields.
     #[cfg(test)]
     const FIELDS: &[&str] = &[];
 
-    /// `statistic` of each number over `runs`; where a part of a run is absent, over the others.
+    /// Computes `statistic` of each number over `runs`. Runs in which a number is absent are left out.
     fn fold(runs: &[&Self], statistic: Statistic) -> Self;
 }
 
-/// Implements [`Fold`] for structures; the compiler names a field that is not listed.
+/// Implements [`Fold`] for a structure. A missing field is a compile error.
 macro_rules! by_field {
     ($($type:ident { $($field:ident),* $(,)? })*) => {$(
         impl Fold for $type {
@@ -74,14 +74,13 @@ impl Fold for BTreeMap<String, f64> {
 }
 
 impl Fold for Direction {
-    /// The direction of all.
     fn fold(runs: &[&Self], _: Statistic) -> Self {
         *runs[0]
     }
 }
 
 impl Fold for Grade {
-    /// The first run's; a grade of the mean follows from the mean.
+    /// Returns the first run's grade; the grade of a mean is computed from the mean.
     fn fold(runs: &[&Self], _: Statistic) -> Self {
         *runs[0]
     }
@@ -91,7 +90,7 @@ pub(crate) fn mean(numbers: &[f64]) -> f64 {
     numbers.iter().sum::<f64>() / numbers.len() as f64
 }
 
-/// The sample standard deviation; 0 of one number.
+/// Returns the sample standard deviation; 0 for a single number.
 pub(crate) fn standard_deviation(numbers: &[f64]) -> f64 {
     if numbers.len() < 2 {
         return 0.0;

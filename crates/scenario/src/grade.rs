@@ -1,13 +1,13 @@
-//! The usual grade of the delay that load adds to a probe.
+//! The common letter grade for the delay that load adds to a probe.
 
 use asymq_core::measure::Percentiles;
 use serde::{Deserialize, Serialize};
 
 asymq_core::named! {
-    /// A grade of added delay, with the limits that bufferbloat tests use: below 5, 30, 60, 200 and 400 ms.
+    /// A grade of added delay, with the limits that bufferbloat tests use: 5, 30, 60, 200 and 400 ms.
     ///
-    /// Those tests grade the median or mean of a round trip. Results here grade the 99th percentile, since late packets
-    /// disturb a call.
+    /// Those tests grade the median or the mean of the round-trip time. asymq grades the 99th percentile, because late
+    /// packets disturb a call.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     pub enum Grade {
         /// Below 5 ms.
@@ -21,7 +21,7 @@ asymq_core::named! {
         C = "C",
         /// Below 400 ms.
         D = "D",
-        /// 400 ms and more.
+        /// 400 ms or more.
         F = "F",
     }
 }
@@ -29,12 +29,12 @@ asymq_core::named! {
 asymq_core::show_by_name!(Grade);
 
 impl Grade {
-    /// Returns the grade of the 99th percentile of a delay in ms.
+    /// Returns the grade of a delay by its 99th percentile in ms.
     pub fn of(added: Percentiles) -> Self {
         Self::of_added_ms(added.p99)
     }
 
-    /// The grade of this many ms added.
+    /// Returns the grade of an added delay in ms.
     pub fn of_added_ms(added: f64) -> Self {
         match added {
             _ if added < 5.0 => Self::APlus,

@@ -1,8 +1,8 @@
 //! Experiments and their reports.
 //!
-//! One [`Scenario`] drives the simulator and the lab, and both return a [`Report`]: a claim can be shown twice,
-//! simulated and over real kernel TCP. A scenario is complete down to the last parameter of its disciplines.
-//! `asymq-args` makes one from flags and files.
+//! The simulator and the lab run the same [`Scenario`], and both return a [`Report`]. A claim can therefore be tested
+//! twice: in simulation, and over the kernel's TCP. A scenario contains every parameter of its disciplines.
+//! `asymq-args` makes a scenario from flags and files.
 
 mod ack_policy;
 mod check;

@@ -1,4 +1,4 @@
-//! Rates of a link that change: steps in time, and traces of delivery opportunities.
+//! Link rates that change over time: steps, and traces of delivery opportunities.
 
 use crate::text::part;
 use asymq_core::units::{Duration, Rate};
@@ -6,19 +6,19 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A link's rate from a time on.
+/// A change of a link's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateStep {
-    /// From the start of the run.
+    /// Time of the change, since the start of the run.
     pub at: Duration,
-    /// The rate from then on.
+    /// The new rate.
     pub rate: Rate,
 }
 
 impl FromStr for RateStep {
     type Err = String;
 
-    /// Reads `10s:2mbit`.
+    /// Parses `10s:2mbit`.
     fn from_str(text: &str) -> Result<Self, String> {
         let form = "write it like 10s:2mbit (time, new rate)";
         let (at, rate) = text.split_once(':').ok_or(form)?;
@@ -37,11 +37,11 @@ impl fmt::Display for RateStep {
 
 crate::text::serde_as_string!(RateStep);
 
-/// Delivery opportunities of a link in Mahimahi's format (Netravali et al. 2015). Each carries up to 1500 bytes of one
-/// or several packets; unused bytes are lost. After the last one the trace starts again.
+/// Delivery opportunities of a link in Mahimahi's format (Netravali et al. 2015). Each opportunity carries up to 1500
+/// bytes of one or several packets; unused bytes are lost. After its last opportunity the trace starts again.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RateTrace {
-    /// Times of the opportunities, in ms from the start; the last is the trace's length.
+    /// Times of the opportunities in ms since the start of the trace. The last one is also the trace's length.
     stamps: Arc<[u32]>,
 }
 
@@ -50,10 +50,10 @@ impl RateTrace {
     pub const OPPORTUNITY: u32 = 1500;
     const MAX_LEN: usize = 2_000_000;
 
-    /// A trace of these opportunities, in ms.
+    /// Makes a trace of opportunities at these times in ms.
     ///
     /// # Errors
-    /// The index of the wrong one, from 0, and the error.
+    /// The index of the first invalid time, from 0, and the reason.
     fn new(stamps: Vec<u32>) -> Result<Self, (usize, String)> {
         let falls = stamps.windows(2).position(|pair| pair[1] < pair[0]);
         if let Some(before) = falls {
@@ -80,10 +80,10 @@ impl RateTrace {
         }
     }
 
-    /// Reads a file of Mahimahi's: a time in ms on each line.
+    /// Parses a file in Mahimahi's format: each line is a time in ms.
     ///
     /// # Errors
-    /// The line number, from 1, and the error.
+    /// The number of the invalid line, from 1, and the reason.
     pub fn parse_mahimahi(text: &str) -> Result<Self, (usize, String)> {
         let stamps: Result<Vec<u32>, (usize, String)> = (1..)
             .zip(text.lines())
@@ -95,12 +95,12 @@ impl RateTrace {
         Self::new(stamps?).map_err(|(index, message)| (index + 1, message))
     }
 
-    /// Times of the opportunities, in ms from the start of each pass through the trace.
+    /// Times of the opportunities in ms since each start of the trace.
     pub fn stamps(&self) -> &[u32] {
         &self.stamps
     }
 
-    /// The time after which the trace starts again, in ms.
+    /// Time in ms after which the trace starts again.
     pub fn period(&self) -> u32 {
         self.stamps.last().copied().unwrap_or(1)
     }
@@ -121,7 +121,7 @@ impl fmt::Debug for RateTrace {
 }
 
 impl fmt::Display for RateTrace {
-    /// The differences between the times, with their repetitions: `5 1x3 0` is 5, 6, 7, 8, 8.
+    /// Writes the differences between consecutive times, with repetitions: `5 1x3 0` means 5, 6, 7, 8, 8.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let differences: Vec<u32> = self
             .stamps
@@ -146,7 +146,7 @@ impl fmt::Display for RateTrace {
 impl FromStr for RateTrace {
     type Err = String;
 
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Parses the output of [`Display`](fmt::Display).
     fn from_str(text: &str) -> Result<Self, String> {
         let mut stamps = Vec::new();
         let mut now = 0u32;

@@ -1,19 +1,19 @@
-//! Links of a chain that a flow passes.
+//! The links of a chain that a flow passes.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Consecutive links of a chain, numbered from home, in either direction.
+/// Consecutive links of a chain. Link 1 is the nearest to home, for both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Links {
-    /// The nearest to home, from 1.
+    /// Number of the link nearest to home; 1 is the first.
     pub first: u32,
-    /// The farthest.
+    /// Number of the link farthest from home.
     pub last: u32,
 }
 
 impl Links {
-    /// Their number.
+    /// Returns the number of links.
     pub const fn count(self) -> u32 {
         self.last - self.first + 1
     }
@@ -22,7 +22,7 @@ impl Links {
 impl FromStr for Links {
     type Err = &'static str;
 
-    /// Reads `2..3` or `2`.
+    /// Parses `2..3` or `2`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const FORM: &str = "no links of a chain; write them like 2..3, numbered from home";
         let (first, last) = text.split_once("..").unwrap_or((text, text));

@@ -1,4 +1,4 @@
-//! A modem whose buffer and rate are unknown to the shaper before it.
+//! A modem whose buffer size and rate the shaper does not know.
 
 use crate::RttRange;
 use crate::text::part;
@@ -7,21 +7,21 @@ use asymq_core::units::{Duration, Limit, Rate};
 use std::fmt;
 use std::str::FromStr;
 
-/// A modem: a FIFO behind the uplink's shaper, or before the downlink's.
+/// A modem: a FIFO after the uplink's shaper, or before the downlink's shaper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modem {
-    /// The rate at which it starts; steps and traces of its direction change it.
+    /// The modem's rate at the start of a run; the direction's steps or trace change it.
     pub rate: Rate,
-    /// Its buffer: bytes, packets, or time at `rate`.
+    /// The modem's buffer: bytes, packets, or time at `rate`.
     pub buffer: ModemBuffer,
-    /// Time from a request to the grant that answers it (DOCSIS, LTE); sends at once if absent.
+    /// Time from a request to its grant (DOCSIS, LTE); without it, the modem sends at once.
     pub grant: Option<RttRange>,
 }
 
 /// Size of a modem's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModemBuffer {
-    /// Time at the modem's first rate.
+    /// Time at the modem's rate at the start.
     Time(Duration),
     /// Packets or bytes.
     Limit(Limit),
@@ -33,7 +33,7 @@ const FORM: &str = "write it like 10mbit,buffer=600ms,grant=2ms..6ms (rate, size
 impl Modem {
     const BUFFER: ModemBuffer = ModemBuffer::Time(Duration::from_millis(600));
 
-    /// The limit of its buffer.
+    /// The limit of the modem's buffer.
     pub fn limit(&self) -> Limit {
         match self.buffer {
             ModemBuffer::Limit(limit) => limit,
@@ -48,7 +48,7 @@ impl Modem {
 impl FromStr for Modem {
     type Err = String;
 
-    /// Reads `10mbit` or `10mbit,buffer=600ms,grant=2ms..6ms`.
+    /// Parses `10mbit` or `10mbit,buffer=600ms,grant=2ms..6ms`.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut items = text.split(',').map(str::trim);
         let mut modem = Self {
@@ -89,19 +89,19 @@ impl fmt::Display for Modem {
 
 crate::text::serde_as_string!(Modem);
 
-/// Change of the extra delay of the path behind both modems.
+/// A change of the additional delay on the path beyond both modems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayStep {
-    /// From the start of the run.
+    /// Time of the change, since the start of the run.
     pub at: Duration,
-    /// New one-way delay in addition to the propagation.
+    /// New one-way delay, added to the propagation delay.
     pub delay: Duration,
 }
 
 impl FromStr for DelayStep {
     type Err = String;
 
-    /// Reads `10s:25ms`.
+    /// Parses `10s:25ms`.
     fn from_str(text: &str) -> Result<Self, String> {
         let form = "write it like 10s:25ms (time, extra one-way delay)";
         let (at, delay) = text.split_once(':').ok_or(form)?;
@@ -120,31 +120,31 @@ impl fmt::Display for DelayStep {
 
 crate::text::serde_as_string!(DelayStep);
 
-/// Source of a shaper's rate before a modem.
+/// The source of a shaper's rate when there is a modem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RateSource {
-    /// The rate of the scenario, for the whole run.
+    /// The scenario's rate, for the whole run.
     #[default]
     Fixed,
-    /// No shaper: packets go to the modem at once.
+    /// No shaper: packets go directly to the modem.
     None,
-    /// Learnt from passing packets.
+    /// The rate is learnt from passing packets.
     Auto(RateRange),
-    /// An oracle: the modem's rate.
+    /// The modem's true rate, for comparison.
     Oracle,
-    /// An oracle: 97 % of the modem's rate.
+    /// 97 % of the modem's true rate, for comparison.
     Oracle97,
-    /// An oracle: 97 % of the modem's rate, minus a share to drain the modem's queue.
+    /// 97 % of the modem's true rate, minus a share that empties the modem's queue, for comparison.
     OracleDrain,
     /// 95 % of the modem's mean rate over the run.
     FixedMean,
-    /// 95 % of the modem's lowest rate over a second outside of outages.
+    /// 95 % of the lowest rate that the modem has over any second outside of outages.
     FixedMin,
-    /// The estimate of CAKE's `autorate-ingress`, by packets' arrivals at the downlink.
+    /// The estimate of CAKE's `autorate-ingress`, from the arrival times of packets at the downlink.
     AutorateIngress,
-    /// cake-autorate's published rule, with half of each round-trip time as delay of either direction.
+    /// cake-autorate's published rule; the delay of each direction is half the round-trip time.
     CakeAutorate,
-    /// cake-autorate's published rule with one-way delays.
+    /// cake-autorate's published rule, with measured one-way delays.
     CakeAutorateOwd,
 }
 

@@ -38,10 +38,10 @@ pub enum Loss {
 /// Additional delay; keeps the order of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
-    /// Its mean.
+    /// Mean of the delay.
     pub mean: Duration,
-    /// Its deviation: half the width of a uniform distribution, or the standard deviation of a
-    /// normal one. No delay is below zero.
+    /// Deviation of the delay: half the width of a uniform distribution, or the standard deviation of a normal
+    /// distribution. No delay is below zero.
     pub jitter: Duration,
     /// True if it is distributed normally, and not uniformly.
     pub normal: bool,

@@ -1,4 +1,4 @@
-//! Flows of a QUIC stack: a program in the lab, and its rule for ACKs in the simulator.
+//! Flows of a QUIC stack: the stack's program in the lab, and its ACK rule in the simulator.
 
 use crate::text::part;
 use crate::{AckPolicy, Direction, ListedFlow, Tcp};
@@ -6,18 +6,18 @@ use asymq_core::units::Duration;
 use std::fmt;
 use std::str::FromStr;
 
-/// ACK policy of a QUIC stack's receiver, including its sender's requests if both ends are this stack.
+/// When a QUIC stack's receiver sends ACKs. The rule includes the sender's requests, as both ends run this stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuicStack {
-    /// The name in flags, files and results.
+    /// The stack's name in flags, files and results.
     pub name: &'static str,
-    /// Number of first packets that are acknowledged in pairs.
+    /// The number of packets at the start of a connection that are acknowledged in pairs.
     pub paired: u64,
-    /// Packets per ACK after those.
+    /// The number of packets per ACK after those packets.
     pub every: u32,
-    /// Maximum delay of an ACK: the round-trip time divided by this, at most 25 ms; 0 for 25 ms.
+    /// The divisor of the round-trip time that gives the maximum delay of an ACK, at most 25 ms; 0 means 25 ms.
     pub rtt_part: u32,
-    /// Source of the rule.
+    /// The source of this rule, such as a file of the stack.
     pub source: &'static str,
 }
 
@@ -45,18 +45,18 @@ impl QuicStack {
         }
     }
 
-    /// The stack of a name.
+    /// Returns the stack with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         Self::ALL.iter().find(|stack| stack.name == name)
     }
 
-    /// The policy at the start of a connection.
+    /// Returns the ACK policy at the start of a connection.
     pub(crate) fn policy(&self) -> AckPolicy {
         let every = if self.paired > 0 { 2 } else { self.every };
         AckPolicy::Every(every, Duration::from_millis(25))
     }
 
-    /// Packets per ACK and its maximum delay in ns, after `packets` packets at a round-trip time in ns.
+    /// Returns packets per ACK and the maximum delay of an ACK in ns, after `packets` packets at an RTT of `rtt` ns.
     pub fn rule(&self, packets: u64, rtt: u64) -> (u32, u64) {
         const MAX_ACK_DELAY: u64 = 25_000_000;
         let every = if packets < self.paired { 2 } else { self.every };
@@ -65,39 +65,39 @@ impl QuicStack {
         (every, wait)
     }
 
-    /// The names as a choice, for an error.
+    /// Lists the names for an error message.
     pub(crate) fn either() -> String {
         let names: Vec<&str> = Self::ALL.iter().map(|stack| stack.name).collect();
         names.join(", ")
     }
 }
 
-/// Long-lived flows of a QUIC stack, a program that the lab starts at home and at the servers. Upload and download
-/// of a number have the round-trip time and the start of the TCP flow of that number.
+/// Long-lived flows of a QUIC stack, whose program the lab starts at home and at the servers. Upload N and download N
+/// have the round-trip time and the start time of TCP flow N.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuicFlows {
     /// Name of the stack, like `quinn`, or the path of its program.
     pub stack: String,
-    /// Uploads.
+    /// Number of uploads.
     pub up: u32,
-    /// Downloads.
+    /// Number of downloads.
     pub down: u32,
-    /// Congestion control; the scenario's if absent.
+    /// Congestion control; that of the scenario if absent.
     pub tcp: Option<Tcp>,
-    /// Packets per ACK requested by the sender; the stack's own policy if absent.
+    /// Number of packets per ACK that the sender requests; the stack's own rule applies if absent.
     pub ack_every: Option<u32>,
 }
 
 impl QuicFlows {
-    /// Maximum number of flows a direction.
+    /// Maximum number of flows in each direction.
     const MAX: u32 = 500;
 }
 
 impl QuicFlows {
-    /// The flows as the simulator runs them.
+    /// Returns these flows as listed flows for the simulator.
     ///
     /// # Errors
-    /// The simulator has no stack of this name.
+    /// The simulator does not know a stack of this name.
     pub fn listed(&self) -> Result<Vec<ListedFlow>, String> {
         let stack = QuicStack::named(&self.stack);
         if stack.is_none() {
@@ -123,7 +123,7 @@ impl QuicFlows {
 impl FromStr for QuicFlows {
     type Err = String;
 
-    /// Reads `quinn,down=10` and `quinn,up=1,down=10,tcp=bbr,ack-every=10`.
+    /// Parses `quinn,down=10` and `quinn,up=1,down=10,tcp=bbr,ack-every=10`.
     fn from_str(text: &str) -> Result<Self, String> {
         const FORM: &str =
             "write it like quinn,down=10 (stack or path of its program, up, down, tcp, ack-every)";

@@ -1,38 +1,38 @@
-//! Profiles of a line's rates over a run, drawn from its seed.
+//! Random changes of a line's rates during a run, drawn from the seed.
 
 asymq_core::named! {
-    /// Profile of the modems' rates and of the path's delay behind them.
+    /// Changes of the modems' rates, in percent of the first rate, and of the path's delay beyond the modems.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum RateProfile {
-        /// Never changes.
+        /// The rate never changes.
         Constant = "constant",
-        /// A new rate of 70 to 130 % every 4 s, independent for each direction.
+        /// Every 4 s each direction gets a new rate of 70 to 130 %.
         Steps = "steps",
-        /// Half of the rate from 5/14 to 9/14 of the run.
+        /// The rate is halved from 5/14 to 9/14 of the run.
         Halved = "halved",
-        /// Falls evenly to 40 % in half of the run, then rises evenly to 120 %.
+        /// The rate falls evenly to 40 % during the first half of the run, then rises evenly to 120 %.
         Ramp = "ramp",
-        /// A new rate of 55 to 120 % and a new delay of 0 to 15 ms every 15 s; ±10 % every second.
+        /// Every 15 s a new rate of 55 to 120 % and a new delay of 0 to 15 ms; every second a change by up to ±10 %.
         Starlink = "starlink",
-        /// A random walk of each direction between 12 and 220 %, moved every 100 ms.
+        /// Every 100 ms the rate of each direction takes a step of a random walk between 12 and 220 %.
         Cellular = "cellular",
-        /// Nothing passes for 2 s, at a quarter, half and three quarters of the run.
+        /// No packet passes for 2 s at a quarter, half and three quarters of the run.
         Outage = "outage",
-        /// The path's delay grows by 20 ms at a quarter of the run and by 20 ms more at half, and is short again at three quarters.
+        /// The additional delay is 20 ms from a quarter of the run, 40 ms from half, and 0 from three quarters.
         Path = "path",
-        /// Every 15 s nothing passes for 200 ms; then a new rate of 60 to 130 % and a new delay of 0 to 30 ms.
+        /// Every 15 s no packet passes for 200 ms; then a new rate of 60 to 130 % and a new delay of 0 to 30 ms apply.
         Handover = "handover",
-        /// The uplink's packets wait 2 to 6 ms for grants.
+        /// Each packet of the uplink waits 2 to 6 ms for a grant.
         Docsis = "docsis",
     }
 }
 
-/// Changes, in the order of their times.
+/// The changes of a profile, in order of time.
 #[derive(Default)]
 pub(crate) struct Changes {
-    /// Shares of the modems' rates from times in s on, up and down.
+    /// New shares of the modems' rates: time in s, and shares for uplink and downlink.
     pub(crate) shares: Vec<(f64, [f64; 2])>,
-    /// Delays in ms from times in s on.
+    /// New delays: time in s, and delay in ms.
     pub(crate) delays: Vec<(f64, f64)>,
 }
 
@@ -40,7 +40,7 @@ impl RateProfile {
     const SLOT: f64 = 15.0;
     const TENTH: f64 = 0.1;
 
-    /// Changes within `end` s.
+    /// Returns the changes in a run of `end` seconds.
     pub(crate) fn changes(self, end: f64, mut draw: impl FnMut() -> f64) -> Changes {
         let mut changes = Changes::default();
         let mut within = |from: f64, to: f64| from + (to - from) * draw();
@@ -105,7 +105,7 @@ impl RateProfile {
     }
 }
 
-/// Multiples of `step` below `end`.
+/// Returns the multiples of `step` that are below `end`.
 fn times(step: f64, end: f64) -> impl Iterator<Item = f64> {
     (0..)
         .map(move |index| f64::from(index) * step)
@@ -126,7 +126,7 @@ mod tests {
 
     const END: f64 = 70.0;
 
-    /// A rate profile's changes with a seed.
+    /// The changes of a rate profile in the run with this seed.
     fn drawn(profile: RateProfile, seed: u64) -> Changes {
         let mut random = SplitMix64::new(seed);
         profile.changes(END, || fraction(random.next()))

@@ -1,4 +1,4 @@
-//! Results of a scenario's runs.
+//! The results of a scenario's runs.
 
 use crate::fold::{Fold, Statistic, by_field, mean, standard_deviation};
 use crate::{Direction, Grade, Percentiles, Scenario};
@@ -7,20 +7,20 @@ use asymq_core::{Duration, Fate, Reason};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// All runs of a scenario, their mean and standard deviation.
+/// All runs of a scenario, with means and standard deviations.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// Version of this format: [`Report::FORMAT`] when written.
+    /// Version of the result format; [`Report::FORMAT`] for new reports.
     pub format: u32,
     /// Program that produced the report.
     pub tool: Tool,
-    /// The scenario, complete.
+    /// The complete scenario.
     pub scenario: Scenario,
-    /// One entry per seed.
+    /// One run per seed.
     pub runs: Vec<Run>,
-    /// Means over the runs, same keys.
+    /// Means over the runs, with the same keys as a run.
     pub mean: Summary,
-    /// Sample standard deviations over the runs, same keys; 0 for a single run.
+    /// Sample standard deviations over the runs, with the same keys as a run; 0 for a single run.
     pub sd: Summary,
 }
 
@@ -31,7 +31,7 @@ pub struct Tool {
     pub version: String,
     /// `sim` or `lab`.
     pub driver: String,
-    /// Kernel release, if real TCP ran.
+    /// Kernel release; only for the lab.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
 }
@@ -39,12 +39,12 @@ pub struct Tool {
 /// One run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Its seed.
+    /// The run's seed.
     pub seed: u64,
-    /// Its results.
+    /// The run's results.
     #[serde(flatten)]
     pub summary: Summary,
-    /// Time series, if asked for.
+    /// Time series, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
     /// Lateness of packets on the lab's emulated path, in ms; see [`is_late`](Self::is_late).
@@ -53,113 +53,113 @@ pub struct Run {
 }
 
 impl Run {
-    /// True if the machine was too busy for the lab, so that the run is unreliable: one in a hundred packets left more
-    /// than 4 ms late.
+    /// True if the run is unreliable because the machine was too busy for the lab: at least 1 % of the packets left
+    /// more than 4 ms late.
     pub fn is_late(&self) -> bool {
         const MOST_LATE_MS: f64 = 4.0;
         self.lateness_ms.is_some_and(|late| late.p99 > MOST_LATE_MS)
     }
 }
 
-/// The numbers of one run after warm-up, or their means or deviations.
+/// The results of one run after its warm-up, or their means or standard deviations over the runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The uplink.
+    /// Results of the uplink.
     pub up: DirectionReport,
-    /// The downlink.
+    /// Results of the downlink.
     pub down: DirectionReport,
-    /// Data-only sum of both directions' utilizations; 2 would be perfect (VAQ, sec. 2).
+    /// Sum of the shares of both links that carry TCP data, 0 to 2 (VAQ, sec. 2).
     pub utility: f64,
-    /// Payload delivered in order as a share of the link, sum of both directions; 2 would be perfect.
-    /// Unlike `utility` it counts nothing twice.
+    /// Sum over both links of the payload that was delivered in order, as a share of the link; 0 to 2. Retransmitted
+    /// payload counts once.
     pub goodput_utility: f64,
     /// The smaller of both directions' utilizations.
     pub least_utilization: f64,
-    /// Per-flow goodput.
+    /// Goodput of each flow.
     pub goodput: Goodput,
-    /// Long-lived and listed flows: uploads, downloads, listed flows, uploads and downloads of QUIC.
+    /// Flows in this order: long-lived TCP uploads and downloads, listed flows, QUIC uploads and downloads.
     pub flows: Vec<FlowResult>,
-    /// Queueing delay of the probe, both directions together, in ms.
+    /// Queueing delay of the probe in ms, the sum of both directions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_ms: Option<Percentiles>,
-    /// The grade of its 99th percentile.
+    /// Grade of the 99th percentile of `probe_ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_grade: Option<Grade>,
-    /// Share of the probe's packets lost on either way, counted when a later one arrives (simulator).
+    /// Share of the probe's packets lost in either direction, counted when a later packet arrives (simulator).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_lost: Option<f64>,
-    /// Share of the probe's delays, both directions together, that exceed 50 ms (beside modems).
+    /// Share of the probe's delays, the sum of both directions, that exceed 50 ms (only with modems).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_late: Option<f64>,
-    /// Completion times of short transfers from start until all was acknowledged, in ms (simulator).
+    /// Completion times of short transfers in ms, from the start until all data was acknowledged (simulator).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub web_ms: Option<Percentiles>,
 }
 
-/// One direction of the access link. Quantities that a driver does not measure are absent.
+/// Results of one direction of the access link. A quantity that a driver does not measure is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectionReport {
-    /// Link: fraction of the capacity used by all IP bytes, 0 to 1.
+    /// Link: share of the capacity that all IP bytes used, 0 to 1.
     pub utilization: f64,
-    /// Link: the part used by packets that carry TCP payload.
+    /// Link: share of the capacity that packets with TCP payload used.
     pub data: f64,
-    /// Link: the part used by pure ACKs. The rest is other traffic.
+    /// Link: share of the capacity that pure ACKs used. Other traffic used the rest of the utilization.
     pub ack: f64,
-    /// Receivers: payload that arrived and was delivered in order, once, with the headers of full
-    /// segments, as a fraction of the capacity.
+    /// Receivers: payload that was delivered in order, with the headers of full segments, as a share of the capacity.
+    /// Retransmitted payload counts once.
     pub delivered: f64,
-    /// Link: pure ACKs sent per second.
+    /// Link: number of pure ACKs sent per second.
     pub acks_per_s: f64,
-    /// Payload bytes delivered in order in the other direction per pure ACK sent in this one; 0
-    /// without ACKs.
+    /// Payload bytes that the other direction delivered in order, divided by the number of pure ACKs that this
+    /// direction sent; 0 without ACKs.
     pub bytes_per_ack: f64,
-    /// Receivers: the longest time in which one of its flows delivered nothing in order, in s.
+    /// Receivers: longest time in s during which a flow of this direction delivered nothing in order.
     pub longest_stall_s: f64,
-    /// Senders: mean time from the start of its listed flows of limited size until everything was acknowledged, in s.
-    /// An incomplete flow counts with the whole run. Absent without such flows.
+    /// Senders: mean time in s from the start of a listed flow of limited size until all its data was acknowledged. An
+    /// incomplete flow counts with the duration of the run. Absent without such flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_s: Option<f64>,
-    /// Senders: retransmitted segments of its flows.
+    /// Senders: number of retransmitted segments in this direction's flows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmissions: Option<f64>,
-    /// Senders: retransmission timeouts of its flows.
+    /// Senders: number of retransmission timeouts in this direction's flows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<f64>,
     /// Probe: queueing delay in this direction, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_ms: Option<Percentiles>,
-    /// Probe: the grade of its 99th percentile.
+    /// Probe: grade of the 99th percentile of `probe_ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_grade: Option<Grade>,
-    /// Probe: share of its packets lost in this direction, counted when a later one arrives (simulator).
+    /// Probe: share of its packets lost in this direction, counted when a later packet arrives (simulator).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_lost: Option<f64>,
-    /// Queue: packets dropped.
+    /// Queue: number of dropped packets.
     pub dropped: f64,
-    /// Hosts' access links: packets dropped because a buffer was full (simulator).
+    /// Hosts' access links: number of packets dropped because a buffer was full (simulator).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_dropped: Option<f64>,
-    /// Path: packets lost by the scenario's impairments.
+    /// Path: number of packets lost by the scenario's impairments.
     pub lost: f64,
-    /// Queue: pure ACKs filtered because a later one carries their information.
+    /// Queue: number of pure ACKs that were filtered because a later ACK carries their information.
     pub filtered: f64,
-    /// Queue: packets that got a congestion mark.
+    /// Queue: number of packets that received a congestion mark.
     pub marked: f64,
-    /// Queue: packets dropped and filtered, by the name of the reason; empty if it names none.
+    /// Queue: number of packets dropped or filtered for each reason, by its name; empty if the queue names no reasons.
     pub reasons: BTreeMap<String, f64>,
-    /// Queue: pure ACKs that stayed although a later one of their flow arrived, as a share of all arrivals, by the
-    /// rules that kept them; empty if it counts none.
+    /// Queue: pure ACKs that were kept although a later ACK of their flow had arrived, as a share of all arrived ACKs,
+    /// for each rule that kept them; empty if the queue does not count them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unfiltered: BTreeMap<String, f64>,
-    /// Queue: sojourn time, in ms.
+    /// Queue: sojourn time of packets in ms.
     pub sojourn_ms: Percentiles,
-    /// Queue: sojourn time by class, in ms (simulator).
+    /// Queue: sojourn time of each traffic class in ms (simulator).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sojourn_by_class_ms: Option<SojournByClass>,
 }
 
 impl DirectionReport {
-    /// Payload bytes per pure ACK; 0 without ACKs.
+    /// Returns the payload bytes per pure ACK; 0 without ACKs.
     pub fn bytes_per_ack(payload: f64, acks: u64) -> f64 {
         match acks {
             0 => 0.0,
@@ -184,21 +184,21 @@ impl DirectionReport {
     }
 }
 
-/// Fates of packets at a queue.
+/// Numbers of packets that a queue dropped, filtered or marked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fates {
-    /// Packets dropped.
+    /// Number of dropped packets.
     pub dropped: f64,
-    /// Pure ACKs filtered.
+    /// Number of filtered pure ACKs.
     pub filtered: f64,
-    /// Packets marked.
+    /// Number of marked packets.
     pub marked: f64,
-    /// Packets dropped and filtered, by the name of the reason.
+    /// Number of packets dropped or filtered for each reason, by its name.
     pub reasons: BTreeMap<String, f64>,
 }
 
 impl Fates {
-    /// Fates between two readings of a queue's meters.
+    /// Returns the numbers between two readings of a queue's meters.
     pub fn between(before: &Meters, after: &Meters) -> Self {
         let fate = |fate| {
             let packets = |meters: &Meters| meters.fate(fate).total().packets;
@@ -223,11 +223,11 @@ impl Fates {
 /// Totals over the flows of a direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowTotals {
-    /// The longest stall of one of them, in s.
+    /// Longest time in s during which one of the flows delivered nothing in order.
     pub longest_stall_s: f64,
-    /// Retransmitted segments; absent if a sender does not count them.
+    /// Number of retransmitted segments; absent if a sender does not count them.
     pub retransmissions: Option<f64>,
-    /// Retransmission timeouts; absent if a sender does not count them.
+    /// Number of retransmission timeouts; absent if a sender does not count them.
     pub timeouts: Option<f64>,
 }
 
@@ -249,23 +249,23 @@ impl FlowTotals {
     }
 }
 
-/// Sojourn times of packets that carry TCP payload, of pure ACKs, and of all others, in ms.
+/// Sojourn times in ms, separately for packets with TCP payload, pure ACKs and all others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SojournByClass {
     /// TCP segments with payload.
     pub data: Percentiles,
     /// Pure ACKs.
     pub ack: Percentiles,
-    /// The rest.
+    /// All other packets.
     pub other: Percentiles,
 }
 
-/// Payload bytes delivered in order, in bit/s, per flow.
+/// Goodput of each flow: payload bytes that were delivered in order, in bit/s.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Goodput {
-    /// Uploads.
+    /// Goodput of each upload.
     pub up: Vec<f64>,
-    /// Downloads.
+    /// Goodput of each download.
     pub down: Vec<f64>,
     /// Jain's index of the uploads; absent without uploads.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -281,39 +281,39 @@ pub struct Goodput {
     pub smallest_down: Option<f64>,
 }
 
-/// One flow, after warm-up except for its times.
+/// Results of one flow. Times of start and completion count from the start; all other values exclude the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
-    /// Direction of its data.
+    /// Direction of the flow's data.
     pub direction: Direction,
-    /// Its start, in seconds from the start of the run.
+    /// Time in s from the start of the run to the start of the flow.
     pub start_s: f64,
-    /// Its round-trip time over empty queues, without transmission, in ms.
+    /// Round-trip time in ms without queueing and transmission times.
     pub base_rtt_ms: f64,
-    /// Payload bytes delivered in order, in bit/s.
+    /// Payload bytes that were delivered in order, in bit/s.
     pub goodput: f64,
-    /// The longest time without in-order delivery, in s; pauses of its application count.
+    /// Longest time in s without in-order delivery; pauses of the application count too.
     pub longest_stall_s: f64,
-    /// Seconds from its start until everything it wrote was acknowledged; absent if incomplete or unlimited. A mean
-    /// covers the runs in which it completed.
+    /// Time in s from the flow's start until all its data was acknowledged; absent if the flow is incomplete or
+    /// unlimited. A mean covers only the runs in which the flow completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_s: Option<f64>,
-    /// The round-trip times that its sender measured, in ms (simulator).
+    /// Round-trip times in ms that the flow's sender measured (simulator).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt_ms: Option<Extent>,
-    /// Its lost data packets (simulator).
+    /// Number of lost data packets (simulator).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<f64>,
-    /// Segments retransmitted by its sender; for QUIC, packets declared lost.
+    /// Number of segments that the sender retransmitted; for QUIC, number of packets declared lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmissions: Option<f64>,
-    /// Retransmission timeouts of its sender; for QUIC, probe timeouts.
+    /// Number of the sender's retransmission timeouts; for QUIC, of its probe timeouts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<f64>,
-    /// Packets declared lost by its sender that did arrive (QUIC).
+    /// Number of packets that the sender declared lost although they arrived (QUIC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spurious: Option<f64>,
-    /// Sojourn time of its data at the queue of the first link, in ms (simulator, listed flows).
+    /// Sojourn time in ms of the flow's data packets at the queue of the first link (simulator, listed flows).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sojourn_ms: Option<Percentiles>,
 }
@@ -330,7 +330,7 @@ pub struct Extent {
 }
 
 impl Goodput {
-    /// The goodput of these flows.
+    /// Makes the goodput of these uploads and downloads, in bit/s.
     pub fn new(up: Vec<f64>, down: Vec<f64>) -> Self {
         let of =
             |index: fn(&[f64]) -> f64, rates: &[f64]| (!rates.is_empty()).then(|| index(rates));
@@ -344,8 +344,8 @@ impl Goodput {
         }
     }
 
-    /// Jain's fairness index of flows' rates: 1 if all are equal or none is above 0, 1/n if one of
-    /// n has all (Jain, Chiu and Hawe 1984).
+    /// Returns Jain's fairness index of flows' rates: 1 if all rates are equal or all are 0, 1/n if one of n flows has
+    /// everything (Jain, Chiu and Hawe 1984).
     pub fn jain(rates: &[f64]) -> f64 {
         let total: f64 = rates.iter().sum();
         let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
@@ -355,7 +355,7 @@ impl Goodput {
         total * total / (rates.len() as f64 * squares)
     }
 
-    /// The smallest rate as a share of the mean: 1 if all are equal, 0 if one or all are 0.
+    /// Returns the smallest rate as a share of the mean: 1 if all rates are equal and positive, 0 if one is 0.
     pub fn smallest(rates: &[f64]) -> f64 {
         let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
         if rates.is_empty() || least <= 0.0 {
@@ -366,7 +366,7 @@ impl Goodput {
 }
 
 impl Summary {
-    /// Queueing delay of the probe beyond which calls suffer.
+    /// Queueing delay of the probe above which it counts as late, since calls then suffer.
     pub const LATE: Duration = Duration::from_millis(50);
 
     /// Computes the summary from the two directions and the flows.
@@ -391,13 +391,13 @@ impl Summary {
         }
     }
 
-    /// Sets the probe's delays, both directions together.
+    /// Sets the probe's delays, each the sum of both directions.
     pub fn set_probe(&mut self, delays: Option<Percentiles>) {
         self.probe_ms = delays;
         self.probe_grade = delays.map(Grade::of);
     }
 
-    /// Adds grades to its delays; deviations of delays have no grade.
+    /// Adds grades of the probe's delays; standard deviations get none.
     fn graded(mut self, grade: fn(Percentiles) -> Option<Grade>) -> Self {
         for direction in [&mut self.up, &mut self.down] {
             direction.probe_grade = direction.probe_ms.and_then(grade);
@@ -407,7 +407,7 @@ impl Summary {
     }
 }
 
-/// Values at the end of consecutive intervals from the start of the run, warm-up included.
+/// Values at the ends of consecutive intervals from the start of the run, including the warm-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Length of an interval in seconds.
@@ -416,13 +416,13 @@ pub struct Series {
     pub up: Vec<f64>,
     /// Downlink utilization, 0 to 1.
     pub down: Vec<f64>,
-    /// The part of the uplink's utilization that is TCP data.
+    /// Share of the uplink that TCP data used, 0 to 1.
     pub data_up: Vec<f64>,
-    /// The part of the downlink's utilization that is TCP data.
+    /// Share of the downlink that TCP data used, 0 to 1.
     pub data_down: Vec<f64>,
-    /// Packets waiting at the uplink.
+    /// Number of packets in the uplink's queue.
     pub backlog_up: Vec<u32>,
-    /// Packets waiting at the downlink.
+    /// Number of packets in the downlink's queue.
     pub backlog_down: Vec<u32>,
 }
 
@@ -450,7 +450,7 @@ impl Report {
     /// Version of the result format.
     pub const FORMAT: u32 = 3;
 
-    /// A report of `runs`, with mean and standard deviation computed.
+    /// Makes a report of `runs`, and computes their means and standard deviations.
     pub fn new(tool: Tool, scenario: Scenario, mut runs: Vec<Run>) -> Self {
         for Run { summary, .. } in &mut runs {
             let of = |direction| DirectionReport::completion(&scenario, &summary.flows, direction);

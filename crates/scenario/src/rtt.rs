@@ -1,24 +1,24 @@
-//! Round-trip times of the flows.
+//! Round-trip times of flows.
 
 use asymq_core::units::{Duration, UnitError};
 use std::{fmt, str::FromStr};
 
-/// Propagation round-trip times of flows: one for all, or uniformly random in a range.
+/// Propagation round-trip times of flows: the same for all, or drawn uniformly from a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttRange {
-    /// The shortest.
+    /// The shortest round-trip time.
     pub min: Duration,
-    /// The longest; equal to `min` if all flows share one RTT.
+    /// The longest round-trip time; equal to `min` if all flows have the same.
     pub max: Duration,
 }
 
 impl RttRange {
-    /// One RTT for every flow.
+    /// Makes the range with a single round-trip time.
     pub const fn fixed(rtt: Duration) -> Self {
         Self { min: rtt, max: rtt }
     }
 
-    /// The RTT at `fraction` (0 to 1) of the range, in whole ns.
+    /// Returns the round-trip time at this fraction (0 to 1) of the range, in whole ns.
     pub fn at(&self, fraction: f64) -> Duration {
         let width = self.max.saturating_sub(self.min).as_nanos();
         Duration::from_nanos(self.min.as_nanos() + (width as f64 * fraction) as u64)
@@ -28,7 +28,7 @@ impl RttRange {
 impl FromStr for RttRange {
     type Err = UnitError;
 
-    /// Reads `100ms` or `20ms..300ms`.
+    /// Parses `100ms` or `20ms..300ms`.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let range = match text.split_once("..") {
             Some((min, max)) => Self {

@@ -1,4 +1,4 @@
-//! A checked experiment.
+//! A complete experiment whose values were checked.
 
 use crate::{
     AckPolicy, DelayStep, Draw, ListedFlow, Modem, Netem, OnOff, QuicFlows, RateProfile,
@@ -22,8 +22,8 @@ fn is_number<const N: u32>(value: &u32) -> bool {
     *value == N
 }
 
-/// A checked and complete experiment, for drivers and reports. Reading a report's scenario back and running it gives
-/// the same bytes.
+/// A complete experiment whose values were checked, for drivers and reports. A scenario that is read from a report and
+/// run again gives the same bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Scenario {
@@ -31,66 +31,66 @@ pub struct Scenario {
     pub up: Rate,
     /// Downlink capacity.
     pub down: Rate,
-    /// Long-lived TCP flows that upload.
+    /// Number of long-lived TCP uploads.
     pub flows_up: u32,
-    /// Long-lived TCP flows that download.
+    /// Number of long-lived TCP downloads.
     pub flows_down: u32,
-    /// Further TCP flows, listed one by one.
+    /// Additional TCP flows that are listed separately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow: Vec<ListedFlow>,
     /// Flows of a QUIC stack (lab).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quic: Option<QuicFlows>,
-    /// Propagation round-trip times, drawn per flow and seed.
+    /// Range of propagation round-trip times; each flow draws one from its seed.
     pub rtt: RttRange,
-    /// Long-lived flows start uniformly within this time; if absent, within the first second, or the
-    /// first tenth of a shorter run.
+    /// Each long-lived flow starts at a random time within this period. If absent, the period is 1 s, or a tenth of the
+    /// duration if that is shorter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_within: Option<Duration>,
-    /// Buffer at the uplink. A packet limit counts the packet being transmitted, as in ns-2.
+    /// Buffer of the uplink. A limit in packets includes the packet in transmission, as in ns-2.
     pub buffer: Limit,
-    /// Buffer at the downlink, counted likewise.
+    /// Buffer of the downlink, counted in the same way.
     pub buffer_down: Limit,
-    /// The discipline at the uplink, complete.
+    /// Discipline at the uplink with all its parameters.
     pub uplink: Config,
-    /// The discipline at the downlink, complete.
+    /// Discipline at the downlink with all its parameters.
     pub downlink: Config,
-    /// A kernel qdisc at the uplink instead of `uplink`, in tc's words (lab).
+    /// Kernel qdisc at the uplink in place of `uplink`, as arguments of tc (lab).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tc: Option<String>,
     /// Congestion control of all flows.
     pub tcp: Tcp,
-    /// TCP segment payload in bytes.
+    /// Payload bytes of a full TCP segment.
     pub mss: u32,
-    /// ACK policy of receivers (simulator only; the lab uses the kernel's).
+    /// When receivers send ACKs (simulator; in the lab, the kernel decides).
     pub ack_policy: AckPolicy,
-    /// SACK (RFC 2018) with RACK-TLP and PRR (RFC 8985, 9937) in the simulator.
+    /// True if simulated hosts use SACK (RFC 2018), with RACK-TLP and PRR (RFC 8985, RFC 9937).
     #[serde(default, skip_serializing_if = "is_default")]
     pub sack: bool,
-    /// Timestamps (RFC 7323) in the simulator: 12 bytes of each segment's payload, and of each ACK.
+    /// True if simulated hosts use timestamps (RFC 7323): 12 bytes of each segment's payload, and 12 of each ACK.
     #[serde(default, skip_serializing_if = "is_default")]
     pub timestamps: bool,
-    /// Appropriate byte counting (RFC 3465, L = 2) in the simulator.
+    /// True if simulated hosts use appropriate byte counting (RFC 3465, L = 2).
     #[serde(default, skip_serializing_if = "is_default")]
     pub byte_counting: bool,
-    /// ECN at the simulated hosts (RFC 3168; with DCTCP as RFC 8257 says).
+    /// True if simulated hosts use ECN (RFC 3168; RFC 8257 for DCTCP).
     #[serde(default, skip_serializing_if = "is_default")]
     pub tcp_ecn: bool,
-    /// AccECN (RFC 9768) at the simulated hosts in place of classic ECN.
+    /// True if simulated hosts use AccECN (RFC 9768) in place of classic ECN.
     #[serde(default, skip_serializing_if = "is_default")]
     pub accecn: bool,
-    /// AccECN's option is left out of all segments: ACE alone counts marks, in the simulator.
+    /// True if simulated hosts send no AccECN option, so that only the ACE field counts marks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ace_only: bool,
-    /// HyStart++ (RFC 9406) in the simulator.
+    /// True if simulated hosts use HyStart++ (RFC 9406).
     #[serde(default, skip_serializing_if = "is_default")]
     pub hystart: bool,
-    /// Pacing in the simulator, at the ratios of Linux; BBR always paces.
+    /// True if simulated hosts pace at Linux' ratios; BBR always paces.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pacing: bool,
-    /// ACKs regenerated beyond the uplink for each that was filtered; 0 is none.
+    /// Number of ACKs that are regenerated after the uplink for each filtered ACK; 0 for none.
     pub regenerate: u32,
-    /// Departure times of those.
+    /// Spacing of regenerated ACKs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub regenerate_spacing: Spacing,
     /// Short TCP transfers.
@@ -99,88 +99,87 @@ pub struct Scenario {
     /// On and off periods of long-lived flows' applications; always on if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_off: Option<OnOff>,
-    /// Equal asymmetric links in a chain (VAQ, Fig. 14).
+    /// Number of equal asymmetric links in series (VAQ, Fig. 14).
     #[serde(default = "number::<1>", skip_serializing_if = "is_number::<1>")]
     pub links: u32,
-    /// Changes of the uplink's rate; disciplines assume the first rate.
+    /// Changes of the uplink's rate; disciplines still assume the first rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps_up: Vec<RateStep>,
     /// Changes of the downlink's rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps_down: Vec<RateStep>,
-    /// Delivery opportunities of the uplink, in place of a rate; disciplines assume `up`.
+    /// Delivery opportunities of the uplink in place of a rate; disciplines assume `up`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_up: Option<RateTrace>,
-    /// Delivery opportunities of the downlink.
+    /// Delivery opportunities of the downlink in place of a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_down: Option<RateTrace>,
-    /// A modem behind the uplink's shaper; the steps or the trace of the uplink are its own.
+    /// Modem after the uplink's shaper; steps and trace of the uplink change the modem's rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modem_up: Option<Modem>,
-    /// A modem before the downlink's shaper, which is at the home's end of the link.
+    /// Modem before the downlink's shaper, which then stands at the home end of the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modem_down: Option<Modem>,
     /// Source of the rate of the shaper before `modem_up`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shaper_up: RateSource,
-    /// Source of the rate of the shaper behind `modem_down`.
+    /// Source of the rate of the shaper after `modem_down`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shaper_down: RateSource,
-    /// Changes of the path's delay behind both modems.
+    /// Changes of the path's delay beyond both modems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps_delay: Vec<DelayStep>,
-    /// Profile of both modems' rates and of the path's delay, drawn from the seed, in place of steps.
+    /// Random profile of both modems' rates and of the path's delay, in place of steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_profile: Option<RateProfile>,
-    /// True if learnt rates send probes while no packet shows delays.
+    /// True if learning a rate sends probes while passing packets do not show the delay.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rate_probe: bool,
-    /// Servers' clocks start anywhere and drift by up to this many ppm; without a value they follow the home's.
+    /// Maximum drift of the servers' clocks in ppm; their offsets are random. If absent, all hosts share one clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_drift: Option<u32>,
-    /// Tick of the servers' timestamps; 1 ms if absent.
+    /// Resolution of the servers' TCP timestamps; 1 ms if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_tick: Option<Duration>,
-    /// Loss and delay behind the (last) uplink.
+    /// Loss and delay after the uplink; with several links, after the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_up: Option<Netem>,
-    /// Loss and delay behind the (last) downlink.
+    /// Loss and delay after the downlink; with several links, after the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_down: Option<Netem>,
-    /// Loss and delay on each conversation's own path to the uplink.
+    /// Loss and delay on each host's own path to the uplink.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_access_up: Option<Netem>,
-    /// Loss and delay on each conversation's own path to the downlink.
+    /// Loss and delay on each host's own path to the downlink.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_access_down: Option<Netem>,
-    /// Bytes of TCP and IP headers without timestamps and SACK ranges.
+    /// Bytes of the TCP and IP headers, without timestamps and SACK ranges.
     #[serde(default = "number::<40>", skip_serializing_if = "is_number::<40>")]
     pub header: u32,
-    /// Bytes that the links charge for a packet, which their disciplines count too; its IP bytes if absent.
+    /// Bytes that the links add to each packet; disciplines count them too. None if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Overhead>,
     /// Receive window; unlimited if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Limit>,
-    /// Constant-rate UDP.
+    /// UDP flows of constant rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub udp: Vec<UdpBurst>,
-    /// Interval of the probe, a UDP echo that measures queueing delay; none if absent.
+    /// Interval of the probe, a UDP echo that measures queueing delay; no probe if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<Duration>,
-    /// Length of a run.
+    /// Duration of a run, including the warm-up.
     pub duration: Duration,
-    /// Time from its start that no mean includes.
+    /// Time at the start of a run that is excluded from the means.
     pub warmup: Duration,
-    /// Seed of the first run; the following runs count up.
+    /// Seed of the first run; each further run uses the next seed.
     pub seed: u64,
     /// Number of runs.
     pub runs: u32,
 }
 
 impl Scenario {
-    /// A discipline's limit for a buffer of this scenario, whose packet limits count the
-    /// packet being transmitted.
+    /// Returns a discipline's limit for a buffer whose limit in packets includes the packet in transmission.
     pub fn waiting_limit(buffer: Limit) -> Limit {
         match buffer {
             Limit::Packets(packets) => buffer.with_value(u64::from(packets).saturating_sub(1)),
@@ -188,38 +187,38 @@ impl Scenario {
         }
     }
 
-    /// IP bytes of a simulated ACK without SACK ranges.
+    /// Returns the IP bytes of a simulated ACK without SACK ranges.
     pub const fn ack_len(&self) -> u32 {
         self.header + self.option_len()
     }
 
-    /// Bytes that the links spend on a packet with this many IP bytes.
+    /// Returns the bytes that the links charge for a packet of `ip_len` IP bytes.
     pub fn charge(&self, ip_len: u32) -> u32 {
         self.overhead
             .map_or(ip_len, |overhead| overhead.charge_len(ip_len))
     }
 
-    /// Payload bytes of a simulated full segment.
+    /// Returns the payload bytes of a simulated full segment.
     pub const fn payload(&self) -> u32 {
         self.mss - self.option_len()
     }
 
-    /// Bytes of the timestamp option, padded, in every segment.
+    /// Returns the bytes of the padded timestamp option in each segment.
     const fn option_len(&self) -> u32 {
         if self.timestamps { 12 } else { 0 }
     }
 
-    /// True if its simulated senders pace.
+    /// True if the simulated senders pace.
     pub const fn paces(&self) -> bool {
         self.pacing || self.tcp.paces()
     }
 
-    /// True if its simulated senders measure each segment's delivery.
+    /// True if the simulated senders measure the delivery rate of each segment.
     pub const fn measures_deliveries(&self) -> bool {
         self.hystart || self.paces()
     }
 
-    /// Warnings about a scenario that runs as asked, but hardly as meant: a sentence each.
+    /// Returns a sentence for each setting that is valid but probably a mistake.
     pub fn warnings(&self) -> Vec<String> {
         let without_sack = self.tcp.has_sack_by_default() && !self.sack;
         let warning = without_sack.then(|| {
@@ -232,20 +231,20 @@ impl Scenario {
         warning.into_iter().collect()
     }
 
-    /// The propagation round-trip time of a flow.
+    /// Returns the propagation round-trip time of a flow.
     pub fn flow_rtt(&self, seed: u64, flow: Source) -> Duration {
         self.rtt.at(uniform(seed, flow, Draw::Rtt))
     }
 
-    /// Start of a long-lived flow: uniform within `start_within`, or in the first second or the
-    /// first tenth of a short run, so that flows start apart but all within any sane warm-up.
+    /// Returns the start time of a long-lived flow: random within `start_within`. The default period is shorter than
+    /// any usual warm-up.
     pub fn flow_start(&self, seed: u64, flow: Source) -> Duration {
         let usual = (self.duration.as_nanos() / 10).min(1_000_000_000);
         let span = self.start_within.map_or(usual, Duration::as_nanos);
         Duration::from_nanos((span as f64 * uniform(seed, flow, Draw::Start)) as u64)
     }
 
-    /// The seeds of the runs.
+    /// Returns the seeds of all runs.
     pub fn seeds(&self) -> impl Iterator<Item = u64> + use<> {
         let first = self.seed;
         (0..u64::from(self.runs)).map(move |run| first.wrapping_add(run))
@@ -257,7 +256,7 @@ pub(crate) mod tests {
     use super::*;
     use asymq_core::catalog::{Params, Place, Standard, resolve};
 
-    /// One upload and one download under AQ.
+    /// A scenario with one upload and one download under AQ.
     pub(crate) fn scenario() -> Scenario {
         let (up, down): (Rate, Rate) = ("1mbit".parse().unwrap(), "10mbit".parse().unwrap());
         let config = |name, link, reverse| {

@@ -1,4 +1,4 @@
-//! Congestion controls, and where each is available.
+//! Congestion controls, and the drivers that have them.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -6,14 +6,14 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// Declares the properties of a congestion control, each with the function of [`Tcp`] that reads it. Every congestion
-/// control gives all of them: nothing that differs between two is decided elsewhere by name.
+/// Declares the properties of congestion controls, each with the function of [`Tcp`] that returns it. Every congestion
+/// control defines all of them, and no other code decides by its name.
 macro_rules! properties {
     ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
         struct Properties {
-            /// Name in flags, files and results.
+            /// The name in flags, files and results.
             name: &'static str,
-            /// Name as its RFC spells it.
+            /// The name as its RFC spells it.
             title: &'static str,
             $($name: $type,)+
         }
@@ -30,49 +30,49 @@ macro_rules! properties {
 properties! {
     /// True if the simulator implements it.
     is_simulated: bool,
-    /// Linux's name of it; `None` if Linux does not have it.
+    /// Linux's name for it; `None` if Linux does not have it.
     kernel_name: Option<&'static str>,
-    /// ns-2's name of its sender; `None` if ns-2 has it as Linux's code only, or not.
+    /// ns-2's name for its sender; `None` if ns-2 lacks it, or has only Linux's code for it.
     ns2_name: Option<&'static str>,
-    /// True if the simulator runs it with SACK unless a scenario says otherwise: it fills a window past what one
-    /// retransmission per round-trip time can repair.
+    /// True if the simulator uses SACK with it by default, since its window grows too fast for recovery without SACK,
+    /// which repairs one loss per round-trip time.
     has_sack_by_default: bool,
-    /// Its response to ECN.
+    /// The response to ECN.
     ecn: TcpEcn,
-    /// True if it may count bytes in place of ACKs (RFC 3465).
+    /// True if it can count acknowledged bytes instead of ACKs (RFC 3465).
     counts_bytes: bool,
-    /// True if it may start by HyStart++ (RFC 9406).
+    /// True if it can use HyStart++ (RFC 9406) at the start.
     has_hystart: bool,
-    /// True if one of asymq's own sets a pace of its own, by the deliveries that it measures.
+    /// True if it sets its own pacing rate from measured delivery rates.
     paces: bool,
 }
 
 /// Response of a congestion control to ECN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpEcn {
-    /// A mark counts as a loss (RFC 3168), if a scenario asks for ECN.
+    /// If the scenario enables ECN, a mark counts as a loss (RFC 3168).
     AsLoss,
-    /// It needs ECN, and a receiver that echoes each mark (RFC 8257, section 3.2).
+    /// It needs ECN, and a receiver that reports each mark (RFC 8257, section 3.2).
     Required,
-    /// Its specification has none.
+    /// Its specification defines no response.
     Unspecified,
 }
 
-/// Declares the congestion controls of asymq, each with its entry.
+/// Declares asymq's congestion controls with their properties.
 macro_rules! congestion_controls {
     ($($(#[$doc:meta])+ $name:ident: $properties:expr,)* outside: $outside:expr,) => {
-        /// TCP congestion control.
+        /// A TCP congestion control.
         ///
-        /// A new one is an entry here. It compiles after the simulator has an implementation for it.
+        /// To add one, add an entry here; the compiler then asks for its implementation in the simulator.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Tcp {
             $($(#[$doc])* $name,)*
-            /// Not part of asymq: the simulator's catalog has the implementation under its name.
+            /// A congestion control of another crate, which the simulator finds by its name.
             Outside(OutsideTcp),
         }
 
         impl Tcp {
-            /// All of asymq's own.
+            /// All of asymq's congestion controls.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
             const fn properties(&self) -> &'static Properties {
@@ -103,8 +103,8 @@ congestion_controls! {
         name: "cubic", title: "CUBIC", is_simulated: true, kernel_name: Some("cubic"), ns2_name: None,
         has_sack_by_default: true, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
     },
-    /// CUBIC at hosts as Linux 6 has them: HyStart, timestamps, ten segments to begin with, delayed and quick
-    /// ACKs (simulator; in the lab the kernel's CUBIC).
+    /// CUBIC on a host like Linux 6 (simulator): HyStart, timestamps, an initial window of ten segments, delayed and
+    /// quick ACKs. In the lab, the kernel's CUBIC.
     Linux: Properties {
         name: "linux", title: "CUBIC of Linux", is_simulated: true, kernel_name: Some("cubic"), ns2_name: None,
         has_sack_by_default: true, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
@@ -121,7 +121,7 @@ congestion_controls! {
         name: "prague", title: "Prague", is_simulated: true, kernel_name: None, ns2_name: None,
         has_sack_by_default: true, ecn: TcpEcn::Required, counts_bytes: false, has_hystart: false, paces: false,
     },
-    /// BBR (lab); Linux' own is version 1.
+    /// BBR (lab); the version in Linux is 1.
     Bbr: Properties {
         name: "bbr", title: "BBR", is_simulated: false, kernel_name: Some("bbr"), ns2_name: None,
         has_sack_by_default: true, ecn: TcpEcn::AsLoss, counts_bytes: false, has_hystart: false, paces: false,
@@ -139,8 +139,8 @@ congestion_controls! {
     },
 }
 
-/// The name of a congestion control from outside of asymq: lower-case letters, digits and '-', a letter
-/// first, at most 40 in all.
+/// The name of another crate's congestion control: a lower-case letter, then lower-case letters, digits and '-'; at
+/// most 40 characters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OutsideTcp {
     letters: [u8; 40],
@@ -148,10 +148,10 @@ pub struct OutsideTcp {
 }
 
 impl OutsideTcp {
-    /// A name that none of asymq's own has.
+    /// Makes a name that differs from those of asymq's congestion controls.
     ///
     /// # Errors
-    /// The text is not a valid name, or taken.
+    /// The text is not a valid name, or asymq uses it.
     pub fn new(name: &str) -> Result<Self, String> {
         let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(legal) {
@@ -203,13 +203,12 @@ impl Tcp {
         }
     }
 
-    /// True if its hosts have the defaults of Linux beside its congestion control.
+    /// True if hosts with this congestion control have Linux's defaults for everything else.
     pub const fn is_linux(&self) -> bool {
         matches!(self, Self::Linux)
     }
 
-    /// True if its segments are ECT(1), which marks them as a scalable sender's (RFC 9331), and its hosts speak
-    /// AccECN.
+    /// True if its packets are ECT(1), which identifies a scalable sender (RFC 9331), and its hosts use AccECN.
     pub const fn sends_ect1(&self) -> bool {
         matches!(self, Self::Prague)
     }
@@ -219,27 +218,27 @@ impl Tcp {
         self.ecn() == TcpEcn::Required
     }
 
-    /// Those of asymq's own that `has` holds for.
+    /// Returns the congestion controls of asymq for which `has` is true.
     pub fn all_that(has: impl Fn(&Self) -> bool) -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(has)
     }
 
-    /// Those of asymq's own that the simulator implements.
+    /// Returns the congestion controls of asymq that the simulator implements.
     pub fn simulated() -> impl Iterator<Item = Self> {
         Self::all_that(Self::is_simulated)
     }
 
-    /// All that Linux may have, and so the lab.
+    /// Returns the congestion controls that the lab can use because Linux may have them.
     pub fn real() -> impl Iterator<Item = Self> {
         Self::all_that(|tcp| tcp.kernel_name().is_some())
     }
 
-    /// The names as a choice, for an error: "reno, cubic or bbr".
+    /// Lists the names for an error message: "reno, cubic or bbr".
     pub fn either(choice: impl Iterator<Item = Self>) -> String {
         Self::joined(choice, "or")
     }
 
-    /// The names in words: "reno, cubic and bbr".
+    /// Lists the names: "reno, cubic and bbr".
     pub fn joined(choice: impl Iterator<Item = Self>, last_by: &str) -> String {
         let names: Vec<String> = choice.map(|tcp| tcp.to_string()).collect();
         match names.split_last() {
@@ -260,7 +259,7 @@ impl fmt::Display for Tcp {
 impl FromStr for Tcp {
     type Err = String;
 
-    /// One of asymq's own, or a name from outside: a driver that does not know that refuses it.
+    /// Parses a congestion control's name. Names that asymq does not have are checked later by the driver.
     fn from_str(name: &str) -> Result<Self, String> {
         let own = Self::ALL.iter().find(|tcp| tcp.name() == name);
         match own {

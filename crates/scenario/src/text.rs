@@ -1,4 +1,4 @@
-//! Quantities of a scenario as text: in flags, files and results.
+//! Text forms of a scenario's quantities, in flags, files and results.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,14 +13,14 @@ pub fn quoted(text: &str) -> String {
     escaped(text, 200)
 }
 
-/// `1 upload`, `5 uploads`.
+/// Formats `1 upload` or `5 uploads`.
 pub fn count(number: impl std::fmt::Display, noun: &str) -> String {
     let number = number.to_string();
     let plural = if number == "1" { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
 
-/// Text with foreign words made safe to show: like [`quoted`], with up to `most` characters.
+/// Like [`quoted`], but cuts the text to `most` characters.
 pub fn escaped(text: &str, most: usize) -> String {
     let mut shown = String::new();
     for (index, letter) in text.chars().enumerate() {
@@ -41,15 +41,15 @@ fn is_invisible(letter: char) -> bool {
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A part of a text as a quantity.
+/// Parses a part of a text as a quantity.
 ///
 /// # Errors
-/// The part, and its error.
+/// The part, and the reason why it is invalid.
 pub(crate) fn part<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error| format!("{text}: {error}"))
 }
 
-/// Like [`part`], of a direction; `form` shows what to write.
+/// Like [`part`], for a direction; `form` is the valid form that the error shows.
 pub(crate) fn parse_direction<T: FromStr>(text: &str, form: &str) -> Result<T, String> {
     text.parse()
         .map_err(|_| format!("unknown direction '{text}'; {form}"))

@@ -1,4 +1,4 @@
-//! Simulated traffic that comes and goes: web transfers, and applications that pause.
+//! Simulated traffic that is not constant: web transfers, and applications with pauses.
 
 use crate::Direction;
 use crate::text::{parse_direction, part};
@@ -6,27 +6,27 @@ use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
 
-/// Short TCP transfers: Poisson arrivals, Pareto sizes.
+/// Short TCP transfers with Poisson arrivals and Pareto sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebLoad {
     /// Direction of the data.
     pub direction: Direction,
-    /// New transfers per second.
+    /// Mean number of new transfers per second.
     pub per_second: f64,
-    /// Mean size; a transfer's own is rounded up to whole segments.
+    /// Mean size of a transfer; each size is rounded up to whole segments.
     pub mean_size: Bytes,
-    /// Pareto shape, more than 1; the closer to 1, the heavier the tail.
+    /// Shape of the Pareto distribution, above 1; a shape near 1 gives a few very large transfers.
     pub shape: f64,
 }
 
 impl WebLoad {
-    /// The size in bytes whose probability of being exceeded is `1 - u`, for `u` in 0..1.
+    /// Returns the size in bytes that a transfer exceeds with probability `1 - u`, for `u` from 0 to below 1.
     pub fn size(&self, u: f64) -> f64 {
         let least = self.mean_size.0 as f64 * (self.shape - 1.0) / self.shape;
         least * libm::pow(1.0 - u, -1.0 / self.shape)
     }
 
-    /// The time to the next arrival in seconds that is exceeded with probability `1 - u`.
+    /// Returns the time in s to the next arrival that is exceeded with probability `1 - u`.
     pub fn gap(&self, u: f64) -> f64 {
         -libm::log(1.0 - u) / self.per_second
     }
@@ -38,7 +38,7 @@ const WEB_FORM: &str =
 impl FromStr for WebLoad {
     type Err = String;
 
-    /// Reads `down:1:30kb:1.3`.
+    /// Parses `down:1:30kb:1.3`.
     fn from_str(text: &str) -> Result<Self, String> {
         let parts: Vec<&str> = text.split(':').collect();
         let &[direction, per_second, mean_size, shape] = &parts[..] else {
@@ -75,20 +75,20 @@ impl fmt::Display for WebLoad {
     }
 }
 
-/// An application that writes at a rate in on periods and nothing between them, both of
-/// exponentially distributed length.
+/// An application that writes at a fixed rate during on periods and nothing during off periods. The lengths of both are
+/// exponentially distributed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OnOff {
-    /// Rate of payload while on.
+    /// Rate of payload during an on period.
     pub rate: Rate,
-    /// Mean time on.
+    /// Mean length of an on period.
     pub on: Duration,
-    /// Mean time off.
+    /// Mean length of an off period.
     pub off: Duration,
 }
 
 impl OnOff {
-    /// The length of a period of mean `mean` that is exceeded with probability `1 - u`.
+    /// Returns the length of a period that is exceeded with probability `1 - u`, if the mean is `mean`.
     pub fn period(mean: Duration, u: f64) -> Duration {
         let nanos = -libm::log(1.0 - u) * mean.as_nanos() as f64;
         Duration::from_nanos((nanos as u64).max(1))
@@ -100,7 +100,7 @@ const ON_OFF_FORM: &str = "write it like 200kbit:500ms:500ms (rate, mean time on
 impl FromStr for OnOff {
     type Err = String;
 
-    /// Reads `200kbit:500ms:500ms`.
+    /// Parses `200kbit:500ms:500ms`.
     fn from_str(text: &str) -> Result<Self, String> {
         let parts: Vec<&str> = text.split(':').collect();
         let &[rate, on, off] = &parts[..] else {

@@ -1,4 +1,4 @@
-//! Constant-rate UDP with a schedule (AQ, secs. 4.7 and 4.8).
+//! UDP flows of constant rate that start and stop (AQ, secs. 4.7 and 4.8).
 
 use crate::Links;
 use crate::text::{parse_direction, part};
@@ -8,30 +8,30 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Constant-rate UDP in one direction for a part of the run.
+/// A UDP flow of constant rate in one direction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct UdpBurst {
-    /// DirectionReport.
+    /// Direction of the packets.
     pub direction: Direction,
-    /// Rate of IP bytes.
+    /// Rate in IP bytes.
     pub rate: Rate,
-    /// First packet at this time from the start of the run.
+    /// Time of the first packet, since the start of the run.
     #[serde(default)]
     pub start: Duration,
-    /// No packet from this time on; the run's end if absent.
+    /// Time at which the flow stops; the end of the run if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
-    /// Links of a chain on its path; all if absent.
+    /// Links of a chain that the flow passes; all if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links: Option<Links>,
-    /// IP packet size, 28 to 1500 bytes.
+    /// IP bytes of a packet, 28 to 1500.
     #[serde(default = "default_packet")]
     pub packet: Bytes,
-    /// Flows and kind of the packets of a second host at home; one flow of the first host if absent.
+    /// Flood by a second host at home; if absent, one flow of the first host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flood: Option<Flood>,
-    /// Addresses of a flood.
+    /// Addresses of the flood's packets.
     #[serde(default, skip_serializing_if = "is_default")]
     pub aim: Aim,
 }
@@ -44,12 +44,12 @@ fn is_default(aim: &Aim) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aim {
-    /// Each flow has a server of its own.
+    /// Each flow goes to a different server.
     #[default]
     Servers,
-    /// To the server of the scenario's first flow.
+    /// All flows go to the server of the scenario's first flow.
     Server,
-    /// To the same server, each flow from a forged address at home.
+    /// All flows go to that server too, each from a different forged address.
     Forged,
 }
 
@@ -75,12 +75,12 @@ impl Aim {
     }
 }
 
-/// Packets of a second host at home, as a load beside its neighbours. They expect no answer.
+/// Packets that a second host at home sends as a flood, beside its neighbours' traffic. No host answers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flood {
-    /// UDP of a number of flows, each packet of one at random.
+    /// UDP packets of this number of flows, in random order.
     Flows(u32),
-    /// UDP, each packet of a new flow.
+    /// UDP packets, each of a new flow.
     Udp,
     /// TCP SYNs, each of a new flow.
     Syns,
@@ -91,7 +91,7 @@ pub enum Flood {
 impl FromStr for Flood {
     type Err = String;
 
-    /// Reads `udp`, `syns`, `acks` or a number of flows.
+    /// Parses `udp`, `syns`, `acks` or a number of flows.
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "udp" => Ok(Self::Udp),
@@ -129,7 +129,7 @@ fn default_packet() -> Bytes {
 impl FromStr for UdpBurst {
     type Err = String;
 
-    /// Reads `up:500kbit`, `down:3mbit@60s..80s`, `up:64kbit:200b`, `up:1mbit/2..3`, `up:3mbit:60b:syns`.
+    /// Parses `up:500kbit`, `down:3mbit@60s..80s`, `up:64kbit:200b`, `up:1mbit/2..3` or `up:3mbit:60b:syns`.
     fn from_str(text: &str) -> Result<Self, String> {
         const FORM: &str = "write it like up:500kbit, down:3mbit:200b@60s..80s, up:1mbit/2..3 or up:3mbit:60b:syns";
         let (text, links) = match text.rsplit_once('/') {

@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// The file of the plan.
 const PLAN: &str = "plan.json";
 
 /// Plan of a folder: the experiments to run. It suffices for judging the results of a folder, or of the folders of all

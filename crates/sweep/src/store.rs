@@ -90,7 +90,7 @@ pub struct Stored {
     /// The result of each flow.
     #[serde(default)]
     pub flows: Vec<FlowResult>,
-    /// Its time series, if recorded.
+    /// Time series of the run, if recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<Recording>,
 }
@@ -144,7 +144,7 @@ fn round(value: f64) -> f64 {
     (value * 1e5).round() / 1e5
 }
 
-/// Results by key. Those of a folder stay in its file; memory contains only their positions.
+/// Results by key. The results of a folder stay in its file; memory contains only their positions.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     /// The file to which results are appended, and its name.

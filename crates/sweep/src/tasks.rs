@@ -50,7 +50,7 @@ impl Wanted {
 }
 
 impl Task {
-    /// Its runs.
+    /// Returns the runs of this task.
     pub fn jobs<'a>(&'a self, experiments: &'a [Experiment]) -> impl Iterator<Item = Job<'a>> {
         self.blocks.iter().flat_map(|block| {
             let scenario = block.wanted[0].scenario(experiments);
@@ -251,7 +251,6 @@ pub struct Shard {
 }
 
 impl Default for Shard {
-    /// All runs.
     fn default() -> Self {
         Self { number: 1, of: 1 }
     }

@@ -1,4 +1,4 @@
-//! A data queue of one's own: a FIFO whose head is dropped or marked when it has waited too long.
+//! An example of a data queue: a FIFO that drops or marks packets that have waited too long.
 
 use asymq_core::decide::control::Settings;
 use asymq_core::decide::service::Head;
@@ -7,19 +7,19 @@ use asymq_core::packet::Packet;
 use asymq_core::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use asymq_core::units::{Duration, Instant, Limit};
 
-/// A FIFO that drops or marks a packet that has waited longer than a deadline: one in a deadline's
-/// time, so that senders can answer, and never the last.
+/// A FIFO that drops or marks a packet that has waited longer than a deadline. It acts at most once per deadline, so
+/// that senders have time to respond, and never on the last packet.
 #[derive(Clone, Debug)]
 pub struct Deadline<P> {
     queue: Fifo<P>,
     deadline: Duration,
     ecn: bool,
-    /// Before which nothing is dropped or marked again.
+    /// Time before which no further packet is dropped or marked.
     patient_until: Instant,
 }
 
 impl<P: Packet> Deadline<P> {
-    /// An empty queue.
+    /// Makes an empty queue.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.

@@ -1,16 +1,16 @@
-//! A controller of one's own: signals in, settings out.
+//! An example of a controller, which reads signals and returns settings.
 
 use asymq_core::decide::control::{Controller, Needs, Settings, Signals, Step};
 use asymq_core::qdisc::{Probe, Reading};
 use asymq_core::units::{Duration, Instant, Rate};
 
-/// The interval at which the deadline moves.
+/// The interval between changes of the deadline.
 const INTERVAL: Duration = Duration::from_millis(500);
 const MIN_DEADLINE: Duration = Duration::from_millis(20);
 const MAX_DEADLINE: Duration = Duration::from_millis(200);
 
-/// Doubles the deadline after an interval in which the link was idle for more than a tenth, and
-/// lowers it by an eighth after one in which it was not.
+/// A controller of the deadline. It doubles the deadline after an interval in which the link was idle for more than a
+/// tenth of the time, and otherwise lowers it by an eighth.
 #[derive(Clone, Debug)]
 pub struct Feedback {
     link: Rate,
@@ -19,7 +19,7 @@ pub struct Feedback {
 }
 
 impl Feedback {
-    /// A controller of a link, at the lowest target.
+    /// Makes a controller for a link, which starts at the lowest target.
     pub const fn new(link: Rate) -> Self {
         Self {
             link,

@@ -1,13 +1,13 @@
-//! A discipline from outside asymq, as `docs/research/extending.md` builds it step by step.
+//! An example of a discipline in another crate; `docs/research/extending.md` builds it step by step.
 //!
-//! [`deadline-slots`](WithDeadline) holds ACKs in SAD's slots and data in a [`Deadline`] queue, serves
-//! ACKs first, and lets a [`Feedback`] controller move the deadline. Only this crate knows of it, and it
-//! runs in the simulator, the lab and the gateway, under asymq's laws, and in its tables and metrics.
+//! [`deadline-slots`](WithDeadline) holds ACKs in SAD's slots and data in a [`Deadline`] queue. It serves ACKs first,
+//! and a [`Feedback`] controller changes the deadline. asymq's crates do not contain its name, but it runs in the
+//! simulator, the lab and the gateway, is tested by asymq's laws, and appears in tables and metrics.
 
 mod deadline;
 mod feedback;
 
-/// The page's program compiles.
+/// Compiles the program in the documentation page.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/research/extending.md")]
 pub struct Page;
@@ -22,7 +22,7 @@ use asymq_core::units::{Duration, Limit};
 
 const DEADLINE: Typed<Duration> = Typed::new(
     "deadline",
-    "Sojourn time beyond which data is dropped or marked, until the controller moves it",
+    "Sojourn time above which data is dropped or marked; the controller changes it",
     "50ms",
 );
 
@@ -32,7 +32,7 @@ const ECN: Typed<bool> = Typed::new(
     "true",
 );
 
-/// The discipline and its two new parts.
+/// The discipline, and its two new parts.
 static ENTRIES: [Entry; 3] = [
     Entry {
         title: "Deadline-slots",

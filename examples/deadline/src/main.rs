@@ -1,4 +1,4 @@
-//! The `asymq` command with one discipline more.
+//! The `asymq` command with one additional discipline.
 
 use std::process::ExitCode;
 

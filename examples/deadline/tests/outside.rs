@@ -1,4 +1,4 @@
-//! A discipline of another crate runs wherever asymq's own do, without changes in their code.
+//! A discipline of another crate runs in the same places as asymq's disciplines, without changes to asymq's code.
 
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_core::catalog::{Catalog, Config, Params, Place, Role, resolve};

@@ -16,7 +16,7 @@ const WORDS: u16 = 1;
 pub enum ReadError {
     /// The sender has another version.
     Version,
-    /// They are truncated.
+    /// The attributes are truncated.
     Cut,
 }
 

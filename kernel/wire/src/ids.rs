@@ -178,7 +178,6 @@ pub const PARAMETERS: &[(&str, Width)] = &[
 /// Last attribute's number plus one.
 pub const COUNT: usize = FIRST_PARAMETER as usize + PARAMETERS.len();
 
-/// The disciplines.
 const DISCIPLINES: &[&str] = &[
     "droptail",
     "red",
@@ -232,7 +231,6 @@ pub const fn names(role: Role) -> &'static [&'static str] {
     }
 }
 
-/// Attribute of a role.
 pub(crate) const fn of_role(role: Role) -> u16 {
     match role {
         Role::Qdisc => id::QDISC,
@@ -244,7 +242,6 @@ pub(crate) const fn of_role(role: Role) -> u16 {
     }
 }
 
-/// Attribute of a parameter.
 #[cfg(feature = "text")]
 pub(crate) fn of_parameter(name: &str) -> Option<u16> {
     let mut parameters = PARAMETERS.iter();
@@ -252,7 +249,6 @@ pub(crate) fn of_parameter(name: &str) -> Option<u16> {
     Some(FIRST_PARAMETER + u16::try_from(place).ok()?)
 }
 
-/// Parameter of an attribute.
 pub(crate) fn parameter(id: u16) -> Option<(&'static str, Width)> {
     let place = id.checked_sub(FIRST_PARAMETER)?;
     PARAMETERS.get(usize::from(place)).copied()

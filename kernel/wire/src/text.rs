@@ -187,7 +187,6 @@ fn declared<'a>(all: &'a [Parameter], name: &'a str) -> impl Iterator<Item = &'a
     all.iter().filter(move |parameter| parameter.name == name)
 }
 
-/// Number of a part of the catalog.
 fn part_number(role: Role, name: &str) -> Option<u64> {
     let place = names(role).iter().position(|known| *known == name)?;
     Some(place as u64)
@@ -388,7 +387,6 @@ fn check_names(given: &Params) -> Result<(), String> {
     Ok(())
 }
 
-/// Numbers of a description.
 fn in_force(config: &Config) -> Numbers {
     let all = declarations();
     let mut numbers = Numbers::default();

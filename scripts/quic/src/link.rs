@@ -20,9 +20,9 @@ const SECOND: u64 = 1_000_000_000;
 pub struct Setting {
     pub bits_per_second: u64,
     pub rtt: u64,
-    /// Packets, including the one in transmission.
+    /// Maximum number of packets, including the one in transmission.
     pub buffer: usize,
-    /// Losses behind the link, per million packets.
+    /// Losses after the link, per million packets.
     pub loss: u64,
     pub duration: u64,
     pub warmup: u64,

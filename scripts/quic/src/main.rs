@@ -1,8 +1,8 @@
-//! Runs QUIC's senders beside asymq's: HyStart++ of `quiche` and `tquic`, BBRv3 of `noq-proto`.
+//! Runs QUIC stacks' senders, for comparison with asymq's: HyStart++ of `quiche` and `tquic`, BBRv3 of `noq-proto`.
 //!
 //! `hystart quiche|tquic` reads one ACK per line, `ack end nanoseconds`, and prints the phase after it. `bbr3` reads
-//! one setting per line, `bits-per-second rtt buffer loss duration warmup seed` (ns; losses per million). It prints the
-//! share of the link, the median sojourn in ms and the packets dropped.
+//! one setting per line, `bits-per-second rtt buffer loss duration warmup seed` (times in ns, losses per million). It
+//! prints the share of the link, the median sojourn time in ms, and the number of dropped packets.
 
 extern crate alloc;
 

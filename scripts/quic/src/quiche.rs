@@ -9,8 +9,8 @@ pub struct Acked {
     pub pkt_num: u64,
 }
 
-/// Computes the phase after an ACK of all below `ack`, when all below `end` was sent: 0 for slow start, 1 for the
-/// conservative phase, 2 after its end.
+/// Computes the phase after an ACK of all packets below `ack`, when all packets below `end` were sent: 0 is slow start,
+/// 1 the conservative phase, 2 the time after it.
 pub struct Phases {
     hystart: hystart::Hystart,
     start: Instant,

@@ -63,10 +63,10 @@ struct Answer {
     link: Link,
     /// True if both directions can be full (eq. 11).
     fillable: bool,
-    /// Reason why they cannot, as text.
+    /// Reason why they cannot both be full.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// Absent, like `least_up`, if other traffic uses all capacity.
+    /// The normalized asymmetry k; absent, like `least_up`, if other traffic uses all capacity.
     #[serde(skip_serializing_if = "Option::is_none")]
     normalized_asymmetry: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -210,7 +210,7 @@ fn size(min: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
     }
 }
 
-/// Reads a number in a range.
+/// Parses a number from `MIN` to `MAX`.
 fn number<const MIN: u32, const MAX: u32>(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(number) if (f64::from(MIN)..=f64::from(MAX)).contains(&number) => Ok(number),

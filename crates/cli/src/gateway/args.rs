@@ -150,7 +150,7 @@ pub(super) fn merged<S: AnySettings>(
     Ok(flags.merge(typed, &file.unwrap_or_default()))
 }
 
-/// Sets keys that `words` lack.
+/// Adds the defaults whose keys `words` lacks.
 pub(super) fn add_missing(words: &mut Words, defaults: &[(&str, &str)]) {
     for (key, value) in defaults {
         if words.get(key).is_none() {

@@ -157,7 +157,7 @@ impl Plan {
     }
 }
 
-/// Port that is given back at the end, unless a service manager does it.
+/// The router's port, which is restored at the end unless a service manager does it.
 struct GivenBack(RouterPort);
 
 impl Drop for GivenBack {

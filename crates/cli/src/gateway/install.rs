@@ -25,7 +25,7 @@ const PACKAGED: &str = "/usr/lib/systemd/system/asymq.service";
 const USER: &str = "/etc/sysusers.d/asymq.conf";
 const NETWORKD: &str = "/etc/systemd/network/10-asymq.network";
 const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/asymq.conf";
-/// Copy of a program that the service could not access, or that a build would replace.
+/// Path of the program's copy. The program is copied if the service cannot read it, or a new build would replace it.
 const BINARY: &str = "/usr/local/bin/asymq";
 
 const FILES: Files = Files {
@@ -185,7 +185,6 @@ fn name(given: &Option<String>) -> &str {
 
 /// The program that a service runs.
 pub(super) struct Binary {
-    /// Path of this program.
     from: PathBuf,
     /// Path at which the service finds it.
     to: PathBuf,
@@ -217,12 +216,12 @@ pub(super) struct Files {
     pub(super) others: &'static [&'static str],
 }
 
-/// The system to change: this one, a folder, or none for a dry run.
+/// The system to change: this host, a folder, or none for a dry run.
 pub(super) struct Target<'a> {
     files: Files,
     root: Option<&'a Path>,
     dry: bool,
-    /// Failed programs, reported at the end.
+    /// Programs that failed; they are reported at the end.
     failed: RefCell<Vec<String>>,
 }
 

@@ -83,7 +83,7 @@ fn check(args: &CheckArgs<RouterHostArgs>, catalog: &dyn Catalog) -> anyhow::Res
     check::show(&findings, args.json)
 }
 
-/// Takes the port over for a service manager, which gives it back by `restore`.
+/// Takes over the port for a service manager, which restores it by `restore`.
 fn take(args: &TakeRouter, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let (settings, _) = args.planned.settings(read, catalog)?;
     let wan = settings.host.config(catalog)?.wan;

@@ -37,7 +37,7 @@ impl Settings {
         }
     }
 
-    /// Settings that may change while it runs.
+    /// Parser for the settings that may change while the gateway runs.
     fn link(&self) -> Flags<LinkArgs> {
         Flags::new(self.catalog)
     }
@@ -89,7 +89,7 @@ impl asymq_gateway::Settings for Settings {
         Ok((config, words))
     }
 
-    /// Settings that need a restart keep their values.
+    /// Keeps the old values of settings that need a restart.
     fn accept(&mut self, _: &LinkConfig) {
         let link = self.link();
         if let Some(asked) = self.asked.take() {

@@ -36,7 +36,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// The arguments of a line that runs asymq, starting with its name.
+/// Returns the arguments in a line that runs asymq, starting with its name; `None` for other lines.
 fn arguments(line: &str) -> Option<Vec<String>> {
     const RUNS: [&str; 2] = ["asymq ", "cargo run --release -- "];
     let line = line.trim_start_matches("$ ").trim_start_matches("sudo ");
@@ -208,6 +208,36 @@ fn every_test_that_security_md_names_exists() {
         }
     }
     assert!(missing.is_empty(), "not in the tree: {missing:?}");
+}
+
+#[test]
+fn every_file_of_tests_is_compiled() {
+    for folder in fs::read_dir(root().join("crates")).unwrap() {
+        let folder = folder.unwrap().path();
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        if !manifest.contains("autotests = false") {
+            continue;
+        }
+        let read = |path: PathBuf| (path.clone(), fs::read_to_string(path).unwrap());
+        let files = fs::read_dir(folder.join("tests")).unwrap();
+        let paths = files.map(|file| file.unwrap().path());
+        let is_source = |path: &PathBuf| path.extension().is_some_and(|end| end == "rs");
+        let files: Vec<_> = paths.filter(is_source).map(read).collect();
+        let stem = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let is_program =
+            |path: &Path| manifest.contains(&format!("[[test]]\nname = \"{}\"\n", stem(path)));
+        let programs: Vec<_> = files.iter().filter(|(path, _)| is_program(path)).collect();
+        assert!(!programs.is_empty(), "{} has no program", folder.display());
+        for (path, _) in files.iter().filter(|(path, _)| !is_program(path)) {
+            let line = format!("mod {};", stem(path));
+            let is_module = |text: &String| text.lines().any(|other| other == line);
+            assert!(
+                programs.iter().any(|(_, text)| is_module(text)),
+                "{} is in no program",
+                path.display()
+            );
+        }
+    }
 }
 
 #[test]

@@ -175,7 +175,8 @@ impl Stream {
         self.receiver.receive(usize::MAX, &mut keep).unwrap();
     }
 
-    /// The longest time without an arrival since `from`, the count of missing numbers, and the count of duplicates.
+    /// Returns the longest time without an arrival since `from`, the number of missing frames, and the number of
+    /// duplicates.
     fn holes(&self, from: Instant) -> (Duration, usize, usize) {
         let times = self
             .arrived
@@ -594,7 +595,7 @@ fn check_names_every_fault_with_a_remedy() {
     assert_eq!((absent["wrong"].as_bool(), code), (Some(true), Some(1)));
 }
 
-/// Setups of docs/router/which-way.md, each in its own namespace.
+/// Runs the check in each setup of docs/router/which-way.md, in a namespace of its own.
 #[test]
 fn check_detects_the_setup_of_a_host_and_keeps_every_way_to_it() {
     type Setup = &'static [&'static str];

@@ -1,4 +1,4 @@
-//! Displays and controls of `asymq gateway` fail in every way while traffic flows.
+//! All outputs and controls of `asymq gateway` fail in every possible way while traffic flows.
 
 use crate::common::wait::{DEADLINE, wait_for};
 use crate::subject::{METRICS, Start, Subject, change, dead_pipe, full_disk, stalled_pipe};
@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Long enough for two snapshots.
+/// Time in which the gateway makes at least two snapshots.
 const SNAPSHOTS: Duration = Duration::from_millis(2500);
 /// Memory that attacks may add, in kB.
 const SOME_MEMORY: u64 = 20_000;
@@ -65,7 +65,8 @@ fn an_endless_header_is_cut_off_and_not_kept() {
     gateway.stops();
 }
 
-/// Sends `begin` and then bytes up to `limit`, until the other end takes no more; returns their number.
+/// Sends `begin` and then further bytes up to `limit`, until the other end accepts no more. Returns the number of bytes
+/// sent.
 fn pour(stream: &mut TcpStream, begin: &[u8], limit: usize) -> usize {
     stream.write_all(begin).unwrap();
     stream

@@ -3,7 +3,7 @@
 use crate::{answer, asymq};
 use serde_json::Value;
 
-/// The paths of all numbers in `value`, lists as one.
+/// Collects the paths of all numbers in `value`; a list counts as one number.
 fn shape(path: &str, value: &Value, paths: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

@@ -35,8 +35,8 @@ const PAGE_PATHS: &[&str] = &["/history?after=0", "/hosts"];
 const VIEWERS: u64 = 3;
 /// Time until the page's history is full.
 const HISTORY: Duration = Duration::from_secs(3700);
-/// Tolerance of resident memory in kB: pages that the allocator keeps, and more simultaneous answers of the page; and
-/// the history with its answers, until it is full.
+/// Allowed growth of resident memory in kB: pages that the allocator keeps, and more simultaneous answers of the page.
+/// While the page's history is not full, its growth is allowed too.
 const SLACK: u64 = 2_048;
 const OF_HISTORY: u64 = 8_192;
 
@@ -67,10 +67,10 @@ impl Figures {
     }
 }
 
-/// Faults and changes of the gateway.
+/// Counts of the faults and changes that the gateway has seen.
 #[derive(Debug, Default)]
 struct Counts {
-    /// Over TCP, in both directions.
+    /// Bytes that arrived over TCP, in both directions.
     bytes: AtomicU64,
     changes: AtomicU64,
     trials: AtomicU64,
@@ -155,7 +155,7 @@ fn soak() {
     assert_eq!(numbered.sent, numbered.arrived + numbered.dropped);
 }
 
-/// All loads at once for this time. Returns the figures of a full history, if there was one.
+/// Applies all loads at once for this time. Returns the figures with a full history, if there was one.
 fn load(
     gateway: &mut Subject,
     control: &Path,
@@ -360,7 +360,7 @@ fn ask(place: &Place, address: &str, path: &str, answer: &mut Vec<u8>) -> bool {
         && answer.starts_with(b"HTTP/1.1 200 OK\r\n")
 }
 
-/// A trial of another discipline, until it has enough intervals or its time is over.
+/// Runs a trial of another discipline, until it has enough intervals or its time is over.
 fn try_droptail(control: &Path, over: &AtomicBool) {
     let mut trial = Command::new(env!("CARGO_BIN_EXE_asymq"));
     let flags = "gateway try --qdisc droptail --pairs 8 --hold 2s --settle 500ms --json --control";
@@ -394,7 +394,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Clients of all hostile kinds, for a second or two.
+/// Runs clients of all hostile kinds for one to two seconds.
 fn attack(place: &Place, control: &Path) {
     let mut clients = Vec::new();
     for (request, count) in [

@@ -1,4 +1,4 @@
-//! The analysis of trials on simulated intervals with known true values: the means of many runs.
+//! The analysis of trials, tested on simulated intervals whose true values are known: the means of many runs.
 
 use asymq_core::decide::random::SplitMix64;
 use asymq_gateway::trial::{Effect, Outcome, Pair, Quantity, Verdict, analyse};
@@ -10,7 +10,7 @@ const CAPACITY: [Option<f64>; 2] = [Some(UP), Some(DOWN)];
 /// Five minutes of intervals of 5 s.
 const PAIRS: usize = 30;
 
-/// Outcomes of this many runs: their last three seconds, with load in both directions.
+/// Outcomes of this many runs: the last three seconds of each, with load in both directions.
 fn outcomes(qdisc: &str, runs: u32, seed: u32) -> Vec<Outcome> {
     let line = format!(
         "sim --qdisc {qdisc} --up 2mbit --down 20mbit --flows-up 1 --flows-down 2 --tcp cubic --duration 23s \

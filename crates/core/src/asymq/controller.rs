@@ -281,7 +281,8 @@ mod tests {
             Self { controller, now }
         }
 
-        /// A number of seconds with these rates in Mbit/s: of ACKs and data up, and of data down.
+        /// Runs the controller for some seconds, with these rates in Mbit/s: ACKs and data on the uplink, data on the
+        /// downlink.
         fn run(&mut self, seconds: u64, acks: f64, data: f64, down: f64) -> f64 {
             let bytes = |mbit: f64| mbit * 1e6 / 8.0 / 10.0;
             for _ in 0..seconds * 10 {

@@ -26,7 +26,6 @@ pub(super) struct Learnt {
     pub(super) debt: u32,
     pub(super) target: Slot,
     pub(super) shallow: Shallow,
-    /// Packets in the queue.
     pub(super) packets: u32,
     /// Host to which the queued packets count.
     pub(super) host: Host,

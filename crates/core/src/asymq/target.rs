@@ -253,7 +253,6 @@ impl Target {
         }
     }
 
-    /// Updates the target at the end of an epoch.
     fn judge(&mut self, now: Instant, params: &TargetParams) {
         let over = |began: Instant| now.saturating_since(began) >= EPOCH;
         if !self.epoch.get().is_some_and(over) {

@@ -41,11 +41,11 @@ parameters! {
 /// The division of the buffer between ACKs and data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferSplit {
-    /// One buffer for both classes.
+    /// Both classes share one buffer.
     Shared,
     /// A limit for each class.
     Separate,
-    /// One buffer, divided in the ratio of the shares.
+    /// One buffer is divided between the classes in the ratio of their shares.
     InRatio,
 }
 

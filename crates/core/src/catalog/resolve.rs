@@ -31,7 +31,7 @@ pub struct Place {
 pub struct ConfigError {
     /// The parameter, or `qdisc`.
     pub parameter: String,
-    /// Its value.
+    /// The parameter's value.
     pub value: String,
     /// The fault, and a valid form.
     pub message: String,

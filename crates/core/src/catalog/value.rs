@@ -89,9 +89,9 @@ pub enum Kind {
     Count(u32, u32),
     /// A gradient's step: a rate like `10kbit`, or a number in (kbit/s)^2 from 0 to this maximum.
     Step(f64),
-    /// One of these words.
+    /// The value is one of these words.
     Words(&'static [&'static str]),
-    /// One of some words, or a value of another kind.
+    /// The value is one of some words, or a value of another kind.
     Either(&'static Either),
     /// The name of a part, which a catalog looks up.
     Part,

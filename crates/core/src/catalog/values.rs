@@ -58,7 +58,7 @@ impl Values {
         self.0.retain(|(known, _)| known != name);
     }
 
-    /// Iterates over names and values. The order is that of names if each was added by [`set`](Self::set).
+    /// Iterates over names and values, sorted by name if [`set`](Self::set) added all values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (&**name, value))
     }

@@ -35,12 +35,10 @@ impl Host {
     /// Host of all addresses that the line has not answered; it may represent many real hosts.
     pub const COMMON: Self = Self(u8::MAX);
 
-    /// Returns the host of a slot.
     fn of(slot: Slot) -> Self {
         Self(slot.index() as u8 + 1)
     }
 
-    /// Returns the host with this number.
     #[cfg(test)]
     pub(crate) const fn at(number: usize) -> Self {
         Self(number as u8)

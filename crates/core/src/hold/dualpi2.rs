@@ -210,7 +210,7 @@ mod tests {
 
     const LIMIT: Limit = Limit::Packets(1000);
 
-    /// Packets that arrive at once, 100 of each kind, and leave from then on, one in 12 ms.
+    /// Packets that arrive at once, 100 of each kind, and then leave, one every 12 ms.
     fn leave() -> impl Iterator<Item = Header> {
         let params = DualPi2Params {
             pi2: Pi2Params {

@@ -28,7 +28,6 @@ impl<P: Packet> Fifo<P> {
         })
     }
 
-    /// Removes and returns the oldest packet.
     #[inline]
     pub(super) fn pop(&mut self) -> Dequeue<P> {
         // Read before the move, so that the packet is moved once.

@@ -156,7 +156,7 @@ impl List {
         tail: Place::NONE,
     };
 
-    /// Its first place; [`Place::NONE`] if it is empty.
+    /// Returns the first place of the list; [`Place::NONE`] if the list is empty.
     #[inline]
     pub(crate) const fn head(&self) -> Place {
         self.head

@@ -42,7 +42,7 @@ struct Flow {
     server: Option<Socket>,
     received: u64,
     received_at_warmup: u64,
-    /// Time of the reader's last data.
+    /// Time at which the reader last received data.
     delivered_at: Instant,
     longest_stall: Duration,
     counts_at_warmup: TcpCounts,
@@ -52,9 +52,9 @@ struct Flow {
 pub(crate) struct FlowResults {
     /// Bytes of payload delivered.
     pub(crate) payload: u64,
-    /// Those bytes with the headers of full segments.
+    /// The same bytes together with the headers of full segments.
     pub(crate) wire: f64,
-    /// Longest time without delivery.
+    /// Longest time without delivered data.
     pub(crate) longest_stall: Duration,
     /// Retransmissions of the sender; `None` if the connection failed or the QUIC stack reports none.
     pub(crate) retransmissions: Option<u32>,
@@ -87,7 +87,7 @@ impl Flow {
         self.counts_at_warmup = self.counts().unwrap_or_default();
     }
 
-    /// Records delivery.
+    /// Records that data was delivered.
     fn deliver(&mut self, now: Instant) {
         let longest_stall = now.saturating_since(self.delivered_at);
         self.longest_stall = self.longest_stall.max(longest_stall);
@@ -122,7 +122,7 @@ impl Flow {
     }
 }
 
-/// Subject of an epoll event: a listener, or one end of a flow.
+/// The socket of an epoll event: a listener, or one end of a flow.
 #[derive(Clone, Copy)]
 enum Token {
     Listener(Direction),
@@ -151,7 +151,7 @@ impl Token {
 }
 
 impl BulkFlows {
-    /// Opens every socket in its namespace. Sends nothing yet.
+    /// Opens each socket in its namespace, without sending.
     pub(crate) fn open(
         scenario: &Scenario,
         plan: &Plan,

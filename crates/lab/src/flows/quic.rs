@@ -36,7 +36,6 @@ struct End {
 #[derive(Deserialize)]
 struct Report {
     port: u16,
-    /// True at the sender.
     sends: bool,
     /// Bytes delivered in order after warm-up.
     payload: u64,

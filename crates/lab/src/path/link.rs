@@ -9,10 +9,10 @@ use asymq_core::{Discard, Header, Packet as _, Qdisc};
 use asymq_gateway::Frame;
 use asymq_links::ModemQueue;
 
-/// A link that sends one frame at a time, charged by IP length.
+/// A link that sends one frame at a time, charged by its IP length.
 ///
-/// The owner calls [`step`](Link::step) with every time that [`next`](Link::next) returns. A late thread delivers late,
-/// but rate and drops stay exact.
+/// The owner calls [`step`](Link::step) at each time that [`next`](Link::next) returns. If the thread is late, frames
+/// leave late, but rate and drops stay exact.
 pub(crate) struct Link {
     line: Line,
     pub(crate) meter: LinkMeter,
@@ -24,7 +24,7 @@ enum Line {
     Modem(Box<Modem>),
 }
 
-/// A modem with a rate and a buffer that are unknown to the shaper.
+/// A modem whose rate and buffer the shaper does not know.
 struct Modem {
     queue: ModemQueue,
     /// Time zero of the queue.
@@ -76,7 +76,7 @@ impl Link {
         }
     }
 
-    /// Takes a frame after all earlier events. Returns false if a full modem drops it.
+    /// Accepts a frame; all earlier events must be handled. Returns false if a full modem drops it.
     pub(crate) fn offer(&mut self, at: Instant, mut frame: Frame) -> bool {
         frame.header.arrival = at;
         match &mut self.line {
@@ -106,7 +106,7 @@ impl Link {
         }
     }
 
-    /// Shows the discipline a frame that left in the other direction.
+    /// Passes the header of a frame in the other direction to the discipline.
     pub(crate) fn observe(&mut self, now: Instant, reverse: &Header) {
         if let Line::Queue(egress, _) = &mut self.line {
             egress.observe(now, reverse);

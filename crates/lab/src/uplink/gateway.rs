@@ -151,12 +151,12 @@ fn fixed_rate(scenario: &Scenario, direction: Direction) -> Rate {
         .unwrap_or(rate)
 }
 
-/// A poisoned lock is harmless here.
+/// Locks the histograms. A panic in another thread does not make them invalid.
 fn lock(waits: &Mutex<[Histogram; 2]>) -> std::sync::MutexGuard<'_, [Histogram; 2]> {
     waits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// ACKs kept despite a later one between two snapshots, as shares of arrived ACKs, by rule.
+/// ACKs kept although a later one had arrived between two snapshots, as shares of all arrived ACKs, by rule.
 fn unfiltered(before: &DirectionSnapshot, after: &DirectionSnapshot) -> BTreeMap<String, f64> {
     let all = after.ack.arrived().saturating_sub(before.ack.arrived());
     let all = all.max(1) as f64;

@@ -46,7 +46,7 @@ impl<'a> Uplink<'a> {
         }
     }
 
-    /// Runs it until the window ends or the run is halted.
+    /// Runs the queue until the window ends or the run is stopped.
     pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<UplinkResults, LabError> {
         match self {
             Self::Gateway(gateway) => gateway.run(window, halt),

@@ -1,4 +1,4 @@
-//! Measures sojourn times of a queue that does not report them, from packets before and behind it.
+//! Measures sojourn times of a queue that does not report them, by reading packets before and after it.
 
 use crate::window::Window;
 use crate::{Halt, clock, sys};
@@ -18,9 +18,9 @@ pub(crate) struct Tap(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Arrival times of waiting packets, by a hash that is equal on both sides.
+    /// Arrival times of waiting packets, by a hash that is equal before and after the queue.
     arrived: HashMap<u64, Instant>,
-    /// Packets that were first read behind the queue.
+    /// Departure times of packets that were read after the queue first.
     left: HashMap<u64, Instant>,
     sojourns: Histogram,
 }
@@ -56,7 +56,7 @@ impl Tap {
         }
     }
 
-    /// A frame left the queue.
+    /// Records that a frame left the queue.
     pub(crate) fn leaves(&self, now: Instant, frame: &[u8], window: Window) {
         let Some(key) = key(frame) else { return };
         let mut state = self.lock();
@@ -70,13 +70,13 @@ impl Tap {
         self.lock().sojourns.percentiles_ms()
     }
 
-    /// A poisoned lock is harmless here.
+    /// Locks the state. A panic in another thread does not make it invalid.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Hash of the bytes that a router does not change. The IP identification distinguishes packets with equal content.
+/// Returns a hash of the bytes that a router keeps. The IP identification distinguishes packets with equal content.
 fn key(frame: &[u8]) -> Option<u64> {
     const ETHERNET: usize = 14;
     if frame.get(12..ETHERNET)? != [8, 0] {

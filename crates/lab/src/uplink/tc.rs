@@ -12,15 +12,15 @@ pub(super) struct Counters {
     pub(super) dropped: u64,
     pub(super) filtered: u64,
     pub(super) marked: u64,
-    /// Packets waiting.
+    /// Number of waiting packets.
     pub(super) backlog: u32,
 }
 
-/// Makes a shaper of Ethernet bytes charge IP bytes.
+/// Arguments that make a shaper charge IP bytes instead of Ethernet bytes.
 const IP_BYTES: [&str; 3] = ["stab", "overhead", "-14"];
 
-/// Commands that add the qdisc of `words` to a device. A shaping qdisc gets the scenario's rates, buffer and overhead,
-/// unless given. Another one becomes the leaf of an HTB class with the uplink's rate. Both charge IP bytes.
+/// Returns the commands that add the qdisc of `words` to a device. A shaping qdisc gets the scenario's rates, buffer and
+/// overhead, unless `words` sets them; another becomes a leaf of HTB at the uplink's rate. Both charge IP bytes.
 pub(super) fn commands(words: &str, scenario: &Scenario, device: &str) -> Vec<Vec<String>> {
     let given: Vec<&str> = words.split_whitespace().collect();
     let has = |word: &str| given.contains(&word);

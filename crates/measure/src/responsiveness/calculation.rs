@@ -35,7 +35,6 @@ pub(super) struct Own {
     pub(super) http: f64,
 }
 
-/// Completed probes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Probes {
     pub(super) foreign: Vec<Foreign>,
@@ -158,7 +157,6 @@ impl Stage {
         self.was_stable
     }
 
-    /// True if the latest values are stable.
     fn is_stable(&self) -> bool {
         let last = self.values.last_chunk::<AVERAGED>();
         last.is_some_and(|last| deviation(last) < TOLERANCE * last[AVERAGED - 1])

@@ -68,7 +68,7 @@ tuning! {
     unchanged_after_ms: f64 = 150.0;
     /// Growth of the cut after that time, as a share per ms.
     unchanged_cut_per_ms: f64 = 0.0015;
-    /// Maximum of the cut that has grown this way, as a share.
+    /// Maximum of the cut that grows while the queue does not change, as a share.
     max_unchanged_cut: f64 = 0.35;
     /// Rate into the line, as a share, at which a queue certainly drains.
     draining_share: f64 = 0.8;

@@ -94,7 +94,7 @@ pub(super) struct Delivered {
     pub(super) marks: u32,
     /// `delivered_ecn_bytes`.
     bytes: [u32; 3],
-    /// `est_ecnfield`.
+    /// `est_ecnfield`: the ECN field to which the latest bytes were attributed.
     attributed: Option<usize>,
 }
 

@@ -6,7 +6,6 @@ use crate::traffic::{Conversation, Events};
 use crate::variant::Variant;
 use asymq_scenario::Direction;
 
-/// Indices of the directions.
 pub(super) const UP: usize = Direction::Up as usize;
 pub(super) const DOWN: usize = Direction::Down as usize;
 
@@ -30,7 +29,6 @@ pub(super) fn hand_over<V: Variant, const DIRECTION: usize>(
     }
 }
 
-/// The direction at an index.
 pub(super) const fn way<const DIRECTION: usize>() -> Direction {
     if DIRECTION == UP {
         Direction::Up

@@ -41,7 +41,6 @@ pub(crate) struct Snapshot {
 #[derive(Default)]
 struct Received {
     in_order: u64,
-    /// Numbers of out-of-order segments.
     out_of_order: Vec<u64>,
 }
 

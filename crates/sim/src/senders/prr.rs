@@ -45,7 +45,6 @@ impl Prr {
         self.window = in_flight + count;
     }
 
-    /// A segment is sent.
     pub(crate) fn on_sent(&mut self) {
         self.sent += 1;
     }

@@ -73,7 +73,7 @@ pub(crate) struct Application {
 pub(crate) enum Pace {
     /// All at once.
     AtOnce,
-    /// One segment per this time in ns.
+    /// One segment after each interval of this length in ns.
     Steady(u64),
     /// A segment at a time while it is on.
     OnOff(OnOffApp),

@@ -158,7 +158,6 @@ impl<V: Variant> Conversation<V> {
         exit.impaired = Some(Box::new(Impaired { hop, impairment }));
     }
 
-    /// Losses on the access links of a direction.
     pub(crate) fn access_losses(&self, direction: usize) -> AccessLosses {
         self.out[direction]
             .losses

@@ -173,11 +173,11 @@ impl Over {
 /// A panel of a chart.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// Its heading.
+    /// Heading of the panel.
     pub title: String,
-    /// Its values.
+    /// Values that the panel shows.
     pub of: PanelOf,
-    /// The label of its vertical axis.
+    /// Label of the vertical axis.
     pub y_label: String,
     /// The range of its vertical axis; fitted to the values if absent.
     pub y_range: Option<(f64, f64)>,

@@ -275,7 +275,7 @@ fn below_vlan(flag: &str) -> Option<&str> {
     (port.starts_with("--wan ") && id.parse::<u16>().is_ok()).then_some(port)
 }
 
-/// Fates of a section's options. Those for the link layer are in the order in which tc receives them.
+/// Results for a section's options. Link-layer options are in the order in which tc receives them.
 fn ordered_fates(section: &Section) -> Vec<(String, Fate)> {
     let options = section.options.iter();
     let fates = options.flat_map(|(key, value)| fates(section, key, value));

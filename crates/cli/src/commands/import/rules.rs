@@ -32,7 +32,7 @@ const ITS_OWN: &str = "controls only that program";
 const SHAPER: &str = "asymq shapes in user space";
 const RULES: &str = "asymq classifies by behaviour; it has no rules for ports or hosts";
 
-/// Fates of an option; several if its value holds options of a qdisc, or a downlink rate that needs a shaper.
+/// Returns the results for an option: several if its value has options of a qdisc, or a downlink rate without shaper.
 pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<(String, Fate)> {
     const OF_QDISC: [&str; 5] = [
         "eqdisc_opts",

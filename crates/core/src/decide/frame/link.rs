@@ -25,7 +25,7 @@ impl Link {
     }
 }
 
-/// Maximum number of VLAN tags; a frame with more is opaque. Three tags and a PPPoE session fill the scope.
+/// Maximum number of VLAN tags; a frame with more is opaque.
 const MOST_TAGS: usize = 3;
 
 /// EtherTypes.

@@ -13,8 +13,8 @@ pub enum CreditPer {
     Byte(u32),
     /// Every byte that an ACK acknowledges, without headers.
     Payload,
-    /// One segment of this many bytes for every ACK that acknowledges new bytes. This reproduces the paper's figures.
-    /// Duplicate ACKs earn nothing.
+    /// Each ACK that acknowledges new bytes earns one segment of this many bytes; a duplicate ACK earns nothing. This
+    /// reproduces the paper's figures.
     Segment(u32),
 }
 

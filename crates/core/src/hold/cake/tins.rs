@@ -9,7 +9,7 @@ use crate::units::{Duration, Instant, Rate};
 /// Classes of DSCPs, with the names of `tc-cake(8)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Diffserv {
-    /// One class.
+    /// A single tin for all packets.
     BestEffort,
     /// The eight classes of the old precedence field.
     Precedence,

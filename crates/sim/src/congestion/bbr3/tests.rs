@@ -94,7 +94,6 @@ impl Path {
         }
     }
 
-    /// Runs until this time, or until the state is entered.
     fn run(&mut self, until_ms: u64, state: Option<State>) {
         let entered = self.states.len();
         loop {
