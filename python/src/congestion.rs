@@ -24,7 +24,7 @@ pub(crate) struct Connection {
 /// Measurements of one ACK. Times in ns, volumes in segments, the rate in segments per second.
 #[pyclass(frozen, module = "asymq", get_all)]
 pub(crate) struct AckSample {
-    /// Arrival of the ACK.
+    /// Arrival time of the ACK.
     now: u64,
     /// The acknowledgement number.
     ack: u64,
@@ -32,23 +32,23 @@ pub(crate) struct AckSample {
     end: u64,
     /// Round-trip time; `None` if the ACK acknowledges only retransmitted segments.
     rtt: Option<u64>,
-    /// Delivered in total.
+    /// Total number of delivered segments.
     total: u64,
-    /// Delivered newly by this ACK.
+    /// Segments that this ACK newly delivers.
     newly: u64,
     /// Total delivered when the newest of these segments was sent.
     prior: u64,
-    /// Delivered since then.
+    /// Segments delivered since then.
     delivered: u64,
     /// Delivery rate since then; 0 if unreliable.
     rate: f64,
-    /// Lost since then.
+    /// Segments lost since then.
     lost: u64,
-    /// In flight at that time.
+    /// Segments in flight at that time.
     sent_in_flight: u64,
     /// True if the application limited the sending at that time.
     app_limited: bool,
-    /// In flight now.
+    /// Segments in flight now.
     in_flight: u64,
     /// True if the window was full at some time in the last round trip.
     window_limited: bool,
@@ -63,7 +63,7 @@ pub(crate) struct LostSegment {
     in_flight: u64,
     /// Lost since it was sent, including this segment.
     lost: u64,
-    /// Delivered so far.
+    /// Segments delivered so far.
     delivered: u64,
     /// True if the application limited the sending when it was sent.
     app_limited: bool,

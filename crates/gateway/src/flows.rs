@@ -69,7 +69,7 @@ pub(crate) struct FlowTraffic {
 /// Traffic of one interval by flow.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct FlowSnapshot {
-    /// Length in seconds.
+    /// Length of the interval in seconds.
     pub(crate) interval: f64,
     pub(crate) flows: Vec<FlowTraffic>,
     /// Traffic of flows for which the table had no room, up and down.

@@ -136,9 +136,9 @@ fn by_name<S: Serializer>(reasons: &[u64; Reason::COUNT], to: S) -> Result<S::Ok
 /// One value per interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Ports<T> {
-    /// Towards home.
+    /// The value for the interface towards home.
     pub lan: T,
-    /// Towards the Internet.
+    /// The value for the interface towards the Internet.
     pub wan: T,
 }
 

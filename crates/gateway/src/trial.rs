@@ -82,7 +82,7 @@ impl Effect {
 pub struct Verdict {
     /// Number of pairs.
     pub pairs: usize,
-    /// Pairs under load.
+    /// Number of pairs under load.
     pub loaded: Loaded,
     /// Mean ACK share of the uplink under both settings.
     pub ack_share: [f64; 2],
@@ -93,9 +93,9 @@ pub struct Verdict {
 /// Numbers of loaded pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Loaded {
-    /// Uplink.
+    /// Number of pairs with load on the uplink.
     pub up: usize,
-    /// Downlink.
+    /// Number of pairs with load on the downlink.
     pub down: usize,
     /// Number of pairs with load in both directions.
     pub both: usize,

@@ -28,11 +28,11 @@ pub struct ModemQueue {
 /// A modem's rates over a run, in bit/s.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownRates {
-    /// Minimum over any second.
+    /// Minimum of the rate over any second.
     pub min: f64,
-    /// Mean over the run.
+    /// Mean rate over the run.
     pub mean: f64,
-    /// Maximum over any second.
+    /// Maximum of the rate over any second.
     pub max: f64,
 }
 

@@ -56,7 +56,7 @@ fn panicked(_: &core::panic::PanicInfo<'_>) -> ! {
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 
-/// Needed for the same reason.
+/// The compiled library also refers to this symbol.
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_Resume() -> ! {
     abort()

@@ -49,7 +49,7 @@ pub const LISTS: &[(&str, &[Statistic])] = &[
     ("device", DEVICE),
 ];
 
-/// Packets of all classes, by fate.
+/// Number of packets of all classes for each fate.
 pub const TOTAL: &[Statistic] = &[("dropped", Count), ("filtered", Count), ("marked", Count)];
 
 /// Statistics of one class of traffic. Reasons of drops are printed in the middle, but are at the end of this list.
@@ -74,11 +74,11 @@ pub const CLASS: &[Statistic] = &[
 pub mod class {
     use super::FIRST;
 
-    /// Packets sent, then their bytes.
+    /// Packets sent, followed by their bytes.
     pub const SENT: u16 = FIRST;
-    /// Packets waiting, then their bytes.
+    /// Packets waiting, followed by their bytes.
     pub const BACKLOG: u16 = FIRST + 2;
-    /// Packets marked.
+    /// Number of packets marked.
     pub const MARKED: u16 = FIRST + 4;
     /// Rate of the last 10 to 20 seconds.
     pub const RATE: u16 = FIRST + 5;

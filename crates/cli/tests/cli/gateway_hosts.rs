@@ -87,7 +87,7 @@ impl Notify {
     }
 }
 
-/// Killed when dropped.
+/// A child process that is killed when dropped.
 struct Running(Child);
 
 impl Running {

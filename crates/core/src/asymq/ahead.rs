@@ -10,7 +10,7 @@ use crate::hold::{BuildError, Rounds};
 pub(super) struct Ahead {
     order: Rounds,
     count: u32,
-    /// Bytes in their queues.
+    /// Bytes in the queues of these flows.
     bytes: u64,
 }
 

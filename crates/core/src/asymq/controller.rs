@@ -24,7 +24,7 @@ const BURST: f64 = 2.0;
 const BUSY: f64 = 0.9;
 /// Maximum relative change of the wait in one decision.
 const MAX_CHANGE: f64 = 0.3;
-/// Initial wait.
+/// Initial waiting time of ACKs.
 pub const FIRST_WAIT: Duration = Duration::from_millis(20);
 
 /// Ramp in bytes while the downlink's rate is unknown, and the minimum ramp: two hundred segments.
@@ -104,7 +104,7 @@ impl<const STEPS: usize> Rates<STEPS> {
 #[derive(Clone, Debug)]
 pub struct AckNeed {
     params: AckNeedParams,
-    /// Current wait in ms.
+    /// Current waiting time of ACKs in ms.
     wait: f64,
     /// Rates of the downlink; on the heap, since they are too large for a kernel's stack.
     down: Box<Rates<MEMORY>>,

@@ -119,7 +119,7 @@ pub struct Entry {
     pub counts_acks: bool,
     /// True if packets of one flow with different ECN fields may overtake each other.
     pub splits_by_ecn: bool,
-    /// The smallest comparison that includes it.
+    /// The smallest comparison that includes this entry.
     pub shown: Shown,
     /// Constructor.
     pub maker: Maker,

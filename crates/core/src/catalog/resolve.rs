@@ -33,7 +33,7 @@ pub struct ConfigError {
     pub parameter: String,
     /// The parameter's value.
     pub value: String,
-    /// The fault, and a valid form.
+    /// The error, and a valid form.
     pub message: String,
 }
 

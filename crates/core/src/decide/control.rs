@@ -77,7 +77,7 @@ pub struct Traffic {
     pub acks: Counter,
     /// TCP packets with payload, outside the ACK class.
     pub tcp_data: Counter,
-    /// All other TCP.
+    /// All other TCP packets.
     pub tcp_control: Counter,
     /// Non-TCP and opaque packets.
     pub non_tcp: Counter,

@@ -28,7 +28,7 @@ pub(crate) struct Subject {
     next: u32,
 }
 
-/// Options of its start.
+/// Options with which the gateway starts.
 pub(crate) struct Start<'a> {
     pub(crate) flags: &'a [&'a str],
     pub(crate) stdout: Stdio,
@@ -211,7 +211,7 @@ impl Subject {
         assert!(kill.unwrap().success());
     }
 
-    /// Waits until it ends.
+    /// Waits until the gateway ends.
     #[track_caller]
     pub(crate) fn ends_within(&mut self, span: Duration) -> ExitStatus {
         let mut status = None;

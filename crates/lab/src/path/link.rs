@@ -27,7 +27,7 @@ enum Line {
 /// A modem whose rate and buffer the shaper does not know.
 struct Modem {
     queue: ModemQueue,
-    /// Time zero of the queue.
+    /// Time at which the queue's clock starts.
     start: Instant,
     /// Frames by the time at which they leave.
     inside: DelayLine,

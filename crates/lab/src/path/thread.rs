@@ -13,9 +13,9 @@ use asymq_gateway::{Losses, PacketIo as _, Port, poll, precise_timers};
 use std::os::fd::AsFd as _;
 
 pub(crate) struct Ports {
-    /// Towards the gateway.
+    /// Interface towards the gateway.
     pub(crate) access: Port,
-    /// Towards the servers.
+    /// Interface towards the servers.
     pub(crate) internet: Port,
 }
 

@@ -20,7 +20,7 @@ const PAIR_BITS: f64 = 8.0 * 6000.0;
 /// A probe on its own connection; times in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Foreign {
-    /// Time at which it ended.
+    /// Time at which the probe ended.
     pub(super) at: f64,
     pub(super) tcp: f64,
     pub(super) tls: f64,
@@ -30,7 +30,7 @@ pub(super) struct Foreign {
 /// A probe on a connection that carries load; times in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Own {
-    /// Time at which it ended.
+    /// Time at which the probe ended.
     pub(super) at: f64,
     pub(super) http: f64,
 }
@@ -145,7 +145,7 @@ asymq_core::named! {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stage {
     values: Vec<f64>,
-    /// True once an interval was stable.
+    /// True if an earlier interval was stable.
     was_stable: bool,
 }
 

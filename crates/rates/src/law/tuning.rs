@@ -3,7 +3,7 @@
 /// A time that depends linearly on another time.
 pub(super) struct Linear {
     pub(super) ms: f64,
-    /// Factor of the other time.
+    /// Factor by which the other time is multiplied.
     pub(super) per: f64,
 }
 

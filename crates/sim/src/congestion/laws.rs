@@ -39,7 +39,7 @@ pub enum Step {
     Timeout,
     /// A pause of the application.
     Idle,
-    /// A pause of this many ms.
+    /// A pause of this length in ms.
     Wait(u64),
 }
 

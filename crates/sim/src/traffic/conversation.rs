@@ -77,7 +77,7 @@ pub(crate) struct AccessLosses {
 }
 
 impl AccessLosses {
-    /// Sum of both.
+    /// Returns the sum of both losses.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             dropped: self.dropped + other.dropped,

@@ -197,7 +197,7 @@ pub enum PanelOf {
 /// A statement of the paper that the runs confirm or refute.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// `figure-05/at-0.256`, unique within the paper.
+    /// The claim's id, like `figure-05/at-0.256`, unique within the paper.
     pub id: String,
     /// The statement, quoted or paraphrased.
     pub says: String,
@@ -243,11 +243,11 @@ impl Evidence {
 /// Role of a condition in the verdict on its claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// One of [`Claim::holds`].
+    /// The condition is in [`Claim::holds`].
     Number,
-    /// One of [`Claim::shape`].
+    /// The condition is in [`Claim::shape`].
     Shape,
-    /// One of [`Claim::only_if`].
+    /// The condition is in [`Claim::only_if`].
     Precondition,
 }
 

@@ -3,11 +3,11 @@
 /// Comparison of subject and object, or of the points of the subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// Equal at every point.
+    /// Both sides are equal at every point.
     Equal,
-    /// Larger at every point.
+    /// The left-hand side is larger at every point.
     Above,
-    /// Smaller at every point.
+    /// The left-hand side is smaller at every point.
     Below,
     /// No point is below the previous one, and the last is above the first.
     Rising,

@@ -43,7 +43,7 @@ pub(super) const fn meaning(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Sign and words.
+/// Returns the verdict's sign and words.
 pub(super) fn badge(verdict: Verdict) -> impl RenderOnce {
     owned_html! {
         span(class=format_args!("verdict {}", class(verdict))) {
