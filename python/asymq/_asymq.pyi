@@ -95,10 +95,10 @@ class Place:
 
     @property
     def link_bit_per_s(self) -> int:
-        """Capacity of the link."""
+        """Capacity of the link in bit/s."""
     @property
     def reverse_bit_per_s(self) -> int:
-        """Capacity of the reverse direction."""
+        """Capacity of the reverse direction in bit/s."""
     @property
     def limit_packets(self) -> int | None:
         """Maximum backlog in packets; None if the buffer is in bytes."""
@@ -129,43 +129,43 @@ class AckSample:
 
     @property
     def now(self) -> int:
-        """Arrival of the ACK."""
+        """Arrival time of the ACK."""
     @property
     def ack(self) -> int:
         """The acknowledgement number."""
     @property
     def end(self) -> int:
-        """One past the highest segment sent."""
+        """Number of the segment after the highest one sent."""
     @property
     def rtt(self) -> int | None:
         """Round-trip time; None if the ACK acknowledges only retransmitted segments."""
     @property
     def total(self) -> int:
-        """Delivered in total."""
+        """Total number of delivered segments."""
     @property
     def newly(self) -> int:
-        """Delivered newly by this ACK."""
+        """Segments that this ACK newly delivers."""
     @property
     def prior(self) -> int:
         """Total delivered when the newest of these segments was sent."""
     @property
     def delivered(self) -> int:
-        """Delivered since then."""
+        """Segments delivered since then."""
     @property
     def rate(self) -> float:
         """Delivery rate since then; 0 if unreliable."""
     @property
     def lost(self) -> int:
-        """Lost since then."""
+        """Segments lost since then."""
     @property
     def sent_in_flight(self) -> int:
-        """In flight at that time."""
+        """Segments in flight at that time."""
     @property
     def app_limited(self) -> bool:
         """True if the application limited the sending at that time."""
     @property
     def in_flight(self) -> int:
-        """In flight now."""
+        """Segments in flight now."""
     @property
     def window_limited(self) -> bool:
         """True if the window was full at some time in the last round trip."""
@@ -178,10 +178,10 @@ class LostSegment:
         """Number of the segment; 0 is the SYN."""
     @property
     def in_flight(self) -> int:
-        """In flight when it was sent, including this segment."""
+        """Segments in flight when it was sent, including this segment."""
     @property
     def lost(self) -> int:
-        """Lost since it was sent, including this segment."""
+        """Segments lost since it was sent, including this segment."""
     @property
     def delivered(self) -> int:
         """Delivered so far."""

@@ -59,9 +59,9 @@ pub(crate) struct AckSample {
 pub(crate) struct LostSegment {
     /// Number of the segment; 0 is the SYN.
     number: u64,
-    /// In flight when it was sent, including this segment.
+    /// Segments in flight when it was sent, including this segment.
     in_flight: u64,
-    /// Lost since it was sent, including this segment.
+    /// Segments lost since it was sent, including this segment.
     lost: u64,
     /// Segments delivered so far.
     delivered: u64,

@@ -85,8 +85,9 @@ impl Packet {
 /// Link and buffer of a discipline.
 #[pyclass(frozen, module = "asymq", get_all)]
 pub(crate) struct Place {
+    /// Capacity of the link in bit/s.
     link_bit_per_s: u64,
-    /// Capacity of the reverse direction.
+    /// Capacity of the reverse direction in bit/s.
     reverse_bit_per_s: u64,
     /// Maximum backlog in packets; none if the buffer is in bytes.
     limit_packets: Option<u32>,

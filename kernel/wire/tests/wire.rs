@@ -281,7 +281,7 @@ fn spec() -> String {
                 writeln!(page, "        checks:\n          min: {min}").unwrap();
             }
             if name == "version" && with_nest {
-                writeln!(page, "      -\n        name: given\n        type: nest\n        value: {}\n        doc: What a user gave of these.\n        nested-attributes: asymq-given", id::GIVEN).unwrap();
+                writeln!(page, "      -\n        name: given\n        type: nest\n        value: {}\n        doc: The attributes that a user gave.\n        nested-attributes: asymq-given", id::GIVEN).unwrap();
             }
             if name == "up-max" {
                 writeln!(
