@@ -17,7 +17,7 @@ pub struct Defaults {
     pub buffer: Limit,
     /// Buffers in both directions for the [headline](Self::headline) comparison.
     pub headline_buffer: Limit,
-    /// Number of runs for that comparison.
+    /// Number of runs of the headline comparison.
     pub headline_runs: u32,
     /// Congestion control.
     pub tcp: Tcp,

@@ -371,7 +371,7 @@ impl<A: Settings> Flags<A> {
         self.text(path, &crate::file::text_of(path)?)
     }
 
-    /// Returns the words of `over`, and those of `under` with other keys. A key also replaces keys that exclude it.
+    /// Returns the words of `over`, and those of `under` with other keys. Keys that cannot go together replace each other.
     pub fn merge(&self, over: &Words, under: &Words) -> Words {
         let conflict = |one: &str, other: &str| {
             let others = self

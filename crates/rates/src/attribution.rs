@@ -50,9 +50,9 @@ pub(crate) struct Attribution {
     has_candidate: bool,
 }
 
-/// Returns the candidate, among the directions with enough traffic to build a queue: the one whose rate exceeds its
-/// last capacity the most. While a capacity is unknown, it is the one that carries more, after scaling by the assumed
-/// ratio.
+/// Returns the direction that may have built the queue, among those with enough traffic: the one whose rate exceeds its
+/// last known capacity by the largest factor. If a capacity is unknown, it is the direction with the higher rate; rates
+/// are first scaled by the assumed ratio.
 fn candidate(laws: &Laws) -> Option<Direction> {
     let loaded = |direction: Direction| {
         let law = laws[direction as usize].as_ref()?;

@@ -88,7 +88,7 @@ pub struct Summary {
     /// Share of the probe's packets lost in either direction, counted when a later packet arrives (simulator).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_lost: Option<f64>,
-    /// Share of the probe's delays, the sum of both directions, that exceed 50 ms (only with modems).
+    /// Share of the probe's packets whose delays up and down together exceed 50 ms (only with modems).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_late: Option<f64>,
     /// Completion times of short transfers in ms, from the start until all data was acknowledged (simulator).

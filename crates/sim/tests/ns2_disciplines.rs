@@ -1,26 +1,27 @@
 //! Every discipline with its paper's values, beside ns-2.35 with the disciplines added.
 //!
 //! `ns2/points.tsv` has ns-2's means and deviations, and the same settings as flags, with the start times of its flows.
-//! The mean of ten of our runs must lie within the largest of three tolerances: twice ns-2's deviation; two standard
-//! errors of the difference, by the deviation of our runs (ns-2 has two to ten runs, and long random walks); 0.01. All
-//! others are in [`ELSEWHERE`] with the reason, or with "unexplained".
+//! The mean of ten of our runs must differ from ns-2's mean by at most the largest of three tolerances: twice ns-2's
+//! deviation; two standard errors of the difference, computed from the deviation of our runs (ns-2 has only two to ten
+//! runs); 0.01. Settings that differ more are in [`ELSEWHERE`] with the reason, or with "unexplained".
 //!
 //! If that tolerance is wider than [`EFFECT`], the setting is *untested*: the runs of one simulator differ too much.
 //! Such settings are in [`UNTESTED`], and never count as agreement.
 //!
-//! Only the effects of ns-2's AR are known. We tried several readings of its spacing: over the latest interval,
-//! smoothed, a segment's time, a smoothed time per ACK, at once. Later ACKs waited, overtook, or replaced the rest.
-//! One, `--regenerate-spacing smoothed`, gives ns-2's figures to 0.003 wherever the classes borrow and nothing is lost,
-//! and at most other settings. The settings with AR use it; our default and the experiments use `--regenerate-spacing
-//! paced`.
+//! The code of the papers' AR in ns-2 is not known, only its results. We tried several spacings of regenerated ACKs: the
+//! latest interval, a smoothed interval, the time of a segment, a smoothed time per ACK, and no spacing. With each, later
+//! ACKs waited, overtook the regenerated ACKs, or replaced them. `--regenerate-spacing smoothed` reproduces ns-2's values
+//! to 0.003 at all settings with borrowing classes and without loss, and at most others. The settings with AR therefore
+//! use it. Our default and the experiments use `--regenerate-spacing paced`.
 //!
-//! ns-2's classes without borrowing catch up with a part of their lateness. Two ACKs follow each data packet of 12.5 ms
-//! at 640 kbit/s, and one each of 125 ms at 64 kbit/s: the part is between 4 and 36 ms. Of 12, 16, 20, 25 and 30 ms all
-//! from 20 on give its lone flows (002.N), and 25 ms most others: `--made-up 25ms`. The experiments' classes catch up
-//! with one packet.
+//! If a class without borrowing was served late, ns-2 later makes up a part of the lost time. This part is
+//! between 4 and 36 ms, since two ACKs follow each data packet of 12.5 ms at 640 kbit/s, but one ACK follows each data
+//! packet of 125 ms at 64 kbit/s. Of 12, 16, 20, 25 and 30 ms, the values from 20 ms on reproduce the settings with single
+//! flows (002.N), and 25 ms reproduces most others: `--made-up 25ms`. In our experiments, classes make up one packet.
 //!
-//! All take a few minutes: `cargo test --release -p asymq-sim --test all ns2_disciplines:: -- --ignored
-//! --nocapture`; `ASYMQ_NS2=vaq` selects the settings that contain it. The quick ones always run.
+//! The comparison of all settings takes a few minutes: `cargo test --release -p asymq-sim --test all ns2_disciplines::
+//! -- --ignored --nocapture`. `ASYMQ_NS2=vaq` selects the settings whose names contain `vaq`. The quick settings always
+//! run.
 
 use crate::flags::scenario;
 use asymq_sim::STANDARD;

@@ -5,15 +5,15 @@ use asymq_scenario::{Scenario, Tcp};
 /// Share of the link that may stay unused.
 const LACK: f64 = 0.01;
 
-/// Minimum of the median and of the 99th percentile of the uploads' wait at the uplink, in ms, where at least 0.99 of the
-/// link is used, all uploads have equal shares, and each keeps a packet in the queue so that its loss is noticed.
-///
-/// A fluid model with time in round-trip times and windows in bandwidth-delay products. Each window falls to `kept` of
-/// its maximum and grows by a constant a round trip. With n uploads evenly staggered, their sum falls from its maximum
-/// x to b x, b = 1 - (1 - kept) / (n - (1 - kept)(n - 1)/2). Below 1 it grows at a constant rate, and the link lacks
-/// (1 - b x)²/2 of d = 1 - b x. Beyond, a round trip takes w, so that growth from 1 to w takes (w² - 1)/2, and w - 1
-/// is the queue. The bound is the queue at the smallest x whose lack is 0.01 of the cycle, plus n packets. Senders
-/// without a sawtooth keep all. The round-trip time is the mean of a range.
+/// Returns the minimum wait of the uploads' packets at the uplink in ms: median and 99th percentile. At least 0.99 of
+/// the link is used, all uploads have equal shares, and each keeps a packet in the queue, so that it notices a loss.
+/// This is a fluid model. Time is in round-trip times, windows are in bandwidth-delay products. A loss reduces a window
+/// to `kept` of its maximum; then the window grows by a constant per round trip. If the losses of n uploads are evenly
+/// spaced, the sum of the windows falls from its maximum x to b x, with b = 1 - (1 - kept) / (n - (1 - kept)(n - 1)/2).
+/// While the sum is below 1, it grows at a constant rate, and the link loses (1 - b x)²/2 of its capacity in the time d
+/// = 1 - b x. Above 1, a round trip takes w, growth from 1 to w takes (w² - 1)/2, and the queue is w - 1. The bound is
+/// the queue at the smallest x at which the lost capacity is 0.01 of the cycle, plus n packets. For senders without a
+/// sawtooth, `kept` is 1. The round-trip time is the mean of the range.
 pub(crate) fn bulk_wait_ms(scenario: &Scenario) -> [f64; 2] {
     let kept = match scenario.tcp {
         _ if scenario.flows_up == 0 => 1.0,

@@ -52,12 +52,12 @@ pub fn names() -> Vec<String> {
     names.chain(of_scenario(&scenario).into_keys()).collect()
 }
 
-/// The metrics of a run. Rates are in bit/s, delays in ms; utilizations and `fairness` are 0 to 1.
-/// `goodput` is the sum over flows, `fairness` Jain's index of the flows' goodput (1 without flows),
-/// `smallest-flow` the smallest goodput as a share of their mean (1 without flows), `readable-to-opaque`
-/// the mean goodput of flows whose packets queues can read over that of the others (1 where either lacks),
-/// `listed-to-others` that of listed flows over that of the others. `unfiltered` is the share of ACKs that could not be
-/// filtered for a later one, and `unfiltered-marks` and its like its parts, by the rules that kept them.
+/// Returns the metrics of a run. Rates are in bit/s, delays in ms; utilizations and `fairness` are 0 to 1. `goodput` is
+/// the sum over flows, `fairness` is Jain's index of the flows' goodput, `smallest-flow` is the smallest goodput
+/// divided by the mean. `readable-to-opaque` is the mean goodput of flows whose packets queues can read, divided by the
+/// mean goodput of encrypted flows; `listed-to-others` compares listed flows with all others. These ratios are 1 without
+/// flows. `unfiltered` is the share of ACKs that were kept although a later one had arrived; `unfiltered-RULE` is the
+/// part that this rule kept.
 pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     let mut metrics = Metrics::new();
     let summary = &run.summary;
@@ -232,8 +232,8 @@ fn of_listed(direction: Direction) -> String {
     format!("{direction}.listed.sojourn")
 }
 
-/// Mean goodput of the flows that `is_first` selects, divided by that of the others; 1 if either group is empty.
-/// Unlisted flows come before listed ones.
+/// Returns the mean goodput of the flows that `is_first` selects, divided by the mean goodput of all other flows; 1 if
+/// either group is empty. Listed flows follow the unlisted ones.
 fn ratio(
     scenario: &Scenario,
     direction: Direction,

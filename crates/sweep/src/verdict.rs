@@ -10,7 +10,7 @@ asymq_core::named! {
     pub enum Verdict {
         /// All intervals lie within their accepted ranges.
         Reproduced = "reproduced",
-        /// The intervals of direction, order and trend lie within their ranges; that of a number lies outside.
+        /// The intervals of direction, order and trend lie within their ranges, but an interval of a number does not.
         InShape = "reproduced in shape",
         /// An interval of direction, order or trend lies outside its range; or one of a number, if no shape is claimed.
         NotReproduced = "not reproduced",
@@ -91,8 +91,8 @@ impl Finding<'_> {
     }
 }
 
-/// A condition with its deciding comparison: the smallest margin among those that fail; if none fails, among the open
-/// ones; otherwise among all.
+/// A condition, with the comparison that decides it: of the comparisons that fail, the one with the smallest margin; if
+/// none fails, of the open ones; otherwise of all.
 #[derive(Clone, Debug)]
 pub struct Check<'a> {
     /// The condition.

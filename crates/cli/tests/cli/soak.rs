@@ -83,7 +83,7 @@ struct Counts {
 struct Numbered {
     sent: u64,
     arrived: u64,
-    /// Dropped by a discipline, according to the metrics.
+    /// Number of frames that a discipline dropped, according to the metrics.
     dropped: u64,
     flaps: u64,
 }

@@ -19,7 +19,7 @@ const BUSY: u64 = 2 * FULL_PACKET as u64;
 
 /// Burst of new flows that one host may send, in transmission time.
 const BURST: Duration = Duration::from_millis(4);
-/// Minimum of that burst in bytes: a few probes on a slow link.
+/// Minimum of a host's burst in bytes: a few probes on a slow link.
 const MIN_BURST: u32 = 800;
 
 /// Divisor of the link's rate: the part for new flows of a host whose other flows compete for the link.

@@ -41,10 +41,10 @@ pub enum DownloadMeter {
 /// Step size along the gradient.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gamma {
-    /// A step in (kbit/s)^2; the derivative of the utility is taken by a rate (ACQ, eq. 1).
+    /// A step in (kbit/s)^2; the derivative of the utility is with respect to a rate (ACQ, eq. 1).
     Squared(f64),
-    /// A step as a rate; the derivative is taken by the weight R / C_up (DCBQ, eq. 11). Equals a step in (kbit/s)^2 of
-    /// this rate times the uplink's rate.
+    /// A step as a rate: the utility's derivative is with respect to the weight R / C_up (DCBQ, eq. 11). It equals a
+    /// step in (kbit/s)^2 of this rate times the uplink's rate.
     Rate(Rate),
 }
 

@@ -138,7 +138,7 @@ struct Line {
     backlog: Backlog,
 }
 
-/// Two FIFOs that drop arrivals over their limits. They share one buffer, all of which either may use.
+/// Two FIFOs that drop arrivals over their limits. They share one buffer, and either FIFO may use all of it.
 #[derive(Clone, Debug)]
 pub struct Fifos<P> {
     /// All packets; the note of a packet is its ticket.

@@ -48,7 +48,7 @@ tuning! {
     blind_after_ms: f64 = 250.0;
     /// Factor of the candidate's queue that is added to `blind_after_ms`, because answers wait in that queue.
     blind_queues: f64 = 2.0;
-    /// Maximum of that addition in ms.
+    /// Maximum of the time in ms that `blind_queues` adds.
     max_blind_queues_ms: f64 = 2000.0;
 
     /// Time in ms in which a standing queue should drain, up and down. Delayed ACKs of receivers add noise to the

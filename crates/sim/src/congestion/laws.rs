@@ -1,11 +1,11 @@
 //! Laws of every congestion control, tested with random events.
 //!
-//! 1. The window is at least one segment, and no larger than TCP's largest; a pace is above 0.
-//! 2. An ACK opens the window by at most twice what it acknowledges.
-//! 3. Nothing else opens it. In fast recovery a duplicate ACK may stand for the segment that left the
-//!    network, and at its end the window is at most what it was before.
-//! 4. A loss and a timeout take something from a window that has more than a few segments. One that
-//!    measures deliveries may answer losses by them, in its own time.
+//! 1. The window is at least one segment and at most TCP's maximum. A pacing rate is above 0.
+//! 2. An ACK increases the window by at most twice the segments that it acknowledges.
+//! 3. No other event increases the window, except that a duplicate ACK in fast recovery may add the segment that left
+//!    the network. After a recovery the window is at most as large as before.
+//! 4. A loss or a timeout reduces a window of more than a few segments. A congestion control that measures deliveries
+//!    may respond to losses later.
 //! 5. The same events give the same windows.
 
 use super::{About, AckSample, CongestionControl, Lost};

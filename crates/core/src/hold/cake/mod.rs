@@ -103,8 +103,8 @@ impl<P: Packet> Cake<P> {
         Some(())
     }
 
-    /// Returns the tin to serve: the one of highest rank that is within its share. If none is, returns the one that is
-    /// within its share again first. Rank counts only within the share, so that no tin starves.
+    /// Returns the tin to serve: the tin of highest rank among those within their shares. If there is none, returns the
+    /// tin that is within its share again first. No tin starves, since rank counts only within the share.
     fn tin(&self, now: Instant) -> Option<u32> {
         let mut best: Option<(u32, Instant)> = None;
         let tins = self.tins.iter().zip(self.flows.groups());

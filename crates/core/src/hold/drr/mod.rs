@@ -173,7 +173,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.rounds.first(FREE).is_some()
     }
 
-    /// With chains: returns a queue for a new flow if none is free. It is shared with the flow that is served next.
+    /// Returns a queue for a new flow if no queue is free (only with chains): the queue of the flow that is served next.
     pub(crate) fn shared_queue(&mut self, flow: u64, network: &Network) -> Option<u32> {
         let rounds = &self.rounds;
         let next = || [OLD, NEW, OWN].iter().find_map(|list| rounds.first(*list));
