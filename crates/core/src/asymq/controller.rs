@@ -24,6 +24,11 @@ const BURST: f64 = 2.0;
 const BUSY: f64 = 0.9;
 /// Maximum relative change of the wait in one decision.
 const MAX_CHANGE: f64 = 0.3;
+/// Maximum mean time on the downlink of the segments that an ACK releases, if the downlink is shaped behind the line's
+/// own queue: a call waits there behind such bursts.
+const BURST_TIME: f64 = 0.01;
+/// Share of the uplink that ACKs may have for shorter bursts.
+const BURST_SHARE: f64 = 0.02;
 /// Initial waiting time of ACKs.
 pub const FIRST_WAIT: Duration = Duration::from_millis(20);
 
@@ -110,6 +115,8 @@ pub struct AckNeed {
     down: Box<Rates<MEMORY>>,
     up: Rates<DECISION>,
     acks: Rates<DECISION>,
+    /// ACKs per second.
+    acks_sent: Rates<DECISION>,
     steps: usize,
     /// Mean size of a data packet in bytes.
     segment: f64,
@@ -129,6 +136,7 @@ impl AckNeed {
             down: boxed(Rates::NONE)?,
             up: Rates::NONE,
             acks: Rates::NONE,
+            acks_sent: Rates::NONE,
             steps: 0,
             segment: 1500.0,
             capacity: 0.0,
@@ -143,6 +151,8 @@ impl AckNeed {
         }
         let acks = signals.sent.acks.bytes as f64;
         self.acks.push(acks / elapsed);
+        self.acks_sent
+            .push(signals.sent.acks.packets as f64 / elapsed);
         let others = signals.sent.bytes_without_acks() as f64;
         self.up.push((acks + others) / elapsed);
         let down = signals.reverse.acks.bytes + signals.reverse.bytes_without_acks();
@@ -187,7 +197,20 @@ impl AckNeed {
         let unused = (self.params.full - self.used).max(0.0);
         let wanted = (self.params.exponent * unused).min(self.params.max_share);
         let change = self.params.gain * (ack_share - wanted);
-        self.wait *= 1.0 + change.clamp(-MAX_CHANGE, MAX_CHANGE);
+        let bound = self.bound(ack_share) - 1.0;
+        self.wait *= 1.0 + change.min(bound).clamp(-MAX_CHANGE, MAX_CHANGE);
+    }
+
+    /// Returns the factor to the longest wait with short bursts, or with `BURST_SHARE` of ACKs if that is longer. The
+    /// bursts of a slower reverse path queue in the discipline there, which has a queue per flow.
+    fn bound(&self, ack_share: f64) -> f64 {
+        let acks = self.acks_sent.mean(DECISION);
+        match self.params.down {
+            Some(down) if down >= self.params.up && acks > 0.0 => {
+                (BURST_TIME * acks / self.used).max(ack_share / BURST_SHARE)
+            }
+            _ => f64::INFINITY,
+        }
     }
 
     fn settings(&mut self) -> Settings {
@@ -331,6 +354,25 @@ mod tests {
         bench.run(1, 0.25, 0.75, 10.0);
         let before = bench.controller.wait;
         assert!(bench.run(8, 0.25, 0.75, 3.0) > before);
+    }
+
+    #[test]
+    fn bursts_of_a_shaped_downlink_are_short_while_that_needs_few_acks() {
+        // 0.01 Mbit/s are 21 ACKs per second: each releases 48 ms of the downlink.
+        for (assumed, up, acks, longer) in [
+            ("10mbit", "1mbit", 0.01, false),
+            ("10mbit", "1mbit", 0.03, true),
+            ("nothing", "1mbit", 0.01, true),
+            ("10mbit", "10mbit", 0.1, true),
+            ("5mbit", "10mbit", 0.01, true),
+        ] {
+            let mut bench = Bench::new(assumed);
+            bench.controller.params.up = up.parse().unwrap();
+            let data = if up == "1mbit" { 0.98 } else { 9.8 };
+            bench.controller.wait = 60.0;
+            let after = bench.run(5, acks, data, 10.0);
+            assert_eq!(after > 60.0, longer, "{assumed} {up} {acks}: {after}");
+        }
     }
 
     #[test]
