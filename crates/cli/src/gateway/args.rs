@@ -276,7 +276,7 @@ settings! {
         /// Rate to shape the uplink to, usually 95 % of the measured rate; auto or auto:1mbit..20mbit learns it from
         /// passing TCP packets [default: auto].
         pub(crate) up: Option<LineRate> = "RATE";
-        /// Rate to shape the downlink to, usually 95 % of the measured rate; auto learns it [default: the downlink is not shaped].
+        /// Rate to shape the downlink to, usually 95 % of the measured rate; auto learns it [default: auto on a router, unshaped at a gateway].
         pub(crate) down: Option<LineRate> = "RATE";
         /// IPv4 host for up to 20 echo requests per second; they are sent only while passing packets do not show the
         /// line's delay [default: no requests].
