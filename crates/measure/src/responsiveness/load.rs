@@ -117,6 +117,10 @@ impl Carrier {
         }
     }
 
+    fn has_ended(&self) -> bool {
+        self.failure.get().is_some()
+    }
+
     fn is_counted(&self) -> bool {
         let open = self.open.get();
         open.is_none_or(|open| open.arrived.is_some())
@@ -143,6 +147,7 @@ impl Shared {
         let carriers = lock(&self.carriers);
         let open: Vec<_> = carriers
             .iter()
+            .filter(|carrier| !carrier.has_ended())
             .filter_map(|carrier| carrier.open.get())
             .collect();
         let index = random.next().checked_rem(open.len() as u64)?;
@@ -194,6 +199,15 @@ struct DirectionLoad {
     bytes: u64,
     goodput: Goodput,
     series: Vec<(f64, f64)>,
+}
+
+impl DirectionLoad {
+    /// The first failure, once all connections have ended.
+    fn failure(&self) -> Option<&String> {
+        let has_ended = |(carrier, _): &(Arc<Carrier>, _)| carrier.has_ended();
+        let all_ended = self.carriers.iter().all(has_ended);
+        self.carriers.first().filter(|_| all_ended)?.0.failure.get()
+    }
 }
 
 pub(super) struct Load<'a> {
@@ -286,10 +300,10 @@ impl<'a> Load<'a> {
     }
 
     /// # Errors
-    /// A connection that carries load has ended. The draft then ends the test.
+    /// All connections of a direction have ended. The draft ends the test at the first, but a slow line with a long queue
+    /// may starve one until the server ends it as idle.
     fn check(&self) -> Result<(), MeasureError> {
-        let mut carriers = self.directions.iter().flat_map(|of| &of.carriers);
-        match carriers.find_map(|(carrier, _)| carrier.failure.get()) {
+        match self.directions.iter().find_map(DirectionLoad::failure) {
             None => Ok(()),
             Some(message) => Err(MeasureError::protocol(
                 &self.site.name(),
@@ -348,18 +362,18 @@ impl<'a> Load<'a> {
             }
         }
         let confidences = self.directions.iter().map(|of| of.goodput.confidence());
-        let mut uploads = self
-            .directions
-            .iter()
-            .filter(|of| of.direction == Direction::Up);
+        let uploads = self.directions.iter();
+        let mut uploads = uploads.filter(|of| of.direction == Direction::Up);
         let unacknowledged = uploads.any(|of| of.carriers.iter().any(|(of, _)| !of.is_counted()));
-        let trust = match unacknowledged {
+        let carriers = || self.directions.iter().flat_map(|of| &of.carriers);
+        let ended = carriers().filter(|(of, _)| of.has_ended()).count();
+        let trust = match unacknowledged || ended > 0 {
             true => Confidence::Medium,
             false => Confidence::High,
         };
         TestedLoad {
             duration_s: self.now(),
-            connections: self.directions.iter().map(|of| of.carriers.len()).sum(),
+            connections: carriers().count() - ended,
             rate,
             rate_confidence: confidences.min().unwrap_or_default().min(trust),
             unacknowledged,
@@ -368,6 +382,32 @@ impl<'a> Load<'a> {
             rpm_confidence: self.stage.confidence(),
             probes_failed: self.shared.failed.load(Relaxed) as usize,
             series,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_direction_fails_when_its_last_connection_has_ended() {
+        let mut load = DirectionLoad {
+            direction: Direction::Up,
+            carriers: Vec::new(),
+            bytes: 0,
+            goodput: Goodput::default(),
+            series: Vec::new(),
+        };
+        assert_eq!(load.failure(), None);
+        for _ in 0..2 {
+            let task = Task(tokio::spawn(async {}));
+            load.carriers.push((Arc::default(), task));
+        }
+        for (index, failure) in [(1, None), (0, Some(&"0".to_owned()))] {
+            let ended = load.carriers[index].0.failure.set(index.to_string());
+            assert!(ended.is_ok());
+            assert_eq!(load.failure(), failure);
         }
     }
 }
