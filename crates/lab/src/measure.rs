@@ -9,7 +9,7 @@ use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::Losses;
 use asymq_links::Schedule;
-use asymq_scenario::{Fates, Percentiles};
+use asymq_scenario::{Fates, Percentiles, SojournByClass};
 use std::collections::BTreeMap;
 
 /// Traffic of one link, read from its meters.
@@ -21,7 +21,7 @@ pub(crate) struct LinkMeter {
     /// Traffic and meters at the end of the warm-up, and at the end of the run.
     before: (PerClass<Counter>, Meters),
     after: (PerClass<Counter>, Meters),
-    sojourns: Histogram,
+    sojourns: [Histogram; TrafficClass::COUNT],
     /// Bytes of all traffic and of TCP data in each interval.
     intervals: Vec<[u64; 2]>,
     /// Number of waiting packets at the end of each interval.
@@ -32,6 +32,7 @@ pub(crate) struct LinkMeter {
 pub(crate) struct QueueResults {
     pub(crate) fates: Fates,
     pub(crate) sojourn_ms: Percentiles,
+    pub(crate) sojourn_by_class_ms: Option<SojournByClass>,
     /// ACKs that were kept although a later one had arrived, as shares of all ACKs, by rule.
     pub(crate) unfiltered: BTreeMap<String, f64>,
     /// Number of waiting packets at the end of each interval.
@@ -53,7 +54,7 @@ impl LinkMeter {
             carried: PerClass::default(),
             before: Default::default(),
             after: Default::default(),
-            sojourns: Histogram::default(),
+            sojourns: Default::default(),
             intervals: Vec::new(),
             backlog: Vec::new(),
         }
@@ -74,9 +75,9 @@ impl LinkMeter {
     }
 
     /// Records the sojourn time of a packet.
-    pub(crate) fn waited(&mut self, at: Instant, sojourn: Duration) {
+    pub(crate) fn waited(&mut self, at: Instant, class: TrafficClass, sojourn: Duration) {
         if self.window.counts(at) {
-            self.sojourns.record(sojourn);
+            self.sojourns[class as usize].record(sojourn);
         }
     }
 
@@ -116,7 +117,8 @@ impl LinkMeter {
     pub(crate) fn queue(&self) -> QueueResults {
         QueueResults {
             fates: Fates::between(&self.before.1, &self.after.1),
-            sojourn_ms: self.sojourns.percentiles_ms(),
+            sojourn_ms: Histogram::merged(&self.sojourns).percentiles_ms(),
+            sojourn_by_class_ms: Some(SojournByClass::of(&self.sojourns)),
             unfiltered: BTreeMap::new(),
             backlog: self.backlog.clone(),
         }

@@ -162,11 +162,11 @@ fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, se
             marked: queue.fates.marked,
             reasons: queue.fates.reasons.clone(),
             sojourn_ms: queue.sojourn_ms,
+            sojourn_by_class_ms: queue.sojourn_by_class_ms.clone(),
             // Measured on the path.
             lost: path.lost[this] as f64,
             // Not measured.
             access_dropped: None,
-            sojourn_by_class_ms: None,
             unfiltered: queue.unfiltered.clone(),
             probe_lost: None,
         }

@@ -16,7 +16,7 @@ pub enum AckPolicy {
 }
 
 impl AckPolicy {
-    /// Linux' delayed ACKs. The first 16 ACKs are sent at once (quick ACKs).
+    /// Linux' delayed ACKs, by their minimum: its receivers adapt the time, and send the first 16 ACKs at once (quick ACKs).
     pub const LINUX: Self = Self::Delayed(Duration::from_millis(40));
 
     /// Returns the policy that sends an ACK for every `packets` packets, or after `timeout`. Without `packets`, an ACK

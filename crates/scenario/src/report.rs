@@ -3,7 +3,8 @@
 use crate::fold::{Fold, Statistic, by_field, mean, standard_deviation};
 use crate::{Direction, Grade, Percentiles, Scenario};
 use asymq_core::hold::Meters;
-use asymq_core::{Duration, Fate, Reason};
+use asymq_core::measure::Histogram;
+use asymq_core::{Duration, Fate, Reason, TrafficClass};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -153,7 +154,7 @@ pub struct DirectionReport {
     pub unfiltered: BTreeMap<String, f64>,
     /// Queue: sojourn time of packets in ms.
     pub sojourn_ms: Percentiles,
-    /// Queue: sojourn time of each traffic class in ms (simulator).
+    /// Queue: sojourn time of each traffic class in ms. Absent over a kernel's qdisc.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sojourn_by_class_ms: Option<SojournByClass>,
 }
@@ -258,6 +259,18 @@ pub struct SojournByClass {
     pub ack: Percentiles,
     /// All other packets.
     pub other: Percentiles,
+}
+
+impl SojournByClass {
+    /// Percentiles of a queue's histograms.
+    pub fn of(sojourns: &[Histogram; TrafficClass::COUNT]) -> Self {
+        let of = |class: TrafficClass| sojourns[class as usize].percentiles_ms();
+        Self {
+            data: of(TrafficClass::Data),
+            ack: of(TrafficClass::Ack),
+            other: of(TrafficClass::Other),
+        }
+    }
 }
 
 /// Goodput of each flow: payload bytes that were delivered in order, in bit/s.

@@ -4,7 +4,7 @@ use crate::congestion::{AnyCongestion, CongestionControl, Connection, Reno, TcpM
 use crate::ecn::{Echo, EcnReceiver, EcnSender, Offer};
 use crate::packets::{HostClock, Options, TcpOptions};
 use crate::receivers::{FullReceiving, Receiving};
-use crate::senders::{Deliveries, FullSending, Pacer, Repair, Sending};
+use crate::senders::{Bursts, Deliveries, FullSending, Pacer, Repair, Sending};
 use asymq_scenario::Scenario;
 
 /// Types that implement TCP for all connections of a run.
@@ -67,6 +67,7 @@ impl Variant for Full {
                 true => Some(Deliveries::with_rack()),
                 false => model.measures_deliveries.then(Deliveries::default),
             },
+            bursts: scenario.tcp.is_linux().then(Bursts::default),
             pacer: model.paces.then(Pacer::default),
         }
     }
@@ -88,7 +89,7 @@ impl Variant for Full {
                 }),
         );
         match scenario.tcp.is_linux() {
-            true => receiving.with_quick_acks(),
+            true => receiving.with_linux_delay(),
             false => receiving,
         }
     }

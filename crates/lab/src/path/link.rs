@@ -142,7 +142,8 @@ impl Link {
             && let Some(frame) = egress.dequeue(at, &mut Discard)
         {
             let sojourn = at.saturating_since(frame.header().arrival);
-            self.meter.waited(at, sojourn);
+            let class = frame.header.traffic_class();
+            self.meter.waited(at, class, sojourn);
             *sending = Some((egress.free_at(), frame));
         }
     }

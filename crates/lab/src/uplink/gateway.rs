@@ -5,18 +5,18 @@ use crate::measure::{QueueResults, UplinkResults};
 use crate::topology::{LAN, WAN};
 use crate::window::{INTERVAL, Window};
 use crate::{Halt, clock, sys};
-use asymq_core::Reason;
 use asymq_core::ack::Unfiltered;
 use asymq_core::catalog::{Build, Config};
 use asymq_core::measure::Histogram;
 use asymq_core::units::{Instant, Rate};
+use asymq_core::{Reason, TrafficClass};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{
     ClassSnapshot, DirectionSnapshot, Frame, Gateway, GatewayConfig, GatewayError, HostOptions,
     LinkConfig, Snapshot, Stage, Stop,
 };
 use asymq_links::ModemQueue;
-use asymq_scenario::{Direction, Fates, RateSource, Scenario};
+use asymq_scenario::{Direction, Fates, RateSource, Scenario, SojournByClass};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{io, thread};
@@ -90,12 +90,13 @@ impl<'a> GatewayUplink<'a> {
             has_downlink,
             namespace,
         } = self;
-        let waits = Arc::new(Mutex::new([Histogram::default(), Histogram::default()]));
+        let waits = Arc::new(Mutex::new(Waits::default()));
         let watched = Arc::clone(&waits);
-        gateway.set_watch(move |direction, _, sojourn| {
+        gateway.set_watch(move |direction, header, sojourn| {
             let is_here = has_downlink || direction == Direction::Up;
             if is_here && window.counts(clock::now()) {
-                lock(&watched)[direction as usize].record(sojourn);
+                let class = header.traffic_class();
+                lock(&watched)[direction as usize][class as usize].record(sojourn);
             }
         });
         gateway.set_report_interval(INTERVAL);
@@ -151,8 +152,11 @@ fn fixed_rate(scenario: &Scenario, direction: Direction) -> Rate {
         .unwrap_or(rate)
 }
 
+/// Sojourn times by direction and class.
+type Waits = [[Histogram; TrafficClass::COUNT]; 2];
+
 /// Locks the histograms. A panic in another thread does not make them invalid.
-fn lock(waits: &Mutex<[Histogram; 2]>) -> std::sync::MutexGuard<'_, [Histogram; 2]> {
+fn lock(waits: &Mutex<Waits>) -> std::sync::MutexGuard<'_, Waits> {
     waits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -174,7 +178,7 @@ fn queue_results(
     snapshots: &[(Instant, Arc<Snapshot>)],
     direction: fn(&Snapshot) -> &DirectionSnapshot,
     window: Window,
-    waits: &Histogram,
+    waits: &[Histogram; TrafficClass::COUNT],
 ) -> QueueResults {
     let none = Snapshot::default();
     let warm = snapshots.iter().rfind(|(at, _)| *at <= window.warm);
@@ -198,7 +202,8 @@ fn queue_results(
             marked: count(&|class| class.marked),
             reasons: reasons.collect(),
         },
-        sojourn_ms: waits.percentiles_ms(),
+        sojourn_ms: Histogram::merged(waits).percentiles_ms(),
+        sojourn_by_class_ms: Some(SojournByClass::of(waits)),
         unfiltered: unfiltered(before, after),
         backlog: backlog.take(window.intervals()).collect(),
     }

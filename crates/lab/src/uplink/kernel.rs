@@ -95,6 +95,7 @@ impl<'a> KernelUplink<'a> {
                 queue: QueueResults {
                     fates,
                     sojourn_ms: tap.sojourn_ms(),
+                    sojourn_by_class_ms: None,
                     // and no rules of ACK filters.
                     unfiltered: BTreeMap::new(),
                     backlog,

@@ -17,8 +17,6 @@ pub(crate) struct Cubic {
     reno: Reno,
     /// Maximum number of segments for which an ACK counts in slow start.
     counted: u64,
-    /// Growth per round of the Reno-friendly estimate once it exceeds the window before the reduction.
-    late_alpha: f64,
     /// `W_max`; 0 after a timeout.
     w_max: f64,
     /// Window before the last reduction, `cwnd_prior`.
@@ -38,23 +36,14 @@ struct Epoch {
 
 impl Cubic {
     /// Creates the window of a new connection. `counted` is the maximum number of segments for which an ACK counts in
-    /// slow start: 1, 2 (RFC 3465), or all (Linux).
+    /// slow start: 1, or 2 (RFC 3465).
     pub(crate) const fn new(counted: u64) -> Self {
         Self {
             reno: Reno::new(),
             counted,
-            late_alpha: 1.0,
             w_max: 0.0,
             cwnd_prior: 0.0,
             epoch: None,
-        }
-    }
-
-    /// Like `new`, with Linux's rule: the Reno-friendly estimate always grows by less than a segment per round.
-    pub(crate) const fn linux(counted: u64) -> Self {
-        Self {
-            late_alpha: ALPHA,
-            ..Self::new(counted)
         }
     }
 
@@ -97,7 +86,7 @@ impl CongestionControl for Cubic {
         };
         // Eq. 4 counts segments, not ACKs; so do Linux and ns-3 in the concave region.
         let alpha = if epoch.w_est >= self.cwnd_prior {
-            self.late_alpha
+            1.0
         } else {
             ALPHA
         };

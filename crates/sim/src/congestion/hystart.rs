@@ -4,14 +4,14 @@ use crate::congestion::AckSample;
 use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, WindowBased};
 
-const MS: u64 = 1_000_000;
+pub(super) const MS: u64 = 1_000_000;
 /// Bounds in ns of the increase of the round-trip time that ends slow start (RFC 9406, section 4.3).
-const MIN_RTT_THRESH: u64 = 4 * MS;
-const MAX_RTT_THRESH: u64 = 16 * MS;
+pub(super) const MIN_RTT_THRESH: u64 = 4 * MS;
+pub(super) const MAX_RTT_THRESH: u64 = 16 * MS;
 /// Divisor of the last round's minimum that gives the increase.
-const MIN_RTT_DIVISOR: u64 = 8;
+pub(super) const MIN_RTT_DIVISOR: u64 = 8;
 /// Number of samples after which a round's minimum counts.
-const RTT_SAMPLES: u32 = 8;
+pub(super) const RTT_SAMPLES: u32 = 8;
 /// Divisor of the growth in Conservative Slow Start, and number of rounds of that phase.
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u32 = 5;
@@ -141,88 +141,6 @@ impl<C: WindowBased> CongestionControl for HyStart<C> {
     }
 }
 
-/// Linux's HyStart (`hystart_update` of `tcp_cubic.c`). Slow start ends if a train of ACKs lasts for half of the
-/// minimum round-trip time, or if the round-trip time rises.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LinuxHyStart<C> {
-    inner: C,
-    is_over: bool,
-    /// Number whose acknowledgement ends the round.
-    round_end: u64,
-    round_start: u64,
-    /// Time of the last ACK of the train, in ns.
-    train_end: u64,
-    /// Minimum round-trip times of the connection, and of the round's first samples, in ns.
-    min: u64,
-    round_min: u64,
-    samples: u32,
-}
-
-/// Minimum window in segments for an end of slow start.
-const LOW_WINDOW: f64 = 16.0;
-/// Maximum gap between two ACKs of a train, and additional time for pacing and offloads, in ns.
-const ACK_DELTA: u64 = 2 * MS;
-const ACK_DELAY: u64 = MS;
-
-impl<C: WindowBased> LinuxHyStart<C> {
-    /// Creates the window of a new connection.
-    pub(crate) const fn new(inner: C) -> Self {
-        Self {
-            inner,
-            is_over: false,
-            round_end: 0,
-            round_start: 0,
-            train_end: 0,
-            min: u64::MAX,
-            round_min: u64::MAX,
-            samples: 0,
-        }
-    }
-
-    fn rises(&mut self, now: u64, rtt: u64) -> bool {
-        if now - self.train_end <= ACK_DELTA {
-            self.train_end = now;
-            if now - self.round_start > (self.min + ACK_DELAY) / 2 {
-                return true;
-            }
-        }
-        self.round_min = self.round_min.min(rtt);
-        self.samples += 1;
-        let rise = (self.min / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
-        self.samples > RTT_SAMPLES && self.round_min > self.min + rise
-    }
-}
-
-impl<C: WindowBased> CongestionControl for LinuxHyStart<C> {
-    inherit!(inner: window threshold on_established on_idle on_echo on_duplicate_ack on_partial_ack on_recovered);
-    inherit!(inner: on_ack on_mark on_fast_retransmit);
-
-    fn on_sample(&mut self, sample: &AckSample) {
-        let Some(rtt) = sample.rtt else {
-            return;
-        };
-        self.min = self.min.min(rtt);
-        let window = self.inner.window();
-        if self.is_over || window >= self.inner.threshold() {
-            return;
-        }
-        if sample.ack > self.round_end {
-            self.round_end = sample.end;
-            (self.round_start, self.train_end) = (sample.now, sample.now);
-            (self.round_min, self.samples) = (u64::MAX, 0);
-        }
-        if window >= LOW_WINDOW && self.rises(sample.now, rtt) {
-            self.is_over = true;
-            self.inner.adjust(window, window);
-        }
-    }
-
-    fn on_timeout(&mut self, flight: f64) {
-        self.is_over = false;
-        self.inner.on_timeout(flight);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,34 +182,6 @@ mod tests {
         let mut hystart = started();
         // Seven ACKs at full growth; from the eighth on a quarter.
         assert_eq!(round(&mut hystart, 49, 20, 113), 57.0 + 13.0 / 4.0);
-    }
-
-    #[test]
-    fn linux_ends_slow_start_at_the_ninth_sample_above_or_half_a_round_trip_of_close_acks() {
-        let start = |spacing: u64, rtt: u64| {
-            let mut linux = LinuxHyStart::new(Reno::new());
-            linux.on_established(10.0);
-            let mut sample = |number: u64, now: u64, rtt: u64| {
-                let (ack, end) = (number, 100 * (number / 100 + 1));
-                let rtt = Some(rtt * MS);
-                linux.on_sample(&AckSample {
-                    now: now * MS,
-                    ack,
-                    end,
-                    rtt,
-                    ..AckSample::default()
-                });
-                linux.on_ack(1, 0, 0);
-            };
-            (1..50).for_each(|number| sample(number, 100, 100));
-            (101..150).for_each(|number| sample(number, 200 + spacing * (number - 101), rtt));
-            linux.threshold()
-        };
-        // The window is 10 and 49 at the start of the second round.
-        assert_eq!(start(3, 112), f64::MAX);
-        assert_eq!(start(3, 113), 59.0 + 8.0);
-        assert_eq!(start(1, 100), f64::MAX);
-        assert_eq!(start(2, 100), 59.0 + 26.0);
     }
 
     #[test]

@@ -45,6 +45,7 @@ mod cubic;
 mod dctcp;
 mod hystart;
 pub mod laws;
+mod linux;
 mod prague;
 mod reno;
 
@@ -59,7 +60,8 @@ use asymq_scenario::{Scenario, Tcp};
 use bbr3::Bbr3;
 use cubic::Cubic;
 use dctcp::Dctcp;
-use hystart::{HyStart, LinuxHyStart};
+use hystart::HyStart;
+use linux::LinuxCubic;
 use prague::Prague;
 use reno::ByteCounting;
 use std::sync::Arc;
@@ -105,11 +107,8 @@ impl TcpModel {
                 model.make = starting(Cubic::new(if counting { 2 } else { 1 }), hystart);
             }
             Tcp::Linux => {
-                let cubic = Cubic::linux(if counting { u64::MAX } else { 1 });
-                model.make = match hystart {
-                    true => copies(LinuxHyStart::new(cubic)),
-                    false => copies(cubic),
-                };
+                let counted = if counting { u64::MAX } else { 1 };
+                model.make = copies(LinuxCubic::new(counted, hystart));
             }
             Tcp::Dctcp => {
                 model.make = match counting {

@@ -3,6 +3,7 @@
 use crate::ecn::EcnReceiver;
 use crate::packets::{HostClock, Options, RangeSet, TcpOptions};
 use asymq_core::ack::MAX_SACK_RANGES;
+use asymq_core::packet::flags;
 
 /// A receiver's state with all options.
 #[derive(Clone, Debug)]
@@ -12,8 +13,10 @@ pub(crate) struct FullReceiving {
     /// True for QUIC: only the first segment after a gap is acknowledged at once (RFC 9000, section 13.2.1), because
     /// QUIC retransmits under new numbers and gaps stay. False for TCP, which acknowledges each at once.
     pub(super) quic: bool,
-    /// Number of immediate ACKs left, like Linux's quick ACKs.
-    quick: u32,
+    /// When Linux delays ACKs; `None` if it is not Linux.
+    delay: Option<AckDelay>,
+    /// True if the segment that has arrived ends a burst.
+    pushed: bool,
     pub(super) clock: HostClock,
     mss: u16,
     /// Lowest missing segment, and segments received beyond it.
@@ -35,7 +38,8 @@ impl FullReceiving {
             sack,
             timestamps,
             quic: false,
-            quick: 0,
+            delay: None,
+            pushed: false,
             clock: HostClock::default(),
             mss,
             next: 0,
@@ -47,11 +51,24 @@ impl FullReceiving {
         }
     }
 
-    /// Acknowledges each of the first segments at once, and returns the state.
-    pub(crate) fn with_quick_acks(self) -> Self {
+    /// Delays ACKs as Linux does.
+    pub(crate) fn with_linux_delay(self) -> Self {
         Self {
-            quick: QUICK_ACKS,
+            delay: Some(AckDelay::default()),
             ..self
+        }
+    }
+
+    /// Maximum delay of an ACK in ns, of at least `least`: QUIC's is constant.
+    pub(super) fn ack_timeout(&self, least: u64) -> u64 {
+        let delay = self.delay.filter(|_| !self.quic);
+        delay.map_or(least, |delay| delay.timeout().max(least))
+    }
+
+    /// The timer of a delayed ACK has expired.
+    pub(super) fn on_ack_timeout(&mut self) {
+        if let Some(delay) = &mut self.delay {
+            delay.on_timeout();
         }
     }
 
@@ -62,12 +79,27 @@ impl FullReceiving {
 
     /// True if the segment that has arrived must be acknowledged at once.
     pub(super) fn is_due(&self) -> bool {
-        self.quick > 0 || self.ecn.is_some_and(|ecn| ecn.is_due())
+        self.delay.is_some_and(|delay| delay.quick > 0)
+            || self.pushed
+            || self.ecn.is_some_and(|ecn| ecn.is_due())
     }
 
     /// Processes the arrival of segment `number`. `acked` is the last acknowledgement number sent, `next` the lowest
     /// missing segment now.
-    pub(super) fn arrived(&mut self, number: u64, acked: u64, next: u64, options: &TcpOptions) {
+    pub(super) fn arrived(
+        &mut self,
+        now: u64,
+        number: u64,
+        (acked, next): (u64, u64),
+        options: &TcpOptions,
+    ) {
+        // Linux ignores segments out of order here: a long recovery starts quick ACKs.
+        if let Some(delay) = &mut self.delay
+            && (self.next..next).contains(&number)
+        {
+            delay.on_segment(now, number);
+        }
+        self.pushed = options.flags & flags::PSH != 0;
         if let Some(ecn) = &mut self.ecn {
             ecn.arrived(number, self.mss.into(), options);
         }
@@ -95,7 +127,9 @@ impl FullReceiving {
 
     /// Returns the options of an ACK up to `next`.
     fn ack_options(&mut self, now: u64, next: u64) -> TcpOptions {
-        self.quick = self.quick.saturating_sub(1);
+        if let Some(delay) = &mut self.delay {
+            delay.quick = delay.quick.saturating_sub(1);
+        }
         let timestamps = self
             .timestamps
             .then(|| (self.clock.stamp(now), self.recent));
@@ -119,8 +153,58 @@ impl FullReceiving {
     }
 }
 
-/// Linux' `TCP_MAX_QUICKACKS`.
-const QUICK_ACKS: u32 = 16;
+/// Delay of Linux' ACKs: adapted to the time between segments. Times in ns.
+#[derive(Clone, Copy, Debug, Default)]
+struct AckDelay {
+    /// Remaining immediate ACKs (quick ACKs).
+    quick: u32,
+    /// Estimated time between two ACKs (`ato`); 0 before the first data.
+    timeout: u64,
+    /// Arrival of the last segment.
+    last: u64,
+    /// The round-trip time of the handshake.
+    rtt: u64,
+}
+
+impl AckDelay {
+    /// `TCP_MAX_QUICKACKS`.
+    const QUICK: u32 = 16;
+    /// `TCP_ATO_MIN` and `TCP_DELACK_MAX`.
+    const MIN: u64 = 40_000_000;
+    const MAX: u64 = 200_000_000;
+
+    /// A segment arrives (`tcp_event_data_recv`).
+    fn on_segment(&mut self, now: u64, number: u64) {
+        let gap = now - self.last;
+        self.last = now;
+        if self.timeout == 0 {
+            self.quick = Self::QUICK;
+            if number > 0 {
+                (self.rtt, self.timeout) = (gap, Self::MIN);
+            }
+        } else if gap <= Self::MIN / 2 {
+            self.timeout = self.timeout / 2 + Self::MIN / 2;
+        } else if gap < self.timeout {
+            self.timeout = (self.timeout / 2 + gap).min(self.retransmission_timeout());
+        } else if gap > self.retransmission_timeout() {
+            self.quick = Self::QUICK;
+        }
+    }
+
+    /// The ACK was sent by the timer.
+    fn on_timeout(&mut self) {
+        self.timeout = (2 * self.timeout).min(self.retransmission_timeout());
+    }
+
+    /// The receiver's own, which has only the handshake's sample.
+    fn retransmission_timeout(&self) -> u64 {
+        self.rtt + Self::MAX.max(2 * self.rtt)
+    }
+
+    fn timeout(&self) -> u64 {
+        self.timeout.min(self.rtt).clamp(Self::MIN, Self::MAX)
+    }
+}
 
 /// A receiver's option state: [`FullReceiving`], or `()` in plain TCP.
 pub(crate) trait Receiving {
@@ -168,10 +252,12 @@ mod tests {
     use asymq_core::{Duration, Instant};
     use asymq_scenario::{AckPolicy, Direction};
 
+    const MS: u64 = 1_000_000;
+
     /// Returns the blocks of the ACK after these arrivals, as (start, end) in segments.
     fn blocks(receiving: &mut FullReceiving, arrivals: &[u64], next: u64) -> Vec<(u64, u64)> {
         for &number in arrivals {
-            receiving.arrived(number, next, next, &TcpOptions::default());
+            receiving.arrived(0, number, (next, next), &TcpOptions::default());
         }
         let options = receiving.options(0, next);
         let absolute =
@@ -244,6 +330,49 @@ mod tests {
         assert_eq!((acks(true), acks(false)), (6, 8));
     }
 
+    /// A Linux receiver behind a round-trip time of 300 ms, after its quick ACKs.
+    fn linux() -> Receiver<FullReceiving> {
+        let receiving = FullReceiving::new(true, false, 1000, None).with_linux_delay();
+        let mut receiver = Receiver::new(AckPolicy::LINUX, receiving);
+        for number in 0..=16 {
+            let now = if number == 0 { 0 } else { 300 * MS };
+            receiver.on_segment(now, Segment::new(Kind::Data, number), &mut Vec::new());
+        }
+        receiver
+    }
+
+    #[test]
+    fn an_ack_of_linux_waits_longer_once_the_timer_has_sent_one() {
+        let (mut receiver, mut out) = (linux(), Vec::new());
+        receiver.on_segment(360 * MS, Segment::new(Kind::Data, 17), &mut out);
+        assert_eq!((out.len(), receiver.deadline()), (0, 400 * MS));
+        receiver.on_timeout(400 * MS, &mut out);
+        // Segments 60 ms apart: the timeout is 80 ms, then half of it and the gap.
+        receiver.on_segment(420 * MS, Segment::new(Kind::Data, 18), &mut out);
+        assert_eq!((out.len(), receiver.deadline()), (1, 520 * MS));
+        receiver.on_segment(480 * MS, Segment::new(Kind::Data, 19), &mut out);
+        assert_eq!((out.len(), receiver.deadline()), (2, u64::MAX));
+        // Close ones shorten it again; a pause starts quick ACKs.
+        (20..40).for_each(|n| receiver.on_segment(480 * MS, Segment::new(Kind::Data, n), &mut out));
+        receiver.on_segment(490 * MS, Segment::new(Kind::Data, 40), &mut out);
+        assert_eq!(receiver.deadline() / MS, 530);
+        out.clear();
+        (41..60)
+            .for_each(|n| receiver.on_segment(9000 * MS, Segment::new(Kind::Data, n), &mut out));
+        assert_eq!(out.len(), 16 + 1);
+    }
+
+    #[test]
+    fn a_segment_that_ends_a_burst_is_acknowledged_at_once() {
+        let (mut receiver, mut out) = (linux(), Vec::new());
+        let mut options = TcpOptions::default();
+        options.flags = flags::PSH;
+        receiver.on_segment(310 * MS, Segment::with(Kind::Data, 17, options), &mut out);
+        assert_eq!(out.len(), 1);
+        receiver.on_segment(311 * MS, Segment::new(Kind::Data, 18), &mut out);
+        assert_eq!(out.len(), 1);
+    }
+
     #[test]
     fn timestamps_leave_room_for_three_blocks() {
         let mut receiving = FullReceiving::new(true, true, 1000, None);
@@ -256,7 +385,7 @@ mod tests {
         let mut receiving = FullReceiving::new(false, true, 1000, None);
         let mut echo = |number, last_ack, value| {
             let options = TcpOptions::new(Some((value, 0)), 0);
-            receiving.arrived(number, last_ack, number, &options);
+            receiving.arrived(0, number, (last_ack, number), &options);
             receiving
                 .options(0, number)
                 .timestamps

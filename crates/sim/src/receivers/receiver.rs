@@ -109,14 +109,18 @@ impl<E: Receiving> Receiver<E> {
         if let Some(full) = self.extension.full()
             && let Some(options) = segment.options.on_wire()
         {
-            full.arrived(number, self.last_ack, self.next, options);
+            full.arrived(now, number, (self.last_ack, self.next), options);
             is_due = full.is_due();
         }
         self.unanswered += 1;
         // RFC 5681, section 4.2: an ACK at once for a segment out of order or filling a gap. The
         // SYN's never waits.
         if may_wait && number > 0 && self.unanswered < self.every && !is_due {
-            self.deadline = self.deadline.min(now + self.timeout);
+            let timeout = match self.extension.full() {
+                Some(full) => full.ack_timeout(self.timeout),
+                None => self.timeout,
+            };
+            self.deadline = self.deadline.min(now + timeout);
         } else {
             let kind = if number == 0 { Kind::SynAck } else { Kind::Ack };
             self.acknowledge(now, kind, out);
@@ -125,6 +129,9 @@ impl<E: Receiving> Receiver<E> {
 
     /// Processes the expiry of the delayed-ACK timer.
     pub(crate) fn on_timeout(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
+        if let Some(full) = self.extension.full() {
+            full.on_ack_timeout();
+        }
         self.acknowledge(now, Kind::Ack, out);
     }
 

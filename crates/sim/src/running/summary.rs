@@ -246,7 +246,6 @@ impl<V: Variant> Window<'_, '_, V> {
         let arrived = count(|meters| meters.arrived.of(TrafficClass::Ack).packets);
         let (fates, totals) = (Fates::between(before, after), FlowTotals::of(flows, way));
         let sojourns = self.world.links[direction].sojourns();
-        let sojourn_of = |class: TrafficClass| sojourns[class as usize].percentiles_ms();
         let probe_ms = probe.map(|probe| probe.delays[direction].percentiles_ms());
         let (access_dropped, lost) = self.end.access_dropped_and_lost[direction];
         let lost_before = self.start.access_dropped_and_lost[direction];
@@ -274,11 +273,7 @@ impl<V: Variant> Window<'_, '_, V> {
             reasons: fates.reasons,
             unfiltered: self.unfiltered(direction, arrived),
             sojourn_ms: Histogram::merged(sojourns).percentiles_ms(),
-            sojourn_by_class_ms: Some(SojournByClass {
-                data: sojourn_of(TrafficClass::Data),
-                ack: sojourn_of(TrafficClass::Ack),
-                other: sojourn_of(TrafficClass::Other),
-            }),
+            sojourn_by_class_ms: Some(SojournByClass::of(sojourns)),
         }
     }
 }

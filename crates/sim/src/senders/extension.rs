@@ -2,7 +2,7 @@
 
 use crate::ecn::EcnSender;
 use crate::packets::{HostClock, Options, TcpOptions};
-use crate::senders::{Deliveries, Pacer, Repair};
+use crate::senders::{Bursts, Deliveries, Pacer, Repair};
 
 /// A sender's state with all options.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,8 @@ pub(crate) struct FullSending {
     pub(crate) sample_beyond: u64,
     pub(crate) ecn: Option<EcnSender>,
     pub(crate) deliveries: Option<Deliveries>,
+    /// Bursts with PSH in the last segment, as in Linux.
+    pub(crate) bursts: Option<Bursts>,
     pub(crate) pacer: Option<Pacer>,
 }
 
@@ -80,6 +82,9 @@ pub(crate) trait Sending {
         if let Some(ecn) = &mut full.ecn {
             ecn.mark(&mut options, number, again);
         }
+        if !again && let Some(bursts) = &mut full.bursts {
+            options.flags |= bursts.on_sent();
+        }
         Self::Options::of(options)
     }
 
@@ -108,6 +113,12 @@ pub(crate) trait Sending {
     #[inline]
     fn deliveries(&mut self) -> Option<&mut Deliveries> {
         self.full_mut()?.deliveries.as_mut()
+    }
+
+    /// Bursts of new segments, as in Linux.
+    #[inline]
+    fn bursts(&mut self) -> Option<&mut Bursts> {
+        self.full_mut()?.bursts.as_mut()
     }
 
     /// ECN state, if both ends use ECN.

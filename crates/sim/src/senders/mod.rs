@@ -19,7 +19,7 @@ mod sender;
 
 pub(crate) use delivery::Deliveries;
 pub(crate) use extension::{FullSending, Sending};
-pub(crate) use pacing::{Pacer, rate_of_window};
+pub(crate) use pacing::{Bursts, Pacer, rate_of_window};
 pub(crate) use rtt::{RttEstimator, RttExtent};
 pub(crate) use selective::Repair;
 pub(crate) use sender::{Phase, Sender};

@@ -1,5 +1,7 @@
 //! Pacing: segments leave one by one at a rate instead of in bursts.
 
+use asymq_core::packet::flags;
+
 /// Time at which the next segment may leave.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pacer {
@@ -54,6 +56,33 @@ pub(crate) fn rate_of_window(window: f64, threshold: f64, srtt: u64) -> f64 {
     ratio * window / (srtt as f64 / 1e9)
 }
 
+/// Segments that leave as one packet for the host, as in Linux: of a millisecond, at least two. PSH in the last one of
+/// several has the receiver acknowledge it at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bursts {
+    /// Segments of the current one, and those of them that have not left.
+    len: u64,
+    left: u64,
+}
+
+impl Bursts {
+    /// Up to `count` segments may leave now, at this rate in segments per second.
+    pub(crate) fn begin(&mut self, count: u64, rate: f64) {
+        if self.left == 0 {
+            let most = (rate / 1024.0) as u64;
+            self.len = count.min(most.clamp(2, 44));
+            self.left = self.len;
+        }
+    }
+
+    /// A new segment leaves. Returns its flag.
+    pub(crate) fn on_sent(&mut self) -> u16 {
+        let is_last = self.left == 1 && self.len > 1;
+        self.left = self.left.saturating_sub(1);
+        if is_last { flags::PSH } else { 0 }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +107,25 @@ mod tests {
         pacer.on_sent(50 * MS);
         assert!(!pacer.may_send(59 * MS));
         assert!(pacer.may_send(60 * MS));
+    }
+
+    #[test]
+    fn the_last_segment_of_several_that_leave_together_has_psh() {
+        let flags_of = |count: u64, rate: f64| {
+            let mut bursts = Bursts::default();
+            let flag = |sent| {
+                bursts.begin(count - sent, rate);
+                bursts.on_sent() == flags::PSH
+            };
+            (0..count).map(flag).collect::<Vec<_>>()
+        };
+        assert_eq!(flags_of(1, 100.0), [false]);
+        assert_eq!(flags_of(3, 100.0), [false, true, false]);
+        // Five in a millisecond.
+        assert_eq!(
+            flags_of(6, 5200.0),
+            [false, false, false, false, true, false]
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::congestion::CongestionControl;
 use crate::packets::{Options, Outbox, Segment};
 use crate::senders::prr::Prr;
-use crate::senders::{Phase, Sender, Sending};
+use crate::senders::{Phase, Sender, Sending, rate_of_window};
 
 /// State of loss recovery with SACK.
 #[derive(Clone, Copy, Debug, Default)]
@@ -212,6 +212,14 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
                 break;
             }
             sent = true;
+            let new = limit.saturating_sub(self.next).min(window - in_flight);
+            if lost.is_none()
+                && let Some(bursts) = self.extension.bursts()
+            {
+                let threshold = self.congestion.threshold();
+                let rate = rate_of_window(window as f64, threshold, self.rtt.smoothed());
+                bursts.begin(new, rate);
+            }
             if let Some(Repair { prr: Some(prr), .. }) = self.extension.repair() {
                 prr.on_sent();
             }
