@@ -220,7 +220,7 @@ mod tests {
     fn help_names_the_default_of_every_part() {
         assert_eq!(
             help_of("interval"),
-            "Time between changes of settings [default: 200ms for aq; 10s for acq; 5s for dcbq; 100ms for codel, fq_codel]"
+            "Interval at which the controller changes settings [default: 200ms for aq; 10s for acq; 5s for dcbq; 100ms for codel, fq_codel]"
         );
         assert_eq!(
             help_of("data-share"),
