@@ -17,7 +17,7 @@ impl<P: Packet> Isolated<P> {
     #[inline(always)]
     fn signal(
         (targets, params): (&mut Targets, &TargetParams),
-        (now, idle): (Instant, Duration),
+        (now, idle): (Instant, impl FnOnce() -> Duration),
         number: u32,
         (flow, packet, left): (&mut Flow<Learnt>, &P, u64),
     ) -> Signal {
@@ -75,34 +75,40 @@ impl<P: Packet> Isolated<P> {
             sink.dropped(now, packet, Reason::Aqm);
             let (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
             let params = (&mut self.targets, &self.params.target);
-            let now = (now, self.hosts.idle(flow.aqm.host));
+            let host = flow.aqm.host;
+            let now = (now, || self.hosts.idle(host));
             signal = Self::signal(params, now, number, (flow, packet, left));
         }
         Some(())
     }
 
-    /// Chooses the queue whose oldest packet leaves, applies its AQM, and accounts for the packet.
+    /// Chooses the queue whose oldest packet leaves, applies its AQM, and accounts for the packet. Returns the queue and
+    /// the packet's length.
     #[inline(always)]
-    pub(super) fn admit_oldest(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<u32> {
+    pub(super) fn admit_oldest(
+        &mut self,
+        now: Instant,
+        sink: &mut dyn Sink<P>,
+    ) -> Option<(u32, u32)> {
         let number = self.found_flow()?;
         let early = self.ahead.has(number);
         let alone = early && self.only_ahead();
         let (mut flow, mut packet, mut left) = self.flows.queues_mut().oldest_mut(number)?;
         let params = (&mut self.targets, &self.params.target);
-        let clocks = (now, self.hosts.idle(flow.aqm.host));
+        let host = flow.aqm.host;
+        let clocks = (now, || self.hosts.idle(host));
         let signal = Self::signal(params, clocks, number, (flow, packet, left));
         if signal != Signal::None || packet.header().ecn == Ecn::Ect1 {
             self.signal_oldest(now, number, (signal, alone), sink)?;
             (flow, packet, left) = self.flows.queues_mut().oldest_mut(number)?;
         }
         let len = packet.header().len;
-        self.hosts.on_dequeue(flow.aqm.host, len);
-        self.hosts.on_departure(now, flow.aqm.host);
+        self.hosts.on_departure(now, flow.aqm.host, len);
         flow.aqm.packets = flow.aqm.packets.saturating_sub(1);
         match early {
             true => self.charge_early(number, len, left, alone)?,
             false => flow.earn(-i64::from(len)),
         }
-        Some(number)
+        Some((number, len))
     }
 }

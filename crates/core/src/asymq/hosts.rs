@@ -204,20 +204,25 @@ impl Hosts {
 
     /// Counts a packet of a host that leaves a queue.
     pub(super) fn on_dequeue(&mut self, host: Host, len: u32) {
-        if let Some(load) = self.loads.get_mut(host.index()) {
-            load.bytes = load.bytes.saturating_sub(len);
-            load.packets = load.packets.saturating_sub(1);
-        }
+        self.leave(host, len);
     }
 
-    /// Schedules a host's next turn after one of its packets has left: each competing host sends a full packet first.
     #[inline]
-    pub(super) fn on_departure(&mut self, now: Instant, host: Host) {
+    fn leave(&mut self, host: Host, len: u32) -> Option<&mut Load> {
+        let load = self.loads.get_mut(host.index())?;
+        load.bytes = load.bytes.saturating_sub(len);
+        load.packets = load.packets.saturating_sub(1);
+        Some(load)
+    }
+
+    /// Counts a packet of a host that is sent, and schedules the host's next turn if it has no other: each competing
+    /// host sends a full packet first.
+    #[inline]
+    pub(super) fn on_departure(&mut self, now: Instant, host: Host, len: u32) {
         let round = u64::from(self.busy.count()) * u64::from(FULL_PACKET);
-        if let Some(load) = self.loads.get_mut(host.index())
-            && load.packets == 0
-        {
-            load.turn = now + Duration::from_nanos(round.saturating_mul(self.byte) >> 8);
+        let byte = self.byte;
+        if let Some(load) = self.leave(host, len).filter(|load| load.packets == 0) {
+            load.turn = now + Duration::from_nanos(round.saturating_mul(byte) >> 8);
         }
     }
 

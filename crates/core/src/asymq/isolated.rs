@@ -7,7 +7,7 @@ use super::target::TargetParams;
 use super::targets::Targets;
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
-use crate::hold::drr::{FlowRounds, NEW, OLD, OWN, Round, quantum};
+use crate::hold::drr::{Flow, FlowRounds, NEW, OLD, OWN, Round, quantum};
 use crate::hold::{Admission, BuildError, Host, Isolation, Queue};
 use crate::packet::{Ecn, FULL_PACKET, Header, Network, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
@@ -194,8 +194,8 @@ impl<P: Packet> Isolated<P> {
         let Learnt { target, host, .. } = *aqm;
         let turn = aqm.first_turn(header.protocol);
         self.hosts.on_enqueue(now, host, len, opens);
-        let idle = self.hosts.idle(host);
-        self.targets.on_enqueue(number, target, idle);
+        self.targets
+            .on_enqueue(number, target, || self.hosts.idle(host));
         let choose = |quantum| match i64::from(len) <= quantum {
             true => SMALL,
             false => NEW,
@@ -311,11 +311,6 @@ impl<P: Packet> Isolated<P> {
         u64::from(flows.max(1))
     }
 
-    fn is_new(&self, number: u32) -> bool {
-        let flow = self.flows.flow(number);
-        flow.is_some_and(|flow| flow.round == Round::Sparse)
-    }
-
     /// Returns the flow that sends next: the one that `head` has found, or the result of a new search.
     pub(super) fn found_flow(&mut self) -> Option<u32> {
         match core::mem::replace(&mut self.next, NO_FLOW) {
@@ -359,23 +354,22 @@ impl<P: Packet> Isolated<P> {
 impl<P: Packet> Queue<P> for Isolated<P> {
     #[inline(always)]
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
-        let (header, home) = (*packet.header(), admission.host);
-        let (room, limit) = (admission.room, admission.limit);
-        let Some(place) = self.place(now, &header, &admission.network, home) else {
+        // Copies, since a call with a reference to the admission would keep all of it in memory.
+        let (header, network, home) = (*packet.header(), admission.network, admission.host);
+        let (ticket, room, limit) = (admission.ticket, admission.room, admission.limit);
+        let Some(place) = self.place(now, &header, &network, home) else {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
         let number = place.number;
         self.next = NO_FLOW;
         self.targets.stop_idle_clock(now);
         let before = self.flows.queues().backlog();
-        let was_empty = match self
-            .flows
-            .queues_mut()
-            .push(number, admission.ticket, packet)
-        {
-            Ok(joined) => joined.was_empty,
-            Err(packet) => return sink.dropped(now, packet, Reason::OverLimit),
-        };
+        let was_empty = self.flows.queues().is_empty(number);
+        let reject = |packet| sink.dropped(now, packet, Reason::OverLimit);
+        let queues = self.flows.queues_mut();
+        if (queues.push(number, ticket, packet, reject)).is_none() {
+            return;
+        }
         let Some(host) = self.join(now, number, place.flow, &header, home) else {
             return;
         };
@@ -386,7 +380,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             self.ahead.add(number, bytes);
         }
         if is_small(&header) {
-            self.drop_stale(now, number, &header, sink);
+            self.drop_stale(now, number, (header.flow, header.len), sink);
         }
         match self.has_room(room, limit) {
             // Shortcut with the same result.
@@ -395,16 +389,15 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         }
     }
 
-    // Inlined into the machine, so that the packet is copied once.
+    // Inlined into the machine, so that the packet, which is popped last, is copied once.
     #[inline(always)]
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
-        let number = self.admit_oldest(now, sink)?;
-        let packet = self.flows.queues_mut().pop(number)?;
-        if self.flows.queues().backlog().packets == 0 {
-            let end = now + self.params.link.tx_time(packet.header().len);
+        let (number, len) = self.admit_oldest(now, sink)?;
+        if self.flows.queues().backlog().packets == 1 {
+            let end = now + self.params.link.tx_time(len);
             self.targets.start_idle_clock(end);
         }
-        Some(packet)
+        self.flows.queues_mut().pop_known(number, len)
     }
 
     fn drain(&mut self) -> Option<P> {
@@ -417,12 +410,11 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         let number = self.found_flow()?;
         self.next = number;
         let is_early = self.ahead.has(number) && !self.only_ahead();
-        let due = match is_early || self.is_new(number) {
+        let due = |flow: &Flow<Learnt>| match is_early || flow.round == Round::Sparse {
             true => Instant::ZERO,
             false => Instant::MAX,
         };
-        let head = self.flows.queues().head(number)?;
-        Some(Head { due, ..head })
+        self.flows.queues().head_due(number, due)
     }
 
     fn tune(&mut self, settings: &Settings) {

@@ -5,7 +5,7 @@ use super::learnt::is_small;
 use super::target::SMALL_WAIT;
 use crate::hold::Host;
 use crate::hold::drr::Round;
-use crate::packet::{Header, Packet};
+use crate::packet::{Flow, Packet};
 use crate::qdisc::{Backlog, Reason, Sink};
 use crate::units::{Duration, Instant, Limit};
 
@@ -33,17 +33,17 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// True if the oldest packet of a queue is too late for its call; `newest` has just arrived. After an outage, late
-    /// packets would delay new ones.
-    pub(super) fn is_stale(&self, now: Instant, number: u32, newest: &Header) -> bool {
+    /// True if the oldest packet of a queue is too late for its call, of which a packet of `len` bytes has just arrived.
+    /// After an outage, late packets would delay new ones.
+    pub(super) fn is_stale(&self, now: Instant, number: u32, (flow, len): (Flow, u32)) -> bool {
         let (interval, full_packet) = (self.params.target.interval, self.params.target.full_packet);
-        let newer = u64::from(newest.len.saturating_mul(NEWER));
+        let newer = u64::from(len.saturating_mul(NEWER));
         interval > Duration::ZERO
             && self.flows.queues().bytes(number) > newer
             && self.flows.queues().front(number).is_some_and(|oldest| {
                 let oldest = oldest.header();
                 is_small(oldest)
-                    && oldest.flow == newest.flow
+                    && oldest.flow == flow
                     && now.saturating_since(oldest.arrival)
                         > (interval * 2).max(full_packet * SMALL_WAIT)
             })
@@ -55,7 +55,7 @@ impl<P: Packet> Isolated<P> {
         &mut self,
         now: Instant,
         number: u32,
-        newest: &Header,
+        newest: (Flow, u32),
         sink: &mut dyn Sink<P>,
     ) {
         for _ in 0..MAX_STALE {

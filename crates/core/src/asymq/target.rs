@@ -44,9 +44,11 @@ impl TargetParams {
     /// True if a packet of a flow without a learnt target exceeds the initial target.
     #[inline]
     pub(super) fn start_is_exceeded(&self, sojourn: Duration, left: u64, sends: Sends) -> bool {
-        let (target, floor) = sends.bounds(self.start, sojourn, self);
-        let bound = target.max(self.full_packet * MIN_PACKETS);
-        self.interval > Duration::ZERO && sojourn > bound && left >= floor
+        // The first comparison suffices for most packets.
+        sojourn > self.full_packet * MIN_PACKETS && self.interval > Duration::ZERO && {
+            let (target, floor) = sends.bounds(self.start, sojourn, self);
+            sojourn > target && left >= floor
+        }
     }
 }
 

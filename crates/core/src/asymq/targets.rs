@@ -92,10 +92,15 @@ impl Targets {
 
     /// Calls [`Target::on_enqueue`] with the sum of two idle clocks: `of_host` and the link's.
     #[inline]
-    pub(super) fn on_enqueue(&mut self, number: u32, slot: Slot, of_host: Duration) {
-        let idle = self.idle + of_host;
+    pub(super) fn on_enqueue(
+        &mut self,
+        number: u32,
+        slot: Slot,
+        of_host: impl FnOnce() -> Duration,
+    ) {
+        let idle = self.idle;
         if let Some(target) = self.get(number, slot) {
-            target.on_enqueue(idle);
+            target.on_enqueue(idle + of_host());
         }
     }
 
@@ -104,23 +109,23 @@ impl Targets {
     pub(super) fn on_dequeue(
         &mut self,
         (number, slot): (u32, &mut Slot),
-        (now, of_host): (Instant, Duration),
+        (now, of_host): (Instant, impl FnOnce() -> Duration),
         sojourn: Duration,
         left: u64,
         sends: Sends,
         params: &TargetParams,
     ) -> Signal {
-        let now = (now, self.idle + of_host);
-        if let Some(target) = self.get(number, *slot) {
-            return target.on_dequeue(now, sojourn, left, sends, params);
+        let idle = self.idle;
+        if self.get(number, *slot).is_none() {
+            if !params.start_is_exceeded(sojourn, left, sends) {
+                return Signal::None;
+            }
+            *slot = self.take(number).unwrap_or_default();
         }
-        if !params.start_is_exceeded(sojourn, left, sends) {
-            return Signal::None;
-        }
-        self.get_or_take(number, slot)
-            .map_or(Signal::None, |target| {
-                target.on_dequeue(now, sojourn, left, sends, params)
-            })
+        let target = self.get(number, *slot);
+        target.map_or(Signal::None, |target| {
+            target.on_dequeue((now, idle + of_host()), sojourn, left, sends, params)
+        })
     }
 
     /// See [`Target::on_signal`].
@@ -177,8 +182,8 @@ mod tests {
         });
         let (mut targets, mut slot) = (Targets::new(4).unwrap(), Slot::default());
         let found = course(|now, sojourn, left| {
-            targets.on_enqueue(7, slot, Duration::ZERO);
-            let (flow, clocks) = ((7, &mut slot), (now, Duration::ZERO));
+            targets.on_enqueue(7, slot, || Duration::ZERO);
+            let (flow, clocks) = ((7, &mut slot), (now, || Duration::ZERO));
             let signal = targets.on_dequeue(flow, clocks, sojourn, left, Sends::Data, &PARAMS);
             if signal == Signal::Drop {
                 targets.on_signal(7, &mut slot, now, signal);

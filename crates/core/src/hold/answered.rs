@@ -62,6 +62,14 @@ const fn note_of(flow: Flow) -> (u32, usize) {
     ((hash >> 20) as u32 | 1, (hash >> 54) as usize % FLOWS)
 }
 
+/// True if the line has answered the flow since the flow's last packet.
+#[inline]
+fn is_answered(flows: &mut [u32], flow: Flow) -> bool {
+    let (note, place) = note_of(flow);
+    let seen = flows.get_mut(place).filter(|seen| **seen == note);
+    seen.map(|seen| *seen = 0).is_some()
+}
+
 /// The hosts at home, and the flows that the line has answered.
 #[derive(Clone, Debug)]
 pub struct Answered {
@@ -123,34 +131,19 @@ impl Answered {
 
     #[inline(always)]
     fn host_of(&mut self, now: u32, address: u64, flow: Flow) -> Host {
-        let Some(slot) = self.hosts.find(Flow(address)) else {
+        let Some((slot, answered)) = self.hosts.find_mut(Flow(address)) else {
             return self.new_host(now, address, flow);
         };
-        let last = self.hosts.get(slot).copied();
         // One answer a second suffices.
-        if last == Some(now) {
+        if *answered == now {
             return Host::of(slot);
         }
-        if self.is_answered(now, flow) {
-            if let Some(answered) = self.hosts.get_mut(slot) {
-                *answered = now;
-            }
-        } else if last == Some(0) && self.is_visible(now) {
+        if is_answered(&mut self.flows, flow) {
+            (*answered, self.last) = (now, now);
+        } else if *answered == 0 && self.is_visible(now) {
             return Host::COMMON;
         }
         Host::of(slot)
-    }
-
-    /// True if the line has answered the flow since the flow's last packet.
-    #[inline]
-    fn is_answered(&mut self, now: u32, flow: Flow) -> bool {
-        let (note, place) = note_of(flow);
-        match self.flows.get_mut(place) {
-            Some(seen) if *seen == note => *seen = 0,
-            _ => return false,
-        }
-        self.last = now;
-        true
     }
 
     /// True if the line has answered any host recently.
@@ -175,8 +168,10 @@ impl Answered {
         if address == 0 {
             return Host::NONE;
         }
-        let is_answered = self.is_answered(now, flow);
-        if !is_answered && (self.is_visible(now) || !self.may_guess(now)) {
+        let is_answered = is_answered(&mut self.flows, flow);
+        if is_answered {
+            self.last = now;
+        } else if self.is_visible(now) || !self.may_guess(now) {
             return Host::COMMON;
         }
         let age = |answered: &u32| {

@@ -135,10 +135,9 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
             true => self.judge(number),
             false => Verdict::Pass,
         };
-        if let Some(packet) = Self::apply(now, verdict, packet, sink)
-            && let Err(packet) = self.queues.push(number, admission.ticket, packet)
-        {
-            sink.dropped(now, packet, Reason::OverLimit);
+        if let Some(packet) = Self::apply(now, verdict, packet, sink) {
+            let reject = |packet| sink.dropped(now, packet, Reason::OverLimit);
+            self.queues.push(number, admission.ticket, packet, reject);
         }
     }
 

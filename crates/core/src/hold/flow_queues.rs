@@ -108,8 +108,9 @@ impl<P: Packet> Queue<P> for FlowQueues<P> {
         let (flow, len) = (packet.header().flow, packet.header().len);
         let number = (flow.0 % u64::from(QUEUES)) as u32;
         let before = self.queues.backlog();
-        if let Err(packet) = self.queues.push(number, ticket, packet) {
-            return sink.dropped(now, packet, Reason::OverLimit);
+        let reject = |packet| sink.dropped(now, packet, Reason::OverLimit);
+        if (self.queues.push(number, ticket, packet, reject)).is_none() {
+            return;
         }
         self.quantum = self.quantum.max(i64::from(len));
         if !self.round.has(number)

@@ -61,6 +61,20 @@ impl<T> FlowTable<T> {
         Some(Slot((first + way) as u32))
     }
 
+    /// Slot of a flow, and its state.
+    #[inline]
+    pub(crate) fn find_mut(&mut self, flow: Flow) -> Option<(Slot, &mut T)> {
+        let set = self.set(flow);
+        let tags = self.tags.get(set)?;
+        let first = set * WAYS;
+        let states = self.states.get_mut(first..first + WAYS)?;
+        let mut ways = tags.iter().zip(states).enumerate();
+        ways.find_map(|(way, (tag, state))| match state {
+            Some(state) if *tag == flow => Some((Slot((first + way) as u32), state)),
+            _ => None,
+        })
+    }
+
     /// Returns the slot of a flow; `new` creates the state of a new flow. A full set evicts the flow with the smallest
     /// `last_used`, never one whose `last_used` is `None`. Returns `None` if no flow may be evicted.
     #[inline]

@@ -131,8 +131,9 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let number = (packet.header().flow.0 % u64::from(self.params.flows.max(1))) as u32;
         let before = self.queues.backlog();
-        if let Err(packet) = self.queues.push(number, admission.ticket, packet) {
-            return sink.dropped(now, packet, Reason::OverLimit);
+        let reject = |packet| sink.dropped(now, packet, Reason::OverLimit);
+        if (self.queues.push(number, admission.ticket, packet, reject)).is_none() {
+            return;
         }
         if !self.rounds.has(number)
             && let Some(flow) = self.flows.get_mut(number as usize)

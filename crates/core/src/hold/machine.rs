@@ -190,18 +190,42 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
             Some(answered) => answered.read(now, &packet),
             None => (Network::default(), Host::NONE),
         };
-        let admission = Admission {
-            ticket: self.next_ticket,
+        let ticket = self.next_ticket;
+        self.next_ticket = ticket.wrapping_add(1);
+        let Parts { limits, queues, .. } = &mut self.parts;
+        let admission = |class: Class| Admission {
+            ticket,
             room,
-            limit: self.parts.limits[class as usize],
+            limit: limits[class as usize],
             opaque,
             network,
             host,
         };
-        self.next_ticket = self.next_ticket.wrapping_add(1);
-        self.parts
-            .queues
-            .enqueue(class, now, packet, admission, sink);
+        // An admission for each class: one that a call refers to would be in memory for the other class too.
+        match class {
+            Class::Ack => queues.enqueue(Class::Ack, now, packet, admission(Class::Ack), sink),
+            Class::Data => queues.enqueue(Class::Data, now, packet, admission(Class::Data), sink),
+        }
+        self.follow();
+    }
+
+    /// Accounts for a packet that was dequeued. Not inlined, so that the packet stays in memory and is copied whole.
+    #[inline(never)]
+    fn departs(&mut self, now: Instant, (class, contended): (Class, bool), header: &Header) {
+        let is_ack = class == Class::Ack;
+        self.signals.sent.count(header, is_ack);
+        let acked_bytes = match &mut self.acked {
+            Some(acked) if is_ack => acked.pass(header),
+            _ => 0,
+        };
+        self.signals.acked_bytes += u64::from(acked_bytes);
+        let departure = Departure {
+            class,
+            len: header.len,
+            contended,
+            acked_bytes,
+        };
+        self.parts.service.sent(now, departure);
         self.follow();
     }
 
@@ -288,26 +312,13 @@ impl<P: Packet, Q: Queues<P>, S: Service> Qdisc<P> for Machine<P, Q, S> {
                 Next::NotBefore(at) => return Dequeue::NotBefore(at),
                 Next::Empty => return Dequeue::Empty,
             };
-            let Some(packet) = queues.dequeue(class, now, sink) else {
+            let answer = queues.dequeue(class, now, sink);
+            let Some(packet) = &answer else {
                 continue;
             };
-            let header = packet.header();
-            let is_ack = class == Class::Ack;
-            self.signals.sent.count(header, is_ack);
-            let acked_bytes = match &mut self.acked {
-                Some(acked) if is_ack => acked.pass(header),
-                _ => 0,
-            };
-            self.signals.acked_bytes += u64::from(acked_bytes);
-            let departure = Departure {
-                class,
-                len: header.len,
-                contended: heads.ack.is_some() && heads.data.is_some(),
-                acked_bytes,
-            };
-            self.parts.service.sent(now, departure);
-            self.follow();
-            return Dequeue::Packet(packet);
+            let contended = heads.ack.is_some() && heads.data.is_some();
+            self.departs(now, (class, contended), packet.header());
+            return answer.map_or(Dequeue::Empty, Dequeue::Packet);
         }
         Dequeue::Empty
     }

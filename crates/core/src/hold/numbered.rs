@@ -34,13 +34,6 @@ pub(crate) struct NumberedQueues<P, S = ()> {
     backlog: Backlog,
 }
 
-/// Result of an enqueue.
-pub(crate) struct Joined {
-    pub(crate) place: Place,
-    /// True if the queue was empty before.
-    pub(crate) was_empty: bool,
-}
-
 impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     /// Creates `count` empty queues with this state, for at most `packets` packets.
     pub(crate) fn new(count: u32, state: S, packets: u32) -> Result<Self, BuildError> {
@@ -80,28 +73,39 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         Some((&mut queue.state, packet, left.into()))
     }
 
-    /// Appends a packet to a queue; returns it if there is no room.
+    /// Appends a packet to a queue, or passes it to `reject` if there is no room. Returning it would cost a copy.
     #[inline]
-    pub(crate) fn push(&mut self, number: u32, ticket: u32, packet: P) -> Result<Joined, P> {
+    pub(crate) fn push(
+        &mut self,
+        number: u32,
+        ticket: u32,
+        packet: P,
+        reject: impl FnOnce(P),
+    ) -> Option<Place> {
         let len = packet.header().len;
-        let Some(queue) = self.queues.get_mut(number as usize) else {
-            return Err(packet);
+        let queue = self.queues.get_mut(number as usize);
+        let Some((queue, vacant)) = queue.zip(self.pool.vacant()) else {
+            reject(packet);
+            return None;
         };
-        let Some(vacant) = self.pool.vacant() else {
-            return Err(packet);
-        };
-        let was_empty = queue.packets.is_empty();
         let place = vacant.fill(&mut queue.packets, ticket, packet);
         queue.bytes = queue.bytes.wrapping_add(len.max(1));
         self.longest.moves(number, true, &self.queues);
         self.backlog.join(len);
-        Ok(Joined { place, was_empty })
+        Some(place)
     }
 
     /// Removes and returns the oldest packet of a queue.
     #[inline]
     pub(crate) fn pop(&mut self, number: u32) -> Option<P> {
-        self.leaves(number, self.first(number))?;
+        let len = self.front(number)?.header().len;
+        self.pop_known(number, len)
+    }
+
+    /// [`pop`](Self::pop) for a caller that knows the packet's length.
+    #[inline]
+    pub(crate) fn pop_known(&mut self, number: u32, len: u32) -> Option<P> {
+        self.leaves(number, len)?;
         let queue = self.queues.get_mut(number as usize)?;
         self.pool.pop(&mut queue.packets)
     }
@@ -109,16 +113,16 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     /// Removes a packet from its queue.
     #[inline]
     pub(crate) fn remove(&mut self, number: u32, place: Place) -> Option<P> {
-        self.leaves(number, place)?;
+        let len = self.pool.get(place)?.header().len;
+        self.leaves(number, len)?;
         let queue = self.queues.get_mut(number as usize)?;
         self.pool.remove(&mut queue.packets, place)
     }
 
-    /// Updates the counters for a packet that is about to leave its queue.
+    /// Updates the counters for a packet of `len` bytes that is about to leave its queue.
     #[inline]
-    fn leaves(&mut self, number: u32, place: Place) -> Option<()> {
+    fn leaves(&mut self, number: u32, len: u32) -> Option<()> {
         let queue = self.queues.get_mut(number as usize)?;
-        let len = self.pool.get(place)?.header().len;
         queue.bytes = queue.bytes.wrapping_sub(len.max(1));
         self.longest.moves(number, false, &self.queues);
         self.backlog.leave(len);
@@ -151,11 +155,18 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     /// Returns the oldest packet of a queue as a head for a service.
     #[inline]
     pub(crate) fn head(&self, number: u32) -> Option<Head> {
-        let (ticket, packet) = self.pool.noted(self.first(number))?;
+        self.head_due(number, |_| Instant::ZERO)
+    }
+
+    /// [`head`](Self::head) of a packet that is due at a time that depends on the state of its queue.
+    #[inline]
+    pub(crate) fn head_due(&self, number: u32, due: impl FnOnce(&S) -> Instant) -> Option<Head> {
+        let queue = self.queues.get(number as usize)?;
+        let (ticket, packet) = self.pool.noted(queue.packets.head())?;
         Some(Head {
             ticket,
             len: packet.header().len,
-            due: Instant::ZERO,
+            due: due(&queue.state),
         })
     }
 

@@ -17,11 +17,8 @@ impl Place {
     }
 }
 
-/// Neighbours of a place in its list, and the owner's note. They use the padding after the tag.
+/// Neighbours of a place in its list and the owner's note.
 pub(crate) trait Links: Copy {
-    /// Maximum number of places for this type of link.
-    const PLACES: u32;
-
     fn new(previous: Place, next: Place, note: u32) -> Self;
     fn next(&self) -> Place;
     fn note(&self) -> u32;
@@ -40,8 +37,6 @@ pub(crate) struct Both {
 }
 
 impl Links for Both {
-    const PLACES: u32 = u32::MAX;
-
     #[inline]
     fn new(previous: Place, next: Place, note: u32) -> Self {
         Self {
@@ -72,30 +67,21 @@ impl Links for Both {
     }
 }
 
-/// Links only to the next place, in seven bytes, so that link and tag need eight.
+/// Links only to the next place.
 #[derive(Clone, Copy, Debug)]
-#[repr(C, packed)]
 pub(crate) struct Forward {
-    next: [u8; 3],
+    next: Place,
     note: u32,
 }
 
 impl Links for Forward {
-    const PLACES: u32 = 1 << 23;
-
     #[inline]
     fn new(_: Place, next: Place, note: u32) -> Self {
-        let [low, middle, high, _] = next.0.to_le_bytes();
-        Self {
-            next: [low, middle, high],
-            note,
-        }
+        Self { next, note }
     }
-    /// Next place; all ones stand for `NONE` here too.
     #[inline]
     fn next(&self) -> Place {
-        let [low, middle, high] = self.next;
-        Place((i32::from_le_bytes([0, low, middle, high]) >> 8).cast_unsigned())
+        self.next
     }
     #[inline]
     fn note(&self) -> u32 {
@@ -103,8 +89,7 @@ impl Links for Forward {
     }
     #[inline]
     fn set_next(&mut self, next: Place) {
-        let [low, middle, high, _] = next.0.to_le_bytes();
-        self.next = [low, middle, high];
+        self.next = next;
     }
     #[inline]
     fn previous(&self) -> Option<Place> {
@@ -114,33 +99,11 @@ impl Links for Forward {
     fn set_previous(&mut self, _: Place) {}
 }
 
-/// A place with a separate tag, for the reason given at [`Room`](super::room::Room).
+/// A place, free if it has no value. A packet has spare bits for the tag of an [`Option`], so that links stay aligned.
 #[derive(Clone, Debug)]
-#[repr(u8)]
-enum Node<T, L> {
-    Free(L),
-    Full(L, T),
-}
-
-impl<T, L: Links> Node<T, L> {
-    #[inline]
-    const fn links(&self) -> &L {
-        match self {
-            Self::Free(links) | Self::Full(links, _) => links,
-        }
-    }
-
-    #[inline]
-    const fn links_mut(&mut self) -> &mut L {
-        match self {
-            Self::Free(links) | Self::Full(links, _) => links,
-        }
-    }
-
-    #[inline]
-    fn free(next: Place) -> Self {
-        Self::Free(L::new(Place::NONE, next, 0))
-    }
+struct Node<T, L> {
+    links: L,
+    value: Option<T>,
 }
 
 /// The ends of one list in a [`Slab`].
@@ -187,8 +150,9 @@ impl<T, L: Links> Vacant<'_, T, L> {
         let Self { slab, place } = self;
         let tail = list.tail;
         if let Some(node) = slab.node(place) {
-            let next_free = node.links().next();
-            *node = Node::Full(L::new(tail, Place::NONE, note), value);
+            let next_free = node.links.next();
+            node.links = L::new(tail, Place::NONE, note);
+            node.value = Some(value);
             slab.free = next_free;
         }
         match slab.links(tail) {
@@ -206,8 +170,10 @@ impl<T, L: Links> Slab<T, L> {
     /// # Errors
     /// There is not enough memory.
     pub(crate) fn new(capacity: u32) -> Result<Self, BuildError> {
-        debug_assert!(capacity < L::PLACES, "{capacity}");
-        let free = |index: usize| Node::free(Place(index as u32 + 1));
+        let free = |index: usize| Node {
+            links: L::new(Place::NONE, Place(index as u32 + 1), 0),
+            value: None,
+        };
         Ok(Self {
             nodes: slots(capacity as usize, free)?,
             free: Place(0),
@@ -221,7 +187,7 @@ impl<T, L: Links> Slab<T, L> {
 
     #[inline]
     fn links(&mut self, place: Place) -> Option<&mut L> {
-        self.node(place).map(Node::links_mut)
+        self.node(place).map(|node| &mut node.links)
     }
 
     #[inline]
@@ -231,25 +197,20 @@ impl<T, L: Links> Slab<T, L> {
 
     #[inline]
     pub(crate) fn noted(&self, place: Place) -> Option<(u32, &T)> {
-        match self.nodes.get(place.index())? {
-            Node::Full(links, value) => Some((links.note(), value)),
-            Node::Free(_) => None,
-        }
+        let node = self.nodes.get(place.index())?;
+        Some((node.links.note(), node.value.as_ref()?))
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut T> {
-        match self.node(place)? {
-            Node::Full(_, value) => Some(value),
-            Node::Free(_) => None,
-        }
+        self.node(place)?.value.as_mut()
     }
 
     /// Returns the place behind this one in its list.
     #[inline]
     pub(crate) fn next(&self, place: Place) -> Place {
         let node = self.nodes.get(place.index());
-        node.map_or(Place::NONE, |node| node.links().next())
+        node.map_or(Place::NONE, |node| node.links.next())
     }
 
     pub(crate) fn values(&self, list: &List) -> impl Iterator<Item = &T> {
@@ -280,9 +241,9 @@ impl<T, L: Links> Slab<T, L> {
     /// Removes a value from its list; in constant time if links go in both directions.
     #[inline]
     pub(crate) fn remove(&mut self, list: &mut List, place: Place) -> Option<T> {
-        let Node::Full(links, _) = *self.node(place)? else {
-            return None;
-        };
+        let Node { links, value } = self.nodes.get(place.index())?;
+        value.as_ref()?;
+        let links = *links;
         let previous = match links.previous() {
             Some(previous) => previous,
             None => self.before(list, place)?,
@@ -296,7 +257,7 @@ impl<T, L: Links> Slab<T, L> {
         let (mut before, mut at) = (Place::NONE, list.head);
         while at != place {
             before = at;
-            at = self.nodes.get(at.index())?.links().next();
+            at = self.nodes.get(at.index())?.links.next();
         }
         Some(before)
     }
@@ -318,10 +279,7 @@ impl<T, L: Links> Slab<T, L> {
     #[inline]
     pub(crate) fn pop(&mut self, list: &mut List) -> Option<T> {
         let place = list.head;
-        let Node::Full(links, _) = *self.node(place)? else {
-            return None;
-        };
-        list.head = links.next();
+        list.head = self.nodes.get(place.index())?.links.next();
         if list.tail == place {
             list.tail = Place::NONE;
         } else if let Some(links) = self.links(list.head) {
@@ -334,10 +292,9 @@ impl<T, L: Links> Slab<T, L> {
     #[inline]
     fn empty(&mut self, place: Place) -> Option<T> {
         let free = core::mem::replace(&mut self.free, place);
-        match core::mem::replace(self.node(place)?, Node::free(free)) {
-            Node::Full(_, value) => Some(value),
-            Node::Free(_) => None,
-        }
+        let node = self.node(place)?;
+        node.links.set_next(free);
+        node.value.take()
     }
 }
 

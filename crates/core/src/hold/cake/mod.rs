@@ -187,9 +187,9 @@ impl<P: Packet> Cake<P> {
         };
         let queues = self.flows.queues_mut();
         let before = queues.backlog();
-        let place = match queues.push(number, admission.ticket, packet) {
-            Ok(joined) => joined.place,
-            Err(packet) => return sink.dropped(now, packet, Reason::OverLimit),
+        let reject = |packet| sink.dropped(now, packet, Reason::OverLimit);
+        let Some(place) = queues.push(number, admission.ticket, packet, reject) else {
+            return;
         };
         let mut joined = 1;
         if let Some(acks) = &mut self.acks {

@@ -411,7 +411,7 @@ mod tests {
                 };
                 let number = rounds.free_queue(flow, &network).unwrap();
                 let packet = Header::default();
-                assert!(rounds.queues_mut().push(number, 0, packet).is_ok());
+                assert!((rounds.queues_mut().push(number, 0, packet, |_| ())).is_some());
                 rounds.join(number, FirstTurn::Divided, |_| NEW).unwrap();
                 rounds.demote(number, (random.next() % 40_000) as u32);
             }
