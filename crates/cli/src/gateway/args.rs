@@ -40,7 +40,7 @@ pub(crate) enum GatewayCommand {
         after_help = "Example: asymq gateway set --control /run/asymq/control --qdisc wrr --data-share 0.7"
     )]
     Set(Box<SetArgs>),
-    /// Compare the current settings of a running gateway with others, in a randomised trial on live traffic.
+    /// Compare a running gateway with other settings, in a randomised trial on live traffic.
     #[command(
         after_help = "Example: asymq gateway try --control /run/asymq/control --qdisc droptail\n\nWithout a setting \
                       it compares with no shaping. See docs/router/gateway.md for what it measures."
@@ -237,7 +237,7 @@ settings! {
         pub(crate) control: Option<PathBuf> = "PATH", arg |arg| arg.help_heading("Output");
         /// Serve Prometheus metrics at http://ADDR:PORT/metrics.
         pub(crate) metrics: Option<SocketAddr> = "ADDR:PORT", arg |arg| arg.help_heading("Output");
-        /// Serve a status page for browsers at http://ADDR:PORT/; it cannot change settings.
+        /// Serve a read-only status page for browsers at http://ADDR:PORT/.
         pub(crate) page: Option<SocketAddr> = "ADDR:PORT", arg |arg| arg.help_heading("Output");
     }
 }
