@@ -315,7 +315,7 @@ enum Metric {
 
 fn write_metrics<S: Serializer>(metrics: &Metrics, to: S) -> Result<S::Ok, S::Error> {
     to.collect_map(metrics.iter().map(|(name, value)| match value {
-        value if value.is_infinite() && name.is_empty() => (name, Metric::Text(value.to_string())),
+        value if value.is_infinite() => (name, Metric::Text(value.to_string())),
         value => (name, Metric::Number(*value)),
     }))
 }
