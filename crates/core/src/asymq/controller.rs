@@ -26,9 +26,9 @@ const BUSY: f64 = 0.9;
 const MAX_CHANGE: f64 = 0.3;
 /// Maximum mean time on the downlink of the segments that an ACK releases, if the downlink is shaped behind the line's
 /// own queue: a call waits there behind such bursts.
-const BURST_TIME: f64 = 0.01;
+const BURST_TIME: f64 = 0.006;
 /// Share of the uplink that ACKs may have for shorter bursts.
-const BURST_SHARE: f64 = 0.02;
+const BURST_SHARE: f64 = 0.03;
 /// Initial waiting time of ACKs.
 pub const FIRST_WAIT: Duration = Duration::from_millis(20);
 
@@ -361,7 +361,7 @@ mod tests {
         // 0.01 Mbit/s are 21 ACKs per second: each releases 48 ms of the downlink.
         for (assumed, up, acks, longer) in [
             ("10mbit", "1mbit", 0.01, false),
-            ("10mbit", "1mbit", 0.03, true),
+            ("10mbit", "1mbit", 0.04, true),
             ("nothing", "1mbit", 0.01, true),
             ("10mbit", "10mbit", 0.1, true),
             ("5mbit", "10mbit", 0.01, true),
