@@ -12,7 +12,7 @@ pub trait PacketIo {
     /// The interface is down or gone (`NetworkDown` and similar).
     fn receive(&mut self, max: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize>;
 
-    /// Queues a copy of the frame for sending in order, at the latest in the next [`flush`](Self::flush).
+    /// Queues a copy of the frame for sending in order. The next [`flush`](Self::flush) sends it, if not before.
     fn send(&mut self, frame: &[u8]);
 
     /// Sends the queued frames.

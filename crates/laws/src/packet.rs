@@ -8,7 +8,7 @@ use asymq_core::{Ecn, Header, Packet};
 pub struct Numbered {
     /// Number in order of arrival.
     pub number: u64,
-    /// How often the packet was marked.
+    /// Number of marks on the packet.
     pub marks: u32,
     /// Facts that disciplines read.
     pub header: Header,

@@ -52,7 +52,7 @@ struct Flow {
 pub(crate) struct FlowResults {
     /// Bytes of payload delivered.
     pub(crate) payload: u64,
-    /// The same bytes together with the headers of full segments.
+    /// Those bytes and the headers of full segments.
     pub(crate) wire: f64,
     /// Longest time without delivered data.
     pub(crate) longest_stall: Duration,
