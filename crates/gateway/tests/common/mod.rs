@@ -10,8 +10,7 @@ use asymq_core::catalog::{Build, Config, Standard};
 use asymq_core::units::{Duration, Rate};
 use asymq_gateway::net::{Feature, Netns, Network, VethEnd, set_feature};
 use asymq_gateway::{
-    Changer, Frame, Gateway, GatewayConfig, GatewayError, HostOptions, LinkConfig, Shared,
-    Snapshot, Stage, Stop,
+    Changer, Frame, Gateway, GatewayConfig, HostOptions, LinkConfig, Shared, Snapshot, Stage, Stop,
 };
 use disciplines::discipline;
 use std::io::{self, Read, Write};
@@ -164,17 +163,15 @@ impl Running {
             move || {
                 Netns::from(netns).enter().unwrap();
                 // A process that another test starts has this one's descriptors until it is executed.
-                let is_held =
-                    |error: &GatewayError| error.to_string().contains("another gateway holds it");
-                let start = std::time::Instant::now();
-                let mut gateway = loop {
+                let mut opened = None;
+                wait_for("the release of both interfaces", DEADLINE, || {
                     match Gateway::open(catalog, &config, &HostOptions::default()) {
-                        Err(error) if is_held(&error) && start.elapsed() < DEADLINE => {
-                            thread::sleep(std::time::Duration::from_millis(5));
-                        }
-                        opened => break opened.unwrap(),
+                        Err(error) if error.to_string().contains("another gateway holds it") => {}
+                        gateway => opened = Some(gateway.unwrap()),
                     }
-                };
+                    opened.is_some()
+                });
+                let mut gateway = opened.unwrap();
                 gateway.set_log(move |line| {
                     eprintln!("gateway: {line}");
                     log.lock().unwrap().push(line.into());
