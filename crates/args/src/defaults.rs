@@ -1,7 +1,7 @@
 //! The defaults of a scenario.
 
 use asymq_core::catalog::DEFAULT_QDISC;
-use asymq_core::units::{Duration, Limit};
+use asymq_core::units::{Duration, Limit, nearest};
 use asymq_scenario::{OutsideTcp, RttRange, Tcp};
 
 /// The defaults of a command.
@@ -114,7 +114,12 @@ impl Defaults {
             Tcp::ALL.iter().copied().chain(outside)
         };
         if !known().any(|known| known == tcp) {
-            return Some(format!("unknown; use {}", Tcp::either(known())));
+            let known: Vec<Tcp> = known().collect();
+            let near = nearest(tcp.name(), known.iter().map(Tcp::name));
+            return Some(match near {
+                Some(near) => format!("unknown; did you mean {near}?"),
+                None => format!("unknown; use {}", Tcp::either(known.into_iter())),
+            });
         }
         let runs = |tcp: &Tcp| match self.simulated {
             true => tcp.is_simulated(),

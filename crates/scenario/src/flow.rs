@@ -1,6 +1,6 @@
 //! TCP flows that a scenario lists separately.
 
-use crate::text::part;
+use crate::text::{part, unknown_key};
 use crate::{AckPolicy, Direction, Encapsulation, Links, QuicStack, RttRange, Tcp};
 use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
@@ -157,7 +157,7 @@ impl FromStr for ListedFlow {
                     Err(_) => Err(format!("{value}: not a whole number")),
                 },
                 key => match flow.set(key, value) {
-                    Ok(false) => return Err(format!("unknown key '{key}'; {FORM}")),
+                    Ok(false) => return Err(unknown_key(key, FORM)),
                     read => read.map(drop),
                 },
             };
@@ -255,7 +255,11 @@ mod tests {
         let error = |text: &str| text.parse::<ListedFlow>().unwrap_err();
         assert!(error("rtt=40ms").starts_with("no direction; write it like down"));
         assert!(error("down,size").starts_with("'size' is no key with a value; write it"));
-        assert!(error("down,sise=1mb").starts_with("unknown key 'sise'; write it like"));
+        assert_eq!(
+            error("down,sise=1mb"),
+            "unknown key 'sise'; did you mean `size`?"
+        );
+        assert!(error("down,colour=1").starts_with("unknown key 'colour'; write it like"));
         assert!(error("down,up").starts_with("direction stands twice"));
         assert!(error("direction=left").starts_with("direction=left: unknown; use up or down"));
         assert!(error("down,rtt=40").starts_with("rtt=40: no unit; use s"));

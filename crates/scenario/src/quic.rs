@@ -1,8 +1,8 @@
 //! Flows of a QUIC stack: the stack's program in the lab, and its ACK rule in the simulator.
 
-use crate::text::part;
+use crate::text::{part, unknown_key};
 use crate::{AckPolicy, Direction, ListedFlow, Tcp};
-use asymq_core::units::Duration;
+use asymq_core::units::{Duration, suggestion};
 use std::fmt;
 use std::str::FromStr;
 
@@ -101,8 +101,9 @@ impl QuicFlows {
     pub fn listed(&self) -> Result<Vec<ListedFlow>, String> {
         let stack = QuicStack::named(&self.stack);
         if stack.is_none() {
-            let known = QuicStack::either();
-            return Err(format!("{}: not simulated; use {known}", self.stack));
+            let known = QuicStack::ALL.iter().map(|stack| stack.name);
+            let known = suggestion(&self.stack, known);
+            return Err(format!("{}: not simulated{known}", self.stack));
         }
         let flow = |direction: Direction| {
             let mut flow: ListedFlow = direction.to_string().parse()?;
@@ -143,7 +144,7 @@ impl FromStr for QuicFlows {
                 "down" => flows.down = part(value)?,
                 "tcp" => flows.tcp = Some(part(value)?),
                 "ack-every" => flows.ack_every = Some(part(value)?),
-                _ => return Err(format!("unknown {name}; {FORM}")),
+                _ => return Err(unknown_key(name, FORM)),
             }
         }
         if flows.up + flows.down == 0 || flows.up.max(flows.down) > Self::MAX {
@@ -208,9 +209,9 @@ mod tests {
                 "down,tcp=bbr3,quic=chrome"
             ]
         );
-        let error = listed("tquic,down=1").unwrap_err();
+        let error = listed("s2n,down=1").unwrap_err();
         assert!(
-            error.starts_with("tquic: not simulated; use chrome, mvfst"),
+            error.starts_with("s2n: not simulated; use chrome, mvfst"),
             "{error}"
         );
     }
@@ -232,7 +233,7 @@ mod tests {
         assert!(error("quinn").starts_with("no flows"), "{}", error("quinn"));
         assert!(error("quinn,down=501").starts_with("no flows or too many"));
         assert!(error(",down=1").starts_with("write it like quinn,down=10"));
-        assert!(error("quinn,left=1").starts_with("unknown left"));
+        assert!(error("quinn,left=1").starts_with("unknown key 'left'; write it like"));
         assert!(error("quinn,down=1,ack-every=65").starts_with("ack-every=65"));
         assert!(error("quinn,down=many").starts_with("many: "));
     }

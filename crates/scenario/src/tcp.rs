@@ -1,5 +1,6 @@
 //! Congestion controls, and the drivers that have them.
 
+use asymq_core::units::suggestion;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -265,8 +266,8 @@ impl FromStr for Tcp {
         match own {
             Some(own) => Ok(*own),
             None => OutsideTcp::new(name).map(Self::Outside).map_err(|_| {
-                let own = Self::ALL.iter().copied();
-                format!("unknown; use {}", Self::either(own))
+                let own = Self::ALL.iter().map(Self::name);
+                format!("unknown{}", suggestion(name, own))
             }),
         }
     }

@@ -1,5 +1,6 @@
 //! Text forms of a scenario's quantities, in flags, files and results.
 
+use asymq_core::units::nearest;
 use std::fmt;
 use std::str::FromStr;
 
@@ -47,6 +48,14 @@ fn is_invisible(letter: char) -> bool {
 /// The part, and the reason why it is invalid.
 pub(crate) fn part<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error| format!("{text}: {error}"))
+}
+
+/// Returns the error for an unknown key. `form` is the valid form, which ends with the keys in parentheses.
+pub(crate) fn unknown_key(key: &str, form: &str) -> String {
+    let keys = form.rsplit(['(', ':', ')']).nth(1).unwrap_or_default();
+    let end = nearest(key, keys.split(',').map(str::trim))
+        .map_or_else(|| form.to_owned(), |near| format!("did you mean {near}?"));
+    format!("unknown key '{key}'; {end}")
 }
 
 /// Like [`part`], for a direction; `form` is the valid form that the error shows.

@@ -92,6 +92,26 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     ("sim --tcp vegas", "--tcp vegas: unknown; use {all}"),
     (
+        "sim --tcp cubik",
+        "--tcp cubik: unknown; did you mean `cubic`?",
+    ),
+    (
+        "sim --quic chrom,down=5",
+        "--quic chrom,up=0,down=5: chrom: not simulated; did you mean `chrome`?",
+    ),
+    (
+        "sim --quic chrome,dwon=5",
+        "--quic chrome,dwon=5: unknown key 'dwon'; did you mean `down`?",
+    ),
+    (
+        "sim --flow down,sise=1mb",
+        "--flow down,sise=1mb: unknown key 'sise'; did you mean `size`?",
+    ),
+    (
+        "sim --flow down,tcp=cubix",
+        "--flow down,tcp=cubix: tcp=cubix: unknown; did you mean `cubic`?",
+    ),
+    (
         "sim --udp left:1mbit",
         "--udp left:1mbit: unknown direction 'left'; write it like up:500kbit, down:3mbit:200b@60s..80s, up:1mbit/2..3 or up:3mbit:60b:syns",
     ),
