@@ -44,6 +44,16 @@ impl Section {
             .unwrap_or_default()
     }
 
+    /// True unless the section has no options, or is a file of another program.
+    fn is_of_a_link(&self) -> bool {
+        let is_for_autorate = |key: &str| key.contains("ul_") || key.contains("dl_");
+        let mut keys = self.options.iter().map(|(key, _)| key);
+        match self.dialect {
+            Dialect::Autorate => keys.any(|key| is_for_autorate(key)),
+            _ => keys.next().is_some(),
+        }
+    }
+
     fn has_rate(&self) -> bool {
         !self.get("bandwidth").is_empty() || !self.get("rate").is_empty()
     }
@@ -88,23 +98,34 @@ pub(super) fn sections(text: &str, name: &str) -> Vec<Section> {
     // OpenWrt's example of a link is off, and stays beside the real one.
     let is_on = |section: &Section| section.get("enabled") != "0";
     let any_is_on = sections.iter().any(is_on);
-    sections.retain(|section| !section.options.is_empty() && (is_on(section) || !any_is_on));
+    sections.retain(|of| of.is_of_a_link() && (is_on(of) || !any_is_on));
     sections
 }
 
-/// Converts the output of `uci show` to a UCI file: `sqm.eth1=queue`, `sqm.eth1.upload='10000'`.
+/// Converts the output of `uci show`, or commands `uci set`, to a UCI file: `sqm.eth1=queue`,
+/// `sqm.eth1.upload='10000'`. The commands may omit the line with the section's type.
 fn uci_shown(text: &str) -> String {
-    let mut lines = String::new();
+    let (mut lines, mut last) = (String::new(), "");
     for line in text.lines() {
-        let Some((path, value)) = line.trim().split_once('=') else {
+        let line = line.trim().trim_start_matches("uci set ");
+        let Some((path, value)) = line.split_once('=') else {
             continue;
         };
         let mut parts = path.splitn(3, '.');
-        lines += &match (parts.next(), parts.next(), parts.next()) {
-            (Some(_), Some(section), None) => format!("config {value} '{section}'\n"),
-            (Some(_), Some(_), Some(key)) => format!("option {key} {value}\n"),
-            _ => continue,
+        let (package, Some(section), key) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
         };
+        let kind = match key {
+            None => Some(value),
+            Some(_) => (section != last && package == Some("sqm")).then_some("queue"),
+        };
+        if let Some(kind) = kind {
+            lines += &format!("config {kind} '{section}'\n");
+        }
+        last = section;
+        if let Some(key) = key {
+            lines += &format!("option {key} {value}\n");
+        }
     }
     lines
 }
@@ -233,7 +254,7 @@ fn strs(words: &[String]) -> Vec<&str> {
 /// Reads `qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit ...`, or the command line that makes it. Some words
 /// take a value. Each port has one section; one with a rate is preferred.
 fn tc(text: &str) -> Vec<Section> {
-    const KINDS: [&str; 4] = ["cake", "cake_mq", "fq_codel", "tbf"];
+    const KINDS: [&str; 6] = ["cake", "cake_mq", "fq_codel", "tbf", "htb", "hfsc"];
     let mut sections: Vec<Section> = Vec::new();
     for line in text.lines() {
         let shown = shell_words(line);
@@ -270,7 +291,11 @@ fn tc(text: &str) -> Vec<Section> {
 
 /// Pairs tc's keywords with their values.
 pub(super) fn tc_words<'a>(words: &[&'a str]) -> Vec<(&'a str, &'a str)> {
-    const WITH_VALUE: [&str; 23] = [
+    const WITH_VALUE: [&str; 27] = [
+        "r2q",
+        "default",
+        "direct_packets_stat",
+        "direct_qlen",
         "rate",
         "burst",
         "lat",

@@ -540,6 +540,21 @@ qdisc cake 8012: dev ifb4eth1 root refcnt 2 bandwidth 85Mbit nat ingress rtt 100
     }
 
     #[test]
+    fn a_file_of_another_program_has_no_settings() {
+        let network = "config interface 'wan'\n option device 'eth1'\n option proto 'dhcp'\n";
+        for text in [
+            "up = \"1mbit\"\n",
+            "GRUB_DEFAULT=0\nGRUB_TIMEOUT=5\n",
+            network,
+        ] {
+            assert!(commands(text, "").is_empty(), "{text}");
+        }
+        // `uci show` of a whole router.
+        let shown = "network.wan=interface\nnetwork.wan.device='eth1'\nsqm.eth1=queue\nsqm.eth1.interface='eth1'\nsqm.eth1.upload='795'\n";
+        assert_eq!(commands(shown, ""), ["--wan eth1 --up 795kbit"]);
+    }
+
+    #[test]
     fn a_link_that_is_off_is_left_out_beside_one_that_is_on() {
         let other = SQM
             .replace("eth1", "eth2")
@@ -579,6 +594,8 @@ qdisc cake 8012: dev ifb4eth1 root refcnt 2 bandwidth 85Mbit nat ingress rtt 100
                 ["--wan eth1 --up 795kbit --overhead docsis"]
             );
         }
+        let set = "uci set sqm.@queue[0].qdisc='cake'\nuci set sqm.@queue[0].interface='eth1'\nuci set sqm.@queue[0].upload='795'\nuci commit sqm\n";
+        assert_eq!(commands(set, ""), ["--wan eth1 --up 795kbit"]);
         let autorate = "config network 'primary'\n option ul_if 'wan'\n option min_ul_rate '5000'\n option max_ul_rate '30000'\n";
         assert_eq!(
             commands(autorate, ""),
@@ -603,6 +620,24 @@ qdisc cake 0: dev eth0 parent 8001:1 bandwidth 10Mbit
 qdisc cake 0: dev eth0 parent 8001:2 bandwidth 10Mbit
 ";
         assert_eq!(commands(mq, ""), ["--wan eth0 --up 10mbit"]);
+        // The kernel shows the rate only at the children.
+        let children = mq.replacen(" bandwidth 10Mbit", " refcnt 6", 1);
+        assert_eq!(commands(&children, ""), ["--wan eth0 --up 10mbit"]);
+    }
+
+    #[test]
+    fn rates_in_classes_are_named_as_missing() {
+        let shown = "qdisc htb 1: dev eth0 root refcnt 2 r2q 10 default 0x10 direct_packets_stat 0 direct_qlen 1000
+qdisc fq_codel 110: dev eth0 parent 1:10 limit 1001p flows 1024 quantum 300
+";
+        let typed = "tc qdisc add dev eth0 root handle 1: htb default 10";
+        for text in [shown, typed] {
+            let text = described(&file::sections(text, ""), false);
+            assert!(text.contains("asymq router install --wan eth0\n"), "{text}");
+            let flat = text.replace('\n', " ");
+            assert!(flat.contains("its rates are in its classes"), "{text}");
+            assert!(!text.contains("unknown"), "{text}");
+        }
     }
 
     /// The command lines for a router.

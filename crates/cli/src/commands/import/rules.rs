@@ -353,7 +353,17 @@ fn tc(section: &Section, key: &str, value: &str) -> Fate {
         "bandwidth" if value == "unlimited" => word(value),
         "bandwidth" | "rate" if is_download => rate("--down", value),
         "bandwidth" | "rate" => rate("--up", value),
-        "burst" | "lat" | "peakrate" | "minburst" => left(SHAPER),
+        "qdisc" if matches!(value, "htb" | "hfsc") => {
+            left("its rates are in its classes; add --up and --down, or asymq router learns them")
+        }
+        "burst"
+        | "lat"
+        | "peakrate"
+        | "minburst"
+        | "r2q"
+        | "default"
+        | "direct_packets_stat"
+        | "direct_qlen" => left(SHAPER),
         "root" | "refcnt" | "parent" | "handle" | "ingress" | "egress" => left(OWN_QDISC),
         _ => of_qdisc(key, value),
     }
