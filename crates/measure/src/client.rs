@@ -311,16 +311,7 @@ impl<'a> Client<'a> {
             let range = [range.low, range.high].map(on_the_link).into();
             Some((on_the_link(rate), range))
         };
-        let [(up_rate, up_range), (down_rate, down_range)] = [
-            capacity(Direction::Up, up).unzip(),
-            capacity(Direction::Down, down).unzip(),
-        ];
-        let link = Link {
-            up: up_rate,
-            down: down_rate,
-            up_range,
-            down_range,
-        };
+        let link = Link::new(capacity(Direction::Up, up), capacity(Direction::Down, down));
         let measured = |load: &Carried| {
             let delays = delays(load.window);
             let report = |direction: Direction| {

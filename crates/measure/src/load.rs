@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counts(pub(crate) Vec<Count>);
 
+/// Minimum half width of a range of full segments, as a share of the rate.
+const LEAST_RANGE: f64 = 0.005;
+
 /// A range that contains the true value in 19 of 20 cases.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Range {
@@ -61,8 +64,9 @@ impl Counts {
         Some((at, (0..flows).map(bytes).collect::<Option<_>>()?))
     }
 
-    /// Returns the range of the total rate in bit/s, from the rates in parts of a second; at least 0.5 % wide.
-    pub(crate) fn range(&self, window: Window) -> Option<Range> {
+    /// Returns the range of the total rate in bit/s, from the rates in parts of a second. `least` is its minimum half
+    /// width, as a share of the rate.
+    pub(crate) fn range(&self, window: Window, least: f64) -> Option<Range> {
         // Two-sided quantiles of Student's distribution for 19 of 20 cases, by degrees of freedom from 2 on.
         const STUDENT: [f64; 9] = [4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23];
         let total = |count: &Count| count.bytes.iter().sum::<u64>() as f64;
@@ -86,7 +90,7 @@ impl Counts {
         let mean = rates.iter().sum::<f64>() / parts as f64;
         let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
         let error = (squares / (parts * (parts - 1)) as f64).sqrt();
-        let half = (STUDENT[parts - 3] * error).max(0.005 * mean);
+        let half = (STUDENT[parts - 3] * error).max(least * mean);
         Some(Range {
             low: (mean - half).max(0.0),
             high: mean + half,
@@ -157,7 +161,7 @@ impl CarriedDirection {
         let rate = || Some(arrived.rates(window)?.iter().sum());
         Self {
             goodput: in_order.rates(window),
-            arrived: rate().zip(arrived.range(window)),
+            arrived: rate().zip(arrived.range(window, LEAST_RANGE)),
             series: arrived.series(started),
         }
     }
@@ -240,7 +244,7 @@ mod tests {
         let counts = Counts((4..=8).map(count).collect());
         assert_eq!(counts.rates(window(1.0, 8.0)), None);
         assert_eq!(counts.rates(window(5.0, 12.0)), None);
-        assert_eq!(counts.range(window(1.0, 8.0)), None);
+        assert_eq!(counts.range(window(1.0, 8.0), 0.005), None);
         assert_eq!(counts.rates(window(5.0, 8.0)), Some(vec![8000.0]));
         // A flow without a count at the start has no rate; its total bytes are not used instead.
         let mut grows = counts;
@@ -261,10 +265,10 @@ mod tests {
             };
             Counts((0..=10).map(count).collect())
         };
-        let steady = counts([1000; 10]).range(window(0.0, 10.0)).unwrap();
+        let steady = counts([1000; 10]).range(window(0.0, 10.0), 0.005).unwrap();
         assert!((steady.low - 7960.0).abs() < 1.0 && (steady.high - 8040.0).abs() < 1.0);
         let varied = counts([500, 1500, 500, 1500, 500, 1500, 500, 1500, 500, 1500]);
-        let range = varied.range(window(0.0, 10.0)).unwrap();
+        let range = varied.range(window(0.0, 10.0), 0.005).unwrap();
         assert!(range.low < 5500.0 && range.high > 10_500.0, "{range:?}");
     }
 }

@@ -45,6 +45,42 @@ pub struct Link {
 }
 
 impl Link {
+    /// Returns the line from each direction's capacity and its range.
+    pub(crate) fn new(up: Option<(f64, Range)>, down: Option<(f64, Range)>) -> Self {
+        let ((up, up_range), (down, down_range)) = (up.unzip(), down.unzip());
+        Self {
+            up,
+            down,
+            up_range,
+            down_range,
+        }
+    }
+
+    /// Reports unknown capacities, and wide ranges.
+    pub(crate) fn doubts(&self) -> Vec<String> {
+        let doubt = |(direction, rate, range): (&str, Option<f64>, Option<Range>)| {
+            let Some(range) = rate.and(range) else {
+                return Some(format!(
+                    "The capacity of the {direction} is unknown: too few counts came; use a longer --duration."
+                ));
+            };
+            range.is_wide().then(|| {
+                format!(
+                    "The capacity of the {direction} is only known to be {} to {}: use a longer --duration.",
+                    tidy(range.low),
+                    tidy(range.high)
+                )
+            })
+        };
+        [
+            ("upload", self.up, self.up_range),
+            ("download", self.down, self.down_range),
+        ]
+        .into_iter()
+        .filter_map(doubt)
+        .collect()
+    }
+
     /// The capacity of a direction.
     pub const fn direction(&self, direction: Direction) -> Option<f64> {
         match direction {
@@ -150,38 +186,12 @@ impl Advice {
             let (up, down) = (tidy(0.95 * up), down.unwrap_or_default());
             format!("asymq gateway --lan LAN --wan WAN --up {up}{down}")
         });
-        let mut unsure = Vec::new();
+        let mut unsure = link.doubts();
         let (up, down) = (&measured.up, &measured.down);
-        for (load, direction, rate, range, series, delays) in [
-            (
-                up,
-                "upload",
-                link.up,
-                link.up_range,
-                &up.series.up,
-                up.up.probe_ms,
-            ),
-            (
-                down,
-                "download",
-                link.down,
-                link.down_range,
-                &down.series.down,
-                down.down.probe_ms,
-            ),
+        for (load, direction, series, delays) in [
+            (up, "upload", &up.series.up, up.up.probe_ms),
+            (down, "download", &down.series.down, down.down.probe_ms),
         ] {
-            if rate.is_none() {
-                unsure.push(format!(
-                    "The rate of the {direction} is unknown: too few counts came; use a longer --duration."
-                ));
-            }
-            unsure.extend(range.filter(Range::is_wide).map(|range| {
-                format!(
-                    "The capacity of the {direction} is only known to be {} to {}: use a longer --duration.",
-                    tidy(range.low),
-                    tidy(range.high)
-                )
-            }));
             unsure.extend(varies(series, load.duration_s).map(|(low, high)| {
                 format!(
                     "The {direction} varied between {} and {} from second to second: measure at other \

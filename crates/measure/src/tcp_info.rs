@@ -38,13 +38,45 @@ impl Counter {
         let share = in_order().map_or(0.0, |bytes| delivered as f64 / bytes.max(1) as f64);
         (self.bytes() as f64 * share) as u64
     }
+
+    /// Like [`packets`], since the connection was opened.
+    #[cfg(feature = "https")]
+    pub(crate) fn packets(&self, headers: u64) -> [u64; 3] {
+        let count = || packets(&tcp_info(self.socket.as_fd())?, self.direction, headers);
+        count().unwrap_or_default()
+    }
+}
+
+/// Bytes of segments that crossed the line, with each segment of a download as a full one; bytes delivered in order (for
+/// uploads, the first number); bytes of all headers, with `headers` in each packet.
+#[cfg(feature = "https")]
+fn packets(info: &[u8], direction: Direction, headers: u64) -> Option<[u64; 3]> {
+    const BYTES_RECEIVED: usize = 128;
+    const SEGS_OUT: usize = 136;
+    const SEGS_IN: usize = 140;
+    const BYTES_SENT: usize = 200;
+    let crossed = bytes_of(info, direction)?;
+    Some(match direction {
+        Direction::Up => {
+            let sent = (headers * word(info, SEGS_OUT)?) as f64;
+            let share = sent / long(info, BYTES_SENT)?.max(1) as f64;
+            [crossed, crossed, (crossed as f64 * share) as u64]
+        }
+        Direction::Down => {
+            let in_order = long(info, BYTES_RECEIVED)?;
+            [crossed, in_order, headers * word(info, SEGS_IN)?]
+        }
+    })
 }
 
 fn bytes(socket: BorrowedFd<'_>, direction: Direction) -> Option<u64> {
-    let info = tcp_info(socket)?;
+    bytes_of(&tcp_info(socket)?, direction)
+}
+
+fn bytes_of(info: &[u8], direction: Direction) -> Option<u64> {
     match direction {
-        Direction::Up => acknowledged(&info),
-        Direction::Down => received(&info),
+        Direction::Up => acknowledged(info),
+        Direction::Down => received(info),
     }
 }
 
@@ -164,6 +196,18 @@ mod tests {
         info[20..24].copy_from_slice(&1448_u32.to_ne_bytes());
         info[152..156].copy_from_slice(&10_u32.to_ne_bytes());
         assert_eq!(received(&info), Some(14_480));
+        #[cfg(feature = "https")]
+        {
+            // 10 segments with data and 2 without, of which 14 000 bytes arrived in order.
+            info[128..136].copy_from_slice(&14_000_u64.to_ne_bytes());
+            info[140..144].copy_from_slice(&12_u32.to_ne_bytes());
+            info[136..140].copy_from_slice(&1100_u32.to_ne_bytes());
+            let down = packets(&info, Direction::Down, 52);
+            assert_eq!(down, Some([14_480, 14_000, 624]));
+            // 57.2 bytes of headers for 1000 of payload.
+            let up = packets(&info, Direction::Up, 52);
+            assert_eq!(up, Some([127_456, 127_456, 7290]));
+        }
         assert_eq!(received(&info[..104]), None);
     }
 }

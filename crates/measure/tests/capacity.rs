@@ -3,7 +3,7 @@
 
 use crate::common::Running;
 use asymq_gateway::net::{Netns, Network, VethEnd};
-use asymq_measure::{Limits, MeasureError, Measured, Options, Range, Server, measure};
+use asymq_measure::{Limits, Link, MeasureError, Measured, Options, Range, Server, measure};
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::process::{Child, Command, Stdio};
@@ -165,34 +165,31 @@ fn is_covered(rate: Option<f64>, range: Option<Range>, truth: f64) -> bool {
     is_near(rate, truth, 0.02) || in_range
 }
 
+/// Checks the capacities of a line of these rates in kbit/s.
+fn check_capacity(link: &Link, up: u64, down: u64) {
+    let load = fs::read_to_string("/proc/loadavg").unwrap();
+    let ends = [
+        (link.up, link.up_range, up),
+        (link.down, link.down_range, down),
+    ];
+    for (rate, range, line) in ends {
+        let truth = 1e3 * line as f64 * IP_SHARE;
+        let error = rate.map(|rate| 100.0 * (rate / truth - 1.0));
+        let shares = range.map(|of| [of.low / truth, of.high / truth]);
+        println!("{line} kbit/s: error {error:.1?} %, range {shares:.3?}, load {load}");
+        assert!(is_covered(rate, range, truth), "{link:?}");
+    }
+}
+
 /// Measures a line whose buffers hold `queue_ms` in both directions, and checks the main results.
 fn check_long_buffers(line: &Line, [up, down, queue_ms]: [u64; 3], iperf3: bool) {
     let measured = match iperf3 {
         false => line.measure(false).unwrap(),
         true => measure_when_ready(line),
     };
-    let [up_truth, down_truth] = [up, down].map(|rate| 1e3 * rate as f64 * IP_SHARE);
-    let link = measured.link;
     let both = &measured.both;
-    let error = |rate: Option<f64>, truth: f64| rate.map(|rate| 100.0 * (rate / truth - 1.0));
-    println!(
-        "{up}/{down} kbit/s, {queue_ms} ms, iperf3 {iperf3}: errors {:.1?} {:.1?} %, {:?} {:?}, both {:?} {:?}, silent {}, load {}",
-        error(link.up, up_truth),
-        error(link.down, down_truth),
-        link.up_range
-            .map(|of| (of.low / up_truth, of.high / up_truth)),
-        link.down_range
-            .map(|of| (of.low / down_truth, of.high / down_truth)),
-        both.up.delivered,
-        both.down.delivered,
-        both.silent_flows,
-        fs::read_to_string("/proc/loadavg").unwrap().trim()
-    );
-    assert!(is_covered(link.up, link.up_range, up_truth), "{link:?}");
-    assert!(
-        is_covered(link.down, link.down_range, down_truth),
-        "{link:?}"
-    );
+    println!("{queue_ms} ms, iperf3 {iperf3}, {both:?}");
+    check_capacity(&measured.link, up, down);
     assert!(both.down.delivered > Some(0.0), "{both:?}");
     assert!(!both.series.down.is_empty() && !both.goodput.down.is_empty());
 }
@@ -208,18 +205,22 @@ fn capacity_is_that_of_the_line_with_a_second_of_buffer() {
     check_long_buffers(&line, numbers, false);
 }
 
+/// Lines with a rate up and down in kbit/s, and a buffer in ms.
+const LONG: [[u64; 3]; 5] = [
+    [512, 8000, 2000],
+    [256, 1000, 3000],
+    [1000, 20_000, 1000],
+    [5000, 50_000, 3000],
+    [20_000, 200_000, 50],
+];
+
 #[test]
 fn capacity_is_that_of_the_line_with_long_buffers() {
     if std::env::var_os("ASYMQ_LONG").is_none() {
         eprintln!("skipped: ASYMQ_LONG=1 runs it");
         return;
     }
-    for numbers in [
-        [512, 8000, 2000],
-        [256, 1000, 3000],
-        [1000, 20_000, 1000],
-        [20_000, 200_000, 50],
-    ] {
+    for numbers in LONG {
         let Some(line) = Line::or_skip(numbers[0], numbers[1], numbers[2]) else {
             return;
         };
@@ -304,6 +305,7 @@ mod https {
         fn test(
             &self,
             connections: usize,
+            longest: u64,
             progress: &mut (dyn FnMut(&'static str) + Send),
         ) -> Tested {
             let bind = |stop| HttpsServer::bind(None, None, Limits::default(), stop);
@@ -312,7 +314,7 @@ mod https {
                 url: format!("https://{SERVER}:{}", server.address.port()),
                 connections,
                 interval: Duration::from_secs(1),
-                longest: Duration::from_secs(8),
+                longest: Duration::from_secs(longest),
                 stop: &AtomicBool::new(false),
             };
             // A namespace belongs to a thread: the test must make its threads in it.
@@ -351,7 +353,7 @@ mod https {
             return;
         };
         let mut carried: Vec<[f64; 2]> = Vec::new();
-        let tested = line.test(8, &mut |stage| {
+        let tested = line.test(8, 8, &mut |stage| {
             if stage == "up" {
                 carried.push(line.carried().unwrap());
             }
@@ -419,7 +421,7 @@ mod https {
         let Some(line) = Line::or_skip(1000, 10_000, 1000) else {
             return;
         };
-        let tested = line.test(8, &mut |_| ());
+        let tested = line.test(8, 8, &mut |_| ());
         // Headers of TCP and IP, TLS and HTTP/2 take 5 to 6 % of a frame.
         for (load, rate, line) in [
             (&tested.up, tested.up.rate.up, 1e6),
@@ -431,6 +433,27 @@ mod https {
                 is_right || load.rate_confidence < Confidence::High,
                 "{load:?}"
             );
+        }
+        check_capacity(&tested.link, 1000, 10_000);
+    }
+
+    #[test]
+    fn capacity_of_the_responsiveness_test_is_the_lines() {
+        let lines = match std::env::var("ASYMQ_LONG") {
+            Err(_) => vec![[2000, 20_000, 100]],
+            Ok(_) => LONG.into(),
+        };
+        for [up, down, queue_ms] in lines {
+            let Some(line) = Line::or_skip(up, down, queue_ms) else {
+                return;
+            };
+            println!("{queue_ms} ms, https");
+            let tested = line.test(16, 20, &mut |_| ());
+            println!(
+                "{:?} {:?}",
+                tested.up.rate_confidence, tested.down.rate_confidence
+            );
+            check_capacity(&tested.link, up, down);
         }
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Foreign {
     pub(super) tcp: f64,
     pub(super) tls: f64,
     pub(super) http: f64,
+    /// Bytes of its IP packets by direction.
+    pub(super) crossed: [u64; 2],
 }
 
 /// A probe on a connection that carries load; times in seconds.
@@ -216,7 +218,13 @@ mod tests {
     use super::*;
 
     fn foreign(at: f64, tcp: f64, tls: f64, http: f64) -> Foreign {
-        Foreign { at, tcp, tls, http }
+        Foreign {
+            at,
+            tcp,
+            tls,
+            http,
+            crossed: [0; 2],
+        }
     }
 
     #[test]

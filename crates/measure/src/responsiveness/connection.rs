@@ -269,6 +269,15 @@ impl Target {
         })
     }
 
+    /// Bytes of a packet's headers: IP, and TCP with timestamps.
+    pub(super) fn headers(&self) -> u64 {
+        32 + if self.address.ip().to_canonical().is_ipv4() {
+            20
+        } else {
+            40
+        }
+    }
+
     /// Opens a connection.
     pub(super) async fn connect(&self) -> io::Result<Connection> {
         let start = Instant::now();

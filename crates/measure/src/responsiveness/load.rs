@@ -1,11 +1,14 @@
 //! A load that grows until it is stable, with probes on its connections and on new ones.
 
-use super::calculation::{AVERAGED, Confidence, Goodput, Probes, Stage, pairs_per_second};
+use super::calculation::{AVERAGED, Confidence, Foreign, Goodput, Probes, Stage, pairs_per_second};
 use super::connection::{Connection, Moved, Task, get_body, read_body, request, send_load};
 use super::report::{Rates, Rating, TestedLoad, TestedSeries};
 use super::site::{Site, TICK, TestOptions};
 use crate::error::MeasureError;
+use crate::flows::Count;
+use crate::load::{Counts, Range};
 use crate::lock::lock;
+use crate::prober::Window;
 use crate::tcp_info::Counter;
 use asymq_core::Direction;
 use asymq_core::decide::random::SplitMix64;
@@ -21,6 +24,8 @@ use tokio::time::{sleep, timeout};
 
 /// Maximum number of simultaneous probes.
 const UNDER_WAY: usize = 64;
+/// Minimum half width of a range, as a share of the rate. Segments have various sizes, and some arrive twice.
+const LEAST_RANGE: f64 = 0.015;
 /// Interval at which probes are due.
 const STEP: Duration = Duration::from_millis(5);
 
@@ -117,6 +122,11 @@ impl Carrier {
         }
     }
 
+    fn packets(&self, headers: u64) -> [u64; 3] {
+        let arrived = || Some(self.open.get()?.arrived.as_ref()?.packets(headers));
+        arrived().unwrap_or_default()
+    }
+
     fn has_ended(&self) -> bool {
         self.failure.get().is_some()
     }
@@ -197,11 +207,50 @@ struct DirectionLoad {
     direction: Direction,
     carriers: Vec<(Arc<Carrier>, Task)>,
     bytes: u64,
+    /// Counter's `packets` of all connections over time; those of probes count as headers.
+    crossed: Counts,
     goodput: Goodput,
     series: Vec<(f64, f64)>,
 }
 
 impl DirectionLoad {
+    /// Counts the IP packets of the load and of its probes.
+    fn count(&mut self, at: f64, headers: u64, shared: &Shared) {
+        let of_probe = |probe: &Foreign| probe.crossed[self.direction as usize];
+        let probes = shared.probes(|of| of.foreign.iter().map(of_probe).sum());
+        let mut bytes = vec![0, 0, probes];
+        for (carrier, _) in &self.carriers {
+            let packets = carrier.packets(headers);
+            bytes
+                .iter_mut()
+                .zip(packets)
+                .for_each(|(all, of)| *all += of);
+        }
+        self.crossed.0.push(Count { at, bytes });
+    }
+
+    /// Capacity in bit/s of IP packets, with its range, from the load's second half and at least the last `least`
+    /// seconds. `None` if unknown.
+    fn capacity(&self, least: f64) -> Option<(f64, Range)> {
+        let counts = &self.crossed.0;
+        // Rounding must not move the window's end past the last count.
+        let to = counts.last()?.at - 1e-6;
+        let from = (to / 2.0).min(to - least);
+        // Payload in order stalls after a loss; at other times it shows the mean size of segments.
+        let window = counts.iter().filter(|count| count.at >= from);
+        let share = |count: &Count| count.bytes[1] as f64 / count.bytes[0] as f64;
+        let full = window.map(share).reduce(f64::max)?;
+        let total = |count: &Count| Count {
+            at: count.at,
+            bytes: vec![(count.bytes[0] as f64 * full) as u64 + count.bytes[2]],
+        };
+        let totals = Counts(counts.iter().map(total).collect());
+        let window = Window { from, to };
+        let is_counted = self.carriers.iter().all(|(of, _)| of.is_counted());
+        let rate = is_counted.then(|| totals.rates(window))??[0];
+        Some((rate, totals.range(window, LEAST_RANGE)?))
+    }
+
     /// The first failure, once all connections have ended.
     fn failure(&self) -> Option<&String> {
         let has_ended = |(carrier, _): &(Arc<Carrier>, _)| carrier.has_ended();
@@ -230,6 +279,7 @@ impl<'a> Load<'a> {
             direction: *direction,
             carriers: Vec::new(),
             bytes: 0,
+            crossed: Counts::default(),
             goodput: Goodput::default(),
             series: Vec::new(),
         };
@@ -244,11 +294,11 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Runs until all values are stable or the time is over.
+    /// Runs until all values are stable or the time is over. Returns the capacity of the first direction too.
     pub(super) async fn run(
         mut self,
         report: &mut dyn FnMut(f64, f64, f64, Option<f64>),
-    ) -> Result<TestedLoad, MeasureError> {
+    ) -> Result<(TestedLoad, Option<(f64, Range)>), MeasureError> {
         self.clock = Instant::now();
         let probes = Arc::clone(&self.shared).launch(Arc::clone(self.site), self.clock);
         let _prober = Task(tokio::spawn(probes));
@@ -260,6 +310,10 @@ impl<'a> Load<'a> {
             while self.now() < end {
                 sleep(TICK.min(interval)).await;
                 self.check()?;
+                let now = self.now();
+                for load in &mut self.directions {
+                    load.count(now, self.site.target.headers(), &self.shared);
+                }
                 let latest = self.shared.probes(|probes| probes.own.last().copied());
                 let done = self.now() / longest.as_secs_f64();
                 report(
@@ -273,7 +327,9 @@ impl<'a> Load<'a> {
             let is_stable = self.end_interval(now, now - last);
             last = now;
             if is_stable || self.clock.elapsed() + interval / 2 > longest {
-                return Ok(self.result());
+                let least = AVERAGED as f64 * interval.as_secs_f64();
+                let capacity = self.directions[0].capacity(least);
+                return Ok((self.result(), capacity));
             }
             self.add_connections();
         }
@@ -390,12 +446,39 @@ impl<'a> Load<'a> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn capacity_has_the_true_size_of_segments_and_no_stall_of_a_loss() {
+        // 1000 bytes arrive in each 0.1 s with 100 of headers, counted as 1250; in order, they come every second.
+        let count = |n: u64| Count {
+            at: n as f64 / 10.0,
+            bytes: vec![1250 * n, 1000 * (n / 10 * 10), 100 * n],
+        };
+        let load = DirectionLoad {
+            direction: Direction::Down,
+            carriers: Vec::new(),
+            bytes: 0,
+            crossed: Counts((1..=100).map(count).collect()),
+            goodput: Goodput::default(),
+            series: Vec::new(),
+        };
+        let (rate, range) = load.capacity(4.0).unwrap();
+        assert!((rate / 88_000.0 - 1.0).abs() < 0.001, "{rate}");
+        let shares = [range.low, range.high].map(|end| end / 88_000.0);
+        assert!((shares[0] - 0.985).abs() < 0.001 && (shares[1] - 1.015).abs() < 0.001);
+        let early = DirectionLoad {
+            crossed: Counts((1..=10).map(count).collect()),
+            ..load
+        };
+        assert_eq!(early.capacity(4.0), None);
+    }
+
     #[tokio::test]
     async fn a_direction_fails_when_its_last_connection_has_ended() {
         let mut load = DirectionLoad {
             direction: Direction::Up,
             carriers: Vec::new(),
             bytes: 0,
+            crossed: Counts::default(),
             goodput: Goodput::default(),
             series: Vec::new(),
         };

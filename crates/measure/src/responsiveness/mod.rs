@@ -19,6 +19,7 @@ pub use site::{MAX_CONNECTIONS, TestOptions};
 use crate::client::Progress;
 use crate::error::{Doing as _, MeasureError};
 use crate::flows::CONNECT;
+use crate::report::Link;
 use asymq_core::Direction;
 use asymq_scenario::{Tool, quoted};
 use config::{Endpoints, WELL_KNOWN};
@@ -83,7 +84,7 @@ async fn run(
     let (url, site) = discover(&options.url).await?;
     let site = Arc::new(site);
     let idle = idle(&site, progress).await?;
-    let mut loads = Vec::new();
+    let (mut loads, mut capacities) = (Vec::new(), [None; 3]);
     let all: [(&'static str, &[Direction]); 3] = [
         ("up", &[Direction::Up]),
         ("down", &[Direction::Down]),
@@ -100,7 +101,9 @@ async fn run(
                 rtt_ms,
             });
         };
-        loads.push(load.run(&mut report).await?);
+        let (load, capacity) = load.run(&mut report).await?;
+        loads.push(load);
+        capacities[index] = capacity;
         drain(&site, idle.as_ref()).await;
     }
     let mut loads = loads.into_iter();
@@ -116,6 +119,7 @@ async fn run(
         address: site.target.address.to_string(),
         interval_s: options.interval.as_secs_f64(),
         idle,
+        link: Link::new(capacities[0], capacities[1]),
         up: next(),
         down: next(),
         both: next(),

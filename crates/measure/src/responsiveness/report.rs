@@ -1,6 +1,7 @@
 //! Result of a responsiveness test.
 
 use super::calculation::{Confidence, ForeignTimes, Responsiveness};
+use crate::report::Link;
 use asymq_scenario::{Tool, count};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,9 @@ pub struct Tested {
     /// Foreign probes over the idle line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<ForeignTimes>,
+    /// The line; `null` on systems that do not count packets.
+    #[serde(default)]
+    pub link: Link,
     /// Uploads alone.
     pub up: TestedLoad,
     /// Downloads alone.
@@ -118,6 +122,10 @@ impl Tested {
     /// Uncertain points of all loads.
     pub(super) fn doubts(&self) -> Vec<String> {
         let mut unsure = Vec::new();
+        // Systems without a count of packets have another doubt.
+        if !self.up.unacknowledged {
+            unsure.extend(self.link.doubts());
+        }
         for (name, load) in self.loads() {
             if load.unacknowledged {
                 unsure.push(format!(
@@ -190,6 +198,7 @@ mod tests {
             address: String::new(),
             interval_s: 1.0,
             idle: None,
+            link: Link::default(),
             up: TestedLoad {
                 unacknowledged,
                 ..load.clone()
@@ -205,7 +214,11 @@ mod tests {
         );
         assert!(!doubts[1].contains("stable"), "{doubts:?}");
         let doubts = tested(false).doubts();
-        assert!(doubts[0].contains("did not become stable"), "{doubts:?}");
+        assert!(
+            doubts[0].contains("capacity of the upload is unknown"),
+            "{doubts:?}"
+        );
+        assert!(doubts[2].contains("did not become stable"), "{doubts:?}");
     }
 
     #[test]

@@ -55,6 +55,11 @@ impl Site {
                 tcp: connection.tcp,
                 tls: connection.tls,
                 http: start.elapsed().as_secs_f64(),
+                crossed: connection.arrived.each_ref().map(|arrived| {
+                    let counter = arrived.as_ref();
+                    let of = counter.map(|counter| counter.packets(self.target.headers()));
+                    of.map_or(0, |[_, in_order, headers]| in_order + headers)
+                }),
             })
         };
         timeout(CONNECT, probing).await?

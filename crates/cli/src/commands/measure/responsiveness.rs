@@ -65,7 +65,7 @@ fn result(tested: &Tested) -> String {
             milliseconds(idle.http_ms)
         );
     }
-    text += &format!("{table}\n");
+    text += &format!("{}\n{table}\n", words::capacities(&tested.link));
     text += &wrapped(
         "RPM: round trips per minute under load, the mean of probes on new connections (foreign) and \
          on those that carry the load (self).",

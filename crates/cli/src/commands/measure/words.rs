@@ -2,7 +2,7 @@
 
 use crate::output::{self, rate, wrapped};
 use crate::table::Table;
-use asymq_measure::{Load, LoadDirection, Measured, Progress, Range};
+use asymq_measure::{Link, Load, LoadDirection, Measured, Progress, Range};
 use asymq_scenario::count;
 
 /// Formats the stage, its rates and its latest round trip.
@@ -44,12 +44,7 @@ pub(crate) fn result(measured: &Measured) -> String {
             milliseconds(idle.p99)
         );
     }
-    let link = &measured.link;
-    text += &format!(
-        "Capacity {} up, {} down (IP packets).\n\n{table}\n",
-        capacity(link.up, link.up_range),
-        capacity(link.down, link.down_range)
-    );
+    text += &format!("{}\n{table}\n", capacities(&measured.link));
     let both = &measured.both;
     let percent = |share: Option<f64>| known(share.map(|share| format!("{:.0} %", 100.0 * share)));
     text += &wrapped(
@@ -105,6 +100,13 @@ fn row(name: &str, load: &Load) -> [String; 7] {
 /// Returns the value, or `unknown` if it was not measured.
 pub(super) fn known(value: Option<String>) -> String {
     value.unwrap_or_else(|| "unknown".into())
+}
+
+/// `Capacity 987 kbit/s (975 to 999) up, unknown down (IP packets).`
+pub(super) fn capacities(link: &Link) -> String {
+    let [up, down] = [(link.up, link.up_range), (link.down, link.down_range)]
+        .map(|(value, range)| capacity(value, range));
+    format!("Capacity {up} up, {down} down (IP packets).\n")
 }
 
 /// `987 kbit/s (975 to 999)`.
