@@ -151,7 +151,9 @@ void asymq_report_to_parents(struct asymq_sched *q)
  */
 static inline int asymq_report_arrival(struct asymq_sched *q, int ret, unsigned int len)
 {
-	if (unlikely(q->unreported.packets) && ret == NET_XMIT_SUCCESS && q->sch->q.qlen == 1) {
+	if (likely(!q->unreported.packets))
+		return ret;
+	if (ret == NET_XMIT_SUCCESS && q->sch->q.qlen == 1) {
 		struct asymq_count unreported = q->unreported;
 
 		q->unreported = (struct asymq_count) {};

@@ -163,26 +163,17 @@ impl Instance {
         handle: Handle,
         frame: &Frame,
     ) {
-        let (mut class, mut len) = (TrafficClass::Other, 0);
-        let packet = self.read(now, arrival, handle, frame, (&mut class, &mut len));
+        let mut packet = Skb::blank(handle, arrival);
+        let (class, len) = self.read(now, frame, &mut packet);
         #[cfg(feature = "mutant")]
         core::hint::black_box(frame.bytes()[core::hint::black_box(now.as_nanos() as usize)]);
         self.egress
             .enqueue_known(now, (class, len), packet, &mut Freed(host));
     }
 
-    /// Reads an arrival's header facts and its class. A separate function: borrowing the packet before its move would
-    /// cost another copy.
+    /// Reads an arrival's header facts; returns its class and length.
     #[inline(always)]
-    fn read(
-        &mut self,
-        now: Instant,
-        arrival: Instant,
-        handle: Handle,
-        frame: &Frame,
-        (class, len): (&mut TrafficClass, &mut u32),
-    ) -> Skb {
-        let mut packet = Skb::blank(handle, arrival);
+    fn read(&mut self, now: Instant, frame: &Frame, packet: &mut Skb) -> (TrafficClass, u32) {
         packet.read(frame, &self.key, self.overhead.as_ref());
         if let Some(learning) = self
             .learning
@@ -192,9 +183,7 @@ impl Instance {
             let offsets = (packet.network_at(), packet.transport_at());
             learning.comes(now, packet.header(), offsets, frame);
         }
-        *class = packet.header().traffic_class();
-        *len = packet.header().len;
-        packet
+        (packet.header().traffic_class(), packet.header().len)
     }
 
     #[inline]

@@ -296,8 +296,13 @@ impl Hosts {
     /// Charges a packet of a new flow to its host. Returns true if the host exceeds its part of the link.
     #[inline]
     pub(super) fn exceeds_part(&mut self, now: Instant, host: Host, flow: u64, len: u32) -> bool {
-        let is_bounded = self.has_neighbours(host) || self.part_alone > 0;
-        is_bounded && self.charge(now, host, flow, len)
+        self.has_bounds(host) && self.charge(now, host, flow, len)
+    }
+
+    /// True if a host has bounds: it has neighbours, or its new flows get only a part of the link.
+    #[inline]
+    pub(super) fn has_bounds(&self, host: Host) -> bool {
+        self.has_neighbours(host) || self.part_alone > 0
     }
 
     #[inline(never)]

@@ -106,7 +106,9 @@ impl<P: Packet> Isolated<P> {
     /// Returns a queue for a flow that is not active. If none is free, reclaims one from an idle flow; if there is none,
     /// shares the queue that is served next.
     #[inline(never)]
-    fn queue_of(&mut self, flow: u64, network: &Network) -> Option<u32> {
+    fn queue_of(&mut self, flow: u64, hosts: [u64; 2]) -> Option<u32> {
+        // Its hosts alone matter, and fit registers.
+        let network = &Network { hosts, dscp: 0 };
         if let Some((own, _)) = self.flows.find(flow, network) {
             self.flows.renew(own, network);
             return Some(own);
@@ -131,9 +133,12 @@ impl<P: Packet> Isolated<P> {
         self.hosts.note(now, home);
         let found = self.flows.find(flow, network);
         let own = found.filter(|(_, round)| *round != Round::None);
-        let is_new = own.is_none_or(|(_, round)| round == Round::Sparse);
-        let exceeds = is_new && self.hosts.exceeds_part(now, home, flow, header.len);
-        let overflows = own.is_none() && self.hosts.needs_overflow_queue(home, exceeds);
+        let (mut exceeds, mut overflows) = (false, false);
+        if self.hosts.has_bounds(home) {
+            let is_new = own.is_none_or(|(_, round)| round == Round::Sparse);
+            exceeds = is_new && self.hosts.exceeds_part(now, home, flow, header.len);
+            overflows = own.is_none() && self.hosts.needs_overflow_queue(home, exceeds);
+        }
         let flow = if overflows { overflow_flow(home) } else { flow };
         let number = match (own, found) {
             (Some((number, _)), _) => {
@@ -144,7 +149,7 @@ impl<P: Packet> Isolated<P> {
                 self.flows.renew(number, network);
                 number
             }
-            _ => self.queue_of(flow, network)?,
+            _ => self.queue_of(flow, network.hosts)?,
         };
         Some(Place {
             number,
@@ -158,17 +163,18 @@ impl<P: Packet> Isolated<P> {
     fn follow_host(&mut self, number: u32, home: Host, network: &Network) -> Option<()> {
         match self.flows.flow(number)?.aqm.host == home {
             true => Some(()),
-            false => self.move_flow(number, home, network),
+            false => self.move_flow(number, home, network.hosts),
         }
     }
 
     #[cold]
-    fn move_flow(&mut self, number: u32, home: Host, network: &Network) -> Option<()> {
+    fn move_flow(&mut self, number: u32, home: Host, hosts_now: [u64; 2]) -> Option<()> {
         let bytes = self.flows.queues().bytes(number);
         let aqm = &mut self.flows.flow_mut(number)?.aqm;
         let hosts = [core::mem::replace(&mut aqm.host, home), home];
         self.hosts.move_flow(hosts, bytes, aqm.packets, aqm.ahead);
-        self.flows.renew(number, network);
+        let hosts = hosts_now;
+        self.flows.renew(number, &Network { hosts, dscp: 0 });
         Some(())
     }
 
@@ -224,11 +230,14 @@ impl<P: Packet> Isolated<P> {
     /// Removes a flow without a packet from the rounds.
     pub(super) fn deactivate(&mut self, number: u32) -> Option<()> {
         self.next = NO_FLOW;
-        self.set_ahead(number, false)?;
         let flow = self.flows.flow_mut(number)?;
         flow.aqm.was_bulk |= flow.round == Round::Bulk;
-        self.flows.pause(number, false)?;
-        self.hosts.on_flow_end(self.flows.flow(number)?.aqm.host);
+        let host = flow.aqm.host;
+        if core::mem::take(&mut flow.aqm.ahead) {
+            self.hosts.count_ahead(host, false);
+        }
+        self.flows.close(number)?;
+        self.hosts.on_flow_end(host);
         Some(())
     }
 
@@ -339,11 +348,16 @@ impl<P: Packet> Isolated<P> {
                 Some(_) => continue,
                 None => self.flows.next_old(0, &mut passes)?,
             };
-            if !self.flows.queues().is_empty(number) {
-                self.set_ahead(number, false)?;
+            // One look suffices for most flows, which are neither ahead nor in debt.
+            let (is_empty, flow) = self.flows.queues().is_empty_with(number)?;
+            let Learnt { ahead, debt, .. } = flow.aqm;
+            if !is_empty {
+                if ahead {
+                    self.set_ahead(number, false)?;
+                }
                 return Some(number);
             }
-            if !self.repay(number)? {
+            if debt == 0 || !self.repay(number)? {
                 self.deactivate(number)?;
             }
         }
@@ -357,25 +371,27 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         // Copies, since a call with a reference to the admission would keep all of it in memory.
         let (header, network, home) = (*packet.header(), admission.network, admission.host);
         let (ticket, room, limit) = (admission.ticket, admission.room, admission.limit);
-        let Some(place) = self.place(now, &header, &network, home) else {
+        let Some(chosen) = self.place(now, &header, &network, home) else {
             return sink.dropped(now, packet, Reason::OverLimit);
         };
-        let number = place.number;
+        let number = chosen.number;
         self.next = NO_FLOW;
         self.targets.stop_idle_clock(now);
         let before = self.flows.queues().backlog();
-        let was_empty = self.flows.queues().is_empty(number);
         let reject = |packet| sink.dropped(now, packet, Reason::OverLimit);
         let queues = self.flows.queues_mut();
-        if (queues.push(number, ticket, packet, reject)).is_none() {
-            return;
-        }
-        let Some(host) = self.join(now, number, place.flow, &header, home) else {
+        let Some(place) = queues.push(number, ticket, packet, reject) else {
             return;
         };
-        if place.is_bulk {
+        let Some(host) = self.join(now, number, chosen.flow, &header, home) else {
+            return;
+        };
+        if chosen.is_bulk {
             self.flows.demote(number, header.len);
-        } else if header.ecn == Ecn::Ect1 && was_empty && self.is_early(number) == Some(true) {
+        } else if header.ecn == Ecn::Ect1
+            && self.flows.queues().first(number) == place
+            && self.is_early(number) == Some(true)
+        {
             let bytes = self.flows.queues().bytes(number);
             self.ahead.add(number, bytes);
         }

@@ -53,10 +53,10 @@ impl Learnt {
     /// Returns the size of the first quantum after a pause. QUIC's ACKs of a download pause often, and would exceed
     /// their share with a whole quantum each time. A call is never a bulk flow, and gets a whole quantum.
     pub(super) fn first_turn(&self, protocol: Protocol) -> FirstTurn {
-        match self.was_bulk && u32::from(self.size) < SMALL && protocol == Protocol::Quic {
-            true => FirstTurn::Divided,
-            false => FirstTurn::Whole,
+        if protocol == Protocol::Quic && self.was_bulk && u32::from(self.size) < SMALL {
+            return FirstTurn::Divided;
         }
+        FirstTurn::Whole
     }
 
     /// Classifies a packet that leaves, by the mean size of the flow's packets.

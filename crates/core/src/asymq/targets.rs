@@ -105,7 +105,7 @@ impl Targets {
     }
 
     /// See [`Target::on_dequeue`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_dequeue(
         &mut self,
         (number, slot): (u32, &mut Slot),
@@ -115,13 +115,13 @@ impl Targets {
         sends: Sends,
         params: &TargetParams,
     ) -> Signal {
-        let idle = self.idle;
         if self.get(number, *slot).is_none() {
             if !params.start_is_exceeded(sojourn, left, sends) {
                 return Signal::None;
             }
             *slot = self.take(number).unwrap_or_default();
         }
+        let idle = self.idle;
         let target = self.get(number, *slot);
         target.map_or(Signal::None, |target| {
             target.on_dequeue((now, idle + of_host()), sojourn, left, sends, params)

@@ -70,16 +70,28 @@ fn is_answered(flows: &mut [u32], flow: Flow) -> bool {
     seen.map(|seen| *seen = 0).is_some()
 }
 
+/// Hosts of a packet whose host at home has no account of its own.
+#[cold]
+#[inline(never)]
+const fn without_home([source, destination]: [u64; 2], home_is_source: bool) -> [u64; 2] {
+    match home_is_source {
+        true => [0, destination],
+        false => [source, 0],
+    }
+}
+
 /// The hosts at home, and the flows that the line has answered.
 #[derive(Clone, Debug)]
 pub struct Answered {
-    isolation: Isolation,
+    needs_hosts: bool,
+    /// Side of the hosts at home, if hosts get equal shares.
+    home: Option<usize>,
     /// Second of the last answer to each address; zero if there was none.
     hosts: FlowTable<u32>,
     /// Fingerprints of flows seen on the reverse path since the last packet in the other direction; zero if empty.
     flows: Box<[u32]>,
-    /// Second of the last answer to any host.
-    last: u32,
+    /// Last second in which the line counts as visible, after its last answer to any host.
+    visible_until: u32,
     /// Start of the current lifetime, and the number of unanswered addresses that have counted as hosts in it.
     guesses: (u32, u32),
 }
@@ -91,10 +103,11 @@ impl Answered {
     /// There is not enough memory.
     pub fn new(isolation: Isolation) -> Result<Self, BuildError> {
         Ok(Self {
-            isolation,
+            needs_hosts: isolation.needs_hosts(),
+            home: isolation.home(),
             hosts: FlowTable::new(HOSTS)?,
             flows: slots(FLOWS, |_| 0)?,
-            last: 0,
+            visible_until: 0,
             guesses: (0, 0),
         })
     }
@@ -114,19 +127,22 @@ impl Answered {
     /// Returns the network facts of an arrival and its host. The address is zero until the host has been answered.
     #[inline(always)]
     pub fn read<P: Packet>(&mut self, now: Instant, packet: &P) -> (Network, Host) {
-        if !self.isolation.needs_hosts() {
+        if !self.needs_hosts {
             return (Network::default(), Host::NONE);
         }
-        let mut network = packet.network();
-        let home = self.isolation.home();
-        let Some(address) = home.and_then(|side| network.hosts.get_mut(side)) else {
-            return (network, Host::NONE);
+        let Network { mut hosts, dscp } = packet.network();
+        let [source, destination] = hosts;
+        // By constant places, so that the hosts stay in registers.
+        let (is_source, address) = match self.home {
+            None => return (Network { hosts, dscp }, Host::NONE),
+            Some(0) => (true, source),
+            Some(_) => (false, destination),
         };
-        let host = self.host_of(second(now), *address, packet.header().flow);
+        let host = self.host_of(second(now), address, packet.header().flow);
         if host == Host::COMMON {
-            *address = 0;
+            hosts = without_home(hosts, is_source);
         }
-        (network, host)
+        (Network { hosts, dscp }, host)
     }
 
     #[inline(always)]
@@ -139,7 +155,7 @@ impl Answered {
             return Host::of(slot);
         }
         if is_answered(&mut self.flows, flow) {
-            (*answered, self.last) = (now, now);
+            (*answered, self.visible_until) = (now, now.saturating_add(LIFETIME));
         } else if *answered == 0 && self.is_visible(now) {
             return Host::COMMON;
         }
@@ -149,7 +165,7 @@ impl Answered {
     /// True if the line has answered any host recently.
     #[inline]
     fn is_visible(&self, now: u32) -> bool {
-        self.last > 0 && now.wrapping_sub(self.last) <= LIFETIME
+        now <= self.visible_until
     }
 
     /// Counts a new address that was not answered. Returns true if it may count as a host.
@@ -170,7 +186,7 @@ impl Answered {
         }
         let is_answered = is_answered(&mut self.flows, flow);
         if is_answered {
-            self.last = now;
+            self.visible_until = now.saturating_add(LIFETIME);
         } else if self.is_visible(now) || !self.may_guess(now) {
             return Host::COMMON;
         }

@@ -47,6 +47,12 @@ impl Longest {
         self.heap.first().map(|queue| u32::from(*queue))
     }
 
+    /// True if the heap is kept up to date.
+    #[inline]
+    pub(super) const fn is_kept(&self) -> bool {
+        self.kept > 0
+    }
+
     /// Updates the heap after a queue has become longer (`grows`) or shorter.
     #[inline]
     pub(super) fn moves(&mut self, queue: u32, grows: bool, lengths: &impl Lengths) {

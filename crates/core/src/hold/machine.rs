@@ -143,9 +143,15 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
     /// Applies settings that depend on the current backlog.
     #[inline]
     fn follow(&mut self) {
-        if self.needs.levels
-            && let Some(controller) = &mut self.parts.controller
-        {
+        if self.needs.levels {
+            self.follow_levels();
+        }
+    }
+
+    // Not inlined, since its stack and registers would cost the callers that need no levels.
+    #[inline(never)]
+    fn follow_levels(&mut self) {
+        if let Some(controller) = &mut self.parts.controller {
             let level = |class: Class, backlog| Level {
                 backlog,
                 limit: self.parts.limits[class as usize],
@@ -190,6 +196,8 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
             Some(answered) => answered.read(now, &packet),
             None => (Network::default(), Host::NONE),
         };
+        // Field by field, since a copy of the whole includes its padding.
+        let Network { hosts, dscp } = network;
         let ticket = self.next_ticket;
         self.next_ticket = ticket.wrapping_add(1);
         let Parts { limits, queues, .. } = &mut self.parts;
@@ -198,7 +206,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
             room,
             limit: limits[class as usize],
             opaque,
-            network,
+            network: Network { hosts, dscp },
             host,
         };
         // An admission for each class: one that a call refers to would be in memory for the other class too.
@@ -209,8 +217,8 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         self.follow();
     }
 
-    /// Accounts for a packet that was dequeued. Not inlined, so that the packet stays in memory and is copied whole.
-    #[inline(never)]
+    /// Accounts for a packet that was dequeued.
+    #[inline(always)]
     fn departs(&mut self, now: Instant, (class, contended): (Class, bool), header: &Header) {
         let is_ack = class == Class::Ack;
         self.signals.sent.count(header, is_ack);

@@ -105,8 +105,14 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     /// [`pop`](Self::pop) for a caller that knows the packet's length.
     #[inline]
     pub(crate) fn pop_known(&mut self, number: u32, len: u32) -> Option<P> {
-        self.leaves(number, len)?;
+        self.backlog.leave(len);
         let queue = self.queues.get_mut(number as usize)?;
+        queue.bytes = queue.bytes.wrapping_sub(len.max(1));
+        if self.longest.is_kept() {
+            self.longest.moves(number, false, &self.queues);
+            let queue = self.queues.get_mut(number as usize)?;
+            return self.pool.pop(&mut queue.packets);
+        }
         self.pool.pop(&mut queue.packets)
     }
 
@@ -145,6 +151,13 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     #[inline]
     pub(crate) fn is_empty(&self, number: u32) -> bool {
         self.first(number) == Place::NONE
+    }
+
+    /// True if a queue is empty, and its state.
+    #[inline]
+    pub(crate) fn is_empty_with(&self, number: u32) -> Option<(bool, &S)> {
+        let queue = self.queues.get(number as usize)?;
+        Some((queue.packets.is_empty(), &queue.state))
     }
 
     /// The oldest packet of a queue.

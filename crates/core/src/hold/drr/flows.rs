@@ -172,6 +172,8 @@ pub(super) struct Flows<P, A> {
     /// Number of queues per group, rounded up to a power of two; also the size of the host tables.
     places: u32,
     isolation: Isolation,
+    /// True if the tag of a flow is its hash.
+    by_flow: bool,
     /// First queue of each chain; empty if queues are in sets instead.
     chains: Box<[u16]>,
 }
@@ -199,6 +201,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
             hosts: Hosts::of(isolation, count)?,
             places,
             isolation,
+            by_flow: isolation.tag(1, &Network::default()) == 1,
             chains: slots(0, |_| END)?,
         })
     }
@@ -219,12 +222,9 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
             hosts: Hosts::of(isolation, places as usize)?,
             places,
             isolation,
+            by_flow: isolation.tag(1, &Network::default()) == 1,
             chains: slots(places as usize, |_| END)?,
         })
-    }
-
-    pub(super) const fn is_chained(&self) -> bool {
-        !self.chains.is_empty()
     }
 
     /// Returns the chain of a flow. Hashes the tag again, since tags may be small numbers.
@@ -340,7 +340,10 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
     /// Returns the queue of a flow in its chain, and the round of the flow.
     #[inline(always)]
     pub(super) fn find(&self, flow: u64, network: &Network) -> Option<(u32, Round)> {
-        self.in_chain(self.isolation.tag(flow, network))
+        self.in_chain(match self.by_flow {
+            true => flow,
+            false => self.isolation.tag(flow, network),
+        })
     }
 
     /// Returns the queue of a flow: its own, a free one of its eight, or one shared with another flow.

@@ -365,19 +365,34 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
     /// true.
     pub(crate) fn pause(&mut self, number: u32, keeps: bool) -> Option<()> {
         let round = if keeps { Round::Decaying } else { Round::None };
-        let flow = self.flows.get_mut(number)?;
-        match core::mem::replace(&mut flow.round, round) {
-            Round::Bulk => {
-                self.group_mut(number)?.bulk -= 1;
-                self.flows.count_bulk(number, false);
-            }
-            Round::Sparse | Round::SparseInBulk => self.group_mut(number)?.sparse -= 1,
-            Round::None | Round::Decaying => {}
-        }
+        self.end(self.group_of(number), number, round)?;
         match keeps {
             true => self.move_to_end(number, OWN),
-            false if self.flows.is_chained() => self.rounds.move_to_end(number, FREE),
             false => self.rounds.leave(number),
+        }
+        Some(())
+    }
+
+    /// With chains: frees the queue of a flow without packets.
+    #[inline]
+    pub(crate) fn close(&mut self, number: u32) -> Option<()> {
+        self.end(0, number, Round::None)?;
+        self.rounds.move_to_end(number, FREE);
+        Some(())
+    }
+
+    /// Ends the present round of a flow.
+    #[inline(always)]
+    fn end(&mut self, group: u32, number: u32, round: Round) -> Option<()> {
+        let flow = self.flows.get_mut(number)?;
+        let group = self.groups.get_mut(group as usize)?;
+        match core::mem::replace(&mut flow.round, round) {
+            Round::Bulk => {
+                group.bulk -= 1;
+                self.flows.count_bulk(number, false);
+            }
+            Round::Sparse | Round::SparseInBulk => group.sparse -= 1,
+            Round::None | Round::Decaying => {}
         }
         Some(())
     }
