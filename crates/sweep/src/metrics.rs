@@ -193,7 +193,13 @@ fn add_direction(
             .map(|(rules, share)| (format!("{side}.unfiltered-{rules}"), *share)),
     );
     let classes = sojourn_by_class_ms.iter();
-    let by_class = classes.flat_map(|by| [("sojourn.data", by.data), ("sojourn.ack", by.ack)]);
+    let by_class = classes.flat_map(|by| {
+        [
+            ("sojourn.data", by.data),
+            ("sojourn.ack", by.ack),
+            ("sojourn.other", by.other),
+        ]
+    });
     let probe = probe_ms.map(|probe| ("probe", probe));
     for (name, percentiles) in by_class.chain(probe).chain([("sojourn", *sojourn_ms)]) {
         put_percentiles(metrics, &format!("{side}.{name}"), percentiles);

@@ -6,7 +6,6 @@ pub(crate) use read::read_found;
 pub use read::{BadExperiment, read, read_text};
 
 use crate::expression::{Condition, Expression};
-use crate::fnv::fnv;
 use crate::prose;
 use asymq_core::units::suggestion_of;
 use asymq_scenario::Scenario;
@@ -28,8 +27,8 @@ pub struct Experiment {
     pub title: String,
     /// The quotation from the paper.
     pub says: String,
-    /// Mean share, 0 to 1, of held-out claims that random settings reproduced when `[found]` was searched.
-    pub null: Option<f64>,
+    /// Result of the search of `[found]`: numbers that chose, numbers held out, and random settings.
+    pub search: Option<String>,
     /// Assumptions about parameters that the text leaves open. Results replace `{ ... }`.
     pub assumptions: Vec<String>,
     /// Points of the sweep; without a sweep, one point with an empty label.
@@ -252,13 +251,6 @@ pub enum Role {
 }
 
 impl Claim {
-    /// True if the claim was not used for choosing the settings of `[found]`; a hash of its name selects half of the
-    /// claims.
-    pub fn is_held_out(&self) -> bool {
-        let name = self.id.strip_prefix(FOUND).unwrap_or(&self.id);
-        fnv(name.trim_start_matches('/').bytes()) >> 32 & 1 == 1
-    }
-
     /// All conditions.
     pub fn conditions(&self) -> impl Iterator<Item = (&Condition, Role)> {
         let holds = self.holds.iter().map(|condition| (condition, Role::Number));

@@ -33,7 +33,6 @@ pub(super) fn claim(
                 @ if let Some(second) = second {
                     div(class="small faint") {
                         : "settings found: "; : badge(second);
-                        : if finding.claim.is_held_out() { ", held out" } else { "" };
                     }
                 }
             }

@@ -36,26 +36,6 @@ impl Columns {
         self.second.values().filter(|one| **one == verdict).count()
     }
 
-    /// Numbers of held-out claims: all of them, those reproduced with the settings of `[found]`, and the mean number
-    /// reproduced with random settings.
-    pub(super) fn held_out<'a>(
-        &self,
-        outcomes: impl Iterator<Item = &'a (&'a Outcome, Vec<Finding<'a>>)>,
-    ) -> (usize, usize, f64) {
-        let (mut all, mut found, mut random) = (0, 0, 0.0);
-        for (outcome, findings) in outcomes {
-            let Some(null) = outcome.experiment.null else {
-                continue;
-            };
-            for finding in findings.iter().filter(|one| one.claim.is_held_out()) {
-                all += 1;
-                found += usize::from(self.second(finding) == Some(Verdict::Reproduced));
-                random += null;
-            }
-        }
-        (all, found, random)
-    }
-
     /// Number of claims that have a verdict under the settings of `[found]`.
     pub(super) fn len(&self) -> usize {
         self.second.len()

@@ -70,12 +70,10 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
         if mine.peek().is_some() {
             text.line(&format!("\n## {name}\n\n{authors}"));
             let mine: Vec<_> = mine.collect();
-            let (all, found, random) = columns.held_out(mine.iter().copied());
-            if all > 0 {
+            if let Some(search) = mine.iter().find_map(|(o, _)| o.experiment.search.as_ref()) {
                 text.line(&format!(
-                    "\n{} held out from the search: {found} reproduced with the settings found; random settings \
-                     reproduce {random:.1} (null).",
-                    count(all, "claim"),
+                    "\nThe search of the settings found, in claims: {}",
+                    literal(search)
                 ));
             }
             text.claims(mine.into_iter(), &columns);
@@ -124,8 +122,7 @@ impl Text {
             .any(|(_, finding)| columns.second(finding).is_some());
         self.line(match second {
             true => {
-                "\n| | claim | found | as the text says | settings found | held out |\n\
-                 | --- | --- | --- | --- | --- | --- |"
+                "\n| | claim | found | as the text says | settings found |\n| --- | --- | --- | --- | --- |"
             }
             false => "\n| | claim | found | verdict |\n| --- | --- | --- | --- |",
         });
@@ -134,12 +131,7 @@ impl Text {
                 .second(finding)
                 .map_or("–".into(), |v| v.to_string());
             let other = if second {
-                let held_out = if finding.claim.is_held_out() {
-                    "yes"
-                } else {
-                    "no"
-                };
-                format!(" {other} | {held_out} |")
+                format!(" {other} |")
             } else {
                 String::new()
             };

@@ -12,7 +12,7 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) says: String,
     #[serde(default)]
-    pub(super) null: Option<f64>,
+    pub(super) search: Option<String>,
     #[serde(default)]
     pub(super) assumptions: Vec<Spanned<String>>,
     #[serde(default, rename = "scenario")]

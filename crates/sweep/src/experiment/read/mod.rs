@@ -78,7 +78,7 @@ impl Reader<'_> {
             text: self.text.to_owned(),
             title: file.title.clone(),
             says: file.says.clone(),
-            null: file.null,
+            search: file.search.clone(),
             assumptions: Vec::new(),
             points: vec![Point {
                 label: String::new(),
