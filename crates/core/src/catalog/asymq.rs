@@ -1,11 +1,10 @@
 //! asymq's own discipline and its parts: names, parameters, construction.
 
 use super::config::Config;
-use super::entry::{Entry, Group, Maker, Shown, StandardQueue, StartedController, entries};
+use super::entry::{Entry, Group, Maker, Shown, StartedController, entries};
 use super::parameter::{Typed, listed, parameters};
-use super::parts::{ACK_LIMIT, DATA_LIMIT, narrow};
+use super::parts::{ACK_LIMIT, DATA_LIMIT, MAX_STRETCH, max_stretch, narrow};
 use super::peers;
-use super::queues::{MAX_STRETCH, max_stretch};
 use super::role::Role;
 use super::value::{Kind, Value};
 use crate::asymq::{
@@ -98,11 +97,11 @@ pub(super) static ENTRIES: &[Entry] = entries! {
         parameters: listed![MAX_ACKS], source: "docs/notes/senders.md";
     Entry::part(Role::AckQueue, "slots", "A slot per flow: an ACK waits there for a later one while data is sent"),
         source: "docs/notes/asymq.md", parameters: listed![ACK_WAIT, ACK_SEGMENTS, RAMP, MAX_STRETCH, THIN_OPAQUE],
-        maker: Maker::Queue(StandardQueue::Slots);
+        maker: Maker::Queue;
     Entry::part(Role::DataQueue, "isolated", "CAKE's flow queues; the limit is a queueing time, and there is no AQM"),
         source: "docs/notes/asymq.md",
         parameters: listed![MAX_DATA, BULK_LIMIT, FLOW_LIMIT, BULK_TARGET, BULK_MIN, BULK_INTERVAL, BULK_FLOOR, ISOLATION],
-        maker: Maker::Queue(StandardQueue::Isolated);
+        maker: Maker::Queue;
     Entry::part(Role::Service, "due-first", "In this order: sparse flows, due ACKs, data, other ACKs"),
         source: "docs/notes/asymq.md", maker: Maker::Service(|_| Ok(DueFirst::default().into()));
     Entry::part(Role::Controller, "ack-need", "Maximizes the ACKs' waiting time under the condition that the downlink stays full"),

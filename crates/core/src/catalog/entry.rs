@@ -51,39 +51,14 @@ pub enum Maker {
     Catalog,
     /// Nothing is built: the role stays empty.
     Nothing,
-    /// A queue of this crate.
-    Queue(StandardQueue),
+    /// A queue of this crate, built by its name.
+    Queue,
     /// An AQM on arrival.
     Aqm(fn(&Config) -> Result<BoxedAqm, BuildError>),
     /// A service.
     Service(fn(&Config) -> Result<AnyService, BuildError>),
     /// A controller.
     Controller(fn(&Config) -> Result<StartedController, BuildError>),
-}
-
-/// The queues of this crate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StandardQueue {
-    /// [`Fifo`](crate::hold::Fifo).
-    Fifo,
-    /// [`AckFilter`](crate::hold::AckFilter) in which a new ACK joins the tail.
-    AckFilter,
-    /// [`AckFilter`](crate::hold::AckFilter) in which a new ACK takes the place of the one it replaces.
-    SmartDropper,
-    /// [`FlowQueues`](crate::hold::FlowQueues).
-    FlowQueues,
-    /// [`CodelQueue`](crate::hold::CodelQueue).
-    Codel,
-    /// [`FqCodel`](crate::hold::FqCodel).
-    FqCodel,
-    /// [`Cake`](crate::hold::Cake).
-    Cake,
-    /// [`DualPi2`](crate::hold::DualPi2).
-    DualPi2,
-    /// [`Slots`](crate::asymq::Slots).
-    Slots,
-    /// [`Isolated`](crate::asymq::Isolated).
-    Isolated,
 }
 
 /// Catalog entry of a discipline or a part.

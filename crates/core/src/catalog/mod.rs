@@ -21,15 +21,12 @@ mod registry;
 mod resolve;
 mod role;
 mod services;
-mod standard;
 mod value;
 mod values;
 
 pub use asymq::DEFAULT_QDISC;
 pub use config::Config;
-pub use entry::{
-    BoxedAqm, BoxedQueue, Entry, Group, Maker, Shown, StandardQueue, StartedController,
-};
+pub use entry::{BoxedAqm, BoxedQueue, Entry, Group, Maker, Shown, StartedController};
 pub use parameter::{Context, Default, Parameter, Typed};
 pub use params::Params;
 pub use parts::{

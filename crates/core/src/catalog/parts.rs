@@ -1,9 +1,11 @@
 //! Parameters of every discipline made of parts, and those common to several parts.
 
+use super::config::Config;
 use super::parameter::{Context, Parameter, Typed, parameters};
 use super::value::{Either, FromValue, Kind, Value, words};
 use crate::decide::classify::Classifier;
-use crate::units::{Bytes, Limit, Share};
+use crate::hold::BuildError;
+use crate::units::{Bytes, Duration, Limit, Share};
 
 /// Parameters that every discipline made of parts has.
 pub const COMMON: &[Parameter] = &[CLASSIFIER.parameter, BUFFER_SPLIT.parameter];
@@ -36,6 +38,12 @@ parameters! {
     pub(super) ECN: bool = "ecn", "false", "Mark ECN-capable packets instead of dropping them early";
     pub(super) DATA_SIZE: Bytes = "data-size", "1500b", "Bytes of a full data packet on the link (AQ's S_D)",
         within Kind::Size(1, 65_535);
+    /// 64 segments by default: this preserves the sender's ACK clock and bounds the burst that one ACK releases.
+    pub(super) MAX_STRETCH: Option<Bytes> = "max-stretch", "93440b",
+        "Maximum number of bytes between two ACKs of a flow after filtering, or none";
+    /// Limited by default: each new ACK moves to the tail, so the ACKs of a steady flow might never leave.
+    pub(super) MAX_GAP: Option<Duration> = "max-gap", "50ms",
+        "Maximum time between two ACKs of a flow after filtering, or none";
 }
 
 /// The division of the buffer between ACKs and data.
@@ -76,4 +84,9 @@ impl FromValue for Classifier {
 /// Converts a number of bytes to 32 bits, saturated.
 pub(super) fn narrow(Bytes(bytes): Bytes) -> u32 {
     bytes.min(u64::from(u32::MAX)) as u32
+}
+
+/// Maximum bytes between two ACKs after filtering.
+pub(super) fn max_stretch(config: &Config) -> Result<u32, BuildError> {
+    Ok(config.get(MAX_STRETCH)?.map_or(u32::MAX, narrow))
 }

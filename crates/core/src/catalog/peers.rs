@@ -1,7 +1,7 @@
 //! Disciplines in common use (CoDel, FQ-CoDel, CAKE, DualPI2), with the options of their qdiscs in `tc`.
 
 use super::config::Config;
-use super::entry::{Entry, Group, Maker, Shown, StandardQueue, entries};
+use super::entry::{Entry, Group, Maker, Shown, entries};
 use super::parameter::{Context, Typed, listed, parameters};
 use super::parts::{ECN, narrow};
 use super::role::Role;
@@ -21,9 +21,9 @@ const fn peer(name: &'static str, title: &'static str, summary: &'static str) ->
     }
 }
 
-const fn queue(name: &'static str, of: StandardQueue, summary: &'static str) -> Entry {
+const fn queue(name: &'static str, summary: &'static str) -> Entry {
     Entry {
-        maker: Maker::Queue(of),
+        maker: Maker::Queue,
         ..Entry::part(Role::DataQueue, name, summary)
     }
 }
@@ -121,14 +121,14 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
 };
 
 pub(super) static QUEUES: &[Entry] = entries! {
-    queue("codel", StandardQueue::Codel, "A FIFO that drops or marks while packets wait too long"), source: "RFC 8289",
+    queue("codel", "A FIFO that drops or marks while packets wait too long"), source: "RFC 8289",
         brings: &[("data-limit", "1000p")], parameters: listed![TARGET, INTERVAL, CE_THRESHOLD, ECN];
-    queue("fq_codel", StandardQueue::FqCodel, "A queue per flow under CoDel; new flows are served before old ones"),
+    queue("fq_codel", "A queue per flow under CoDel; new flows are served before old ones"),
         source: "RFC 8290", brings: &[("data-limit", "10240p"), ("ecn", "true")],
         parameters: listed![TARGET, INTERVAL, CE_THRESHOLD, ECN, FLOWS, QUANTUM, MEMORY_LIMIT, DROP_BATCH];
-    queue("cake", StandardQueue::Cake, "Flow queues under COBALT, shared between hosts and tins"), source: "CAKE",
+    queue("cake", "Flow queues under COBALT, shared between hosts and tins"), source: "CAKE",
         brings: &[("data-limit", "10240p")], parameters: listed![RTT, DIFFSERV, ISOLATION, ACK_FILTER, MEMLIMIT];
-    queue("dualpi2", StandardQueue::DualPi2, "Two queues, for scalable senders and for all others, with coupled AQMs"),
+    queue("dualpi2", "Two queues, for scalable senders and for all others, with coupled AQMs"),
         source: "RFC 9332", brings: &[("data-limit", "10000p"), ("target", "15ms")],
         parameters: listed![TARGET, TUPDATE, ALPHA, BETA, STEP_THRESH, COUPLING_FACTOR, CLASSIC_PROTECTION,
             DROP_ON_OVERLOAD, DROP_ENQUEUE, ANY_ECT],

@@ -1,47 +1,68 @@
-//! The queues of the papers, and their parameters.
+//! Queues of this crate: the entries of the papers' queues, and the construction of every queue.
 
 use super::config::Config;
-use super::entry::{BoxedQueue, Entry, Maker, StandardQueue, entries};
-use super::parameter::{Typed, listed, parameters};
-use super::parts::narrow;
+use super::entry::{BoxedQueue, Entry, Maker, entries};
+use super::parameter::listed;
+use super::parts::{MAX_GAP, MAX_STRETCH, max_stretch};
 use super::role::Role;
-use crate::hold::{AckFilter, BuildError, FilterBounds, Survivor, boxed};
+use super::{asymq, peers};
+use crate::hold::{
+    AckFilter, BuildError, Cake, CodelQueue, DualPi2, Fifo, FilterBounds, FlowQueues, FqCodel,
+    Queue, Survivor, boxed,
+};
 use crate::packet::Packet;
-use crate::units::{Bytes, Duration, Limit};
+use crate::units::{Duration, Limit};
 
-parameters! {
-    /// 64 segments by default: this preserves the sender's ACK clock and bounds the burst that one ACK releases.
-    pub(super) MAX_STRETCH: Option<Bytes> = "max-stretch", "93440b",
-        "Maximum number of bytes between two ACKs of a flow after filtering, or none";
-    /// Limited by default: each new ACK moves to the tail, so the ACKs of a steady flow might never leave.
-    MAX_GAP: Option<Duration> = "max-gap", "50ms",
-        "Maximum time between two ACKs of a flow after filtering, or none";
-}
-
-const fn queue(role: Role, name: &'static str, of: StandardQueue, summary: &'static str) -> Entry {
+const fn queue(role: Role, name: &'static str, summary: &'static str) -> Entry {
     Entry {
-        maker: Maker::Queue(of),
+        maker: Maker::Queue,
         ..Entry::part(role, name, summary)
     }
 }
 
 /// The queues, in the order of `--help`.
 pub(super) static QUEUES: &[Entry] = entries! {
-    queue(Role::AckQueue, "fifo", StandardQueue::Fifo, "All ACKs, in the order of arrival");
-    queue(Role::AckQueue, "af", StandardQueue::AckFilter,
-        "ACK filtering: a new ACK removes the older ones of its flow and joins the tail"), source: "RFC 3449, sec. 5.2.1",
+    queue(Role::AckQueue, "fifo", "All ACKs, in the order of arrival");
+    queue(Role::AckQueue, "af", "ACK filtering: a new ACK removes the older ones of its flow and joins the tail"), source: "RFC 3449, sec. 5.2.1",
         parameters: listed![MAX_STRETCH, MAX_GAP];
-    queue(Role::AckQueue, "sad", StandardQueue::SmartDropper,
-        "Smart ACK dropper: a new ACK replaces the queued one of its flow and takes its place in the queue"), source: "SAD, sec. 3",
+    queue(Role::AckQueue, "sad", "Smart ACK dropper: a new ACK replaces the queued one of its flow and takes its place in the queue"), source: "SAD, sec. 3",
         parameters: listed![MAX_STRETCH];
-    queue(Role::DataQueue, "fifo", StandardQueue::Fifo, "First in, first out");
-    queue(Role::DataQueue, "fq", StandardQueue::FlowQueues,
-        "A queue per flow, served by deficit round robin; a full buffer drops from the longest queue"), source: "RFC 3449, sec. 5.4.1";
+    queue(Role::DataQueue, "fifo", "First in, first out");
+    queue(Role::DataQueue, "fq", "A queue per flow, served by deficit round robin; a full buffer drops from the longest queue"), source: "RFC 3449, sec. 5.4.1";
 };
+
+/// Builds the queue of this crate with that name; at most `limit` may wait in it.
+pub(super) fn build<P: Packet + Send + 'static>(
+    entry: &Entry,
+    config: &Config,
+    limit: Limit,
+) -> Result<BoxedQueue<P>, BuildError> {
+    Ok(match entry.name {
+        "fifo" => alone(|| Fifo::new(limit))?,
+        "af" => filter(Survivor::AtTail, config, limit)?,
+        "sad" => filter(Survivor::InSlot, config, limit)?,
+        "fq" => alone(|| FlowQueues::new(limit))?,
+        "codel" => alone(|| CodelQueue::new(peers::codel(config)?, limit))?,
+        "fq_codel" => alone(|| FqCodel::new(peers::fq_codel(config)?, limit))?,
+        "cake" => alone(|| Cake::new(peers::cake(config)?, limit))?,
+        "dualpi2" => alone(|| DualPi2::new(peers::dualpi2(config)?, limit))?,
+        "slots" => asymq::slots(config, limit)?,
+        "isolated" => asymq::isolated(config, limit)?,
+        _ => return Err(config.unknown(entry.role)),
+    })
+}
+
+/// Builds a queue. Not inlined, since a kernel's stack is small.
+#[inline(never)]
+fn alone<P: Packet, Q: Queue<P> + Send + 'static>(
+    make: impl FnOnce() -> Result<Q, BuildError>,
+) -> Result<BoxedQueue<P>, BuildError> {
+    Ok(boxed(make()?)?)
+}
 
 /// Creates a queue in which a new ACK replaces earlier ones of its flow.
 #[inline(never)]
-pub(super) fn filter<P: Packet + Send + 'static>(
+fn filter<P: Packet + Send + 'static>(
     survivor: Survivor,
     config: &Config,
     limit: Limit,
@@ -51,9 +72,4 @@ pub(super) fn filter<P: Packet + Send + 'static>(
         max_gap: config.find(MAX_GAP).flatten().unwrap_or(Duration::MAX),
     };
     Ok(boxed(AckFilter::new(survivor, bounds, limit)?)?)
-}
-
-/// Maximum bytes between two ACKs after filtering.
-pub(super) fn max_stretch(config: &Config) -> Result<u32, BuildError> {
-    Ok(config.get(MAX_STRETCH)?.map_or(u32::MAX, narrow))
 }

@@ -2,11 +2,11 @@
 
 use super::asymq::{self, THIN_OPAQUE};
 use super::config::Config;
-use super::entry::{BoxedQueue, Entry, Maker, Shown, StandardQueue};
+use super::entry::{BoxedQueue, Entry, Maker, Shown};
 use super::parts::{ACK_LIMIT, BUFFER_SPLIT, BufferSplit, CLASSIFIER, DATA_LIMIT, DATA_SHARE};
-use super::peers::ISOLATION;
+use super::peers::{self, ISOLATION};
 use super::role::Role;
-use super::standard;
+use super::{aqms, controllers, disciplines, queues, services};
 use crate::decide::service::{AnyService, Service};
 use crate::hold::{
     Answered, Buffer, BuildError, DropTail, Fifo, Fifos, Isolation, Machine, OpaqueAcks, Pair,
@@ -97,18 +97,30 @@ pub trait Catalog: Sync {
     }
 }
 
+/// All entries of this crate, in the order of `--help`.
+static ENTRIES: [&[Entry]; 8] = [
+    disciplines::DISCIPLINES,
+    queues::QUEUES,
+    aqms::AQMS,
+    services::SERVICES,
+    controllers::CONTROLLERS,
+    peers::DISCIPLINES,
+    peers::QUEUES,
+    asymq::ENTRIES,
+];
+
 /// The catalog of this crate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Standard;
 
 impl Catalog for Standard {
     fn entries(&self) -> Vec<&'static Entry> {
-        standard::ENTRIES.iter().copied().flatten().collect()
+        ENTRIES.iter().copied().flatten().collect()
     }
 
     /// Returns the entry with this name in a role, without allocation.
     fn entry(&self, role: Role, name: &str) -> Option<&'static Entry> {
-        let mut entries = standard::ENTRIES.iter().copied().flatten();
+        let mut entries = ENTRIES.iter().copied().flatten();
         entries.find(|entry| entry.role == role && entry.name == name)
     }
 
@@ -118,10 +130,7 @@ impl Catalog for Standard {
         config: &Config,
         limit: Limit,
     ) -> Result<BoxedQueue<P>, BuildError> {
-        match self.part(role, config)?.maker {
-            Maker::Queue(queue) => standard::queue(queue, config, limit),
-            _ => Err(config.unknown(role)),
-        }
+        queues::build(self.part(role, config)?, config, limit)
     }
 }
 
@@ -164,13 +173,13 @@ pub fn compose<P: Packet + Send + 'static>(
     let limit = |limit| config.find(limit).unwrap_or(config.limit);
     let limits @ [ack, data] = [limit(ACK_LIMIT), limit(DATA_LIMIT)];
     let kind = |role| match catalog.part(role, config).map(|part| part.maker) {
-        Ok(Maker::Queue(queue)) => Some(queue),
+        Ok(Maker::Queue) => config.part(role).ok(),
         _ => None,
     };
     let service = service(catalog, config)?;
     // The most common queues and services are resolved at compile time.
     match (kind(Role::AckQueue), kind(Role::DataQueue)) {
-        (Some(StandardQueue::Fifo), Some(StandardQueue::Fifo)) => {
+        (Some("fifo"), Some("fifo")) => {
             // Queues that share a buffer share its memory.
             match buffer {
                 Buffer::Separate => {
@@ -191,7 +200,7 @@ pub fn compose<P: Packet + Send + 'static>(
                 }
             }
         }
-        (Some(StandardQueue::Slots), Some(StandardQueue::Isolated)) => {
+        (Some("slots"), Some("isolated")) => {
             let queues = Pair {
                 ack: asymq::slots(config, ack)?,
                 data: asymq::isolated(config, data)?,
@@ -223,8 +232,8 @@ fn service(catalog: &dyn Catalog, config: &Config) -> Result<AnyService, BuildEr
 #[inline(never)]
 fn answered(catalog: &dyn Catalog, config: &Config) -> Result<Option<Answered>, BuildError> {
     for role in [Role::AckQueue, Role::DataQueue] {
-        let maker = catalog.part(role, config)?.maker;
-        if let Maker::Queue(StandardQueue::Slots | StandardQueue::Isolated) = maker {
+        let part = catalog.part(role, config)?;
+        if let (Maker::Queue, "slots" | "isolated") = (part.maker, part.name) {
             let isolation = config.find(ISOLATION).unwrap_or(Isolation::DualSrcHost);
             return Answered::new(isolation).map(Some);
         }
