@@ -263,8 +263,8 @@ impl Held for Whole {
     }
 }
 
-/// Checks that packets represented as `P` leave in the same order, at the same times, with the same verdicts and marks
-/// as whole frames; if `P` has frames, also with the same bytes.
+/// Checks that packets represented as `P` leave like whole frames: same order, times, verdicts and marks; if `P` has
+/// frames, same bytes.
 ///
 /// # Errors
 /// The first difference, or the reason why no comparison was possible.

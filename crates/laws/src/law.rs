@@ -30,15 +30,14 @@ pub enum Step {
 
 /// Applies `steps` to the discipline of `config`, then empties it.
 ///
-/// - Every packet leaves exactly once, with the facts that it came with, and the backlog is what
-///   came and did not leave.
-/// - While packets wait one leaves, unless the discipline does not borrow (`borrow` is `false`);
-///   then it says when, and keeps its word.
-/// - The packets of a class and flow leave in order. If a part splits flows by their ECN field, the unmarked
-///   packets with one do.
-/// - An arrival that makes a class or the whole grow leaves it within its limit.
+/// - Every packet leaves exactly once and unchanged. The backlog is the packets that have not left.
+/// - While packets wait, one leaves. Only a discipline with `borrow` = `false` may return a later time instead; at that
+///   time, one leaves.
+/// - Packets of one class and flow leave in order. If a part splits flows by their ECN field, unmarked packets with
+///   equal fields leave in order.
+/// - If an arrival increases the backlog of a class or of the whole queue, this backlog is within its limit afterwards.
 /// - A service by bytes keeps the ratio of the shares to within a packet while both classes wait.
-/// - What it shows are packets that wait, each once: all of them or, where it shows none, nothing.
+/// - `visit` visits every queued packet once, or none.
 /// - Only pure ACKs are filtered, and only ECN-capable packets are marked.
 ///
 /// A description with more packets than a queue can have must be refused.
@@ -61,7 +60,7 @@ pub fn obey(catalog: &impl Catalog, config: &Config, steps: &[Step]) {
         if let Some(at) = bench.not_before.take() {
             bench.now = at;
             bench.carry_out(Step::Dequeue);
-            assert_eq!(bench.not_before, None, "idle beyond its own word");
+            assert_eq!(bench.not_before, None, "idle at the time that it returned");
         }
     }
     assert!(bench.waiting.is_empty(), "{:?} never left", bench.waiting);
@@ -180,7 +179,7 @@ impl Bench {
             assert!(shown.insert(packet.number), "shows {} twice", packet.number);
             true
         });
-        assert!(finished, "visit() stops without being asked to");
+        assert!(finished, "visit() stops early");
         if shown.is_empty() {
             return;
         }
@@ -190,7 +189,7 @@ impl Bench {
             first += 1;
             false
         });
-        assert!(stopped && first == 1, "visit() goes on after {first}");
+        assert!(stopped && first == 1, "visit() continues after {first}");
     }
 
     fn enqueue(&mut self, header: Header) {

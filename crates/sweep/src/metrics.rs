@@ -4,15 +4,15 @@ use crate::over_time;
 use asymq_core::decide::ack::Unfiltered;
 use asymq_core::units::Limit;
 use asymq_scenario::{
-    Direction, DirectionReport, Encapsulation, Goodput, ListedFlow, Percentiles, Run, Scenario,
-    Series, SojournByClass, Summary,
+    Direction, DirectionReport, Encapsulation, FlowResult, Goodput, ListedFlow, Percentiles, Run,
+    Scenario, Series, SojournByClass, Summary,
 };
 use std::collections::BTreeMap;
 
 /// Metrics of a run by name, in alphabetical order.
 pub type Metrics = BTreeMap<String, f64>;
 
-/// Returns the names that a measure may use: those of [`of_run`] and [`of_scenario`].
+/// Returns the names that a measure may use: all names of [`of_run`] and [`of_scenario`].
 pub fn names() -> Vec<String> {
     let report = DirectionReport {
         sojourn_by_class_ms: Some(SojournByClass::default()),
@@ -60,44 +60,41 @@ pub fn names() -> Vec<String> {
 /// part that this rule kept.
 pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     let mut metrics = Metrics::new();
-    let summary = &run.summary;
-    let goodput = &summary.goodput;
-    add_direction(
-        &mut metrics,
-        scenario,
-        Direction::Up,
-        &summary.up,
-        &goodput.up,
-    );
-    add_direction(
-        &mut metrics,
-        scenario,
-        Direction::Down,
-        &summary.down,
-        &goodput.down,
-    );
+    // Names all fields, so that the compiler reports one without a metric.
+    let Summary {
+        up,
+        down,
+        utility,
+        goodput_utility,
+        least_utilization,
+        goodput,
+        flows,
+        probe_ms,
+        probe_grade: _, // follows from probe_ms
+        probe_lost,
+        probe_late,
+        web_ms,
+    } = &run.summary;
+    for (direction, report, goodput) in [
+        (Direction::Up, up, &goodput.up),
+        (Direction::Down, down, &goodput.down),
+    ] {
+        add_direction(&mut metrics, scenario, direction, report, goodput);
+        add_listed_flows(&mut metrics, scenario, direction, flows);
+    }
     for (name, value) in [
-        ("utility", summary.utility),
-        ("goodput-utility", summary.goodput_utility),
-        ("least-utilization", summary.least_utilization),
+        ("utility", Some(*utility)),
+        ("goodput-utility", Some(*goodput_utility)),
+        ("least-utilization", Some(*least_utilization)),
+        ("probe.lost-share", *probe_lost),
+        ("probe.late", *probe_late),
     ] {
-        metrics.insert(name.into(), value);
+        metrics.extend(value.map(|value| (name.into(), value)));
     }
-    for (name, percentiles) in [("probe", summary.probe_ms), ("web", summary.web_ms)] {
+    for (name, percentiles) in [("probe", probe_ms), ("web", web_ms)] {
         if let Some(percentiles) = percentiles {
-            put_percentiles(&mut metrics, name, percentiles);
+            put_percentiles(&mut metrics, name, *percentiles);
         }
-    }
-    add_listed_sojourns(&mut metrics, summary);
-    for direction in [Direction::Up, Direction::Down] {
-        let time = DirectionReport::completion(scenario, &summary.flows, direction);
-        metrics.extend(time.map(|time| (format!("{direction}.completion"), time)));
-    }
-    for (name, share) in [
-        ("probe.lost-share", summary.probe_lost),
-        ("probe.late", summary.probe_late),
-    ] {
-        metrics.extend(share.map(|share| (name.into(), share)));
     }
     if let Some(series) = &run.series {
         over_time::add(&mut metrics, scenario, series);
@@ -213,24 +210,26 @@ fn put_percentiles(metrics: &mut Metrics, name: &str, percentiles: Percentiles) 
     }
 }
 
-/// Adds the mean percentiles of the listed flows of each direction.
-fn add_listed_sojourns(metrics: &mut Metrics, summary: &Summary) {
-    for direction in [Direction::Up, Direction::Down] {
-        let of = summary
-            .flows
-            .iter()
-            .filter(|flow| flow.direction == direction);
-        let all: Vec<Percentiles> = of.filter_map(|flow| flow.sojourn_ms).collect();
-        let mean = |of: fn(&Percentiles) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
-        if !all.is_empty() {
-            let mean = Percentiles {
-                p50: mean(|one| one.p50),
-                p95: mean(|one| one.p95),
-                p99: mean(|one| one.p99),
-            };
-            put_percentiles(metrics, &of_listed(direction), mean);
-        }
+/// Adds the mean percentiles and the mean completion time of a direction's listed flows.
+fn add_listed_flows(
+    metrics: &mut Metrics,
+    scenario: &Scenario,
+    direction: Direction,
+    flows: &[FlowResult],
+) {
+    let of = flows.iter().filter(|flow| flow.direction == direction);
+    let all: Vec<Percentiles> = of.filter_map(|flow| flow.sojourn_ms).collect();
+    let mean = |of: fn(&Percentiles) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+    if !all.is_empty() {
+        let mean = Percentiles {
+            p50: mean(|one| one.p50),
+            p95: mean(|one| one.p95),
+            p99: mean(|one| one.p99),
+        };
+        put_percentiles(metrics, &of_listed(direction), mean);
     }
+    let time = DirectionReport::completion(scenario, flows, direction);
+    metrics.extend(time.map(|time| (format!("{direction}.completion"), time)));
 }
 
 /// Name of the sojourn times of a direction's listed flows.
@@ -311,29 +310,63 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_metric_of_a_direction_is_in_docs_experiments_md() {
+    fn every_metric_is_in_docs_experiments_md() {
         let path = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../../docs/research/experiments.md"
         );
         let text = std::fs::read_to_string(path).unwrap();
-        let mut missing = Vec::new();
-        for name in names() {
-            // A metric of time below a share has that share in its name.
-            let Some(rest) = name
-                .strip_prefix("up.")
-                .filter(|rest| !rest.contains("below-"))
-            else {
-                continue;
-            };
-            if !rest.contains('.')
-                && ![rest, &name]
-                    .iter()
-                    .any(|name| text.contains(&format!("`{name}`")))
-            {
-                missing.push(format!("{name}: not in docs/research/experiments.md"));
-            }
-        }
-        assert!(missing.is_empty(), "{missing:#?}");
+        // A metric of time below a share has that share in its name.
+        let of_page = |name: &String| !name.starts_with("down.") && !name.contains("below-");
+        let missing: Vec<String> = names()
+            .into_iter()
+            .filter(of_page)
+            .filter(|name| {
+                let median = name.replace(".p95", ".p50").replace(".p99", ".p50");
+                let forms = [
+                    median.as_str(),
+                    median.trim_start_matches("up."),
+                    median.trim_start_matches("scenario"),
+                ];
+                !forms.iter().any(|form| text.contains(&format!("`{form}`")))
+            })
+            .collect();
+        assert!(
+            missing.is_empty(),
+            "docs/research/experiments.md lacks {missing:#?}"
+        );
+    }
+
+    #[test]
+    fn every_metric_has_a_unit_or_is_listed_here_as_one_without() {
+        const WITHOUT: [&str; 17] = [
+            "ack",
+            "data",
+            "delivered",
+            "drift",
+            "fairness",
+            "goodput-utility",
+            "late",
+            "least-utilization",
+            "listed-to-others",
+            "lost-share",
+            "readable-to-opaque",
+            "sd",
+            "smallest-flow",
+            "timeouts",
+            "unsettled",
+            "utility",
+            "utilization",
+        ];
+        let is_known = |name: &str| {
+            let last = name.rsplit('.').next().unwrap_or_default();
+            !unit(name).is_empty()
+                || WITHOUT.contains(&last)
+                || name.contains("below-")
+                || name.contains("unfiltered")
+                || name.starts_with("scenario.")
+        };
+        let missing: Vec<String> = names().into_iter().filter(|name| !is_known(name)).collect();
+        assert!(missing.is_empty(), "add them to UNITS: {missing:?}");
     }
 }

@@ -39,12 +39,20 @@ fn the_lab_answers_in_the_shape_of_the_simulator() {
     let real: Value = serde_json::from_slice(&output.stdout).unwrap();
     let simulated = answer(directory.path(), &format!("sim {LINE} --flows-down 2"));
     let simulated: Value = serde_json::from_str(&simulated).unwrap();
+    // Quantities that docs/reference/json.md gives to the simulator alone.
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/json.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let rows = page.lines().filter(|row| row.contains("(simulator"));
+    let alone: Vec<String> = rows
+        .filter_map(|row| row.split('`').nth(1))
+        .flat_map(|name| [name.to_owned(), name.replacen("up.", "down.", 1)])
+        .map(|name| format!("mean.{name}"))
+        .collect();
+    assert!(alone.contains(&"mean.down.access_dropped".to_owned()));
     let paths = |report: &Value| {
         let mut paths = Vec::new();
         shape("mean", &report["mean"], &mut paths);
-        // Only the simulator measures these (docs/reference/json.md).
-        let alone = ["access_dropped", "probe_lost"];
-        paths.retain(|path| !alone.iter().any(|name| path.ends_with(name)));
+        paths.retain(|path| !alone.iter().any(|name| path.starts_with(name)));
         paths
     };
     assert_eq!(paths(&real), paths(&simulated));
