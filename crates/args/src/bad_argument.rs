@@ -20,6 +20,26 @@ pub struct BadArgument {
     pub message: String,
 }
 
+impl BadArgument {
+    /// Makes an error about an argument, not about its value.
+    pub fn new(argument: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            argument: argument.into(),
+            value: None,
+            message: message.into(),
+        }
+    }
+
+    /// Makes the value a part of the error.
+    #[must_use]
+    pub fn of_value(self, value: impl Into<String>) -> Self {
+        Self {
+            value: Some(value.into()),
+            ..self
+        }
+    }
+}
+
 impl fmt::Display for BadArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subject = [Some(self.argument.as_str()), self.value.as_deref()];
@@ -39,11 +59,7 @@ impl fmt::Display for BadArgument {
 impl From<ConfigError> for BadArgument {
     /// Reports an invalid parameter of a discipline as an invalid flag.
     fn from(error: ConfigError) -> Self {
-        Self {
-            argument: format!("--{}", error.parameter),
-            value: Some(error.value),
-            message: error.message,
-        }
+        Self::new(format!("--{}", error.parameter), error.message).of_value(error.value)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A scenario as a TOML file: the flags, without their dashes, as keys.
 
-use crate::BadArgument;
+use crate::bad_argument::BadArgument;
 use asymq_scenario::quoted;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -41,7 +41,7 @@ pub enum ScenarioError {
     },
     /// A flag's value is invalid.
     #[error(transparent)]
-    Value(BadArgument),
+    Value(#[from] BadArgument),
 }
 
 impl KeyError {
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(words.keys().count(), 60_000);
         let error = parse(&("a".repeat(1 << 20) + " = 1")).unwrap_err();
         assert!(error.to_string().ends_with("unknown key; --help lists all"));
-        // A minute each if all values are counted for each, or the name is compared with all flags.
+        // Each takes a minute if the code counts all values for each value, or compares the name with all flags.
         let took = started.elapsed();
         assert!(took.as_secs() < 20, "{took:?}");
     }

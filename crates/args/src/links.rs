@@ -1,5 +1,6 @@
 //! Rates and disciplines of a scenario's links, computed from flags and defaults.
 
+use crate::bad_argument::BadArgument;
 use crate::defaults::Defaults;
 use crate::file::ScenarioError;
 use crate::line_rate::LineRate;
@@ -69,7 +70,7 @@ impl ScenarioArgs {
                     limit: Scenario::waiting_limit(buffer),
                 };
                 let mut config = resolve(catalog, name, given, &surroundings, place)
-                    .map_err(|error| ScenarioError::Value(error.into()))?;
+                    .map_err(BadArgument::from)?;
                 if assumed.is_none() && !needs_reverse(catalog, &config) {
                     config.reverse = None;
                 }

@@ -11,7 +11,7 @@ use clap::{Arg, ArgGroup, ArgMatches, Command, Id};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QdiscParams(pub Params);
 
-/// The group of these flags in clap, by which they are found without a catalog.
+/// The group of these flags in clap, to find them without a catalog.
 const GROUP: &str = "parameters";
 
 /// Returns the names of disciplines' parameters that were given.

@@ -63,9 +63,9 @@ impl Words {
         .map_err(bad)?;
         let known = Flags::<Again>::new(catalog);
         if let Some(other) = self.keys().find(|key| !known.has(key)) {
-            return Err(ScenarioError::Value(fixed(other, catalog)));
+            return Err(fixed(other, catalog).into());
         }
-        let given = known.read(self).map_err(ScenarioError::Value)?;
+        let given = known.read(self)?;
         scenario.seed = given.seed.unwrap_or(scenario.seed);
         scenario.runs = given.runs.unwrap_or(scenario.runs);
         scenario.duration = given.duration.unwrap_or(scenario.duration);
@@ -97,13 +97,12 @@ fn fixed(key: &str, catalog: &dyn Catalog) -> BadArgument {
         true => "a discipline's parameter",
         false => "a flag of the scenario",
     };
-    BadArgument {
-        argument: String::new(),
-        value: None,
-        message: format!(
+    BadArgument::new(
+        "",
+        format!(
             "{name} cannot change the scenario of a result; use --seed, --runs, --duration or --warmup, or write a TOML file"
         ),
-    }
+    )
 }
 
 #[cfg(test)]

@@ -146,17 +146,12 @@ impl Words {
         for (flag, why) in unreal.flat_map(|(flags, why)| flags.iter().map(move |flag| (flag, why)))
         {
             if self.get(flag).is_some() {
-                return Err(ScenarioError::Value(BadArgument {
-                    argument: format!("--{flag}"),
-                    value: None,
-                    message: format!(
-                        "not available {}{why}; leave it out, or use sim",
-                        defaults.place
-                    ),
-                }));
+                let place = defaults.place;
+                let message = format!("not available {place}{why}; leave it out, or use sim");
+                return Err(BadArgument::new(format!("--{flag}"), message).into());
             }
         }
-        let args = flags.read(self).map_err(ScenarioError::Value)?;
+        let args = flags.read(self)?;
         args.resolve_in(catalog, defaults)
     }
 }
@@ -207,15 +202,13 @@ impl ScenarioArgs {
         let tcp = args.tcp.unwrap_or(defaults.tcp);
         let nonzero = |span: Duration| (span > Duration::ZERO).then_some(span);
 
-        // Flows that are listed are all that there are, unless more are asked for.
-        let flows = match simulated.flow.is_empty() && args.quic.is_none() {
-            true => defaults.flows,
-            false => (0, 0),
+        // Listed flows replace the default flows.
+        let has_listed = !simulated.flow.is_empty() || args.quic.is_some();
+        let flows = if has_listed { (0, 0) } else { defaults.flows };
+        let (flow, quic) = match (args.quic, defaults.simulated) {
+            (Some(quic), true) => ([simulated.flow, listed(quic)?].concat(), None),
+            (quic, _) => (simulated.flow, quic),
         };
-        let (mut flow, mut quic) = (simulated.flow, args.quic);
-        if defaults.simulated {
-            flow.extend(quic.take().map(listed).transpose()?.unwrap_or_default());
-        }
         let ace_only = simulated.ace_only.unwrap_or(false);
         let accecn = simulated.accecn.unwrap_or(ace_only);
         let mut scenario = Scenario {
@@ -351,11 +344,7 @@ pub(crate) fn check(
     defaults: &Defaults,
 ) -> Result<(), ScenarioError> {
     let bad = |name: &str, value: String, message: String| {
-        ScenarioError::Value(BadArgument {
-            argument: format!("--{name}"),
-            value: Some(value),
-            message,
-        })
+        ScenarioError::from(BadArgument::new(format!("--{name}"), message).of_value(value))
     };
     if let Some(message) = defaults.refuses(scenario.tcp) {
         return Err(bad("tcp", scenario.tcp.to_string(), message));
@@ -420,13 +409,8 @@ pub(crate) fn check(
 
 /// Converts flows of a QUIC stack to listed flows for the simulator.
 fn listed(flows: QuicFlows) -> Result<Vec<ListedFlow>, ScenarioError> {
-    flows.listed().map_err(|message| {
-        ScenarioError::Value(BadArgument {
-            argument: "--quic".into(),
-            value: Some(flows.to_string()),
-            message,
-        })
-    })
+    let bad = |message| BadArgument::new("--quic", message).of_value(flows.to_string());
+    flows.listed().map_err(|message| bad(message).into())
 }
 
 #[cfg(test)]
@@ -449,6 +433,100 @@ mod tests {
         assert_eq!(assumed("asymq", Some("5mbit")).as_deref(), Some("5mbit"));
         assert_eq!(assumed("aq", None).as_deref(), Some("10mbit"));
         assert_eq!(assumed("aq", Some("5mbit")).as_deref(), Some("5mbit"));
+    }
+
+    #[test]
+    fn every_flag_of_a_scenario_changes_it() {
+        let trace = concat!(
+            "--trace-up=",
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../scenarios/varying.trace"
+        );
+        let trace_down = trace.replace("up", "down");
+        let samples: &[&[&str]] = &[
+            &["--up=2mbit"],
+            &["--down=20mbit"],
+            &["--assumed-down=5mbit"],
+            &["--flows-up=2"],
+            &["--flows-down=2"],
+            &["--rtt=50ms"],
+            &["--buffer=60p"],
+            &["--buffer-down=60p"],
+            &["--qdisc=sad"],
+            &["--tc=cake"],
+            &["--qdisc-down=sad"],
+            &["--param-down=data-share=0.3", "--qdisc-down=wrr"],
+            &["--tcp=reno"],
+            &["--quic=quinn,down=1"],
+            &["--mss=1000b"],
+            &["--delayed-ack=100ms"],
+            &["--ack-every=4"],
+            &["--window=20p"],
+            &["--udp=up:100kbit"],
+            &["--probe=50ms"],
+            &["--duration=20s"],
+            &["--warmup=2s"],
+            &["--seed=2"],
+            &["--runs=2"],
+            &["--sack=true"],
+            &["--timestamps=true"],
+            &["--byte-counting=true"],
+            &["--tcp-ecn=true"],
+            &["--accecn=true"],
+            &["--ace-only=true"],
+            &["--hystart=true"],
+            &["--pacing=true"],
+            &["--regenerate=1"],
+            &["--regenerate-spacing=smoothed"],
+            &["--start-within=2s"],
+            &["--flow=down"],
+            &["--web=down:1:30kb:1.3"],
+            &["--on-off=200kbit:500ms:500ms"],
+            &["--links=2"],
+            &["--steps-up=10s:2mbit"],
+            &["--steps-down=10s:2mbit"],
+            &[trace],
+            &[&trace_down],
+            &["--modem-up=2mbit"],
+            &["--modem-down=20mbit"],
+            &["--shaper-up=auto", "--modem-up=1mbit"],
+            &["--shaper-down=auto", "--modem-down=10mbit"],
+            &["--steps-delay=10s:25ms", "--modem-up=1mbit"],
+            &["--rate-profile=steps", "--modem-up=1mbit"],
+            &["--rate-probe=true"],
+            &["--clock-drift=50"],
+            &["--clock-tick=10ms"],
+            &["--netem-up=loss 1%"],
+            &["--netem-down=loss 1%"],
+            &["--netem-access-up=loss 1%"],
+            &["--netem-access-down=loss 1%"],
+            &["--header=60b"],
+            &["--overhead=docsis"],
+        ];
+        let resolved = |words: &[&str]| {
+            let defaults = match words.first() {
+                Some(&"--tc=cake") => Defaults::lab(),
+                _ => Defaults::paper(),
+            };
+            let words = words.iter().map(|word| (*word).to_owned());
+            ScenarioArgs::from_words(words)
+                .unwrap()
+                .resolve(&defaults)
+                .unwrap()
+        };
+        for arg in <ScenarioArgs as crate::Settings>::args() {
+            let front = format!("--{}=", arg.get_long().unwrap());
+            let mut of_flag = samples.iter().filter(|words| words[0].starts_with(&front));
+            let words = of_flag
+                .next()
+                .unwrap_or_else(|| panic!("add a sample of {front}"));
+            let without = if front == "--tc=" {
+                ScenarioArgs::default().resolve(&Defaults::lab()).unwrap()
+            } else {
+                resolved(&words[1..])
+            };
+            assert_ne!(resolved(words), without, "{front} changes nothing");
+        }
     }
 
     #[test]

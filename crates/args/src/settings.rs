@@ -74,8 +74,7 @@ pub fn within(range: RangeInclusive<i64>) -> impl Fn(&str) -> Result<u32, String
 
 /// Reads one of the values of an enum.
 ///
-/// # Errors
-/// The text is none of them.
+/// # Errors The text is not one of these values.
 pub fn one_of<T: ValueEnum>(text: &str) -> Result<T, String> {
     T::from_str(text, false).map_err(|_| {
         let names = T::value_variants().iter().filter_map(T::to_possible_value);

@@ -53,7 +53,7 @@ impl Words {
         self
     }
 
-    /// Returns these words, and those of `under` with other keys.
+    /// Returns these words, and the words of `under` that have other keys.
     #[must_use]
     pub fn or(&self, under: &Self) -> Self {
         let mut words = under.clone().filtered(|key| self.get(key).is_none());
@@ -228,24 +228,20 @@ impl<A: Settings> Flags<A> {
     fn read_each(&self, words: &Words) -> Result<A, (usize, BadArgument)> {
         let mut args = A::default();
         for (place, Word { key, text, .. }) in words.0.iter().enumerate() {
-            let bad = |value: Option<&str>, message| BadArgument {
-                argument: format!("--{key}"),
-                value: value.map(str::to_owned),
-                message,
-            };
+            let bad = |message: String| BadArgument::new(format!("--{key}"), message);
             let Some(flag) = self.flag(key) else {
                 let keys = self.command.get_arguments().filter_map(Arg::get_long);
                 let suggestion = suggestion(key, keys);
-                return Err((place, bad(None, format!("unknown argument{suggestion}"))));
+                return Err((place, bad(format!("unknown argument{suggestion}"))));
             };
             let others = self.command.get_arg_conflicts_with(flag);
             let mut others = others.into_iter().filter_map(Arg::get_long);
             if let Some(other) = others.find(|other| words.get(other).is_some()) {
                 let message = format!("cannot be used with --{other}");
-                return Err((place, bad(None, message)));
+                return Err((place, bad(message)));
             }
             let read = self.put(&mut args, flag, key, text);
-            read.map_err(|message| (place, bad(Some(text), message)))?;
+            read.map_err(|message| (place, bad(message).of_value(text)))?;
         }
         Ok(args)
     }
@@ -371,7 +367,8 @@ impl<A: Settings> Flags<A> {
         self.text(path, &crate::file::text_of(path)?)
     }
 
-    /// Returns the words of `over`, and those of `under` with other keys. Keys that cannot go together replace each other.
+    /// Returns the words of `over`, and the words of `under` that have other keys. A word of `over` also replaces those
+    /// that conflict with it.
     pub fn merge(&self, over: &Words, under: &Words) -> Words {
         let conflict = |one: &str, other: &str| {
             let others = self

@@ -119,11 +119,25 @@ impl Facts {
         let home = home
             .map(|link| link.name.as_str())
             .filter(|_| self.forwards);
-        let is_ppp = self
-            .links
-            .iter()
-            .any(|link| link.name == default && link.hardware == libc::ARPHRD_PPP);
+        let mut links = self.links.iter();
+        let is_ppp = links.any(|link| link.name == default && link.hardware == libc::ARPHRD_PPP);
         (home.is_some() || is_ppp).then_some((default, home))
+    }
+
+    /// Remedy for a router whose default route is at `wan`.
+    fn on_router(&self, wan: &str, up: &str, rate: &str) -> String {
+        let mut links = self.links.iter();
+        match links.any(|link| link.name == wan && link.hardware == libc::ARPHRD_ETHER) {
+            true => format!(
+                "keep its addresses, and take the port over with 'sudo asymq router --wan {wan} --up {up}'{rate}; \
+                 'asymq router check --wan {wan}' lists reasons against it first"
+            ),
+            false => format!(
+                "keep its addresses; take the Ethernet port below {wan} over with 'sudo asymq router --wan', or \
+                 put the qdisc on {wan}: {}",
+                qdisc_command(wan, up, rate)
+            ),
+        }
     }
 
     fn finding(&self, ports: Option<[&str; 2]>, up: Option<&str>) -> Finding {
@@ -132,22 +146,12 @@ impl Facts {
             "950kbit" => " with 95 % of your upload rate instead of 950kbit",
             _ => "",
         };
-        let free: Vec<&LinkInfo> = self
-            .links
-            .iter()
-            .filter(|link| self.is_free(link))
-            .collect();
+        let free = self.links.iter().filter(|link| self.is_free(link));
+        let free: Vec<&LinkInfo> = free.collect();
         let is_free = |name: &str| free.iter().any(|link| link.name == name);
         let way_in = self.links.iter().find(|link| {
             self.has_address(link) && link.hardware != libc::ARPHRD_LOOPBACK && self.leads_out(link)
         });
-        let is_ethernet = |name: &str| {
-            let mut links = self.links.iter();
-            links.any(|of| of.name == name && of.hardware == libc::ARPHRD_ETHER)
-        };
-        let qdisc = |device: &str| {
-            format!("'sudo tc qdisc replace dev {device} root asymq up {up} nat'{rate}")
-        };
         let (role, problem, remedy) = match (self.router(), &self.held[..], &free[..]) {
             (router, ..) if self.openwrt => (
                 HostRole::OpenWrt,
@@ -155,7 +159,7 @@ impl Facts {
                 format!(
                     "keep its ports and addresses as they are; 'asymq import /etc/config/sqm' reads the settings, \
                      and the qdisc of packaging/openwrt takes them: {}",
-                    qdisc(router.map_or("wan", |(wan, _)| wan))
+                    qdisc_command(router.map_or("wan", |(wan, _)| wan), up, rate)
                 ),
             ),
             (_, [one, two, ..], _) => (
@@ -172,17 +176,7 @@ impl Facts {
                     ),
                     None => format!("this box dials in: {wan} has the default route"),
                 },
-                match is_ethernet(wan) {
-                    true => format!(
-                        "keep its addresses, and take the port over with 'sudo asymq router --wan {wan} --up {up}'{rate}; \
-                         'asymq router check --wan {wan}' lists reasons against it first"
-                    ),
-                    false => format!(
-                        "keep its addresses; take the Ethernet port below {wan} over with 'sudo asymq router --wan', or \
-                         put the qdisc on {wan}: {}",
-                        qdisc(wan)
-                    ),
-                },
+                self.on_router(wan, up, rate),
             ),
             (None, _, [first, second, ..]) => {
                 let [lan, wan] = match ports {
@@ -235,6 +229,10 @@ impl Facts {
             ..Finding::note("host role", problem, remedy)
         }
     }
+}
+
+fn qdisc_command(device: &str, up: &str, rate: &str) -> String {
+    format!("'sudo tc qdisc replace dev {device} root asymq up {up} nat'{rate}")
 }
 
 /// Interface of the default route, IPv4 first.
