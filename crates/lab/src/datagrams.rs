@@ -1,9 +1,10 @@
 //! UDP: probes that measure queueing delay, and bursts at a constant rate.
 
 use crate::error::{Context as _, LabError};
+use crate::halt::Halt;
 use crate::plan::{BURST_PORT, HOME, PROBE_PORT, Plan, SERVER};
 use crate::window::Window;
-use crate::{Halt, clock, sys};
+use crate::{clock, sys};
 use asymq_core::measure::Histogram;
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::net::Netns;

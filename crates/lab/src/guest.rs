@@ -4,7 +4,7 @@ use crate::error::{Context as _, LabError};
 use asymq_scenario::{Report, Scenario};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::{env, fs, io, process};
+use std::{env, fs, io};
 
 /// Boot script and init of the guest, also used by scripts/kernel-test.
 const BOOT: &str = include_str!("../guest/boot");
@@ -24,8 +24,9 @@ pub fn run_in_guest(guest: &Guest, scenario: &Scenario, series: bool) -> Result<
     const BOOT_SECONDS: u64 = 300;
     // Maximum real time per second of the guest's clock.
     const SECONDS_PER_SECOND: f64 = 20.0;
-    let folder = Folder::new().during("making a folder for the guest")?;
-    let write = |name: &str, text: &str| fs::write(folder.0.join(name), text);
+    let folder = tempfile::tempdir().during("making a folder for the guest")?;
+    let folder = folder.path();
+    let write = |name: &str, text: &str| fs::write(folder.join(name), text);
     let prepare = || {
         write("boot", BOOT)?;
         write("init", INIT)?;
@@ -35,16 +36,16 @@ pub fn run_in_guest(guest: &Guest, scenario: &Scenario, series: bool) -> Result<
     let command = prepare().during("preparing the guest")?;
     let spent = scenario.duration.as_secs_f64() * f64::from(scenario.runs) * SECONDS_PER_SECOND;
     let output = Command::new("bash")
-        .arg(folder.0.join("boot"))
+        .arg(folder.join("boot"))
         .arg(&guest.kernel)
         .arg((BOOT_SECONDS + spent as u64).to_string())
         .arg(command)
         .envs([("COUNTED", "1"), ("CPUS", "1")])
-        .env("OUT", &folder.0)
+        .env("OUT", folder)
         .stdin(Stdio::null())
         .output()
         .during("starting bash for the guest")?;
-    let read = |name: &str| fs::read_to_string(folder.0.join(name)).unwrap_or_default();
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
     if output.status.success() {
         let report = serde_json::from_str(&read("report.json"));
         return report
@@ -78,7 +79,7 @@ pub fn run_in_guest(guest: &Guest, scenario: &Scenario, series: bool) -> Result<
     })
 }
 
-/// Shell commands of the guest, which sees this machine's files below `/mnt` and shares `/run/out`.
+/// Shell commands of the guest, which has this machine's files below `/mnt` and shares `/run/out`.
 fn command(guest: &Guest, series: bool) -> io::Result<String> {
     let quoted = |path: &Path| -> io::Result<String> {
         let path = fs::canonicalize(path).map_err(|error| {
@@ -106,21 +107,4 @@ fn command(guest: &Guest, series: bool) -> io::Result<String> {
         "{own} lab /run/out/scenario.json --json{series} >/run/out/report.json 2>/run/out/errors"
     );
     Ok(text)
-}
-
-/// A temporary folder, removed when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> io::Result<Self> {
-        let path = env::temp_dir().join(format!("asymq-guest-{}", process::id()));
-        fs::create_dir(&path)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

@@ -31,5 +31,3 @@ pub use error::LabError;
 pub use guest::{Guest, run_in_guest};
 pub use runs::{Options, Progress, run_scenarios};
 pub use user_namespace::enter_user_namespace;
-
-pub(crate) use halt::Halt;

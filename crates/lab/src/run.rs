@@ -1,13 +1,14 @@
+use crate::clock;
 use crate::datagrams::{Datagrams, ProbeResults};
 use crate::error::{Context as _, LabError};
 use crate::flows::{BulkFlows, FlowResults, QuicFlows};
+use crate::halt::Halt;
 use crate::measure::UplinkResults;
 use crate::path::{self, Path, PathResults, Ports};
 use crate::plan::{Conversation, Plan};
 use crate::topology::{ACCESS, INTERNET, Topology};
 use crate::uplink::Uplink;
 use crate::window::{INTERVAL, Window};
-use crate::{Halt, clock};
 use asymq_core::TrafficClass;
 use asymq_core::catalog::Build;
 use asymq_core::units::Duration;

@@ -2,8 +2,9 @@
 
 use crate::error::{Context as _, LabError};
 use crate::flows;
+use crate::halt::Halt;
 use crate::run::run_once;
-use crate::{Halt, sys};
+use crate::sys;
 use asymq_core::catalog::Build;
 use asymq_core::units::Duration;
 use asymq_gateway::Frame;

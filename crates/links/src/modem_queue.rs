@@ -1,6 +1,6 @@
 //! A modem's FIFO, whose rate and size the shaper cannot read.
 
-use crate::Schedule;
+use crate::schedule::Schedule;
 use asymq_core::Limit;
 use asymq_core::decide::random::SplitMix64;
 use asymq_scenario::{

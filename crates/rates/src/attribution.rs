@@ -11,7 +11,7 @@ use crate::round_trips::Trip;
 use alloc::boxed::Box;
 use asymq_core::{Direction, Duration, Instant};
 
-/// Age of the latest timestamps from which round trips are used instead.
+/// Age of the latest timestamps above which round trips are used instead.
 const TIMESTAMPS_COUNT: Duration = Duration::from_secs(1);
 /// Maximum duration of a direction's turn if the other one has a backlog.
 const MAX_TURN: Duration = Duration::from_millis(600);
@@ -23,7 +23,7 @@ const YIELD_TIME: Duration = Duration::from_millis(300);
 const LOW_UTILIZATION: f64 = 0.5;
 /// Number of consecutive failed tests with one queue that prove a longer path.
 const ENOUGH_TESTS: u32 = 4;
-/// Relative change of the queue up to which it counts as the same queue.
+/// Maximum relative change at which a queue counts as the same queue.
 const SAME_QUEUE: f64 = 0.2;
 /// Maximum step of a path's delay in ms; a larger one is a full buffer.
 const MAX_STEP: f64 = 150.0;

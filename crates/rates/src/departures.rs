@@ -1,7 +1,7 @@
 //! Departures of a flow's packets, kept until TCP timestamps echo them.
 
-use crate::MS;
 use crate::answered::{Answered, Origin};
+use crate::base::MS;
 use crate::observed::TimedSegment;
 use asymq_core::Header;
 use asymq_core::ack::before;
@@ -10,7 +10,7 @@ use asymq_core::ack::before;
 const DEPARTURES: usize = 64;
 /// Minimum time between two kept departures, so that the ring covers at least half a second.
 const SPACING: u64 = 8 * MS;
-/// Maximum time after which a second packet certainly ends the receiver's wait.
+/// Maximum time until which a second packet certainly ends the receiver's wait.
 const SECOND_WITHIN: u64 = 30 * MS;
 
 /// Departures whose echo has not arrived, oldest first.

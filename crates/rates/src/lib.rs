@@ -29,9 +29,6 @@ use attribution::{Attribution, Laws};
 use law::Source;
 use path_delays::PathDelays;
 
-/// One ms in ns.
-const MS: u64 = 1_000_000;
-
 #[derive(Clone, Copy, Debug, Default)]
 struct Probing {
     sent: Instant,
@@ -101,8 +98,8 @@ impl Learner {
         self.delays.leaves(at, header, observed);
     }
 
-    /// Records a packet that arrives at the downlink's shaper at `at`. Returns the packet from home that it answers, if
-    /// known.
+    /// Records a packet that arrives at the downlink's shaper at `at`. Returns the packet from home that `packet`
+    /// answers, if known.
     #[inline]
     pub fn comes(
         &mut self,

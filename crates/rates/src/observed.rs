@@ -4,12 +4,12 @@ use asymq_core::Header;
 use asymq_core::frame::timestamps;
 use asymq_core::packet::{Protocol, flags};
 
-/// Header fields by which a packet answers another one, or is answered.
+/// Header fields that match a packet with its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observed {
-    /// TCP with timestamps, from which the delay of each direction can be read.
+    /// TCP with timestamps: the delay of each direction is measurable.
     Stamps(TimedSegment),
-    /// TCP without timestamps, from which only round trips can be read: data and its ACK.
+    /// TCP without timestamps: only round trips from data to its ACK are measurable.
     Numbers {
         /// Sequence number after the last byte, SYN and FIN included; `None` if the segment has none of these.
         end: Option<u32>,

@@ -1,8 +1,7 @@
 //! Queueing delays of the line between both shapers and the Internet, from TCP timestamps (`docs/notes/rates.md`).
 
-use crate::MS;
 use crate::answered::Answered;
-use crate::base::Base;
+use crate::base::{Base, MS};
 use crate::departures::{AckTiming, Departures, Echoed};
 use crate::observed::{Observed, TimedSegment};
 use crate::round_trips::{DelaySample, RoundTrips};
@@ -43,7 +42,7 @@ pub(crate) struct PathDelays {
     acks_wait: bool,
     /// Increase of each direction's path delay that the minima do not contain yet.
     shift: [i64; 2],
-    /// Transmission time of a byte in ns, by which a packet's own transmission is subtracted from the delay.
+    /// Transmission time of a byte in ns, to subtract a packet's own transmission time from the delay.
     per_byte: [u64; 2],
 }
 

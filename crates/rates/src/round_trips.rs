@@ -3,9 +3,8 @@
 //! A round trip starts when a packet leaves the uplink's shaper, and ends when its answer arrives at the downlink's, so
 //! it excludes queues at home. An ACK answers data; a server's QUIC spin bit answers the client's.
 
-use crate::MS;
 use crate::answered::{Answered, Origin};
-use crate::base::Base;
+use crate::base::{Base, MS};
 use crate::observed::Observed;
 use alloc::boxed::Box;
 use asymq_core::ack::before;
@@ -26,11 +25,11 @@ const MAX_TRIP: u64 = 5_000 * MS;
 const COMMON_AGE: u64 = 250 * MS;
 /// Maximum time between two probe answers that are compared with each other.
 const PAIR_AGE: u64 = 3_000 * MS;
-/// Spin bit: number of turns before it counts, cost of a turn out of order, and maximum count.
+/// Spin bit: number of changes before it counts, cost of a change out of order, and maximum count.
 const ENOUGH_TURNS: u8 = 6;
 const OUT_OF_TURN: u8 = 8;
 const MAX_TURNS: u8 = 16;
-/// Divisor of the minimum round trip (1/4): a turn within this time is out of order, because packets were reordered.
+/// Divisor of the minimum round trip (1/4): a change of the spin bit within this time is caused by reordering.
 const TOO_SHORT: i64 = 4;
 
 /// Best sample of a direction in an interval, from the packet with the shortest queue.
@@ -332,8 +331,8 @@ impl RoundTrips {
         }
     }
 
-    /// Records the answer to a probe after `bytes` down. Returns true if it is a sample: the excess over the minimum,
-    /// at most that of the previous answer, since a host may be slow once.
+    /// Records the answer to a probe after `bytes` down. Returns true if it is a sample. The sample is the excess over
+    /// the minimum, but at most the previous answer's excess, since a host may be slow once.
     pub(crate) fn probe_returns(&mut self, at: u64, number: u16, bytes: u64) -> bool {
         let probe = self.probes.get_mut(usize::from(number) % PROBES);
         let probe = probe.and_then(|it| it.take_if(|it| it.number == u32::from(number)));

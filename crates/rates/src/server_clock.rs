@@ -1,6 +1,6 @@
 //! The clock of a server, read from TCP timestamps.
 
-use crate::MS;
+use crate::base::MS;
 
 /// Common resolutions of servers' timestamp clocks in ns.
 const TICKS: [i64; 4] = [1_000, 1_000_000, 4_000_000, 10_000_000];

@@ -1,6 +1,10 @@
 //! Checks a scenario for values that no driver can run.
 
-use crate::{AckPolicy, Links, RateSource, Scenario, Tcp, TcpEcn};
+use crate::ack_policy::AckPolicy;
+use crate::links::Links;
+use crate::modem::RateSource;
+use crate::scenario::Scenario;
+use crate::tcp::{Tcp, TcpEcn};
 use asymq_core::catalog::{Catalog, Config, Params, Place, resolve};
 use asymq_core::units::Duration;
 use std::fmt;
@@ -115,11 +119,7 @@ impl Scenario {
             ("steps-up", &self.steps_up, &self.trace_up),
             ("steps-down", &self.steps_down, &self.trace_down),
         ] {
-            if let Some(pair) = steps.windows(2).find(|pair| pair[1].at <= pair[0].at) {
-                let message =
-                    "not later than the step before; write the steps in the order of their times";
-                return Err(bad(name, pair[1], message));
-            }
+            check_order(name, steps, |step| step.at)?;
             if let (Some(step), Some(_)) = (steps.first(), trace) {
                 let message = "beside a trace of the same direction; use one of them";
                 return Err(bad(name, step, message));
@@ -158,15 +158,7 @@ impl Scenario {
             let message = "no modem behind which the delay could change; add --modem-up";
             return Err(bad("steps-delay", step, message));
         }
-        if let Some(pair) = self
-            .steps_delay
-            .windows(2)
-            .find(|pair| pair[1].at <= pair[0].at)
-        {
-            let message =
-                "not later than the step before; write the steps in the order of their times";
-            return Err(bad("steps-delay", pair[1], message));
-        }
+        check_order("steps-delay", &self.steps_delay, |step| step.at)?;
         if let Some(rate_profile) = self.rate_profile {
             let line = self.modem_up.or(self.modem_down);
             let message = "no modem whose rate could change; add --modem-up";
@@ -341,7 +333,7 @@ impl Scenario {
     }
 }
 
-/// Replaces a discipline's description from a file by the one that the catalog builds from it; both must be equal.
+/// Replaces a discipline's description from a file by the catalog's; both must be equal.
 fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Result<(), BadValue> {
     let place = Place {
         link: config.link,
@@ -403,6 +395,18 @@ fn check_stop(
 ) -> Result<(), BadValue> {
     let message = format_args!("the stop is not later than the start, {start}");
     require(stop.is_none_or(|stop| stop > start), name, value, message)
+}
+
+fn check_order<S: fmt::Display>(
+    name: &str,
+    steps: &[S],
+    at: fn(&S) -> Duration,
+) -> Result<(), BadValue> {
+    let wrong = steps.windows(2).find(|pair| at(&pair[1]) <= at(&pair[0]));
+    wrong.map_or(Ok(()), |pair| {
+        let message = "not later than the step before; write the steps in the order of their times";
+        Err(bad(name, &pair[1], message))
+    })
 }
 
 /// A size in bytes that is shown as a plain number, without a unit.

@@ -1,13 +1,20 @@
-//! Scenarios derived from others: with the rate profile of a seed as steps, and with the settings of one listed flow.
+//! Derived scenarios and flows: a rate profile as steps, the settings of one listed flow, QUIC flows as listed flows.
 
+use crate::ack_policy::AckPolicy;
 use crate::draw::fraction;
-use crate::{
-    AckPolicy, DelayStep, Draw, Encapsulation, ListedFlow, Modem, QuicStack, RateProfile, RateStep,
-    RttRange, Scenario, Source, TcpEcn, Tunnel, uniform,
-};
+use crate::draw::{Draw, Source, uniform};
+use crate::encapsulation::{Encapsulation, Tunnel};
+use crate::flow::ListedFlow;
+use crate::link_rate::RateStep;
+use crate::modem::{DelayStep, Modem};
+use crate::quic::{QuicFlows, QuicStack};
+use crate::rate_profile::RateProfile;
+use crate::rtt::RttRange;
+use crate::scenario::Scenario;
+use crate::tcp::TcpEcn;
 use asymq_core::Direction;
 use asymq_core::decide::random::SplitMix64;
-use asymq_core::units::{Duration, Rate};
+use asymq_core::units::{Duration, Rate, suggestion};
 
 /// Rate during an outage; practically zero.
 const NOTHING: Rate = Rate::from_bits_per_sec(1).expect("positive");
@@ -96,5 +103,32 @@ impl ListedFlow {
     /// Returns the flow's start time in the run with this seed.
     pub fn start(&self, own: &Scenario, seed: u64, source: Source) -> Duration {
         self.start.unwrap_or_else(|| own.flow_start(seed, source))
+    }
+}
+
+impl QuicFlows {
+    /// Returns these flows as listed flows for the simulator.
+    ///
+    /// # Errors The simulator has no stack of this name.
+    pub fn listed(&self) -> Result<Vec<ListedFlow>, String> {
+        let stack = QuicStack::named(&self.stack);
+        if stack.is_none() {
+            let known = QuicStack::ALL.iter().map(|stack| stack.name);
+            let known = suggestion(&self.stack, known);
+            return Err(format!("{}: not simulated{known}", self.stack));
+        }
+        let flow = |direction: Direction| {
+            let mut flow: ListedFlow = direction.to_string().parse()?;
+            flow.encapsulation = Encapsulation::Quic;
+            (flow.stack, flow.tcp) = (stack, self.tcp);
+            let policy = |every| AckPolicy::Every(every, Duration::from_millis(25));
+            flow.ack_policy = self.ack_every.map(policy);
+            Ok(flow)
+        };
+        let of = |direction, count: u32| std::iter::repeat_n(direction, count as usize);
+        of(Direction::Up, self.up)
+            .chain(of(Direction::Down, self.down))
+            .map(flow)
+            .collect()
     }
 }

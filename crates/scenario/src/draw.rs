@@ -1,9 +1,9 @@
 //! Random numbers that are the same on every platform and in every order of drawing.
 
-use crate::Direction;
+use asymq_core::Direction;
 use asymq_core::decide::random::mix;
 
-/// The part of a scenario for which random numbers are drawn: its kind, and its index from 0.
+/// The part of a scenario that a random number is for: its kind, and its index from 0.
 ///
 /// The random numbers of a source do not depend on other sources. With another number of uploads, for example, every
 /// download keeps its round-trip time and start time.

@@ -8,7 +8,7 @@ pub enum Encapsulation {
     None,
     /// Only length and flow; packets have the lengths of TCP.
     Opaque,
-    /// Only length and flow; ACKs and senders are those of QUIC.
+    /// Only length and flow; ACKs and senders are QUIC's.
     Quic,
     /// Only length and tunnel; all flows in a tunnel look like one flow.
     Tunnel(Tunnel),

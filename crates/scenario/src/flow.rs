@@ -1,7 +1,13 @@
 //! TCP flows that a scenario lists separately.
 
+use crate::ack_policy::AckPolicy;
+use crate::encapsulation::Encapsulation;
+use crate::links::Links;
+use crate::quic::QuicStack;
+use crate::rtt::RttRange;
+use crate::tcp::Tcp;
 use crate::text::{part, unknown_key};
-use crate::{AckPolicy, Direction, Encapsulation, Links, QuicStack, RttRange, Tcp};
+use asymq_core::Direction;
 use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
@@ -141,21 +147,18 @@ impl FromStr for ListedFlow {
                 }
                 "spin" => truth(value).map(|value| flow.spin = value),
                 "tunnel" => part(value).map(|tunnel| hidden = Some(Encapsulation::Tunnel(tunnel))),
-                "acks-per-rtt" => match value.parse() {
-                    Ok(acks @ 1..=100) => {
-                        flow.acks_per_rtt = Some(acks);
-                        Ok(())
-                    }
-                    _ => Err(format!("{value}: not a whole number from 1 to 100")),
-                },
+                "acks-per-rtt" => {
+                    let acks = value.parse().ok();
+                    flow.acks_per_rtt = acks.filter(|acks| (1..=100).contains(acks));
+                    let wrong = || format!("{value}: not a whole number from 1 to 100");
+                    flow.acks_per_rtt.map(drop).ok_or_else(wrong)
+                }
                 "delayed-ack" => part(value).map(|value| delay = Some(value)),
-                "ack-every" => match value.parse::<u32>() {
-                    Ok(packets) => {
-                        every = Some(packets);
-                        Ok(())
-                    }
-                    Err(_) => Err(format!("{value}: not a whole number")),
-                },
+                "ack-every" => {
+                    let wrong = |_| format!("{value}: not a whole number");
+                    let packets = value.parse::<u32>().map_err(wrong);
+                    packets.map(|packets| every = Some(packets))
+                }
                 key => match flow.set(key, value) {
                     Ok(false) => return Err(unknown_key(key, FORM)),
                     read => read.map(drop),

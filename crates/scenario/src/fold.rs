@@ -1,12 +1,13 @@
 //! Statistics over several runs, computed for each field.
 
-use crate::{Direction, Grade};
+use crate::grade::Grade;
+use asymq_core::Direction;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A statistic of one or more numbers.
 pub(crate) type Statistic = fn(&[f64]) -> f64;
 
-/// A part of a summary, of which statistics over runs can be computed.
+/// A part of a summary with statistics over runs.
 pub(crate) trait Fold: Sized {
     /// The names of the structure's fields.
     #[cfg(test)]

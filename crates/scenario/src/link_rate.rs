@@ -1,6 +1,6 @@
 //! Link rates that change over time: steps, and traces of delivery opportunities.
 
-use crate::text::part;
+use crate::text::step;
 use asymq_core::units::{Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
@@ -20,12 +20,8 @@ impl FromStr for RateStep {
 
     /// Parses `10s:2mbit`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = "write it like 10s:2mbit (time, new rate)";
-        let (at, rate) = text.split_once(':').ok_or(form)?;
-        Ok(Self {
-            at: part(at)?,
-            rate: part(rate)?,
-        })
+        let (at, rate) = step(text, "write it like 10s:2mbit (time, new rate)")?;
+        Ok(Self { at, rate })
     }
 }
 

@@ -1,7 +1,7 @@
-//! A modem whose buffer size and rate the shaper does not know.
+//! A modem whose buffer size and rate are unknown to the shaper.
 
-use crate::RttRange;
-use crate::text::part;
+use crate::rtt::RttRange;
+use crate::text::{part, step};
 use asymq_core::units::RateRange;
 use asymq_core::units::{Duration, Limit, Rate};
 use std::fmt;
@@ -103,12 +103,8 @@ impl FromStr for DelayStep {
 
     /// Parses `10s:25ms`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = "write it like 10s:25ms (time, extra one-way delay)";
-        let (at, delay) = text.split_once(':').ok_or(form)?;
-        Ok(Self {
-            at: part(at)?,
-            delay: part(delay)?,
-        })
+        let (at, delay) = step(text, "write it like 10s:25ms (time, extra one-way delay)")?;
+        Ok(Self { at, delay })
     }
 }
 

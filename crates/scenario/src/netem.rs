@@ -6,7 +6,7 @@ use std::fmt;
 use std::iter::Peekable;
 use std::str::{FromStr, SplitWhitespace};
 
-/// Loss, delay and reordering of a path; parameters and defaults are those of `tc-netem(8)`.
+/// Loss, delay and reordering of a path, with the parameters and defaults of `tc-netem(8)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Netem {
     /// Loss of packets.

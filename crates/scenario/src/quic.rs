@@ -1,8 +1,9 @@
 //! Flows of a QUIC stack: the stack's program in the lab, and its ACK rule in the simulator.
 
+use crate::ack_policy::AckPolicy;
+use crate::tcp::Tcp;
 use crate::text::{part, unknown_key};
-use crate::{AckPolicy, Direction, ListedFlow, Tcp};
-use asymq_core::units::{Duration, suggestion};
+use asymq_core::units::Duration;
 use std::fmt;
 use std::str::FromStr;
 
@@ -82,43 +83,10 @@ pub struct QuicFlows {
     pub up: u32,
     /// Number of downloads.
     pub down: u32,
-    /// Congestion control; that of the scenario if absent.
+    /// Congestion control; the scenario's if absent.
     pub tcp: Option<Tcp>,
     /// Number of packets per ACK that the sender requests; the stack's own rule applies if absent.
     pub ack_every: Option<u32>,
-}
-
-impl QuicFlows {
-    /// Maximum number of flows in each direction.
-    const MAX: u32 = 500;
-}
-
-impl QuicFlows {
-    /// Returns these flows as listed flows for the simulator.
-    ///
-    /// # Errors
-    /// The simulator does not know a stack of this name.
-    pub fn listed(&self) -> Result<Vec<ListedFlow>, String> {
-        let stack = QuicStack::named(&self.stack);
-        if stack.is_none() {
-            let known = QuicStack::ALL.iter().map(|stack| stack.name);
-            let known = suggestion(&self.stack, known);
-            return Err(format!("{}: not simulated{known}", self.stack));
-        }
-        let flow = |direction: Direction| {
-            let mut flow: ListedFlow = direction.to_string().parse()?;
-            flow.encapsulation = crate::Encapsulation::Quic;
-            (flow.stack, flow.tcp) = (stack, self.tcp);
-            let policy = |every| AckPolicy::Every(every, Duration::from_millis(25));
-            flow.ack_policy = self.ack_every.map(policy);
-            Ok(flow)
-        };
-        let of = |direction, count: u32| std::iter::repeat_n(direction, count as usize);
-        of(Direction::Up, self.up)
-            .chain(of(Direction::Down, self.down))
-            .map(flow)
-            .collect()
-    }
 }
 
 impl FromStr for QuicFlows {
@@ -128,6 +96,7 @@ impl FromStr for QuicFlows {
     fn from_str(text: &str) -> Result<Self, String> {
         const FORM: &str =
             "write it like quinn,down=10 (stack or path of its program, up, down, tcp, ack-every)";
+        const MAX: u32 = 500;
         let mut words = text.split(',');
         let stack = words.next().filter(|stack| !stack.is_empty()).ok_or(FORM)?;
         let mut flows = Self {
@@ -147,16 +116,12 @@ impl FromStr for QuicFlows {
                 _ => return Err(unknown_key(name, FORM)),
             }
         }
-        if flows.up + flows.down == 0 || flows.up.max(flows.down) > Self::MAX {
+        if flows.up + flows.down == 0 || flows.up.max(flows.down) > MAX {
             return Err(format!(
-                "no flows or too many; use 1 to {} a direction; {FORM}",
-                Self::MAX
+                "no flows or too many; use 1 to {MAX} a direction; {FORM}"
             ));
         }
-        if let Some(packets) = flows
-            .ack_every
-            .filter(|packets| !(1..=64).contains(packets))
-        {
+        if let Some(packets @ (0 | 65..)) = flows.ack_every {
             return Err(format!("ack-every={packets}: use 1 to 64"));
         }
         Ok(flows)

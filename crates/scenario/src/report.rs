@@ -1,9 +1,12 @@
 //! The results of a scenario's runs.
 
 use crate::fold::{Fold, Statistic, by_field, mean, standard_deviation};
-use crate::{Direction, Grade, Percentiles, Scenario};
+use crate::grade::Grade;
+use crate::scenario::Scenario;
+use asymq_core::Direction;
 use asymq_core::hold::Meters;
 use asymq_core::measure::Histogram;
+use asymq_core::measure::Percentiles;
 use asymq_core::{Duration, Fate, Reason, TrafficClass};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -117,7 +120,7 @@ pub struct DirectionReport {
     /// Receivers: longest time in s during which a flow of this direction delivered nothing in order.
     pub longest_stall_s: f64,
     /// Senders: mean time in s from the start of a listed flow of limited size until all its data was acknowledged. An
-    /// incomplete flow counts with the duration of the run. Absent without such flows.
+    /// incomplete flow counts with the duration of the run. Absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_s: Option<f64>,
     /// Senders: number of retransmitted segments in this direction's flows.
@@ -148,8 +151,8 @@ pub struct DirectionReport {
     pub marked: f64,
     /// Queue: number of packets dropped or filtered for each reason, by its name; empty if the queue names no reasons.
     pub reasons: BTreeMap<String, f64>,
-    /// Queue: pure ACKs that were kept although a later ACK of their flow had arrived, as a share of all arrived ACKs,
-    /// for each rule that kept them; empty if the queue does not count them.
+    /// Queue: pure ACKs that were kept although a later ACK of their flow had arrived. A share of all arrived ACKs for
+    /// each rule; empty if the queue does not count them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unfiltered: BTreeMap<String, f64>,
     /// Queue: sojourn time of packets in ms.
@@ -224,7 +227,7 @@ impl Fates {
 /// Totals over the flows of a direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowTotals {
-    /// Longest time in s during which one of the flows delivered nothing in order.
+    /// Longest time in s in which one of the flows delivered nothing in order.
     pub longest_stall_s: f64,
     /// Number of retransmitted segments; absent if a sender does not count them.
     pub retransmissions: Option<f64>,

@@ -1,18 +1,23 @@
 //! A complete experiment whose values were checked.
 
-use crate::{
-    AckPolicy, DelayStep, Draw, ListedFlow, Modem, Netem, OnOff, QuicFlows, RateProfile,
-    RateSource, RateStep, RateTrace, RttRange, Source, Tcp, UdpBurst, WebLoad, uniform,
-};
+use crate::ack_policy::AckPolicy;
+use crate::draw::{Draw, Source, uniform};
+use crate::flow::ListedFlow;
+use crate::link_rate::{RateStep, RateTrace};
+use crate::modem::{DelayStep, Modem, RateSource};
+use crate::netem::Netem;
+use crate::quic::QuicFlows;
+use crate::rate_profile::RateProfile;
+use crate::rtt::RttRange;
+use crate::tcp::Tcp;
+use crate::text::is_default;
+use crate::traffic::{OnOff, WebLoad};
+use crate::udp::UdpBurst;
 use asymq_core::catalog::Config;
 use asymq_core::hold::Spacing;
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Duration, Limit, Rate};
 use serde::{Deserialize, Serialize};
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
 
 const fn number<const N: u32>() -> u32 {
     N

@@ -1,9 +1,6 @@
 //! Congestion controls, and the drivers that have them.
 
 use asymq_core::units::suggestion;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -35,8 +32,8 @@ properties! {
     kernel_name: Option<&'static str>,
     /// ns-2's name for its sender; `None` if ns-2 lacks it, or has only Linux's code for it.
     ns2_name: Option<&'static str>,
-    /// True if the simulator uses SACK with it by default, since its window grows too fast for recovery without SACK,
-    /// which repairs one loss per round-trip time.
+    /// True if the simulator uses SACK with it by default: its window grows too fast for recovery without SACK, which
+    /// repairs one loss per round-trip time.
     has_sack_by_default: bool,
     /// The response to ECN.
     ecn: TcpEcn,
@@ -64,7 +61,7 @@ macro_rules! congestion_controls {
     ($($(#[$doc:meta])+ $name:ident: $properties:expr,)* outside: $outside:expr,) => {
         /// A TCP congestion control.
         ///
-        /// To add one, add an entry here; the compiler then asks for its implementation in the simulator.
+        /// To add one, add an entry here; the compiler then requires its implementation in the simulator.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Tcp {
             $($(#[$doc])* $name,)*
@@ -273,19 +270,7 @@ impl FromStr for Tcp {
     }
 }
 
-impl Serialize for Tcp {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-impl<'de> Deserialize<'de> for Tcp {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = Cow::<str>::deserialize(deserializer)?;
-        let named: Result<Self, String> = name.parse();
-        named.map_err(|error| D::Error::custom(format_args!("{name}: {error}")))
-    }
-}
+crate::text::serde_as_string!(Tcp);
 
 #[cfg(test)]
 mod tests {

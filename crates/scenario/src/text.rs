@@ -1,6 +1,6 @@
 //! Text forms of a scenario's quantities, in flags, files and results.
 
-use asymq_core::units::nearest;
+use asymq_core::units::{Duration, nearest};
 use std::fmt;
 use std::str::FromStr;
 
@@ -58,10 +58,24 @@ pub(crate) fn unknown_key(key: &str, form: &str) -> String {
     format!("unknown key '{key}'; {end}")
 }
 
+/// Parses a time and the value that applies from then on, like `10s:2mbit`; `form` is the valid form.
+pub(crate) fn step<T: FromStr<Err: fmt::Display>>(
+    text: &str,
+    form: &str,
+) -> Result<(Duration, T), String> {
+    let (at, value) = text.split_once(':').ok_or(form)?;
+    Ok((part(at)?, part(value)?))
+}
+
 /// Like [`part`], for a direction; `form` is the valid form that the error shows.
 pub(crate) fn parse_direction<T: FromStr>(text: &str, form: &str) -> Result<T, String> {
     text.parse()
         .map_err(|_| format!("unknown direction '{text}'; {form}"))
+}
+
+/// True if serde may omit this value.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 macro_rules! serde_as_string {

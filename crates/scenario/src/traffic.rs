@@ -1,7 +1,7 @@
 //! Simulated traffic that is not constant: web transfers, and applications with pauses.
 
-use crate::Direction;
 use crate::text::{parse_direction, part};
+use asymq_core::Direction;
 use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
@@ -65,13 +65,8 @@ impl FromStr for WebLoad {
 
 impl fmt::Display for WebLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            direction,
-            per_second,
-            mean_size,
-            shape,
-        } = self;
-        write!(f, "{direction}:{per_second}:{mean_size}:{shape}")
+        write!(f, "{}:{}", self.direction, self.per_second)?;
+        write!(f, ":{}:{}", self.mean_size, self.shape)
     }
 }
 

@@ -1,7 +1,7 @@
 //! UDP flows of constant rate that start and stop (AQ, secs. 4.7 and 4.8).
 
-use crate::Links;
-use crate::text::{parse_direction, part};
+use crate::links::Links;
+use crate::text::{is_default, parse_direction, part};
 use asymq_core::Direction;
 use asymq_core::units::{Bytes, Duration, Rate};
 use serde::{Deserialize, Serialize};
@@ -34,10 +34,6 @@ pub struct UdpBurst {
     /// Addresses of the flood's packets.
     #[serde(default, skip_serializing_if = "is_default")]
     pub aim: Aim,
-}
-
-fn is_default(aim: &Aim) -> bool {
-    *aim == Aim::default()
 }
 
 /// Addresses of a flood's packets.

@@ -5,11 +5,12 @@ mod socket;
 
 pub(crate) use quic::QuicFlows;
 
+use crate::clock;
 use crate::error::{Context as _, LabError};
+use crate::halt::Halt;
 use crate::plan::{Conversation, DOWNLOAD_PORT, HOME, Plan, SERVER, UPLOAD_PORT};
 use crate::sys::{TcpCounts, clamp_window, tcp_counts};
 use crate::window::Window;
-use crate::{Halt, clock};
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::net::Netns;
 use asymq_scenario::{Direction, Scenario};

@@ -3,9 +3,10 @@
 
 use super::FlowResults;
 use crate::error::{Context as _, LabError};
+use crate::halt::Halt;
 use crate::plan::{HOME, Plan, QUIC_PORT, SERVER};
 use crate::window::Window;
-use crate::{Halt, clock, sys};
+use crate::{clock, sys};
 use asymq_core::units::Duration;
 use asymq_gateway::net::Netns;
 use asymq_scenario::{QuicFlows as Flows, Scenario, Tcp};

@@ -24,7 +24,7 @@ enum Line {
     Modem(Box<Modem>),
 }
 
-/// A modem whose rate and buffer the shaper does not know.
+/// A modem whose rate and buffer are unknown to the shaper.
 struct Modem {
     queue: ModemQueue,
     /// Time at which the queue's clock starts.

@@ -3,9 +3,10 @@
 use super::Path;
 use super::frame::{self, Side};
 use crate::error::{Context as _, LabError};
+use crate::halt::Halt;
 use crate::uplink::Tap;
 use crate::window::Window;
-use crate::{Halt, clock, sys};
+use crate::{clock, sys};
 use asymq_core::frame::FlowKey;
 use asymq_core::measure::Histogram;
 use asymq_core::units::Duration;

@@ -1,10 +1,11 @@
 //! The gateway as the uplink's queue.
 
 use crate::error::{Context as _, LabError};
+use crate::halt::Halt;
 use crate::measure::{QueueResults, UplinkResults};
 use crate::topology::{LAN, WAN};
 use crate::window::{INTERVAL, Window};
-use crate::{Halt, clock, sys};
+use crate::{clock, sys};
 use asymq_core::ack::Unfiltered;
 use asymq_core::catalog::{Build, Config};
 use asymq_core::measure::Histogram;

@@ -2,11 +2,12 @@
 
 use super::tap::Tap;
 use super::tc;
+use crate::clock;
 use crate::error::{Context as _, LabError};
+use crate::halt::Halt;
 use crate::measure::{QueueResults, UplinkResults};
 use crate::topology::{LAN, WAN};
 use crate::window::Window;
-use crate::{Halt, clock};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{Losses, Port};
 use asymq_scenario::{Fates, Scenario};

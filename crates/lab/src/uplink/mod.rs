@@ -7,8 +7,8 @@ mod tc;
 
 pub(crate) use tap::Tap;
 
-use crate::Halt;
 use crate::error::LabError;
+use crate::halt::Halt;
 use crate::measure::UplinkResults;
 use crate::window::Window;
 use asymq_core::catalog::Build;

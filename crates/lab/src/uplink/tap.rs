@@ -1,7 +1,8 @@
 //! Measures sojourn times of a queue that does not report them, by reading packets before and after it.
 
+use crate::halt::Halt;
 use crate::window::Window;
-use crate::{Halt, clock, sys};
+use crate::{clock, sys};
 use asymq_core::measure::Histogram;
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::{PacketIo as _, Port, poll};

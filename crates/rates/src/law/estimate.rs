@@ -8,7 +8,7 @@ use asymq_core::hold::{BuildError, array};
 
 /// Number of intervals kept.
 const HISTORY: usize = 24;
-/// Number of intervals over which the minimum of the queue is taken, at most.
+/// Maximum number of intervals for the minimum of the queue.
 const WINDOW: usize = 6;
 
 /// Samples of one interval: times in ms, bytes.

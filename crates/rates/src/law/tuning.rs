@@ -16,7 +16,7 @@ impl Linear {
 /// Declares the constants, each with its value.
 macro_rules! tuning {
     ($($(#[$doc:meta])* $name:ident: $type:ty = $value:expr;)+) => {
-        /// Constants of the law. "Per second" refers to time. Shares are of the capacity unless the text says
+        /// Constants of the law. "Per second" refers to time. Shares are shares of the capacity, unless noted
         /// otherwise.
         pub(super) struct Tuning {
             $($(#[$doc])* pub(super) $name: $type,)+
