@@ -192,7 +192,7 @@ const MEANINGS: [(&str, &str); 7] = [
     ),
     (
         "start_s",
-        " start: time until a listed flow of so many bytes is complete, downloads before uploads.",
+        " start: time until a listed flow of limited size is complete, for downloads if there are any, else for uploads.",
     ),
     (
         "web_p95_ms",
@@ -228,7 +228,7 @@ fn kept_in_words(reports: &[Report]) -> Option<String> {
         (!report.mean.up.unfiltered.is_empty()).then(|| format!("{shown}{by}{rules}"))
     };
     let each: Vec<_> = reports.iter().filter_map(of).collect();
-    let words = "ACKs that a filter could not drop for a later one that came while they waited, and the main rules";
+    let words = "Share of ACKs that a filter kept although a later ACK arrived while they waited, and the main rules";
     (!each.is_empty()).then(|| wrapped(&format!("{words}: {}.", each.join(", ")), WIDTH))
 }
 
@@ -257,7 +257,7 @@ fn p99(delay: Option<Percentiles>) -> Option<f64> {
 }
 
 impl Column {
-    /// Reports with the best value, or with one that is printed equal to it.
+    /// Reports with the best value, or with a value that is printed equal to it.
     fn best<'a>(&self, reports: &'a [Report]) -> impl Iterator<Item = &'a Report> {
         let (value, sign) = (self.value, if self.more == Some(true) { 1.0 } else { -1.0 });
         let scale = 10f64.powi(self.decimals as i32);

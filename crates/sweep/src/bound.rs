@@ -3,17 +3,26 @@
 use asymq_scenario::{Scenario, Tcp};
 
 /// Share of the link that may stay unused.
-const LACK: f64 = 0.01;
+const MAX_UNUSED: f64 = 0.01;
 
-/// Returns the minimum wait of the uploads' packets at the uplink in ms: median and 99th percentile. At least 0.99 of
-/// the link is used, all uploads have equal shares, and each keeps a packet in the queue, so that it notices a loss.
-/// This is a fluid model. Time is in round-trip times, windows are in bandwidth-delay products. A loss reduces a window
-/// to `kept` of its maximum; then the window grows by a constant per round trip. If the losses of n uploads are evenly
-/// spaced, the sum of the windows falls from its maximum x to b x, with b = 1 - (1 - kept) / (n - (1 - kept)(n - 1)/2).
-/// While the sum is below 1, it grows at a constant rate, and the link loses (1 - b x)²/2 of its capacity in the time d
-/// = 1 - b x. Above 1, a round trip takes w, growth from 1 to w takes (w² - 1)/2, and the queue is w - 1. The bound is
-/// the queue at the smallest x at which the lost capacity is 0.01 of the cycle, plus n packets. For senders without a
-/// sawtooth, `kept` is 1. The round-trip time is the mean of the range.
+/// Returns the minimum wait of the uploads' packets at the uplink in ms: median and 99th percentile.
+///
+/// The bound holds under three conditions: at most 1 % of the link is unused, all uploads have equal shares, and each
+/// upload always has a packet in the queue, so that it detects a loss. The round-trip time is the mean of the range.
+///
+/// The model is a fluid. Times are in round-trip times, windows in bandwidth-delay products. A loss reduces a window to
+/// `kept` of its maximum; then the window grows by a constant per round trip. `kept` is 1 for senders without a
+/// sawtooth. With n uploads whose losses are evenly spaced, and a maximum x of the sum of their windows:
+///
+/// | quantity | value |
+/// | --- | --- |
+/// | sum of the windows after a loss | b x, with b = 1 - (1 - kept) / (n - (1 - kept)(n - 1) / 2) |
+/// | time until the sum is 1, in which the link has idle time | d = 1 - b x |
+/// | capacity lost in that time | d² / 2 |
+/// | time from a sum of 1 to a sum of w, if a round trip takes w | (w² - 1) / 2 |
+/// | queue at a sum of w | w - 1 |
+///
+/// The bound is the queue at the smallest x with at most 1 % of lost capacity per cycle, plus n packets.
 pub(crate) fn bulk_wait_ms(scenario: &Scenario) -> [f64; 2] {
     let kept = match scenario.tcp {
         _ if scenario.flows_up == 0 => 1.0,
@@ -34,7 +43,7 @@ fn queue(flows: f64, kept: f64) -> [f64; 2] {
     let fall = 1.0 - lost / (flows - lost * (flows - 1.0) / 2.0).max(1.0);
     let dry = |x: f64| (1.0 - fall * x).max(0.0);
     let full = |x: f64| (x * x - 1.0) / 2.0;
-    let lacks = |x: f64| dry(x).powi(2) / 2.0 > LACK * (dry(x) + full(x));
+    let lacks = |x: f64| dry(x).powi(2) / 2.0 > MAX_UNUSED * (dry(x) + full(x));
     let (mut low, mut high) = (1.0, 1.0 / fall);
     for _ in 0..50 {
         let middle = (low + high) / 2.0;

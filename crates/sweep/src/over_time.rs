@@ -11,7 +11,7 @@ const BATCHES: usize = 100;
 /// Minimum number of intervals in a batch (MSER-5).
 const MIN_BATCH: usize = 5;
 
-/// Position at which a run has settled.
+/// Start of the settled part of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Settled {
     /// First interval after the transient; the middle of the run if it did not settle earlier.
@@ -28,8 +28,8 @@ const FLAT: f64 = 1.2;
 /// link.
 const MATERIAL: f64 = 0.02;
 
-/// Finds the end of the transient by MSER-5 (White, 1997): the earliest truncation after which the standard error of
-/// the mean is almost minimal. If it lies in the second half, the run is too short.
+/// Finds the end of the transient by MSER-5 (White, 1997): the earliest truncation with an almost minimal standard
+/// error of the mean. If it lies in the second half, the run is too short.
 pub(crate) fn settled(values: &[f64]) -> Settled {
     let batch = (values.len() / BATCHES).max(MIN_BATCH);
     let means: Vec<f64> = values.chunks_exact(batch).map(mean).collect();

@@ -20,8 +20,8 @@ pub enum RunError {
     Io(#[from] io::Error),
 }
 
-/// Simulates the `runs` that are missing in `known`, and adds each result to it and to the file of its folder.
-/// not depend on the number of threads. Any thread may call `progress`, with the numbers of finished and of missing
+/// Simulates the `runs` that are missing in `known`, and adds each result to it and to the file of its folder. Results
+/// do not depend on the number of threads. Any thread may call `progress`, with the numbers of finished and of missing
 /// runs.
 ///
 /// # Errors

@@ -9,11 +9,12 @@ pub const LOOKS: u32 = 6;
 /// Confidence level of the intervals in tables and charts.
 pub const SHOWN: f64 = 0.95;
 
-/// Minimum number of runs from which the number of needed runs is estimated.
+/// Minimum number of runs for an estimate of the needed runs.
 const ENOUGH_TO_TELL: usize = 20;
 
-/// Returns the factor by which the number of runs must grow to decide a claim: with a probability of at least 10 %, an
-/// interval of `half_width` then excludes the end of the range at `distance` from the mean. 0 with too few runs.
+/// Returns the factor by which the number of runs must grow to decide a claim; 0 with too few runs. With that number,
+/// the probability is at least 10 % that an interval of `half_width` excludes the end of the range at `distance` from
+/// the mean.
 pub(crate) fn runs_needed(values: &[f64], distance: f64, half_width: f64) -> f64 {
     if values.len() < ENOUGH_TO_TELL {
         return 0.0;

@@ -230,13 +230,10 @@ impl Open {
     fn close(self, round: u32, index: usize) -> Task {
         let blocks = serde_json::to_string(&self.blocks).expect("blocks are plain values");
         let text = format!("{} {blocks} {}", *FINGERPRINT, self.scenarios);
+        let seeds = self.blocks.iter().map(|block| &block.seeds);
         Task {
             name: format!("part-{round}-{index:06}-{:016x}", fnv(text.bytes())),
-            runs: self
-                .blocks
-                .iter()
-                .map(|b| b.seeds.end - b.seeds.start)
-                .sum(),
+            runs: seeds.map(|seeds| seeds.end - seeds.start).sum(),
             packets: self.packets,
             blocks: self.blocks,
         }

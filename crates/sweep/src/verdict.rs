@@ -1,4 +1,4 @@
-//! Verdicts, and the intervals on which they rest.
+//! Verdicts, and the intervals that they are based on.
 
 use crate::experiment::{Claim, Place, Role};
 use crate::expression::{Answer, Condition, Range};
@@ -12,7 +12,8 @@ asymq_core::named! {
         Reproduced = "reproduced",
         /// The intervals of direction, order and trend lie within their ranges, but an interval of a number does not.
         InShape = "reproduced in shape",
-        /// An interval of direction, order or trend lies outside its range; or one of a number, if no shape is claimed.
+        /// The interval of a direction, an order or a trend lies outside its range. For a claim without these, the
+        /// interval of a number does.
         NotReproduced = "not reproduced",
         /// A precondition of the claim fails.
         Vacuous = "vacuous",
@@ -91,8 +92,8 @@ impl Finding<'_> {
     }
 }
 
-/// A condition, with the comparison that decides it: of the comparisons that fail, the one with the smallest margin; if
-/// none fails, of the open ones; otherwise of all.
+/// A condition, with the comparison that decides it: the one with the smallest margin among the failed comparisons,
+/// else among the open ones, else among all.
 #[derive(Clone, Debug)]
 pub struct Check<'a> {
     /// The condition.

@@ -40,7 +40,7 @@ pub fn of(outcomes: &[Outcome]) -> Verdicts {
         .collect()
 }
 
-/// Outcomes with the text's settings, without those of `[found]`.
+/// Outcomes with the text's settings, without the outcomes of `[found]`.
 fn as_the_text_says(outcomes: &[Outcome]) -> impl Iterator<Item = &Outcome> + Clone {
     outcomes
         .iter()

@@ -89,13 +89,8 @@ pub(crate) fn own_defaults(command: Command) -> Command {
 
 pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     if let Some(name) = args.scenario.given.words.get("qdisc") {
-        return Err(BadArgument {
-            argument: "--qdisc".into(),
-            value: Some(name.to_owned()),
-            message: "compare runs several disciplines; choose with --only, or use sim or lab"
-                .into(),
-        }
-        .into());
+        let message = "compare runs several disciplines; choose with --only, or use sim or lab";
+        return Err(BadArgument::new("--qdisc", message).of_value(name).into());
     }
     let driver = if args.real { Driver::Lab } else { Driver::Sim };
     // A file has the same defaults as in sim and lab.

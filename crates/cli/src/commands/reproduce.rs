@@ -37,11 +37,9 @@ pub(crate) fn run(args: &ReproduceArgs, catalogs: Catalogs) -> anyhow::Result<()
         Some(path) => {
             let text = asymq_args::read_bounded(path)
                 .with_context(|| format!("cannot read {}", path.display()))?;
-            let verdicts = verdicts::read(&text).map_err(|message| BadArgument {
-                argument: "--check".into(),
-                value: None,
-                message: format!("{}:{message}", path.display()),
-            })?;
+            let bad =
+                |message| BadArgument::new("--check", format!("{}:{message}", path.display()));
+            let verdicts = verdicts::read(&text).map_err(bad)?;
             Some((path, verdicts))
         }
     };

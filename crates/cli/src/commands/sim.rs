@@ -26,7 +26,7 @@ pub(crate) struct SimArgs {
     scenario: ScenarioFlags,
 }
 
-/// Run a scenario over real kernel TCP, in network namespaces on this machine. The default scenario is that of `asymq sim`.
+/// Run a scenario over real kernel TCP, in network namespaces on this machine. The default scenario is `asymq sim`'s.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq lab --up 1mbit --down 10mbit --tcp cubic")]
 pub(crate) struct LabArgs {

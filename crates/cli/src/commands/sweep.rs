@@ -84,13 +84,8 @@ pub(crate) fn sweep(args: &SweepArgs, catalogs: Catalogs) -> anyhow::Result<()> 
 
 /// Runs `asymq merge`.
 pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> {
-    let bad = |argument: String, message| BadArgument {
-        argument,
-        value: None,
-        message,
-    };
     let load = |folder: &PathBuf| {
-        Plan::load(folder).map_err(|error| bad("merge".into(), format!("{error:#}")))
+        Plan::load(folder).map_err(|error| BadArgument::new("merge", format!("{error:#}")))
     };
     let mut plans = args.folders.iter().map(|folder| (folder, load(folder)));
     let (first, plan) = plans.next().context("no folder given")?;
@@ -99,7 +94,7 @@ pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         if other? != plan {
             let first = first.display();
             let message = format!("a different sweep from {first}; merge shards of one sweep");
-            return Err(bad(folder.display().to_string(), message).into());
+            return Err(BadArgument::new(folder.display().to_string(), message).into());
         }
     }
     let mut results = Results::default();

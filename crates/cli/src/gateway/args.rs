@@ -335,7 +335,10 @@ impl HostArgs {
                 wan: wan.clone(),
                 link: self.link.config(catalog)?,
             }),
-            _ => Err(bad("", format!("missing: {}", missing.join(", ")))),
+            _ => Err(BadArgument::new(
+                "",
+                format!("missing: {}", missing.join(", ")),
+            )),
         }
     }
 }
@@ -371,7 +374,7 @@ impl LinkArgs {
         let regenerate_spacing = *regenerate_spacing;
         let up = match up {
             None if self.learns_unasked() => LineRate::Auto(RateRange::ANY),
-            up => up.ok_or_else(|| bad("", "missing: --up <RATE>".into()))?,
+            up => up.ok_or_else(|| BadArgument::new("", "missing: --up <RATE>"))?,
         };
         let auto = [Some(up), *down].map(|rate| rate.and_then(LineRate::range));
         // At home, a downlink with a given or learnt rate is shaped.
@@ -383,13 +386,11 @@ impl LinkArgs {
             down.map(|down| down.start(Direction::Down)),
         );
         let down_for = |flag: &str, value: &str, what: &str| {
-            down.ok_or_else(|| BadArgument {
-                value: Some(value.into()),
-                ..bad(flag, format!("{what}; add its rate, like --down 10mbit"))
-            })
+            let message = format!("{what}; add its rate, like --down 10mbit");
+            down.ok_or_else(|| BadArgument::new(flag, message).of_value(value))
         };
         let overhead = link_overhead(overhead, *mpu, *atm, *ptm)
-            .map_err(|error| bad("--overhead", error.to_string()))?;
+            .map_err(|error| BadArgument::new("--overhead", error.to_string()))?;
         let surroundings = surroundings(&overhead);
         let discipline = |name: &str, given: &Params, link, reverse, limit| {
             let place = Place {
@@ -458,21 +459,13 @@ fn link_overhead(
     words.join(" ").parse()
 }
 
-/// Parser for `none`, the choice of no discipline.
+/// Parser for `none`: no discipline.
 fn nothing() -> PossibleValuesParser {
     PossibleValuesParser::new([PossibleValue::new(NONE).help("Frames pass without a queue")])
 }
 
 /// Value of `--qdisc` and `--qdisc-down` that sends frames at once.
 pub(super) const NONE: &str = "none";
-
-pub(super) fn bad(argument: &str, message: String) -> BadArgument {
-    BadArgument {
-        argument: argument.into(),
-        value: None,
-        message,
-    }
-}
 
 /// tc-cake's keywords, with `overhead` before a bare number.
 pub(super) fn keywords(words: &str) -> String {

@@ -2,10 +2,10 @@
 
 use super::args::{
     CheckArgs, HostArgs, InstallArgs, LinkArgs, PlannedArgs, ServiceArgs, SetArgs, SettingsArgs,
-    ShowArgs, TryArgs, UninstallArgs, add_missing, bad, merged,
+    ShowArgs, TryArgs, UninstallArgs, add_missing, merged,
 };
 use super::consent::Consent;
-use asymq_args::{Flags, Given, ScenarioError, Words, settings};
+use asymq_args::{BadArgument, Flags, Given, ScenarioError, Words, settings};
 use asymq_core::catalog::{Catalog, DEFAULT_QDISC};
 use asymq_core::units::Duration;
 use asymq_gateway::INNER;
@@ -127,7 +127,7 @@ pub(super) fn read(
     add_missing(&mut words, &DEFAULTS);
     let RouterSettings { host, show } = flags.read(&words).map_err(ScenarioError::Value)?;
     let RouterHostArgs { wan, link, service } = host;
-    let missing = || ScenarioError::Value(bad("", "missing: --wan <IF>".into()));
+    let missing = || ScenarioError::from(BadArgument::new("", "missing: --wan <IF>"));
     let host = HostArgs {
         lan: Some(INNER.into()),
         wan: Some(wan.ok_or_else(missing)?),

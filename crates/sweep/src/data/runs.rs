@@ -7,7 +7,7 @@ use crate::metrics::{self, Metrics};
 use crate::outcome::Outcome;
 use crate::seeds::Decided;
 use crate::store::{Stored, key};
-use asymq_scenario::{Direction, FlowResult, Report, Run, Scenario, Series};
+use asymq_scenario::{FlowResult, Report, Run, Scenario, Series};
 use std::io;
 
 /// One row per run: its place, the values of swept keys, the scenario's settings, and every metric.
@@ -103,10 +103,8 @@ fn for_runs(
 
 /// Columns that identify a place: experiment, series, point, and the values of swept keys.
 pub(super) fn identity(experiment: &Experiment, at: Place) -> Row {
-    let (series, label) = (
-        &experiment.series[at.series],
-        &experiment.points[at.point].label,
-    );
+    let series = &experiment.series[at.series];
+    let label = &experiment.points[at.point].label;
     let mut row = Row::default();
     row.text("experiment", &experiment.name);
     row.text("series", &series.id);
@@ -147,12 +145,8 @@ fn add_metrics(row: &mut Row, metrics: &Metrics) {
 fn of_flows(run: Row, flows: &[FlowResult]) -> impl Iterator<Item = Row> {
     flows.iter().enumerate().map(move |(index, flow)| {
         let mut row = run.clone();
-        let name = match flow.direction {
-            Direction::Up => "up",
-            Direction::Down => "down",
-        };
         row.put("flow", Cell::Whole(index as u64 + 1));
-        row.text("direction", name);
+        row.text("direction", &flow.direction.to_string());
         row.number("start_s", flow.start_s);
         row.number("base_rtt_s", flow.base_rtt_ms / 1000.0);
         row.number("goodput_bit_per_s", flow.goodput);

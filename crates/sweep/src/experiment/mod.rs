@@ -98,7 +98,7 @@ pub struct Place {
     pub point: usize,
 }
 
-/// Values to which a name in a claim refers: a measure of a series at some points.
+/// Values that a name in a claim refers to: a measure of a series at some points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
     /// Index of the series.
@@ -327,7 +327,7 @@ impl Experiment {
         cells.map(|cell| Arc::make_mut(&mut cell.scenario))
     }
 
-    /// Returns the values to which a name in a claim refers.
+    /// Returns the values that a name in a claim refers to.
     ///
     /// # Errors
     /// The experiment has no such series, measure or point. The text is for the author of the file.

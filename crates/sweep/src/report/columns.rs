@@ -1,4 +1,4 @@
-//! The two columns of verdicts: with the settings of the text, and with those of `[found]`.
+//! The two columns of verdicts: with the settings of the text, and with the settings of `[found]`.
 
 use crate::experiment::FOUND;
 use crate::outcome::Outcome;

@@ -173,9 +173,9 @@ impl Text {
 /// one; otherwise the first.
 fn found(outcome: &Outcome, finding: &Finding<'_>) -> String {
     let such = |answer| finding.checks.iter().find(|check| check.answer == answer);
-    let check = such(Answer::No)
-        .or(such(Answer::Open))
-        .or(such(Answer::Yes));
+    let check = [Answer::No, Answer::Open, Answer::Yes]
+        .into_iter()
+        .find_map(such);
     let text = check.and_then(|check| compared(outcome, check));
     literal(&text.unwrap_or_default())
 }
@@ -230,11 +230,8 @@ fn subject(experiment: &Experiment, condition: &Condition) -> String {
     let named = name.and_then(|name| experiment.resolve(name).ok());
     match named {
         Some(named) => {
-            let (series, measure) = (
-                &experiment.series[named.series].title,
-                experiment.measures[named.measure].label(),
-            );
-            format!("{series}, {measure}")
+            let measure = experiment.measures[named.measure].label();
+            format!("{}, {measure}", experiment.series[named.series].title)
         }
         None => {
             let text = condition.to_string();

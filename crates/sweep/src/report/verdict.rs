@@ -1,4 +1,4 @@
-//! Appearance of a verdict: a sign and a colour, each of which suffices for reading it.
+//! Appearance of a verdict: a sign and a colour. Either one is enough to recognize it.
 
 use super::columns::Columns;
 use crate::experiment::{Evidence, Role};

@@ -159,7 +159,7 @@ fn uci(text: &str) -> Vec<Section> {
     sections
 }
 
-/// SQM's names in a shell (Debian's `/etc/sqm/eth0.iface.conf`) that differ from those of UCI by more than case.
+/// Names in SQM's shell files (Debian's `/etc/sqm/eth0.iface.conf`) that differ from UCI's names in more than case.
 const SQM_IN_SHELL: [(&str, &str); 9] = [
     ("UPLINK", "upload"),
     ("DOWNLINK", "download"),
@@ -323,7 +323,7 @@ pub(super) fn tc_words<'a>(words: &[&'a str]) -> Vec<(&'a str, &'a str)> {
     let mut pairs = Vec::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        // CAKE's `flows` has no value; that of fq_codel is a number.
+        // CAKE's `flows` has no value; fq_codel's `flows` has a number.
         let is_number = |next: &&str| next.starts_with(|letter: char| letter.is_ascii_digit());
         let has_value = WITH_VALUE.contains(word)
             && (*word != "flows" || words.as_slice().first().is_some_and(is_number));

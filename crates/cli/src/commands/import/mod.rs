@@ -199,7 +199,7 @@ impl Link {
         }
     }
 
-    /// Adds flags for tc-cake's link-layer keywords. Those of the uplink override those of the downlink.
+    /// Adds flags for tc-cake's link-layer keywords. The uplink's values override the downlink's.
     fn add_link_layer(&mut self, up: Vec<(String, String)>, down: Vec<(String, String)>) {
         let (words, ignored) = match up.is_empty() {
             true => (down, Vec::new()),

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<()> {
         (None, Some(url)) if url.contains("://") => {
             let message =
                 "this build has no TLS; use a package, or cargo run --release --features https";
-            Err(bad_argument("URL", Some(url), message))
+            Err(BadArgument::new("URL", message).of_value(url).into())
         }
         (None, Some(host)) => run_client(args, host, &stop),
         (None, None) => unreachable!("clap requires one of the two"),
@@ -137,7 +137,7 @@ fn std_time(time: Duration) -> std::time::Duration {
 fn run_client(args: &MeasureArgs, host: &str, stop: &AtomicBool) -> anyhow::Result<()> {
     if args.interval.is_some() {
         let message = "only for the responsiveness test; remove it, or write https://HOST:4043";
-        return Err(bad_argument("--interval", None, message));
+        return Err(BadArgument::new("--interval", message).into());
     }
     let options = Options {
         host: host.to_owned(),
@@ -171,15 +171,6 @@ fn with_bar<T>(work: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
     });
     bar.finish_and_clear();
     done
-}
-
-fn bad_argument(argument: &str, value: Option<&str>, message: &str) -> anyhow::Error {
-    let bad = BadArgument {
-        argument: argument.into(),
-        value: value.map(Into::into),
-        message: message.into(),
-    };
-    bad.into()
 }
 
 /// Reads a time from `min` to `max` seconds.

@@ -1,9 +1,10 @@
 //! The IETF's responsiveness test: flags of the client, and its output.
 
 use super::words::{self, milliseconds};
-use super::{MeasureArgs, bad_argument, std_time};
+use super::{MeasureArgs, std_time};
 use crate::output::{self, rate, wrapped};
 use crate::table::Table;
+use asymq_args::BadArgument;
 use asymq_core::units::Duration;
 use asymq_measure::{TestOptions, Tested, TestedLoad, test_responsiveness};
 use std::sync::atomic::AtomicBool;
@@ -18,14 +19,11 @@ pub(super) fn run(args: &MeasureArgs, url: &str, stop: &AtomicBool) -> anyhow::R
     if let Some((flag, _)) = foreign.into_iter().find(|(_, is_set)| *is_set) {
         let message =
             "not for the responsiveness test; remove it, or measure HOST without https://";
-        return Err(bad_argument(flag, None, message));
+        return Err(BadArgument::new(flag, message).into());
     }
     if !url.starts_with("https://") {
-        return Err(bad_argument(
-            "URL",
-            Some(url),
-            "the responsiveness test needs TLS; write https://HOST:PORT",
-        ));
+        let message = "the responsiveness test needs TLS; write https://HOST:PORT";
+        return Err(BadArgument::new("URL", message).of_value(url).into());
     }
     let options = TestOptions {
         url: url.to_owned(),
