@@ -46,7 +46,7 @@ static inline void asymq_learn(struct asymq_sched *q, struct sk_buff *skb)
 		asymq_learn_flow(q, device, skb);
 #endif
 }
-/* Counts packets that arrived at the device, and those of unknown flows. */
+/* Counts packets that arrived at the device, and packets of unknown flows. */
 void asymq_ingress_counts(const struct asymq_sched *q, u64 *packets, u64 *unknown);
 
 #endif

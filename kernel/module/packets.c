@@ -40,9 +40,8 @@ bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends)
 }
 
 /*
- * Disables the instance until the next change. Until then its memory stays, with its counters, from which the queued
- * packets are subtracted.
- */
+ * Disables the instance until the next change. Until then, its memory and counters stay; queued
+ * packets are subtracted from the counters. /
 void asymq_fault(struct asymq_sched *q)
 {
 	u64 learnt = asymq_settle(q->before);

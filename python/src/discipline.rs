@@ -382,7 +382,7 @@ impl<P: CorePacket + Send + 'static> Qdisc<P> for PyQdisc<P> {
     }
 }
 
-/// Returns the name in memory that is never freed.
+/// Returns a copy of the name that is never freed.
 fn interned(name: &str) -> &'static str {
     static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ create_exception!(
     asymq,
     ScenarioError,
     PyValueError,
-    "Error in a scenario, an experiment or a link. The text is that of the command line."
+    "Error in a scenario, an experiment or a link, with the text of the command line."
 );
 
 pub(crate) fn bad_input(error: &(dyn Error + 'static)) -> PyErr {

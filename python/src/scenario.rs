@@ -129,7 +129,7 @@ impl Scenario {
         self.resolved.warnings().into_iter().collect()
     }
 
-    /// Restores a scenario from its JSON, or from that of a whole result, with its original words.
+    /// Restores a scenario from its JSON or from a whole result's JSON, with its original words.
     #[staticmethod]
     fn restored(words: Option<Vec<String>>, json: &str) -> PyResult<Self> {
         let replayed = replay(json, &Words::default())?;
@@ -163,7 +163,7 @@ fn replay(json: &str, changes: &Words) -> PyResult<Scenario> {
     Ok(Scenario::of(resolved.map_err(|error| bad_input(&error))?))
 }
 
-/// Flags of a scenario, including those of Python's disciplines.
+/// Flags of a scenario, including the flags of Python's disciplines.
 fn flags() -> Flags<ScenarioArgs> {
     Flags::new(&WithPython)
 }

@@ -24,7 +24,7 @@ pub struct Frame<'a> {
     pub height: i32,
     /// The alternative text for readers who cannot see the chart.
     pub alt: &'a str,
-    /// True if the chart is a file of its own, which needs its own CSS rules for dark pages.
+    /// True if the chart is a separate file, which needs CSS rules for dark pages.
     pub standalone: bool,
 }
 

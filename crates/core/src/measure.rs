@@ -19,8 +19,8 @@ pub struct Percentiles {
 ///
 /// The range is 0 to 39 hours; longer durations count as 39 hours. The memory is about 40 KiB.
 ///
-/// The buckets are those of an HDR histogram with two digits, which also computes the quantiles. Counting here, in an
-/// array of constant size, takes a third of the instructions.
+/// The buckets are those of an HDR histogram with two digits; the histogram also computes the quantiles. Counting here,
+/// in an array of constant size, takes a third of the instructions.
 #[derive(Clone, Debug)]
 pub struct Histogram(Box<[u64; BUCKETS]>);
 
@@ -33,7 +33,7 @@ const MAX_BITS: u32 = 47;
 const SIGNIFICANT_DIGITS: u8 = 2;
 /// Binary logarithm of the number of buckets per power of two.
 const BUCKETS_PER_OCTAVE: u32 = 7;
-/// Duration in ns up to which each value has its own bucket.
+/// Maximum duration in ns at which each value has its own bucket.
 const EXACT: u64 = 2 << BUCKETS_PER_OCTAVE;
 const BUCKETS: usize = ((MAX_BITS - BUCKETS_PER_OCTAVE + 1) as usize) << BUCKETS_PER_OCTAVE;
 

@@ -30,13 +30,14 @@ pub trait Qdisc<P: Packet> {
         true
     }
 
-    /// True if a driver without a shaper may send a packet directly when no packet is queued, because no later decision
-    /// depends on packets that bypass the discipline.
+    /// True if a driver without a shaper may send a packet directly when no packet is queued. No later decision of the
+    /// discipline may then depend on this packet.
     fn allows_bypass(&self) -> bool {
         false
     }
 
-    /// Adapts settings to a new rate of the link; `reverse` is that of the reverse path, if known. Allocates nothing.
+    /// Adapts settings to a new rate of the link; `reverse` is the rate of the reverse path, if known. Allocates
+    /// nothing.
     fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}
 
     /// True if [`set_rates`](Qdisc::set_rates) has the same result as building the discipline for the new rates.
@@ -95,8 +96,8 @@ impl Reading {
 
 /// Result of [`Qdisc::dequeue`].
 #[derive(Debug, PartialEq, Eq)]
-// A tag of its own lets the packet be copied whole; hidden in the packet's spare values, it makes
-// every dequeue take the packet apart and put it together again.
+// A separate tag lets the packet be copied whole. With a tag in the packet's spare values, every dequeue would take the
+// packet apart and reassemble it.
 #[repr(u8)]
 pub enum Dequeue<P> {
     /// Packet to transmit.
@@ -143,7 +144,7 @@ macro_rules! reasons {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// Fate by which counters group the reason.
+            /// Fate of the packet; counters group reasons by it.
             pub const fn fate(self) -> Fate {
                 match self { $(Self::$name => Fate::$fate,)* }
             }

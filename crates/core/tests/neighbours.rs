@@ -52,7 +52,7 @@ struct Attack {
     /// Rate of the attack, in percent of the uplink's rate.
     percent: u64,
     len: u32,
-    /// Number of flows of the attack; 0 stands for a new flow with each packet.
+    /// Number of flows of the attack; 0 means a new flow with each packet.
     flows: u64,
     protocol: Protocol,
     flags: u16,

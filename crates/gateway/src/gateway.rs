@@ -90,7 +90,7 @@ pub struct Gateway {
     report_interval: Duration,
     log: Box<dyn FnMut(&str) + Send>,
     notify: Notify,
-    /// Network namespace of the interfaces, if it is not that of the caller.
+    /// Network namespace of the interfaces, if it differs from the caller's.
     pub(crate) namespace: Option<Netns>,
     /// Hosts behind the router's NAT.
     pub(crate) nat: Option<NatTracker>,

@@ -190,7 +190,7 @@ impl Flows {
         }
     }
 
-    /// Calls `tick` over a load, which takes counts. The warm-up begins when all flows carry data, or after
+    /// Calls `tick` during a load; `tick` records counts. The warm-up begins when all flows carry data, or after
     /// [`CONNECT`]. Returns the window after the warm-up, and the number of flows without data.
     pub(crate) fn run(
         &self,

@@ -277,7 +277,8 @@ fn percentiles(seconds: impl Iterator<Item = f64>) -> Percentiles {
 mod tests {
     use super::*;
 
-    /// Returns a probe every 0.1 s, with clocks 5 s apart that drift by 100 ppm, and a queue of 80 ms up from 2 to 8 s.
+    /// Returns a probe every 0.1 s. The clocks are 5 s apart and drift by 100 ppm; from 2 to 8 s the uplink has a queue
+    /// of 80 ms.
     fn samples() -> Vec<Sample> {
         let sample = |index: u32| {
             let sent = f64::from(index) * 0.1;

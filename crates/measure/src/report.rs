@@ -1,4 +1,4 @@
-//! Result of a measurement; names are those of the simulator's and the lab's results.
+//! Result of a measurement; its names are the same as in results of simulator and lab.
 
 use crate::load::Range;
 use asymq_core::Direction;

@@ -187,7 +187,7 @@ fn no_evidence(experiment: &Experiment, folder: &str, id: &str) -> BadExperiment
     }
 }
 
-/// An invalid selection of experiments, or one that cannot be read.
+/// An invalid selection of experiments, or an experiment that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SelectError {
     /// No experiment has this name.

@@ -1,8 +1,8 @@
 //! Data for the page's drawing, as plain numbers.
 //!
 //! A queue in a frame is `total, shown, on the link, packet ...` in 16 bits each: the number of queued packets, the
-//! number of those that follow, the packet in transmission or 0, and the queued packets in order of arrival. A packet
-//! has its traffic class in the upper two bits (0 ACK, 1 data, 2 other), and its bytes in the lower ones, at least 1.
+//! number of packets in the frame, the packet in transmission or 0, the queued packets in order of arrival. A packet
+//! has its traffic class in the upper two bits (0 ACK, 1 data, 2 other); the others are its bytes, at least 1.
 
 use asymq_core::packet::{Header, TrafficClass};
 use asymq_scenario::{Direction, Series};

@@ -42,8 +42,8 @@ const EFFECT: f64 = 0.1;
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (
         &["004.table2AF_w10000", "--up 64kbit"],
-        "ns-2's AF filters duplicate ACKs too, RFC 3449's does not. At the same link with windows that \
-         lose nothing (004.table2AF_w100, 004.table2_AF_win20_rtt19, _win32_rtt30) both agree to 0.001",
+        "ns-2's AF also filters duplicate ACKs; RFC 3449's does not. At the same link, with windows \
+         without losses (004.table2AF_w100, 004.table2_AF_win20_rtt19, _win32_rtt30), both agree to 0.001",
     ),
     (
         &["_nwc_win", "--data-share 0.1", "--regenerate 1"],
@@ -54,12 +54,12 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["004.table3_w10000", "--regenerate 1"], AR_LOSSES),
     (
         &["002.utility", "--regenerate 1"],
-        "AF before AR: ns-2's AF filters duplicate ACKs too (004.table2AF_w10000), and AR fills that in",
+        "AF before AR: ns-2's AF also filters duplicate ACKs (004.table2AF_w10000), and AR regenerates them",
     ),
     (
         &["003.table6_win20 ", "prr"],
-        "a full ACK queue loses ACKs of windows of 20, and the timers of TCP decide; ns-2 had access \
-         links of 10 Mbit/s, which give 0.132 ± 0.019. With unlimited windows (003.table6, \
+        "a full ACK queue loses ACKs of windows of 20, so TCP's timers determine the result. With ns-2's access \
+         links of 10 Mbit/s, we get 0.132 ± 0.019. With unlimited windows (003.table6, \
          003.table6_seg1000) both agree",
     ),
     (
@@ -68,30 +68,30 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     ),
     (
         &["002.N", "--flows-up 1 ", "--qdisc vaq"],
-        "a lone Reno flow as above: one trajectory in either simulator. With ten flows (002.asym) the \
-         credit by bytes agrees",
+        "a single Reno flow, so one trajectory in each simulator. With ten flows (002.asym) the credit \
+         by bytes agrees",
     ),
     (
         &["000.udp_up", "--udp up:900kbit"],
-        "the ratio that the measured UDP makes invalid starves ACKs in ns-2. Where ns-2 keeps the last \
-         valid one (000.udp_up_skip), as AQ's sec. 4.8 needs, both agree",
+        "in ns-2, the measured UDP makes the ratio invalid, and ACKs starve. If ns-2 keeps the last valid \
+         ratio (000.udp_up_skip), as AQ's sec. 4.8 needs, both agree",
     ),
     (&["000.udp_up", "--udp up:700kbit"], UDP_LOSSES),
     (&["000.udp_down", "--udp down:9000kbit"], UDP_LOSSES),
     (
         &["002.", "--qdisc acq"],
-        "a random walk; ns-2's two or three runs, whose own deviations hardly cover it. With T of 5 s and \
-         gamma 50 ns-2's climbs and ours does not: a data class whose turn comes at once with each new share \
-         climbs so too (0.347 ± 0.016, tried), but not where gamma is 1000",
+        "a random walk: the deviations of ns-2's two or three runs hardly cover the difference. With T of 5 s \
+         and gamma 50, the share rises in ns-2 but not here. Here it also rises if the data class is served at \
+         once after each change of its share (0.347 ± 0.016, tried), but not with gamma 1000",
     ),
 ];
 
-/// Settings at which runs differ too much for [`EFFECT`]: the words of a setting.
+/// Settings at which runs differ too much for [`EFFECT`], each by some of its words.
 ///
-/// DCBQ's walk is wider here than in ns-2. At 8 of 17 settings, ns-2's seeds lie closer together than 95 % of equal
-/// draws of our 30 runs, while 14 of the 17 means agree. ns-2's seeds are dependent (draw k of seed s is s times that
-/// of seed 1, modulo 1), which may explain one flow each way but not ten. A step from the set rate instead of the
-/// measured one leaves 7 of the 8. Unexplained.
+/// DCBQ's share varies more here than in ns-2. 14 of 17 means agree. At 8 settings, however, ns-2's seeds lie closer
+/// together than 95 % of random draws from our 30 runs. ns-2's seeds are dependent: draw k of seed s is s times draw k
+/// of seed 1, modulo 1. This may explain the settings with one flow in each direction, but not those with ten. With a
+/// step from the set rate instead of the measured rate, 7 of the 8 remain. The cause is unknown.
 const UNTESTED: &[&[&str]] = &[
     &["000.fig6 ", "--mss 370b"],
     &["000.fig6 ", "--mss 400b"],
@@ -105,16 +105,16 @@ const UNTESTED: &[&[&str]] = &[
     &["003.table6", "--qdisc prr"],
 ];
 
-const AR_ORDER: &str = "where ACKs with data in between come at uneven intervals, ns-2 lies between two \
-    readings: later ACKs wait for those regenerated before them (ours; 0.572 at 64 kbit/s, a tenth for \
-    data, windows of 20), or overtake (0.592; tried, not kept). ns-2 has 0.588";
+const AR_ORDER: &str = "if data between ACKs makes their intervals uneven, ns-2 lies between two readings. At \
+    64 kbit/s with a tenth for data and windows of 20, ns-2 has 0.588. If later ACKs wait for the regenerated \
+    ones before them (ours), the value is 0.572. If they overtake (tried, not kept), it is 0.592";
 
-const AR_LOSSES: &str = "what is regenerated where windows of 100 and more are lost in bursts: unexplained. \
-    At windows that lose nothing (_wrr_win20_rtt19, _win32_rtt30) both agree to 0.006";
+const AR_LOSSES: &str = "regenerated ACKs if windows of 100 and more lose packets in bursts: unexplained. With \
+    windows without losses (_wrr_win20_rtt19, _win32_rtt30) both agree to 0.006";
 
-const UDP_LOSSES: &str = "what little TCP has beside nearly as much UDP as the link: unexplained. Not the size of \
-    ns-2's UDP packets: under DropTail, beside 0.7 Mbit/s, our data has 0.265 of the uplink at 1500 bytes, 0.225 at 210 \
-    and 0.239 at 100, ns-2's 0.259; so they have 1500, as ours have";
+const UDP_LOSSES: &str = "the small share of TCP beside UDP at nearly the link's rate: unexplained. The size of UDP \
+    packets is not the cause. Under DropTail, beside 0.7 Mbit/s of UDP, our data has 0.265 of the uplink with packets \
+    of 1500 bytes, 0.225 with 210 and 0.239 with 100. ns-2's data has 0.259, so its packets have 1500 bytes, like ours";
 
 /// The papers' values of parameters whose defaults differ.
 const TO_THE_LETTER: [&str; 7] = [

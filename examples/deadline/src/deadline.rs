@@ -14,7 +14,7 @@ pub struct Deadline<P> {
     queue: Fifo<P>,
     deadline: Duration,
     ecn: bool,
-    /// Time before which no further packet is dropped or marked.
+    /// Time until which no further packet is dropped or marked.
     patient_until: Instant,
 }
 

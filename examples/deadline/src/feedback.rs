@@ -9,8 +9,8 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const MIN_DEADLINE: Duration = Duration::from_millis(20);
 const MAX_DEADLINE: Duration = Duration::from_millis(200);
 
-/// A controller of the deadline. It doubles the deadline after an interval in which the link was idle for more than a
-/// tenth of the time, and otherwise lowers it by an eighth.
+/// A controller of the deadline. Doubles the deadline after an interval with more than a tenth of idle time; otherwise
+/// lowers it by an eighth.
 #[derive(Clone, Debug)]
 pub struct Feedback {
     link: Rate,

@@ -38,7 +38,7 @@ const RATE: u64 = 1 << 63;
 enum Words {
     /// Numbers from 0 on, each value's number increased by this.
     Low(u64),
-    /// Numbers from `u64::MAX` down.
+    /// Numbers downwards from `u64::MAX`.
     High,
 }
 

@@ -87,7 +87,7 @@ const fn own(id: u16, name: &'static str, width: Width) -> Attribute {
     Attribute { id, name, width }
 }
 
-/// Attributes that precede those of parameters.
+/// Attributes that precede the parameters' attributes.
 pub const ATTRIBUTES: &[Attribute] = &[
     own(id::VERSION, "version", Width::U32),
     own(id::QDISC, "qdisc", Width::U32),

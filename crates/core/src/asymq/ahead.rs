@@ -1,7 +1,7 @@
 //! Flows that send ahead of their share. A packet that finds its flow's queue empty leaves at once, although the flow's
-//! turns have not paid for its earlier packets yet. The debt has an upper bound. Turns in which the flow has no packet
-//! repay it, so that shares hold in the long run. A flow that sends at its share and keeps its queue empty therefore
-//! does not wait for the rounds of others.
+//! turns have not paid for its earlier packets yet. The debt has an upper bound. A turn without a packet repays the
+//! credit, so that shares hold in the long run. A flow that sends at its share and keeps its queue empty therefore does
+//! not wait for the rounds of others.
 
 use crate::hold::{BuildError, Rounds};
 

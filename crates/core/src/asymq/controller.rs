@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 const STEP: Duration = Duration::from_millis(100);
 /// Number of steps between two decisions.
 const DECISION: usize = 5;
-/// Number of steps for which rates of the downlink are kept: ten seconds.
+/// Number of steps for which rates of the downlink are stored: ten seconds.
 const MEMORY: usize = 100;
 /// Length in steps of the windows whose maximum is the downlink's measured capacity.
 const PEAK: usize = 2;
@@ -24,8 +24,8 @@ const BURST: f64 = 2.0;
 const BUSY: f64 = 0.9;
 /// Maximum relative change of the wait in one decision.
 const MAX_CHANGE: f64 = 0.3;
-/// Maximum mean time on the downlink of the segments that an ACK releases, if the downlink is shaped behind the line's
-/// own queue: a call waits there behind such bursts.
+/// Maximum mean transmission time, on the downlink, of the segments that one ACK releases. It applies if the downlink
+/// is shaped behind the line's own queue, where a call waits behind these bursts.
 const BURST_TIME: f64 = 0.006;
 /// Share of the uplink that ACKs may have for shorter bursts.
 const BURST_SHARE: f64 = 0.03;
@@ -48,7 +48,7 @@ pub struct AckNeedParams {
     pub max_wait: Duration,
     /// Maximum number of segments that one ACK acknowledges, per ms of its wait.
     pub segments_per_ms: f64,
-    /// Utilization of the downlink from which it counts as full.
+    /// Utilization above which the downlink counts as full.
     pub full: f64,
     /// Allowed share of the uplink for ACKs, as a multiple of the downlink's unused share.
     pub exponent: f64,
@@ -104,8 +104,8 @@ impl<const STEPS: usize> Rates<STEPS> {
 /// Controller of the ACKs' wait.
 ///
 /// Every half second in which the uplink is busy, it sets `wait *= 1 + gain (a - p s)`. Here `a` is the ACKs' share of
-/// the uplink, `s` the downlink's unused share and `p` the exponent. If `s` falls with the power `-p` of the number of
-/// ACKs, then at `a = p s` one more ACK costs as much as it gains.
+/// the uplink, `s` the downlink's unused share and `p` the exponent. If `s` is proportional to the number of ACKs to
+/// the power `-p`, one more ACK costs as much as it gains at `a = p s`.
 #[derive(Clone, Debug)]
 pub struct AckNeed {
     params: AckNeedParams,

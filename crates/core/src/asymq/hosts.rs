@@ -11,10 +11,10 @@ use alloc::boxed::Box;
 
 const ACCOUNTS: usize = 256;
 
-/// Binary logarithm of the ns for which a host counts as active at least: about one second.
+/// Binary logarithm of the minimum time in ns for which a host counts as active: about one second.
 const EPOCH: u32 = 30;
 
-/// Backlog from which a host counts as competing for the link: two full packets.
+/// Minimum backlog at which a host counts as competing for the link: two full packets.
 const BUSY: u64 = 2 * FULL_PACKET as u64;
 
 /// Burst of new flows that one host may send, in transmission time.
@@ -27,9 +27,9 @@ const PART_BESIDE_BULK: u64 = 16;
 /// Minimum divisor for a host that has only new flows.
 const MIN_PART: u64 = 8;
 
-/// Number of a host's queues from which flows beyond its part share one queue.
+/// Number of a host's queues above which its flows beyond its part share one queue.
 const FEW_FLOWS: u32 = 64;
-/// Number of a host's queues from which all its further flows share one; more than half of what a household needs.
+/// Number of a host's queues above which all its further flows share one queue; more than half of a household's need.
 const MANY_FLOWS: u32 = 256;
 
 /// Maximum debt of a host for new flows, in time.
@@ -38,7 +38,7 @@ const MAX_DEBT: Duration = Duration::from_millis(1000);
 /// Account of a host's new flows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    /// Time at which the host's part of the link will have carried all its new flows.
+    /// Time at which the host's part of the link has carried all its new flows.
     free_at: Instant,
     /// Half of the hash of the flow last served as new. A host with only one such flow uses no overflow queue.
     last: u32,
@@ -57,13 +57,13 @@ struct Load {
     flows: u16,
     /// Active flows that are ahead of their share.
     ahead: u16,
-    /// Total time in which the host had no packet in its turn while others competed for the link.
+    /// Total time in which the host had no packet while others competed for the link.
     idle: Duration,
     /// Time of the next turn of a host without a packet.
     turn: Instant,
 }
 
-/// Number of an epoch; wraps after ten hours. Zero stands for no epoch.
+/// Number of an epoch; wraps after ten hours. 0 means no epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Epoch(u16);
 
@@ -215,8 +215,8 @@ impl Hosts {
         Some(load)
     }
 
-    /// Counts a packet of a host that is sent, and schedules the host's next turn if it has no other: each competing
-    /// host sends a full packet first.
+    /// Counts a sent packet of a host. If the host has no other packet, schedules its next turn after a full packet of
+    /// each competing host.
     #[inline]
     pub(super) fn on_departure(&mut self, now: Instant, host: Host, len: u32) {
         let round = u64::from(self.busy.count()) * u64::from(FULL_PACKET);

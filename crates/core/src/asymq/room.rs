@@ -33,8 +33,8 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// True if the oldest packet of a queue is too late for its call, of which a packet of `len` bytes has just arrived.
-    /// After an outage, late packets would delay new ones.
+    /// True if the oldest packet of a queue is too late for its call. A packet of `len` bytes of this call has just
+    /// arrived. After an outage, late packets would delay new ones.
     pub(super) fn is_stale(&self, now: Instant, number: u32, (flow, len): (Flow, u32)) -> bool {
         let (interval, full_packet) = (self.params.target.interval, self.params.target.full_packet);
         let newer = u64::from(len.saturating_mul(NEWER));

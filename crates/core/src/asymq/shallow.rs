@@ -2,7 +2,7 @@
 
 use crate::units::Duration;
 
-/// Sojourn time, beyond the time of a full packet, from which packets are marked.
+/// Sojourn time above which packets are marked, in addition to the transmission time of a full packet.
 const BEYOND: Duration = Duration::from_millis(1);
 
 /// Number of steps of the ramp from no marks to all.

@@ -310,7 +310,7 @@ pub(super) mod tests {
             }
         }
 
-        /// For so many ms packets leave that have waited for `sojourn` ms.
+        /// For this many ms, packets leave after a sojourn time of `sojourn` ms.
         fn run(&mut self, ms: u64, sojourn: u64, left: u64) {
             let sojourn = Duration::from_millis(sojourn);
             for _ in 0..ms / 10 {
@@ -334,7 +334,7 @@ pub(super) mod tests {
             }
         }
 
-        /// The queue runs empty for so many ms, in `idle` of which the link has nothing to send.
+        /// The queue is empty for this many ms; for `idle` ms of them, the link is idle.
         fn run_dry(&mut self, ms: u64, idle: u64) {
             let now = (self.now, self.idle);
             self.target
@@ -422,7 +422,7 @@ pub(super) mod tests {
 
     #[test]
     fn an_empty_queue_raises_the_target_by_half_of_the_time_in_which_the_link_was_idle() {
-        // Neither 3 ms nor a pause of the application is a lack.
+        // Neither 3 ms nor a pause of the application counts as idle time.
         let cases = [
             (50, 0, 40),
             (50, 3, 40),

@@ -38,7 +38,7 @@ parameters! {
         within Kind::Size(0, 1 << 30);
     MIN_WAIT: Duration = "min-ack-wait", "4ms", "Minimum of the ACKs' waiting time that the controller sets";
     MAX_WAIT: Duration = "max-ack-wait", "100ms", "Maximum of the ACKs' waiting time that the controller sets";
-    FULL: f64 = "downlink-full", "0.98", "Utilization of the downlink from which it counts as full, so that ACKs may wait longer",
+    FULL: f64 = "downlink-full", "0.98", "Utilization above which the downlink counts as full, so that ACKs may wait longer",
         within Kind::Number(0.0, 1.0);
     MAX_SHARE: f64 = "max-ack-share", "0.2",
         "Maximum share of the uplink that the controller allows for ACKs",
@@ -75,8 +75,8 @@ fn of_line<T>(link: Rate, household: T, beyond: T) -> T {
     }
 }
 
-/// Number of flow queues. A peer-to-peer client opens hundreds of uploads, and each sparse flow needs a queue of its
-/// own beside them. On a household's link there are more queues than packets.
+/// Number of flow queues. A peer-to-peer client opens hundreds of uploads, and each sparse flow needs a separate queue
+/// beside them. On a household's link there are more queues than packets.
 const QUEUES: u32 = 1024;
 const HOUSEHOLD_QUEUES: u32 = 448;
 

@@ -66,7 +66,7 @@ const fn gamma(default: &'static str) -> Typed<Gamma> {
 parameters! {
     /// Equal shares by default: by the papers' rule, a data class that was idle has no share left.
     UNUSED_SHARE: UnusedShare = "unused-share", "equal-shares",
-        "Reaction to an interval in which a class used less than half of its share: follow sets shares by the served rates, as in the papers; equal-shares sets equal ones";
+        "Shares after an interval in which a class used less than half of its share: follow uses the served rates, as in the papers; equal-shares gives both classes half";
     UTILITY: Utility = "utility", "utilization",
         "Utility to maximize: utilization (sum of both directions), priority:W (the upload counts W times) or proportional (fairness)";
     /// Equal shares by default: the download keeps most of its rate. By the paper's rule it stops.

@@ -86,7 +86,7 @@ pub struct Entry {
     pub regenerates: bool,
     /// True if the entry needs the rate of the reverse direction.
     pub needs_reverse: bool,
-    /// True if the entry needs the rate of its own link, which is unknown to a qdisc that does not shape.
+    /// True if the entry needs the rate of its own link. A qdisc that does not shape has no such rate.
     pub needs_link: bool,
     /// True if bytes of ACKs and data keep the ratio of the shares when borrowing is on.
     pub shares_bytes: bool,

@@ -271,7 +271,7 @@ held!(
 /// The word for an absent bound.
 const NONE: &str = "none";
 
-/// `None` stands for an absent bound.
+/// `None` is an absent bound.
 impl<T: FromValue> FromValue for Option<T> {
     const KIND: Kind = Kind::Either(&Either {
         words: &[NONE],

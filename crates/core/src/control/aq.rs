@@ -6,8 +6,8 @@ use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate, Share};
 
 /// Behaviour of AQ if the capacities violate eq. 11, so that no ratio fills both directions. If only a *measurement*
-/// violates eq. 11, the last valid ratio stays in force: no other rule explains the full links that the paper reports
-/// at high UDP rates (sec. 4.8).
+/// violates eq. 11, the last valid ratio stays in force. No other rule explains why the paper's links are full at high
+/// UDP rates (sec. 4.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BeyondLimit {
     /// Half of the uplink for each class. ACKs are lost, but they are cumulative: the download keeps most of its rate,

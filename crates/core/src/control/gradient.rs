@@ -48,7 +48,7 @@ pub enum Gamma {
     Rate(Rate),
 }
 
-/// Reaction to an interval in which a class used less than half of its share, so that its rate says nothing.
+/// Reaction if a class used less than half of its share in an interval: its rate is then no measurement of its demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnusedShare {
     /// The share becomes the served rate, as in the papers: the share of an idle data class falls to

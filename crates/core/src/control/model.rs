@@ -82,10 +82,9 @@ impl FullRates {
 }
 
 impl Capacities {
-    /// Solves eqs. 1 to 4 for the four rates. The result is that of eqs. 5 and 6, with a separate demand for each
-    /// direction.
+    /// Solves eqs. 1 to 4 for the four rates. Equals eqs. 5 and 6, but with a separate ACK demand for each direction.
     ///
-    /// `download` is the ACK demand of the downloads, whose ACKs go up; `upload` is that of the uploads.
+    /// `download` is the ACK demand of the downloads, whose ACKs go up; `upload` is the ACK demand of the uploads.
     ///
     /// # Errors
     /// A rate would not be positive; see [`OutOfReach`].

@@ -28,15 +28,14 @@ const MASK: u32 = 0x00ff_ffff;
 /// Index of the CE counter in both orders of the option.
 const CE: u8 = 1;
 
-/// State of a sender after an ACK: the counter to which Linux attributes bytes of ACKs without the option
-/// (`est_ecnfield`).
+/// State of a sender after an ACK: the counter for bytes of ACKs without the option (`est_ecnfield` in Linux).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// The sender may have ignored the ACK, or has no counter to which it attributes an ACK without the option.
+    /// The sender may have ignored the ACK, or has no counter for an ACK without the option.
     Passed,
     /// The sender has read the counters; it attributes bytes to none of them, or to an unknown one.
     Unsettled,
-    /// The sender has read the counters; it attributes bytes to the one at this index.
+    /// The sender has read the counters, and attributes bytes to the counter at this index.
     Settled(u8),
     /// The sender has attributed the bytes of an ACK without the option to a counter that is not CE's.
     Guessing,
@@ -119,8 +118,8 @@ impl Taken<'_> {
     }
 }
 
-/// True if a sender that processes `newer` directly after `previous` counts the same marks, and reaches the same state,
-/// as if it had also processed `older`. `stretch` is the number of bytes that `newer` then reports at once.
+/// True if `older` makes no difference between `previous` and `newer`: the sender counts the same marks and reaches the
+/// same state without it. `stretch` is the number of bytes that `newer` then reports at once.
 pub(crate) fn tells_marks(
     (newer, top): (&AckInfo, u32),
     older: Taken<'_>,
@@ -159,8 +158,8 @@ impl AckInfo {
         (self.flags as u32 >> 6) & 7
     }
 
-    /// Returns the number of marks by which ACE has grown since `older`. A receiver sends an ACK before the eighth mark
-    /// (RFC 9768, sec. 3.2.2.5.1).
+    /// Returns the increase of ACE since `older`, in marks. A receiver sends an ACK before the eighth mark (RFC 9768,
+    /// sec. 3.2.2.5.1).
     pub(crate) const fn marks_since(&self, older: &Self) -> u32 {
         self.ace().wrapping_sub(older.ace()) & 7
     }

@@ -122,8 +122,8 @@ impl AckInfo {
         self.sack.get(..count).unwrap_or_default()
     }
 
-    /// True if the ACK reports a duplicate segment, in either form of RFC 2883: its first SACK range is below the
-    /// cumulative number, or inside the second range.
+    /// True if the ACK reports a duplicate segment (RFC 2883): its first SACK range is below the cumulative number, or
+    /// inside the second range.
     pub fn is_dsack(&self) -> bool {
         match self.ranges() {
             [first, ..] if before(first.start, self.ack) => true,
@@ -171,7 +171,7 @@ impl AckInfo {
                 end: range.end,
             };
             let shared = |old: &SackRange| above.shared(*old);
-            // At most one range: those of a DSACK overlap.
+            // At most one range: the ranges of a DSACK overlap.
             let old = ranges.iter().map(shared).max().unwrap_or(0);
             above.len().saturating_sub(old)
         };

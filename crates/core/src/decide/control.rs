@@ -136,7 +136,7 @@ pub struct Settings {
     pub target: Option<Duration>,
     /// Maximum wait of an ACK for a later one.
     pub ack_wait: Option<Duration>,
-    /// Maximum acknowledged bytes for which an ACK of a flow is held.
+    /// Maximum number of acknowledged bytes up to which an ACK of a flow is held.
     pub ack_bytes: Option<u32>,
     /// Bytes at the start of a flow during which its ACKs are not held.
     pub ack_ramp: Option<u32>,

@@ -44,7 +44,7 @@ enum Basis {
     Raw,
 }
 
-/// Keywords with the bytes that each adds, and the framing and minimum that it sets.
+/// Keywords, each with its additional bytes, framing and minimum.
 const KEYWORDS: &[(&str, i32, Option<Framing>, Option<u32>)] = &[
     ("conservative", 48, Some(Atm), None),
     ("ipoa-vcmux", 8, Some(Atm), None),

@@ -5,7 +5,7 @@ use crate::decide::accecn::{Reader, Taken};
 use crate::decide::ack::{AckInfo, before};
 use crate::units::Instant;
 
-/// Number of duplicate ACKs after which a sender without SACK retransmits (RFC 5681, sec. 3.2).
+/// Number of duplicate ACKs that make a sender without SACK retransmit (RFC 5681, sec. 3.2).
 pub(crate) const KEPT_DUPLICATES: u8 = 3;
 
 /// Fields that a sender compares to count duplicates (RFC 5681, sec. 2).

@@ -51,7 +51,7 @@ impl Host {
     }
 }
 
-/// Number of a second; zero stands for no time.
+/// Number of a second; 0 means no time.
 fn second(now: Instant) -> u32 {
     ((now.as_nanos() >> 30) as u32).max(1)
 }

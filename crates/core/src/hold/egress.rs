@@ -168,7 +168,7 @@ impl<P: Packet> Egress<P> {
     }
 
     /// Changes the rate, also for the rest of the current transmission, and reports it to the discipline. An egress
-    /// without a shaper keeps none. `reverse` is the rate of the other direction, if known.
+    /// without a shaper ignores the rate. `reverse` is the rate of the other direction, if known.
     pub fn set_rate(&mut self, now: Instant, rate: Rate, reverse: Option<Rate>) {
         self.transmitter.set_rate(now, rate);
         self.qdisc.set_rates(rate, reverse);

@@ -43,7 +43,7 @@ impl Default for FilterBounds {
 /// Maximum number of ACKs that one arrival may filter.
 const MAX_FILTERED: u32 = 4;
 
-/// A queue of ACKs in which a new ACK replaces those that it makes redundant.
+/// A queue of ACKs. A new ACK replaces the ACKs that it makes redundant.
 #[derive(Clone, Debug)]
 pub struct AckFilter<P> {
     acks: AckChains<P, ()>,

@@ -55,7 +55,7 @@ impl<P: Packet> FqCodel<P> {
     /// # Errors
     /// The limit is too large, or there is not enough memory.
     pub fn new(params: FqCodelParams, limit: Limit) -> Result<Self, BuildError> {
-        // `Rounds` has 65 536 numbers, of which two are its lists.
+        // `Rounds` has 65 536 numbers, two of them for its lists.
         let flows = params.flows.clamp(1, (1 << u16::BITS) - LISTS);
         Ok(Self {
             // One more, since an overflow drops after the enqueue.

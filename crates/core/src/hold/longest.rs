@@ -4,7 +4,7 @@ use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
 use core::cmp::Reverse;
 
-/// Number of changes for which the heap is maintained after its last use. A rebuild costs about as much.
+/// Number of changes after the last use during which the heap is maintained. A rebuild costs about as much.
 const KEPT: u32 = 2048;
 
 /// Lengths of all queues in bytes.
@@ -22,7 +22,7 @@ pub(super) struct Longest {
     heap: Box<[u16]>,
     /// Position of each queue in the heap.
     places: Box<[u16]>,
-    /// Number of changes for which the heap is still maintained; 0 if it is out of date.
+    /// Number of further changes during which the heap is maintained; 0 if it is out of date.
     kept: u32,
 }
 

@@ -82,7 +82,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         Ok(machine)
     }
 
-    // A frame of its own, which is gone before calls go deep: a kernel's stack is small.
+    // A separate stack frame, freed before the deep calls: a kernel's stack is small.
     #[inline(never)]
     fn moved(parts: Parts<Q, S>) -> Result<Box<Self>, BuildError> {
         boxed(Self::of(parts)?)
@@ -209,7 +209,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
             network: Network { hosts, dscp },
             host,
         };
-        // An admission for each class: one that a call refers to would be in memory for the other class too.
+        // One admission for each class: a shared one would be written to memory for both.
         match class {
             Class::Ack => queues.enqueue(Class::Ack, now, packet, admission(Class::Ack), sink),
             Class::Data => queues.enqueue(Class::Data, now, packet, admission(Class::Data), sink),

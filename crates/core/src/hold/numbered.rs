@@ -24,7 +24,7 @@ impl<S> Lengths for Box<[Numbered<S>]> {
     }
 }
 
-/// A fixed number of FIFOs, of which the longest can be found. The owner stores a state for each.
+/// A fixed number of FIFOs; finds the longest one. The owner stores a state for each.
 #[derive(Clone, Debug)]
 pub(crate) struct NumberedQueues<P, S = ()> {
     /// All packets; the note of a packet is its ticket.
@@ -102,7 +102,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         self.pop_known(number, len)
     }
 
-    /// [`pop`](Self::pop) for a caller that knows the packet's length.
+    /// [`pop`](Self::pop) for a caller that has the packet's length.
     #[inline]
     pub(crate) fn pop_known(&mut self, number: u32, len: u32) -> Option<P> {
         self.backlog.leave(len);

@@ -1,12 +1,12 @@
 //! QUIC packets that are treated as ACKs because of their size and direction; their content is encrypted.
 //!
 //! A QUIC packet with only an ACK frame is neither acknowledged nor retransmitted, and a later one repeats its content
-//! (RFC 9000, sec. 13.2). Other content of that size, such as a window update or a short request, is retransmitted a
-//! round trip later if the packet is dropped. This detection is a guess, so it is off by default.
+//! (RFC 9000, sec. 13.2). If a dropped packet had other content, like a window update or a short request, the sender
+//! retransmits it a round trip later. This detection is a guess, so it is off by default.
 //!
-//! A conversation counts as QUIC if long headers of version 1 or 2 were seen in both directions. Its ACKs are small
-//! packets whose exact size recurs during the download, from the smallest such size on. A conversation is no longer
-//! treated this way after two packets of a recurring size that no packet of the server explains.
+//! A conversation counts as QUIC if long headers of version 1 or 2 were seen in both directions. Its ACKs are the small
+//! packets whose exact size recurs during the download, and all larger sizes up to the limit. A conversation is no
+//! longer treated this way after two packets of a recurring size that no packet of the server explains.
 
 use super::capacity::BuildError;
 use super::flow_table::FlowTable;
@@ -17,7 +17,7 @@ use crate::units::{Direction, Duration, Instant};
 /// Capacity of the conversation table. A new conversation evicts the least recently used one.
 const MAX_FLOWS: u32 = 512;
 
-/// Size of an IP packet in bytes from which it counts as full.
+/// Minimum bytes of a full IP packet.
 const FULL: u32 = 600;
 
 /// Maximum size of an ACK's IP packet in bytes. QUIC stacks send 60 to 97 bytes without losses, and up to 207 to report
@@ -35,7 +35,7 @@ const RAMP: u32 = 600_000;
 /// Maximum number of earlier packets that later ACKs may still acknowledge: two superpackets.
 const MAX_CREDIT: u32 = 96;
 
-/// Maximum time after which a receiver acknowledges a packet: 25 ms by default, plus delays at home.
+/// Maximum time until a receiver acknowledges a packet: 25 ms by default, plus delays at home.
 const ANSWER: Duration = Duration::from_millis(250);
 
 /// Time without recognition after a full packet in the direction of the ACKs. An ACK that overtakes such data makes it
@@ -47,14 +47,15 @@ const OWN_DATA: Duration = Duration::from_secs(1);
 const STALL: core::ops::Range<Duration> = ANSWER..Duration::from_millis(1500);
 const REST: Duration = Duration::from_secs(4);
 
-/// Number of counted sizes, and the count at which all counts are halved.
+/// Number of counted sizes. All counts are halved when one reaches the second constant.
 const SIZES: usize = 8;
 const MEMORY: u8 = 64;
 /// Minimum count of a recurring size, and its minimum part of all counts (one in eight).
 const RECURS: u8 = 8;
 const PART: u32 = 8;
 
-/// Number of unexplained packets of a recurring size after which a conversation is no longer treated.
+/// Number of unexplained packets of a recurring size after which packets of the conversation are no longer treated as
+/// ACKs.
 const UNEXPLAINED: u8 = 2;
 
 /// Assumed content of an opaque ACK.
@@ -92,8 +93,8 @@ impl Sizes {
         count >= RECURS && u32::from(count) * PART >= all
     }
 
-    /// Counts a packet. Returns true if it has the size of a packet with only an ACK: the size recurs, and exceeds the
-    /// smallest recurring size by at most [`SLACK`].
+    /// Counts a packet. Returns true if the packet has the size of an ACK: the size recurs, and exceeds the smallest
+    /// recurring size by at most [`SLACK`].
     fn is_ack(&mut self, size: u8) -> bool {
         let place = self.0.iter().position(|&(known, _)| known == size);
         let least = || (0..SIZES).min_by_key(|&place| self.0[place].1);
@@ -143,7 +144,7 @@ struct Download {
     /// Time of the last packet treated as an ACK, and time of the download's last packet.
     acked: Instant,
     arrived: Instant,
-    /// Time before which no packet is treated as an ACK.
+    /// Time until which no packet is treated as an ACK.
     not_before: Instant,
     last_used: Instant,
 }

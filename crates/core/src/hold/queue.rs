@@ -15,7 +15,7 @@ pub struct Admission {
     pub ticket: u32,
     /// True if the whole buffer has room; the queue's own limit is checked separately.
     pub room: bool,
-    /// Limit of this queue, at most the one with which it was built. After it was lowered, excess packets stay, and
+    /// Limit of this queue, at most the limit with which it was built. After it was lowered, excess packets stay, and
     /// arrivals are dropped until the limit holds.
     pub limit: Limit,
     /// Assumed content of an encrypted packet that is treated as an ACK.
@@ -66,7 +66,7 @@ pub trait Queue<P: Packet> {
         false
     }
 
-    /// Applies those of the settings that this queue has.
+    /// Applies the settings, as far as this queue has them.
     fn tune(&mut self, _settings: &Settings) {}
 
     /// Reports names and values of its variables.

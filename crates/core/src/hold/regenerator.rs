@@ -63,8 +63,8 @@ const MAX_REGENERATED: u32 = 256;
 const MAX_HOLD: Duration = Duration::from_millis(50);
 const MAX_SMOOTHED_HOLD: Duration = Duration::from_secs(1);
 const MAX_FLOWS: u32 = 4096;
-/// Maximum credit of one flow and of all flows in data segments: the data in flight over 150 ms, at 1 Gbit/s and at 10
-/// Gbit/s. Times the factor, it bounds the ACKs regenerated at once; then each passing segment allows one more.
+/// Maximum credit of one flow and of all flows, in data segments: 150 ms at 1 Gbit/s and at 10 Gbit/s. Times the
+/// factor, it bounds the ACKs regenerated at once; then each passing segment allows one more.
 const MAX_FLOW_CREDIT: u32 = 1 << 14;
 const MAX_CREDIT: u32 = 1 << 17;
 /// Maximum number of held packets: 50 ms of ACKs at 80 000/s. Further arrivals are dropped.
@@ -503,7 +503,7 @@ mod tests {
             last.saturating_since(now)
         };
         at(0, 0);
-        // 10 ms, then 3/4 of 10 ms and 1/4 of 50 ms, half of which is before the real ACK.
+        // 10 ms, then 3/4 of 10 ms plus 1/4 of 50 ms; half of it is before the real ACK.
         assert_eq!(at(10, 2000), Duration::from_millis(5));
         assert_eq!(at(60, 4000), Duration::from_millis(10));
     }

@@ -262,7 +262,7 @@ impl<T, L: Links> Slab<T, L> {
         Some(before)
     }
 
-    /// Links two places; `NONE` stands for an end of the list.
+    /// Links two places; `NONE` marks an end of the list.
     #[inline]
     fn join(&mut self, list: &mut List, previous: Place, next: Place) {
         match self.links(previous) {

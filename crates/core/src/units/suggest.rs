@@ -14,7 +14,7 @@ pub fn either<T: AsRef<str>>(words: &[T]) -> String {
     }
 }
 
-/// Number of names up to which an error lists all of them if none is similar.
+/// Maximum number of names for which an error lists all if none is similar.
 const FEW: usize = 8;
 
 /// Returns the end of an error about an unknown name: at most three similar names, or all names if they are few.

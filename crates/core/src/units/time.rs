@@ -21,7 +21,7 @@ const NANOS: &[(u64, &str)] = &[
 impl Instant {
     /// The epoch.
     pub const ZERO: Self = Self(0);
-    /// An instant after every event.
+    /// An instant later than every event.
     pub const MAX: Self = Self(u64::MAX);
 
     /// The instant `nanos` after the epoch.

@@ -22,7 +22,7 @@ pub struct BypassBlock(
     #[expect(dead_code, reason = "its tables exist as long as the socket")] Netlink,
 );
 
-/// Priority of the blocking chain: it comes first, and later chains do not see the frames that it drops.
+/// Priority of the blocking chain: it runs first, and later chains do not get the frames that it drops.
 const BEFORE: i32 = -300;
 const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
@@ -75,7 +75,7 @@ pub fn remove_bypass(from: u32) -> io::Result<bool> {
     let request = request.text(NFTA_TABLE_NAME, &table_of(from));
     match Netlink::open_netfilter()?.batch([request]) {
         Ok(()) => Ok(true),
-        // No such table, or no nf_tables.
+        // The table does not exist, or nf_tables is missing.
         Err(error) if is_absent(&error) => Ok(false),
         Err(error) => Err(error),
     }

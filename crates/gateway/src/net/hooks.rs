@@ -50,7 +50,7 @@ const KINDS: [Kind; 2] = [
 pub fn hooked_by(interface: &str) -> Vec<String> {
     let mut found = Vec::new();
     for kind in &KINDS {
-        // Without nf_tables there are no such objects.
+        // Without nf_tables these objects do not exist.
         let _ = dump(kind.request, &mut |body| {
             found.extend(kind.read(body.get(4..).unwrap_or_default(), interface));
         });

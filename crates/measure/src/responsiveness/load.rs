@@ -76,7 +76,7 @@ impl Carrier {
         let uri = &site.endpoints.upload;
         let (mut response, mut stream) = request(&connection.requests, uri, true).await?;
         let _ = self.open.set(Open::new(&mut connection, Direction::Up));
-        // An early answer says more than the reset that follows.
+        // An early answer has more information than the reset that follows.
         let answered = tokio::select! {
             biased;
             answer = &mut response => answer,
@@ -355,9 +355,8 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// # Errors
-    /// All connections of a direction have ended. The draft ends the test at the first, but a slow line with a long queue
-    /// may starve one until the server ends it as idle.
+    /// # Errors All connections of a direction have ended. The draft ends the test with the first connection that ends.
+    /// On a slow line with a long queue, however, a server may end a starved connection as idle.
     fn check(&self) -> Result<(), MeasureError> {
         match self.directions.iter().find_map(DirectionLoad::failure) {
             None => Ok(()),

@@ -34,7 +34,7 @@ pub trait CongestionControl {
 
     // Methods with defaults, for controls that need more information.
 
-    /// Slow-start threshold. A paced sender below it gets a rate at which the window can double.
+    /// Slow-start threshold. Below it, a paced sender gets a rate that lets the window double.
     fn threshold(&self) -> f64 {
         f64::MAX
     }
@@ -53,8 +53,8 @@ pub trait CongestionControl {
     fn on_sample(&mut self, _sample: &AckSample) {}
     /// Reports that a segment was declared lost. Called only if deliveries are measured.
     fn on_lost(&mut self, _now: u64, _lost: &Lost) {}
-    /// Reports that an ACK acknowledged `acked` segments up to `una`, of which `marked` were marked; with classic ECN
-    /// all or none. `end` is the number after the highest segment sent. Called only with ECN.
+    /// Reports that an ACK acknowledged `acked` segments up to `una`; `marked` of them were marked. With classic ECN,
+    /// `marked` is 0 or `acked`. `end` is the number after the highest segment sent. Called only with ECN.
     fn on_echo(&mut self, _acked: u64, _marked: u64, _una: u64, _end: u64) {}
     /// Responds to a mark with `flight` segments in flight, at most once per window. By default it responds as to a
     /// loss (RFC 3168, section 6.1.2).
@@ -99,7 +99,7 @@ pub struct AckSample {
     pub ack: u64,
     /// Number after the highest segment sent.
     pub end: u64,
-    /// Round-trip time of a segment that was sent once; `None` if the ACK acknowledges no such segment.
+    /// Round-trip time of a segment that was sent once; `None` if the ACK acknowledges only retransmitted segments.
     pub rtt: Option<u64>,
     /// Total number of delivered segments (`C.delivered`).
     pub total: u64,
@@ -125,13 +125,13 @@ pub struct AckSample {
     pub window_limited: bool,
 }
 
-/// A window with a slow-start threshold, both of which another rule may change.
+/// A window with a slow-start threshold; another rule may change both.
 pub(crate) trait WindowBased: CongestionControl + Copy {
     /// Sets window and threshold.
     fn adjust(&mut self, window: f64, threshold: f64);
 }
 
-/// Delegates methods of a congestion control to the one in this field.
+/// Delegates methods of a congestion control to the congestion control in this field.
 macro_rules! inherit {
     ($inner:tt: $($method:ident)*) => { $(inherit!(@$method $inner);)* };
     (@window $inner:tt) => { inherit!(# $inner window() -> f64); };

@@ -15,7 +15,7 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 pub(crate) struct Cubic {
     /// Window, threshold, and inflation in fast recovery.
     reno: Reno,
-    /// Maximum number of segments for which an ACK counts in slow start.
+    /// Maximum number of segments that an ACK counts for in slow start.
     counted: u64,
     /// `W_max`; 0 after a timeout.
     w_max: f64,
@@ -35,7 +35,7 @@ struct Epoch {
 }
 
 impl Cubic {
-    /// Creates the window of a new connection. `counted` is the maximum number of segments for which an ACK counts in
+    /// Creates the window of a new connection. `counted` is the maximum number of segments that an ACK counts for in
     /// slow start: 1, or 2 (RFC 3465).
     pub(crate) const fn new(counted: u64) -> Self {
         Self {

@@ -7,7 +7,7 @@ use crate::congestion::{CongestionControl, WindowBased};
 /// Weight of one window's share of marks in the average (RFC 8257, section 4.2).
 const G: f64 = 1.0 / 16.0;
 
-/// DCTCP's reduction; growth and loss response are those of another congestion control.
+/// DCTCP's reduction; another congestion control provides growth and loss response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dctcp<C> {
     inner: C,

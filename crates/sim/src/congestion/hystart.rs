@@ -10,7 +10,7 @@ pub(super) const MIN_RTT_THRESH: u64 = 4 * MS;
 pub(super) const MAX_RTT_THRESH: u64 = 16 * MS;
 /// Divisor of the last round's minimum that gives the increase.
 pub(super) const MIN_RTT_DIVISOR: u64 = 8;
-/// Number of samples after which a round's minimum counts.
+/// Minimum number of samples in a round for its minimum to count.
 pub(super) const RTT_SAMPLES: u32 = 8;
 /// Divisor of the growth in Conservative Slow Start, and number of rounds of that phase.
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
@@ -302,8 +302,8 @@ mod tests {
     #[test]
     #[ignore = "needs scripts/quic/run"]
     fn decides_as_quiche_and_tquic_do() {
-        // quiche judges conservative rounds at every eighth ACK only, where RFC 9406 says from the eighth on:
-        // beside it the first change counts. The driver delays each round-trip time by an ACK.
+        // quiche checks conservative rounds at every eighth ACK only; RFC 9406 requires it from the eighth on. The
+        // first change therefore counts. The driver delays each round-trip time by an ACK.
         for (name, judged) in [("tquic", usize::MAX), ("quiche", 1)] {
             let (mut changed, mut same) = (0, 0);
             for seed in 1..=500 {

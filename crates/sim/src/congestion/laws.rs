@@ -19,10 +19,10 @@ pub enum Step {
     Ack {
         /// Segments acknowledged.
         acked: u64,
-        /// True if it echoes a mark to which the sender does not respond.
+        /// True if it echoes a mark that the sender does not respond to.
         marked: bool,
     },
-    /// A mark to which the sender responds.
+    /// A mark that the sender responds to.
     Mark,
     /// A loss, found by SACK or by duplicate ACKs.
     Loss {

@@ -10,11 +10,11 @@ const SECOND: u64 = 1000 * MS;
 const SCALE: u64 = 1024;
 const C: u64 = 410;
 const BETA: u64 = 717;
-/// Time for which the increment stays if the window does.
+/// Maximum age of the increment while the window stays the same.
 const UPDATE: u64 = SECOND / 32;
 /// Maximum number of segments per increment before the first loss: 5 % a round trip.
 const MAX_FIRST_COUNT: u64 = 20;
-/// Window from which on HyStart may end slow start.
+/// Minimum window at which HyStart may end slow start.
 const LOW_WINDOW: u64 = 16;
 /// Maximum time between two ACKs of HyStart's train, and the additional time for pacing and offloads.
 const ACK_DELTA: u64 = 2 * MS;
@@ -33,7 +33,7 @@ pub(crate) struct LinuxCubic {
     /// The window before the last reduction; 0 after a timeout.
     last_max: u64,
     epoch: Option<Epoch>,
-    /// Window and time of the last update of `count`.
+    /// Window at the last update of `count`, and time of this update.
     updated: (u64, u64),
     /// The minimum round-trip time, without samples of an epoch's first second.
     min_rtt: Option<u64>,

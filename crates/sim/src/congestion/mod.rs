@@ -1,4 +1,5 @@
-//! Congestion control: the contract, asymq's implementations, those of other crates, and the laws for all of them.
+//! Congestion control: the contract, asymq's implementations, other crates' implementations, and the laws for all of
+//! them.
 //!
 //! A [`Catalog`] adds one of another crate to a simulator:
 //!

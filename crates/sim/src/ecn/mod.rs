@@ -83,7 +83,7 @@ impl EcnSender {
         una < self.answered
     }
 
-    /// True if the window must be reduced for a mark that an ACK up to `una` reports: once per window, which ends below
+    /// True if the window must be reduced for a mark reported by an ACK up to `una`: once per window, which ends below
     /// `end` (section 6.1.2).
     pub(crate) fn answers(&mut self, una: u64, end: u64) -> bool {
         let answers = una > self.answered;

@@ -82,7 +82,7 @@ mod tests {
             }
             estimate.rate() / 1e6
         };
-        // 15 000 bytes in 1.08 + 1 ms are 57.7 Mbit/s, of which it takes 15/16.
+        // 15 000 bytes in 1.08 + 1 ms are 57.7 Mbit/s; the estimate is 15/16 of that.
         let fast = run(&mut estimate, 1_000_000, 1000);
         assert!((53.0..55.0).contains(&fast), "{fast}");
         let slower = run(&mut estimate, 10_000_000, 60);

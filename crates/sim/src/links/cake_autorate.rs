@@ -18,7 +18,7 @@ const LATE: usize = 3;
 const DELAY: f64 = 30.0;
 const MAX_UP: f64 = 10.0;
 const MAX_DOWN: f64 = 60.0;
-/// Gains by which the baseline follows rising and falling delays.
+/// Gains of the baseline for rising and falling delays.
 const RISE: f64 = 0.001;
 const FALL: f64 = 0.9;
 const HIGH_LOAD: f64 = 0.75;

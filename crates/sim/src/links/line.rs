@@ -45,7 +45,7 @@ struct Shaper {
 const MIN_RATE: f64 = 64_000.0;
 /// Share of the capacity that an oracle uses.
 const ORACLE_SHARE: f64 = 0.97;
-/// Time in ns in which an oracle empties the modem's queue.
+/// Time in ns that an oracle takes to empty the modem's queue.
 const DRAIN_NS: f64 = 200e6;
 /// Queue that the oracle leaves in the modem, in ns.
 const DRAIN_LEAVES_NS: f64 = 3e6;

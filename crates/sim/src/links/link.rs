@@ -183,7 +183,7 @@ impl<O: Options> Link<O> {
         self.show_reverse_path(now);
         let at = Instant::from_nanos(now);
         self.egress.enqueue(at, packet, &mut self.losses);
-        // Cheaper than `asked_next`; to ask once though the packet was dropped does no harm.
+        // Cheaper than `asked_next`; one extra call after a drop is harmless.
         self.next = self.next.min(now.max(self.egress.free_at().as_nanos()));
     }
 
@@ -223,7 +223,7 @@ impl<O: Options> Link<O> {
                 }
                 deliver(left + propagation, packet);
             });
-        // A qdisc is asked twice at one time only where opportunities to send come together.
+        // A qdisc is called twice at one time only if opportunities to send coincide.
         let mut again = now + 1;
         if let Some(left) = scheduled {
             self.egress.busy_until(Instant::from_nanos(left));

@@ -5,8 +5,8 @@
 //! home --- access, 1 ms --- gateway === bottleneck, 5 ms === ISP +--- rest of the RTT --- server
 //! ```
 //!
-//! Each conversation has an access link of its own at either end: 100 Mbit/s, or ten times the
-//! faster bottleneck direction if that is more, with room for 1000 packets.
+//! Each conversation has a separate access link at either end: 100 Mbit/s, or ten times the faster bottleneck direction
+//! if that is more, with room for 1000 packets.
 
 use asymq_core::{Duration, Rate};
 use asymq_scenario::{RateTrace, Scenario};

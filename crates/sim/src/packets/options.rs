@@ -53,7 +53,7 @@ pub(crate) struct TcpOptions {
     pub(crate) accecn: Option<(u8, [u32; 3])>,
     /// The ECN field of the IP header.
     pub(crate) ecn: Ecn,
-    /// TCP flags in addition to those of the segment's kind.
+    /// TCP flags in addition to the flags of the segment's kind.
     pub(crate) flags: u16,
     /// QUIC's spin bit (RFC 9000, section 17.4).
     pub(crate) spin: bool,

@@ -10,8 +10,8 @@ use asymq_core::packet::flags;
 pub(crate) struct FullReceiving {
     sack: bool,
     timestamps: bool,
-    /// True for QUIC: only the first segment after a gap is acknowledged at once (RFC 9000, section 13.2.1), because
-    /// QUIC retransmits under new numbers and gaps stay. False for TCP, which acknowledges each at once.
+    /// True for QUIC: only the first segment after a gap is acknowledged at once (RFC 9000, section 13.2.1). QUIC
+    /// retransmits under new numbers, so gaps stay. False for TCP, which acknowledges each at once.
     pub(super) quic: bool,
     /// When Linux delays ACKs; `None` if it is not Linux.
     delay: Option<AckDelay>,

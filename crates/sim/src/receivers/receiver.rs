@@ -160,7 +160,7 @@ impl<E: Receiving> Receiver<E> {
             .max(now.saturating_sub(self.delivered_at))
     }
 
-    /// Longest such time that had ended at the last in-order delivery.
+    /// Longest of these times that had ended at the last in-order delivery.
     pub(crate) fn past_stall(&self) -> u64 {
         self.longest_stall
     }

@@ -81,7 +81,7 @@ impl<V: Variant> Route<'_, V> {
     }
 
     /// Delivers a packet that has passed the last link and its path, at time `at`. ACK regeneration processes packets
-    /// of the uplink and observes those of the downlink.
+    /// of the uplink and observes packets of the downlink.
     pub(super) fn arrive<const DIRECTION: usize>(
         &mut self,
         at: u64,

@@ -2,10 +2,9 @@
 //!
 //! Two ideas keep events few, and both are exact:
 //!
-//! - Everything between a packet's departure from one bottleneck queue and the resulting arrivals at the
-//!   other (propagation, access links, the agent's response) concerns only its conversation. It is computed
-//!   when the packet departs, for the time at which it happens. Timers of a side that are due before a
-//!   segment arrives run first.
+//! - Everything between a packet's departure from one bottleneck queue and the resulting arrivals at the other
+//!   (propagation, access links, the agent's response) concerns only its conversation. It is computed when the packet
+//!   departs, with the time of each event. Timers of a side that are due before a segment arrives run first.
 //! - A packet that departs at one queue reaches the other at least one propagation delay later. So each
 //!   direction runs ahead on its own until then (conservative lookahead, Chandy and Misra 1979). Only the
 //!   order of arrivals and departures at one queue remains.
@@ -271,8 +270,8 @@ impl<'a, V: Variant> World<'a, V> {
 
     /// Executes all arrivals at a queue and departures from it up to `horizon` (inclusive). At equal times, events
     /// after the first link come first, then departures, then arrivals by conversation.
-    // A function for each direction, with all of a packet's way in it: both in one need more registers
-    // than there are, and each further call saves and restores them.
+    // One function for each direction, which does all work for a packet. One function for both would need more
+    // registers than there are, and each further call would save and restore them.
     #[inline(never)]
     fn advance<const DIRECTION: usize>(&mut self, horizon: u64) {
         loop {
@@ -300,7 +299,7 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// Processes the arrival of the next segment at a queue, or at the further link at which its conversation enters a
+    /// Processes the arrival of the next segment at a queue, or at the further link where its conversation enters a
     /// chain.
     #[inline(always)]
     fn arrive<const DIRECTION: usize>(&mut self, now: u64, index: usize) {

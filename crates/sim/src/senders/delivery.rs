@@ -43,11 +43,11 @@ pub(crate) struct Deliveries {
     first_at: u64,
     lost: u64,
     in_flight: u64,
-    /// Number of delivered segments up to which samples are limited by the application; 0 if they are not.
+    /// Number of delivered segments at which samples are no longer limited by the application; 0 if none is limited.
     app_limited: u64,
-    /// Number of delivered segments at which a round trip ends in which the window was full.
+    /// End of a round trip with a full window, as a number of delivered segments.
     full_until: u64,
-    /// Number below which no segment sent once is in flight.
+    /// All segments below this number that were sent once are no longer in flight.
     judged: u64,
     min_rtt: Option<u64>,
     srtt: u64,
@@ -487,8 +487,8 @@ mod tests {
 
     #[test]
     fn the_delivery_rate_is_that_of_the_sender_where_acks_come_at_once() {
-        // ACK thinning: one ACK for ten segments sent over 90 ms, 1 ms after the last of them. What
-        // is acknowledged over 91 ms is no more than 10 in max(90, 91) ms.
+        // ACK thinning: one ACK for ten segments sent over 90 ms, 1 ms after the last of them. At most 10 segments in
+        // max(90, 91) ms are acknowledged over 91 ms.
         let mut deliveries = sent(10 * MS);
         let sample = ack(&mut deliveries, 91 * MS, 10, &[]);
         assert!((sample.rate - 10.0 / 0.091).abs() < 1e-9, "{}", sample.rate);

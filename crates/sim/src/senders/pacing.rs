@@ -60,7 +60,7 @@ pub(crate) fn rate_of_window(window: f64, threshold: f64, srtt: u64) -> f64 {
 /// several has the receiver acknowledge it at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bursts {
-    /// Segments of the current one, and those of them that have not left.
+    /// Segments of the current burst, and how many of them have not left.
     len: u64,
     left: u64,
 }

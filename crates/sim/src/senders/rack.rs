@@ -1,7 +1,7 @@
 //! RACK (RFC 8985, section 6): a segment counts as lost when a later one has arrived and the reordering window has
 //! passed.
 
-/// Number of SACKed segments from which reordering is excluded (`DupThresh`).
+/// Minimum number of SACKed segments that excludes reordering (`DupThresh`).
 const THRESHOLD: u64 = 3;
 /// Number of recoveries after which the reordering window shrinks again (section 6.2, step 4).
 const PERSIST: u32 = 16;
@@ -19,7 +19,7 @@ pub(crate) struct Rack {
     /// `RACK.reo_wnd_mult` minus one, and `RACK.reo_wnd_persist`.
     wider: u64,
     persist: u32,
-    /// Number up to which acknowledgements are needed before DSACKs count again (`RACK.dsack_round`).
+    /// DSACKs count again when this number is acknowledged (`RACK.dsack_round`).
     dsack_round: u64,
 }
 
@@ -68,8 +68,8 @@ impl Rack {
         ((self.wider + 1) * min_rtt / 4).min(srtt)
     }
 
-    /// Step 5: returns the time from which segment `number`, sent at `sent`, counts as lost. `None` if no segment sent
-    /// later has arrived.
+    /// Step 5: returns the time at which segment `number`, sent at `sent`, starts to count as lost. `None` if no
+    /// segment sent later has arrived.
     pub(super) fn lost_at(&self, number: u64, sent: u64, window: u64) -> Option<u64> {
         ((sent, number) < self.newest).then(|| self.expires(sent, window))
     }

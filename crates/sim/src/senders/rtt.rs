@@ -78,8 +78,8 @@ impl RttEstimator {
         }
     }
 
-    /// Creates an estimator like Linux's: it uses each ACK's sample in ns, the variation is the maximum of a round
-    /// trip, and the minimum applies to the variation.
+    /// Creates an estimator like Linux's: with each ACK's sample in ns, the maximum variation of a round trip, and a
+    /// minimum of the variation.
     pub(crate) const fn linux() -> Self {
         Self {
             tick: 1,
@@ -158,7 +158,7 @@ impl RttEstimator {
             self.backoff *= 2;
         }
         if self.backoff > 8 && self.tick == Self::TICK {
-            // The estimate is likely wrong: the next sample starts again (RFC 6298, section 5).
+            // The estimate is likely wrong: the next sample replaces it (RFC 6298, section 5).
             self.rttvar += self.srtt >> 3;
             self.srtt = 0;
         }

@@ -32,7 +32,7 @@ enum Timer {
     Retransmission,
     /// Tail loss probe: the last segments may be lost.
     Probe,
-    /// End of the reordering window, at which segments count as lost.
+    /// End of the reordering window; segments then count as lost.
     Reordering,
 }
 
@@ -124,7 +124,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Ends PRR, and forgets the probe.
+    /// Ends PRR, and clears the probe.
     fn clear_repair(&mut self) {
         if let Some(repair) = self.extension.repair() {
             (repair.prr, repair.probe) = (None, None);

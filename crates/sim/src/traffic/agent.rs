@@ -65,7 +65,7 @@ pub(crate) struct Cbr {
     pub(crate) stop: u64,
     pub(crate) interval: u64,
     pub(crate) kind: Kind,
-    /// For a flood: index of the conversation, and number of packets so far.
+    /// For a flood: index of the conversation, and number of packets sent.
     pub(crate) flood: Option<(usize, u64)>,
 }
 

@@ -230,7 +230,7 @@ mod tests {
                 written += 1;
             }
         }
-        // A segment each 10 ms, a quarter of 20 000 s; about 10 000 cycles give 1 % of deviation.
+        // One segment each 10 ms for a quarter of 20 000 s; about 10 000 cycles give a deviation of 1 %.
         assert!((480_000..520_000).contains(&written), "{written}");
     }
 }

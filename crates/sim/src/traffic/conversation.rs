@@ -12,8 +12,8 @@ use asymq_scenario::{Direction, Links, Scenario};
 
 const UP: usize = Direction::Up as usize;
 
-/// Pending events of all conversations: for each queue the one whose segment arrives first, and the one whose timer
-/// expires first.
+/// Pending events of all conversations: for each queue, the conversation whose segment arrives first, and the one whose
+/// timer expires first.
 pub(crate) struct Events {
     pub(crate) arrivals: [EventSet; 2],
     pub(crate) timers: EventSet,

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 /// Size of the probe's IP packets in bytes.
 const PROBE: u32 = 64;
 
-/// Behaviour of a run's senders: that of the scenario, and that of each listed flow.
+/// Behaviour of a run's senders: the scenario's, and each listed flow's.
 pub(crate) struct Models {
     pub(crate) common: TcpModel,
     pub(crate) listed: Vec<TcpModel>,
@@ -111,7 +111,7 @@ pub(crate) fn conversations<V: Variant>(
     all.list
 }
 
-/// The conversations so far, and the data to build more.
+/// The conversations built so far, and the data to build more.
 struct Conversations<'a, V: Variant> {
     scenario: &'a Scenario,
     dumbbell: &'a Dumbbell,
@@ -257,7 +257,7 @@ pub(crate) fn impair<V: Variant>(
     }
 }
 
-/// Creates a flow that connects at `start` and then writes all its data. `phase`, 0 to 1, is that of the sender's
+/// Creates a flow that connects at `start` and then writes all its data. `phase`, 0 to 1, is the phase of the sender's
 /// clock; `clock` draws offset and drift of the server's clock.
 pub(crate) fn flow<V: Variant>(
     own: &Scenario,

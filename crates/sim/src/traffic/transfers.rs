@@ -57,7 +57,7 @@ pub(crate) struct Transfers {
     delivered: [Delivered; 2],
     access_losses: [AccessLosses; 2],
     completions: Histogram,
-    /// Start in ns of the time in which completions count.
+    /// Completions count from this time in ns on.
     from: u64,
 }
 

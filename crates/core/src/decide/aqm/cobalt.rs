@@ -20,7 +20,7 @@ const RISE: u32 = 1 << 24;
 /// Decrease of BLUE's drop probability when the queue is empty: 1/4096.
 const FALL: u32 = 1 << 20;
 
-/// Maximum number by which one packet lowers the count of signals; bounds the work after a long pause.
+/// Maximum decrease of the count of signals per packet; bounds the work after a long pause.
 const MAX_STEPS_BACK: u32 = 1024;
 
 /// State of one queue.
@@ -162,7 +162,7 @@ mod tests {
         Instant::from_nanos(millis * 1_000_000)
     }
 
-    /// Signals in a second of packets, one a millisecond, that have waited so long.
+    /// Returns the signals for one second of packets, one per millisecond, with this sojourn time.
     fn signals(cobalt: &mut Cobalt, from: u64, sojourn: Duration) -> u32 {
         let mut signals = 0;
         for millis in from..from + 1000 {

@@ -23,7 +23,7 @@ pub struct Pi2Params {
     pub drop_on_overload: bool,
 }
 
-/// Binary logarithm of the unit in ns in which gains and times are multiplied: 64 ns, as in Linux.
+/// Binary logarithm of the unit in ns of products of gains and times: 64 ns, as in Linux.
 const GRANULARITY: u32 = 6;
 
 /// Converts a gain from 2^-8 Hz to probability per 64 ns, where 2^32 is probability one.

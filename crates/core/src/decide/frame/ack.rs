@@ -310,7 +310,7 @@ mod tests {
             read(&[&[kind::NOP; 4], &[kind::TIMESTAMPS, 10, 0, 0]]),
             None
         );
-        // A length of 0 never stands still.
+        // A length of 0 causes no endless loop.
         assert_eq!(read(&[&[9, 0], &stamps]), found);
         assert_eq!(timestamps(&[0; 12]), None);
     }

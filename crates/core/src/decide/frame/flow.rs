@@ -22,8 +22,8 @@ impl Conversation {
     }
 }
 
-/// Secret key of the flow hash. It must come from the system's random source: a sender that knows the key can make
-/// flows collide.
+/// Secret key of the flow hash. It must come from the system's random source: with the key, a sender could make flows
+/// collide.
 #[derive(Clone, Copy)]
 pub struct FlowKey(Option<SipKey>);
 

@@ -15,7 +15,7 @@ pub(super) enum Addresses {
     V6(u128, u128),
 }
 
-/// An IP packet of which at least the headers are available.
+/// An IP packet with at least all of its headers.
 pub(super) struct Ip<'a> {
     pub(super) addresses: Addresses,
     /// Protocol after all headers (IANA number).

@@ -3,7 +3,7 @@
 //! Recognises up to three VLAN tags (802.1Q, 802.1ad, QinQ), a PPPoE session, IPv4 with options, IPv6 with extension
 //! headers, one level of IP tunnel (such as 6in4 and DS-Lite's 4in6), and TCP. All other frames are
 //! [`Protocol::Opaque`], or `Quic`, `QuicLong` or `NonTcp` if the IP packet is complete. No input panics, and the work
-//! per frame is bounded. [`parse`] verifies no checksum; [`ack_info`] verifies that of pure ACKs.
+//! per frame is bounded. [`parse`] verifies no checksum; [`ack_info`] verifies the checksum of pure ACKs.
 
 mod ack;
 mod buffered;
@@ -43,7 +43,7 @@ pub fn parse(frame: &[u8], key: &FlowKey) -> Parsed {
     parse_prefix(frame, frame.len(), key)
 }
 
-/// Parses the first bytes of a frame of `wire_len` bytes, for a kernel that has only these. The result equals that of
+/// Parses the first bytes of a frame of `wire_len` bytes, for a kernel that has only these. Equals the result of
 /// [`parse`] if `prefix` contains all headers.
 pub fn parse_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey) -> Parsed {
     let mut parsed = Parsed::default();
@@ -209,7 +209,7 @@ fn without_tcp(protocol: u8, payload: &[u8]) -> Protocol {
     const LONG: u8 = 0xc0;
     const SHORT: u8 = 0x40;
     const VERSIONS: [[u8; 4]; 2] = [[0, 0, 0, 1], [0x6b, 0x33, 0x43, 0xcf]];
-    // OpenVPN's opcode 9 with the key number; one in eight QUIC packets has such a byte.
+    // OpenVPN's opcode 9 with the key number; one in eight QUIC packets has the same byte.
     const OPENVPN_DATA: core::ops::RangeInclusive<u8> = 0x48..=0x4f;
     let Some((first, rest)) = payload.get(UDP_HEADER..).and_then(<[u8]>::split_first) else {
         return Protocol::NonTcp;

@@ -8,8 +8,8 @@ use core::net::{IpAddr, Ipv4Addr};
 /// DSCP of network control, which CAKE assigns to ARP.
 const CS7: u8 = 56;
 
-/// Returns hosts and DSCP of a frame; its network header begins at `offset`, from [`parse`](super::parse). In a tunnel
-/// the hosts are those of the inner packet, the DSCP is the outer one. Without an IP packet all values are 0.
+/// Returns hosts and DSCP of a frame; its network header begins at `offset`, from [`parse`](super::parse). In a tunnel,
+/// the hosts are the inner packet's, and the DSCP is the outer packet's. Without an IP packet all values are 0.
 ///
 /// Hosts are hashed without a secret: a sender that chooses its addresses can make two hosts collide, which then share
 /// an account.
@@ -93,8 +93,8 @@ pub struct Ends {
     pub protocol: u8,
 }
 
-/// Returns the ends of a frame; its network header begins at `offset`, from [`parse`](super::parse). In a tunnel they
-/// are those of the inner packet. `None` without an IP packet.
+/// Returns the ends of a frame; its network header begins at `offset`, from [`parse`](super::parse). In a tunnel, they
+/// are the inner packet's. `None` without an IP packet.
 pub fn ends(frame: &[u8], offset: u16) -> Option<Ends> {
     const TCP: u8 = 6;
     let (outer, inner) = packets(frame.get(offset.into()..)?)?;

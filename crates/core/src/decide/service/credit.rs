@@ -20,8 +20,8 @@ pub enum CreditPer {
 
 /// Credit of the data class, in bytes of the slow link.
 ///
-/// Every data packet spends credit. If no ACK is queued, data leaves even without credit, and the credit stays at zero:
-/// the paper does not define this case, but otherwise the link would idle with data queued. The paper sets no bound on
+/// Every data packet spends credit. If no ACK is queued, data leaves even without credit, and the credit stays at zero.
+/// The paper does not define this case; otherwise the link would idle with data queued. The paper sets no bound on
 /// unspent credit; without one, an upload after an hour of pure download would block ACKs for minutes.
 #[derive(Clone, Debug)]
 pub struct AckCredit {

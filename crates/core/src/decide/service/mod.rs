@@ -41,7 +41,7 @@ pub trait Service {
         false
     }
 
-    /// Applies those of the new settings that this service has.
+    /// Applies the new settings, as far as this service has them.
     fn tune(&mut self, _settings: &Settings) {}
 
     /// Reports names and values of the service's variables.

@@ -100,7 +100,7 @@ impl PacedShares {
 }
 
 impl Service for PacedShares {
-    /// Returns the class whose turn is earliest, if that time has come.
+    /// Returns the class with the earliest turn, if this turn is due.
     #[inline]
     fn next(&mut self, now: Instant, heads: Heads) -> Next {
         let (class, at) = match (heads.ack, heads.data) {
@@ -197,8 +197,8 @@ mod tests {
         let [acks, data] = served(MadeUp::Other);
         assert!((HALF - 8000..=HALF + 1000).contains(&acks), "{acks}");
         assert!((HALF - 2000..=HALF + 1000).contains(&data), "{data}");
-        // In a cycle of 2000 bytes the data packet takes 1000, and 1000 pass at half the rate in ACKs,
-        // with one made up: at least 13 of them, at most 15.
+        // A cycle of 2000 bytes has a data packet of 1000 bytes. During its transmission, 13 to 15 ACKs pass at half
+        // the rate; one of them is compensation.
         let [acks, data] = served(MadeUp::Own);
         assert!((HALF - 2000..=HALF + 1000).contains(&data), "{data}");
         let per_cycle = acks * 1000 / 40 / data;

@@ -1,4 +1,4 @@
-//! CAKE's ACK filter, with CAKE's own rules. Some are stricter than those of [`AckFilter`](crate::hold::AckFilter),
+//! CAKE's ACK filter, with CAKE's own rules. Some rules are stricter than in [`AckFilter`](crate::hold::AckFilter),
 //! others are looser (`docs/notes/ack-rules.md`).
 
 use crate::decide::ack::{AckInfo, SackRange, before};

@@ -313,7 +313,7 @@ mod tests {
             }
         }
         for number in 0..packets {
-            // A millisecond each; nothing has waited, so that COBALT has nothing to say.
+            // One millisecond each; the sojourn time is 0, so COBALT sends no signal.
             let now = Instant::from_nanos(number * 1_000_000);
             let next = cake.dequeue(now, &mut Discard).unwrap();
             let kind = kinds

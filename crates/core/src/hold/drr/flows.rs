@@ -206,7 +206,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         })
     }
 
-    /// Creates one group in which any flow may have any queue. The number of queues is below 65 534.
+    /// Creates one group: any flow may have any queue. The number of queues is below 65 534.
     pub(super) fn chained(
         queues: u32,
         isolation: Isolation,

@@ -88,8 +88,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Self::of(flows, slots(quanta.len(), group)?, count * LISTS)
     }
 
-    /// Like `new`, with one group in which any flow may have any queue. A new flow takes the queue that has been idle
-    /// longest.
+    /// Like `new`, with one group: any flow may have any queue. A new flow takes the queue that has been idle longest.
     pub(crate) fn chained(
         quantum: u32,
         queues: u32,
@@ -296,7 +295,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
     }
 
     /// True if the flow at the head of the round may send. If not, it gets its quantum and moves to the end; `passes`
-    /// counts such moves for the current packet.
+    /// counts these moves for the current packet.
     #[inline]
     pub(crate) fn may_send(&mut self, number: u32, passes: &mut u32) -> Option<bool> {
         match self.flows.get(number)?.deficit() > 0 {
@@ -345,7 +344,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         }
     }
 
-    /// Skips the rounds in which no old flow of the group may send: adds the quanta of all of them except the last.
+    /// Skips the rounds without an old flow that may send: adds the quanta of all these rounds except the last.
     fn skip_rounds(&mut self, group: u32) -> Option<()> {
         let quantum = self.groups.get(group as usize)?.quantum;
         let old = group * LISTS + OLD;

@@ -1,8 +1,8 @@
-//! BBRv3 as in its draft (draft-ietf-ccwg-bbr, August 2026): a model of the path's bandwidth, minimum round-trip time
-//! and safe flight, each of which it probes.
+//! BBRv3 as in its draft (draft-ietf-ccwg-bbr, August 2026): it models and probes the path's bandwidth, minimum
+//! round-trip time and safe flight.
 //!
 //! Section numbers are the draft's. Volumes are in segments instead of bytes, since all segments are full. Not
-//! implemented: undo of spurious losses, which no sender of this simulator detects, and ECN, for which the draft
+//! implemented: the undo of spurious losses, since no sender of this simulator detects them; ECN, since the draft
 //! specifies no response.
 
 mod filter;
@@ -105,7 +105,7 @@ pub(crate) struct Bbr3 {
     probe_rtt_min: u64,
     probe_rtt_min_at: u64,
     probe_rtt_expired: bool,
-    /// Time from which ProbeRTT may end; `None` before the flight is small enough.
+    /// Earliest end of ProbeRTT; `None` until the flight is small enough.
     probe_rtt_done_at: Option<u64>,
     probe_rtt_round_done: bool,
 
@@ -178,7 +178,7 @@ impl Bbr3 {
 
     /// Raises a volume to the number of packets in flight that offloads and delayed ACKs need.
     fn quantized(&self, volume: f64) -> f64 {
-        // 1 ms at the pacing rate, at least two segments (section 5.6.3); three such quanta for TCP.
+        // 1 ms at the pacing rate, at least two segments (section 5.6.3); three times that for TCP.
         let send_quantum = (self.pacing_rate / 1000.0).clamp(2.0, 44.0);
         let volume = volume.max(3.0 * send_quantum).max(MIN_PIPE_WINDOW);
         match self.state {
@@ -426,7 +426,7 @@ impl CongestionControl for Bbr3 {
         if !self.is_probe_sample || !is_too_high(lost.lost, lost.in_flight) {
             return;
         }
-        // The flight at which the losses crossed the threshold: before this segment, or within it.
+        // The flight when the losses crossed the threshold: before this segment, or within it.
         let flight_before = lost.in_flight as f64 - 1.0;
         let lost_before = lost.lost as f64 - 1.0;
         let prefix = (LOSS_THRESHOLD * flight_before - lost_before) / (1.0 - LOSS_THRESHOLD);

@@ -169,8 +169,8 @@ fn startup_ends_on_a_bandwidth_plateau_after_three_rounds() {
         bbr.max_bw.get()
     );
     assert!(bbr.full_bw_reached && bbr.full_bw_count == 3);
-    // 2.77 * 2 segments per 100 ms doubled up to 833 / s: log2(833 / 20) rounds, three more, and as
-    // long as a queue of a whole bandwidth-delay product makes each of those.
+    // The rate doubles from 2.77 * 2 segments per 100 ms to 833 / s, in log2(833 / 20) rounds. Three rounds follow,
+    // each prolonged by a queue of one bandwidth-delay product.
     assert!(
         (600..1_500).contains(&(path.now / MS)),
         "{} ms",
