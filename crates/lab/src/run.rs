@@ -168,6 +168,7 @@ fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, se
             lost: path.lost[this] as f64,
             // Not measured.
             access_dropped: None,
+            lost_pings: None,
             unfiltered: queue.unfiltered.clone(),
             probe_lost: None,
         }

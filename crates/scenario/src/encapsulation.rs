@@ -28,8 +28,8 @@ asymq_core::named! {
 }
 
 /// IP bytes of a QUIC packet that acknowledges one range: headers of IPv4 and UDP, a connection ID of 8 bytes, a packet
-/// number, an ACK frame and the tag.
-const QUIC_ACK: u32 = 65;
+/// number, an ACK frame whose delay takes one byte, and the tag.
+const QUIC_ACK: u32 = 64;
 /// Additional bytes for each further range.
 const QUIC_RANGE: u32 = 3;
 

@@ -18,6 +18,8 @@ pub struct QuicStack {
     pub every: u32,
     /// The divisor of the round-trip time that gives the maximum delay of an ACK, at most 25 ms; 0 means 25 ms.
     pub rtt_part: u32,
+    /// The number of ACKs in a row of which the last carries a PING, so that the sender acknowledges it; 0 without PINGs.
+    pub pings: u32,
     /// The source of this rule, such as a file of the stack.
     pub source: &'static str,
 }
@@ -25,23 +27,36 @@ pub struct QuicStack {
 impl QuicStack {
     /// All stacks of the simulator.
     pub const ALL: &[Self] = &[
-        Self::new("chrome", (100, 10, 4), "quiche, QuicReceivedPacketManager"),
-        Self::new("mvfst", (0, 10, 4), "mvfst, QuicConstants.h"),
-        Self::new("neqo", (0, 64, 4), "neqo-transport, ackrate.rs"),
-        Self::new("picoquic", (0, 64, 4), "picoquic, frames.c"),
-        Self::new("quinn", (0, 2, 0), "RFC 9000, section 13.2.2; quinn-proto"),
-        Self::new("quic-go", (0, 2, 0), "quic-go, received_packet_tracker.go"),
-        Self::new("ngtcp2", (0, 2, 0), "ngtcp2, ngtcp2_settings.c"),
-        Self::new("msquic", (0, 2, 0), "msquic, quicdef.h"),
+        Self::new(
+            "chrome",
+            (100, 10, 4, 20),
+            "quiche, QuicReceivedPacketManager",
+        ),
+        Self::new("mvfst", (0, 10, 4, 0), "mvfst, QuicConstants.h"),
+        Self::new("neqo", (0, 64, 4, 0), "neqo-transport, ackrate.rs"),
+        Self::new("picoquic", (0, 64, 4, 0), "picoquic, frames.c"),
+        Self::new(
+            "quinn",
+            (0, 2, 0, 0),
+            "RFC 9000, section 13.2.2; quinn-proto",
+        ),
+        Self::new(
+            "quic-go",
+            (0, 2, 0, 20),
+            "quic-go, received_packet_tracker.go",
+        ),
+        Self::new("ngtcp2", (0, 2, 0, 11), "ngtcp2, ngtcp2_settings.c"),
+        Self::new("msquic", (0, 2, 0, 0), "msquic, quicdef.h"),
     ];
 
-    const fn new(name: &'static str, rule: (u64, u32, u32), source: &'static str) -> Self {
-        let (paired, every, rtt_part) = rule;
+    const fn new(name: &'static str, rule: (u64, u32, u32, u32), source: &'static str) -> Self {
+        let (paired, every, rtt_part, pings) = rule;
         Self {
             name,
             paired,
             every,
             rtt_part,
+            pings,
             source,
         }
     }
@@ -154,6 +169,7 @@ mod tests {
         assert_eq!(chrome.rule(99, 40 * ms), (2, 10 * ms));
         assert_eq!(chrome.rule(100, 40 * ms), (10, 10 * ms));
         assert_eq!(chrome.rule(100, 400 * ms), (10, 25 * ms));
+        assert_eq!(chrome.pings, 20);
         let quinn = QuicStack::named("quinn").unwrap();
         assert_eq!(quinn.rule(1000, 40 * ms), (2, 25 * ms));
     }

@@ -143,6 +143,9 @@ pub struct DirectionReport {
     /// Hosts' access links: number of packets dropped because a buffer was full (simulator).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_dropped: Option<f64>,
+    /// Queue: number of QUIC's ACKs with a PING that were dropped or filtered (simulator).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_pings: Option<f64>,
     /// Path: number of packets lost by the scenario's impairments.
     pub lost: f64,
     /// Queue: number of pure ACKs that were filtered because a later ACK carries their information.
@@ -449,7 +452,7 @@ by_field! {
     }
     DirectionReport {
         utilization, data, ack, delivered, acks_per_s, bytes_per_ack, longest_stall_s, completion_s, retransmissions, timeouts,
-        probe_ms, probe_grade, probe_lost, dropped, access_dropped, lost, filtered, marked, reasons, unfiltered,
+        probe_ms, probe_grade, probe_lost, dropped, access_dropped, lost_pings, lost, filtered, marked, reasons, unfiltered,
         sojourn_ms, sojourn_by_class_ms,
     }
     SojournByClass { data, ack, other }

@@ -5,7 +5,8 @@ use asymq_scenario::{Run, Summary};
 use asymq_sim::RunOptions;
 
 fn run(flags: &str) -> Run {
-    let run = asymq_sim::STANDARD.run(&scenario(flags), 1, RunOptions::default());
+    let scenario = scenario(flags);
+    let run = asymq_sim::STANDARD.run(&scenario, scenario.seed, RunOptions::default());
     run.unwrap()
 }
 

@@ -49,6 +49,7 @@ fn nothing_sent_is_nothing_measured() {
             &mut direction.retransmissions,
             &mut direction.timeouts,
             &mut direction.access_dropped,
+            &mut direction.lost_pings,
         ] {
             assert_eq!(count.take(), Some(0.0));
         }

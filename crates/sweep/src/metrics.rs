@@ -19,6 +19,7 @@ pub fn names() -> Vec<String> {
         probe_ms: Some(Percentiles::default()),
         probe_lost: Some(0.0),
         access_dropped: Some(0.0),
+        lost_pings: Some(0.0),
         retransmissions: Some(0.0),
         timeouts: Some(0.0),
         unfiltered: Unfiltered::ALL
@@ -117,6 +118,7 @@ fn add_direction(
         ack,
         dropped,
         access_dropped,
+        lost_pings,
         lost,
         filtered,
         marked,
@@ -139,7 +141,6 @@ fn add_direction(
         Direction::Up => scenario.up,
         Direction::Down => scenario.down,
     };
-    let total: f64 = goodput.iter().sum();
     let smallest = match goodput.is_empty() {
         true => 1.0,
         false => Goodput::smallest(goodput),
@@ -153,7 +154,7 @@ fn add_direction(
         ("filtered", *filtered),
         ("marked", *marked),
         ("throughput", data * rate.bits_per_sec() as f64),
-        ("goodput", total),
+        ("goodput", goodput.iter().sum()),
         ("fairness", Goodput::jain(goodput)),
         ("smallest-flow", smallest),
         (
@@ -175,6 +176,7 @@ fn add_direction(
     }
     for (name, value) in [
         ("access-dropped", access_dropped),
+        ("lost-pings", lost_pings),
         ("retransmissions", retransmissions),
         ("timeouts", timeouts),
         ("probe.lost-share", probe_lost),
@@ -268,7 +270,14 @@ const UNITS: [(&str, &[&str]); 7] = [
     ("bit/s", &["throughput", "goodput"]),
     (
         "packets",
-        &["dropped", "access-dropped", "lost", "filtered", "marked"],
+        &[
+            "dropped",
+            "access-dropped",
+            "lost-pings",
+            "lost",
+            "filtered",
+            "marked",
+        ],
     ),
     ("ms", &["p50", "p95", "p99"]),
     ("ACKs/s", &["acks-per-second"]),

@@ -4,9 +4,10 @@
 //! (RFC 9000, sec. 13.2). If a dropped packet had other content, like a window update or a short request, the sender
 //! retransmits it a round trip later. This detection is a guess, so it is off by default.
 //!
-//! A conversation counts as QUIC if long headers of version 1 or 2 were seen in both directions. Its ACKs are the small
-//! packets whose exact size recurs during the download, and all larger sizes up to the limit. A conversation is no
-//! longer treated this way after two packets of a recurring size that no packet of the server explains.
+//! A conversation counts as QUIC if long headers of version 1 or 2 were seen in both directions. Its ACKs are small
+//! packets of the smallest size during the download, if that size recurs. A larger packet may have a further frame, such
+//! as a PING of one byte, and leaves. A conversation is no longer treated this way after two packets of a recurring size
+//! that no packet of the server explains.
 
 use super::capacity::BuildError;
 use super::flow_table::FlowTable;
@@ -20,13 +21,9 @@ const MAX_FLOWS: u32 = 512;
 /// Minimum bytes of a full IP packet.
 const FULL: u32 = 600;
 
-/// Maximum size of an ACK's IP packet in bytes. QUIC stacks send 60 to 97 bytes without losses, and up to 207 to report
-/// gaps.
-const MAX_ACK: u32 = 220;
-
-/// Variation of the size of ACKs in bytes, since encoded numbers vary. A much shorter packet may lack a frame of its
-/// predecessor, and a longer one may have a further frame.
-const SLACK: u8 = 4;
+/// Maximum size of an ACK's IP packet in bytes: QUIC stacks send 60 to 97 bytes without losses. The packets of a tunnel
+/// in QUIC (RFC 9484) are longer, even with an ACK of TCP inside.
+const MAX_ACK: u32 = 100;
 
 /// Bytes of a download before its first ACK is recognised, and bytes until which every second ACK must leave.
 const START: u32 = 40_000;
@@ -50,6 +47,8 @@ const REST: Duration = Duration::from_secs(4);
 /// Number of counted sizes. All counts are halved when one reaches the second constant.
 const SIZES: usize = 8;
 const MEMORY: u8 = 64;
+/// Minimum count of a size that shows that a larger packet contains more than an ACK.
+const SEEN: u8 = 2;
 /// Minimum count of a recurring size, and its minimum part of all counts (one in eight).
 const RECURS: u8 = 8;
 const PART: u32 = 8;
@@ -93,8 +92,8 @@ impl Sizes {
         count >= RECURS && u32::from(count) * PART >= all
     }
 
-    /// Counts a packet. Returns true if the packet has the size of an ACK: the size recurs, and exceeds the smallest
-    /// recurring size by at most [`SLACK`].
+    /// Counts a packet. Returns true if it has the size of a packet with only an ACK: the smallest size that was seen
+    /// twice, and it recurs.
     fn is_ack(&mut self, size: u8) -> bool {
         let place = self.0.iter().position(|&(known, _)| known == size);
         let least = || (0..SIZES).min_by_key(|&place| self.0[place].1);
@@ -110,9 +109,9 @@ impl Sizes {
                 *count /= 2;
             }
         }
-        let recurring = self.0.iter().filter(|size| self.recurs(size));
-        let smallest = recurring.map(|&(size, _)| size).min();
-        self.recurs(&self.0[place]) && smallest.is_some_and(|least| size <= least + SLACK)
+        let seen = self.0.iter().filter(|(_, count)| *count >= SEEN);
+        let smallest = seen.map(|&(size, _)| size).min();
+        self.recurs(&self.0[place]) && smallest == Some(size)
     }
 
     fn forget(&mut self, size: u8) -> bool {
@@ -136,7 +135,8 @@ struct Download {
     /// Number of packets not yet acknowledged, at most [`MAX_CREDIT`].
     credit: u32,
     kind: u32,
-    /// Size of the last packet treated as an ACK, and true if it was the second of a pair.
+    /// Size of the last packet treated as an ACK, and true if it was the second of a pair. A shorter one may lack a
+    /// frame of its predecessor.
     len: u8,
     second: bool,
     sizes: Sizes,
@@ -284,7 +284,7 @@ impl OpaqueAcks {
         // At the start of a download at most every second ACK is replaced.
         download.second = !download.second;
         let starts = download.first < RAMP && !download.second;
-        if size.saturating_add(SLACK) < download.len || starts {
+        if size < download.len || starts {
             download.kind = download.kind.wrapping_add(1);
         }
         download.len = size;

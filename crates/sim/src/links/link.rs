@@ -137,6 +137,11 @@ impl<O: Options> Link<O> {
         self.losses.of(conversation)
     }
 
+    /// QUIC's ACKs with a PING that the qdisc dropped or filtered.
+    pub(crate) fn lost_pings(&self) -> u64 {
+        self.losses.pings()
+    }
+
     /// Returns the number of queued packets, and of packets that the qdisc dropped.
     #[cfg(test)]
     pub(crate) fn held_and_left(&self, now: u64) -> (u64, u64) {

@@ -57,6 +57,9 @@ pub(crate) struct TcpOptions {
     pub(crate) flags: u16,
     /// QUIC's spin bit (RFC 9000, section 17.4).
     pub(crate) spin: bool,
+    /// QUIC: bytes of an ACK beyond its minimum, and true if it carries a PING.
+    pub(crate) added: u8,
+    pub(crate) ping: bool,
 }
 
 impl TcpOptions {

@@ -467,6 +467,9 @@ impl Layout {
                         encapsulation.ack_len(self.plain_ack + added, options.blocks().len() as u32)
                     }
                 };
+            }
+            header.ip_len += u32::from(options.added);
+            if header.ip_len != common.ip_len {
                 header.len = charge(self.overhead, header.ip_len);
             }
         }

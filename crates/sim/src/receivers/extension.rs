@@ -10,9 +10,9 @@ use asymq_core::packet::flags;
 pub(crate) struct FullReceiving {
     sack: bool,
     timestamps: bool,
-    /// True for QUIC: only the first segment after a gap is acknowledged at once (RFC 9000, section 13.2.1). QUIC
-    /// retransmits under new numbers, so gaps stay. False for TCP, which acknowledges each at once.
-    pub(super) quic: bool,
+    /// Present for QUIC: only the first segment after a gap is acknowledged at once (RFC 9000, section 13.2.1). QUIC
+    /// retransmits under new numbers, so gaps stay. Absent for TCP, which acknowledges each at once.
+    pub(super) quic: Option<Pings>,
     /// When Linux delays ACKs; `None` if it is not Linux.
     delay: Option<AckDelay>,
     /// True if the segment that has arrived ends a burst.
@@ -37,7 +37,7 @@ impl FullReceiving {
         Self {
             sack,
             timestamps,
-            quic: false,
+            quic: None,
             delay: None,
             pushed: false,
             clock: HostClock::default(),
@@ -61,7 +61,7 @@ impl FullReceiving {
 
     /// Maximum delay of an ACK in ns, of at least `least`: QUIC's is constant.
     pub(super) fn ack_timeout(&self, least: u64) -> u64 {
-        let delay = self.delay.filter(|_| !self.quic);
+        let delay = self.delay.filter(|_| self.quic.is_none());
         delay.map_or(least, |delay| delay.timeout().max(least))
     }
 
@@ -98,6 +98,9 @@ impl FullReceiving {
             && (self.next..next).contains(&number)
         {
             delay.on_segment(now, number);
+        }
+        if let Some(pings) = &mut self.quic {
+            pings.last = now;
         }
         self.pushed = options.flags & flags::PSH != 0;
         if let Some(ecn) = &mut self.ecn {
@@ -149,7 +152,43 @@ impl FullReceiving {
             }
         }
         options.keep_what_fits();
+        if let Some(pings) = &mut self.quic {
+            pings.mark(now, &mut options);
+        }
         options
+    }
+}
+
+/// PINGs in a QUIC receiver's ACKs. The sender acknowledges such an ACK, so that the receiver can forget old ranges.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pings {
+    /// Number of ACKs of which the last carries a PING, and number since that.
+    every: u32,
+    since: u32,
+    /// Arrival of the last packet in ns.
+    last: u64,
+}
+
+impl Pings {
+    /// Delay of an ACK in ns from which its field takes two bytes (RFC 9000, section 18.2: a unit is 8 us).
+    const LONG: u64 = 64 * 8_000;
+
+    pub(super) fn new(every: u32) -> Self {
+        Self {
+            every,
+            since: 0,
+            last: 0,
+        }
+    }
+
+    /// Completes the options of an ACK.
+    fn mark(&mut self, now: u64, options: &mut TcpOptions) {
+        self.since += 1;
+        options.ping = self.since == self.every;
+        if options.ping {
+            self.since = 0;
+        }
+        options.added = u8::from(options.ping) + u8::from(now - self.last >= Self::LONG);
     }
 }
 
@@ -318,7 +357,7 @@ mod tests {
             let policy = AckPolicy::Delayed(Duration::from_millis(25));
             let mut receiver = Receiver::new(policy, FullReceiving::new(true, false, 1000, None));
             if quic {
-                receiver.acknowledge_as_quic();
+                receiver.acknowledge_as_quic(0);
             }
             let mut out = Vec::new();
             // 3 is lost and sent again.
@@ -328,6 +367,36 @@ mod tests {
             out.len()
         };
         assert_eq!((acks(true), acks(false)), (6, 8));
+    }
+
+    #[test]
+    fn a_ping_and_a_long_delay_add_a_byte_each_to_an_ack_of_quic() {
+        let mut receiving = FullReceiving::new(true, false, 1000, None);
+        receiving.quic = Some(Pings::new(3));
+        let added = |(last, now): (u64, u64)| {
+            receiving.arrived(last, 1, (1, 1), &TcpOptions::default());
+            let options = receiving.ack_options(now, 1);
+            (options.ping, options.added)
+        };
+        let times = [
+            (0, 0),
+            (0, 511_999),
+            (0, 512_000),
+            (MS, MS),
+            (MS, 2 * MS),
+            (MS, MS),
+        ];
+        assert_eq!(
+            times.map(added),
+            [
+                (false, 0),
+                (false, 0),
+                (true, 2),
+                (false, 0),
+                (false, 1),
+                (true, 1)
+            ]
+        );
     }
 
     /// A Linux receiver behind a round-trip time of 300 ms, after its quick ACKs.

@@ -2,6 +2,7 @@
 
 use crate::packets::{HostClock, Kind, Options, Outbox, Segment};
 use crate::receivers::Receiving;
+use crate::receivers::extension::Pings;
 use asymq_scenario::AckPolicy;
 use std::collections::VecDeque;
 
@@ -37,10 +38,10 @@ impl<E: Receiving> Receiver<E> {
         }
     }
 
-    /// Makes this receiver acknowledge out-of-order segments like QUIC.
-    pub(crate) fn acknowledge_as_quic(&mut self) {
+    /// Makes this receiver acknowledge like QUIC, with a PING in each of so many ACKs; 0 without PINGs.
+    pub(crate) fn acknowledge_as_quic(&mut self, pings: u32) {
         if let Some(full) = self.extension.full() {
-            full.quic = true;
+            full.quic = Some(Pings::new(pings));
         }
     }
 
@@ -92,7 +93,10 @@ impl<E: Receiving> Receiver<E> {
             self.acknowledge(now, Kind::Ack, out);
         }
         let in_order = number == self.next && number == self.end;
-        let is_quic = self.extension.full().is_some_and(|full| full.quic);
+        let is_quic = self
+            .extension
+            .full()
+            .is_some_and(|full| full.quic.is_some());
         let may_wait = in_order || number <= self.end && is_quic;
         if in_order {
             self.next += 1;

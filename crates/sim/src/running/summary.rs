@@ -31,6 +31,8 @@ pub(crate) struct Snapshot {
     received: Vec<Received>,
     /// Number of packets dropped at access links, and of those lost by paths, by direction.
     access_dropped_and_lost: [(u64, u64); 2],
+    /// Number of QUIC's PINGs that a queue dropped, by direction.
+    lost_pings: [u64; 2],
     /// Bytes delivered by short transfers.
     transfers: [Delivered; 2],
     /// Number of data packets lost on the path, by conversation.
@@ -113,6 +115,7 @@ impl Snapshot {
             transfers: world.delivered_by_transfers(),
             access_dropped_and_lost: [0, 1]
                 .map(|direction| world.access_dropped_and_lost(direction)),
+            lost_pings: [0, 1].map(|direction| world.links[direction].lost_pings()),
             lost: (0..world.lasting().len())
                 .map(|index| world.lost_data(index))
                 .collect(),
@@ -267,6 +270,9 @@ impl<V: Variant> Window<'_, '_, V> {
                 .map(|probe| [probe.at_server, probe.way_back][direction].share_lost()),
             dropped: fates.dropped,
             access_dropped: Some((access_dropped - lost_before.0) as f64),
+            lost_pings: Some(
+                (self.end.lost_pings[direction] - self.start.lost_pings[direction]) as f64,
+            ),
             lost: (lost - lost_before.1) as f64,
             filtered: fates.filtered,
             marked: fates.marked,

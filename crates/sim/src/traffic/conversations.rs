@@ -173,7 +173,8 @@ impl<V: Variant> Conversations<'_, V> {
         flow.acks_per_rtt = listed.acks_per_rtt;
         flow.stack = listed.stack.filter(|_| listed.ack_policy.is_none());
         if listed.encapsulation == Encapsulation::Quic {
-            flow.receiver.acknowledge_as_quic();
+            let pings = listed.stack.map_or(0, |stack| stack.pings);
+            flow.receiver.acknowledge_as_quic(pings);
         }
         flow.spins = listed.spin.then_some([false; 2]);
         if listed.rate.is_some() || listed.ends() {
