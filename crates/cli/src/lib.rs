@@ -2,7 +2,6 @@
 //! bad input, 130 interrupted.
 //!
 //! It is a library: a program with its own disciplines calls [`main_with`] with its catalog, and has all commands.
-
 //!
 //! The feature `research`, on by default, adds simulator, lab, sweeps and the papers. Without it the command has only
 //! the router's parts: gateway, measure, import, model.
