@@ -69,10 +69,8 @@ impl Outcome {
     /// True if the runs' confidence intervals confirm the reason that the claim gives.
     fn is_shown(&self, claim: &Claim) -> bool {
         let conditions = claim.shown_by.iter().filter_map(Evidence::condition);
-        let checks = self.checks(
-            conditions.map(|condition| (condition, Role::Number)),
-            CONFIDENCE,
-        );
+        let conditions = conditions.map(|condition| (condition, Role::Number));
+        let checks = self.checks(conditions, CONFIDENCE);
         checks.iter().all(|check| check.answer == Answer::Yes)
     }
 

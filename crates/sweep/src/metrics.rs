@@ -286,6 +286,37 @@ const UNITS: [(&str, &[&str]); 7] = [
     ("s", &["settling", "longest-stall", "completion"]),
 ];
 
+#[cfg(test)]
+/// Last parts of the names of metrics whose column has no unit.
+pub(crate) const WITHOUT_UNIT: [&str; 26] = [
+    "utilization",
+    "data",
+    "ack",
+    "fairness",
+    "utility",
+    "sd",
+    "drift",
+    "unsettled",
+    "smallest-flow",
+    "readable-to-opaque",
+    "listed-to-others",
+    "unfiltered",
+    "unfiltered-losses",
+    "unfiltered-marks",
+    "unfiltered-stretch",
+    "unfiltered-options",
+    "unfiltered-other",
+    "delivered",
+    "late",
+    "lost-share",
+    "retransmissions",
+    "timeouts",
+    "acks-per-second",
+    "bytes-per-ack",
+    "goodput-utility",
+    "least-utilization",
+];
+
 /// The unit of a metric of [`of_run`]; empty for shares, utilities and indices.
 pub fn unit(metric: &str) -> &'static str {
     let last = metric.rsplit('.').next().unwrap_or_default();
@@ -344,38 +375,5 @@ mod tests {
             missing.is_empty(),
             "docs/research/experiments.md lacks {missing:#?}"
         );
-    }
-
-    #[test]
-    fn every_metric_has_a_unit_or_is_listed_here_as_one_without() {
-        const WITHOUT: [&str; 17] = [
-            "ack",
-            "data",
-            "delivered",
-            "drift",
-            "fairness",
-            "goodput-utility",
-            "late",
-            "least-utilization",
-            "listed-to-others",
-            "lost-share",
-            "readable-to-opaque",
-            "sd",
-            "smallest-flow",
-            "timeouts",
-            "unsettled",
-            "utility",
-            "utilization",
-        ];
-        let is_known = |name: &str| {
-            let last = name.rsplit('.').next().unwrap_or_default();
-            !unit(name).is_empty()
-                || WITHOUT.contains(&last)
-                || name.contains("below-")
-                || name.contains("unfiltered")
-                || name.starts_with("scenario.")
-        };
-        let missing: Vec<String> = names().into_iter().filter(|name| !is_known(name)).collect();
-        assert!(missing.is_empty(), "add them to UNITS: {missing:?}");
     }
 }
