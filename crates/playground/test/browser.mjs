@@ -211,6 +211,7 @@ const tests = {
     await page.waitForSelector('#error:not([hidden])');
     const { error } = command(['sim', '--up', '1mbitt']);
     assert(error.includes(await text(page, '#error')), `${error} / ${await text(page, '#error')}`);
+    assert(!(await verdict(page)).includes('Simulating'), 'no progress beside an error');
     await page.fill('#exact-up', '2mbit');
     await page.press('#exact-up', 'Enter');
     await page.waitForSelector('#error', { state: 'hidden' });
@@ -240,6 +241,19 @@ const tests = {
       await page.click('summary');
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       assert(wide <= width, `${wide} px at ${width}`);
+      // From 390 px on, text is neither cut nor small. On a phone the bar covers no queue.
+      const bad = width < 390 ? [] : await page.evaluate(() => [...document.querySelectorAll('figcaption, dt, dd, p, label, h1, h2')]
+        .filter((of) => of.offsetParent && (of.scrollWidth > of.clientWidth + 1 || parseFloat(getComputedStyle(of).fontSize) < 11))
+        .map((of) => of.outerHTML.slice(0, 80)));
+      assert.deepEqual(bad, [], name);
+      for (const queue of width < 720 ? await page.locator('.queue canvas').all() : []) {
+        await queue.scrollIntoViewIfNeeded();
+        const covered = await queue.evaluate((of) => {
+          const [box, bar] = [of, document.getElementById('transport')].map((each) => each.getBoundingClientRect());
+          return box.top < bar.bottom && box.bottom > bar.top;
+        });
+        assert(!covered, `the bar covers a queue at ${width} px`);
+      }
       await page.click('summary');
       grounds.add(await page.evaluate(() => getComputedStyle(document.body).backgroundColor));
       // No motion where none is wanted.

@@ -67,6 +67,12 @@ const tests = {
     assert.match(await text(page, '#title'), /^asymq gateway: <i>lan -> wan, asymq, asymq down, 2mbit up, 20mbit down/);
     const up = megabits(await text(page, '#up-rate'));
     assert(up > 1 && up < 2.2, String(up));
+    // The bar's part of the rate in force is what the text says.
+    const [share, shown] = await page.evaluate(() => {
+      const of = document.getElementById('up-rate');
+      return [Number(of.parentElement.style.getPropertyValue('--share')), of.textContent];
+    });
+    assert(Math.abs(share - Math.min(1, megabits(shown) / 2)) < 0.01, `${share} for ${shown}`);
     assert.match(await text(page, '#acks'), /^\d+, \d+ \/s$/);
     assert.match(await text(page, '#up-queue'), /^(empty|\d+ packets?)$/);
     assert.match(await text(page, '#round-trip'), / m?s$/);
