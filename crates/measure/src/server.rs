@@ -251,17 +251,19 @@ fn serve(
     let Some(session) = shared.sessions.find(token, peer) else {
         return Ok(());
     };
-    if !session.add(direction, flow, stream.try_clone()?) {
+    let stream = Arc::new(stream);
+    if !session.add(direction, flow, Arc::clone(&stream)) {
         return Ok(());
     }
-    let for_thread = Arc::clone(&session);
+    let for_thread = (Arc::clone(&session), Arc::clone(&stream));
     let spawned = thread.spawn(move || {
+        let (session, stream) = for_thread;
         // An error ends the flow.
-        let _ = carry(&for_thread, &mut stream, direction, flow);
-        for_thread.remove(direction, flow);
+        let _ = carry(&session, &stream, direction, flow);
+        session.remove(direction, flow, &stream);
     });
     if spawned.is_err() {
-        session.remove(direction, flow);
+        session.remove(direction, flow, &stream);
     }
     Ok(())
 }
@@ -298,7 +300,7 @@ fn write_line(stream: &mut TcpStream, value: &impl serde::Serialize) -> io::Resu
 /// Transfers a flow's bytes until the client, the session or its budget ends.
 fn carry(
     session: &Session,
-    stream: &mut TcpStream,
+    mut stream: &TcpStream,
     direction: Direction,
     flow: usize,
 ) -> io::Result<()> {
@@ -314,10 +316,13 @@ fn carry(
             Direction::Up => stream.read(part),
         };
         session.settle(reserved, *length.as_ref().unwrap_or(&0));
-        match length? {
-            0 => break,
-            length if direction == Direction::Up => session.count(flow, length),
-            _ => {}
+        match length {
+            Ok(0) => break,
+            Ok(length) if direction == Direction::Up => session.count(flow, length),
+            Ok(_) => {}
+            // Other flows of the client may starve this one; an idle client's session ends.
+            Err(error) if is_timeout(&error) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(())

@@ -39,6 +39,9 @@ impl Default for Limits {
     }
 }
 
+/// Sockets of flows by direction and number.
+type Flows = HashMap<(usize, usize), Arc<TcpStream>>;
+
 /// A session: one client's control connection and its flows.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -51,8 +54,8 @@ pub(crate) struct Session {
     /// Total bytes of flows and probes.
     moved: AtomicU64,
     received: [AtomicU64; MAX_FLOWS],
-    /// Sockets of the flows by direction and number; `None` after the session has ended.
-    flows: Mutex<Option<HashMap<(usize, usize), TcpStream>>>,
+    /// `None` after the session has ended.
+    flows: Mutex<Option<Flows>>,
 }
 
 /// All open sessions, with their activity.
@@ -141,19 +144,27 @@ impl Session {
         self.started.elapsed().as_micros() as u64
     }
 
-    /// Adds a flow. Returns false if the number is in use in that direction, or the session has ended.
-    pub(crate) fn add(&self, direction: Direction, flow: usize, stream: TcpStream) -> bool {
+    /// Adds a flow, and ends an earlier one with its number: a full queue may lose the packet that resets it. Returns
+    /// false if the session has ended.
+    pub(crate) fn add(&self, direction: Direction, flow: usize, stream: Arc<TcpStream>) -> bool {
         let mut flows = lock(&self.flows);
         let Some(flows) = flows.as_mut() else {
             return false;
         };
-        let key = (direction as usize, flow);
-        !flows.contains_key(&key) && flows.insert(key, stream).is_none()
+        if let Some(earlier) = flows.insert((direction as usize, flow), stream) {
+            // An error means that the other end closed it first.
+            let _ = earlier.shutdown(Shutdown::Both);
+        }
+        true
     }
 
-    pub(crate) fn remove(&self, direction: Direction, flow: usize) {
+    /// Removes a flow, unless a later one has its number.
+    pub(crate) fn remove(&self, direction: Direction, flow: usize, stream: &Arc<TcpStream>) {
         if let Some(flows) = lock(&self.flows).as_mut() {
-            flows.remove(&(direction as usize, flow));
+            let key = (direction as usize, flow);
+            if flows.get(&key).is_some_and(|of| Arc::ptr_eq(of, stream)) {
+                flows.remove(&key);
+            }
         }
     }
 

@@ -103,11 +103,11 @@ impl Line {
         started.unwrap()
     }
 
-    fn measure(&self, iperf3: bool) -> Result<Measured, MeasureError> {
+    fn measure(&self, flows: usize, iperf3: bool) -> Result<Measured, MeasureError> {
         let options = Options {
             host: SERVER.into(),
             iperf3,
-            flows: 4,
+            flows,
             warmup: Duration::from_secs(2),
             duration: Duration::from_secs(5),
             stop: &AtomicBool::new(false),
@@ -138,7 +138,7 @@ fn rates_are_those_of_the_line_and_a_delay_is_that_of_its_full_queue() {
         println!("{:?}", measured.link);
         is_near(measured.link.up, up, 0.04) && is_near(measured.link.down, down, 0.04)
     };
-    let mut readings = (0..3).map(|_| line.measure(false).unwrap());
+    let mut readings = (0..3).map(|_| line.measure(4, false).unwrap());
     let measured = readings.find(near).expect("a reading within 4 %");
     // TCP fills a tail-drop queue and backs off from it: most packets find it more than half full.
     let upload = &measured.up;
@@ -182,13 +182,14 @@ fn check_capacity(link: &Link, up: u64, down: u64) {
 }
 
 /// Measures a line whose buffers hold `queue_ms` in both directions, and checks the main results.
-fn check_long_buffers(line: &Line, [up, down, queue_ms]: [u64; 3], iperf3: bool) {
+fn check_long_buffers(line: &Line, [up, down, queue_ms]: [u64; 3], flows: usize, iperf3: bool) {
     let measured = match iperf3 {
-        false => line.measure(false).unwrap(),
+        false => line.measure(flows, false).unwrap(),
         true => measure_when_ready(line),
     };
     let both = &measured.both;
-    println!("{queue_ms} ms, iperf3 {iperf3}, {both:?}");
+    let [up_share, down_share] = [both.up.delivered, both.down.delivered];
+    println!("{queue_ms} ms, {flows} flows, iperf3 {iperf3}, both {up_share:?} {down_share:?}");
     check_capacity(&measured.link, up, down);
     assert!(both.down.delivered > Some(0.0), "{both:?}");
     assert!(!both.series.down.is_empty() && !both.goodput.down.is_empty());
@@ -202,7 +203,10 @@ fn capacity_is_that_of_the_line_with_a_second_of_buffer() {
     };
     let bind = |stop| Server::bind(None, Limits::default(), stop);
     let _server = line.serve(bind, Server::address, Server::run);
-    check_long_buffers(&line, numbers, false);
+    let flows = std::env::var("ASYMQ_LONG").map_or(vec![4], |_| vec![4, 16]);
+    for flows in flows {
+        check_long_buffers(&line, numbers, flows, false);
+    }
 }
 
 /// Lines with a rate up and down in kbit/s, and a buffer in ms.
@@ -226,9 +230,9 @@ fn capacity_is_that_of_the_line_with_long_buffers() {
         };
         let bind = |stop| Server::bind(None, Limits::default(), stop);
         let _server = line.serve(bind, Server::address, Server::run);
-        check_long_buffers(&line, numbers, false);
+        check_long_buffers(&line, numbers, 4, false);
         if let Some(_iperf3) = serve(&line, "iperf3", "-s") {
-            check_long_buffers(&line, numbers, true);
+            check_long_buffers(&line, numbers, 4, true);
         }
     }
 }
@@ -257,14 +261,14 @@ fn serve(line: &Line, program: &str, argument: &str) -> Option<Process> {
 
 /// Measures as soon as the servers listen.
 fn measure_when_ready(line: &Line) -> Measured {
-    let mut measured = line.measure(true);
+    let mut measured = line.measure(4, true);
     for _ in 0..20 {
         match &measured {
             Err(MeasureError::System { source, .. })
                 if source.kind() == io::ErrorKind::ConnectionRefused =>
             {
                 thread::sleep(Duration::from_millis(100));
-                measured = line.measure(true);
+                measured = line.measure(4, true);
             }
             _ => break,
         }

@@ -118,3 +118,50 @@ fn capacity(value: Option<f64>, range: Option<Range>) -> String {
 pub(super) fn milliseconds(milliseconds: f64) -> String {
     output::time(milliseconds / 1e3)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asymq_scenario::{Goodput, Tool};
+
+    /// A line without counts, whose downloads carried this.
+    fn measured(down: Vec<f64>) -> Measured {
+        let both = Load {
+            goodput: Goodput::new(Vec::new(), down),
+            ..Load::default()
+        };
+        Measured {
+            format: Measured::FORMAT,
+            tool: Tool {
+                version: "0".into(),
+                driver: "measure".into(),
+                kernel: None,
+            },
+            server: "192.0.2.1:9802".into(),
+            flows: 4,
+            link: Link::default(),
+            idle_ms: None,
+            up: Load::default(),
+            down: Load::default(),
+            both,
+            advice: Default::default(),
+        }
+    }
+
+    #[test]
+    fn a_quantity_without_counts_is_unknown_and_never_0() {
+        let of = measured(vec![5e6]);
+        let text = result(&of);
+        for line in [
+            "Capacity unknown up, unknown down (IP packets).",
+            "both  unknown  5 Mbit/s",
+            "Goodput utility with both at once: unknown of 2 (upload unknown, download",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert!(!text.contains(" 0 "), "{text}");
+        let json = serde_json::to_value(&of).unwrap();
+        assert!(json["link"]["down"].is_null() && json["both"]["down"]["delivered"].is_null());
+        assert!(json["both"]["goodput_utility"].is_null());
+    }
+}
