@@ -30,8 +30,8 @@ pub trait Qdisc<P: Packet> {
         true
     }
 
-    /// True if a driver without a shaper may send a packet directly when no packet is queued. No later decision of the
-    /// discipline may then depend on this packet.
+    /// True if a driver without a shaper may send a packet directly when no packet is queued. Later decisions of the
+    /// discipline then do not depend on this packet.
     fn allows_bypass(&self) -> bool {
         false
     }

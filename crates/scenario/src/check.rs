@@ -90,7 +90,7 @@ impl Scenario {
             self.check_links("flow", flow, flow.links)?;
             check_stop("flow", flow, flow.start.unwrap_or_default(), flow.stop)?;
             let empty = flow.size.is_some_and(|size| size.0 == 0);
-            require(!empty, "flow", flow, "a size of nothing; use 1b or more")?;
+            require(!empty, "flow", flow, "a size of 0; use 1b or more")?;
         }
         Ok(())
     }

@@ -110,7 +110,7 @@ impl FromStr for Netem {
             }
         }
         if netem == Self::default() {
-            return Err(format!("nothing is asked for; {FORM}"));
+            return Err(format!("no impairment; {FORM}"));
         }
         let delays = |delay: Delay| delay.mean > Duration::ZERO;
         if netem.reorder.is_some() && !netem.delay.is_some_and(delays) {
@@ -259,6 +259,6 @@ mod tests {
         assert!(error("reorder 1%").starts_with("reorder without a delay"));
         assert!(error("delay 1ms reorder 1% gap 0").starts_with("gap without a number"));
         assert!(error("corrupt 1%").starts_with("unknown word 'corrupt'"));
-        assert!(error("").starts_with("nothing is asked for"));
+        assert!(error("").starts_with("no impairment"));
     }
 }

@@ -244,7 +244,7 @@ mod tests {
             self.answered.observe(&header);
         }
 
-        /// The host of an address that the line answers now.
+        /// Host of an address that currently gets answers from the line.
         fn converse(&mut self, address: u64, flow: u64) -> Host {
             self.answer(flow, flags::ACK);
             self.send(address, flow)
