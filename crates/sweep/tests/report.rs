@@ -174,6 +174,7 @@ fn a_summary_carries_no_markup_of_an_experiment_s_author() {
     let label = format!("key = \"up\"\nlabel = \"{HOSTILE}\"");
     let text = text.replace("key = \"up\"", &label);
     let text = text.replace("\"4mbit\"", "{ name = \"<l>|\", up = \"4mbit\" }");
+    let text = format!("search = \"{HOSTILE}\"\n{text}");
     for name in ["own/uplink", "aq/uplink"] {
         let summary = report::summary(&[outcome_of(name, &text)], &origin(false));
         let free = summary.replace(r"\\", "");
@@ -189,6 +190,8 @@ fn a_summary_carries_no_markup_of_an_experiment_s_author() {
                 .all(|line| cells(line) == cells(table.lines().next().unwrap()))
         };
         assert!(tables.all(same), "{summary}");
+        let search = "\nThe search of the settings found, in claims: x ";
+        assert!(summary.contains(search), "{summary}");
     }
 }
 
