@@ -163,6 +163,18 @@ mod https {
         assert!(took < SOON, "{took:?}");
     }
 
+    #[test]
+    fn a_server_of_http_without_tls_is_named() {
+        let server =
+            serve(|mut stream, _| drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")));
+        let error = run_https(server, &AtomicBool::new(false)).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("no TLS 1.3 here; does another server listen"),
+            "{text}"
+        );
+    }
+
     /// Runs an HTTP/2 server that answers uploads at once with 403, and still reads their data.
     fn refusing() -> SocketAddr {
         let key = rcgen::KeyPair::generate().unwrap();

@@ -27,6 +27,7 @@ use connection::{Connection, Target, get};
 use http::Uri;
 use load::Load;
 use site::{Site, TICK};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -176,6 +177,10 @@ async fn reach(uri: &Uri, host: &str) -> Result<(Target, Connection), MeasureErr
         let connected = timeout(CONNECT, target.connect()).await;
         match connected.map_err(std::io::Error::from).flatten() {
             Ok(connection) => return Ok((target, connection)),
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                let message = "no TLS 1.3 here; does another server listen at this port?";
+                failed = Some(MeasureError::protocol(&address.to_string(), message));
+            }
             Err(source) => {
                 failed = Some(MeasureError::System {
                     doing: format!("connecting to {address} (asymq measure serve, there)"),
