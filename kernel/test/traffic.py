@@ -27,6 +27,7 @@ def run(command, check=True):
     return done
 
 
+SPACES = {"hosts", "home", "path", "servers"}
 # Namespace, interface, its peer's namespace and name, and the number of their network. The first has address 1, the
 # second address 2.
 WIRES = [
@@ -52,9 +53,8 @@ def routes(*only):
 
 
 def build():
-    names = "hosts", "home", "path", "servers"
-    ip(None, [f"netns add {name}" for name in names])
-    for name in names:
+    ip(None, [f"netns add {name}" for name in SPACES])
+    for name in SPACES:
         settings = ["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"]
         for place in ("all", "default"):
             settings += [f"net.ipv6.conf.{place}.accept_dad=0", f"net.ipv6.conf.{place}.keep_addr_on_down=1"]
@@ -62,7 +62,7 @@ def build():
             settings += ["net.ipv4.tcp_no_metrics_save=1", "net.ipv4.tcp_slow_start_after_idle=0",
                          "net.ipv4.tcp_congestion_control=cubic"]
         run(f"ip netns exec {name} sysctl -qw {' '.join(settings)}")
-    links = {name: ["link set lo up"] for name in names}
+    links = {name: ["link set lo up"] for name in SPACES}
     for left, end, right, other, net in WIRES:
         ip(left, [f"link add {end} type veth peer name {other} netns {right}"])
         for name, device, host in ((left, end, 1), (right, other, 2)):
@@ -81,12 +81,15 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 class End:
     """A process that runs a function in a namespace, or in this one."""
 
+    alive = set()
+
     def __init__(self, namespace, function, *arguments):
         self.output, output = os.pipe()
         self.process = os.fork()
         if self.process:
             os.close(output)
             self.lines = os.fdopen(self.output)
+            self.alive.add(self)
             return
         try:
             if namespace:
@@ -112,6 +115,7 @@ class End:
 
     def wait(self):
         os.waitpid(self.process, 0)
+        self.alive.discard(self)
 
     def close(self):
         self.kill()
