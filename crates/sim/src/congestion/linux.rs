@@ -144,7 +144,7 @@ impl LinuxCubic {
             true => cwnd * (SCALE + BETA) / (2 * SCALE),
             false => cwnd,
         };
-        self.epoch = None;
+        (self.epoch, self.credit) = (None, 0);
         (cwnd * BETA / SCALE).max(2)
     }
 
@@ -316,6 +316,17 @@ mod tests {
         let mut cubic = reduced();
         cubic.on_selective_loss(70.0);
         assert_eq!((cubic.window(), cubic.last_max), (49.0, 59));
+    }
+
+    #[test]
+    fn segments_counted_before_a_reduction_do_not_grow_the_window_after_it() {
+        let mut cubic = LinuxCubic::new(u64::MAX, false);
+        cubic.on_established(10.0);
+        cubic.on_selective_loss(10.0);
+        cubic.on_ack(6, 0, RTT);
+        cubic.on_selective_loss(7.0);
+        cubic.on_ack(1, 0, RTT);
+        assert_eq!(cubic.window(), 4.0);
     }
 
     #[test]
