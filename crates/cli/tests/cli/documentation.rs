@@ -306,3 +306,56 @@ fn the_module_build_names_missing_tools() {
     );
     assert!(said(&[]).starts_with("usage: scripts/kernel-module"));
 }
+
+#[test]
+fn install_lines_name_the_files_of_a_release_and_building_from_source_comes_later() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let script = fs::read_to_string(root().join("scripts/release")).unwrap();
+    let (files, source) = readme.split_once("From source").unwrap();
+    assert!(source.contains("cargo install --path crates/cli"));
+    assert!(!files.contains("cargo install"));
+    // Names with the script's variables; the last word of a machine's line is the package's architecture.
+    for (in_script, words) in [
+        ("asymq_${version}_amd64.deb", ["amd64", "amd64 -\n"]),
+        (
+            "asymq_${version}_arm64.deb",
+            ["arm64", "arm64 qemu-aarch64-static\n"],
+        ),
+        (
+            "asymq_${version}_armhf.deb",
+            ["armhf", "armhf qemu-arm-static\n"],
+        ),
+        (
+            "asymq-$version-linux-$2",
+            ["linux-x86_64", "linux-musl x86_64 "],
+        ),
+        (
+            "asymq-$version-linux-$2",
+            ["aarch64", "linux-musl aarch64 "],
+        ),
+        (
+            "asymq-$version-linux-$2",
+            ["armv7", "linux-musleabihf armv7 "],
+        ),
+        (
+            "asymq-playground-$version.html",
+            ["playground", "asymq-playground-*"],
+        ),
+        ("asymq-*linux*x86_64.whl", ["*.whl", "part wheel "]),
+    ] {
+        assert!(script.contains(in_script), "{in_script}");
+        assert!(
+            files.contains(words[0]) && script.contains(words[1]),
+            "{words:?}"
+        );
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    for name in [
+        format!("./asymq_{version}_amd64.deb"),
+        format!("asymq-{version}-linux-x86_64 "),
+        format!("asymq-{version}-*.whl"),
+        format!("asymq-playground-{version}.html"),
+    ] {
+        assert!(files.contains(&name), "README.md lacks {name}");
+    }
+}
