@@ -261,6 +261,9 @@ fn it_runs_on_the_routers_port_and_gives_it_back() {
     assert!(metrics.contains("\nasymq_bytes_total{"), "{metrics}");
     let page = place.page("127.0.0.1:9812", "/");
     assert!(page.contains("<html"), "{page}");
+    let (answer, code) = place.run("--wan @ --state DIR/state --up 1mbit", "");
+    let expected = format!("--wan {}: a running gateway holds it", place.port);
+    assert_eq!((answer, code), (expected, Some(1)));
     // Threads that read from the network have no rights.
     for thread in ["metrics", "page"] {
         assert_eq!(running.capabilities(thread), 0, "{thread}");

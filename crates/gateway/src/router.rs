@@ -61,7 +61,7 @@ impl RouterPort {
     /// the port stays taken over when the gateway ends.
     ///
     /// # Errors
-    /// There is no such Ethernet interface, or a step failed; then everything is restored.
+    /// There is no such Ethernet interface, a gateway already runs on it, or a step failed; then everything is restored.
     pub fn take(name: &str, folder: &Path, keep: bool, before: BeforeStep<'_>) -> io::Result<Self> {
         private_folder(folder)?;
         let port = |inner, journal| {
@@ -78,7 +78,10 @@ impl RouterPort {
         let path = journal_path(folder, name);
         if let Some(journal) = read_journal(&path) {
             match Netns::named(&journal.namespace)? {
-                Some(inner) if journal.complete => return port(inner, journal),
+                Some(inner) if journal.complete => {
+                    is_free(&inner, name)?;
+                    return port(inner, journal);
+                }
                 // A previous take-over was killed before its end.
                 _ => drop(give_back(&journal, folder)?),
             }
@@ -266,9 +269,7 @@ impl Journal {
         let mut is_here = false;
         if let Some(inner) = &inner {
             let (pair, port) = inner.run(|| Ok((named_link(INNER)?, named_link(name)?)))?;
-            if inner.run(|| Ok(port.as_ref().is_some_and(|port| is_held(port.index))))? {
-                return Err(io::Error::new(io::ErrorKind::AddrInUse, HELD));
-            }
+            is_free(inner, name)?;
             // Uses the configuration of the pair, which includes later changes.
             if self.complete
                 && pair.is_some()
@@ -313,6 +314,14 @@ impl Journal {
 fn give_back(journal: &Journal, folder: &Path) -> io::Result<bool> {
     let _lock = Lock::take(journal.identity.index)?;
     journal.give_back(folder)
+}
+
+/// Fails if a gateway holds the port in its namespace.
+fn is_free(inner: &Netns, name: &str) -> io::Result<()> {
+    match inner.run(|| Ok(named_link(name)?.is_some_and(|port| is_held(port.index))))? {
+        true => Err(io::Error::new(io::ErrorKind::AddrInUse, HELD)),
+        false => Ok(()),
+    }
 }
 
 /// Lets the kernel forward between the inner end of the pair and the port, in their namespace.
