@@ -1,12 +1,11 @@
-//! nf_tables rules at an interface. A port with such rules is not taken over: its packets would bypass asymq.
+//! nf_tables rules at an interface. A port with such rules is not taken over: its packets would bypass asymq, or the rules
+//! would lose the port.
 
 use super::bypass::{family_of, kind};
 use super::message::{Message, Netlink, attributes};
 use std::io;
 
 const NFTA_DEVICE_NAME: u16 = 1;
-const NFTA_FLOWTABLE_FLAGS: u16 = 7;
-const NFT_FLOWTABLE_HW_OFFLOAD: u32 = 1;
 
 /// A kind of object, and its attributes.
 struct Kind {
@@ -18,8 +17,6 @@ struct Kind {
     /// Attributes of the hook that name one interface, and a list of interfaces.
     device: Option<u16>,
     devices: u16,
-    /// True if only objects with hardware offload count.
-    offloaded: bool,
 }
 
 const KINDS: [Kind; 2] = [
@@ -31,22 +28,21 @@ const KINDS: [Kind; 2] = [
         hook: 4,
         device: Some(3),
         devices: 4,
-        offloaded: false,
     },
     Kind {
         // NFT_MSG_GETFLOWTABLE
         request: 23,
-        text: "flow table with hardware offload",
+        text: "flow table",
         table: 1,
         name: 2,
         hook: 3,
         device: None,
         devices: 3,
-        offloaded: true,
     },
 ];
 
-/// Chains at the ingress or egress of an interface, and its flow tables with hardware offload.
+/// Chains at the ingress or egress of an interface, and its flow tables. A flow table loses a port that leaves the
+/// namespace, and does not get it back.
 pub fn hooked_by(interface: &str) -> Vec<String> {
     let mut found = Vec::new();
     for kind in &KINDS {
@@ -66,11 +62,6 @@ impl Kind {
                 .find(|(of, _)| *of == kind)
                 .map(|(_, value)| value)
         };
-        let flags = find(NFTA_FLOWTABLE_FLAGS).and_then(|flags| flags.first_chunk());
-        let flags = flags.map_or(0, |flags| u32::from_be_bytes(*flags));
-        if self.offloaded && flags & NFT_FLOWTABLE_HW_OFFLOAD == 0 {
-            return None;
-        }
         let text =
             |of: &[u8]| String::from_utf8_lossy(of.strip_suffix(&[0]).unwrap_or(of)).into_owned();
         let hook = find(self.hook)?;
@@ -91,4 +82,30 @@ impl Kind {
 fn dump(of: libc::c_int, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
     let request = Message::dump(kind(of)).body(&family_of(libc::NFPROTO_UNSPEC as u8, 0));
     Netlink::open_netfilter()?.ask(request, each)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_table_hooks_into_its_devices_with_and_without_hardware_offload() {
+        for flags in [0u32, 1] {
+            // As the kernel sends it: hook number and priority, then the devices.
+            let table = Message::bare()
+                .body(&[0; 4])
+                .text(1, "filter")
+                .text(2, "fast")
+                .nest(3, |hook| {
+                    let hook = hook.attribute(1, &[0; 4]).attribute(2, &[0; 4]);
+                    hook.nest(3, |devices| devices.text(1, "lan").text(1, "wan0"))
+                })
+                .attribute(7, &flags.to_be_bytes())
+                .finish();
+            let read = |name| KINDS[1].read(&table[4..], name);
+            let expected = "the flow table fast of nftables' table filter";
+            assert_eq!(read("wan0").as_deref(), Some(expected));
+            assert_eq!(read("wan"), None);
+        }
+    }
 }
