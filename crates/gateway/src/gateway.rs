@@ -16,6 +16,7 @@ use crate::log;
 use crate::net::Netns;
 use crate::notify::Notify;
 use crate::port::PortErrorKind;
+use crate::rest::{MIN_WAKE_INTERVAL, Rest, Wait};
 use crate::restore::restore_killed;
 use crate::router_follow::PortFollower;
 use crate::snapshot::{Observer, Ports, Shared, Snapshot};
@@ -35,8 +36,6 @@ use std::panic::{self, AssertUnwindSafe};
 const BATCH: usize = 64;
 /// Default interval of snapshots.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// Minimum time between wake-ups: a wake-up costs as much as several frames.
-const MIN_WAKE_INTERVAL: Duration = Duration::from_micros(100);
 
 /// Configuration of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -252,7 +251,7 @@ impl Gateway {
         let mut observer = Observer::new(clock());
         let mut report_at = clock() + self.report_interval;
         let mut drain = Drain::default();
-        let mut rest_until = Instant::ZERO;
+        let mut rest = Rest::default();
         // Latest time at which the loop planned to continue.
         let mut due = clock();
         for link in &self.links {
@@ -274,19 +273,16 @@ impl Gateway {
             if drain.is_over(now, next) {
                 break;
             }
-            let rest = rest_until.saturating_since(clock());
-            if rest > Duration::ZERO && next.is_none_or(|next| next > now) {
-                std::thread::sleep(rest.into());
-            }
             let wake = self.wake_at(now, [next, drain.until], report_at);
-            let ready = self.wait(stop, &drain, wake.saturating_since(clock()));
+            let wait = rest.plan(clock(), next, wake);
+            let ready = self.wait(stop, &drain, wait);
             let [up, down, stopped, changed] =
                 ready.map_err(GatewayError::during("waiting for frames"))?;
             if stopped && self.stop(stop, &mut drain, &clock) {
                 break;
             }
             let now = clock();
-            self.drop_stale(now.saturating_since(wake));
+            self.drop_stale(now.saturating_since(wait.until));
             due = now;
             if changed {
                 self.change(now);
@@ -297,12 +293,7 @@ impl Gateway {
                     most = most.max(self.take(now, direction));
                 }
             }
-            // More frames are waiting after a full batch.
-            rest_until = if most < BATCH {
-                now + MIN_WAKE_INTERVAL
-            } else {
-                now
-            };
+            rest.woke(now, most, BATCH);
         }
         self.report(clock(), &mut observer);
         let left = Direction::ALL.map(|direction| self.forwarder.backlog(direction).packets);
@@ -345,19 +336,21 @@ impl Gateway {
     }
 
     /// Waits for frames up and down, a stop, or a change of settings. Returns the events that occurred.
-    fn wait(&self, stop: &Stop, drain: &Drain, timeout: Duration) -> io::Result<[bool; 4]> {
+    fn wait(&self, stop: &Stop, drain: &Drain, wait: Wait) -> io::Result<[bool; 4]> {
         // Frames that never wait are forwarded until the process ends.
         let takes = |direction| {
             drain.until.is_none() || !drain.handed_over && self.forwarder.is_direct(direction)
         };
         let [wan, lan] = &self.links;
         let fds = [
-            lan.fd().filter(|_| takes(Direction::Up)),
-            wan.fd().filter(|_| takes(Direction::Down)),
+            lan.fd().filter(|_| !wait.rests && takes(Direction::Up)),
+            wan.fd().filter(|_| !wait.rests && takes(Direction::Down)),
             Some(stop.0.as_fd()),
             Some(self.changes.waker().as_fd()),
         ];
-        poll(fds, Some(timeout))
+        let [up, down, stopped, changed] = poll(fds, Some(wait.timeout))?;
+        let pending = |link: &Link| wait.rests && drain.until.is_none() && link.is_pending();
+        Ok([up || pending(lan), down || pending(wan), stopped, changed])
     }
 
     /// Starts the shutdown at the first request. Returns true at the second one.

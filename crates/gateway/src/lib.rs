@@ -44,6 +44,7 @@ mod page;
 mod passive;
 mod port;
 mod rate_probe;
+mod rest;
 mod restore;
 mod router;
 mod router_check;

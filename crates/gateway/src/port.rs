@@ -243,6 +243,11 @@ impl Port {
         &self.name
     }
 
+    /// True if a received frame is pending.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.ring.is_pending()
+    }
+
     pub(crate) const fn sender(&self) -> &Sender {
         &self.sender
     }

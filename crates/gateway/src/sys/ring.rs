@@ -64,9 +64,9 @@ impl RxRing {
         })
     }
 
-    /// Calls `each` with the next frame, and frees its slot. Returns false if there is none.
+    /// Address and status word of the next slot.
     #[inline]
-    pub(crate) fn next(&mut self, each: impl FnOnce(Received<'_>)) -> bool {
+    fn slot(&self) -> (*mut u8, &AtomicU32) {
         let offset = self.next * self.slot_size;
         assert!(offset + self.slot_size <= self.memory.len());
         // SAFETY: just checked to lie within the mapping.
@@ -74,11 +74,25 @@ impl RxRing {
         let header: *mut libc::tpacket2_hdr = slot.cast();
         // SAFETY: a slot starts with this header, aligned since slot sizes are powers of two; the
         // status word is shared with the kernel and only touched atomically.
-        let status_word = unsafe { AtomicU32::from_ptr(&raw mut (*header).tp_status) };
+        (slot, unsafe {
+            AtomicU32::from_ptr(&raw mut (*header).tp_status)
+        })
+    }
+
+    /// True if a frame is pending.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.slot().1.load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+    }
+
+    /// Calls `each` with the next frame, and frees its slot. Returns false if there is none.
+    #[inline]
+    pub(crate) fn next(&mut self, each: impl FnOnce(Received<'_>)) -> bool {
+        let (slot, status_word) = self.slot();
         let status = status_word.load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return false;
         }
+        let header: *mut libc::tpacket2_hdr = slot.cast();
         // SAFETY: TP_STATUS_USER, read with Acquire, makes the slot ours until we give it back.
         let header = unsafe { &*header.cast_const() };
         let start = usize::from(header.tp_mac).saturating_sub(Self::VNET_HDR);
