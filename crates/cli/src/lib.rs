@@ -4,7 +4,7 @@
 //! It is a library: a program with its own disciplines calls [`main_with`] with its catalog, and has all commands.
 //!
 //! The feature `research`, on by default, adds simulator, lab, sweeps and the papers. Without it the command has only
-//! the router's parts: gateway, measure, import, model.
+//! the router's parts: router, gateway, measure, import, model.
 
 mod catalogs;
 #[cfg(feature = "research")]

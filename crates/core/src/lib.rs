@@ -14,13 +14,12 @@
 #![cfg_attr(not(feature = "measure"), doc = "`measure` (a feature of that name),")]
 //! percentiles of delays.
 //!
-//! There are three layers, each of which depends only on those before it:
+//! The interface is the first of five layers. Each layer depends only on those before it:
 //!
 //! - [`decide`]: decisions about one packet, with integers and without memory.
 //! - [`hold`]: queues and flow tables, allocated at construction; a discipline made of parts; the egress of a link.
 //! - [`control`]: the papers' equations, which run once per interval.
-//!
-//! Above them, [`catalog`] lists all disciplines and parts by name, and builds a discipline from a name and parameters.
+//! - [`catalog`]: all disciplines and parts by name; it builds a discipline from a name and parameters.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(feature = "control"), deny(clippy::float_arithmetic))]

@@ -1,9 +1,10 @@
-//! asymq's own discipline, whole: `docs/notes/asymq.md` describes the algorithm.
+//! asymq's own discipline: `docs/notes/asymq.md` describes the algorithm.
 //!
-//! | part | file | storey |
+//! | part | file | layer |
 //! | --- | --- | --- |
 //! | ACK queue: a slot per flow, in which ACKs wait | `slots` | hold |
 //! | data queue: a queue per flow, with a target that is learnt | `isolated` | hold |
+//! | flows that send ahead of their share | `ahead` | hold |
 //! | its drops at enqueue | `room` | hold |
 //! | its signals and charges at dequeue | `departures` | hold |
 //! | accounts of hosts: bounds of what one takes from its neighbours | `hosts` | decide |
