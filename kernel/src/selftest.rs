@@ -1,4 +1,4 @@
-//! Test build: runs golden traces, and frames in the kernel's buffers.
+//! Test build: replays golden traces, and processes frames in kernel buffers.
 
 use crate::host::{self, Handle};
 use crate::skb::Skb;

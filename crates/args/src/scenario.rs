@@ -22,7 +22,7 @@ settings! {
     /// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
     #[derive(PartialEq)]
     pub struct ScenarioArgs: "Scenario" {
-        /// Uplink capacity; auto or auto:1mbit..20mbit shapes to a learnt rate and needs --modem-up [default: 1mbit].
+        /// Uplink capacity. auto or auto:1mbit..20mbit learns the shaper's rate, and needs --modem-up [default: 1mbit].
         pub up: Option<LineRate> = "RATE";
         /// Downlink capacity; auto or auto:1mbit..20mbit shapes to a learnt rate and needs --modem-down [default: 10mbit].
         pub down: Option<LineRate> = "RATE";

@@ -362,7 +362,7 @@ impl<A: Settings> Flags<A> {
     /// Reads the words of a file and checks all of them.
     ///
     /// # Errors
-    /// It cannot be read, or a line of it is wrong.
+    /// The file cannot be read, or a line is invalid.
     pub fn file(&self, path: &Path) -> Result<Words, ScenarioError> {
         self.text(path, &crate::file::text_of(path)?)
     }

@@ -1,4 +1,4 @@
-//! Restores interfaces that killed gateways left changed.
+//! Restores interfaces after gateways were killed.
 
 use crate::interface_hold::InterfaceHold;
 use crate::journal::{Identity, Journal, entry};
@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub(crate) const HELD: &str = "a running gateway holds it";
 
-/// Result for an interface that a killed gateway left changed.
+/// Result for one interface of a killed gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// Current name of the interface.

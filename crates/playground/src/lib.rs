@@ -1,5 +1,4 @@
-//! The simulator for a web page: a [`Player`] runs words of the command line step by step, and a page's worker calls it
-//! in WebAssembly through [`abi`].
+//! Simulator for a web page. A [`Player`] runs an `asymq sim` command in steps. A web worker calls it through [`abi`].
 
 pub mod abi;
 mod frames;

@@ -257,7 +257,7 @@ impl fmt::Display for Tcp {
 impl FromStr for Tcp {
     type Err = String;
 
-    /// Parses a congestion control's name. Names that asymq does not have are checked later by the driver.
+    /// Parses a congestion control's name. The driver checks other names later.
     fn from_str(name: &str) -> Result<Self, String> {
         let own = Self::ALL.iter().find(|tcp| tcp.name() == name);
         match own {

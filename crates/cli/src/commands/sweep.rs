@@ -58,7 +58,7 @@ pub(crate) struct SweepOptions {
     /// Maximum number of simultaneous runs [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// Do only this part of the runs, like 3/16 for the third of 16 parts; `asymq merge` joins them.
+    /// Run only one part, like 3/16 for the third of 16 parts; `asymq merge` joins the parts.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
 }

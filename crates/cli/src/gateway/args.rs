@@ -54,9 +54,9 @@ pub(crate) enum GatewayCommand {
         after_help = "Example: asymq gateway install --lan eth1 --wan eth0 --up 950kbit --overhead docsis"
     )]
     Install(Box<InstallArgs<HostArgs>>),
-    /// Remove the service, and restore interfaces that a killed gateway left changed.
+    /// Remove the service, and restore interfaces after a gateway was killed.
     Uninstall(UninstallArgs),
-    /// Restore interfaces that a killed gateway left changed.
+    /// Restore interfaces after a gateway was killed.
     Restore(RestoreArgs),
 }
 

@@ -41,15 +41,13 @@ pub(crate) enum RouterCommand {
     Install(Box<InstallRouter>),
     /// Stop and remove the service, and restore the port.
     Uninstall(UninstallArgs),
-    /// Restore a port that a killed `asymq router` left taken over.
+    /// Restore the port after `asymq router` was killed.
     Restore(RestoreRouter),
     #[command(hide = true)]
     /// Take over the port without shaping; the kernel forwards packets (used by the service).
     Take(Box<TakeRouter>),
-    #[command(hide = true)]
     /// Change settings of a running router, like `asymq gateway set`.
     Set(Box<SetArgs>),
-    #[command(hide = true)]
     /// Compare settings of a running router, like `asymq gateway try`.
     Try(Box<TryArgs>),
 }

@@ -15,8 +15,8 @@ pub(crate) const ACE_STRETCH: u32 = 6 * FULL;
 /// Bytes of a full packet.
 const FULL: u32 = 1460;
 
-/// Maximum number of marks that a surviving ACK may report without [`ACE_STRETCH`], if the option resolves a wrap of
-/// ACE.
+/// Maximum number of marks reported by one surviving ACK without [`ACE_STRETCH`]. It applies if the option resolves
+/// a wrap of ACE.
 ///
 /// Linux estimates the number of marked packets as `marked bytes / mean packet`, rounded up. For three full packets,
 /// the estimate stays below eight (the next wrap) if packets are at least 3/7 full on average. The mean counts all

@@ -22,7 +22,7 @@ pub(crate) struct Wire<O> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
     Lost,
-    /// It leaves at this time, after all earlier packets.
+    /// The packet leaves at this time, after all earlier packets.
     Out(u64),
     /// [`Wire::pop`] returns it when it leaves.
     UnderWay,
@@ -44,7 +44,7 @@ impl<O: Options> Wire<O> {
         self.impairment.as_ref().is_some_and(Impairment::reorders)
     }
 
-    /// Sends a packet that leaves the last link at `at`, after all earlier packets.
+    /// Sends a packet that leaves the last link at `at`. Calls are in order of `at`.
     pub(crate) fn pass(&mut self, at: u64, packet: &SimPacket<O>) -> Passage {
         let Some(impairment) = &mut self.impairment else {
             return Passage::Out(at);

@@ -214,7 +214,7 @@ impl<V: Variant> Agent<V> {
         }
     }
 
-    /// Runs the timer that is due at [`deadline`](Self::deadline), at that time.
+    /// Runs the timer that expires at [`deadline`](Self::deadline); the clock is at that time.
     pub(crate) fn on_timeout(&mut self, now: u64, side: Side, out: &mut impl Outbox<V::Options>) {
         match self {
             Self::Tcp(flow) => match flow.spins {

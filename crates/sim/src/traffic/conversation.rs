@@ -35,7 +35,7 @@ pub(crate) struct Conversation<V: Variant> {
     pub(crate) back: [Hop; 2],
     /// Packets lost between the bottleneck and each side.
     pub(crate) back_losses: [AccessLosses; 2],
-    /// Sojourn times of its data at the first link, for a listed flow.
+    /// Sojourn times of the flow's data at the first link, if the scenario lists the flow.
     pub(crate) sojourns: Option<Box<Histogram>>,
     /// Segments that have arrived at each side.
     #[cfg(test)]

@@ -116,7 +116,7 @@ impl Condition {
         self.tolerance.map_or(0.0, |tolerance| tolerance.within)
     }
 
-    /// Checks that the tolerance is within the limit of its basis.
+    /// Checks the tolerance: at most a third of the stated effect, or half of the last printed digit.
     ///
     /// # Errors
     /// The tolerance exceeds the limit. The text is for the author of the file.

@@ -44,7 +44,7 @@ impl Section {
             .unwrap_or_default()
     }
 
-    /// True unless the section has no options, or is a file of another program.
+    /// True if the section describes a link: it has an option, and for cake-autorate one with `ul_` or `dl_`.
     fn is_of_a_link(&self) -> bool {
         let is_for_autorate = |key: &str| key.contains("ul_") || key.contains("dl_");
         let mut keys = self.options.iter().map(|(key, _)| key);

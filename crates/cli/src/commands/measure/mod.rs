@@ -29,8 +29,8 @@ use std::sync::atomic::AtomicBool;
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Examples: asymq measure serve   there, and here   asymq measure HOST   or, \
-                  for the IETF's test,   asymq measure https://HOST:4043"
+    after_help = "Examples: on the server   asymq measure serve   and on this host   asymq measure HOST\n\
+                  The IETF's test: asymq measure https://HOST:4043"
 )]
 pub(crate) struct MeasureArgs {
     /// Serve measurements instead.

@@ -1,5 +1,5 @@
 //! Flows in groups, and the number of bulk flows of each host. A flow's queue is found in an eight-way set-associative
-//! table as in CAKE, or in hash chains where any flow may have any queue.
+//! table as in CAKE, or in hash chains where each flow can use any queue.
 
 use crate::hold::capacity::{BuildError, slots};
 use crate::hold::numbered::NumberedQueues;
@@ -206,7 +206,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         })
     }
 
-    /// Creates one group: any flow may have any queue. The number of queues is below 65 534.
+    /// Creates a single group, in which each flow can use any queue. The number of queues is below 65 534.
     pub(super) fn chained(
         queues: u32,
         isolation: Isolation,

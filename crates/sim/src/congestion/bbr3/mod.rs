@@ -109,7 +109,7 @@ pub(crate) struct Bbr3 {
     probe_rtt_done_at: Option<u64>,
     probe_rtt_round_done: bool,
 
-    /// Number of delivered segments that ends the round: a segment sent afterwards has then been delivered.
+    /// Segments delivered when the round started. The first ACK of a segment sent later ends the round.
     next_round: u64,
     round: u64,
     round_start: bool,
