@@ -1,9 +1,9 @@
 //! Frames per CPU second that the gateway forwards through veth, by frame size and method of sending.
 //!
-//! A generator in its own namespace sends TCP segments. The gateway runs AQ on one thread, at a rate that never limits.
-//! The CPU time of that thread comes from `schedstat`; it includes kernel work in the thread's context, such as the
-//! reception of each frame at the far host. The far interface counts the arriving frames. Needs root. The argument is
-//! the rate in frames per second; 0 means as fast as possible.
+//! A generator in its own namespace sends TCP segments. The gateway runs AQ on one thread, at a rate that never
+//! limits. `schedstat` reports the CPU time of that thread. The time includes kernel work in the thread's context,
+//! such as the reception of each frame at the far host. The far interface counts the arriving frames. Needs root. The
+//! argument is the rate in frames per second; 0 means as fast as possible.
 
 use asymq_core::catalog::{Params, Place, Standard, resolve};
 use asymq_core::units::{Limit, Rate};

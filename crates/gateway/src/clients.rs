@@ -29,7 +29,7 @@ pub(crate) enum RequestState {
     TimedOut,
 }
 
-/// Returns the answer to a request; `None` if more bytes are needed, or to close without an answer.
+/// Returns the answer to a request. `None` requests more bytes, or closes the connection without an answer.
 pub(crate) type Answer<'a> = &'a mut dyn FnMut(&[u8], RequestState) -> Option<Vec<u8>>;
 
 pub(crate) struct Clients {
@@ -49,9 +49,9 @@ struct Client {
 
 enum State {
     Reading(Vec<u8>),
-    /// Sending the answer; counts the bytes sent.
+    /// The answer that is being sent, and the number of bytes sent.
     Writing(Vec<u8>, usize),
-    /// The answer was sent. Counts received bytes, which are discarded so that no TCP reset overtakes the answer.
+    /// Bytes discarded since the answer was sent. Discarding them avoids a TCP reset that overtakes the answer.
     Draining(usize),
 }
 
@@ -76,7 +76,7 @@ impl Clients {
         &self.listener
     }
 
-    /// Waits until a client or one of `others` is readable. Serves clients, and returns the readable ones of `others`.
+    /// Waits until a client or one of `others` is readable. Serves clients. Returns true for each readable other.
     pub(crate) fn turn<const N: usize>(
         &mut self,
         others: [BorrowedFd<'_>; N],
@@ -123,7 +123,7 @@ impl Clients {
         Ok(std::array::from_fn(|other| of_others[other]))
     }
 
-    /// Accepts clients, and serves those whose request has arrived. Only slow clients count against the limit.
+    /// Accepts clients, and serves each whose request has already arrived. Only the others count against the limit.
     fn accept(&mut self, answer: Answer<'_>) {
         for _ in 0..self.limits.clients {
             let accepted = self.listener.accept().and_then(|(stream, _)| {
@@ -201,7 +201,7 @@ impl Client {
         true
     }
 
-    /// Answers a client whose time is over, if its socket accepts the answer without blocking.
+    /// Answers a client whose time limit has expired, if its socket accepts the answer without blocking.
     fn answer_late(&mut self, answer: Answer<'_>) {
         if let State::Reading(request) = &self.state
             && let Some(answer) = answer(request, RequestState::TimedOut)

@@ -19,22 +19,22 @@ pub static STANDARD: &dyn Build<Frame> = &Standard;
 pub enum Stage {
     /// Frames are sent immediately.
     Direct,
-    /// Frames wait in this discipline, before a transmitter at the rate of the direction.
+    /// Frames wait in this discipline for a transmitter that sends at the direction's rate.
     Queue(Config),
-    /// Frames come from the slow link. ACKs that were filtered before it are regenerated.
+    /// Frames come from the slow link. ACKs that were filtered before the link are regenerated.
     Regenerator(RegeneratorParams),
 }
 
-/// Settings of the link, all of which may change while the gateway runs.
+/// Settings of the link. All settings may change while the gateway runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
     /// Capacity towards the Internet.
     pub up: Rate,
-    /// Capacity from the Internet; required if the downlink's stage shapes to it.
+    /// Capacity from the Internet; required if the downlink's stage limits the rate.
     pub down: Option<Rate>,
     /// Ranges of learnt rates, up and down; `None` for a fixed rate.
     pub auto: [Option<RateRange>; 2],
-    /// Host for echo requests; probed only while passing packets show no delays.
+    /// Host that gets echo requests. Requests are sent only while passing packets show no delays.
     pub rate_probe: Option<Ipv4Addr>,
     /// Bytes that the link adds to a packet.
     pub overhead: Overhead,
@@ -103,7 +103,7 @@ impl LinkConfig {
         })
     }
 
-    /// True if a rate is learnt.
+    /// True if the rate of a direction is learnt.
     pub(crate) fn learns(&self) -> bool {
         self.auto.iter().any(Option::is_some)
     }

@@ -1,7 +1,7 @@
 //! Finds hosts behind NAT in the kernel's connection tracking.
 //!
 //! A gateway between a router and its port sees only translated packets, which all have the router's address. A thread
-//! maintains a bounded map from connections to addresses at home. The forwarding loop reads this map without locks.
+//! maintains a bounded map from connections to home addresses. The forwarding loop reads this map without locks.
 
 use crate::log;
 use crate::net::{Conntrack, Tracked, Translated};
@@ -31,8 +31,8 @@ pub struct HostsBehindNat {
     pub tracked: bool,
     /// Number of connections whose host is known.
     pub connections: u64,
-    /// Number of connections for which the map had no room. For each, one connection has no known host, and its flow is
-    /// treated as the router's own.
+    /// Number of connections for which the map had no room. Each time, one connection remains without a host, and its
+    /// flow is treated as the router's own.
     pub refused: u64,
 }
 
@@ -60,14 +60,14 @@ impl NatMap {
         }
     }
 
-    /// Returns the host at home of an IPv4 frame, in the form of
-    /// [`Frame::translated`](asymq_core::frame::Frame::translated); 0 if it is unknown. The network header begins at
-    /// `network`.
+    /// Returns the home host of an IPv4 frame, in the form of
+    /// [`Frame::translated`](asymq_core::frame::Frame::translated); 0 if the host is unknown. The network header
+    /// begins at `network`.
     #[inline]
     pub(crate) fn host(&self, direction: Direction, frame: &[u8], network: u16) -> u64 {
         read(frame, network, direction).map_or(0, |connection| {
             let host = self.get(&connection);
-            // The host's address replaces this end: source up, destination down.
+            // The home host replaces the router's address: the source in the uplink, the destination in the downlink.
             host | (u64::from(host != 0) * direction as u64)
         })
     }
@@ -79,7 +79,7 @@ impl NatMap {
             .map_or(0, |slot| self.hosts[slot].load(Ordering::Relaxed))
     }
 
-    /// Returns a keyed hash of a connection, so that a sender cannot fill a bucket on purpose.
+    /// Returns a keyed hash of a connection. The key prevents a sender from filling a bucket on purpose.
     fn key(&self, connection: &Translated) -> u64 {
         let Translated {
             ends,
@@ -100,8 +100,8 @@ impl NatMap {
         bucket * WAYS..(bucket + 1) * WAYS
     }
 
-    /// In a full bucket, returns a slot of the host with the most connections, if `host` has at least two fewer. So a
-    /// host that floods leaves room for others.
+    /// In a full bucket, returns a slot of the host with the most connections, if `host` has at least two fewer. A
+    /// host that floods therefore leaves room for others.
     fn slot_of_most(&self, key: u64, host: u64) -> Option<usize> {
         let host_of = |slot: usize| self.hosts[slot].load(Ordering::Relaxed);
         let count = |of: u64| self.slots(key).filter(|slot| host_of(*slot) == of).count();
@@ -158,7 +158,7 @@ impl NatMap {
     }
 }
 
-/// Reads an IPv4 packet with ports. In packets of the uplink, the source is the router.
+/// Reads the addresses and ports of an IPv4 packet. In the uplink, the source is the router.
 #[inline]
 fn read(frame: &[u8], network: u16, direction: Direction) -> Option<Translated> {
     const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
@@ -194,7 +194,7 @@ pub(crate) struct NatTracker {
 }
 
 impl NatTracker {
-    /// Opens the connection tracking of the calling thread's network namespace. If that fails, logs the error; the map
+    /// Opens the connection tracking of the calling thread's network namespace. On failure, logs the error; the map
     /// then stays empty.
     pub(crate) fn open(map: Arc<NatMap>) -> Option<Self> {
         match Conntrack::open() {

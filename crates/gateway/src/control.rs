@@ -1,7 +1,7 @@
 //! Changes the gateway on request: by the control socket, and by SIGHUP.
 //!
-//! A request is a text of settings that ends with the stream, or the word [`STATUS`]. The answer is one line that
-//! begins with `ok:` or `error:`.
+//! A request is either settings as text, which end with the stream, or the word [`STATUS`]. The answer is one line
+//! that begins with `ok:` or `error:`.
 
 use crate::change::Changer;
 use crate::clients::{Clients, Limits, RequestState};
@@ -37,16 +37,16 @@ pub trait Settings: Send {
     /// Parses a request.
     ///
     /// # Errors
-    /// The request is invalid; the text is one line.
+    /// The request is invalid; the error text is one line.
     fn request(&mut self, text: &str) -> Result<LinkConfig, String>;
 
-    /// Reads the settings file again. Also returns a text for the log line.
+    /// Reads the settings file again. Also returns a text for the log.
     ///
     /// # Errors
-    /// The file is invalid; the text is one line.
+    /// The file is invalid; the error text is one line.
     fn read_again(&mut self) -> Result<(LinkConfig, String), String>;
 
-    /// Records that the gateway now runs the settings that were parsed last.
+    /// Records that the gateway now uses the settings that were parsed last.
     fn accept(&mut self, link: &LinkConfig);
 
     /// Returns the current settings as text.
@@ -65,7 +65,7 @@ pub struct Status {
     pub snapshot: Snapshot,
 }
 
-/// Means of changing a running gateway, served by one thread.
+/// Control socket and SIGHUP handler of a running gateway, served by one thread.
 pub struct Control {
     settings: Box<dyn Settings>,
     socket: Option<Socket>,
@@ -73,7 +73,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Creates a control for these settings, without a socket or signal yet.
+    /// Creates a control for these settings. The socket and the signal are added later.
     pub fn new(settings: impl Settings + 'static) -> Self {
         Self {
             settings: Box::new(settings),
@@ -82,7 +82,7 @@ impl Control {
         }
     }
 
-    /// Listens on a Unix socket, which is removed at the end.
+    /// Listens on a Unix socket. The socket's file is removed at the end.
     pub fn listen(&mut self, path: &Path) -> Result<(), GatewayError> {
         self.socket = Some(Socket::open(path).map_err(at(path))?);
         Ok(())
@@ -197,7 +197,7 @@ pub fn request_status(control: &Path) -> Result<String, GatewayError> {
 /// Sends settings to the control socket of a running gateway. Returns its answer.
 ///
 /// # Errors
-/// No gateway answers within ten seconds, or it refuses the change.
+/// No gateway answers within ten seconds, or the gateway refuses the change.
 pub fn request_change(control: &Path, settings: &str) -> Result<String, GatewayError> {
     let answer = exchange(control, settings).map_err(at(control))?;
     match answer.trim_end().split_once(": ") {
@@ -266,7 +266,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> GatewayError {
 /// Listens at `path`; only this user can connect.
 fn listen(path: &Path) -> io::Result<RawSocket> {
     let socket = OwnedFd::from(RawSocket::new(Domain::UNIX, Type::STREAM, None)?);
-    // Sets the mode before the bind: Linux applies it to the name, which others could replace by a link.
+    // Sets the mode before `bind`: Linux applies it to the file. A `chmod` by name could follow a foreign link.
     let socket = File::from(socket);
     socket.set_permissions(Permissions::from_mode(0o600))?;
     let socket = RawSocket::from(OwnedFd::from(socket));
@@ -356,7 +356,7 @@ mod tests {
         trickle.join().unwrap();
     }
 
-    /// Returns the result of a client that gets this answer.
+    /// Returns the error that a client reports for this answer.
     fn heard(answer: &'static [u8]) -> GatewayError {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");

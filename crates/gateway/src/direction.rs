@@ -9,7 +9,7 @@ use asymq_core::{Backlog, Discard, Fate, Header, Packet as _, Reason, Sink, Traf
 
 pub(crate) struct DirectionState {
     stage: BuiltStage,
-    /// Counters for stages that do not count; an [`Egress`] has its own.
+    /// Counters of stages without counters; an [`Egress`] has its own.
     meters: Meters,
     /// Sojourn times by class since the last snapshot.
     sojourns: [Histogram; TrafficClass::COUNT],
@@ -20,9 +20,9 @@ pub(crate) struct DirectionState {
 /// Result of a change of stage.
 pub(crate) struct Replaced {
     pub(crate) handover: Handover,
-    /// Frames that were queued and now leave at once, in order.
+    /// Frames that were queued and must be sent immediately, in order.
     pub(crate) released: Vec<Frame>,
-    /// The replaced stage, now empty; the caller frees it outside the forwarding loop.
+    /// The replaced stage, now empty. The caller frees it outside the forwarding loop.
     pub(crate) retired: BuiltStage,
 }
 
@@ -95,7 +95,7 @@ impl DirectionState {
         }
     }
 
-    /// Passes a frame that was sent in the other direction to the stage.
+    /// Shows the stage a frame that was sent in the other direction.
     #[inline]
     pub(crate) fn observe(&mut self, now: Instant, reverse: &Header) {
         match &mut self.stage {
@@ -216,7 +216,7 @@ impl DirectionState {
         percentiles
     }
 
-    /// Sets the rates of this direction's and the other direction's transmitter.
+    /// Sets the rate of this direction's transmitter, and that of the reverse direction.
     pub(crate) fn set_rate(&mut self, now: Instant, rate: Rate, reverse: Option<Rate>) {
         if let BuiltStage::Queue(egress) = &mut self.stage {
             egress.set_rate(now, rate, reverse);

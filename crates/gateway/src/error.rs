@@ -2,7 +2,7 @@ use crate::config::LinkError;
 use crate::port::PortError;
 use std::io;
 
-/// Reason why a gateway cannot start or continue, as one line that names the flag or the direction.
+/// Reason why a gateway cannot start or continue. The text is one line that names the flag or the direction.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
     /// Both flags name one interface.
@@ -19,7 +19,7 @@ pub enum GatewayError {
     /// A discipline cannot be built.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The metrics, the page or the control socket cannot be served, or no gateway answers at the socket.
+    /// An output (metrics, page, control socket) cannot be served, or no gateway answers at the socket.
     #[error("{flag}: {source}")]
     Output {
         /// The flag with its value.
@@ -46,7 +46,7 @@ impl GatewayError {
         move |source| Self::System { action, source }
     }
 
-    /// True if other flags would avoid the error.
+    /// True if other flags avoid the error.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::SameInterface(_) | Self::Link(_) | Self::Refused(_) => true,

@@ -39,7 +39,7 @@ impl FailOpen {
                 self.hold = Some(hold);
                 Ok(was)
             }
-            // A bridge of one direction alone must not remain.
+            // If only one direction is bridged, its bridge must be removed.
             Err(error) => {
                 let mut was = false;
                 for rule in rules {
@@ -53,7 +53,7 @@ impl FailOpen {
         }
     }
 
-    /// Unblocks the kernel's bridge. Returns true if it works now.
+    /// Unblocks the kernel's bridge. Returns true if the kernel now bridges.
     pub(crate) fn hand_over(&mut self) -> bool {
         self.hold.take().is_some()
     }

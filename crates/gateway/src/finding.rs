@@ -23,7 +23,7 @@ pub struct Finding {
     pub problem: String,
     /// Remedy of the problem, or advice.
     pub remedy: String,
-    /// True if a gateway cannot work correctly until it is remedied.
+    /// True if a gateway cannot work correctly until the problem is remedied.
     pub wrong: bool,
     /// Role of this host, in the finding about the role.
     #[serde(skip_serializing_if = "Option::is_none")]

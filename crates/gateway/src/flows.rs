@@ -94,7 +94,7 @@ impl FlowCounters {
         })
     }
 
-    /// Counts a sent packet; the IP header in its `frame` begins at `network`.
+    /// Counts a sent packet. The IP header in `frame` begins at `network`.
     #[inline]
     pub(crate) fn sent(
         &mut self,
@@ -114,8 +114,8 @@ impl FlowCounters {
         }
     }
 
-    /// Ends the interval, whose length is `interval` seconds, and starts the next one. `visit` calls its callback for
-    /// the queued frames of a direction until that returns false.
+    /// Ends an interval of `interval` seconds, and starts the next one. `visit` passes the queued frames of a
+    /// direction to its callback until the callback returns false.
     pub(crate) fn snapshot(
         &mut self,
         interval: f64,
@@ -152,7 +152,7 @@ impl FlowCounters {
         header: &Header,
         (frame, network): (&[u8], u16),
     ) -> &mut Traffic {
-        // Both directions of a conversation differ in the lowest bit.
+        // The flow numbers of both directions differ only in the lowest bit.
         let flow = Flow(header.flow.0 & !1);
         let new = || {
             let mut ends = ends(frame, network);
@@ -176,7 +176,7 @@ impl FlowCounters {
 pub(crate) mod tests {
     use super::*;
 
-    /// A UDP frame between home's host `host` and port `port` of a server.
+    /// A UDP frame between the home host number `host` and port `port` of a server.
     fn frame(direction: Direction, host: u8, port: u16) -> Vec<u8> {
         let mut frame = vec![0; 60];
         frame[12] = 8;
@@ -213,7 +213,7 @@ pub(crate) mod tests {
         counters.sent(direction, &header, sojourn, (&frame, 14));
     }
 
-    /// Counters in an interval that was requested.
+    /// Returns counters whose current interval is requested.
     pub(crate) fn requested() -> FlowCounters {
         let mut counters = FlowCounters::new(FlowRequests::default()).unwrap();
         counters.requests.request();

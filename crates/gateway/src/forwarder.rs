@@ -18,7 +18,7 @@ use asymq_rates::{Learner, Observed, RateLaw};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Both directions of a link. Each also observes the frames that the other one sends.
+/// Both directions of a link. Each direction also observes the frames that the other one sends.
 pub struct Forwarder {
     config: LinkConfig,
     directions: [DirectionState; 2],
@@ -26,7 +26,7 @@ pub struct Forwarder {
     watch: Option<Watch>,
     flows: Option<FlowCounters>,
     passive: Passive,
-    /// Tracks round trips; needed even if no rate is learnt.
+    /// Tracks round trips, even if no rate is learnt.
     learner: Box<Learner>,
     /// Time of the next learning step.
     learns_at: Instant,
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Forwarder {
 }
 
 impl Forwarder {
-    /// Creates a forwarder with empty queues. `key` is the secret of the flow hash.
+    /// Creates a forwarder with empty queues. `key` is the secret key of the flow hash.
     pub fn new(link: BuiltLink, key: FlowKey) -> Self {
         Self {
             directions: link.stages.map(DirectionState::new),
@@ -75,7 +75,7 @@ impl Forwarder {
         &self.config
     }
 
-    /// Enqueues, drops or sends (through `out`) a frame that travels in `direction`.
+    /// Processes a frame that travels in `direction`: queues, drops or sends it. `out` sends frames.
     #[inline]
     pub fn take(
         &mut self,
@@ -121,7 +121,7 @@ impl Forwarder {
         state.push(now, frame);
     }
 
-    /// Sends up to `max` due frames through `out`. Returns the time of the next frame; `None` if no frame waits.
+    /// Sends up to `max` frames that may leave now, through `out`. Returns the time of the next one, if any waits.
     #[inline]
     pub fn transmit(
         &mut self,
@@ -159,7 +159,7 @@ impl Forwarder {
         self.sent(now, direction, &frame.header, &frame.bytes, offsets);
     }
 
-    /// Counts a sent packet, and passes it to the other direction as observed.
+    /// Counts a sent packet, and shows it to the other direction.
     #[inline]
     fn sent(
         &mut self,
@@ -199,7 +199,7 @@ impl Forwarder {
         self.flows = Some(flows);
     }
 
-    /// Returns the traffic by flow of the interval that ends now, if the page requested it.
+    /// Returns the traffic by flow in the interval that ends now, if the page requested it.
     pub(crate) fn flow_snapshot(&mut self, interval: f64) -> Option<FlowSnapshot> {
         let directions = &self.directions;
         let flows = self.flows.as_mut()?;
@@ -208,7 +208,7 @@ impl Forwarder {
         })
     }
 
-    /// Sends a due probe directly, without the discipline.
+    /// Sends a probe directly, bypassing the discipline, if one is scheduled.
     fn probe(&mut self, now: Instant, host: Ipv4Addr, out: &mut impl PacketIo) {
         if self.config.learns()
             && self.learner.probe_is_due(now)
@@ -262,7 +262,7 @@ impl Forwarder {
     }
 
     /// Changes the link. Queued frames move to the new disciplines in order, and keep their arrival times. A direction
-    /// without changes keeps its parts. Returns the replaced parts, which the caller frees outside the forwarding loop.
+    /// without changes keeps its parts. Returns the replaced parts; the caller frees them outside the forwarding loop.
     pub fn change(
         &mut self,
         now: Instant,
@@ -324,7 +324,7 @@ impl Forwarder {
         self.directions[direction as usize].backlog()
     }
 
-    /// Counters of a direction over all stages. Regenerated ACKs count as arrived.
+    /// Counters of a direction, summed over all its stages. Regenerated ACKs count as arrived.
     pub const fn meters(&self, direction: Direction) -> &Meters {
         self.directions[direction as usize].meters()
     }

@@ -1,4 +1,4 @@
 //! Frames of the gateway.
 
-/// A whole Ethernet frame with its parsed header; allocates exactly the memory that it needs.
+/// A complete Ethernet frame with its parsed header. The buffer has exactly the frame's length.
 pub type Frame = asymq_core::frame::Frame<Box<[u8]>>;

@@ -58,16 +58,16 @@ impl GatewayConfig {
     }
 }
 
-/// Pause of the loop (SIGSTOP, suspended machine) after which queued frames are dropped, because their senders have
-/// already retransmitted them.
+/// Maximum pause of the loop (SIGSTOP, suspended machine). After a longer pause, queued frames are dropped, because
+/// their senders have already retransmitted them.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// Shutdown of a gateway: it sends its queue while the kernel may already forward new frames.
+/// Shutdown of a gateway. The gateway sends its queue while the kernel may already forward new frames.
 #[derive(Default)]
 struct Drain {
-    /// End of the shutdown; set when a stop is requested.
+    /// End of the shutdown; `None` until a stop is requested.
     until: Option<Instant>,
-    /// True if the kernel already forwards.
+    /// True if the kernel already forwards frames.
     handed_over: bool,
 }
 
@@ -89,7 +89,7 @@ pub struct Gateway {
     report_interval: Duration,
     log: Box<dyn FnMut(&str) + Send>,
     notify: Notify,
-    /// Network namespace of the interfaces, if it differs from the caller's.
+    /// Network namespace of the interfaces; `None` if it is the caller's.
     pub(crate) namespace: Option<Netns>,
     /// Hosts behind the router's NAT.
     pub(crate) nat: Option<NatTracker>,
@@ -97,12 +97,12 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Builds the disciplines of `config` and opens both interfaces in the calling thread's network namespace. Received
-    /// frames wait in the interfaces' rings until [`run`](Self::run). Restores interfaces that killed gateways left
-    /// changed, if `host` has journals.
+    /// Builds the disciplines of `config` and opens both interfaces in the calling thread's network namespace.
+    /// Received frames wait in the interfaces' rings until [`run`](Self::run). If `host` has journals, restores
+    /// interfaces after gateways were killed.
     ///
     /// # Errors
-    /// A discipline cannot be built, an interface is missing or unfit, or a privilege is missing.
+    /// A discipline cannot be built, an interface is missing or unsuitable, or a privilege is missing.
     pub fn open(
         catalog: &'static dyn Build<Frame>,
         config: &GatewayConfig,
@@ -112,7 +112,7 @@ impl Gateway {
         config.check_interfaces()?;
         let links = Self::open_links(config, host);
         let restored = host.state.as_deref().map(restore_killed);
-        // An error is one log line.
+        // Each error is logged as one line.
         let links = links?;
         restored
             .unwrap_or_default()
@@ -142,7 +142,7 @@ impl Gateway {
         };
         let lan = open("--lan", &config.lan)?;
         match open("--wan", &config.wan) {
-            // One interface may have several names.
+            // Two names can belong to one interface.
             Err(GatewayError::Port { source, .. })
                 if source.is(PortErrorKind::Held) && lan.is_called(&config.wan) =>
             {
@@ -162,17 +162,17 @@ impl Gateway {
         self.links[Direction::Up as usize].name()
     }
 
-    /// Configuration in force.
+    /// Current configuration.
     pub const fn config(&self) -> &LinkConfig {
         self.forwarder.config()
     }
 
-    /// Returns the snapshots of this gateway while it runs.
+    /// Returns a handle to the snapshots of the running gateway.
     pub fn stats(&self) -> Shared {
         self.shared.clone()
     }
 
-    /// Allocates flow counters. They count only on requests through the returned handle.
+    /// Allocates flow counters. They count only when the returned handle requests it.
     pub(crate) fn count_flows(&mut self) -> Result<FlowRequests, GatewayError> {
         let requests = FlowRequests::default();
         let flows = FlowCounters::new(requests.clone()).map_err(|source| LinkError {
@@ -208,8 +208,8 @@ impl Gateway {
         self.log = Box::new(log);
     }
 
-    /// Forwards until a stop is requested. Then stops receiving and sends the queue for at most two seconds, or until
-    /// a second request. Run it on a thread in the network namespace of [`open`](Self::open).
+    /// Forwards until a stop is requested. Then sends the queue, without receiving, for at most two seconds or until a
+    /// second request. Call it on a thread in the network namespace of [`open`](Self::open).
     ///
     /// # Panics
     /// A discipline panics.
@@ -223,7 +223,7 @@ impl Gateway {
         answer.unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
 
-    /// Restores the interfaces after a run. Dropping the gateway restores them too, but also closes sockets, which
+    /// Restores the interfaces after a run. Dropping the gateway also restores them, but closes sockets as well, which
     /// takes seconds on a busy machine.
     pub(crate) fn restore(&mut self) {
         if let Err(error) = self.enter() {
@@ -236,7 +236,7 @@ impl Gateway {
         }
     }
 
-    /// Removes the kernel's bridge and stops holding the interfaces, so that they can leave the namespace.
+    /// Removes the kernel's bridge and releases the interfaces, so that they can leave the namespace.
     pub fn release(&mut self) {
         self.fail_open.hand_over();
         for link in &mut self.links {
@@ -252,7 +252,7 @@ impl Gateway {
         let mut report_at = clock() + self.report_interval;
         let mut drain = Drain::default();
         let mut rest = Rest::default();
-        // Latest time at which the loop planned to continue.
+        // Latest time at which the loop should have continued.
         let mut due = clock();
         for link in &self.links {
             link.log_lines().iter().for_each(|line| (self.log)(line));
@@ -304,7 +304,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Sends due frames. Returns the time of the next one.
+    /// Sends frames whose time has come. Returns the time of the next one.
     fn transmit(&mut self, now: Instant) -> Option<Instant> {
         let next = Direction::ALL.map(|direction| {
             let out = &mut self.links[direction as usize];
@@ -316,7 +316,7 @@ impl Gateway {
         next.into_iter().flatten().min()
     }
 
-    /// Searches for missing interfaces.
+    /// Reopens interfaces that were away and have returned.
     fn reopen(&mut self, now: Instant, drain: &Drain) {
         for direction in Direction::ALL {
             let lines = self.links[direction as usize].retry(now);
@@ -335,9 +335,9 @@ impl Gateway {
         times.chain(retries).flatten().fold(report_at, Instant::min)
     }
 
-    /// Waits for frames up and down, a stop, or a change of settings. Returns the events that occurred.
+    /// Waits for an uplink frame, a downlink frame, a stop request or a change. Returns which occurred, in this order.
     fn wait(&self, stop: &Stop, drain: &Drain, wait: Wait) -> io::Result<[bool; 4]> {
-        // Frames that never wait are forwarded until the process ends.
+        // A direction without a queue forwards until the process ends.
         let takes = |direction| {
             drain.until.is_none() || !drain.handed_over && self.forwarder.is_direct(direction)
         };
@@ -362,7 +362,7 @@ impl Gateway {
         if requests > 0 {
             drain.until = Some(clock() + DRAIN);
             self.notify.set_state(clock(), "STOPPING=1");
-            // Sends the frames that the kernel did not forward.
+            // Sends the frames that arrived before the kernel forwards.
             for direction in Direction::ALL {
                 while self.take(clock(), direction) >= BATCH {}
             }
@@ -371,7 +371,7 @@ impl Gateway {
         false
     }
 
-    /// Blocks the kernel's bridge, and discards frames that it has already forwarded.
+    /// Blocks the kernel's bridge, and discards the frames that it has already forwarded.
     fn take_over(&mut self) {
         match self.fail_open.take_over(&self.links) {
             Ok(false) => {}
@@ -431,7 +431,7 @@ impl Gateway {
         }
     }
 
-    /// Runs `work`. If it fails, closes the interface until it is available again.
+    /// Runs `work`. If it fails, closes the interface until the interface is available again.
     fn check(&mut self, direction: Direction, work: impl FnOnce(&mut Link) -> io::Result<()>) {
         let link = &mut self.links[direction as usize];
         if let Err(error) = work(link) {
@@ -460,7 +460,7 @@ impl Gateway {
         self.shared.publish(snapshot, flows);
     }
 
-    /// Offloads that are disabled while the gateway runs, by interface.
+    /// Offloads that are disabled while the gateway runs, with the interface of each.
     pub(crate) fn disabled_offloads(&self) -> DisabledOffloads {
         let links = self.links.iter();
         let offloads =

@@ -16,17 +16,17 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Additional time after the time in which the queue is sent.
+/// Time limit in addition to [`DRAIN`].
 const GRACE: Duration = Duration::from_secs(1);
-/// Time until the end after a panic or a second stop request.
+/// Time limit after a panic or a second stop request.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Offloads that a gateway disabled, by interface.
 pub(crate) type DisabledOffloads = Vec<(String, Feature)>;
 
-/// Ends the process if its gateway does not end in time: 3 s after SIGINT or SIGTERM, 0.5 s after a second one or a
-/// panic, and 1 s after this value is dropped. A panic is logged, stops the gateway and aborts the process. SIGXFSZ and
-/// SIGTTOU are ignored, so that failing writes return errors.
+/// Ends the process if its gateway does not end in time. The limits are 3 s after SIGINT or SIGTERM, 0.5 s after a
+/// second signal or a panic, and 1 s after this value is dropped. A panic is logged, stops the gateway and aborts the
+/// process. SIGXFSZ and SIGTTOU are ignored, so that failing writes return errors.
 #[derive(Debug)]
 pub struct Guard {
     ended: Waker,
@@ -76,7 +76,7 @@ impl Guard {
 }
 
 impl Drop for Guard {
-    /// Starts the last time limit: the gateway has ended, and the process should end too.
+    /// Starts the last time limit: the gateway has ended, so the process must end soon.
     fn drop(&mut self) {
         self.ended.wake();
         log::flush(AT_ONCE / 2);
@@ -86,7 +86,7 @@ impl Drop for Guard {
     }
 }
 
-/// Ends the process some time after the first wake-up of one of these wakers.
+/// Ends the process at a time limit, which starts when one of these wakers wakes.
 fn watch([asked, broken, ended]: &[Waker; 3], disabled_offloads: &Mutex<DisabledOffloads>) {
     let mut deadline: Option<Instant> = None;
     let (mut requests, mut panicked) = (0, false);
@@ -97,7 +97,7 @@ fn watch([asked, broken, ended]: &[Waker; 3], disabled_offloads: &Mutex<Disabled
         }
         let fds = [asked, broken, ended].map(|waker| Some(waker.as_fd()));
         let Ok([is_asked, is_broken, is_ended]) = poll(fds, left.map(to_core)) else {
-            // Thread could not start (out of memory); forwarding may continue.
+            // `poll` failed (out of memory); forwarding may continue.
             thread::sleep(AT_ONCE);
             continue;
         };
@@ -125,7 +125,7 @@ fn watch([asked, broken, ended]: &[Waker; 3], disabled_offloads: &Mutex<Disabled
             }
         }
     }
-    // A stuck kernel may block the calls below.
+    // The calls below may block if the kernel hangs.
     abort_after(1);
     log::write_now("did not stop in time; aborted");
     for (interface, offload) in lock(disabled_offloads).iter() {

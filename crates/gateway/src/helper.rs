@@ -1,4 +1,4 @@
-//! Helper threads of a gateway, which never delay its end for long.
+//! Helper threads of a gateway. They delay the gateway's end by a bounded time.
 
 use crate::error::GatewayError;
 use crate::stop::{Stop, Waker};
@@ -6,7 +6,7 @@ use std::panic;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Time limit for helpers when the gateway ends.
+/// Maximum time to wait for helpers when the gateway ends.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Helper threads of one gateway; dropping the value stops them.
@@ -25,7 +25,7 @@ impl Helpers {
         })
     }
 
-    /// Starts a thread. It ends when its waker wakes it, or soon after the last snapshot.
+    /// Starts a thread. The thread ends when its waker wakes it, or soon after the last snapshot.
     pub(crate) fn start(
         &mut self,
         name: &str,
@@ -41,7 +41,7 @@ impl Helpers {
         Ok(())
     }
 
-    /// Ends the threads. Abandons those that do not end in time; propagates a panic.
+    /// Stops the threads. Abandons a thread that does not end in time; propagates a panic.
     pub(crate) fn end(mut self) {
         for thread in self.quit() {
             if let Err(panic) = thread.join() {

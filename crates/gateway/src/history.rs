@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// Maximum number of rows, one a second.
+/// Maximum number of rows; one row is added per second.
 const HOUR: usize = 3600;
 
 /// A column's name, and its value from two consecutive snapshots.
@@ -77,7 +77,7 @@ struct Rows {
 #[derive(Serialize)]
 struct Answer<'a> {
     format: u32,
-    /// Identifies the gateway, since the numbers of a new gateway restart at zero.
+    /// Random number of this gateway. Row numbers of a new gateway restart at zero.
     id: u64,
     title: &'a str,
     columns: Vec<&'static str>,
@@ -91,7 +91,7 @@ struct Answer<'a> {
     rows: Vec<Vec<Rounded>>,
 }
 
-/// A number that prints at most two decimals, and none from 1000 on, so that an hour takes a few hundred kilobytes.
+/// A number printed with at most two decimals, or with none from 1000 on. An hour thus takes a few hundred kilobytes.
 struct Rounded(f64);
 
 impl Serialize for Rounded {
@@ -104,7 +104,7 @@ impl Serialize for Rounded {
 }
 
 impl History {
-    /// Adds every snapshot until the last.
+    /// Adds a row for every snapshot until the last one.
     pub(crate) fn keep(&self, stats: &Shared) {
         let mut count = 0;
         while let Some(snapshot) = stats.next(&mut count) {
@@ -129,7 +129,7 @@ impl History {
     pub(crate) fn json(&self, after: u64, id: u64, title: &str) -> String {
         let state = lock(&self.0);
         let first = state.count - state.rows.len() as u64;
-        // A higher number comes from another gateway.
+        // A higher number was issued by another gateway.
         let after = if after > state.count { 0 } else { after };
         let gone = usize::try_from(after.saturating_sub(first)).unwrap_or(HOUR);
         let rows = state.rows.iter().skip(gone);
@@ -190,7 +190,7 @@ mod tests {
         let (new, _) = rows(&history, 4998);
         assert_eq!((new.len(), &new[0][0]), (2, &4999.into()));
         assert_eq!(rows(&history, 5000).0.len(), 0);
-        // A number from a previous gateway.
+        // A number issued by a previous gateway.
         assert_eq!(rows(&history, 9000).0.len(), HOUR);
     }
 

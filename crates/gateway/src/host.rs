@@ -3,7 +3,7 @@ use crate::sender::SendBy;
 use crate::sys::effective_user;
 use std::path::{Path, PathBuf};
 
-/// Default folders of journals: first the service's; root's is used if the service's user owns the first.
+/// Default folders of journals: the service's, then root's. Root uses the second if the service's user owns the first.
 pub const STATES: [&str; 2] = ["/run/asymq/state", "/run/asymq-root/state"];
 
 /// Default folder of journals for this process.
@@ -19,13 +19,13 @@ fn state_for(user: u32, [service, own]: [&Path; 2]) -> &Path {
     }
 }
 
-/// Options of the host. The default suits namespaces that end with the gateway.
+/// Options of the host. The default suits namespaces that are deleted with the gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostOptions {
-    /// Folder for the journals of changed interfaces, from which [`restore`](crate::restore()) or the next gateway
-    /// restores.
+    /// Folder for the journals of changed interfaces. The next gateway, or [`restore`](crate::restore()), uses them to
+    /// restore the interfaces.
     pub state: Option<PathBuf>,
-    /// If true, waits for missing interfaces at the start instead of failing.
+    /// If true, waits for missing interfaces at the start; otherwise fails.
     pub wait: bool,
     /// If true, the kernel bridges the interfaces while no gateway runs. Requires `state`.
     pub fail_open: bool,

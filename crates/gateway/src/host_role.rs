@@ -1,6 +1,6 @@
 //! Determines the role of a host (docs/router/which-way.md) without changing anything.
 //!
-//! Its advice never removes an address, a route or a bridge, because each may be the user's only connection to this
+//! The advice never removes an address, a route or a bridge, because each may be the user's only connection to this
 //! host.
 
 use crate::finding::{Finding, HostRole};
@@ -26,8 +26,8 @@ struct Facts {
     pi: Option<String>,
 }
 
-/// Determines the role of this host in the calling thread's network namespace. `ports` are a gateway's LAN and WAN if
-/// known; `up` is the uplink's rate.
+/// Determines the role of this host in the calling thread's network namespace. `ports` are the gateway's LAN and WAN
+/// interfaces, if known; `up` is the uplink's rate.
 pub fn host_role(ports: Option<[&str; 2]>, up: Option<&str>) -> Finding {
     Facts::gather().finding(ports, up)
 }
@@ -80,7 +80,7 @@ impl Facts {
         self.addresses.iter().any(|of| of.index == link.index)
     }
 
-    /// True for a port that this host does not use.
+    /// True for a port that this host does not use itself.
     fn is_free(&self, link: &LinkInfo) -> bool {
         let above = |of: &LinkInfo| of.below == Some(link.index) && of.kind != "veth";
         self.is_port(link)
@@ -109,7 +109,7 @@ impl Facts {
         }
     }
 
-    /// Returns the WAN and LAN device if this host routes for others or dials in itself.
+    /// Returns the WAN and LAN device, if this host routes for others or establishes the Internet connection itself.
     fn router(&self) -> Option<(&str, Option<&str>)> {
         let default = self.default.as_deref()?;
         let home = self
@@ -124,7 +124,7 @@ impl Facts {
         (home.is_some() || is_ppp).then_some((default, home))
     }
 
-    /// Remedy for a router whose default route is at `wan`.
+    /// Remedy for a router whose default route uses `wan`.
     fn on_router(&self, wan: &str, up: &str, rate: &str) -> String {
         let mut links = self.links.iter();
         match links.any(|link| link.name == wan && link.hardware == libc::ARPHRD_ETHER) {
@@ -261,8 +261,8 @@ mod tests {
     use super::*;
     use std::net::IpAddr;
 
-    /// A host with these interfaces (name, kind, index of the master, true if it has an address). An interface's index
-    /// is its position.
+    /// A host with these interfaces: name, kind, index of the master, and true if it has an address. An interface's
+    /// index is its position.
     fn host(default: &str, links: &[(&str, &str, u32, bool)]) -> Facts {
         let mut facts = Facts {
             default: Some(default.to_owned()).filter(|name| !name.is_empty()),
@@ -376,7 +376,7 @@ mod tests {
             named.contains("--lan eth1 --wan eth0 --up 20mbit "),
             "{named}"
         );
-        // A port with an address is never advised, even if requested.
+        // The advice never includes a port with an address, even if the user requests the port.
         let wrong = facts.finding(Some(["eth2", "eth0"]), None).remedy;
         assert!(wrong.contains("--lan eth0 --wan eth1 "), "{wrong}");
         facts.wifi = vec!["eth1".into()];

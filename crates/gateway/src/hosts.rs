@@ -7,11 +7,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Maximum hosts in the table, and flows of each host.
+/// Maximum number of hosts in the table, and of flows per host.
 const HOSTS: usize = 32;
 const FLOWS: usize = 10;
 
-/// Both directions of some traffic: rates in bit/s, sojourn times of sent packets in ms.
+/// Traffic in both directions: rates in bit/s, sojourn times of sent packets in ms.
 fn directions(traffic: &[Traffic; 2], interval: f64) -> [Value; 2] {
     let ms = |time: Duration| (time.as_secs_f64() * 1e5).round() / 100.0;
     traffic.map(|of| {
@@ -26,7 +26,7 @@ fn directions(traffic: &[Traffic; 2], interval: f64) -> [Value; 2] {
     })
 }
 
-/// Row of a host. Its address is `null` for packets that are not IP, and for all other hosts together.
+/// Row of a host. The address is `null` in the row for packets that are not IP, and in the row for all other hosts.
 fn host(
     address: Option<IpAddr>,
     traffic: &[Traffic; 2],
@@ -52,7 +52,7 @@ fn flow(flow: &FlowTraffic, interval: f64) -> Value {
     })
 }
 
-/// The table of a snapshot as JSON; empty without one.
+/// Returns the table of a snapshot as JSON; the table is empty without traffic.
 pub(crate) fn hosts_json(snapshot: &FlowSnapshot) -> String {
     let mut hosts: BTreeMap<Option<IpAddr>, Vec<&FlowTraffic>> = BTreeMap::new();
     for flow in &snapshot.flows {

@@ -12,8 +12,8 @@ pub(crate) struct Page {
     pub(crate) body: Vec<u8>,
 }
 
-/// Returns the response to a request; `None` if more bytes are needed, or if the client has left. `page` returns the
-/// page for a path with query; `known` is the text of a 404. Rejects host names that the public DNS could resolve.
+/// Returns the response to a request; `None` if more bytes are needed, or if the client has left. `page` maps a path
+/// with query to a page; `known` is the text of a 404. Rejects host names that the public DNS could resolve.
 pub(crate) fn respond(
     bytes: &[u8],
     state: RequestState,
@@ -59,8 +59,8 @@ pub(crate) fn respond(
     }
 }
 
-/// True for addresses and local names. Other names are rejected, since any web site can let its name point here (DNS
-/// rebinding).
+/// True for addresses and local names. Other names are rejected, because a web site can make its own name resolve to
+/// this host (DNS rebinding).
 fn is_local(host: &[u8]) -> bool {
     const LOCAL: [&str; 6] = [
         "local",
@@ -86,7 +86,7 @@ fn is_local(host: &[u8]) -> bool {
     name.parse::<std::net::Ipv4Addr>().is_ok() || last.is_none_or(is_own)
 }
 
-/// Forbids a page to load from other sites, to send to them, or to be framed by them.
+/// Prevents pages from loading from other sites, from sending to them, and from being framed by them.
 const PROTECTION: &str = "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
     X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n";

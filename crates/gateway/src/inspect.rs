@@ -10,7 +10,7 @@ use asymq_core::units::Duration;
 use std::fs;
 use std::time::Instant;
 
-/// Lateness of timers from which they cannot pace packets well.
+/// Minimum lateness at which timers are reported as unsuitable for pacing packets.
 const LATE: Duration = Duration::from_millis(1);
 
 /// Checks privileges, clock and timers.
@@ -62,7 +62,7 @@ pub fn inspect_interface(flag: &str, name: &str) -> Vec<Finding> {
     findings
 }
 
-/// Reports enabled offloads, which a gateway disables itself.
+/// Reports enabled offloads. A gateway disables them itself.
 fn offloads(link: &LinkInfo, subject: &str) -> Option<Finding> {
     let on = OFFLOADS.iter().filter(|of| of.read(link).ok() == Some(1));
     let on: Vec<&str> = on.map(|of| of.name()).collect();
@@ -98,7 +98,7 @@ fn changed_back(link: &LinkInfo, subject: &str) -> Vec<Finding> {
     .collect()
 }
 
-/// Reports interfaces on top of this one (such as VLANs) that have addresses.
+/// Reports interfaces that are stacked on this one (such as VLANs) and have addresses.
 fn stacked(network: &mut Network, link: &LinkInfo, subject: &str) -> Vec<Finding> {
     let (Ok(links), Ok(addresses)) = (network.links(), network.addresses()) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Exclusive use of an interface. The interface is silent while held, and restored afterwards.
+//! Exclusive use of an interface. The host sends nothing on a held interface; its settings are restored afterwards.
 
 use crate::journal::{Identity, Journal, private_folder};
 use crate::net::{LinkInfo, Network, has_bypass};
@@ -13,10 +13,10 @@ pub(crate) struct InterfaceHold {
     identity: Identity,
     changes: Vec<Change>,
     journal: Option<Journal>,
-    /// True if the kernel may bridge after this gateway has ended.
+    /// True if the kernel may bridge the interface after this gateway has ended.
     bypass: bool,
     _lock: Option<Lock>,
-    /// Settings that could not be changed, with the reason.
+    /// Settings that could not be changed, each with the reason.
     failed: Vec<String>,
 }
 
@@ -39,8 +39,8 @@ impl InterfaceHold {
         Ok(hold)
     }
 
-    /// Silences the interface, after it has recorded the changes in a journal in `state`. If a killed gateway left a
-    /// journal, the original settings come from there. With `bypass`, prepares for bridging by the kernel.
+    /// Records the changes in a journal in `state`, then silences the interface. If a killed gateway's journal exists,
+    /// the original settings come from there. With `bypass`, prepares for bridging by the kernel.
     ///
     /// # Errors
     /// `AddrInUse` if another gateway holds the interface.
@@ -69,7 +69,7 @@ impl InterfaceHold {
         Ok(hold)
     }
 
-    /// Reads the changes that a killed gateway left, from its journal.
+    /// Reads the changes of a killed gateway from its journal.
     pub(crate) fn from_journal(link: &LinkInfo, journal: Journal) -> io::Result<Self> {
         let mut hold = Self::new(link, Some(Lock::take(link.index)?))?;
         hold.changes = journal.read(&hold.identity);
@@ -82,7 +82,7 @@ impl InterfaceHold {
         let before = journal.map_or_else(Vec::new, |journal| journal.read(&self.identity));
         let mut to_do = Vec::new();
         for &setting in settings {
-            // The kernel has no IPv6, or the interface lacks the offload.
+            // The setting does not exist: the kernel has no IPv6, or the interface lacks the offload.
             let Ok(now) = setting.read(link) else {
                 continue;
             };
@@ -144,7 +144,7 @@ impl InterfaceHold {
         self.changes.iter().map(|change| change.setting)
     }
 
-    /// True if all settings were changed back, so that the index now belongs to another interface.
+    /// True if every setting has its original value again: the index then belongs to another interface.
     pub(crate) fn is_other_interface(&self, link: &LinkInfo) -> bool {
         let is_other_interface =
             |setting: Setting| setting.read(link).is_ok_and(|now| now != setting.held());
@@ -163,7 +163,7 @@ impl InterfaceHold {
         }
     }
 
-    /// Restores the interface. If the kernel bridges, the interface stays silent until the next gateway.
+    /// Restores the interface. If the kernel bridges it, the interface stays silent until the next gateway starts.
     pub(crate) fn end(&mut self) -> io::Result<()> {
         if self.bypass && has_bypass(self.index()) {
             self.changes.clear();
@@ -172,7 +172,7 @@ impl InterfaceHold {
         self.restore().map(drop)
     }
 
-    /// Restores all settings that no other program has changed since. Returns their number, or the last error.
+    /// Restores each setting that still has the value of the hold. Returns the number of settings, or the last error.
     pub(crate) fn restore(&mut self) -> io::Result<usize> {
         if self.changes.is_empty() && self.journal.is_none() {
             return Ok(0);

@@ -4,21 +4,21 @@ use serde::Serialize;
 use std::io;
 use std::ops::Add;
 
-/// Sends and receives whole Ethernet frames without blocking. Frames have VLAN tags and complete checksums.
+/// Sends and receives whole Ethernet frames without blocking. Frames include VLAN tags and complete checksums.
 pub trait PacketIo {
-    /// Calls `each` for about `max` received frames; returns their number. A superpacket may exceed `max`.
+    /// Calls `each` for about `max` received frames; returns their number. A superpacket's frames may exceed `max`.
     ///
     /// # Errors
-    /// The interface is down or gone (`NetworkDown` and similar).
+    /// The interface is down or missing (`NetworkDown` and similar).
     fn receive(&mut self, max: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<usize>;
 
-    /// Queues a copy of the frame for sending in order. The next [`flush`](Self::flush) sends it, if not before.
+    /// Queues a copy of the frame. Frames leave in order, at the next [`flush`](Self::flush) or earlier.
     fn send(&mut self, frame: &[u8]);
 
     /// Sends the queued frames.
     ///
     /// # Errors
-    /// The interface is down or gone. If the driver has no room, frames are counted as lost without an error.
+    /// The interface is down or missing. If the driver has no room, frames are counted as lost without an error.
     fn flush(&mut self) -> io::Result<()>;
 
     /// Lost frames so far.

@@ -18,7 +18,7 @@ const FORMAT: u32 = 1;
 /// Identifies an interface across renames and restarts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
-    /// Kernel's `boot_id`, because settings do not survive a boot.
+    /// The kernel's `boot_id`; settings do not survive a reboot.
     boot: String,
     /// Inode of the network namespace.
     namespace: u64,
@@ -43,7 +43,7 @@ impl Identity {
         namespace().is_ok_and(|here| here == self.namespace)
     }
 
-    /// True if the interface has this identity, in any namespace.
+    /// True if the interface has this identity; the namespace is ignored.
     pub(crate) fn is_of(&self, link: &LinkInfo) -> bool {
         (self.index, self.mac) == (link.index, link.mac)
     }
@@ -75,7 +75,7 @@ impl Journal {
         Self(folder.join(format!("{namespace}-{index}.json")))
     }
 
-    /// Reads the changes of exactly this interface.
+    /// Reads the changes of the interface with this identity.
     pub(crate) fn read(&self, identity: &Identity) -> Vec<Change> {
         match entry(&self.0) {
             Some(entry) if entry.identity == *identity => entry.changes,
@@ -108,7 +108,7 @@ pub(crate) fn write_json(path: &Path, content: &impl Serialize) -> io::Result<()
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let new = path.with_extension("new");
-    // A killed gateway may have left this file.
+    // The file may be a remainder of a killed gateway.
     let _ = fs::remove_file(&new);
     let mut options = File::options();
     // O_EXCL also keeps the kernel from following a link.
@@ -121,7 +121,7 @@ pub(crate) fn write_json(path: &Path, content: &impl Serialize) -> io::Result<()
 
 /// Reads a file of [`write_json`]. Returns `None` if the file is missing or invalid.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    // A pipe might block, and a link might lead elsewhere.
+    // Avoids following a link, and blocking on a pipe.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = File::options().read(true).custom_flags(flags).open(path);
     let file = file
@@ -143,7 +143,7 @@ pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
     let mut path = PathBuf::from("/");
     for part in folder.components().skip(1) {
         path.push(part);
-        // If this fails, the check below reports the reason.
+        // If the call fails, the check below reports the reason.
         let made = DirBuilder::new().mode(0o700).create(&path);
         let found = fs::symlink_metadata(&path).map_err(|error| made.err().unwrap_or(error));
         let wrong = found.map(|found| {
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&victim).unwrap(), "root's");
         let found = fs::symlink_metadata(&journal.0).unwrap();
         assert_eq!((found.is_file(), found.mode() & 0o777), (true, 0o600));
-        // Links are not followed for reading either.
+        // Reading does not follow links either.
         let link = folder.path().join("link.json");
         symlink(&journal.0, &link).unwrap();
         assert!(entry(&journal.0).is_some() && entry(&link).is_none());

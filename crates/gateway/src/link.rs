@@ -14,40 +14,40 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
-/// Interval at which an interface that is down or gone is searched.
+/// Interval between attempts to find and reopen an interface that is down or missing.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// An interface, found by its name and then followed by its index. Frames are lost while it is down or gone. It is
-/// reopened when it returns.
+/// An interface, found by its name and then followed by its index. Frames are lost while the interface is down or
+/// missing. It is reopened when it returns.
 #[derive(Debug)]
 pub(crate) struct Link {
     /// Flag that names the interface, for the log.
     flag: &'static str,
     name: String,
     state: Option<PathBuf>,
-    /// True if the kernel bridges while no gateway runs.
+    /// True if the kernel bridges the interfaces while no gateway runs.
     bypass: bool,
     send: SendBy,
     network: Network,
-    /// The hold; it stays while the interface is down, so that the interface stays silent.
+    /// The hold. It continues while the interface is down, so that the interface stays silent.
     hold: Option<InterfaceHold>,
     port: Option<Port>,
     retry_at: Instant,
     /// Last logged reason why the interface cannot be held.
     obstacle: Option<String>,
-    /// Losses of closed ports, and of frames without a port.
+    /// Losses of closed ports, and frames that were lost because no port was open.
     losses: Losses,
 }
 
 impl Link {
-    /// Holds and opens the interface, which may be down. If it is missing, waits or fails, as `host.wait` requires.
+    /// Holds and opens the interface, which may be down. If it is missing, waits or fails; `host.wait` decides.
     pub(crate) fn open(
         flag: &'static str,
         name: &str,
         host: &HostOptions,
     ) -> Result<Self, PortError> {
         let system = |action| PortError::system(name, action);
-        // A missing privilege is reported before a missing interface.
+        // Reports a missing privilege before a missing interface.
         drop(PacketSocket::new().map_err(system("open a packet socket"))?);
         let mut link = Self {
             flag,
@@ -72,29 +72,29 @@ impl Link {
         Ok(link)
     }
 
-    /// Current name; the configured name if the interface is gone.
+    /// Current name; the configured name if the interface is missing.
     pub(crate) fn name(&self) -> &str {
         self.port.as_ref().map_or(&self.name, Port::name)
     }
 
-    /// True if the held interface has this name too.
+    /// True if `name` also belongs to the held interface.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         let mut network = Network::open();
         let found = network.as_mut().map(|network| network.link_named(name));
         matches!(found, Ok(Ok(Some(link))) if Some(link.index) == self.index())
     }
 
-    /// True if the interface is missing, so that its frames are lost.
+    /// True while the interface is away: down or missing. Its frames are then lost.
     pub(crate) const fn is_away(&self) -> bool {
         self.port.is_none()
     }
 
-    /// Method of sending; `None` while the interface is missing.
+    /// Method of sending; `None` while the interface is away.
     pub(crate) fn sending(&self) -> Option<Sending> {
         self.port.as_ref().map(|port| port.sender().sending())
     }
 
-    /// True if frames are queued for the next flush, for lack of room.
+    /// True if frames are queued until the next flush because the socket had no room.
     pub(crate) fn is_waiting(&self) -> bool {
         let port = self.port.as_ref();
         port.is_some_and(|port| port.sender().is_waiting())
@@ -115,7 +115,7 @@ impl Link {
         changed.filter_map(Setting::feature)
     }
 
-    /// Log lines about an interface that is now held, or that is missing.
+    /// Log lines about an interface that is held, or that is missing.
     pub(crate) fn log_lines(&self) -> Vec<String> {
         let (flag, name) = (self.flag, self.name());
         let Some(hold) = &self.hold else {
@@ -168,7 +168,7 @@ impl Link {
         self.port.is_none().then_some(self.retry_at)
     }
 
-    /// Searches for a missing interface if a search is due. Returns log lines.
+    /// Tries to reopen an interface that is away, if the time of the next attempt has come. Returns log lines.
     pub(crate) fn retry(&mut self, now: Instant) -> Vec<String> {
         if self.port.is_some() || now < self.retry_at {
             return Vec::new();
@@ -209,12 +209,12 @@ impl Link {
                 (self.hold()?, true)
             }
         };
-        // A newly held interface is up.
+        // Holding sets the interface up, so `found.up` does not matter for a new hold.
         if !found.up && !is_new {
             return Ok(Vec::new());
         }
         let mut port = Port::open_link(&found, self.send)?;
-        // A socket bound to an interface that is down returns an error at once.
+        // `receive` fails at once on a socket that is bound to an interface that is down.
         if port.receive(0, &mut |_| {}).is_err() {
             return Ok(Vec::new());
         }
@@ -274,7 +274,7 @@ impl Link {
         Ok(count)
     }
 
-    /// Counts frames that were received here, and dropped after a pause.
+    /// Counts frames that this interface received and that were dropped after a pause.
     pub(crate) const fn lose_stale(&mut self, frames: u64) {
         self.losses.stale += frames;
     }

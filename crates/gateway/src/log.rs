@@ -1,4 +1,4 @@
-//! Log lines for standard error or for the live table. If the reader blocks, lines are lost, but nothing waits.
+//! Log lines for standard error or for the live table. If the reader blocks, lines are lost; the program never blocks.
 
 use crate::lock::lock;
 use crate::sys::lower_priority;
@@ -31,11 +31,11 @@ struct Log {
     in_table: bool,
 }
 
-/// Logs a line without blocking; removes control characters, which names may contain. Counts the line as lost if too
-/// many are queued.
+/// Logs a line without blocking. Removes control characters, because interface names may contain them. If too many
+/// lines are queued, counts the line as lost.
 pub(crate) fn line(text: &str) {
     WRITER.call_once(|| {
-        // If the thread cannot start, lines wait and are lost.
+        // If the thread cannot start, lines are queued and then lost.
         let _ = thread::Builder::new().name("log".into()).spawn(write);
     });
     let mut log = lock(&LOG);
@@ -64,7 +64,7 @@ pub(crate) fn take() -> String {
     text
 }
 
-/// Waits until all lines are written, for at most `patience`.
+/// Waits until all lines are written, or until `patience` has passed.
 pub(crate) fn flush(patience: Duration) {
     let busy = |log: &mut Log| !log.in_table && (log.writing || !log.lines.is_empty());
     let _ = CHANGED.wait_timeout_while(lock(&LOG), patience, busy);

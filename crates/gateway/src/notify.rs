@@ -7,10 +7,10 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
-/// Delay before a message that was not delivered is sent again.
+/// Delay before an undelivered message is sent again.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Notifies a service manager of start, stop and liveness. The default value has no manager.
+/// Notifies a service manager of start, stop and liveness. The default value sends nothing.
 #[derive(Debug, Default)]
 pub struct Notify {
     manager: Option<(UnixDatagram, SocketAddr)>,
@@ -64,7 +64,7 @@ impl Notify {
         self.beat_at
     }
 
-    /// Sends a due message without blocking.
+    /// Sends the scheduled message, if its time has come, without blocking.
     pub(crate) fn beat(&mut self, now: Instant) {
         if self.beat_at.is_none_or(|at| now < at) {
             return;

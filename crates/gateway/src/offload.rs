@@ -1,8 +1,8 @@
 //! Undoes offloads: splits superpackets into frames, and completes partial checksums.
 //!
-//! A virtual interface may deliver up to 64 KiB of payload in one frame (TSO, USO), with a checksum that covers only
-//! the pseudo header. The `virtio_net_hdr` before the frame describes both (VIRTIO 1.2, 5.1.6). A superpacket in
-//! tunnels is split with all its headers, so that each segment is complete.
+//! A virtual interface may deliver up to 64 KiB of payload in one frame (TSO, USO). Its checksum then covers only the
+//! pseudo header. The `virtio_net_hdr` before the frame describes both (VIRTIO 1.2, 5.1.6). A superpacket in tunnels
+//! is split with all its headers, so that each segment is complete.
 
 mod checksum;
 mod layers;
@@ -26,7 +26,7 @@ pub(crate) struct Offload {
     needs_checksum: bool,
     /// GSO type without the ECN bit.
     kind: u8,
-    /// True if CWR has its meaning from RFC 3168, so that only the first segment carries it.
+    /// True if CWR has its meaning from RFC 3168. Only the first segment then carries CWR.
     ecn: bool,
     /// Payload bytes per frame.
     segment: usize,
@@ -56,7 +56,7 @@ impl Offload {
         }
     }
 
-    /// Returns the same work for a frame whose link header has grown by `bytes`.
+    /// Returns the same offload for a frame whose link header has grown by `bytes`.
     #[inline]
     pub(crate) fn shifted(self, bytes: usize) -> Self {
         Self {
@@ -136,7 +136,7 @@ impl Offload {
             } else {
                 scratch[transport + 4..][..2].copy_from_slice(&len.to_be_bytes());
             }
-            // The field contains the pseudo header's sum with the superpacket's length; this replaces the length.
+            // The field has the pseudo header's sum with the superpacket's length; corrects the length.
             let field = &mut scratch[transport + field..][..2];
             let pseudo = u16::from_be_bytes([field[0], field[1]]);
             let pseudo = checksum::fold(u64::from(pseudo) + u64::from(!whole_len) + u64::from(len));
@@ -149,7 +149,7 @@ impl Offload {
     }
 }
 
-/// Returns the TCP flags of the superpacket that this segment must not carry.
+/// Returns the superpacket's TCP flags that this segment must not carry.
 fn cleared_flags(first: bool, last: bool, ecn: bool) -> u8 {
     const FIN_PSH: u8 = 0x09;
     const CWR: u8 = 0x80;

@@ -53,10 +53,10 @@ impl Outputs {
     /// Runs the gateway with these outputs until a stop is requested.
     ///
     /// # Errors
-    /// An address cannot be bound; or an error of [`Gateway::run`].
+    /// An address cannot be bound, or [`Gateway::run`] fails.
     ///
     /// # Panics
-    /// A discipline or a helper panics, which stops the gateway.
+    /// A discipline or a helper panics. The panic stops the gateway.
     pub fn run(self, mut gateway: Gateway, stop: &Stop) -> Result<(), GatewayError> {
         self.run_on(&mut gateway, stop)
     }
@@ -115,7 +115,7 @@ impl Outputs {
             Show::Json => helpers.start("json", move |_| print_json(&stats))?,
         }
         let answer = panic::catch_unwind(AssertUnwindSafe(|| gateway.run(stop)));
-        // Must come first, since helpers may use up the remaining time.
+        // Restores first, since stopping the helpers may use up the remaining time.
         gateway.restore();
         if answer.is_ok() {
             helpers.end();
@@ -123,8 +123,8 @@ impl Outputs {
         answer.unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
 
-    /// Like [`run`](Self::run), for a process that does nothing else. `guard` ends a process that does not stop. Calls
-    /// `end` after the interfaces are restored. Does not return after a panic.
+    /// Like [`run`](Self::run), for a process that only runs a gateway. `guard` ends the process if the gateway does
+    /// not stop. Calls `end` after the interfaces are restored. Does not return after a panic.
     pub fn run_guarded(
         self,
         gateway: Gateway,
@@ -133,10 +133,10 @@ impl Outputs {
         end: impl FnOnce(&mut Gateway),
     ) -> Result<(), GatewayError> {
         guard.enable_on_abort(gateway.disabled_offloads());
-        // Ending the process closes its sockets faster.
+        // Skips the destructor: ending the process closes the sockets faster.
         let mut gateway = ManuallyDrop::new(gateway);
         let answer = panic::catch_unwind(AssertUnwindSafe(|| self.run_on(&mut gateway, stop)));
-        // Needed if the gateway did not run.
+        // Restores again, in case the gateway did not run.
         gateway.restore();
         end(&mut gateway);
         drop(guard);
@@ -144,7 +144,7 @@ impl Outputs {
     }
 }
 
-/// Prints every snapshot and the log; on a terminal in place.
+/// Prints every snapshot and the log; on a terminal, updates the text in place.
 fn watch(heading: &Mutex<String>, stats: &Shared) {
     let show = || {
         let in_place = io::stdout().is_terminal();
@@ -154,7 +154,7 @@ fn watch(heading: &Mutex<String>, stats: &Shared) {
             let text = table(&lock(heading).clone(), &snapshot);
             let logged = log::take();
             match in_place && height > 0 {
-                // Moves the cursor to the start of the table and clears from there.
+                // Moves the cursor to the start of the table, and clears the screen from there.
                 true => out.write(&format!("\x1b[{height}A\x1b[J{logged}{text}"))?,
                 false => out.write(&format!("{logged}{text}"))?,
             }
@@ -171,7 +171,7 @@ fn watch(heading: &Mutex<String>, stats: &Shared) {
     }
 }
 
-/// Prints snapshots as JSON lines until the reader has closed the stream. A slow reader misses some.
+/// Prints snapshots as JSON lines until the reader closes the stream. A slow reader misses some snapshots.
 fn print_json(stats: &Shared) {
     let fails = |error| log::line(&format!("--json: {error}; forwarding continues without it"));
     let mut out = match LineWriter::stdout() {

@@ -6,16 +6,16 @@ use asymq_core::units::{Duration, Instant};
 use asymq_core::{Direction, Header, Protocol, TrafficClass};
 use asymq_rates::Answered;
 
-/// Number of slots for flows. Further flows share slots, which loses samples.
+/// Number of flow slots. Two flows that share a slot lose samples.
 const FLOWS: usize = 4096;
-/// Maximum round-trip time. Later answers are ignored, since the sender was idle.
+/// Maximum round-trip time. Later answers are ignored, because the sender was idle.
 const MAX_ROUND_TRIP: Duration = Duration::from_secs(4);
-/// Number of bits of a note for the class; the other bits are a time in units of 4 ns.
+/// Number of bits that encode the class in a note. The other bits encode a time in units of 4 ns.
 const CLASS_BITS: u32 = 2;
 const UNIT_NS: u64 = 4;
 
-/// Round-trip times and acknowledged bytes. A round trip lasts from the arrival of a segment from home to the departure
-/// of its answer towards home, so it includes both queues of the gateway.
+/// Round-trip times and acknowledged bytes. A round trip lasts from the arrival of a segment from home to the
+/// departure of its answer towards home. It includes both queues of the gateway.
 pub(crate) struct Passive {
     flows: Box<[Acknowledged]>,
     /// Acknowledged TCP payload in bytes, up and down.
@@ -31,7 +31,7 @@ struct Acknowledged {
 }
 
 /// Returns the note for a segment that just arrived from the line: the time since the answered segment arrived, and
-/// that segment's class. 0 if it answers none.
+/// that segment's class. Returns 0 if the segment answers none.
 #[inline]
 pub(crate) fn note(header: &Header, answered: Option<Answered>) -> u32 {
     let Some(answered) = answered.filter(|_| header.protocol == Protocol::Tcp) else {
@@ -58,7 +58,7 @@ impl Default for Passive {
 }
 
 impl Passive {
-    /// Records the round trip noted in a segment that leaves towards home.
+    /// Records the round trip if a segment that leaves towards home has a note.
     #[inline]
     pub(crate) fn record(&mut self, now: Instant, header: &Header) {
         let class = header.note & ((1 << CLASS_BITS) - 1);
@@ -72,7 +72,7 @@ impl Passive {
     /// Counts the bytes that a segment acknowledges.
     #[inline]
     pub(crate) fn acknowledge(&mut self, direction: Direction, header: &Header) {
-        /// Maximum step of the number; a larger one belongs to another connection or to an old segment.
+        /// Maximum step of the number. A larger step means another connection or an old segment.
         const LARGEST_STEP: u32 = 1 << 30;
         if header.flags & (flags::ACK | flags::SYN | flags::RST) != flags::ACK {
             return;
@@ -91,12 +91,12 @@ impl Passive {
         };
     }
 
-    /// Bytes of TCP payload sent in `direction` that receivers acknowledged.
+    /// Bytes of TCP payload that were sent in `direction` and acknowledged by receivers.
     pub(crate) const fn acknowledged(&self, direction: Direction) -> u64 {
         self.bytes[direction as usize]
     }
 
-    /// Round-trip times of a class of packets from home since the last call; zeros if there were none.
+    /// Round-trip times of a class of packets from home since the last call; zeros without samples.
     pub(crate) fn take_round_trips(&mut self, class: TrafficClass) -> Percentiles {
         let histogram = &mut self.round_trips[class as usize];
         let percentiles = histogram.percentiles_ms();

@@ -13,13 +13,13 @@ use std::path::Path;
 
 /// Bytes of the receive ring: 4096 frames of 1514 bytes.
 const RING_BYTES: usize = 8 << 20;
-/// Maximum length of a superpacket (`gso_max_size`). Memory is allocated when used.
+/// Maximum length of a superpacket (`gso_max_size`). The kernel allocates the memory on first use.
 const MAX_SUPERPACKET: usize = (1 << 19) + 64;
 
 /// An Ethernet interface that receives all incoming frames and sends frames unchanged.
 ///
-/// It belongs to the network namespace of the thread that opened it. Its descriptor is readable if frames are pending
-/// or the interface went down.
+/// The port belongs to the network namespace of the thread that opened it. Its descriptor is readable if frames are
+/// pending or if the interface went down.
 #[derive(Debug)]
 pub struct Port {
     name: String,
@@ -85,7 +85,7 @@ impl PortError {
         &self.text
     }
 
-    /// True if another interface or another configuration would avoid the error.
+    /// True if another interface or another configuration avoids the error.
     pub fn is_bad_input(&self) -> bool {
         !self.is(PortErrorKind::System)
     }
@@ -93,7 +93,7 @@ impl PortError {
 
 /// Checks a name by the kernel's rules (`dev_valid_name`, `sysctl_dev_name_is_allowed`).
 pub fn check_interface_name(name: &str) -> Result<(), PortError> {
-    // The kernel's white space is that of Latin-1, and it reads '%' as a pattern.
+    // The kernel's white space is that of Latin-1. The kernel treats `%` as a pattern.
     let banned = |byte: u8| {
         matches!(byte, b'/' | b':' | b'%' | 0 | 0x0b | 0xa0) || byte.is_ascii_whitespace()
     };
@@ -184,10 +184,10 @@ pub(crate) const fn is_in_use(address: &Address) -> bool {
 }
 
 impl Port {
-    /// Opens the interface `name` of the calling thread's network namespace. Its offloads are off until it is dropped.
+    /// Opens the interface `name` of the calling thread's network namespace. Its offloads are off until the drop.
     ///
     /// # Errors
-    /// No such Ethernet interface, or a privilege is missing.
+    /// There is no such Ethernet interface, or a privilege is missing.
     pub fn open(name: &str) -> Result<Self, PortError> {
         let system = |action| PortError::system(name, action);
         let mut network = Network::open().map_err(system("list interfaces"))?;
@@ -268,7 +268,7 @@ impl PacketIo for Port {
             shown += 1;
             each(frame);
         };
-        // When the interface is known to be down, reads all waiting frames.
+        // After the interface went down, reads all waiting frames.
         let (mut down, mut left) = (None, max);
         while left > 0 || down.is_some() {
             left = left.saturating_sub(1);
@@ -342,7 +342,7 @@ fn take(
         if let Err(error) = &answer
             && error.kind() == io::ErrorKind::NetworkDown
         {
-            // The error is returned once, before frames that were received until then.
+            // The socket returns the error once. The next call returns the frame.
             *down = answer.err();
             answer = socket.receive(superpacket);
         }
@@ -360,7 +360,7 @@ fn take(
     let frame = match received.vlan {
         None => &mut bytes[RxRing::VNET_HDR..],
         Some(tag) => {
-            // Reuses the room of the virtio_net_hdr: moves the addresses down and inserts the tag.
+            // Reuses the space of the virtio_net_hdr: moves the addresses down and inserts the tag.
             const SHIFT: usize = RxRing::VNET_HDR - 4;
             if bytes.len() < RxRing::VNET_HDR + 14 {
                 return Err(Refused::Malformed);

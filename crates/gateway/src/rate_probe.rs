@@ -1,7 +1,7 @@
-//! Echo requests to a configured host, which measure delays while passing packets do not show them.
+//! Echo requests to a configured host. They measure delays while passing packets show none.
 //!
-//! The gateway has no address. A request therefore has the address of the host at home that sent last, and its answer
-//! is not forwarded.
+//! The gateway has no address. A request therefore has the address of the home host that sent last. Its answer is not
+//! forwarded.
 
 use asymq_core::decide::frame::checksum::{fold, words};
 use std::net::Ipv4Addr;
@@ -50,7 +50,7 @@ impl RateProbe {
         }
     }
 
-    /// Stores link header and address of a host at home from its frame. The IP header begins at `network`.
+    /// Stores the link header and the address of a home host from its frame. The IP header begins at `network`.
     pub(crate) fn learn(&mut self, frame: &[u8], network: u16) {
         const IPV4: [u8; 2] = [8, 0];
         let network = usize::from(network);

@@ -1,20 +1,20 @@
-//! Rests of the forwarding loop, in which frames collect.
+//! Rests of the forwarding loop: short waits during which frames collect.
 
 use asymq_core::units::{Duration, Instant};
 
-/// Length of a rest, and minimum time between wake-ups by a timer: a wake-up costs as much as several frames. The trade of
-/// CPU time for delay is measured in docs/router/router.md.
+/// Length of a rest, and minimum time between wake-ups by a timer. A wake-up costs as much CPU time as several frames.
+/// docs/router/router.md compares the saved CPU time with the added delay.
 pub(crate) const MIN_WAKE_INTERVAL: Duration = Duration::from_micros(250);
-/// Maximum gap between wake-ups at which a rest pays off: frames come in bursts, and a rest is a wake-up itself.
+/// Maximum gap between wake-ups at which a rest saves CPU time. A rest is itself a wake-up.
 const DENSE: Duration = Duration::from_millis(1);
 
 /// A wait of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// True for a rest, which frames do not end.
+    /// True for a rest. Arriving frames do not end a rest.
     pub(crate) rests: bool,
     pub(crate) until: Instant,
-    /// Time left until then.
+    /// Time from now to `until`.
     pub(crate) timeout: Duration,
 }
 
@@ -27,14 +27,14 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
-    /// Records a wake-up in which one direction received `frames` frames, of `batch` possible ones.
+    /// Records a wake-up in which one direction received `frames` frames; `batch` is the maximum.
     pub(crate) fn woke(&mut self, now: Instant, frames: usize, batch: usize) {
-        // More frames are waiting after a full batch.
+        // A full batch means that more frames are already waiting.
         self.dense = (1..batch).contains(&frames) && now < self.woke + DENSE;
         self.woke = now;
     }
 
-    /// Plans the next wait, until a timer at `wake`. The next queued frame is due at `next`.
+    /// Plans the next wait, which ends at `wake` unless the loop rests. The next queued frame may leave at `next`.
     pub(crate) fn plan(&self, now: Instant, next: Option<Instant>, wake: Instant) -> Wait {
         let earliest = self.woke + MIN_WAKE_INTERVAL;
         let is_due = next.is_some_and(|next| next <= now);
@@ -60,7 +60,7 @@ mod tests {
         Instant::from_nanos(micros * 1000)
     }
 
-    /// Wake-ups for frames at these times, in microseconds, if a wake-up takes no time.
+    /// Number of wake-ups for frames that arrive at these times in microseconds; a wake-up takes no time.
     fn wake_ups(arrivals: &[u64]) -> usize {
         let mut rest = Rest::default();
         let (mut left, mut count, mut now) = (arrivals, 0, at(0));

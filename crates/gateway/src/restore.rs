@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub(crate) const HELD: &str = "a running gateway holds it";
 
-/// Result for one interface of a killed gateway.
+/// Result for one interface after its gateway was killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// Current name of the interface.
@@ -38,8 +38,8 @@ impl fmt::Display for Restored {
     }
 }
 
-/// Restores the interfaces whose journals are in `folder`, in the calling thread's network namespace. Removes journals
-/// of interfaces that are gone.
+/// Restores the interfaces whose journals are in `folder`, in the calling thread's network namespace. Removes the
+/// journals of interfaces that no longer exist.
 ///
 /// # Errors
 /// The folder exists but cannot be read.
@@ -49,7 +49,7 @@ pub fn restore(folder: &Path) -> io::Result<Vec<Restored>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened?,
     };
-    // Opens it by descriptor: the service's user may replace the service's folder meanwhile.
+    // Uses the descriptor, since the service's user may replace the folder meanwhile.
     let files = fs::read_dir(format!("/proc/self/fd/{}", opened.as_raw_fd()))?;
     let mut network = Network::open()?;
     let mut found = Vec::new();
@@ -82,7 +82,7 @@ pub fn restore(folder: &Path) -> io::Result<Vec<Restored>> {
     Ok(found)
 }
 
-/// Restores interfaces of killed gateways that no gateway holds now. Returns log lines.
+/// Restores interfaces after gateways were killed, unless a gateway holds them now. Returns log lines.
 pub(crate) fn restore_killed(folder: &Path) -> Vec<String> {
     match restore(folder) {
         Err(error) => vec![format!("{}: {error}", folder.display())],
@@ -106,7 +106,7 @@ mod tests {
         let (state, link) = (folder.path().join("state"), folder.path().join("link"));
         fs::create_dir(&state).unwrap();
         symlink(&state, &link).unwrap();
-        // Represents a missing interface, whose journal is removed.
+        // Stands for a missing interface, so that its journal is removed.
         let gone = LinkInfo {
             index: 1 << 30,
             ..LinkInfo::default()

@@ -1,6 +1,6 @@
 //! Takes over a router's port to the Internet. The port moves into its own network namespace. One end of a veth pair
-//! replaces it, with the same name, index, address and configuration. A gateway runs between the other end of the pair
-//! and the port.
+//! replaces the port, with the same name, index, address and configuration. A gateway runs between the other end of
+//! the pair and the port.
 
 use crate::conntrack::{NatMap, NatTracker};
 use crate::error::GatewayError;
@@ -36,9 +36,9 @@ struct Journal {
     name: String,
     /// Name of the port's namespace.
     namespace: String,
-    /// True once the pair has the port's configuration, which other programs may then change.
+    /// True once the pair has the port's configuration. Other programs may change it from then on.
     complete: bool,
-    /// True if a service manager restores the port.
+    /// True if the port stays taken over when the gateway ends; the service manager then restores it.
     keep: bool,
     state: PortState,
 }
@@ -52,16 +52,16 @@ pub struct RouterPort {
     folder: PathBuf,
 }
 
-/// Callback before each step of a take-over; gets the step's name. An error ends the take-over and restores the port.
+/// Callback before each step of a take-over; gets the step's name. Its error ends the take-over and restores the port.
 pub type BeforeStep<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
 
 impl RouterPort {
-    /// Takes over the port `name` of the calling thread's network namespace, or adopts it if it is already taken over.
-    /// From then on the kernel forwards its frames while no gateway runs. `folder` contains the journals. With `keep`,
-    /// the port stays taken over when the gateway ends.
+    /// Takes over the port `name` of the calling thread's network namespace, or adopts a port that is already taken
+    /// over. From then on, the kernel forwards the port's frames while no gateway runs. `folder` contains the
+    /// journals. With `keep`, the port stays taken over when the gateway ends.
     ///
     /// # Errors
-    /// There is no such Ethernet interface, a gateway already runs on it, or a step failed; then everything is restored.
+    /// There is no such Ethernet interface, a gateway already runs on it, or a step failed (everything is restored).
     pub fn take(name: &str, folder: &Path, keep: bool, before: BeforeStep<'_>) -> io::Result<Self> {
         private_folder(folder)?;
         let port = |inner, journal| {
@@ -82,7 +82,7 @@ impl RouterPort {
                     is_free(&inner, name)?;
                     return port(inner, journal);
                 }
-                // A previous take-over was killed before its end.
+                // The process of a previous take-over was killed before the last step.
                 _ => drop(give_back(&journal, folder)?),
             }
         }
@@ -131,7 +131,7 @@ impl RouterPort {
         self.journal.keep
     }
 
-    /// Restores the port, with the configuration that the pair has now. No gateway may hold the port.
+    /// Restores the port, with the current configuration of the pair. No gateway may hold the port.
     pub fn give_back(&self) -> io::Result<()> {
         let Self {
             outer,
@@ -171,7 +171,7 @@ impl Gateway {
     /// the gateway runs.
     ///
     /// # Errors
-    /// Like [`open`](Self::open).
+    /// See [`open`](Self::open).
     pub fn open_router(
         catalog: &'static dyn Build<Frame>,
         config: &GatewayConfig,
@@ -217,7 +217,7 @@ impl Journal {
         before("namespace")?;
         let inner = Netns::create(&self.namespace)?;
         inner.run(|| {
-            // The port and the pair's inner end must never send.
+            // The port and the inner end of the pair must never send packets of this host.
             for of in ["all", "default"] {
                 let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{of}/disable_ipv6"), "1");
             }
@@ -259,8 +259,8 @@ impl Journal {
         write_json(&journal_path(folder, &self.name), self)
     }
 
-    /// Removes the pair, moves the port back, and configures it. Returns true if the port existed. May be called at any
-    /// step of a take-over or restoration.
+    /// Removes the pair, moves the port back, and configures it. Returns true if the port existed. Safe to call after
+    /// any step of a take-over or a restoration.
     fn give_back(&self, folder: &Path) -> io::Result<bool> {
         let (name, index) = (self.name.as_str(), self.identity.index);
         let mut network = Network::open()?;
@@ -270,7 +270,7 @@ impl Journal {
         if let Some(inner) = &inner {
             let (pair, port) = inner.run(|| Ok((named_link(INNER)?, named_link(name)?)))?;
             is_free(inner, name)?;
-            // Uses the configuration of the pair, which includes later changes.
+            // Uses the pair's configuration, which includes changes made after the take-over.
             if self.complete
                 && pair.is_some()
                 && network
@@ -280,7 +280,7 @@ impl Journal {
                 now.state = PortState::read(&mut network, index, name)?;
             }
             now.complete = false;
-            // A full disk must not keep the port; the journal then stays as it was.
+            // A full disk must not prevent the restoration; the old journal then remains.
             if let Err(error) = now.write(folder) {
                 log::line(&format!(
                     "{name}: given back without a new journal: {error}"
@@ -324,7 +324,7 @@ fn is_free(inner: &Netns, name: &str) -> io::Result<()> {
     }
 }
 
-/// Lets the kernel forward between the inner end of the pair and the port, in their namespace.
+/// Makes the kernel forward between the inner end of the pair and the port, in their namespace.
 fn bridge(port: &str, folder: &Path) -> io::Result<()> {
     let mut network = Network::open()?;
     let mut links = Vec::new();
@@ -345,7 +345,7 @@ fn bridge(port: &str, folder: &Path) -> io::Result<()> {
         to: links[to].index,
     };
     add_bypass([rule(0, 1), rule(1, 0)])?;
-    // Holds with a bridge keep their settings when dropped.
+    // A hold with a bridge keeps the interface's settings when dropped.
     drop(holds);
     Ok(())
 }
@@ -377,7 +377,7 @@ fn read_journal_of(path: &Path) -> Option<Journal> {
 /// # Errors
 /// The folder exists but cannot be read.
 pub fn restore_router(folder: &Path) -> io::Result<Vec<Restored>> {
-    // Root must not follow files in a folder that others may write.
+    // Root must not follow files in a folder that other users may write.
     if !folder.exists() || private_folder(folder).is_err() {
         return Ok(Vec::new());
     }

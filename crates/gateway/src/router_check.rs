@@ -1,4 +1,4 @@
-//! Searches for reasons against taking over a router's port, without changing anything.
+//! Searches for reasons not to take over a router's port, without changing anything.
 
 use crate::finding::Finding;
 use crate::interface_hold::is_held;
@@ -11,8 +11,8 @@ use std::path::Path;
 /// Kinds of interfaces that can move to another network namespace: hardware (empty), and some virtual kinds.
 const MOVABLE: [&str; 4] = ["", "veth", "vlan", "macvlan"];
 
-/// Checks if `asymq router` can take over an interface of the calling thread's network namespace. A finding marked as
-/// wrong is a reason to refuse.
+/// Checks if `asymq router` can take over an interface of the calling thread's network namespace. It must refuse if a
+/// finding is marked as wrong.
 pub fn inspect_router(name: &str) -> Vec<Finding> {
     let subject = format!("--wan {name}");
     let wrong = |problem: String, remedy: &str| vec![Finding::wrong(&subject, problem, remedy)];
@@ -98,7 +98,7 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
     found
 }
 
-/// Subject of the finding that the user may ignore by a flag.
+/// Subject of the only finding that a flag of the user may override.
 pub const SESSION: &str = "session";
 
 fn kind(link: &LinkInfo) -> &str {
@@ -108,7 +108,7 @@ fn kind(link: &LinkInfo) -> &str {
     }
 }
 
-/// Finds a login session that uses the port, or uses a tunnel that may run over it.
+/// Finds a login session over the port, or over a tunnel that may use the port.
 fn session(network: &mut Network, links: &[LinkInfo], port: &LinkInfo) -> Option<Finding> {
     let peer = session_peer()?;
     let out = network.route_to(peer).ok()??;
@@ -124,7 +124,7 @@ fn session(network: &mut Network, links: &[LinkInfo], port: &LinkInfo) -> Option
     })
 }
 
-/// Returns the address of the SSH client of this process or of a parent. `sudo` removes it from the environment.
+/// Returns the address of this process's SSH client. `sudo` removes it from the environment, so parents count too.
 fn session_peer() -> Option<IpAddr> {
     const PARENTS: usize = 32;
     let mut process = "self".to_owned();
@@ -135,7 +135,7 @@ fn session_peer() -> Option<IpAddr> {
         if let Some(value) = values.find_map(|value| value.strip_prefix(b"SSH_CONNECTION=")) {
             let value = String::from_utf8_lossy(value).into_owned();
             let peer = value.split_whitespace().next()?;
-            // A link-local address has a zone.
+            // A link-local address ends with a zone.
             return peer.split('%').next()?.parse().ok();
         }
         let status = fs::read_to_string(folder.join("status")).ok()?;

@@ -1,4 +1,4 @@
-//! Follows changes of a router's port while asymq runs: its carrier, its MTU, and its return after it was unplugged.
+//! Follows changes of a router's port while asymq runs: its carrier, its MTU, and its return after an unplugging.
 
 use crate::log;
 use crate::net::{LinkInfo, Netns, Network};
@@ -77,7 +77,7 @@ impl PortFollower {
         }
     }
 
-    /// Moves a port that was plugged in again, under any name, into the namespace.
+    /// Moves a port that was plugged in again into the namespace. Its name may have changed.
     fn fetch(&mut self) -> io::Result<()> {
         let is_port = |of: &LinkInfo| {
             of.mac == self.mac && of.index != self.index && KINDS.contains(&of.kind.as_str())

@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// Configured method of sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SendBy {
-    /// AF_XDP on veth and hardware if the kernel supports it; otherwise AF_PACKET.
+    /// AF_XDP on veth and hardware, if the kernel supports it; otherwise AF_PACKET.
     #[default]
     Auto,
     /// Only this method.
@@ -21,7 +21,7 @@ asymq_core::named! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Sending {
-        /// AF_XDP socket in copy mode. Frames longer than the MTU or a page still use AF_PACKET.
+        /// AF_XDP socket in copy mode. AF_PACKET still sends frames longer than the MTU or than a page.
         AfXdp = "af-xdp",
         /// AF_PACKET socket.
         AfPacket = "af-packet",
@@ -49,7 +49,7 @@ impl FromStr for SendBy {
 pub(crate) struct Sender {
     packet: SendBatch,
     xdp: Result<XdpSender, String>,
-    /// Length of the longest untagged frame for AF_XDP, which does not check the MTU.
+    /// Maximum length of an untagged frame for AF_XDP, which does not check the MTU.
     longest: usize,
 }
 
@@ -80,7 +80,7 @@ impl Sender {
         })
     }
 
-    /// Method of sending for most frames.
+    /// Method that sends most frames.
     pub(crate) const fn sending(&self) -> Sending {
         match self.xdp {
             Ok(_) => Sending::AfXdp,
@@ -100,7 +100,7 @@ impl Sender {
         if let Ok(xdp) = &mut self.xdp
             && fits(frame, self.longest.min(xdp.longest() - TAG))
         {
-            // The next flush returns the error again, here and below.
+            // Ignores errors here and below: the next flush returns them again.
             if !self.packet.is_empty() {
                 let _ = self.packet.send(losses);
             }
@@ -114,7 +114,7 @@ impl Sender {
         }
         let _ = self.send_by_xdp(losses);
         if self.is_waiting() {
-            // Sending this frame now would overtake queued frames.
+            // The frame would overtake queued frames if it were sent now.
             losses.not_sent += 1;
             return;
         }
@@ -143,7 +143,7 @@ impl Sender {
             return Ok(());
         }
         let sent = xdp.send(losses);
-        // Queued frames are lost; they must not leave when the interface returns.
+        // Counts queued frames as lost, so that they are not sent when the interface returns.
         if let Err(error) = &sent {
             self.xdp = Err(error.to_string());
         }
@@ -206,7 +206,7 @@ mod tests {
         ] {
             let open = || {
                 let link = Network::open()?.link(INDEX)?.unwrap();
-                // The MTU was raised after opening: longer frames leave by AF_PACKET.
+                // Raises the MTU after opening, so that AF_PACKET sends longer frames.
                 let sender = Sender::open(&link, by);
                 Network::open()?.set_mtu(INDEX, 3000)?;
                 sender

@@ -22,7 +22,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens at the address of `flag`.
+    /// Listens at this address; `flag` names it in errors.
     pub(crate) fn open(flag: &str, address: SocketAddr) -> Result<Self, GatewayError> {
         let clients = TcpListener::bind(address)
             .and_then(|listener| Clients::new(listener, LIMITS))
@@ -48,7 +48,7 @@ impl Server {
 
     /// Serves `/metrics` until `quit` wakes.
     pub(crate) fn serve_metrics(self, stats: &Shared, quit: &Waker) {
-        // The text is shared by all requests between two snapshots.
+        // All requests between two snapshots get the same text.
         let (mut written, mut text) = (None, String::new());
         self.serve(quit, "the metrics are at /metrics\n", |path| {
             if path.split('?').next() != Some("/metrics") {
@@ -124,7 +124,7 @@ mod tests {
             );
         }
         assert!(ask(address, "/").starts_with("HTTP/1.1 404"));
-        // A web page that points its own name at this address (DNS rebinding) reads nothing.
+        // DNS rebinding: a web page under another name that resolves to this address must read nothing.
         assert!(ask_as("evil.example:9800", address, "/metrics").starts_with("HTTP/1.1 421"));
         quit.wake();
         serving.join().unwrap();
@@ -167,7 +167,7 @@ mod tests {
             ..Snapshot::default()
         });
         (0..4000).for_each(|_| history.add(second.clone()));
-        // These clients request an hour of data and read nothing.
+        // These clients request an hour of data but read no answer.
         let dead: Vec<TcpStream> = (0..20)
             .map(|_| {
                 let mut stream = TcpStream::connect(address).unwrap();

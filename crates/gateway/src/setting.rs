@@ -7,11 +7,11 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Setting {
-    /// GRO: the gateway would have to split merged frames again, and cannot split merged tunnels.
+    /// GRO: the gateway would have to split merged frames again, and it cannot split merged tunnels.
     Gro,
     /// LRO: frames merged by the hardware.
     Lro,
-    /// ARP: an interface without an address would still answer for other addresses of the host.
+    /// ARP: an interface without an address would still answer requests for other addresses of the host.
     Arp,
     /// `disable_ipv6`: prevents addresses, solicitations and membership reports.
     DisableIpv6,
@@ -21,15 +21,15 @@ pub(crate) enum Setting {
     AddrGenMode,
     /// IPv4 forwarding of packets that arrive at the interface.
     Forwarding,
-    /// Promiscuous mode, which the kernel's bridge needs while no socket enables it.
+    /// Promiscuous mode. The kernel's bridge needs it while no socket enables it.
     Promiscuous,
-    /// Up: this is changed last and restored first, so that the interface is silent whenever it is up.
+    /// Administratively up. Changed last and restored first, so that the interface is silent whenever it is up.
     Up,
 }
 
 /// Offloads that every port disables.
 pub(crate) const OFFLOADS: [Setting; 2] = [Setting::Gro, Setting::Lro];
-/// All settings in the order of change. The first is needed only for the kernel's bridge.
+/// All settings in the order of change. Only the kernel's bridge needs the first.
 pub(crate) const WITH_BYPASS: [Setting; 9] = [
     Setting::Promiscuous,
     Setting::Gro,
@@ -55,7 +55,7 @@ enum Access {
 }
 
 impl Setting {
-    /// Returns the name in the log and in `asymq gateway check`, the value while held, and the access.
+    /// Returns the name in the log and in `asymq gateway check`, the value while held, and the method of access.
     const fn facts(self) -> (&'static str, i32, Access) {
         use Access::{Offload, Sysctl};
         match self {

@@ -151,7 +151,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Creates an observer of a forwarder that starts now.
+    /// Creates an observer for a forwarder that starts at `now`.
     pub fn new(now: Instant) -> Self {
         Self {
             last: now,
@@ -267,9 +267,9 @@ struct State {
 }
 
 impl Shared {
-    /// Returns the latest snapshot; all zero before the first one.
+    /// Returns the latest snapshot; all values are zero before the first one.
     pub fn latest(&self) -> Snapshot {
-        // Clones outside of the lock.
+        // Releases the lock before the snapshot is copied.
         let latest = lock(&self.0.0).latest.clone();
         Snapshot::clone(&latest)
     }
@@ -284,7 +284,7 @@ impl Shared {
         lock(&self.0.0).count
     }
 
-    /// Waits for a snapshot after the `seen`-th, and updates `seen`. Returns `None` after the last one.
+    /// Waits for a snapshot later than number `seen`, and updates `seen`. Returns `None` after the last one.
     pub fn next(&self, seen: &mut u64) -> Option<Arc<Snapshot>> {
         let mut state = lock(&self.0.0);
         while state.count == *seen && !state.ended {

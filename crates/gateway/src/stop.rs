@@ -46,12 +46,12 @@ impl AsFd for Waker {
     }
 }
 
-/// Request to stop a gateway, shared by all its users.
+/// Request to stop a gateway, shared between threads.
 #[derive(Clone, Debug)]
 pub struct Stop(pub(crate) Waker);
 
 impl Stop {
-    /// Creates an object without a request yet.
+    /// Creates a `Stop` that is not requested yet.
     pub fn new() -> io::Result<Self> {
         Waker::new().map(Self)
     }

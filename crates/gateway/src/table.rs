@@ -26,7 +26,7 @@ pub fn table(title: &str, snapshot: &Snapshot) -> String {
     line("queue", heads.map(String::from));
     for (name, direction) in directions {
         for (class, of) in direction.classes() {
-            // ACKs and data of the uplink always have a line.
+            // The lines for ACKs and data of the uplink are always shown.
             if is_active(of) || name == "up" && class != TrafficClass::Other {
                 line(&format!("{name} {}", class.name()), queue(of));
             }
@@ -67,7 +67,7 @@ pub fn table(title: &str, snapshot: &Snapshot) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Wraps `parts` after `head` at 80 characters, because a line that the terminal wraps would make the table scroll.
+/// Wraps `parts` after `head` at 80 characters. A line wrapped by the terminal would make the table scroll.
 fn wrap(head: &str, parts: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let (mut text, mut line) = (String::new(), format!("{head} "));
     for part in parts {
@@ -111,7 +111,7 @@ fn queue(class: &ClassSnapshot) -> [String; 5] {
     ]
 }
 
-/// Returns the number of packets that were not sent, by reason, and of marked packets.
+/// Lists the numbers of packets that were not sent, by reason, and the number of marked packets.
 fn losses_of_queue(direction: &DirectionSnapshot) -> String {
     let classes = direction.classes();
     let reasons = asymq_core::Reason::ALL.iter().map(|reason| {

@@ -1,12 +1,12 @@
 //! Analysis of a randomised trial of two settings, which alternate on live traffic.
 //!
-//! Each pair has one interval under each setting, in random order; an interval gives one [`Outcome`]. [`analyse`]
+//! Each pair has one interval under each setting, in random order. An interval yields one [`Outcome`]. [`analyse`]
 //! compares within pairs, so that changes of the load cancel out. Confidence intervals come from a randomisation test.
-//! Without an effect, both orders of a pair are equally likely; the test therefore draws the orders 1999 times again.
-//! An effect is reported if it exceeds 95 % of the draws. All quantities share one limit (Westfall and Young, 1993), so
-//! only 5 % of trials of equal settings report any effect.
+//! Without an effect, both orders of a pair are equally likely; the test therefore draws new orders 1999 times. An
+//! effect is reported if it exceeds 95 % of the draws. All quantities share one limit (Westfall and Young, 1993). Only
+//! 5 % of trials of equal settings therefore report an effect.
 //!
-//! Callers must not show interim results, because the length of a trial must not depend on them.
+//! Callers must not show interim results, because they must not influence the length of a trial.
 
 use asymq_core::decide::random::SplitMix64;
 
@@ -14,11 +14,11 @@ use asymq_core::decide::random::SplitMix64;
 pub const MIN_PAIRS: usize = 8;
 /// Joint confidence level of all intervals.
 pub const CONFIDENCE: f64 = 0.95;
-/// Number of random orders.
+/// Number of draws of random orders.
 const DRAWS: usize = 1999;
-/// Minimum share of the capacity that one outcome of a pair must reach, so that the direction counts as loaded.
+/// Minimum share of the capacity that the higher outcome of a loaded pair reaches.
 const LOADED: f64 = 0.5;
-/// Minimum share that the other outcome must reach, so that no transfer started or ended between the two.
+/// Minimum share that the lower outcome reaches. Below it, a transfer started or ended between the two intervals.
 const STILL_LOADED: f64 = 0.05;
 
 /// Measurements of one interval.
@@ -45,7 +45,7 @@ pub enum Quantity {
     Upload,
     /// Ratio of the rates delivered down.
     Download,
-    /// Ratio of the sums of both directions' shares of their capacities.
+    /// Ratio of the utility, which is the sum of both directions' shares of their capacities.
     Utility,
     /// Difference of the sojourn times of calls.
     Wait,
@@ -53,7 +53,7 @@ pub enum Quantity {
     RoundTrip,
 }
 
-/// Effect of the first setting relative to the second, with its confidence interval.
+/// Effect of the first setting compared with the second, and its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Effect {
     /// Compared quantity.
@@ -108,7 +108,7 @@ impl Loaded {
     }
 }
 
-/// Rule by which a pair counts as loaded. It treats both settings alike, so that no setting selects its pairs.
+/// Rule for loaded pairs. It treats both settings alike, so that neither setting influences the selection of pairs.
 struct Load {
     capacity: [f64; 2],
 }
@@ -124,7 +124,7 @@ impl Load {
         }
     }
 
-    /// True for each loaded direction.
+    /// For each direction, true if the pair is loaded.
     fn is_on(&self, pair: &Pair) -> [bool; 2] {
         [0, 1].map(|of| {
             let [one, other] = pair.map(|outcome| outcome.delivered[of] / self.capacity[of]);
@@ -142,8 +142,8 @@ impl Load {
     }
 }
 
-/// Compares the settings. `capacity` is that of uplink and downlink in bit/s; an unknown one is replaced by the highest
-/// outcome. `seed` determines the draws.
+/// Compares the settings. `capacity` contains the capacities of uplink and downlink in bit/s. The highest outcome
+/// replaces an unknown one. `seed` determines the draws.
 pub fn analyse(pairs: &[Pair], capacity: [Option<f64>; 2], seed: u64) -> Verdict {
     let load = Load::new(pairs, capacity);
     let values = |quantity: Quantity, pair: &Pair| -> Option<[f64; 2]> {
@@ -248,7 +248,7 @@ impl Spread {
     }
 }
 
-/// Returns the number of standard errors that no quantity's mean exceeds in 95 % of the draws.
+/// Returns a number of standard errors. In 95 % of the draws, no quantity's mean exceeds it.
 fn limit(compared: &[Compared], pairs: usize, seed: u64) -> f64 {
     /// Differences of a quantity, the sum of their squares, and their number.
     type Row = (Vec<f64>, f64, usize);
@@ -288,7 +288,7 @@ fn limit(compared: &[Compared], pairs: usize, seed: u64) -> f64 {
         largest.push(errors.fold(0.0, f64::max));
     }
     largest.sort_unstable_by(f64::total_cmp);
-    // The trial itself counts as one draw.
+    // The actual order counts as one draw.
     let rank = (CONFIDENCE * (DRAWS + 1) as f64).ceil() as usize;
     largest[rank - 1]
 }

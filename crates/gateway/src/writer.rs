@@ -1,4 +1,4 @@
-//! Writes whole lines without the standard library's locks, so that a blocked writer does not block others.
+//! Writes whole lines without the standard library's locks: a blocked writer does not block others.
 
 use crate::sys::{Interest, wait_ready};
 use asymq_core::units::Duration;
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 
-/// Writes lines; after a failure within a line, it continues on a new line.
+/// Writes lines. After a failure within a line, the next write starts a new line.
 #[derive(Debug)]
 pub(crate) struct LineWriter {
     file: File,

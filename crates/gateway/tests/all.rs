@@ -1,7 +1,7 @@
 //! Tests of the public interface.
 //!
-//! They are one program, because each program is linked with the whole crate, and tests within a program run in
-//! parallel. Tests that need their own allocator or processes, a kernel or real time are separate programs.
+//! The tests are one program, because each program is linked with the whole crate, and tests within a program run in
+//! parallel. Tests that need their own allocator, own processes, a kernel or real time are separate programs.
 
 mod common;
 #[path = "common/fake.rs"]

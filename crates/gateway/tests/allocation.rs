@@ -1,4 +1,4 @@
-//! A frame that is queued costs one allocation, for its own buffer; a frame that is sent at once costs none.
+//! A queued frame costs one allocation, for its buffer. A frame that is sent at once costs none.
 
 #[path = "common/disciplines.rs"]
 mod disciplines;
@@ -23,12 +23,12 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract, which is the same.
+        // SAFETY: the caller obeys the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract, which is the same.
+        // SAFETY: the caller obeys the same contract.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -72,7 +72,7 @@ fn a_frame_costs_no_allocation_but_its_own_buffer() {
         let mut forwarder = Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]));
         let before = ALLOCATIONS.with(Cell::get);
         for number in 1..=FRAMES {
-            // Every other time one ACK more than the link carries, so that some are dropped or filtered.
+            // Every second time sends one ACK more than the link carries, so that some ACKs are dropped or filtered.
             let now = Instant::ZERO + Duration::from_micros(30 * number);
             frame[42..46].copy_from_slice(&(number as u32).to_be_bytes());
             forwarder.take(now, Direction::Up, &frame, &mut Nowhere);

@@ -21,7 +21,7 @@ struct Router {
     _far: Netns,
     port: String,
     folder: TempDir,
-    /// Allows one test at a time, since a program started by another test may hold its locks briefly.
+    /// Allows one test at a time, since a program that another test starts may briefly hold the locks.
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -64,7 +64,7 @@ impl Router {
         })
     }
 
-    /// Configures the port in every way that its owner may use.
+    /// Makes every kind of configuration that a port's owner may use.
     fn configure(&self) {
         let lines = "
             link set lo up
@@ -110,11 +110,11 @@ impl Router {
                 nft(&RULES.replace('@', &self.port))
             })
             .unwrap();
-        // Link-local addresses become valid.
+        // Waits until link-local addresses are valid.
         thread::sleep(Duration::from_millis(2500));
     }
 
-    /// Returns all state of the port that its owner can see.
+    /// Returns all visible state of the port.
     fn look(&self) -> String {
         self.outer
             .run(|| {
@@ -189,7 +189,7 @@ impl Router {
         self.outer.run(|| output(&ping)).is_ok()
     }
 
-    /// Checks that no journal and no namespace are left.
+    /// True if no journal and no namespace remain.
     fn is_clean(&self) -> bool {
         let journals = fs::read_dir(self.folder.path()).unwrap().count();
         journals == 0 && !fs::exists(format!("/run/netns/asymq-{}", self.port)).unwrap()
@@ -202,7 +202,7 @@ table ip nat {
     chain filter { type filter hook forward priority 0; iif "@" ct state invalid drop; }
 }"#;
 
-/// Returns the text without peers of veth pairs, which may change.
+/// Removes the peers of veth pairs, which may change, from the text.
 fn without_peers(text: &str) -> String {
     let is_peer =
         |word: &&str| word.starts_with("asymq-w") || ["link-netns", "link-netnsid"].contains(word);
@@ -350,7 +350,7 @@ fn a_full_disk_does_not_keep_the_port() {
     };
     router.take(fills).unwrap_err();
     router.is_as(&before);
-    // The journal of giving back does not fit either, also after a kill.
+    // The journal of the restoration does not fit either, even after a kill.
     for is_killed in [false, true] {
         fs::remove_file(disk.0.join("full")).unwrap();
         let port = router.take(&mut |_| Ok(())).unwrap();
@@ -390,7 +390,7 @@ fn a_step_that_fails_gives_everything_back_and_one_that_is_killed_is_restored() 
         assert_eq!(restored, Vec::from_iter(expected), "{step}");
         router.is_as(&before);
         assert!(router.is_clean(), "{step}");
-        // A second take-over without a restore, which dies too.
+        // A second take-over without a restore is killed too.
         assert!(router.take(dies).is_err());
         router.take(&mut |_| Ok(())).unwrap().give_back().unwrap();
         router.is_as(&before);
@@ -419,7 +419,7 @@ fn changes_by_the_owner_stay() {
         })
         .unwrap();
     let changed = router.look();
-    // A second gateway adopts it, and its owner restores it.
+    // A second gateway adopts the port, and the owner restores it.
     router.take(&mut |_| panic!("taken over twice")).unwrap();
     let restored = router.restore();
     assert_eq!(restored, [format!("{}: 1 settings restored", router.port)]);

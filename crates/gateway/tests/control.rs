@@ -1,4 +1,4 @@
-//! The control socket between a gateway and a program that parses the gateway's settings.
+//! The control socket, from the gateway to the program that parses its settings.
 
 use crate::common::wait::{DEADLINE, wait_for};
 use crate::common::{Place, Requests, droptail};
@@ -16,7 +16,7 @@ fn a_request_changes_the_gateway_and_only_accepted_settings_take_effect() {
     let Some(place) = Place::new() else { return };
     let path = std::env::temp_dir().join(format!("asymq-control-{}.sock", std::process::id()));
     let in_force = Arc::<Mutex<Vec<String>>>::default();
-    // The text is a rate, or `broken` for a discipline that cannot be built.
+    // A request is a rate, or `broken` for a discipline that cannot be built.
     let read = |text: &str| match text {
         "broken" => {
             let mut link = droptail("1mbit");
@@ -51,7 +51,7 @@ fn a_request_changes_the_gateway_and_only_accepted_settings_take_effect() {
         }
     });
     let ask = |text| request_change(&path, text).map_err(|error| error.to_string());
-    // IPv6 packets of the hosts may wait.
+    // IPv6 packets of the hosts may be queued.
     let changes = |up| ask(up).unwrap().ends_with(" packets moved, 0 dropped");
     assert!(changes("2mbit"));
     assert_eq!(ask("nonsense"), Err("up nonsense: not a rate".into()));

@@ -1,4 +1,4 @@
-//! Faults beside and within a gateway in its own process. Tests that need root print a note and pass without it.
+//! Faults within a gateway's process and around it. Tests that need root print a note and pass without it.
 
 mod common;
 #[path = "common/panicking.rs"]
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use subject::{END, Start, Subject, change, dead_pipe, full_disk, stalled_pipe};
 
 const FLAGS: &str = "ASYMQ_TEST_FLAGS";
-/// Redirects the gateway's streams around the test harness, which would fail on them.
+/// Redirects the gateway's streams, because they would break the output of the test harness.
 const REDIRECTIONS: &str = "3>&1 4>&2 >/dev/null 2>/dev/null";
 
 /// Runs this program again as a gateway.
@@ -41,7 +41,7 @@ fn command(flags: &[&str]) -> Command {
 #[ignore = "the gateway that the others start"]
 fn a_gateway() {
     for (from, to) in [(3, 1), (4, 2)] {
-        // SAFETY: no pointers; users of descriptors 1 and 2 accept any target.
+        // SAFETY: no pointers; the users of descriptors 1 and 2 accept every target.
         assert_eq!(unsafe { libc::dup2(from, to) }, to);
     }
     let flags = std::env::var(FLAGS).unwrap();
@@ -101,7 +101,7 @@ impl Faulty {
     fn start(name: &str, stderr: Stdio) -> Option<Self> {
         let id = std::process::id();
         let control = std::env::temp_dir().join(format!("asymq-faulty-{name}-{id}.sock"));
-        // A killed gateway leaves it behind.
+        // A killed gateway leaves its socket behind.
         let _ = fs::remove_file(&control);
         let gateway = Subject::start(Start {
             flags: &["--control", control.to_str().unwrap()],
@@ -111,9 +111,9 @@ impl Faulty {
         Some(Self { gateway, control })
     }
 
-    /// Replaces the discipline by one that fails at the first frame.
+    /// Replaces the discipline by one that fails at its first frame.
     fn breaks(&self, qdisc: &str) {
-        // It may end before it answers.
+        // The gateway may end before it answers.
         let _ = change(&self.control, qdisc);
         send(&self.gateway.place.home, &[numbered(1, 60)]);
     }
@@ -193,7 +193,7 @@ fn offloads_are_given_back_however_it_ends() {
         let Some(mut faulty) = Faulty::start("offloads", Stdio::null()) else {
             return;
         };
-        // State as after a gateway that has restored all settings.
+        // Simulates a gateway that has restored all settings.
         faulty.gateway.stops();
         faulty.gro(true);
         let Faulty { gateway, control } = &faulty;
@@ -212,8 +212,8 @@ fn offloads_are_given_back_however_it_ends() {
     }
 }
 
-/// Closing a socket makes the kernel wait for all processors, which takes seconds in total on a busy machine. The guard
-/// would then abort a gateway that ends correctly.
+/// Closing a socket makes the kernel wait for all processors, which takes seconds on a busy machine. The guard would
+/// then abort a gateway that ends correctly.
 #[test]
 fn packet_sockets_are_left_to_the_end_of_the_process() {
     let Some(mut faulty) = Faulty::start("sockets", Stdio::null()) else {
@@ -238,7 +238,7 @@ fn packet_sockets_are_left_to_the_end_of_the_process() {
             !status.unwrap().contains("TracerPid:\t0")
         })
     });
-    // Two sockets for each interface.
+    // Each interface has two sockets.
     let sockets = fs::read_to_string(format!("/proc/{id}/net/packet")).unwrap();
     let inodes = sockets.lines().skip(1).map(|line| {
         let inode = line.split_whitespace().nth(8).unwrap();

@@ -61,7 +61,7 @@ fn millis(millis: u64) -> Instant {
 
 #[test]
 fn the_uplink_carries_exactly_its_rate_however_late_its_caller_wakes() {
-    // Long enough that one frame is less than 0.05 %.
+    // Long enough that one frame is less than 0.05 % of the traffic.
     for (rate, seconds) in [("1mbit", 60), ("20mbit", 10), ("950mbit", 2)] {
         let mut forwarder = forwarder(droptail(1000), rate, "");
         let rate: Rate = rate.parse().unwrap();
@@ -82,7 +82,7 @@ fn the_uplink_carries_exactly_its_rate_however_late_its_caller_wakes() {
             let allowed = (now.saturating_since(millis(1)) + Transmitter::MAX_LATE).as_secs_f64()
                 * rate.bytes_per_sec_f64();
             assert!(sent_bytes as f64 <= allowed + 1513.0, "faster than {rate}");
-            // Up to 3 ms late, by a pattern without period.
+            // Late by at most 3 ms, in a pattern without period.
             now = next + Duration::from_micros(u64::from(number) * 2_654_435 % 3_000);
         }
         let ideal = rate.bytes_per_sec_f64() * seconds as f64;
@@ -143,7 +143,7 @@ fn a_queue_that_nothing_joins_leaves_in_the_time_that_its_bytes_take() {
         now = next;
     }
     assert_eq!(forwarder.backlog(Direction::Up).packets, 0);
-    // 1000 frames of 1 ms each; the last starts a millisecond before its end.
+    // Each of the 1000 frames takes 1 ms.
     assert_eq!(now, millis(1 + 999));
     let numbers = wan
         .0
@@ -191,7 +191,7 @@ fn frames_from_the_wan_pass_unchanged_and_in_order() {
 
 #[test]
 fn the_link_layer_is_charged_for() {
-    // IP packets of 40 bytes and 40 more of ADSL fill two cells: 106 bytes, 0.848 ms at 1 Mbit/s.
+    // A 40-byte IP packet and 40 bytes of ADSL overhead fill two cells: 106 bytes, 0.848 ms at 1 Mbit/s.
     let mut forwarder = forwarder(droptail(50), "1mbit", "pppoe-llcsnap");
     let mut wan = FakePort::default();
     forwarder.take(millis(1), Direction::Up, &tcp(0), &mut wan);
@@ -217,7 +217,7 @@ fn an_aqm_marks_frames_that_understand_it_and_they_leave_with_right_checksums() 
     let checksum = !sum(&capable[14..34]);
     capable[24..26].copy_from_slice(&checksum.to_be_bytes());
     for ms in 1..10_000 {
-        // A quarter more than the link's capacity.
+        // The load exceeds the link's capacity by a quarter.
         if ms % 8 == 0 {
             forwarder.take(millis(ms), Direction::Up, &capable, &mut wan);
         }
@@ -226,7 +226,7 @@ fn an_aqm_marks_frames_that_understand_it_and_they_leave_with_right_checksums() 
     let marked = wan.0.iter().filter(|frame| frame[15] == 3).count() as u64;
     assert!(marked > 0);
     assert!(wan.0.iter().all(|frame| sum(&frame[14..34]) == 0xffff));
-    // Marked packets that still wait are counted.
+    // Marked packets count even while they are queued.
     let counted = forwarder.meters(Direction::Up).fate(Fate::Marked).total();
     let waiting = u64::from(forwarder.backlog(Direction::Up).packets);
     assert!((marked..=marked + waiting).contains(&counted.packets));
@@ -244,8 +244,8 @@ fn sum(bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// Runs a learning gateway that probes. For 4 s a host at home sends a packet every 10 ms; answers come 40 ms later if
-/// `stamped`. Returns the number of probes in the last 2 s, and of frames that reach home.
+/// Runs a learning gateway that probes. For 4 s, a home host sends a packet every 10 ms; if `stamped`, answers arrive
+/// 40 ms later. Returns the number of probes in the last 2 s, and of frames that reach home.
 fn probes(stamped: bool) -> (usize, usize) {
     let host = std::net::Ipv4Addr::new(192, 0, 2, 1);
     let link = LinkConfig {

@@ -175,7 +175,7 @@ fn millis(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-/// Passes frames that arrive 10 ms apart; `data` arrived before. Returns the frames that leave, with their times in ms.
+/// Passes frames that arrive 10 ms apart, after `data`. Returns the frames that leave, with their times in ms.
 fn pass(link: &LinkConfig, data: &[Vec<u8>], frames: &[Vec<u8>]) -> Vec<(u64, Vec<u8>)> {
     let mut forwarder = Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]));
     for frame in data {
@@ -205,7 +205,7 @@ fn pass(link: &LinkConfig, data: &[Vec<u8>], frames: &[Vec<u8>]) -> Vec<(u64, Ve
 fn the_acks_between_two_are_regenerated_in_order_with_right_checksums_on_every_link_layer() {
     for shape in SHAPES {
         for options in [&[][..], &TIMESTAMPS] {
-            // Across the wrap of the number.
+            // The number wraps within the test.
             let first = 0u32.wrapping_sub(2 * SEGMENT);
             let ack =
                 |segments: u32| shape.ack(first.wrapping_add(segments * SEGMENT), 0x10, options);
@@ -366,10 +366,10 @@ const LINES: [(&str, Spacing); 2] = [
 
 #[test]
 fn acks_filtered_before_a_slow_link_are_regenerated_beyond_it_each_once_and_in_order() {
-    // Fewer than a regenerator makes for one ACK.
+    // Fewer ACKs than a regenerator creates for one ACK.
     const ACKS: u32 = 40;
     for (name, spacing) in LINES {
-        // An ACK takes half a second, so that most of them meet another waiting one.
+        // An ACK takes half a second, so that most ACKs find another one in the queue.
         let Some(line) = Line::new("1kbit", name, spacing, SEGMENT) else {
             return;
         };
@@ -382,7 +382,7 @@ fn acks_filtered_before_a_slow_link_are_regenerated_beyond_it_each_once_and_in_o
             now.down.data.packets == u64::from(ACKS)
         });
         let mut tap = Tap::open(&line.place.net);
-        // The head end needs a number before it can detect a gap.
+        // The head end needs one number before it can detect a gap.
         send(&line.place.home, &acks[..1]);
         tap.wait_for(1);
         send(&line.place.home, &acks[1..]);
@@ -418,7 +418,7 @@ fn real_tcp_through_a_filtering_uplink_and_a_headend_arrives_whole() {
         line.headend.stop();
         let (home, headend) = (home.latest().up, headend.latest().up);
         assert!(home.ack.packets > 0, "{name}: {home:?}");
-        // It receives the ACKs that the home gateway has sent.
+        // The head end receives the ACKs that the home gateway has sent.
         let came = headend.ack.arrived() - headend.regenerated;
         assert!(came <= home.ack.packets, "{name}: {headend:?}");
     }

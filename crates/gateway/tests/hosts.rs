@@ -1,5 +1,5 @@
-//! A gateway on a host that continues to run after it. The gateway sends nothing itself, and leaves no changes behind.
-//! Tests that need root print a note and pass without it.
+//! A gateway on a host that continues to run after it. The gateway sends no frames of its own, and restores all
+//! settings. Tests that need root print a note and pass without it.
 
 use crate::common::{HOME, LAN, NET, Place, Running, WAN, droptail, transfer};
 use asymq_core::catalog::Standard;
@@ -56,7 +56,7 @@ fn set_sysctl(place: &Place, path: &str, value: &str) {
     place.middle.run(write).unwrap();
 }
 
-/// Collects frames that the middle sent by itself, whose source addresses are 02:00:00:00:00:*.
+/// Collects frames that the middle host sent by itself; their source addresses are 02:00:00:00:00:*.
 fn own_frames(port: &mut Port, own: &mut Vec<Vec<u8>>) {
     let mut keep = |frame: &[u8]| {
         if frame[6..11] == [2, 0, 0, 0, 0] {
@@ -114,7 +114,7 @@ fn arp_request(ip: Ipv4Addr) -> Vec<u8> {
 #[test]
 fn a_gateway_stays_silent_and_ignores_router_advertisements() {
     let Some(place) = Place::new() else { return };
-    // The host has an address elsewhere, for which its interfaces would answer.
+    // The host has an address on another interface, for which all its interfaces would answer.
     let management = Ipv4Addr::new(192, 0, 2, 1);
     let add = || {
         let mut network = Network::open()?;
@@ -123,7 +123,7 @@ fn a_gateway_stays_silent_and_ignores_router_advertisements() {
     };
     place.middle.run(add).unwrap();
     let taps = [&place.home, &place.net];
-    // Without a gateway the same announcement and request are accepted: the frames are valid.
+    // Without a gateway, the announcement and the request take effect, which proves that the frames are valid.
     let mut taps = taps.map(|at| at.run(|| Ok(Port::open("eth").unwrap())).unwrap());
     let provoke = |taps: &mut [Port; 2]| {
         for tap in taps {
@@ -148,13 +148,13 @@ fn a_gateway_stays_silent_and_ignores_router_advertisements() {
 
     let gateway = Running::with(&place, config());
     assert_eq!(addresses(), [""; 0], "what was taken before goes");
-    // Frames that the kernel sent before the interfaces were silent.
+    // Discards frames that the kernel sent before the interfaces were silent.
     let mut before = Vec::new();
     thread::sleep(Duration::from_millis(200));
     taps.iter_mut().for_each(|tap| own_frames(tap, &mut before));
     let mut own = Vec::new();
     let start = Instant::now();
-    // Longer than the delays of solicitations (1 s) and of membership reports.
+    // Longer than the random delays of solicitations (1 s) and of membership reports.
     while start.elapsed() < Duration::from_secs(3) {
         provoke(&mut taps);
         thread::sleep(Duration::from_millis(50));
@@ -221,7 +221,7 @@ fn changes_of_a_killed_gateway_are_restored_by_the_next_or_by_restore() {
         let host = options(state.path());
         Ok(Gateway::open(&Standard, &config(), &host).unwrap())
     };
-    // A kill leaves only journals and settings: the locks end with the process.
+    // A killed gateway leaves only journals and settings; its locks end with the process.
     let kill = || {
         let gateway = place.middle.run(open).unwrap();
         let journals = copy(state.path());
@@ -304,7 +304,7 @@ fn a_journal_of_another_interface_or_one_in_use_is_left_alone() {
     assert_eq!(journals.len(), 2);
     end(&place, gateway);
     for (path, text) in &journals {
-        // With another Ethernet address in the journal.
+        // Gives the journal another Ethernet address.
         fs::write(path, text.replace("\"mac\":[2,", "\"mac\":[6,")).unwrap();
     }
     let silent = || fs::write("/proc/sys/net/ipv6/conf/lan/disable_ipv6", "1");
@@ -376,7 +376,7 @@ fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
         "--lan lan: another gateway holds it; stop that one first, or choose another interface"
     );
     gateway.stop();
-    // After its end the interfaces are free.
+    // After the end, the interfaces are free.
     Running::with(&place, config()).stop();
 }
 
@@ -489,7 +489,7 @@ fn an_interface_that_comes_later_is_waited_for_and_said_once() {
     place.middle.run(|| Network::open()?.delete(WAN)).unwrap();
     let gateway = Waiting::start(&place.middle);
     gateway.hear("--wan wan: no such interface; there are lo, lan; waiting for it");
-    // Longer than the interval of checks.
+    // Longer than the interval between searches for the interface.
     thread::sleep(Duration::from_millis(500));
     place.connect("wan", WAN, &place.net, NET).unwrap();
     gateway.hear("--wan wan is back");
@@ -502,7 +502,7 @@ fn an_interface_that_comes_later_is_waited_for_and_said_once() {
 #[test]
 fn one_that_is_made_again_with_the_same_index_is_made_silent_too() {
     let Some(place) = Place::new() else { return };
-    // The interface may be held between its creation and its start, and is down again then.
+    // Omits `up`: the gateway may hold the interface before it is set up, and then restores it as down.
     let settings = || {
         let mut settings = settings(&place, "wan", WAN);
         let offloads = settings.last_mut().unwrap();

@@ -1,5 +1,5 @@
 //! Kernel TCP through a gateway, and through a router's port. These tests mostly wait, so they run in parallel. Their
-//! gateways open each interface only once, because a program that `borrowed_port` starts may hold a lock briefly.
+//! gateways open each interface only once, because a program started by `borrowed_port` may briefly hold a lock.
 
 mod common;
 #[path = "common/lossy.rs"]

@@ -1,5 +1,5 @@
-//! Features of kernel TCP whose ACKs are filtered, beside an upload that fills the uplink: rows of
-//! `docs/notes/senders.md`. Tests that need root print a note and pass without it.
+//! Features of kernel TCP whose ACKs are filtered, beside an upload that fills the uplink. `docs/notes/senders.md` has
+//! their results. Tests that need root print a note and pass without it.
 
 use crate::common::disciplines::discipline;
 use crate::common::{NET, Place, Running, shaped};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Duration of the load.
 const SPAN: Duration = Duration::from_secs(5);
-/// Number of attempts for measurements that a busy machine may disturb.
+/// Number of attempts at a measurement that a busy machine may disturb.
 const TRIES: u32 = 4;
 /// `MSG_FASTOPEN` of `sendto(2)`.
 const FAST_OPEN: i32 = 0x2000_0000;
@@ -42,7 +42,7 @@ impl RunCounters {
         self.gateway.up.ack.filtered
     }
 
-    /// Number of ACKs that were kept because of their options although a later one was queued.
+    /// Number of ACKs that were not filtered because of their options, although a later ACK was queued.
     fn unread(&self) -> f64 {
         self.gateway
             .up
@@ -107,7 +107,7 @@ fn read_until(mut end: &TcpStream, until: Instant) -> u64 {
     sum
 }
 
-/// Runs `load` through a gateway with this uplink, beside an upload that starts a second earlier.
+/// Runs `load` through a gateway with this uplink. An upload starts one second earlier.
 fn beside_an_upload(
     catalog: &'static dyn Build<Frame>,
     uplink: &str,
@@ -144,7 +144,7 @@ fn nothing(_: &Place) -> io::Result<()> {
     Ok(())
 }
 
-/// Answers requests one after another on each of these connections.
+/// Answers requests on each of these connections, one after another.
 fn serve(server: &Socket, connections: usize, until: Instant) -> io::Result<()> {
     thread::scope(|scope| {
         for _ in 0..connections {
@@ -161,7 +161,7 @@ fn serve(server: &Socket, connections: usize, until: Instant) -> io::Result<()> 
     })
 }
 
-/// Downloads twenty segments at a time, one after another, on each of four connections.
+/// Downloads on each of four connections, repeatedly, in answers of twenty segments.
 fn answers(place: &Place, until: Instant) -> io::Result<u64> {
     let server = listen(&place.net, 5001, Protocol::TCP)?;
     thread::scope(|scope| {
@@ -215,7 +215,7 @@ fn thinned_acks_cause_no_more_tail_probes_and_no_spurious_ones() {
         };
         let no_more =
             |name, margin| per_answer(&thinned, name) <= per_answer(&other, name) + margin;
-        // There are tail loss probes, and one of them repairs a loss.
+        // Tail loss probes are sent, and at least one repairs a loss.
         let has_probes =
             thinned.net["TCPLossProbes"] > 0 && thinned.net["TCPLossProbeRecovery"] > 0;
         has_probes
@@ -229,7 +229,7 @@ fn thinned_acks_cause_no_more_tail_probes_and_no_spurious_ones() {
     assert!(fared_well);
 }
 
-/// Sends requests in SYNs, one after another; the first one gets the cookie.
+/// Sends requests in SYNs, one after another. The first one obtains the cookie.
 fn fast_opens(place: &Place, until: Instant) -> io::Result<u64> {
     const COUNT: u64 = 25;
     let server = listen(&place.net, 5002, Protocol::TCP)?;
@@ -263,7 +263,7 @@ fn fast_opens(place: &Place, until: Instant) -> io::Result<u64> {
 
 #[test]
 fn data_in_a_syn_passes_beside_thinned_acks_and_is_acknowledged_at_once() {
-    // Client, server, and every listening socket.
+    // Enables client, server, and every listening socket.
     let switch = || fs::write("/proc/sys/net/ipv4/tcp_fastopen", "1027");
     let prepare = |place: &Place| {
         place.home.run(switch)?;
@@ -291,7 +291,7 @@ fn data_in_a_syn_passes_beside_thinned_acks_and_is_acknowledged_at_once() {
     assert!(fared_well);
 }
 
-/// A download over this protocol. With `quickly`, the receiver acknowledges each segment.
+/// Downloads over this protocol. With `quickly`, the receiver acknowledges each segment.
 fn download(protocol: Protocol, quickly: bool) -> impl Fn(&Place, Instant) -> io::Result<u64> {
     move |place, until| {
         let server = listen(&place.net, 5004, protocol)?;
@@ -359,7 +359,7 @@ fn a_receiver_that_acknowledges_each_segment_costs_no_download_behind_thinned_ac
                 counters.filtered()
             );
         }
-        // The receiver acknowledges them one by one.
+        // With `quick`, the receiver acknowledges every segment.
         quick.filtered() > delayed.filtered() * 11 / 10 && quick.arrived > delayed.arrived * 8 / 10
     });
     assert!(fared_well);

@@ -1,5 +1,5 @@
-//! Kernel TCP with data in both directions of one connection, with and without ACK filtering. The content of a
-//! surviving ACK must never count as old. Tests that need root print a note and pass without it.
+//! Kernel TCP with data in both directions of one connection, with and without ACK filtering. The receiver must never
+//! reject a surviving ACK as old. Tests that need root print a note and pass without it.
 
 use crate::common::{NET, Place, Running, shaped, transfer};
 use asymq_core::catalog::{Catalog as _, Group, Params, Place as Link, Role, Standard, resolve};
@@ -14,7 +14,7 @@ use std::ops::AddAssign;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Duration for which a connection has load in both directions.
+/// Duration of the load in both directions of a connection.
 const SPAN: Duration = Duration::from_secs(4);
 const TRIES: u32 = 4;
 
@@ -69,7 +69,7 @@ fn counted(host: &Netns) -> Counted {
     }
 }
 
-/// WRR in which data has this share and ACKs, which overtake data, have the rest.
+/// WRR that gives data this share, and ACKs the rest. ACKs overtake data.
 fn wrr(data_share: &str, ack_queue: &str) -> GatewayConfig {
     let (up, down): (Rate, Rate) = ("2mbit".parse().unwrap(), "20mbit".parse().unwrap());
     let params = Params::new()
@@ -168,14 +168,14 @@ fn run(kind: Kind, data_share: &str, ack_queue: &str) -> Option<Counted> {
 
 /// Data share at which ACKs build a queue unless they are filtered.
 const SCARCE: &str = "0.98";
-/// Data share at which ACKs never wait; they overtake as much data as filtered ones.
+/// Data share at which ACKs never wait. ACKs overtake as much data as filtered ACKs do.
 const AMPLE: &str = "0.5";
 
 #[test]
 fn thinning_makes_the_kernel_refuse_no_more_and_wait_for_no_more_timeouts() {
     let mut kinds = vec![Kind::Plain, Kind::AccEcn];
     if std::env::var_os("ASYMQ_LONG").is_some() {
-        // `kernel_senders` has MPTCP's ACKs in the short run.
+        // `kernel_senders` covers MPTCP's ACKs in the short run.
         kinds.push(Kind::Mptcp);
     }
     for kind in kinds {
@@ -188,7 +188,8 @@ fn thinning_makes_the_kernel_refuse_no_more_and_wait_for_no_more_timeouts() {
             let overtaking = run(kind, AMPLE, "fifo").unwrap();
             let thinned = run(kind, SCARCE, "sad").unwrap();
             println!("{kind:?}: {queued:?}, {overtaking:?}, thinned {thinned:?}");
-            // Data that is overtaken by its own flow's ACKs is finally refused (RFC 5961, sec. 5.2) and times out.
+            // If ACKs overtake data of their own flow, the receiver finally rejects data (RFC 5961, sec. 5.2), which
+            // causes timeouts.
             let timeouts = queued.timeouts.max(overtaking.timeouts);
             thinned.paws <= queued.paws + 3
                 && thinned.skipped <= queued.skipped.max(overtaking.skipped) + 5
@@ -199,7 +200,7 @@ fn thinning_makes_the_kernel_refuse_no_more_and_wait_for_no_more_timeouts() {
     }
 }
 
-/// Returns the uplink share of five uploads in the interval after three idle intervals of the controller.
+/// Returns the share of the uplink that five uploads reach in 8 s, after 3 s of silence.
 fn uploads_after_silence(name: &str) -> Option<f64> {
     let place = Place::new()?;
     let (up, down): (Rate, Rate) = ("1mbit".parse().unwrap(), "10mbit".parse().unwrap());
@@ -208,7 +209,7 @@ fn uploads_after_silence(name: &str) -> Option<f64> {
         reverse: Some(down),
         limit: Limit::Packets(50),
     };
-    // For this controller the silence is as many intervals as 30 s are for ACQ.
+    // The silence then lasts three intervals, as 30 s do with ACQ's default.
     let params = Params::new().with("interval", "1s");
     let uplink = resolve(&Standard, name, &params, &Params::new(), link).unwrap();
     let gateway = Running::with(&place, shaped(up, down, uplink));

@@ -15,9 +15,9 @@ use asymq_gateway::{
 };
 use std::thread;
 
-/// All disciplines that drop no data before their limit.
+/// All disciplines that drop no data below their limit.
 fn tail_droppers() -> Vec<&'static str> {
-    // An AQM at the arrival is a part; these have one within their queues.
+    // The filter below excludes AQMs that are parts; these disciplines have an AQM within their queues.
     let drops_early = ["codel", "fq_codel", "dualpi2", "cake", "asymq"];
     let is_early = |name: &str| drops_early.contains(&name.split('+').next().unwrap_or(name));
     let entries = Standard.of_role(Role::Qdisc).into_iter();
@@ -63,7 +63,7 @@ fn millis(millis: u64) -> Instant {
 fn between_any_two_disciplines_nothing_is_lost_and_the_order_of_a_flow_stays() {
     for old in names() {
         for new in tail_droppers() {
-            // Twice as much room, because AQ divides it between ACKs and data.
+            // Twice the packets need room, because AQ divides it between ACKs and data.
             let mut forwarder = forwarder(&link(old, "1mbit", 400));
             let (mut wan, mut lan) = (FakePort::default(), FakePort::default());
             for number in 0..100 {
@@ -77,7 +77,7 @@ fn between_any_two_disciplines_nothing_is_lost_and_the_order_of_a_flow_stays() {
                     );
                 }
             }
-            // RED may have dropped some, and counted them.
+            // RED may have dropped some packets, which its counters include.
             let waiting = forwarder.backlog(Direction::Up).packets;
             let now = millis(101);
             let link = link(new, "2mbit", 1000);
@@ -144,7 +144,7 @@ fn waiting_time_is_counted_from_the_arrival_before_the_change() {
     forwarder.take(millis(1), Direction::Up, &segment(1, 0, 946), &mut wan);
     forwarder.take(millis(1), Direction::Up, &segment(1, 1, 946), &mut wan);
     forwarder.transmit(millis(1), Direction::Up, 64, &mut wan);
-    // 1000 bytes take a second at 8 kbit/s; half a second is left when the rate becomes ten times higher.
+    // 1000 bytes take one second at 8 kbit/s. Half a second remains when the rate becomes ten times higher.
     let link = link("fq", "80kbit", 100);
     change(&mut forwarder, millis(501), &link, [&mut lan, &mut wan]);
     assert_eq!(
@@ -253,9 +253,9 @@ fn between_lan_and_wan(link: LinkConfig) -> GatewayConfig {
 fn frames_that_wait_survive_all_changes_in_the_order_of_their_flow() {
     const EACH: u32 = 100;
     let Some(place) = Place::new() else { return };
-    // A frame takes more than a second.
+    // One frame takes more than a second.
     let slow = |name| link(name, "1kbit", 2_000);
-    // A change to the settings in force moves no packets.
+    // A change to the current settings moves no packets.
     let first = *tail_droppers().last().unwrap();
     let gateway = Running::with(&place, between_lan_and_wan(slow(first)));
     let mut tap = Tap::open(&place.net);
@@ -295,7 +295,7 @@ fn frames_that_wait_survive_all_changes_in_the_order_of_their_flow() {
 #[test]
 fn tcp_arrives_whole_while_disciplines_and_rates_change_under_it() {
     let Some(place) = Place::new() else { return };
-    // More than the kernel's send buffer, 4 MB.
+    // The data exceed the kernel's send buffer of 4 MB.
     let config = |name, up| link(name, up, 10_000);
     let gateway = Running::with(&place, between_lan_and_wan(config("droptail", "20mbit")));
     let arrived = thread::scope(|scope| {
@@ -309,7 +309,7 @@ fn tcp_arrives_whole_while_disciplines_and_rates_change_under_it() {
             let (name, up) = changes.next().unwrap();
             let done = gateway.changer.change(&config(name, up)).unwrap();
             assert_eq!(done.dropped, 0, "{name}");
-            // Some data must pass between two changes, in any amount.
+            // Some data must pass between two changes; the amount does not matter.
             thread::sleep(std::time::Duration::from_millis(20));
         }
         upload.join().unwrap()
@@ -370,7 +370,7 @@ fn every_discipline_carries_tcp_both_ways_on_both_links() {
     let gateway = Running::with(&place, between_lan_and_wan(config("droptail")));
     for name in names() {
         gateway.changer.change(&config(name)).unwrap();
-        // A transfer without progress fails.
+        // A transfer that makes no progress fails.
         let both = thread::scope(|scope| {
             let up = scope.spawn(|| transfer(&place.home, &place.net, NET, 200_000));
             let down = scope.spawn(|| transfer(&place.net, &place.home, HOME, 800_000));

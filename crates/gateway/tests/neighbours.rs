@@ -1,8 +1,8 @@
 //! A flood beside another host's call, upload and download, through a real gateway. Tests that need root print a note
 //! and pass without it.
 //!
-//! The goals: the call waits at most one packet and 5 ms and loses nothing; the download keeps 0.9 of its rate, and the
-//! upload 0.8 of half of the uplink. The bounds here are wider, since the machine runs other tests too.
+//! Goals: the call waits for at most one packet and 5 ms, and loses no packet. The download keeps 0.9 of its rate, and
+//! the upload 0.8 of half the uplink. The bounds of the tests are wider, since the machine runs other tests too.
 
 use crate::common::wire::segment;
 use crate::common::{HOME, NET, Place, Running, checksums, droptail};
@@ -22,14 +22,14 @@ const UP: &str = "2mbit";
 const DOWN: &str = "40mbit";
 /// Transmission time of a packet at the uplink.
 const PACKET: Duration = Duration::from_micros(6_056);
-/// Start of the flood, when the download has reached its rate, and end of the test.
+/// Start of the flood: by then, the download has reached its rate. Then the end of the test.
 const CALM: Duration = Duration::from_secs(3);
 const END: Duration = Duration::from_secs(7);
 const CALL_INTERVAL: Duration = Duration::from_millis(20);
 const ATTEMPTS: u32 = 6;
 /// Port of the server for uploads.
 const UPLOAD: u16 = 5001;
-/// Payload in bytes per second that fills half of the uplink.
+/// Payload in bytes per second that occupies half of the uplink.
 const HALF: f64 = 0.5 * 250e3 * 1448.0 / 1514.0;
 
 /// Kind of a flood's packets, each of a new flow.
@@ -51,7 +51,7 @@ enum Aim {
     Ports,
     /// From forged addresses to the neighbour's server.
     Forged,
-    /// From addresses of an IPv6 /64 of its own.
+    /// From addresses of one IPv6 /64.
     Prefix,
     /// From the Internet to another host at home.
     Inwards,
@@ -81,7 +81,7 @@ struct Flood {
     aim: Aim,
 }
 
-/// Number of the attacked neighbour at home.
+/// Number of the home host that is attacked.
 const OTHER: u8 = 66;
 
 impl Flood {
@@ -174,16 +174,17 @@ fn in_prefix(frame: &[u8], address: [u8; 4]) -> Vec<u8> {
 
 /// Results of the neighbour.
 struct Neighbour {
-    /// Sorted delays of the call's packets over the uplink, before and during the flood.
+    /// Sorted delays of the call's packets over the uplink: before the flood, then during the flood.
     delays: [Vec<Duration>; 2],
     lost: usize,
-    /// Rates of the neighbour's download and upload in bytes per second, before and during the flood.
+    /// Rates of the neighbour's download and upload in bytes per second, each before and during the flood.
     download: [f64; 2],
     upload: [f64; 2],
 }
 
 impl Neighbour {
-    /// 99th percentile of the call's delay: before the flood, when only this machine delays it, and during the flood.
+    /// 99th percentile of the call's delay before and during the flood. Before the flood, only this machine causes
+    /// delay.
     fn p99(&self) -> [Duration; 2] {
         let [calm, flooded] = &self.delays;
         [calm, flooded].map(|delays| {
@@ -291,7 +292,7 @@ fn call(
     });
     let mut delays = [Vec::new(), Vec::new()];
     let mut packet = [0; 172];
-    // A second of silence ends it.
+    // One second without packets ends the call.
     thread::sleep(start.saturating_duration_since(Instant::now()));
     while to.recv(&mut packet).is_ok() {
         let sent = Duration::from_nanos(u64::from_be_bytes(packet[..8].try_into().unwrap()));
@@ -302,8 +303,8 @@ fn call(
     (delays, lost)
 }
 
-/// Bytes per second that one host sends to another's port, between their first second and the flood, and during the
-/// flood. The host at home connects.
+/// Bytes per second from one host to a port of another. The first value covers the time from the first second to the
+/// flood, the second value the flood. The home host connects.
 fn transfer(from: &Netns, (to, port): (&Netns, u16), start: Instant) -> [f64; 2] {
     let (ready, listening) = mpsc::channel();
     let (flood_at, end) = (start + CALM, start + END);
@@ -357,7 +358,7 @@ fn transfer(from: &Netns, (to, port): (&Netns, u16), start: Instant) -> [f64; 2]
     })
 }
 
-/// True if the neighbour has its share, as far as a busy machine allows.
+/// True if the neighbour gets its share, with a margin for a busy machine.
 fn fares_well(neighbour: &Neighbour) -> bool {
     let [calm, flooded] = neighbour.p99();
     let bound = calm + PACKET + Duration::from_millis(5) + Duration::from_millis(10);

@@ -49,7 +49,7 @@ fn matchers(text: &str) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// Each metric in a text, with the matchers in the braces behind it.
+/// Returns each metric in a text, with the matchers in the braces that follow it.
 fn asked(text: &str) -> Vec<(String, String)> {
     let starts = text.match_indices("asymq_").map(|(at, _)| &text[at..]);
     starts
@@ -67,7 +67,7 @@ fn asked(text: &str) -> Vec<(String, String)> {
 #[test]
 fn every_metric_and_label_of_dashboard_and_alerts_is_served() {
     let served = served();
-    // Labels of Prometheus, and one that Grafana fills in.
+    // Labels that Prometheus and Grafana add.
     let from_outside = ["instance", "job"];
     for (file, minimum) in [(DASHBOARD, 12), (RULES, 4)] {
         let text = fs::read_to_string(format!("{FOLDER}{file}")).unwrap();

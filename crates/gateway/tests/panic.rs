@@ -61,7 +61,7 @@ fn helpers_end_when_a_gateway_panics() {
         };
         outputs.run(gateway, &Stop::new().unwrap())
     });
-    // Frames may arrive before the gateway has its interfaces.
+    // Waits, since frames may arrive before the gateway has opened its interfaces.
     wait_for("the end of the gateway", DEADLINE, || {
         send(&place.home, &[numbered(1, 100)]);
         running.is_finished()

@@ -9,7 +9,7 @@ use asymq_core::packet::flags::{ACK, SYN};
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::{Forwarder, LinkConfig, Observer, Ports, Snapshot, Stage};
 
-/// A segment from home, or its reverse, with a timestamp and its echo or without the option.
+/// A segment from home, or in the reverse direction, with or without the timestamp option.
 fn segment(
     direction: Direction,
     numbers: [u32; 2],
@@ -141,7 +141,7 @@ fn the_time_in_the_gateways_own_queue_is_part_of_a_round_trip() {
     passing.up(10, [1, 1], ACK, 1196, Some([1, 7]));
     passing.up(10, [1197, 1], ACK, 1196, Some([2, 7]));
     let Passing { forwarder, wan, .. } = &mut passing;
-    // The second leaves after the first.
+    // The second segment leaves after the first.
     for at in [10, 21] {
         forwarder.transmit(millis(at), Direction::Up, 64, wan);
     }
@@ -157,7 +157,7 @@ fn acknowledged_bytes_count_once_with_retransmissions_and_late_segments() {
         (u32::MAX - 100, 400),
         (900, 1401),
         (900, 1401),
-        // First late, then in time.
+        // The first answer is late, the second in time.
         (100, 1401),
         (1000, 1501),
     ] {

@@ -1,4 +1,4 @@
-//! Rates learnt from real TCP before a second gateway, which emulates a modem with a varying rate.
+//! Rates learnt from real TCP in front of a second gateway, which emulates a modem with a varying rate.
 
 use crate::common::disciplines::discipline;
 use crate::common::{NET, Place, Running, droptail, transfer_to};
@@ -7,7 +7,7 @@ use asymq_core::units::RateRange;
 use asymq_gateway::{GatewayConfig, LinkConfig, Snapshot, Stage};
 use std::thread;
 
-/// A line of this rate, with a second of buffer at 8 Mbit/s.
+/// A line of this rate, whose buffer holds one second at 8 Mbit/s.
 fn modem(up: &str) -> LinkConfig {
     let (rate, down) = (up.parse().unwrap(), "1gbit".parse().unwrap());
     LinkConfig {
@@ -18,7 +18,7 @@ fn modem(up: &str) -> LinkConfig {
 
 #[test]
 fn a_gateway_learns_the_rate_of_the_modem_behind_it_and_keeps_its_queue_short() {
-    // On a busy machine both gateways pause, and a pause builds a queue: one undisturbed attempt is enough.
+    // A pause of a busy machine builds a queue: one undisturbed attempt is enough.
     const ATTEMPTS: usize = 4;
     for attempt in 1..=ATTEMPTS {
         let Some(place) = Place::new() else { return };
@@ -30,7 +30,7 @@ fn a_gateway_learns_the_rate_of_the_modem_behind_it_and_keeps_its_queue_short() 
     panic!("{ATTEMPTS} attempts failed");
 }
 
-/// A gateway learns the rates of a line of 8 and then 4 Mbit/s. Returns the errors of these rates.
+/// Makes a gateway learn the rates of a line of 8 and then 4 Mbit/s. Returns the errors of the learnt rates.
 fn learn(place: &Place) -> Result<(), String> {
     place.add_line();
     let config = |lan: &str, wan: &str, link| GatewayConfig {
@@ -55,7 +55,7 @@ fn learn(place: &Place) -> Result<(), String> {
             .map_or(0.0, |rate| rate / 1e6)
     };
     let seen = thread::scope(|scope| {
-        // One upload's window may be too small to build a queue above the noise: then nothing is learnt.
+        // A single upload's window may be too small for a queue above the noise, and then no rate is learnt.
         let uploads = [5000, 5001, 5002].map(|port| {
             scope.spawn(move || transfer_to(&place.home, &place.net, (NET, port), 3_000_000))
         });
@@ -86,7 +86,7 @@ fn learn(place: &Place) -> Result<(), String> {
     line.stop();
     let [first, second] = seen;
     let right = (6.0..10.0).contains(&first.0) && (2.5..5.5).contains(&second.0);
-    // 50 ms at 8 Mbit/s; without a learnt rate one second waits in the modem.
+    // 50 ms at 8 Mbit/s. Without a learnt rate, one second of data waits in the modem.
     let short = first.1 < 50_000 && second.1 < 50_000;
     (right && short)
         .then_some(())

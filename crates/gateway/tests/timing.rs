@@ -1,4 +1,4 @@
-//! Delays and rates in real time, which the kernel's other tests would disturb.
+//! Delays and rates in real time. The tests are separate, because the other kernel tests would disturb them.
 
 mod common;
 

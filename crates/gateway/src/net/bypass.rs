@@ -15,23 +15,23 @@ pub struct BypassRule<'a> {
     pub to: u32,
 }
 
-/// Blocks the kernel's bridge between two interfaces until it is dropped or its process ends. Packet sockets still
-/// receive frames.
+/// Blocks the kernel's bridge between two interfaces until the value is dropped or its process ends. Packet sockets
+/// still receive frames.
 #[derive(Debug)]
 pub struct BypassBlock(
     #[expect(dead_code, reason = "its tables exist as long as the socket")] Netlink,
 );
 
-/// Priority of the blocking chain: it runs first, and later chains do not get the frames that it drops.
+/// Priority of the blocking chain. It runs before the bridge's chain, which does not get the frames dropped here.
 const BEFORE: i32 = -300;
 const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 
 impl BypassBlock {
-    /// Blocks the bridge of both interfaces, whether or not it exists already.
+    /// Blocks the bridge of both interfaces; the bridge need not exist yet.
     ///
     /// # Errors
-    /// The kernel has no nf_tables with owners (Linux 5.12), or another gateway holds an interface.
+    /// The kernel does not support nf_tables owners (Linux 5.12), or another gateway holds an interface.
     pub fn take(rules: [BypassRule<'_>; 2]) -> io::Result<Self> {
         const OWNER: u32 = 2;
         let mut socket = Netlink::open_netfilter()?;
@@ -47,11 +47,11 @@ impl BypassBlock {
     }
 }
 
-/// Lets the kernel bridge the interfaces whenever no process blocks it, even after this process has ended. Returns true
-/// if it replaced a bridge.
+/// Makes the kernel bridge the interfaces whenever no process blocks it. The bridge remains when this process ends.
+/// Returns true if it replaced an existing bridge.
 ///
 /// # Errors
-/// The kernel has no nf_tables with `fwd`, or a privilege is missing.
+/// The kernel does not support `fwd` in nf_tables, or a privilege is missing.
 pub fn add_bypass(rules: [BypassRule<'_>; 2]) -> io::Result<bool> {
     let mut was = false;
     for rule in rules {
@@ -69,7 +69,7 @@ pub fn add_bypass(rules: [BypassRule<'_>; 2]) -> io::Result<bool> {
     Ok(was)
 }
 
-/// Removes the kernel's bridge of an incoming interface. Returns true if there was one.
+/// Removes the kernel's bridge of an incoming interface. Returns true if the bridge existed.
 pub fn remove_bypass(from: u32) -> io::Result<bool> {
     let request = Message::get(kind(libc::NFT_MSG_DELTABLE)).body(&family(0));
     let request = request.text(NFTA_TABLE_NAME, &table_of(from));
@@ -81,7 +81,7 @@ pub fn remove_bypass(from: u32) -> io::Result<bool> {
     }
 }
 
-/// True if the kernel bridges frames of an incoming interface, or is only blocked from doing so.
+/// True if the interface has a bridge in the kernel for incoming frames; a process may block it.
 pub fn has_bypass(from: u32) -> bool {
     let request = Message::get(kind(libc::NFT_MSG_GETTABLE)).body(&family(0));
     let request = request.text(NFTA_TABLE_NAME, &table_of(from));

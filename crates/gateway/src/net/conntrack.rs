@@ -25,7 +25,7 @@ const CTA_PROTO_DST_PORT: u16 = 3;
 /// Size of the buffer for events in bytes.
 const BUFFER: usize = 4 << 20;
 
-/// A translated connection as seen on the line: address and port of the router, and of the far end.
+/// A translated connection as seen on the line: address and port of the router, and address and port of the far end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Translated {
     pub(crate) ends: [Ipv4Addr; 2],
@@ -71,10 +71,10 @@ impl Conntrack {
             .send(Message::dump(kind).body(&[libc::AF_INET as u8, 0, 0, 0]))
     }
 
-    /// Calls `each` for all pending changes.
+    /// Calls `each` for every pending change.
     ///
     /// # Errors
-    /// Changes were lost.
+    /// The kernel dropped changes because the buffer was full.
     pub(crate) fn read(&mut self, each: &mut dyn FnMut(Tracked)) -> io::Result<()> {
         const NEW: u16 = NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_NEW;
         const DELETE: u16 = NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_DELETE;
@@ -110,7 +110,7 @@ fn translated(body: &[u8]) -> Option<(Translated, Ipv4Addr)> {
     let (from, to) = (from?, to?);
     let (replies_from, replies_to) = (replied.ends[0]?, replied.ends[1]?);
     if from != replies_to {
-        // A home host opened it: replies come to the router's address.
+        // A home host opened the connection: replies are addressed to the router.
         let [far, near] = replied.ports;
         let ends = [replies_to, replies_from];
         return Some((
@@ -122,7 +122,7 @@ fn translated(body: &[u8]) -> Option<(Translated, Ipv4Addr)> {
             from,
         ));
     }
-    // Opened from outside, and forwarded to a home host.
+    // The connection was opened from outside and forwarded to a home host.
     let [far, near] = sent.ports;
     let connection = Translated {
         ends: [to, from],

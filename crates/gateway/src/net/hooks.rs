@@ -1,5 +1,5 @@
-//! nf_tables rules at an interface. A port with such rules is not taken over: its packets would bypass asymq, or the rules
-//! would lose the port.
+//! nf_tables rules at an interface. A port with such rules is not taken over: its packets would bypass asymq, or its
+//! rules would stop working.
 
 use super::bypass::{family_of, kind};
 use super::message::{Message, Netlink, attributes};
@@ -14,7 +14,7 @@ struct Kind {
     table: u16,
     name: u16,
     hook: u16,
-    /// Attributes of the hook that name one interface, and a list of interfaces.
+    /// Attributes for the hook's interface: a single name, and a list of names.
     device: Option<u16>,
     devices: u16,
 }
@@ -41,8 +41,8 @@ const KINDS: [Kind; 2] = [
     },
 ];
 
-/// Chains at the ingress or egress of an interface, and its flow tables. A flow table loses a port that leaves the
-/// namespace, and does not get it back.
+/// Returns the chains at the ingress or egress of an interface, and its flow tables. A flow table permanently loses a
+/// port that leaves the namespace.
 pub fn hooked_by(interface: &str) -> Vec<String> {
     let mut found = Vec::new();
     for kind in &KINDS {
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_flow_table_hooks_into_its_devices_with_and_without_hardware_offload() {
         for flags in [0u32, 1] {
-            // As the kernel sends it: hook number and priority, then the devices.
+            // Attributes in the kernel's order: hook number and priority, then the devices.
             let table = Message::bare()
                 .body(&[0; 4])
                 .text(1, "filter")

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 /// An interface as the kernel describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkInfo {
-    /// Index, which stays the same if the name changes.
+    /// Index; it does not change when the interface is renamed.
     pub index: u32,
     /// Name.
     pub name: String,
@@ -20,17 +20,17 @@ pub struct LinkInfo {
     pub mac: [u8; 6],
     /// Kind of a virtual interface, such as `bridge` or `vlan`; empty for hardware.
     pub kind: String,
-    /// Bridge or bond that it belongs to.
+    /// Bridge or bond to which the interface belongs.
     pub master: Option<u32>,
     /// Lower interface, for example of a VLAN.
     pub below: Option<u32>,
     /// True if administratively up.
     pub up: bool,
-    /// True if it has a carrier.
+    /// True if the interface has a carrier.
     pub carrier: bool,
     /// True if ARP is enabled.
     pub arp: bool,
-    /// True if set to promiscuous mode; memberships of sockets do not count.
+    /// True if set to promiscuous mode; requests by packet sockets do not count.
     pub promiscuous: bool,
 }
 
@@ -43,9 +43,9 @@ pub struct Address {
     pub ip: IpAddr,
     /// Prefix length.
     pub prefix: u8,
-    /// True if valid beyond this link.
+    /// True if the address is valid beyond this link.
     pub global: bool,
-    /// True if derived from a router advertisement.
+    /// True if the address comes from a router advertisement.
     pub autoconfigured: bool,
 }
 
@@ -60,7 +60,7 @@ impl Network {
 
     /// Returns the interface of this name, if it exists.
     pub fn link_named(&mut self, name: &str) -> io::Result<Option<LinkInfo>> {
-        // The kernel answers ERANGE.
+        // The kernel would answer ERANGE.
         if name.is_empty() || name.len() >= libc::IFNAMSIZ {
             return Ok(None);
         }
@@ -168,7 +168,7 @@ fn address(body: &[u8]) -> Option<Address> {
     let (mut ip, mut protocol) = (None, None);
     for (kind, value) in attributes(body.get(8..)?) {
         match kind {
-            // IFA_ADDRESS of a point-to-point interface is the peer's address.
+            // On a point-to-point interface, IFA_ADDRESS is the address of the peer.
             libc::IFA_LOCAL => ip = Some(value),
             libc::IFA_ADDRESS => ip = ip.or(Some(value)),
             IFA_PROTO => protocol = value.first().copied(),

@@ -44,7 +44,7 @@ impl Message {
         Self::new(kind, libc::NLM_F_DUMP)
     }
 
-    /// Request that the kernel answers only on failure.
+    /// Request to which the kernel answers only on failure.
     pub(super) fn silent(kind: u16) -> Self {
         Self::with_flags(kind, libc::NLM_F_REQUEST)
     }
@@ -120,7 +120,7 @@ impl Netlink {
         self.ask(message, &mut |_| ())
     }
 
-    /// Sends requests together, and returns the first error. The kernel answers before the write returns.
+    /// Sends requests together, and returns the first error. The kernel's answers are complete when the write returns.
     pub(super) fn request_all(
         &mut self,
         messages: impl IntoIterator<Item = Message>,
@@ -154,7 +154,7 @@ impl Netlink {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             while let Some((kind, body, after)) = split(rest) {
-                // The last message begins with an error number.
+                // The body of the last message begins with an error number.
                 if [libc::NLMSG_ERROR, libc::NLMSG_DONE].contains(&kind) {
                     return match code(body) {
                         0 => Ok(()),

@@ -1,5 +1,4 @@
-//! Interfaces of the calling thread's network namespace, their offloads, and network namespaces. Uses no external
-//! programs.
+//! Network namespaces, and the interfaces and offloads of the calling thread's namespace. Runs no external programs.
 
 mod bypass;
 mod conntrack;
@@ -28,7 +27,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 pub struct VethEnd<'a> {
     /// Name, at most 15 bytes.
     pub name: &'a str,
-    /// Index that is unused in the end's namespace.
+    /// Index that is unused in the namespace of this end.
     pub index: u32,
     /// Ethernet address.
     pub mac: [u8; 6],
@@ -47,7 +46,7 @@ impl Network {
         Netlink::open().map(Self)
     }
 
-    /// Creates a veth pair: one end here, the other in `namespace`, both down.
+    /// Creates a veth pair, with one end in the calling thread's namespace and one in `namespace`. Both are down.
     pub fn add_veth(
         &mut self,
         here: VethEnd<'_>,
@@ -116,7 +115,7 @@ impl Network {
         self.0.request(request.text(libc::IFLA_IFNAME, name))
     }
 
-    /// Moves an interface into a network namespace under this name. It arrives down, without addresses and routes.
+    /// Moves an interface into a network namespace under this name. It arrives down, and without addresses and routes.
     pub fn move_to(
         &mut self,
         index: u32,

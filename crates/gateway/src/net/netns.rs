@@ -1,4 +1,4 @@
-//! Network namespaces, referenced by a descriptor or by a name of `ip netns`.
+//! Network namespaces, referenced by a descriptor or by a name as in `ip netns`.
 
 use crate::sys::{enter_netns, mount_netns, unmount_netns, unshare_netns};
 use std::fs::{self, DirBuilder, File};
@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// A network namespace. It exists as long as this value, a thread in it, or a socket from it.
+/// A network namespace. It exists while this value, a thread in it, or a socket from it exists.
 #[derive(Debug)]
 pub struct Netns(File);
 
@@ -31,7 +31,7 @@ impl Netns {
     /// `AlreadyExists` if the name is in use.
     pub fn create(name: &str) -> io::Result<Self> {
         let path = path_of(name);
-        // Root trusts these names, so the mode must not depend on the caller's umask.
+        // Root relies on these names, so the caller's umask must not weaken the mode.
         DirBuilder::new()
             .recursive(true)
             .mode(0o755)
@@ -106,7 +106,7 @@ fn path_of(name: &str) -> PathBuf {
     Path::new(FOLDER).join(name)
 }
 
-/// True if the file is a namespace: it is then on a different file system than its folder.
+/// True if the file is a namespace: a namespace is on a different file system than its folder.
 fn is_netns(file: &File) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let device = |of: io::Result<fs::Metadata>| of.map(|of| of.dev()).ok();

@@ -9,8 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Configuration of an interface. Addresses, routes and neighbours are netlink messages in hexadecimal digits, in the
-/// order in which they must be added.
+/// Configuration of an interface. Addresses, routes and neighbours are stored as netlink messages in hexadecimal
+/// digits, in the order in which they must be added.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortState {
     /// Flags of the interface: up, ARP, promiscuous, all-multicast.
@@ -50,7 +50,7 @@ const NHA_GROUP: u16 = 2;
 const NHA_OIF: u16 = 5;
 const NHA_RES_GROUP: u16 = 12;
 const RTA_NH_ID: u16 = 30;
-/// Flag for a next hop that counts as on the link although no address of the link covers it.
+/// Flag for a next hop that is reached directly although no address of the link covers it.
 const ONLINK: u8 = 4;
 const NDA_CACHEINFO: u16 = 3;
 const NDA_PROBES: u16 = 4;
@@ -59,9 +59,9 @@ const ADDRESS_BODY: usize = 8;
 const ROUTE_BODY: usize = 12;
 const NEXTHOP_BODY: usize = 8;
 const NEIGHBOUR_BODY: usize = 12;
-/// File for duplicate address detection, which is disabled while the host's own addresses are restored.
+/// File for duplicate address detection. The detection is disabled while addresses are restored.
 const ACCEPT_DAD: &str = "accept_dad";
-/// Time limit for routes that depend on other routes, or on an address that is still tentative.
+/// Time limit for adding routes that depend on other routes, or on an address that is still tentative.
 const ROUTE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl PortState {
@@ -101,10 +101,10 @@ impl PortState {
         Ok(())
     }
 
-    /// Applies the configuration to the interface with this index and name. Applying it twice has the same result.
+    /// Applies the configuration to the interface with this index and name. May be repeated.
     ///
     /// # Errors
-    /// The first change that failed; all other changes are still made.
+    /// The first failed change; the remaining changes are still made.
     pub fn apply(&self, network: &mut Network, index: u32, name: &str) -> io::Result<()> {
         let mut now = Self::default();
         now.read_link(network, index)?;
@@ -181,7 +181,7 @@ impl PortState {
         Ok(())
     }
 
-    /// Adds nexthop objects and routes in several passes, since one may depend on another.
+    /// Adds nexthop objects and routes in several passes, since they may depend on each other.
     fn apply_routes(&self, network: &mut Network, index: u32) -> io::Result<()> {
         let until = Instant::now() + ROUTE_TIMEOUT;
         loop {
@@ -189,7 +189,7 @@ impl PortState {
             let is_in = |of: &Route, list: &[Route]| list.iter().any(|it| it.message == of.message);
             for other in now.iter().filter(|of| !is_in(of, &self.routes)) {
                 let request = Message::get(libc::RTM_DELROUTE).body(&bytes(&other.message));
-                // The previous removal may have removed it too.
+                // The object may already be gone, removed together with the previous one.
                 let _ = network.0.request(request);
             }
             let missing: Vec<&Route> = self.routes.iter().filter(|of| !is_in(of, &now)).collect();
@@ -214,14 +214,14 @@ impl PortState {
     }
 }
 
-/// Flag of an attribute that contains attributes, which newer requests need.
+/// Flag of an attribute that contains attributes. Newer request types require it.
 const NESTED: u16 = libc::NLA_F_NESTED as u16;
 
 fn put(network: &mut Network, kind: u16, message: &str) -> io::Result<()> {
     network.0.request(Message::put(kind).body(&bytes(message)))
 }
 
-/// Returns the messages that restore an interface's addresses, without fields that change by themselves.
+/// Returns the messages that restore an interface's addresses. Omits fields that the kernel changes by itself.
 fn addresses(network: &mut Network, index: u32) -> io::Result<Vec<String>> {
     const INPUT_FLAGS: u32 = libc::IFA_F_NODAD
         | libc::IFA_F_HOMEADDRESS
@@ -249,7 +249,7 @@ fn addresses(network: &mut Network, index: u32) -> io::Result<Vec<String>> {
         }
         match i32::from(head[0]) {
             libc::AF_INET => v4.push(message.hex()),
-            // The kernel puts new addresses in front.
+            // The kernel inserts new IPv6 addresses at the front.
             libc::AF_INET6 => v6.insert(0, message.hex()),
             _ => {}
         }
@@ -279,8 +279,8 @@ fn routes(network: &mut Network, index: u32) -> io::Result<Vec<Route>> {
     Ok(own.filter_map(|body| route(body)).collect())
 }
 
-/// Returns an interface's nexthop objects and the groups that contain one: their numbers, and their messages in the
-/// order in which they must be added. Older kernels have none.
+/// Returns an interface's nexthop objects, and the groups that contain one: their numbers, and their messages in the
+/// order in which they must be added. Both are empty on older kernels.
 fn nexthops(network: &mut Network, index: u32) -> io::Result<(Vec<u32>, Vec<String>)> {
     let request = Message::dump(RTM_GETNEXTHOP).body(&[0; NEXTHOP_BODY]);
     let all = match network.all(request, |body| Some(body.to_vec())) {
@@ -307,7 +307,7 @@ fn nexthops(network: &mut Network, index: u32) -> io::Result<(Vec<u32>, Vec<Stri
             let id = values().find(|(of, _)| *of == NHA_ID);
             ids.extend(id.and_then(|(_, id)| word(id, 0)));
             let head = Message::bare().body(&[family, 0, protocol, 0, body[4] & ONLINK, 0, 0, 0]);
-            // Later attributes occur only in answers.
+            // Later attributes occur only in the kernel's answers.
             let settings = values().filter(|(of, _)| *of <= NHA_RES_GROUP);
             let message = settings.fold(head, |message, (of, value)| message.attribute(of, value));
             messages.push(message.hex());
@@ -344,7 +344,7 @@ fn route(body: &[u8]) -> Option<Route> {
     if !is_ip || (table, protocol) == (libc::RT_TABLE_LOCAL, libc::RTPROT_KERNEL) {
         return None;
     }
-    // The kernel sets the other flags: dead, without a carrier, offloaded.
+    // The kernel itself sets the other flags: dead, no carrier, offloaded.
     head[8] &= ONLINK;
     head[9..].fill(0);
     let (mut message, mut expires) = (Message::bare().body(&head), 0);
@@ -356,7 +356,7 @@ fn route(body: &[u8]) -> Option<Route> {
                 expires = (word(value, 8)?.cast_signed().max(0) / 100).cast_unsigned();
                 message
             }
-            // The nexthop object contains these.
+            // The nexthop object already contains these attributes.
             libc::RTA_OIF | libc::RTA_GATEWAY | RTA_VIA | libc::RTA_MULTIPATH if has_object => {
                 message
             }
@@ -418,7 +418,7 @@ fn sysctls(name: &str) -> BTreeMap<PathBuf, String> {
         .collect()
 }
 
-/// Writes values that differ. If a file cannot be written, the kernel's default stays.
+/// Writes values that differ from the current ones. If a file cannot be written, the kernel's default remains.
 fn write_sysctls<'a>(values: impl Iterator<Item = (&'a PathBuf, &'a str)>, name: &str) {
     let now = sysctls(name);
     for (key, value) in values {

@@ -8,8 +8,8 @@ pub(crate) fn sum(bytes: &[u8]) -> u16 {
     fold(words(bytes))
 }
 
-/// Completes the checksum over all bytes from `start` on; its field is at `start + offset`. The field contains the
-/// pseudo header's sum, except for SCTP. Returns `None` if the field is outside the frame.
+/// Completes the checksum over all bytes from `start` on. Its field is at `start + offset` and contains the pseudo
+/// header's sum, except for SCTP. Returns `None` if the field is outside the frame.
 #[inline]
 pub(crate) fn complete(frame: &mut [u8], start: usize, offset: usize) -> Option<()> {
     const UDP_FIELD: usize = 6;
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn the_sum_is_that_of_rfc_1071() {
-        // Its section 3 sums these bytes to ddf2.
+        // RFC 1071, section 3: these bytes sum to ddf2.
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
         assert_eq!(sum(&bytes), 0xddf2);
         assert_eq!(sum(&bytes[..7]), fold(0xddf2 + 0xffff - 0xf7));
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn sctp_has_a_checksum_of_its_own() {
-        // The check value of CRC-32C in every catalogue.
+        // Published check value of CRC-32C.
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
         let mut packet = [7; 20];
         complete(&mut packet, 4, 8).unwrap();

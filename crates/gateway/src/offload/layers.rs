@@ -1,8 +1,8 @@
-//! Headers of a superpacket, including tunnels, and their fields that differ between segments.
+//! Headers of a superpacket, including tunnels, and the header fields that differ between segments.
 //!
 //! A `virtio_net_hdr` describes only the innermost transport header. This code follows the headers from the link layer
-//! to that header. A UDP tunnel's own header (such as VXLAN, Geneve, GUE) contains no lengths; the code therefore
-//! searches behind it for an IP packet that ends with the frame.
+//! to the transport header. A UDP tunnel's own header (such as VXLAN, Geneve, GUE) contains no lengths. The code
+//! therefore searches behind it for an IP packet that ends with the frame.
 
 use super::checksum::{complete, fold, sum};
 
@@ -35,13 +35,13 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Offset of an IPv6 header with a jumbo option (RFC 2675); only the superpacket exceeds 64 KiB.
+    /// Offset of an IPv6 header with a jumbo option (RFC 2675), which only a superpacket needs, not its segments.
     pub(super) const fn jumbo(&self) -> Option<usize> {
         self.jumbo
     }
 
     /// Finds the headers before the header of `protocol` at `transport`. Returns `None` if a header is unsupported, or
-    /// if the headers do not lead there.
+    /// if the headers do not lead to `transport`.
     pub(super) fn find(frame: &[u8], transport: usize, protocol: u8) -> Option<Self> {
         let mut walk = Walk {
             frame,
@@ -62,18 +62,18 @@ impl Layers {
         &self.list[..self.len]
     }
 
-    /// Sets the lengths of segment `number`, and its IPv4 identifications and checksums.
+    /// Sets the lengths, IPv4 identifications and IPv4 checksums of segment `number`.
     pub(super) fn fix(&self, segment: &mut [u8], number: usize) -> Option<()> {
         for layer in self.all() {
             match *layer {
-                // PPPoE's length starts at the protocol field.
+                // PPPoE's length counts from the protocol field.
                 Layer::Pppoe(at) => put(segment, at, at + 2)?,
                 Layer::V4(at) => {
                     put(segment, at + 2, at)?;
                     let header_len = usize::from(segment[at] & 15) * 4;
                     let header = segment.get_mut(at..at + header_len)?;
                     let id = u16::from_be_bytes([header[4], header[5]]);
-                    // Wraps like the identification.
+                    // The identification wraps, and so may the number.
                     let id = id.wrapping_add(number as u16);
                     header[4..6].copy_from_slice(&id.to_be_bytes());
                     header[10..12].fill(0);
@@ -88,7 +88,7 @@ impl Layers {
         Some(())
     }
 
-    /// Computes the checksums of tunnels. Call it when all covered bytes are final.
+    /// Computes the checksums of tunnels. Call it after all covered bytes have their final values.
     pub(super) fn complete(&self, segment: &mut [u8]) -> Option<()> {
         for layer in self.all().iter().rev() {
             match *layer {
@@ -109,7 +109,7 @@ impl Layers {
     }
 }
 
-/// Writes the number of bytes from `start` to the end into `field`.
+/// Writes into `field` the number of bytes from `start` to the segment's end.
 fn put(segment: &mut [u8], field: usize, start: usize) -> Option<()> {
     let len = u16::try_from(segment.len().checked_sub(start)?).ok()?;
     segment
@@ -118,7 +118,7 @@ fn put(segment: &mut [u8], field: usize, start: usize) -> Option<()> {
     Some(())
 }
 
-/// Walk from the link layer to the transport header.
+/// State while following the headers from the link layer to the transport header.
 struct Walk<'a> {
     frame: &'a [u8],
     transport: usize,
@@ -139,7 +139,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Follows the EtherType at `at`, behind VLAN tags.
+    /// Follows the EtherType at `at`, after any VLAN tags.
     fn ethernet(&mut self, mut at: usize) -> Option<()> {
         loop {
             match self.word(at)? {
@@ -229,7 +229,7 @@ impl Walk<'_> {
         const CHECKSUM: u16 = 0x8000;
         const KEY: u16 = 0x2000;
         let flags = self.word(at)?;
-        // Sequence numbers differ by packet; later versions are unsupported.
+        // Rejects sequence numbers, which differ per packet, and later versions.
         if flags & !(CHECKSUM | KEY) != 0 {
             return None;
         }

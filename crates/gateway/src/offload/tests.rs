@@ -87,7 +87,7 @@ fn ethernet(kind: u16) -> Vec<u8> {
     link
 }
 
-/// Checks lengths and sums of a frame; returns its transport header and payload.
+/// Checks lengths and checksums of a frame; returns its transport header and payload.
 fn check(frame: &[u8], link: usize) -> &[u8] {
     let ip = &frame[link..];
     let header = match ip[0] >> 4 {
@@ -139,7 +139,7 @@ fn a_tcp_superpacket_becomes_the_segments_that_hardware_would_send() {
                 0xffff_ff00u32.wrapping_add(2896)
             ]
         );
-        // CWR on the first only, FIN and PSH on the last only, ACK on all.
+        // CWR only on the first, FIN and PSH only on the last, ACK on all.
         let flags: Vec<u8> = segments.iter().map(|segment| segment[13]).collect();
         assert_eq!(flags, [0x90, 0x10, 0x19]);
         if !ipv6 {
@@ -171,7 +171,7 @@ fn superpackets_in_vlans_and_pppoe_are_split_too() {
         check(&frame, qinq.len());
     }
     let mut pppoe = ethernet(0x8864);
-    // Version and type, code, session, length of the whole, PPP's IPv6.
+    // Version and type, code, session, total length, PPP protocol IPv6.
     pppoe.extend([0x11, 0, 0, 9, 0x7f, 0xff, 0x00, 0x57]);
     for frame in undo(&superpacket(&pppoe, true, true, 3000, 1400)).unwrap() {
         check(&frame, pppoe.len());
@@ -201,7 +201,7 @@ fn marks_that_contradict_the_frame_are_refused_without_panic() {
     let packet = superpacket(&ethernet(0x0800), false, true, 3000, 1400);
     let mut seed = 1u64;
     let mut random = || {
-        // Knuth's MMIX generator.
+        // Knuth's MMIX random generator.
         seed = seed
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);

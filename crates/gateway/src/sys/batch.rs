@@ -75,7 +75,7 @@ impl SendBatch {
         answer
     }
 
-    /// Sends the frames after the first `done`; returns the number sent.
+    /// Sends all frames except the first `done`; returns the number sent.
     fn send_after(&self, done: usize) -> io::Result<usize> {
         let mut start = done.checked_sub(1).map_or(0, |last| self.ends[last]);
         let mut parts = [libc::iovec {

@@ -8,12 +8,12 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Executes an ethtool command of the interface's driver. `words` is its structure (`linux/ethtool.h`). Returns the
-/// driver's answer.
+/// Executes an ethtool command in the interface's driver. `words` is the command's structure (`linux/ethtool.h`).
+/// Returns the structure after the call.
 pub(crate) fn ethtool<const N: usize>(name: &str, mut words: [u32; N]) -> io::Result<[u32; N]> {
     // SAFETY: all-zero is a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The name needs a final zero.
+    // The name needs a terminating zero.
     if name.is_empty() || name.len() >= request.ifr_name.len() {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));
     }
@@ -30,7 +30,7 @@ pub(crate) fn ethtool<const N: usize>(name: &str, mut words: [u32; N]) -> io::Re
 
 /// Moves the calling thread into a new network namespace.
 pub(crate) fn unshare_netns() -> io::Result<()> {
-    // SAFETY: no pointers; the flag concerns sockets opened later only.
+    // SAFETY: no pointers; the flag affects only sockets opened later.
     check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
     Ok(())
 }
@@ -58,7 +58,7 @@ pub(crate) fn mount_netns(at: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the name of a network namespace, which exists as long as it is in use.
+/// Removes the name of a network namespace. The namespace exists until it is no longer used.
 pub(crate) fn unmount_netns(at: &Path) -> io::Result<()> {
     let at = CString::new(at.as_os_str().as_bytes())?;
     // SAFETY: a text with a final zero.

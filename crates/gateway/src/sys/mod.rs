@@ -23,11 +23,11 @@ use std::io;
 
 /// User ID whose rights this process has.
 pub(crate) fn effective_user() -> u32 {
-    // SAFETY: takes nothing, and never fails.
+    // SAFETY: no arguments; the call never fails.
     unsafe { libc::geteuid() }
 }
 
-/// Drops all capabilities of the calling thread; for threads that read untrusted data.
+/// Drops all capabilities of the calling thread. Call it in threads that read untrusted data.
 pub(crate) fn drop_capabilities() {
     const VERSION_3: u32 = 0x2008_0522;
     let (head, none) = ([VERSION_3, 0], [0u32; 6]);
@@ -48,7 +48,7 @@ fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
 pub(crate) fn start_clock() -> impl Fn() -> Instant {
     let start = std::time::Instant::now();
     move || {
-        // Zero means "never": AQ's first interval starts with its first packet.
+        // Starts above zero, because zero means "never": AQ's first interval starts with its first packet.
         let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Instant::from_nanos(nanos.max(1))
     }

@@ -11,7 +11,7 @@ pub(crate) enum Interest {
     Write,
 }
 
-/// Waits until one of `fds` is readable or in error, a signal arrives, or `timeout` is over. Returns the ready ones.
+/// Waits until one of `fds` is readable or in error, a signal arrives, or `timeout` expires. True means ready.
 pub fn poll<const N: usize>(
     fds: [Option<BorrowedFd<'_>>; N],
     timeout: Option<Duration>,
@@ -67,7 +67,7 @@ pub(crate) fn to_core(span: std::time::Duration) -> Duration {
 
 /// Disables the timer slack of this thread (default 50 us).
 pub fn precise_timers() {
-    // SAFETY: changes a property of the calling thread only; a refusal costs precision, no more.
+    // SAFETY: affects only the calling thread; a failure costs only precision.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
@@ -82,12 +82,12 @@ pub(crate) fn lower_priority() {
 }
 
 fn set_niceness(niceness: libc::c_int) {
-    // SAFETY: no pointers; without CAP_SYS_NICE less than 0 is refused, which costs time, no more.
+    // SAFETY: no pointers; values below 0 need CAP_SYS_NICE, and a failure costs only time.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, niceness) };
 }
 
 pub(crate) fn abort_after(seconds: u32) {
-    // SAFETY: no pointers; the default action of SIGALRM ends the process, and nothing here handles it.
+    // SAFETY: no pointers; the default action of SIGALRM ends the process, and no code handles the signal.
     unsafe {
         libc::signal(libc::SIGALRM, libc::SIG_DFL);
         libc::alarm(seconds);
@@ -98,7 +98,7 @@ pub(crate) fn abort_after(seconds: u32) {
 /// background job (`stty tostop`).
 pub(crate) fn ignore_write_signals() {
     for signal in [libc::SIGXFSZ, libc::SIGTTOU] {
-        // SAFETY: no pointers; to ignore a signal runs nothing.
+        // SAFETY: no pointers; an ignored signal runs no code.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
 }

@@ -24,9 +24,9 @@ pub(crate) struct RxRing {
 pub(crate) struct Received<'a> {
     /// `virtio_net_hdr`, and the part of the frame that fits into the slot.
     pub(crate) bytes: &'a mut [u8],
-    /// True if the frame is longer than a slot, so that the socket's queue contains the whole frame.
+    /// True if the frame is longer than a slot. The whole frame is then in the socket's queue.
     pub(crate) queued: bool,
-    /// True if the frame is longer than a slot and its rest is lost.
+    /// True if the frame is longer than a slot and its remaining bytes are lost.
     pub(crate) truncated: bool,
     /// True if this host sent the frame.
     pub(crate) outgoing: bool,
@@ -38,7 +38,7 @@ impl RxRing {
     /// Length of a virtio_net_hdr.
     pub(crate) const VNET_HDR: usize = 10;
 
-    /// Creates a ring of about `bytes` with slots for frames of `frame` bytes.
+    /// Creates a ring of about `bytes` bytes; each slot holds a frame of `frame` bytes.
     pub(crate) fn new(socket: &PacketSocket, frame: usize, bytes: usize) -> io::Result<Self> {
         let slot_size = (frame + SLOT_HEADERS).next_power_of_two().min(BLOCK);
         let blocks = bytes.div_ceil(BLOCK).max(1);
@@ -64,7 +64,7 @@ impl RxRing {
         })
     }
 
-    /// Address and status word of the next slot.
+    /// Returns the address and the status word of the next slot.
     #[inline]
     fn slot(&self) -> (*mut u8, &AtomicU32) {
         let offset = self.next * self.slot_size;
@@ -84,7 +84,7 @@ impl RxRing {
         self.slot().1.load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Calls `each` with the next frame, and frees its slot. Returns false if there is none.
+    /// Calls `each` with the next frame, and then frees its slot. Returns false if no frame is pending.
     #[inline]
     pub(crate) fn next(&mut self, each: impl FnOnce(Received<'_>)) -> bool {
         let (slot, status_word) = self.slot();

@@ -16,7 +16,7 @@ impl PacketSocket {
         Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None).map(Self)
     }
 
-    /// Binds the socket to an interface; it receives either every frame or none.
+    /// Binds the socket to an interface. If `receive` is true, it receives every frame; otherwise none.
     pub(crate) fn bind(&self, ifindex: u32, receive: bool) -> io::Result<()> {
         let protocol = if receive { libc::ETH_P_ALL } else { 0 } as u16;
         self.0.bind(&address(|address: &mut libc::sockaddr_ll| {
@@ -47,12 +47,12 @@ impl PacketSocket {
         set_option(&self.0, libc::SOL_PACKET, option, value)
     }
 
-    /// Sets the size of the queue outside of the ring.
+    /// Sets the size of the queue that takes frames too long for the ring.
     pub(crate) fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
         set_receive_buffer(&self.0, bytes)
     }
 
-    /// Receives one frame with its virtio_net_hdr from the queue outside of the ring. Returns its length; a frame that
+    /// Receives one frame with its virtio_net_hdr from the queue for long frames. Returns the length; a frame that
     /// fills `into` may be truncated.
     pub(crate) fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
         (&self.0).read(into)
@@ -63,7 +63,7 @@ impl PacketSocket {
         self.0.take_error().unwrap_or_else(Some)
     }
 
-    /// Number of frames that the kernel has dropped since the last call, because ring and queue were full.
+    /// Number of frames that the kernel dropped since the last call because ring and queue were full.
     pub(crate) fn take_kernel_drops(&self) -> u32 {
         let stats = get_option(&self.0, libc::SOL_PACKET, libc::PACKET_STATISTICS);
         stats.map_or(0, |stats: libc::tpacket_stats| stats.tp_drops)
@@ -103,7 +103,7 @@ pub(super) fn set_option<T>(
 ) -> io::Result<()> {
     let len = size_of_val(value) as libc::socklen_t;
     let value = std::ptr::from_ref(value).cast();
-    // SAFETY: the value is valid for the call and its length is its own; the kernel only reads it.
+    // SAFETY: the value is valid for the call, and `len` is its length; the kernel only reads it.
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, len) })?;
     Ok(())
 }
@@ -117,10 +117,10 @@ pub(super) fn get_option<T>(
     level: libc::c_int,
     option: libc::c_int,
 ) -> io::Result<T> {
-    // SAFETY: it consists of integers.
+    // SAFETY: `T` consists of integers.
     let mut value: T = unsafe { std::mem::zeroed() };
     let mut len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: both pointers are valid for the call, and `len` says how much room there is.
+    // SAFETY: both pointers are valid for the call, and `len` is the size of the buffer.
     check(unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -136,11 +136,10 @@ pub(super) fn get_option<T>(
     }
 }
 
-/// Creates a socket address; `write` sets its fields. `T` is an address structure of the kernel that consists of
-/// integers.
+/// Creates a socket address; `write` sets its fields. `T` is a kernel address structure that consists of integers.
 pub(super) fn address<T>(write: impl FnOnce(&mut T)) -> SockAddr {
     let mut storage = SockAddrStorage::zeroed();
-    // SAFETY: zero is valid for integers, and the structures are shorter than any storage of addresses.
+    // SAFETY: zero is valid for integers, and the structures fit into the storage.
     write(unsafe { storage.view_as() });
     // SAFETY: an address of this length was just written.
     unsafe { SockAddr::new(storage, size_of::<T>() as libc::socklen_t) }

@@ -11,7 +11,7 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Number of chunks of shared memory; holds more than the buffer of an AF_PACKET socket.
+/// Number of chunks of shared memory. They hold more than the buffer of an AF_PACKET socket.
 const CHUNKS: u32 = 256;
 /// Maximum number of frames that the kernel has not accepted yet.
 const BATCH: u32 = 64;
@@ -34,11 +34,11 @@ pub(crate) struct XdpSender {
 }
 
 impl XdpSender {
-    /// Creates a sender for frames of at most `frame` bytes, at most a page.
+    /// Creates a sender for frames of at most `frame` bytes; the maximum is a page.
     ///
     /// # Errors
-    /// AF_XDP is missing, too old, or used by another program; memory cannot be locked (`ENOBUFS`); or a privilege is
-    /// missing.
+    /// The kernel's AF_XDP is missing or too old, or another program uses it. Memory cannot be locked (`ENOBUFS`), or
+    /// a privilege is missing.
     pub(crate) fn new(ifindex: u32, frame: usize) -> io::Result<Self> {
         let chunk_size = if frame <= 2048 { 2048 } else { 4096 };
         if frame > chunk_size {
@@ -56,11 +56,11 @@ impl XdpSender {
             tx_metadata_len: 0,
         };
         set_option(&socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &memory)?;
-        // Required, although the socket receives nothing.
+        // The kernel requires this ring, although the socket receives nothing.
         set(libc::XDP_UMEM_FILL_RING, 1)?;
         set(libc::XDP_UMEM_COMPLETION_RING, CHUNKS)?;
         set(libc::XDP_TX_RING, CHUNKS)?;
-        // Linux before 5.4 has fewer fields.
+        // Linux before 5.4 returns fewer fields.
         let offsets: libc::xdp_mmap_offsets =
             get_option(&socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
         let descriptors = Ring::map::<libc::xdp_desc>(
@@ -125,12 +125,12 @@ impl XdpSender {
         true
     }
 
-    /// Sends frames as room permits, and counts those that the driver drops.
+    /// Sends frames while the driver has room, and counts those that the driver drops.
     pub(crate) fn send(&mut self, losses: &mut Losses) -> io::Result<()> {
         let producer = self.descriptors.producer();
         producer.store(self.written, Ordering::Release);
         let mut answer = Ok(());
-        // Dropped frames that do not count as accepted yet.
+        // Dropped frames that the kernel's counter does not include yet.
         let mut dropped = 0;
         while self.is_waiting() {
             let before = self.taken();
@@ -146,7 +146,7 @@ impl XdpSender {
                     losses.not_sent += 1;
                     dropped += u32::from(!progress);
                 }
-                // No room, or the limit of one call.
+                // The driver has no room, or the call reached its limit.
                 None | Some((Some(libc::EAGAIN | libc::ENOBUFS), _)) if progress => {}
                 None | Some((Some(libc::EAGAIN | libc::ENOBUFS), _)) => break,
                 Some((_, error)) => {
@@ -182,7 +182,7 @@ impl XdpSender {
     }
 }
 
-/// A ring of entries shared with the kernel, with its counters.
+/// A ring of entries shared with the kernel, and its counters.
 #[derive(Debug)]
 struct Ring {
     memory: MmapRaw,
@@ -223,7 +223,7 @@ impl Ring {
 
     #[inline]
     fn consumer(&self) -> &AtomicU32 {
-        // SAFETY: as above.
+        // SAFETY: as in `producer`.
         unsafe { AtomicU32::from_ptr(self.memory.as_mut_ptr().add(self.consumer).cast()) }
     }
 
@@ -267,7 +267,7 @@ pub(crate) mod tests {
 
     pub(crate) const INDEX: u32 = 11;
 
-    /// A veth pair: `near` here, and `far` there with an opened port.
+    /// A veth pair: `near` in this namespace, and `far` with an open port in its own.
     pub(crate) struct Pair {
         pub(crate) here: Netns,
         pub(crate) there: Netns,
@@ -324,7 +324,7 @@ pub(crate) mod tests {
             }
         }
 
-        /// Returns the numbers of arriving frames until `last` arrives.
+        /// Returns the numbers of the arriving frames, up to `last`.
         fn arrive_until(&mut self, last: u32) -> Vec<u32> {
             let mut numbers = Vec::new();
             let since = Instant::now();

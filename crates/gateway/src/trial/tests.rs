@@ -1,6 +1,6 @@
 use super::*;
 
-/// Random rates: normal numbers by Irwin and Hall, made skewed and correlated like real traffic.
+/// Random rates: normal numbers by the method of Irwin and Hall, made skewed and correlated like real traffic.
 struct Traffic {
     random: SplitMix64,
     level: f64,
@@ -19,7 +19,7 @@ impl Traffic {
         (0..12).map(|_| uniform(&mut self.random)).sum::<f64>() - 6.0
     }
 
-    /// Returns an interval whose rates are multiplied by `factor`, and whose wait is longer by `later_ms`.
+    /// Returns an interval with rates multiplied by `factor`, and a sojourn time that is longer by `later_ms`.
     fn outcome(&mut self, factor: f64, later_ms: f64) -> Outcome {
         self.level = 0.7 * self.level + 0.07 * self.normal();
         let busy = self.level.exp();

@@ -1,4 +1,4 @@
-//! Disciplines by name, with the defaults that users get.
+//! Disciplines by name, with their default parameters.
 
 use asymq_core::catalog::{Catalog as _, Config, Params, Place, Role, Standard, resolve};
 use asymq_core::units::{Limit, Rate};

@@ -1,4 +1,4 @@
-//! A port that stores the frames that it should send.
+//! A port that stores the frames passed to it for sending.
 
 use asymq_gateway::PacketIo;
 use std::io;

@@ -8,7 +8,7 @@ use asymq_core::{Backlog, Dequeue, Packet, Qdisc, Reason, Sink};
 #[derive(Clone, Copy)]
 pub(crate) struct Lossy;
 
-/// Number of data segments of which one is lost.
+/// One data segment out of this many is lost.
 const EACH: u32 = 53;
 
 struct Losing<P> {

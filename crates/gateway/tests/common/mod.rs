@@ -33,7 +33,7 @@ pub(crate) const LAN: u32 = 11;
 pub(crate) const WAN: u32 = 12;
 
 impl Place {
-    /// Adds a line between two gateways in the middle, with the ends `near` and `far`.
+    /// Adds a line between two gateways, with the ends `near` and `far`.
     pub(crate) fn add_line(&self) {
         let end = |name, index, mac| VethEnd {
             name,
@@ -162,7 +162,7 @@ impl Running {
             let netns = place.middle.as_fd().try_clone_to_owned().unwrap();
             move || {
                 Netns::from(netns).enter().unwrap();
-                // A process that another test starts has this one's descriptors until it is executed.
+                // Retries: a new process of another test keeps this process's descriptors until `exec`.
                 let mut opened = None;
                 wait_for("the release of both interfaces", DEADLINE, || {
                     match Gateway::open(catalog, &config, &HostOptions::default()) {
@@ -176,7 +176,7 @@ impl Running {
                     eprintln!("gateway: {line}");
                     log.lock().unwrap().push(line.into());
                 });
-                // Tests wait for values in snapshots.
+                // Shortens the interval, because tests wait for values in snapshots.
                 gateway.set_report_interval(Duration::from_millis(20));
                 ready.send((gateway.stats(), gateway.changer())).unwrap();
                 gateway.run(&stop).unwrap();
@@ -196,7 +196,7 @@ impl Running {
         self.log.lock().unwrap().join("\n")
     }
 
-    /// Waits until the gateway logs these words.
+    /// Waits until the gateway logs a line with this text.
     #[track_caller]
     pub(crate) fn hear(&self, words: &str) {
         let what = format!("'{words}' of the gateway");
@@ -227,7 +227,7 @@ pub(crate) fn transfer(from: &Netns, to: &Netns, address: Ipv4Addr, bytes: usize
     transfer_to(from, to, (address, 5000), bytes)
 }
 
-/// Like [`transfer`], to this port.
+/// Like [`transfer`], to the port `port`.
 pub(crate) fn transfer_to(
     from: &Netns,
     to: &Netns,
@@ -239,7 +239,7 @@ pub(crate) fn transfer_to(
         let receiver = scope.spawn(move || {
             to.run(|| {
                 let listener = TcpListener::bind(address)?;
-                // Bounds the wait for a connection, too.
+                // Also bounds the wait for a connection.
                 socket2::SockRef::from(&listener).set_read_timeout(Some(DEADLINE))?;
                 ready.send(()).unwrap();
                 let (mut stream, _) = listener.accept()?;
@@ -258,8 +258,8 @@ pub(crate) fn transfer_to(
             stream.set_read_timeout(Some(DEADLINE))?;
             stream.write_all(&all)?;
             stream.shutdown(Shutdown::Write)?;
-            // The other side closes when it has read all. The bytes in buffers may take longer than `DEADLINE` without
-            // a fault, so that only the receiver checks that.
+            // The other side closes after it has read all bytes. Buffered bytes may take longer than `DEADLINE`
+            // without a fault, so only the receiver checks progress.
             loop {
                 match stream.read(&mut [0]) {
                     Err(error)

@@ -8,7 +8,7 @@ use asymq_core::{Backlog, Dequeue, Packet, Qdisc, Sink};
 #[derive(Clone, Copy)]
 pub(crate) struct Panicking;
 
-/// Fault that the first packet causes.
+/// Fault that the first packet triggers.
 enum Fault {
     Panic,
     Hang,

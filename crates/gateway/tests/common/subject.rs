@@ -1,4 +1,4 @@
-//! A gateway in its own process between two hosts, observed from outside.
+//! A gateway in its own process between two hosts, tested from outside.
 #![allow(dead_code, reason = "every test program uses a part of it")]
 
 use crate::common::wait::{DEADLINE, wait_for};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Address for the gateway's metrics in its own network namespace.
 pub(crate) const METRICS: &str = "127.0.0.1:9800";
-/// Maximum time from SIGTERM to the end: time for the queue, one second, and a margin for a busy machine.
+/// Maximum time from SIGTERM to the end: the time to send the queue, one second, and a margin for a busy machine.
 pub(crate) const END: Duration = Duration::from_secs(8);
 /// Number of frames that must arrive before traffic counts as working.
 const FRAMES: u32 = 20;
@@ -49,14 +49,14 @@ impl Default for Start<'_> {
 }
 
 impl Subject {
-    /// Starts the gateway, and waits until it forwards; `None` if network namespaces cannot be made.
+    /// Starts the gateway, and waits until it forwards; `None` if network namespaces cannot be created.
     pub(crate) fn start(start: Start<'_>) -> Option<Self> {
         let place = Place::new()?;
         place.middle.run(|| Network::open()?.set_up(1)).unwrap();
         Some(Self::start_in(Arc::new(place), start))
     }
 
-    /// Starts another gateway in its place.
+    /// Starts a new gateway between the same hosts.
     pub(crate) fn start_again(&self, start: Start<'_>) -> Self {
         Self::start_in(self.place.clone(), start)
     }
@@ -77,7 +77,7 @@ impl Subject {
         shell.stdin(Stdio::null());
         shell.stdout(start.stdout).stderr(start.stderr);
         let child = place.middle.run(|| shell.spawn()).unwrap();
-        // Otherwise the shell keeps ends of pipes open.
+        // Otherwise this process keeps the ends of pipes open.
         drop(shell);
         let tap = Tap::open(&place.net);
         let mut subject = Self {
@@ -111,7 +111,7 @@ impl Subject {
         let tap = &mut self.tap;
         wait_for("frames through the gateway", DEADLINE, || {
             tap.poll();
-            // Frames sent before it forwarded may arrive late.
+            // Ignores frames that were sent before the gateway forwarded, and that arrive late.
             tap.frames.retain(|frame| frame[20..24] != [0; 4]);
             tap.frames.len() >= frames.len()
         });
@@ -132,7 +132,7 @@ impl Subject {
             .collect()
     }
 
-    /// Checks for this time that traffic works.
+    /// Checks repeatedly for `span` that traffic passes.
     #[track_caller]
     pub(crate) fn flows_for(&mut self, span: Duration) {
         let start = Instant::now();
@@ -146,14 +146,14 @@ impl Subject {
     pub(crate) fn flap(&mut self) {
         let middle = &self.place.middle;
         middle.run(|| Network::open()?.set_down(WAN)).unwrap();
-        // A gateway that detects this only after the recovery would lose the frames sent meanwhile.
+        // Otherwise a gateway that detects the failure only after the recovery would lose the frames sent meanwhile.
         wait_for("the gateway to notice", DEADLINE, || {
             let sockets = middle.run(|| std::fs::read_to_string("/proc/thread-self/net/packet"));
             let bound_to = |line: &str| line.split_whitespace().nth(4) == Some(&WAN.to_string());
             !sockets.unwrap().lines().any(bound_to)
         });
         let (place, tap) = (&self.place, &mut self.tap);
-        // Earlier frames do not prove the recovery.
+        // Discards earlier frames, which do not prove the recovery.
         tap.poll();
         tap.frames.clear();
         middle.run(|| Network::open()?.set_up(WAN)).unwrap();
@@ -164,7 +164,7 @@ impl Subject {
         });
     }
 
-    /// A client of the metrics.
+    /// Connects a client to the metrics' server.
     pub(crate) fn connect(&self) -> io::Result<TcpStream> {
         connect(&self.place)
     }
@@ -174,7 +174,7 @@ impl Subject {
         let mut stream = self.connect().unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
-        // A reset after the answer does not shorten it.
+        // A reset after the answer does no harm.
         let _ = stream.read_to_string(&mut answer);
         answer
     }
@@ -222,7 +222,7 @@ impl Subject {
         status.unwrap()
     }
 
-    /// Sends SIGTERM, and checks that the gateway ends in time with success.
+    /// Sends SIGTERM, and checks that the gateway ends successfully and in time.
     #[track_caller]
     pub(crate) fn stops(&mut self) {
         self.signal("TERM");
@@ -238,12 +238,12 @@ impl Drop for Subject {
     }
 }
 
-/// A client of the metrics of the gateway there.
+/// Connects a client to the metrics of the gateway at `place`.
 pub(crate) fn connect(place: &Place) -> io::Result<TcpStream> {
     connect_to(place, METRICS)
 }
 
-/// A client of a server at an address there.
+/// Connects a client to the server `address` at `place`.
 pub(crate) fn connect_to(place: &Place, address: &str) -> io::Result<TcpStream> {
     let address: SocketAddr = address.parse().unwrap();
     let connect = || {
@@ -271,7 +271,7 @@ pub(crate) fn dead_pipe() -> Stdio {
     writer.into()
 }
 
-/// A full pipe, and its reader, which never reads.
+/// Returns a full pipe, and its reader, which never reads.
 pub(crate) fn stalled_pipe() -> (Stdio, PipeReader) {
     let (reader, writer) = io::pipe().unwrap();
     set_nonblocking(&writer, true);
@@ -282,7 +282,7 @@ pub(crate) fn stalled_pipe() -> (Stdio, PipeReader) {
 
 fn set_nonblocking(pipe: &io::PipeWriter, on: bool) {
     use std::os::fd::AsRawFd as _;
-    // SAFETY: the descriptor is open as long as the reference to it.
+    // SAFETY: the descriptor stays open while it is borrowed.
     let done = unsafe {
         let flags = libc::fcntl(pipe.as_raw_fd(), libc::F_GETFL);
         let flags = match on {

@@ -3,13 +3,13 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Long enough for a loaded machine.
+/// Deadline of tests, sufficient on a loaded machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Polls until `condition` holds.
 ///
 /// # Panics
-/// It does not hold within `deadline`; the message contains `what`.
+/// `condition` is false until `deadline`; the message contains `what`.
 #[track_caller]
 pub(crate) fn wait_for(what: &str, deadline: Duration, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();

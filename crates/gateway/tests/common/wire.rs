@@ -5,7 +5,7 @@ use super::wait::{DEADLINE, wait_for};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{PacketIo, Port};
 
-/// An unused address.
+/// An Ethernet address that no host uses.
 pub(crate) const NOBODY: [u8; 6] = [2, 9, 9, 9, 9, 9];
 const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
 
@@ -19,7 +19,7 @@ pub(crate) fn numbered(number: u32, len: usize) -> Vec<u8> {
     frame
 }
 
-/// A TCP segment of flow `port` over IPv4; `number` is its sequence and acknowledgement number. Without payload it is a
+/// A TCP segment of flow `port` over IPv4; `number` is its sequence and acknowledgement number. With zero `payload`, a
 /// pure ACK.
 pub(crate) fn segment(port: u16, number: u32, payload: usize) -> Vec<u8> {
     let mut frame = vec![0; 14 + 40 + payload];
@@ -68,7 +68,7 @@ pub(crate) fn send(from: &Netns, frames: &[Vec<u8>]) {
     .unwrap();
 }
 
-/// Collects the frames to [`NOBODY`] that arrive at a host's interface, from its opening on.
+/// Collects the frames to [`NOBODY`] that arrive at a host's interface after the tap was opened.
 pub(crate) struct Tap {
     port: Port,
     pub(crate) frames: Vec<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Sends mutated and random frames through all code of a gateway outside of the kernel.
+//! Sends mutated and random frames through all user-space code of a gateway.
 
 use super::tunnels::{cases, segment_of, tcp_case};
 use super::*;
@@ -11,7 +11,7 @@ use asymq_core::hold::RegeneratorParams;
 use asymq_core::units::{Duration, Instant, Limit};
 use std::io;
 
-/// Counts the frames to send.
+/// Number of frames to send.
 #[derive(Default)]
 struct Counter {
     frames: u64,

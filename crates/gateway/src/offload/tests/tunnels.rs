@@ -1,5 +1,5 @@
-//! Superpackets in tunnels. Every segment must equal, byte for byte, the frame of a host without offloads, which an
-//! independent builder makes. A third-party parser then checks all lengths and checksums.
+//! Superpackets in tunnels. Every segment must equal, byte for byte, the frame of a host without offloads. An
+//! independent builder makes that frame. A third-party parser then checks all lengths and checksums.
 
 use super::*;
 use etherparse::{
@@ -17,7 +17,7 @@ pub(super) enum Part {
     V6(u8),
     /// IPv6 with a tunnel's destination options.
     V6Options(u8),
-    /// A tunnel's UDP, with a checksum or without.
+    /// UDP header of a tunnel; true if it has a checksum.
     Udp(bool),
     /// GRE with a checksum, of this EtherType.
     GreChecksum(u16),
@@ -107,7 +107,7 @@ pub(super) fn cases() -> Vec<(&'static str, Vec<Part>)> {
 /// Form of a packet, which selects its lengths and checksums.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
-    /// A superpacket: checksums over payload contain only the pseudo header's sum.
+    /// A superpacket. Checksums over its payload contain only the pseudo header's sum.
     Superpacket,
     Frame,
 }
@@ -304,7 +304,7 @@ fn a_partial_checksum_in_a_tunnel_is_completed_and_the_rest_left_alone() {
     for (name, parts) in cases() {
         let whole = tcp(0, 0x10, &payload(999));
         let expected = build(&parts, &whole, 0, Form::Frame);
-        // A host computes the outer checksum over the final content.
+        // A host computes the outer checksum after the inner one.
         let mut packet = marked(expected.clone(), whole.len(), GSO_NONE, 16, 0);
         let inner = build(&parts[parts.len() - 1..], &whole, 0, Form::Superpacket);
         let at = expected.len() - whole.len() + 16;
@@ -368,7 +368,7 @@ fn verified(bytes: &[u8]) -> Vec<u8> {
                 (_, ip) => udp.calc_checksum_ipv6(&ip.unwrap(), payload),
             };
             assert!([0, sum.unwrap()].contains(&udp.checksum));
-            // VXLAN's header and Ethernet's header.
+            // Skips the headers of VXLAN and Ethernet.
             verified(&payload[8 + 14..])
         }
         other => panic!("protocol {other}"),
