@@ -47,11 +47,11 @@ pub struct Progress {
     pub rtt_ms: Option<f64>,
 }
 
-/// Time of the idle line before the loads, and the maximum wait for queues to drain after each.
+/// Time of the idle line before the loads. Also the maximum wait after each load until queues have drained.
 const IDLE: Duration = Duration::from_secs(2);
 const DRAIN: Duration = Duration::from_secs(6);
 const TICK: Duration = Duration::from_millis(100);
-/// Time for which flows continue after the window, so that counts cover its end.
+/// Time for which flows continue after the window, so that counts cover the window's end.
 const TAIL: Duration = Duration::from_millis(500);
 
 /// Measures a line.
@@ -64,7 +64,7 @@ pub fn measure(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Measured, MeasureError> {
     let measured = measure_all(options, progress);
-    // After a stop, the interrupted call returns a separate error.
+    // After a stop, the interrupted call returns an error of its own.
     measured.map_err(|error| match options.stop.load(Relaxed) {
         true => MeasureError::Interrupted,
         false => error,
@@ -85,12 +85,12 @@ fn measure_all(
         client.drain()?;
     }
     let after = client.idle(0.95, progress)?;
-    // The last probes are still in flight.
+    // Waits for the answers to the last probes.
     client.wait(TAIL)?;
     Ok(client.result(idle, after, &loads))
 }
 
-/// Name of each load, and its directions.
+/// Name of each load; true if it has uploads, and if it has downloads.
 const LOADS: [(&str, bool, bool); 3] = [
     ("up", true, false),
     ("down", false, true),
@@ -104,7 +104,7 @@ struct Client<'a> {
     control: Option<Control>,
     prober: Option<Prober>,
     clock: Instant,
-    /// Bytes that each upload sent in earlier loads.
+    /// Number of bytes that each upload sent in earlier loads.
     sent: [u64; MAX_FLOWS],
 }
 
@@ -173,7 +173,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Waits until a probe after the load is as fast as on the idle line.
+    /// Waits until a probe after the load is as fast as it was on the idle line.
     fn drain(&self) -> Result<(), MeasureError> {
         const SLOWER: f64 = 0.005;
         let from = self.now();
@@ -259,7 +259,7 @@ impl<'a> Client<'a> {
         for (total, sent) in self.sent.iter_mut().zip(flows.end()) {
             *total += sent;
         }
-        // The queues that the load filled delay the counts.
+        // Drains first, because the queues that the load filled delay the counts.
         self.drain()?;
         let [arrived_up, arrived_down] = &record.arrived;
         let (counted, received) = (self.counts(began)?, &record.moved[Direction::Down as usize]);
@@ -302,7 +302,7 @@ impl<'a> Client<'a> {
         let samples = self.samples();
         let baseline = Baseline::of(&samples, idle, Some(after));
         let delays = |window| baseline.and_then(|baseline| baseline.delays(&samples, window));
-        // Capacity includes the headers of full segments, and the probes.
+        // The capacity includes the headers of full segments, and the probes.
         let capacity = |direction, load: &Carried| {
             let (rate, range) = load.directions[direction as usize].as_ref()?.arrived?;
             let probes = delays(load.window).map_or(0, |delays| delays.answered);

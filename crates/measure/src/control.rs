@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// Maximum number of counts per second that the client accepts; the server sends five.
 const MAX_PER_SECOND: f64 = 20.0;
-/// Maximum accepted difference between server's and client's clock within a session, in seconds.
+/// Maximum accepted difference between the server's and the client's clock within a session, in seconds.
 const MAX_CLOCK_ERROR: f64 = 15.0;
 
 /// The control connection of a session.
@@ -28,7 +28,7 @@ pub(crate) struct Control {
     reader: Option<JoinHandle<()>>,
 }
 
-/// Counts with their arrival times, and the reason why no more arrive.
+/// Counts with their arrival times, and the reason why further counts will not arrive.
 #[derive(Debug, Default)]
 struct Feed {
     counts: Vec<(f64, Counted)>,
@@ -82,7 +82,7 @@ impl Control {
         });
         let stream =
             connected.doing(|| format!("connecting to {server} (asymq measure serve, there)"))?;
-        // Reads byte by byte: another reader takes the counts that follow.
+        // Reads single bytes, because another reader reads the counts that follow.
         let (mut line, mut byte) = (Vec::new(), [0]);
         while line.len() < MAX_LINE && line.last() != Some(&b'\n') {
             let read = Limited(&stream, limit).read(&mut byte);
@@ -139,7 +139,7 @@ impl Control {
     }
 
     /// # Errors
-    /// The server ended the session, or sent an impossible count.
+    /// The server ended the session, or sent a count that is impossible.
     pub(crate) fn check(&self) -> Result<(), MeasureError> {
         match &lock(&self.feed).ended {
             None => Ok(()),
@@ -178,7 +178,7 @@ impl Drop for Control {
     }
 }
 
-/// Reads a line and removes its end; `None` at the end of the input, or if the line is too long.
+/// Reads a line and removes its line end. `None` at the end of the input, or if the line is too long.
 fn read_line(input: &mut BufReader<TcpStream>) -> Option<String> {
     let mut line = String::new();
     let mut bounded = input.take(MAX_LINE as u64);

@@ -33,7 +33,7 @@ pub(crate) fn block() -> Box<[u8]> {
     bytes
 }
 
-/// Bytes of each flow up to one moment.
+/// Bytes of each flow until one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Count {
     /// Time in seconds by the client's clock.
@@ -85,16 +85,16 @@ impl Flow {
         self.moved.load(Relaxed)
     }
 
-    /// Closes the connection, and waits for the thread. [`Self::moved`] then includes an interrupted write.
+    /// Closes the connection, and waits for the thread. Afterwards, [`Self::moved`] includes an interrupted write.
     fn end(&mut self) {
-        // An error means that the other end closed it first.
+        // An error means that the other end has already closed the connection.
         let _ = self.stream.shutdown(Shutdown::Both);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 
-    /// True if the flow has ended without a request.
+    /// True if the flow has ended by itself.
     fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -126,7 +126,7 @@ pub(crate) struct Flows([Vec<Flow>; 2]);
 
 impl Flows {
     /// Starts downloads and uploads on open connections. `first` returns the opening line of each flow. All opening
-    /// lines are sent before an upload begins, because later ones would wait behind its data.
+    /// lines are sent before uploads begin, because later lines would wait behind the uploads' data.
     pub(crate) fn start(
         mut streams: Vec<TcpStream>,
         downloads: usize,
@@ -160,7 +160,7 @@ impl Flows {
     }
 
     /// # Errors
-    /// A flow ended before the load.
+    /// A flow ended before the end of the load.
     pub(crate) fn check(&self, server: &str) -> Result<(), MeasureError> {
         match self.all().any(Flow::has_ended) {
             false => Ok(()),
@@ -171,7 +171,7 @@ impl Flows {
         }
     }
 
-    /// Bytes of a direction that have arrived, including data behind a lost segment. `None` if the kernel does not
+    /// Bytes of a direction that have arrived, including data after a lost segment. `None` if the kernel does not
     /// count them.
     pub(crate) fn arrived(&self, direction: Direction, at: f64) -> Option<Count> {
         let flows = self.0[direction as usize].iter();
@@ -190,7 +190,7 @@ impl Flows {
         }
     }
 
-    /// Calls `tick` during a load; `tick` records counts. The warm-up begins when all flows carry data, or after
+    /// Calls `tick`, which records counts, during a load. The warm-up begins when all flows carry data, or after
     /// [`CONNECT`]. Returns the window after the warm-up, and the number of flows without data.
     pub(crate) fn run(
         &self,
@@ -241,7 +241,7 @@ mod tests {
         let (mut server, _) = listener.accept().unwrap();
         let mut flows = Flows::default();
         flows.0[0].push(Flow::start(stream, Direction::Up).unwrap());
-        // The server does not read: the sockets' buffers fill in the middle of a block.
+        // The server does not read: the sockets' buffers become full in the middle of a block.
         let moved = || flows.moved(Direction::Up, 0.0).bytes[0];
         let mut before = u64::MAX;
         while before != moved() {

@@ -1,5 +1,5 @@
-//! Measures rates with an `iperf3 -s`, in iperf3's protocol. A cookie opens each connection, and single bytes encode
-//! the states of the control connection. Parameters and results are JSON after a length of four bytes.
+//! Measures rates with an `iperf3 -s`, in iperf3's protocol. Each connection begins with a cookie. On the control
+//! connection, single bytes encode states; parameters and results are JSON after a length of four bytes.
 
 use crate::error::{Doing as _, MeasureError};
 use crate::flows::{CONNECT, Flows};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Port of an iperf3 server.
 pub(crate) const PORT: u16 = 5201;
 
-/// Time limit for the server's results, which cross the queue that the load has filled.
+/// Time limit for the server's results, which must cross the queue that the load has filled.
 pub(crate) const RESULTS: Duration = Duration::from_secs(30);
 
 /// States of the control connection.
@@ -132,7 +132,7 @@ impl Test {
             "pacing_timer": 1000,
             "client_version": "3.12",
         });
-        // iperf3 reads these keys as true if they are present.
+        // iperf3 treats a key as true if it is present.
         match (self.up, self.down) {
             (true, true) => parameters["bidirectional"] = true.into(),
             (false, true) => parameters["reverse"] = true.into(),
@@ -142,7 +142,7 @@ impl Test {
         expect(control, CREATE_STREAMS)?;
         let mut uploads = Vec::new();
         let mut downloads = Vec::new();
-        // iperf3 accepts uploads first, one after the other.
+        // iperf3 accepts the uploads first, and one stream at a time.
         for (streams, wanted) in [(&mut uploads, self.up), (&mut downloads, self.down)] {
             for _ in 0..if wanted { self.flows } else { 0 } {
                 for stream in limit.connect(server, 1)? {
@@ -158,7 +158,7 @@ impl Test {
         Flows::start(downloads, number, |_, _| String::new(), limit)
     }
 
-    /// Returns the rates of the uploads in bit/s, as the server counted them after the warm-up. Fails if bytes or times
+    /// Returns the rates of the uploads in bit/s, as counted by the server after the warm-up. Fails if bytes or times
     /// are impossible.
     fn uploads(&self, results: &Value, sent: &[u64]) -> io::Result<Vec<f64>> {
         let streams = results["streams"].as_array();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Maximum time until a blocked call checks the stop flag.
 pub(crate) const NOTICE: Duration = Duration::from_millis(100);
 
-/// Deadline and stop flag of a measurement, or of a part of it.
+/// Deadline and stop flag of a measurement, or of a part of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit<'a> {
     stop: &'a AtomicBool,
@@ -25,7 +25,7 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// Returns a limit for a part that lasts at most this long.
+    /// Returns a limit for a part of the measurement that lasts at most `time`.
     pub(crate) fn part(self, time: Duration) -> Self {
         Self {
             end: self.end.min(Instant::now() + time),
@@ -34,7 +34,7 @@ impl<'a> Limit<'a> {
     }
 
     /// # Errors
-    /// The time is over, or the caller stops.
+    /// The time limit has expired, or the caller stops the measurement.
     pub(crate) fn check(self) -> io::Result<()> {
         match () {
             () if self.stop.load(Relaxed) => Err(io::Error::other("interrupted")),
@@ -56,7 +56,7 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// Runs a call that cannot be interrupted on its own thread. At the limit, the thread is abandoned.
+    /// Runs an uninterruptible call on its own thread. Abandons the thread at the limit.
     pub(crate) fn call<T: Send + 'static>(
         self,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -91,7 +91,7 @@ impl<'a> Limit<'a> {
         found.ok_or_else(|| io::Error::other("no such host"))
     }
 
-    /// Opens `number` equal connections at once. Closing one discards its unsent data.
+    /// Opens `number` equal connections at the same time. Closing a connection discards its unsent data.
     pub(crate) fn connect(self, server: SocketAddr, number: usize) -> io::Result<Vec<TcpStream>> {
         let time = self.end.saturating_duration_since(Instant::now());
         self.check()?;

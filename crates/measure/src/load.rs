@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counts(pub(crate) Vec<Count>);
 
-/// Minimum half width of a range of full segments, as a share of the rate.
+/// Minimum half width of a range as a share of the rate, if all segments are full.
 const LEAST_RANGE: f64 = 0.005;
 
 /// A range that contains the true value in 19 of 20 cases.
@@ -22,7 +22,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// True if the ends are more than 2 % away from the middle.
+    /// True if the ends differ from the middle by more than 2 %.
     pub(crate) fn is_wide(&self) -> bool {
         self.high - self.low > 0.04 * f64::midpoint(self.low, self.high)
     }
@@ -64,10 +64,10 @@ impl Counts {
         Some((at, (0..flows).map(bytes).collect::<Option<_>>()?))
     }
 
-    /// Returns the range of the total rate in bit/s, from the rates in parts of a second. `least` is its minimum half
-    /// width, as a share of the rate.
+    /// Returns the range of the total rate in bit/s, from the rates in parts of a second. `least` is the minimum half
+    /// width of the range, as a share of the rate.
     pub(crate) fn range(&self, window: Window, least: f64) -> Option<Range> {
-        // Two-sided quantiles of Student's distribution for 19 of 20 cases, by degrees of freedom from 2 on.
+        // Two-sided 95 % quantiles of Student's distribution, by degrees of freedom from 2 on.
         const STUDENT: [f64; 9] = [4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23];
         let total = |count: &Count| count.bytes.iter().sum::<u64>() as f64;
         let seconds = window.to - window.from;
@@ -146,7 +146,7 @@ pub(crate) struct CarriedDirection {
     pub(crate) goodput: Option<Vec<f64>>,
     /// Payload that crossed the line in bit/s, with its range; `None` if unknown.
     pub(crate) arrived: Option<(f64, Range)>,
-    /// Payload that crossed the line over time: after a loss, payload in order stalls and then exceeds the line's rate.
+    /// Payload that crossed the line over time. Payload in order stalls after a loss, then exceeds the line's rate.
     pub(crate) series: Vec<(f64, f64)>,
 }
 
@@ -175,7 +175,7 @@ pub(crate) struct Carried {
     pub(crate) window: Window,
     /// Results of uploads and of downloads; `None` if the load had none.
     pub(crate) directions: [Option<CarriedDirection>; 2],
-    /// Number of flows that carried no data before the warm-up.
+    /// Number of flows that did not carry data before the warm-up.
     pub(crate) silent: usize,
     /// Ratio of IP packets to payload in bytes.
     pub(crate) ip_bytes: f64,
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_burst_at_the_end_of_a_window_changes_its_rate_by_little() {
-        // Delivers 1 MB/s, except for the 50 ms before each end, in which nothing arrives.
+        // Delivers 1 MB/s. In the 50 ms before each end, no data arrives.
         let count = |index: u32| {
             let at = f64::from(index) * 0.01;
             let held = if (9.95..10.0).contains(&at) {
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(counts.rates(window(5.0, 12.0)), None);
         assert_eq!(counts.range(window(1.0, 8.0), 0.005), None);
         assert_eq!(counts.rates(window(5.0, 8.0)), Some(vec![8000.0]));
-        // A flow without a count at the start has no rate; its total bytes are not used instead.
+        // A flow without a count at the start has no rate. Its total bytes must not count instead.
         let mut grows = counts;
         grows.0.last_mut().unwrap().bytes.push(1_000_000);
         assert_eq!(grows.rates(window(5.0, 8.0)), None);

@@ -1,11 +1,11 @@
-//! Limited places for clients at a server. The limits are per network, so that one network cannot exclude another.
+//! Places for clients at a server. The limits are per network, so that one network cannot exclude another.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 /// Time without activity after which a connection may be closed for a new one.
 const REPLACEABLE: Duration = Duration::from_secs(1);
-/// Bytes that count as activity; slower progress counts as idle time.
+/// Number of bytes that count as activity; slower progress counts as idle time.
 const ACTIVE_BYTES: u64 = 256;
 
 /// A client's network for limits: an IPv4 address or an IPv6 /64.
@@ -58,14 +58,14 @@ pub(crate) struct Places {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Free,
-    /// A place that becomes free when the holder with this index is closed.
+    /// A place that becomes free when the server closes the holder with this index.
     Replace(usize),
     Refused,
 }
 
 impl Places {
-    /// Finds a place for a newcomer; `holders` are the present clients with their idle times. A network with fewer
-    /// places may take a used place of the network with the most.
+    /// Finds a place for a newcomer. `holders` are the present clients with their idle times. If no place is free, a
+    /// network with fewer places may replace a client of the network with the most.
     pub(crate) fn find(self, holders: &[(Network, Duration)], newcomer: Network) -> Place {
         let count = |network| holders.iter().filter(|holder| holder.0 == network).count();
         let own = count(newcomer);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     proptest! {
-        /// Simulates slow, silent and greedy clients of many networks.
+        /// Simulates slow, silent and greedy clients from many networks.
         #[test]
         fn limits_hold_and_a_network_without_places_gets_one_from_a_crowd(
             clients in prop::collection::vec((0..6_u8, 0..3000_u64, any::<bool>()), 1..200),

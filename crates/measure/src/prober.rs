@@ -1,7 +1,7 @@
 //! Probes over UDP, which measure round trips and the queueing delay in each direction.
 //!
-//! The clocks of both ends may differ. In each direction, the fastest probe of the idle line counts as zero delay,
-//! before the loads and after them. A straight line between both corrects the drift.
+//! The clocks of both ends may differ. In each direction, the fastest probe over the idle line defines zero delay,
+//! once before and once after the loads. A straight line between the two corrects the clocks' drift.
 
 use crate::error::{Doing as _, MeasureError};
 use crate::lock::lock;
@@ -34,7 +34,7 @@ fn open(server: SocketAddr) -> io::Result<UdpSocket> {
 pub(crate) struct Sample {
     /// Time of sending in seconds.
     pub(crate) sent: f64,
-    /// Time in seconds up and down; each includes an unknown constant, and their sum is the round trip without the
+    /// Time up and down, in seconds. Each includes an unknown constant; their sum is the round trip without the
     /// server's processing time. `None` without an answer.
     pub(crate) took: Option<[f64; 2]>,
 }
@@ -108,7 +108,7 @@ impl Shared {
 
     fn send(&self, socket: &UdpSocket) {
         for number in 0_u64.. {
-            // Intervals vary by 75 to 125 %, so that probes do not synchronize with periodic traffic.
+            // Intervals vary from 75 to 125 %, so that probes do not synchronize with periodic traffic.
             let part = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64) >> 54;
             thread::sleep(EVERY.mul_f64(0.75 + part as f64 / 2048.0));
             if self.stop.load(Relaxed) {
@@ -141,7 +141,7 @@ impl Shared {
             let (arrived, left) = (probe.arrived as f64 / 1e6, probe.left as f64 / 1e6);
             let mut samples = lock(&self.samples);
             let number = usize::try_from(probe.number).ok();
-            // No server can hold a probe longer than its round trip.
+            // A server cannot hold a probe longer than the probe's round trip.
             if let Some(sample) = number.and_then(|number| samples.get_mut(number))
                 && (0.0..=now - sample.sent).contains(&(left - arrived))
             {
@@ -179,13 +179,13 @@ pub(crate) struct Delays {
     /// Round trips per minute, from the mean without the slowest 5 %.
     pub(crate) rpm: f64,
     pub(crate) answered: usize,
-    /// Fraction of probes without an answer.
+    /// Fraction of unanswered probes.
     pub(crate) lost: f64,
 }
 
 impl Baseline {
-    /// Computes the baseline from the fastest probes of two idle periods. If these differ by more than clocks drift,
-    /// the queue had not drained, and the later period is ignored.
+    /// Computes the baseline from the fastest probes of two idle periods. If the periods differ by more than clocks
+    /// drift, the queue had not drained; the later period is then ignored.
     pub(crate) fn of(samples: &[Sample], before: Window, after: Option<Window>) -> Option<Self> {
         const MAX_DRIFT: f64 = 200e-6;
         let fastest = |window| {
@@ -204,7 +204,7 @@ impl Baseline {
             let passed = f64::midpoint(window.from, window.to) - at;
             let rate = |direction: usize| (later[direction] - first[direction]) / passed;
             if rate(0).abs() < MAX_DRIFT && rate(1).abs() < MAX_DRIFT {
-                // Only the difference of the clocks drifts: one direction gains exactly the time that the other loses.
+                // Clock drift has opposite signs in the two directions; a common change is not drift.
                 let clocks = (rate(0) - rate(1)) / 2.0;
                 drift = [clocks, -clocks];
             }
@@ -220,13 +220,13 @@ impl Baseline {
         let took = sample.took?;
         let of = |direction: usize| {
             let idle = self.took[direction] + self.drift[direction] * (sample.sent - self.at);
-            // One direction takes at most the time of both.
+            // One direction takes at most the time of the round trip.
             (took[direction] - idle).clamp(0.0, (took[0] + took[1]).max(0.0))
         };
         Some([of(0), of(1)])
     }
 
-    /// The delays of the probes sent in a window; `None` if none was answered.
+    /// Delays of the probes sent in a window; `None` if no probe was answered.
     pub(crate) fn delays(&self, samples: &[Sample], window: Window) -> Option<Delays> {
         let sent = || samples.iter().filter(|sample| within(sample, window));
         let mut trips: Vec<f64> = sent().filter_map(Sample::round_trip).collect();
@@ -277,8 +277,8 @@ fn percentiles(seconds: impl Iterator<Item = f64>) -> Percentiles {
 mod tests {
     use super::*;
 
-    /// Returns a probe every 0.1 s. The clocks are 5 s apart and drift by 100 ppm; from 2 to 8 s the uplink has a queue
-    /// of 80 ms.
+    /// Returns a probe every 0.1 s. The clocks differ by 5 s and drift by 100 ppm. From 2 to 8 s the uplink has a
+    /// queue of 80 ms.
     fn samples() -> Vec<Sample> {
         let sample = |index: u32| {
             let sent = f64::from(index) * 0.1;

@@ -240,22 +240,22 @@ impl Advice {
         }
     }
 
-    /// Advises to keep a shaper of this host, like `asymq at 950kbit`.
+    /// Advises to keep a shaper of this host; `shaper` is a text like `asymq at 950kbit`.
     pub fn keep_shaper(&mut self, shaper: &str) {
         self.command = None;
         self.keep = Some(format!("Measured behind {shaper}: keep it."));
     }
 }
 
-/// True if the upload's queue is shorter than two packets and 5 ms, or than 15 ms; without a shaper it is longer.
+/// True if the upload's queue is below two packets plus 5 ms, or below 15 ms, which only a shaper achieves.
 fn is_short(measured: &Measured, up: f64) -> bool {
     let packets = 1e3 * 2.0 * 1514.0 * 8.0 / up;
     let delay = measured.up.up.probe_ms;
     delay.is_some_and(|delay| delay.p99 < (packets + 5.0).max(15.0))
 }
 
-/// Returns the lowest and the highest second in a series' last `seconds`, if they differ from its mean by more than 10
-/// %.
+/// Returns the slowest and the fastest second in the last `seconds` of a series, if they differ from the series' mean
+/// by more than 10 %.
 fn varies(series: &[(f64, f64)], seconds: f64) -> Option<(f64, f64)> {
     let end = series.last()?.0;
     let from = end - seconds;
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// Returns the advice for a line of 1 and 10 Mbit/s whose uploads have this 99th percentile in ms.
+    /// Returns the advice for a line of 1 and 10 Mbit/s; `p99` is the uploads' 99th percentile in ms.
     fn advice(p99: f64) -> Advice {
         let mut up = Load::default();
         up.up.probe_ms = Some(Percentiles {
@@ -345,7 +345,7 @@ mod tests {
         let flags =
             "asymq gateway --lan LAN --wan WAN --up 950kbit --down 9.5mbit --qdisc-down asymq";
         assert_eq!((line.command.as_deref(), line.keep), (Some(flags), None));
-        // asymq delays a call by up to one packet of the uplink, 12 ms.
+        // asymq delays a call by at most one packet of the uplink, 12 ms.
         let mut shaped = advice(12.5);
         assert_eq!(shaped.command, None);
         assert!(shaped.keep.as_ref().unwrap().contains("Keep its rate"));

@@ -1,7 +1,7 @@
-//! The server: sends, receives, counts and echoes, within limits on the resources of each client.
+//! The server: sends, receives, counts and echoes, within limits on each client's resources.
 //!
-//! One thread accepts connections and reads opening lines. Only sessions and their flows have their own threads. Every
-//! wait has a time limit.
+//! One thread accepts connections and reads opening lines. Only sessions and their flows have threads of their own.
+//! Every wait has a time limit.
 
 use crate::flows::{BLOCK, block};
 use crate::place::{Network, Place, Places};
@@ -21,11 +21,11 @@ const STRANGERS: Places = Places {
     total: 200,
     per_network: 2 * (2 * MAX_FLOWS + 1),
 };
-/// Time limit for the opening line and for TLS's handshake, since both may cross a full queue that loses packets.
+/// Time limit for the opening line and for TLS's handshake. Both may cross a full queue that drops packets.
 pub(crate) const OPENING_TIME: Duration = Duration::from_secs(15);
 /// Interval at which opening lines are read.
 const READ_EVERY: Duration = Duration::from_millis(10);
-/// Idle time after which a session or a connection ends.
+/// Idle time after which the server ends a session or a connection.
 pub(crate) const STALL: Duration = Duration::from_secs(15);
 /// Interval of the counts that a session sends.
 const COUNT_EVERY: Duration = Duration::from_millis(200);
@@ -96,14 +96,14 @@ impl Server {
             } else {
                 READ_EVERY
             };
-            // Linux lets `accept` wait no longer than the socket's read timeout.
+            // On Linux, `accept` waits at most for the socket's read timeout.
             SockRef::from(&self.listener).set_read_timeout(Some(wait))?;
             match self.listener.accept() {
                 Ok((stream, peer)) => admit(&mut strangers, stream, peer.ip().to_canonical()),
-                // Timeout of the listener, or a connection that its client closed.
+                // The listener's timeout, or a connection that its client has closed.
                 Err(error) if is_timeout(&error) => {}
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
-                // No free file descriptors: waits until some are closed.
+                // No free file descriptors: waits until some connections are closed.
                 Err(_) => thread::sleep(NOTICE),
             }
             if last_read.elapsed() >= READ_EVERY {
@@ -177,7 +177,7 @@ fn admit(strangers: &mut Vec<Stranger>, stream: TcpStream, peer: IpAddr) {
 }
 
 impl Stranger {
-    /// Serves the connection once it has sent its opening line. Returns false if the connection needs no more attention.
+    /// Serves the connection once it has sent its opening line. Returns false if the connection is finished here.
     fn stays(&mut self, shared: &Arc<Shared>) -> bool {
         let Some(stream) = &self.stream else {
             return false;
@@ -196,11 +196,11 @@ impl Stranger {
         };
         if let Some(mut stream) = self.stream.take()
             && let Some(opening) = Opening::read(&bytes[..end])
-            // An upload's data stays in the socket.
+            // Reads only the line; an upload's data stays in the socket.
             && stream.read_exact(&mut bytes[..=end]).is_ok()
             && stream.set_nonblocking(false).is_ok()
         {
-            // An error ends the connection.
+            // An error only ends the connection.
             let _ = serve(shared, opening, stream, self.peer);
         }
         false
@@ -221,7 +221,7 @@ fn serve(
             stream.set_nodelay(true)?;
             stream.set_write_timeout(Some(STALL))?;
             let Some(session) = shared.sessions.open(peer, limits)? else {
-                // The line fits into the socket's buffer.
+                // The socket's buffer has room for the line.
                 return write_line(
                     &mut stream,
                     &Answer::Refused(format!(
@@ -233,7 +233,7 @@ fn serve(
             let for_thread = (Arc::clone(shared), Arc::clone(&session));
             let spawned = thread.spawn(move || {
                 let (shared, session) = for_thread;
-                // An error ends the connection.
+                // An error only ends the connection.
                 let _ = report(&shared, &session, &mut stream);
                 shared.sessions.close(&session);
             });
@@ -258,7 +258,7 @@ fn serve(
     let for_thread = (Arc::clone(&session), Arc::clone(&stream));
     let spawned = thread.spawn(move || {
         let (session, stream) = for_thread;
-        // An error ends the flow.
+        // An error only ends the flow.
         let _ = carry(&session, &stream, direction, flow);
         session.remove(direction, flow, &stream);
     });
@@ -268,8 +268,8 @@ fn serve(
     Ok(())
 }
 
-/// Serves the control connection of a session: sends the answer and then counts, until the client leaves or the session
-/// ends.
+/// Serves the control connection of a session. Sends the answer and then counts, until the client leaves or the
+/// session ends.
 fn report(shared: &Shared, session: &Session, stream: &mut TcpStream) -> io::Result<()> {
     let welcome = Answer::Welcome {
         session: session.token.to_string(),
@@ -279,7 +279,7 @@ fn report(shared: &Shared, session: &Session, stream: &mut TcpStream) -> io::Res
     stream.set_read_timeout(Some(COUNT_EVERY))?;
     while session.is_open() && !shared.stop.load(Relaxed) {
         match stream.read(&mut [0]) {
-            // A client sends nothing here: it left, or it is not a valid client.
+            // A valid client sends no more data: the client has left, or is invalid.
             Ok(_) => return Ok(()),
             Err(error) if is_timeout(&error) => {}
             Err(error) => return Err(error),
@@ -320,7 +320,7 @@ fn carry(
             Ok(0) => break,
             Ok(length) if direction == Direction::Up => session.count(flow, length),
             Ok(_) => {}
-            // Other flows of the client may starve this one; an idle client's session ends.
+            // Other flows of the client may starve this one. The session of an idle client ends elsewhere.
             Err(error) if is_timeout(&error) => {}
             Err(error) => return Err(error),
         }
@@ -328,11 +328,11 @@ fn carry(
     Ok(())
 }
 
-/// Echoes probes of open sessions that come from the address which opened the session.
+/// Echoes probes of open sessions, if they come from the address that opened the session.
 fn echo_probes(socket: &UdpSocket, shared: &Shared) {
     let mut bytes = [0; 64];
     while !shared.stop.load(Relaxed) {
-        // Errors are timeouts, or reports that earlier answers were refused.
+        // Errors are timeouts, or reports that an earlier answer was refused.
         let Ok((length, peer)) = socket.recv_from(&mut bytes) else {
             continue;
         };

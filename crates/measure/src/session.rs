@@ -21,7 +21,7 @@ pub struct Limits {
     pub clients_per_network: usize,
     /// Maximum time of a session.
     pub time: Duration,
-    /// Maximum bytes of a session, both directions in total.
+    /// Maximum bytes of a session, as the sum of both directions.
     pub bytes: u64,
     /// Maximum probes of a session.
     pub probes: u64,
@@ -63,8 +63,7 @@ pub(crate) struct Session {
 pub(crate) struct Sessions(Mutex<Vec<(Arc<Session>, Activity)>>);
 
 impl Sessions {
-    /// Opens a session; replaces an idle one if necessary. `None` if the server or the client's network has no free
-    /// place.
+    /// Opens a session; if necessary, replaces an idle one. `None` if no place is free for the client's network.
     pub(crate) fn open(&self, peer: IpAddr, limits: &Limits) -> io::Result<Option<Arc<Session>>> {
         let places = Places {
             total: limits.clients,
@@ -109,7 +108,7 @@ impl Sessions {
         });
     }
 
-    /// Returns the session with this token, if the caller has the address that opened it.
+    /// Returns the session with this token, if `peer` is the address that opened it.
     pub(crate) fn find(&self, token: Token, peer: IpAddr) -> Option<Arc<Session>> {
         let sessions = lock(&self.0);
         let mut sessions = sessions.iter().map(|(session, _)| session);
@@ -126,7 +125,7 @@ impl Sessions {
 }
 
 impl Session {
-    /// Ends the flows, and rejects later ones.
+    /// Ends all flows, and rejects later ones.
     fn end(&self) {
         for stream in lock(&self.flows).take().into_iter().flatten() {
             // An error means that the flow has already ended.
@@ -134,7 +133,7 @@ impl Session {
         }
     }
 
-    /// True until the session was ended or its time is over.
+    /// True until the session ends or its time limit expires.
     pub(crate) fn is_open(&self) -> bool {
         lock(&self.flows).is_some() && Instant::now() < self.deadline
     }
@@ -144,7 +143,7 @@ impl Session {
         self.started.elapsed().as_micros() as u64
     }
 
-    /// Adds a flow, and ends an earlier one with its number: a full queue may lose the packet that resets it. Returns
+    /// Adds a flow. Ends an earlier flow with this number, whose reset may have been lost in a full queue. Returns
     /// false if the session has ended.
     pub(crate) fn add(&self, direction: Direction, flow: usize, stream: Arc<TcpStream>) -> bool {
         let mut flows = lock(&self.flows);
@@ -152,13 +151,13 @@ impl Session {
             return false;
         };
         if let Some(earlier) = flows.insert((direction as usize, flow), stream) {
-            // An error means that the other end closed it first.
+            // An error means that the other end has already closed the connection.
             let _ = earlier.shutdown(Shutdown::Both);
         }
         true
     }
 
-    /// Removes a flow, unless a later one has its number.
+    /// Removes a flow, unless a later flow has replaced it.
     pub(crate) fn remove(&self, direction: Direction, flow: usize, stream: &Arc<TcpStream>) {
         if let Some(flows) = lock(&self.flows).as_mut() {
             let key = (direction as usize, flow);
@@ -175,19 +174,19 @@ impl Session {
         keys.any(|(direction, _)| *direction == Direction::Up as usize)
     }
 
-    /// Reserves up to `most` bytes of the budget, which must be moved or returned; 0 if the budget is spent.
+    /// Reserves up to `most` bytes of the budget; 0 if it is used up. Call [`Self::settle`] afterwards.
     pub(crate) fn reserve(&self, most: usize) -> usize {
         take_up_to(&self.bytes_left, most as u64) as usize
     }
 
-    /// Counts the moved part of a reservation, and returns the rest to the budget.
+    /// Counts the bytes moved of a reservation, and returns the others to the budget.
     pub(crate) fn settle(&self, reserved: usize, moved: usize) {
         self.bytes_left
             .fetch_add(reserved.saturating_sub(moved) as u64, Relaxed);
         self.moved.fetch_add(moved as u64, Relaxed);
     }
 
-    /// Takes a probe from the budget. Returns false if the budget is spent.
+    /// Takes a probe from the budget. Returns false if the budget is used up.
     pub(crate) fn spend_probe(&self) -> bool {
         self.moved.fetch_add(2 * Probe::LEN as u64, Relaxed);
         take_up_to(&self.probes_left, 1) == 1

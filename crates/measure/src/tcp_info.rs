@@ -1,11 +1,11 @@
-//! The kernel's counters of a TCP connection's bytes that crossed the line. This module contains all `unsafe` of the
-//! crate, because neither the standard library nor `socket2` offers the call.
+//! The kernel's counters of a TCP connection's bytes that crossed the line. All `unsafe` of the crate is in this
+//! module, because neither the standard library nor `socket2` offers the call.
 
 use asymq_core::Direction;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-/// Counts bytes of one direction when they arrive. Uploads count when the other end acknowledges them cumulatively or
-/// by SACK; downloads count when segments arrive.
+/// Counts the bytes of one direction as they arrive. Uploads count when the other end acknowledges them, cumulatively
+/// or by SACK. Downloads count when segments arrive.
 #[derive(Debug)]
 pub(crate) struct Counter {
     socket: OwnedFd,
@@ -30,7 +30,7 @@ impl Counter {
         bytes(self.socket.as_fd(), self.direction).map_or(0, |now| now.saturating_sub(self.before))
     }
 
-    /// Estimates the number of the body's bytes that have arrived, by the body's share of the bytes delivered in order.
+    /// Estimates the arrived bytes of the body, by the body's share of the bytes delivered in order.
     #[cfg(feature = "https")]
     pub(crate) fn body_bytes(&self, delivered: u64) -> u64 {
         const BYTES_RECEIVED: usize = 128;
@@ -47,8 +47,8 @@ impl Counter {
     }
 }
 
-/// Bytes of segments that crossed the line, with each segment of a download as a full one; bytes delivered in order (for
-/// uploads, the first number); bytes of all headers, with `headers` in each packet.
+/// Three counts in bytes: segments that crossed the line (those of downloads as full segments), bytes delivered in
+/// order (for uploads, the first count), and all headers, with `headers` per packet.
 #[cfg(feature = "https")]
 fn packets(info: &[u8], direction: Direction, headers: u64) -> Option<[u64; 3]> {
     const BYTES_RECEIVED: usize = 128;
@@ -87,7 +87,7 @@ fn tcp_info(socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
     use std::os::fd::AsRawFd as _;
     let mut info = vec![0_u8; 256];
     let mut length = info.len() as libc::socklen_t;
-    // SAFETY: buffer and length are valid for the call, which writes no more than `length` bytes.
+    // SAFETY: buffer and length are valid for the call, which writes at most `length` bytes.
     let answer = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -113,14 +113,14 @@ fn word(info: &[u8], at: usize) -> Option<u64> {
     Some(u64::from(u32::from_ne_bytes(bytes.try_into().ok()?)))
 }
 
-/// Reads a `u64` of it.
+/// Reads a `u64` of a `struct tcp_info`; `None` if an older kernel lacks it.
 fn long(info: &[u8], at: usize) -> Option<u64> {
     let bytes = info.get(at..at + 8)?;
     Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Bytes that the other end acknowledged. Duplicate ACKs and segments beyond a loss count with the mean segment size;
-/// otherwise the count would rise in jumps of whole windows.
+/// Bytes that the other end acknowledged. Duplicate ACKs, and segments after a loss, count with the mean segment size.
+/// Otherwise the count would jump by whole windows.
 fn acknowledged(info: &[u8]) -> Option<u64> {
     const SACKED: usize = 28;
     const BYTES_ACKED: usize = 120;
@@ -162,7 +162,7 @@ mod tests {
         client.write_all(&[7; 5000]).unwrap();
         server.read_exact(&mut [0; 5000]).unwrap();
         assert_eq!(counter.bytes(), 5000);
-        // The receiver does not read, so bytes beyond its window stay here.
+        // The receiver does not read, so bytes beyond its window remain unsent.
         client.set_nonblocking(true).unwrap();
         let mut written = 5000;
         while let Ok(length) = client.write(&[7; 1 << 16]) {
@@ -183,12 +183,12 @@ mod tests {
     fn counts_are_where_the_kernel_puts_them_and_absent_where_it_has_none() {
         let mut info = [0; 232];
         info[120..128].copy_from_slice(&123_456_u64.to_ne_bytes());
-        // Three segments beyond a loss; 1000 segments had carried a million bytes.
+        // Three segments after a loss; 1000 segments had carried a million bytes.
         info[28..32].copy_from_slice(&3_u32.to_ne_bytes());
         info[156..160].copy_from_slice(&1000_u32.to_ne_bytes());
         info[200..208].copy_from_slice(&1_000_000_u64.to_ne_bytes());
         assert_eq!(acknowledged(&info), Some(126_456));
-        // A segment that arrived twice.
+        // One segment arrived twice.
         info[216..220].copy_from_slice(&1_u32.to_ne_bytes());
         assert_eq!(acknowledged(&info), Some(127_456));
         assert_eq!(acknowledged(&info[..192]), Some(123_456));
@@ -198,13 +198,13 @@ mod tests {
         assert_eq!(received(&info), Some(14_480));
         #[cfg(feature = "https")]
         {
-            // 10 segments with data and 2 without, of which 14 000 bytes arrived in order.
+            // 10 segments with data and 2 without data. 14 000 bytes arrived in order.
             info[128..136].copy_from_slice(&14_000_u64.to_ne_bytes());
             info[140..144].copy_from_slice(&12_u32.to_ne_bytes());
             info[136..140].copy_from_slice(&1100_u32.to_ne_bytes());
             let down = packets(&info, Direction::Down, 52);
             assert_eq!(down, Some([14_480, 14_000, 624]));
-            // 57.2 bytes of headers for 1000 of payload.
+            // 57.2 bytes of headers per 1000 bytes of payload.
             let up = packets(&info, Direction::Up, 52);
             assert_eq!(up, Some([127_456, 127_456, 7290]));
         }

@@ -1,8 +1,8 @@
 //! Protocol of a measurement: a line of text opens each TCP connection; probes are datagrams of 32 bytes.
 //!
-//! `asymq-measure 1 start` opens a session. The server answers with a line of JSON, `Welcome` or `Refusal`, and then
+//! `asymq-measure 1 start` opens a session. The server answers with a line of JSON, `Welcome` or `Refusal`. It then
 //! sends a line `Counted` in each interval with uploads. `asymq-measure 1 up SESSION FLOW` and `... down SESSION FLOW`
-//! open flows of a session. After the opening line, one side sends without end.
+//! open flows of a session. After the opening line, one side sends endlessly.
 
 use asymq_core::Direction;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ pub enum Opening {
 }
 
 impl Opening {
-    /// Parses a line without its line feed. `None` if it does not belong to this protocol.
+    /// Parses a line without its line feed. `None` if the line does not belong to this protocol.
     pub fn read(line: &[u8]) -> Option<Self> {
         let words = std::str::from_utf8(line).ok()?.strip_prefix(MAGIC)?;
         let words: Vec<&str> = words.split(' ').collect();
@@ -110,16 +110,16 @@ pub(crate) struct Counted {
     pub(crate) up: Vec<u64>,
 }
 
-/// A probe or its echo. Both have the same length, so that the server cannot be used for amplification.
+/// A probe or its echo. The echo is as long as the probe, so that the server cannot be used for amplification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// Token of the session.
     pub session: Token,
     /// Number of the probe.
     pub number: u64,
-    /// Arrival at the server in microseconds by its clock; 0 in a request.
+    /// Arrival time at the server, in microseconds of the server's clock; 0 in a request.
     pub arrived: u64,
-    /// Departure from the server, by the same clock; 0 in a request.
+    /// Departure time from the server, by this clock; 0 in a request.
     pub left: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the public interface. They are one program, since most tests wait and a program's tests run in parallel.
+//! Tests of the public interface. They are one program, because most tests wait and a program's tests run in parallel.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Hostile clients: under each attack the server keeps its limits, and a client of another network gets a session.
+//! Hostile clients: during each attack, the server keeps its limits, and a client of another network gets a session.
 
 use crate::common::Running;
 use asymq_measure::Limits;
@@ -17,7 +17,7 @@ fn connect(server: SocketAddr, host: u8) -> io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// Opens a session. Returns the answer's text with the stream.
+/// Opens a session. Returns the stream and the answer's text.
 fn start(server: SocketAddr, host: u8) -> io::Result<(TcpStream, String)> {
     let mut stream = connect(server, host)?;
     stream.write_all(START)?;
@@ -31,7 +31,7 @@ fn token(welcome: &str) -> &str {
     &rest[..16]
 }
 
-/// Checks that another host gets a session within 2 s, in each of 8 attempts; in 20 with `ASYMQ_LONG=1`.
+/// Checks that another host gets a session within 2 s, in each of 8 attempts (20 with `ASYMQ_LONG=1`).
 fn assert_another_gets_a_session(server: SocketAddr, host: u8) {
     let attempts = std::env::var_os("ASYMQ_LONG").map_or(8, |_| 20);
     for attempt in 0..attempts {
@@ -99,7 +99,7 @@ fn idle_sessions_yield_their_places() {
     assert!(idle.iter().all(|(_, answer)| answer.contains("welcome")));
     std::thread::sleep(Duration::from_millis(1200));
     assert_another_gets_a_session(server.address, 3);
-    // The server has ended one of the eight for it.
+    // The server has ended one of the eight sessions for the newcomer.
     let ended = |(stream, _): &mut (TcpStream, String)| {
         let time = Some(Duration::from_millis(100));
         stream.set_read_timeout(time).unwrap();

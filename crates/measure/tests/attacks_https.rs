@@ -1,4 +1,4 @@
-//! Hostile clients of the responsiveness test's server: memory and places are bounded.
+//! Hostile clients of the responsiveness test's server: memory and places stay bounded.
 
 use crate::common::Running;
 use crate::common::tls::client_config;
@@ -28,7 +28,7 @@ async fn tcp(server: SocketAddr, host: u8) -> io::Result<TcpStream> {
     socket.connect(server).await
 }
 
-/// Requests over a connection from 127.0.0.`host` with this flow-control window.
+/// Returns HTTP/2 requests over a connection from 127.0.0.`host` with this flow-control window.
 async fn connect(
     server: SocketAddr,
     host: u8,
@@ -102,7 +102,7 @@ fn serve_alone() {
     std::thread::sleep(Duration::from_secs(120));
 }
 
-/// The process, and its output, which stays open.
+/// The server's process, and its output stream, which stays open.
 struct Alone {
     child: Child,
     _output: BufReader<ChildStdout>,
@@ -139,7 +139,7 @@ impl Alone {
         )
     }
 
-    /// Memory in use in MB: now, and the maximum up to now.
+    /// Used memory in MB: now, and the maximum so far.
     fn memory(&self) -> [f64; 2] {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         ["VmRSS:", "VmHWM:"].map(|name| {
@@ -156,7 +156,7 @@ fn a_thousand_hostile_connections_leave_the_server_within_its_memory() {
     let (server, address) = Alone::start();
     let [idle, _] = server.memory();
     block_on(async {
-        // The start of a TLS record without its end.
+        // The beginning of a TLS record.
         let mut part = vec![0; 16_000];
         part[..5].copy_from_slice(&[22, 3, 1, 0x3f, 0xff]);
         let mut unfinished = Vec::new();

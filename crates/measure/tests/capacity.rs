@@ -1,4 +1,4 @@
-//! Rates and delays of a line that `tc` emulates in network namespaces. Tests need root, `ip`, and tc's tbf; otherwise
+//! Rates and delays of a line that `tc` emulates in network namespaces. Tests need root, `ip`, and tc's tbf. Otherwise
 //! they print a note and pass.
 
 use crate::common::Running;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use std::{fs, io, thread};
 
 const SERVER: &str = "10.9.2.2";
-/// A full packet's IP bytes, divided by the bytes that tbf counts.
+/// IP bytes of a full packet, divided by the bytes that tbf counts.
 const IP_SHARE: f64 = 1500.0 / 1514.0;
 
 /// Home, router and server, connected in a row.
@@ -43,7 +43,7 @@ fn command(line: &str) -> io::Result<()> {
 }
 
 impl Line {
-    /// Creates a line with these rates in kbit/s, whose queues hold this many milliseconds.
+    /// Creates a line with these rates in kbit/s, and queues of `queue_ms` milliseconds.
     fn new(up: u64, down: u64, queue_ms: u64) -> io::Result<Self> {
         let line = Self {
             home: Netns::new()?,
@@ -81,7 +81,7 @@ impl Line {
         Ok(line)
     }
 
-    /// Like `new`; prints a note and returns `None` if the line cannot be made.
+    /// Like `new`; prints a note and returns `None` if the line cannot be created.
     fn or_skip(up: u64, down: u64, queue_ms: u64) -> Option<Self> {
         match Self::new(up, down, queue_ms) {
             Ok(line) => Some(line),
@@ -117,7 +117,7 @@ impl Line {
     }
 }
 
-/// True if a value is within a share of the true value.
+/// True if a value differs from the truth by at most the given share.
 fn is_near(value: Option<f64>, truth: f64, share: f64) -> bool {
     value.is_some_and(|value| (value / truth - 1.0).abs() < share)
 }
@@ -133,14 +133,14 @@ fn rates_are_those_of_the_line_and_a_delay_is_that_of_its_full_queue() {
     let bind = |stop| Server::bind(None, Limits::default(), stop);
     let _server = line.serve(bind, Server::address, Server::run);
     let (up, down) = (1e3 * UP as f64 * IP_SHARE, 1e3 * DOWN as f64 * IP_SHARE);
-    // BBR idles a line to probe the minimum round trip; so does a busy machine: one of three must match.
+    // One of three attempts must match: BBR and a busy machine leave the line idle at times.
     let near = |measured: &Measured| {
         println!("{:?}", measured.link);
         is_near(measured.link.up, up, 0.04) && is_near(measured.link.down, down, 0.04)
     };
     let mut readings = (0..3).map(|_| line.measure(4, false).unwrap());
     let measured = readings.find(near).expect("a reading within 4 %");
-    // TCP fills a tail-drop queue and backs off from it: most packets find it more than half full.
+    // TCP fills a tail-drop queue and then backs off. Most packets find the queue more than half full.
     let upload = &measured.up;
     let delay = upload.up.probe_ms.unwrap();
     let full = QUEUE_MS as f64 + 24.0;
@@ -159,13 +159,13 @@ fn rates_are_those_of_the_line_and_a_delay_is_that_of_its_full_queue() {
     );
 }
 
-/// True if a capacity is within 2 % of the true value, or its range contains it.
+/// True if a capacity is within 2 % of the truth, or its range contains the truth.
 fn is_covered(rate: Option<f64>, range: Option<Range>, truth: f64) -> bool {
     let in_range = range.is_some_and(|range| (range.low..=range.high).contains(&truth));
     is_near(rate, truth, 0.02) || in_range
 }
 
-/// True if the capacities are those of a line of these rates in kbit/s.
+/// True if the capacities match a line of these rates in kbit/s.
 fn is_line(link: &Link, up: u64, down: u64) -> bool {
     let load = fs::read_to_string("/proc/loadavg").unwrap();
     let ends = [
@@ -182,7 +182,7 @@ fn is_line(link: &Link, up: u64, down: u64) -> bool {
     ends.map(is_end) == [true; 2]
 }
 
-/// Measures a line whose buffers hold `queue_ms` in both directions, and checks the main results.
+/// Measures a line with buffers of `queue_ms` in both directions, and checks the main results.
 fn check_long_buffers(line: &Line, [up, down, queue_ms]: [u64; 3], flows: usize, iperf3: bool) {
     let measured = match iperf3 {
         false => line.measure(flows, false).unwrap(),
@@ -248,7 +248,7 @@ impl Drop for Process {
     }
 }
 
-/// Runs a program at the server; prints a note and returns `None` if the program is not installed.
+/// Runs a program on the server's side; prints a note and returns `None` if the program is not installed.
 fn serve(line: &Line, program: &str, argument: &str) -> Option<Process> {
     let mut command = Command::new(program);
     command.arg(argument);
@@ -322,7 +322,7 @@ mod https {
                 longest: Duration::from_secs(longest),
                 stop: &AtomicBool::new(false),
             };
-            // A namespace belongs to a thread: the test must make its threads in it.
+            // A namespace belongs to a thread, so the test must create its threads within the namespace.
             let run = || {
                 Ok(test_responsiveness(&options, &mut |now| {
                     progress(now.stage)
@@ -367,7 +367,7 @@ mod https {
         check_carried(&tested, &carried, 1e3 * UP as f64);
     }
 
-    /// Checks delays and rates of both loads on a line with this queue.
+    /// Checks delays and rates of both loads on a line with a queue of `queue_ms`.
     fn check_full_queue(tested: &Tested, [up, down]: [u64; 2], queue_ms: f64) {
         let idle = tested.idle.unwrap();
         assert!(idle.tcp_ms < 10.0, "{idle:?}");
@@ -384,7 +384,7 @@ mod https {
                 load.rate_confidence >= Confidence::Medium,
                 "{name}: {load:?}"
             );
-            // A new connection waits in the same queue, between half full and full.
+            // A new connection waits in the same queue, which is half full to full.
             let of = load.responsiveness.unwrap();
             let full = queue_ms + 10.0;
             assert!(of.foreign.tcp_ms > 0.4 * full, "{name}: {of:?}");
@@ -393,9 +393,9 @@ mod https {
         }
     }
 
-    /// Checks that the upload's rate counts bytes that have left the router, not bytes in the socket.
+    /// Checks that the upload's rate counts bytes that have left the router, and not bytes in the socket.
     fn check_carried(tested: &Tested, carried: &[[f64; 2]], link: f64) {
-        // The rate is that of the last four intervals, in which the line is full.
+        // The rate covers the last four intervals, in which the line is full.
         let [.., (from, _), _, _, _, (to, _)] = tested.up.series.up[..] else {
             panic!("{:?}", tested.up)
         };
@@ -427,7 +427,7 @@ mod https {
             return;
         };
         let tested = line.test(8, 8, &mut |_| ());
-        // Headers of TCP and IP, TLS and HTTP/2 take 5 to 6 % of a frame.
+        // Headers of TCP, IP, TLS and HTTP/2 are 5 to 6 % of a frame.
         for (load, rate, line) in [
             (&tested.up, tested.up.rate.up, 1e6),
             (&tested.down, tested.down.rate.down, 1e7),
@@ -460,7 +460,7 @@ mod https {
                 println!("in doubt {doubts:?}");
                 is_line(&tested.link, up, down) || doubts != [false; 2]
             };
-            // One range in twenty does not contain the truth.
+            // One range in twenty may miss the truth.
             assert!((0..2).any(is_right), "{up}/{down} kbit/s");
         }
     }

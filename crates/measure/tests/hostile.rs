@@ -1,4 +1,4 @@
-//! Hostile servers: every client ends when it is stopped or its time is over, and rejects impossible numbers.
+//! Hostile servers: every client ends at a stop or at its time limit, and rejects impossible numbers.
 
 use asymq_measure::{MeasureError, Measured, Options, measure};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Runs `answer` on its own thread for each connection, with the first line.
+/// Runs `answer` on its own thread for each connection; its argument is the first line.
 fn serve(answer: impl Fn(TcpStream, String) + Clone + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -39,7 +39,7 @@ fn run(server: SocketAddr, iperf3: bool, stop: &AtomicBool) -> Result<Measured, 
     measure(&options, &mut |_| ())
 }
 
-/// Returns the time from the stop flag to the client's end.
+/// Returns the time between the stop request and the client's end.
 fn time_to_stop(client: impl FnOnce(&AtomicBool) -> Option<MeasureError> + Send) -> Duration {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -175,7 +175,7 @@ mod https {
         );
     }
 
-    /// Runs an HTTP/2 server that answers uploads at once with 403, and still reads their data.
+    /// Runs an HTTP/2 server that answers uploads at once with 403, but still reads their data.
     fn refusing() -> SocketAddr {
         let key = rcgen::KeyPair::generate().unwrap();
         let names = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();

@@ -39,7 +39,7 @@ fn is_closed(mut stream: TcpStream) -> bool {
 
 #[test]
 fn a_loopback_has_rates_delays_and_advice() {
-    // In a second a loopback carries more than most lines in a minute.
+    // In one second, the loopback interface carries more than most lines in a minute.
     let server = Running::plain(Limits {
         bytes: u64::MAX,
         ..Limits::default()
@@ -129,7 +129,7 @@ fn bytes_and_time_of_a_client_are_bounded() {
     let opening = format!("asymq-measure 1 down {} 0\n", session(&welcome));
     let mut data = Vec::new();
     let mut flow = server.connect(opening.as_bytes());
-    // A reset ends it like a close.
+    // A reset ends the flow like a close.
     let _ = flow.read_to_end(&mut data);
     assert!((900_000..1_100_000).contains(&data.len()), "{}", data.len());
     let started = Instant::now();
@@ -156,7 +156,7 @@ fn strangers_and_nonsense_get_nothing() {
 
 #[test]
 fn a_second_flow_with_a_number_ends_the_first() {
-    // A full queue may lose the reset of the first, whose number the next load uses.
+    // A full queue may lose the reset of a flow whose number the next load uses again.
     let server = Running::plain(Limits::default());
     let (_control, welcome) = server.start();
     for direction in ["up", "down"] {
@@ -167,7 +167,7 @@ fn a_second_flow_with_a_number_ends_the_first() {
         let started = Instant::now();
         let _ = first.read_to_end(&mut Vec::new());
         assert!(started.elapsed() < Duration::from_secs(5), "{direction}");
-        // The second one stays in place after the first has ended.
+        // The second flow stays registered after the first has ended.
         thread::sleep(Duration::from_millis(100));
         let third = server.connect(opening.as_bytes());
         let _ = second.read_to_end(&mut Vec::new());
@@ -204,6 +204,6 @@ fn a_probe_is_echoed_at_its_own_length_and_only_to_a_session() {
     assert_eq!(echoed(&probe(token, 0).write()[..31]), None);
     assert_eq!(echoed(&probe(token, 1).write()), Some(Probe::LEN));
     assert_eq!(echoed(&probe(token, 2).write()), Some(Probe::LEN));
-    // Beyond the session's budget.
+    // This probe exceeds the session's budget.
     assert_eq!(echoed(&probe(token, 3).write()), None);
 }

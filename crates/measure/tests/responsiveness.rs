@@ -1,4 +1,4 @@
-//! The responsiveness test over the loopback interface, and requests that its server refuses.
+//! The responsiveness test over the loopback interface, and requests that the server refuses.
 
 use crate::common::Running;
 use crate::common::tls::client_config;
@@ -57,7 +57,7 @@ impl Running {
         String::from_utf8(answer).unwrap()
     }
 
-    /// HTTP/2 requests over their own connection.
+    /// Returns HTTP/2 requests over a new connection.
     async fn h2(&self) -> SendRequest<Bytes> {
         let connector = tokio_rustls::TlsConnector::from(client_config(&[b"h2"]));
         let stream = tokio::net::TcpStream::connect(self.address).await.unwrap();
@@ -189,7 +189,7 @@ fn clients_without_http2_get_small_answers() {
     }
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(5000));
     assert!(server.http1(&long).starts_with("HTTP/1.1 400 "));
-    // An invalid host is not repeated in the answer.
+    // The answer must not repeat an invalid host.
     let answer = server.http1("GET /.well-known/nq HTTP/1.1\r\nHost: \"><x\r\n\r\n");
     assert!(
         !answer.contains("><x") && answer.contains("200 OK"),
@@ -207,7 +207,7 @@ fn a_connection_has_no_more_than_its_loads_and_everything_else_still_answers() {
             let mut requests = requests.clone().ready().await.unwrap();
             let request = Request::get("https://localhost/large").body(()).unwrap();
             let (response, _) = requests.send_request(request, true).unwrap();
-            // Its window stays full because nothing is read.
+            // The window stays full because the client reads no data.
             let response = response.await.unwrap();
             assert_eq!(response.status(), StatusCode::OK);
             loads.push(response);
@@ -245,7 +245,7 @@ fn an_upload_without_end_ends_with_its_time() {
         let request = Request::post("https://localhost/upload").body(()).unwrap();
         let (_response, mut stream) = requests.send_request(request, false).unwrap();
         let started = Instant::now();
-        // One byte every tenth of a second: never idle, never complete.
+        // One byte per 0.1 s: the request is never idle, and never complete.
         while stream.send_data(Bytes::from_static(b"x"), false).is_ok() {
             assert!(started.elapsed() < Duration::from_secs(6), "it goes on");
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -257,7 +257,7 @@ fn an_upload_without_end_ends_with_its_time() {
 #[test]
 fn garbage_and_silence_cost_a_connection_and_no_panic() {
     let server = Running::https(Limits::default(), None);
-    // No TLS; then TLS without HTTP.
+    // First without TLS, then with TLS but without HTTP.
     let mut plain = server.tcp();
     plain.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let _ = plain.read_to_end(&mut Vec::new());
@@ -273,7 +273,7 @@ fn garbage_and_silence_cost_a_connection_and_no_panic() {
         stream.write_all(bytes).unwrap();
         let _ = stream.read_to_end(&mut Vec::new());
     }
-    // Silence before TLS, or within its handshake, ends after 15 s.
+    // A client that is silent, before TLS or during its handshake, is disconnected after 15 s.
     let started = Instant::now();
     let (mut silent, mut partial) = (server.tcp(), server.tcp());
     partial.write_all(&[22, 3, 1, 2, 0]).unwrap();
@@ -296,7 +296,7 @@ fn connections_are_bounded_and_an_idle_one_is_closed() {
     );
     let mut silent: Vec<TcpStream> = (0..32).map(|_| server.tcp()).collect();
     thread::sleep(Duration::from_millis(300));
-    // The 33rd is closed at once.
+    // The server closes the 33rd connection at once.
     let started = Instant::now();
     let refused = server.tcp().read(&mut [0]);
     assert!(refused.is_err() || refused.is_ok_and(|length| length == 0));
@@ -307,7 +307,7 @@ fn connections_are_bounded_and_an_idle_one_is_closed() {
     );
     thread::sleep(Duration::from_millis(1500));
     assert!(server.http1("GET /small HTTP/1.1\r\n\r\n").ends_with('x'));
-    // The oldest was closed.
+    // The server has closed the oldest connection.
     let mut first = silent.remove(0);
     let time = Some(Duration::from_millis(500));
     first.set_read_timeout(time).unwrap();

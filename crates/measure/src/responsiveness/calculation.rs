@@ -4,17 +4,17 @@ use serde::{Deserialize, Serialize};
 
 /// Number of intervals in a moving average, and in the deviation of averages (MAD).
 pub(super) const AVERAGED: usize = 4;
-/// Divisor: one of this many values, the slowest, is excluded from a mean (TMP, 95 %).
+/// A mean excludes the slowest of every 20 values (TMP, 95 %).
 const TRIMMED: usize = 20;
 /// Maximum deviation of stable averages, as a share of the latest one (SDT).
 const TOLERANCE: f64 = 0.05;
 /// Maximum number of probe pairs per second (MPS).
 const MOST_PAIRS: f64 = 100.0;
-/// Maximum deviation of rates for high confidence, as a share of their mean.
+/// Maximum deviation of rates at high confidence, as a share of the mean rate.
 const MAX_SPREAD: f64 = 0.1;
 /// Maximum share of the capacity that probes may use (PTC).
 const PROBES_SHARE: f64 = 0.05;
-/// Bits of a foreign probe and a self probe together, as the draft estimates them.
+/// Bits of one foreign and one self probe together, as estimated by the draft.
 const PAIR_BITS: f64 = 8.0 * 6000.0;
 
 /// A probe on its own connection; times in seconds.
@@ -25,7 +25,7 @@ pub(super) struct Foreign {
     pub(super) tcp: f64,
     pub(super) tls: f64,
     pub(super) http: f64,
-    /// Bytes of its IP packets by direction.
+    /// Bytes of the probe's IP packets by direction.
     pub(super) crossed: [u64; 2],
 }
 
@@ -82,7 +82,7 @@ pub struct Responsiveness {
 }
 
 impl Probes {
-    /// Returns the times of foreign probes since `from`; `None` without one.
+    /// Returns the times of foreign probes since `from`; `None` without probes.
     pub(super) fn foreign_times(&self, from: f64) -> Option<ForeignTimes> {
         let recent = || self.foreign.iter().filter(|probe| probe.at >= from);
         let [tcp_ms, tls_ms, http_ms] = [
@@ -99,7 +99,7 @@ impl Probes {
         })
     }
 
-    /// Returns the responsiveness since `from`; `None` unless both kinds of probes ended.
+    /// Returns the responsiveness since `from`; `None` unless probes of both kinds ended.
     pub(super) fn responsiveness(&self, from: f64) -> Option<Responsiveness> {
         let foreign = self.foreign_times(from)?;
         let recent = || self.own.iter().filter(|probe| probe.at >= from);
@@ -123,7 +123,7 @@ fn trimmed_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Maximum pairs of probes per second on a line of this goodput.
+/// Maximum number of probe pairs per second on a line with this goodput.
 pub(super) fn pairs_per_second(goodput: f64) -> f64 {
     (PROBES_SHARE * goodput / PAIR_BITS).min(MOST_PAIRS)
 }
@@ -152,7 +152,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Adds the value of an interval. Returns true from the first stable interval on.
+    /// Adds the value of an interval. Returns true from the first stable interval onwards.
     pub(super) fn push(&mut self, value: f64) -> bool {
         self.values.push(value);
         self.was_stable |= self.is_stable();
@@ -193,7 +193,7 @@ impl Goodput {
         self.stage.confidence().min(most)
     }
 
-    /// Adds the rate of an interval. Returns true from the first interval with stable averages on.
+    /// Adds the rate of an interval. Returns true from the first interval with stable averages onwards.
     pub(super) fn push(&mut self, rate: f64) -> bool {
         self.rates.push(rate);
         self.stage.push(self.average())
@@ -240,7 +240,7 @@ mod tests {
         let of = probes.responsiveness(0.0).unwrap();
         assert!((of.foreign.rpm - 1500.0).abs() < 1e-9, "{of:?}");
         assert!((of.own.rpm - 500.0).abs() < 1e-9, "{of:?}");
-        // The mean of the times would give 60 000 / 80 = 750.
+        // A mean of the times would yield 60 000 / 80 = 750.
         assert!((of.rpm - 1000.0).abs() < 1e-9, "{of:?}");
     }
 
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn the_mean_excludes_only_the_slowest_twentieth() {
-        // Values 1 to 100: without 96 to 100 the mean is 48. Trimming both ends would give 50.5.
+        // Values 1 to 100: without 96 to 100 the mean is 48. Trimming both ends would yield 50.5.
         let mean = trimmed_mean((1..=100).rev().map(f64::from)).unwrap();
         assert!((mean - 48.0).abs() < 1e-9, "{mean}");
         // Fewer than 20 values are not trimmed.
@@ -296,7 +296,7 @@ mod tests {
         assert!((rising.average() - 100.0).abs() < 1e-9);
         // 77.5, 100, 100, 100 deviate by 10 %, and then by 0.
         assert!(!rising.push(100.0) && !rising.push(100.0) && rising.push(100.0));
-        // The search for the rate has ended, but confidence uses the latest intervals.
+        // The search for the rate has ended, but the confidence uses the latest intervals.
         assert_eq!(rising.confidence(), Confidence::High);
         assert!(rising.push(1.0));
         assert_eq!(rising.confidence(), Confidence::Medium);
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn probes_take_a_twentieth_of_the_capacity_and_no_more_than_a_hundred_pairs() {
-        // 6000 bytes a pair: 48 kbit/s of 960 kbit/s.
+        // A pair has 6000 bytes: 48 kbit/s of 960 kbit/s.
         assert!((pairs_per_second(960_000.0) - 1.0).abs() < 1e-9);
         assert_eq!(pairs_per_second(1e9), 100.0);
         assert_eq!(pairs_per_second(0.0), 0.0);

@@ -12,7 +12,7 @@ pub(super) const SMALL: &str = "/small";
 pub(super) const LARGE: &str = "/large";
 pub(super) const UPLOAD: &str = "/upload";
 
-/// The JSON object. As the draft requires, duplicate keys are errors, and unknown ones are ignored.
+/// The JSON object. As required by the draft, duplicate keys are errors, and unknown keys are ignored.
 #[derive(Debug, Serialize, Deserialize)]
 struct Config {
     version: u64,
@@ -21,7 +21,7 @@ struct Config {
     test_endpoint: Option<String>,
 }
 
-/// Names of the URLs: with `https` in drafts up to -02, without it in later ones.
+/// Names of the URLs: with `https` in drafts up to -02, without `https` in later ones.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Urls {
@@ -39,7 +39,7 @@ pub(super) struct Endpoints {
     pub(super) large: Uri,
     pub(super) small: Uri,
     pub(super) upload: Uri,
-    /// Host to connect to, instead of the URLs' host.
+    /// Host to connect to in place of the URLs' host.
     pub(super) test_endpoint: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl Endpoints {
         })
     }
 
-    /// Writes the configuration of this project's server for this name.
+    /// Writes the configuration of this project's server under the name `authority`.
     pub(super) fn write(authority: &Authority) -> Vec<u8> {
         let url = |path: &str| Some(format!("https://{authority}{path}"));
         let config = Config {
@@ -112,7 +112,7 @@ impl Endpoints {
     }
 }
 
-/// Returns the first URL that is given; it must be absolute, with https.
+/// Returns the first URL that is present. It must be absolute, with https.
 fn https(name: &str, old: Option<String>, new: Option<String>) -> Result<Uri, String> {
     let url = old
         .or(new)

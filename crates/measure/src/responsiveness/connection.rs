@@ -1,4 +1,4 @@
-//! HTTP/2 over TLS over TCP, with at most as much unsent data as the draft permits.
+//! HTTP/2 over TLS over TCP. Limits unsent data as the draft requires.
 
 use crate::tcp_info::Counter;
 use asymq_core::Direction;
@@ -34,12 +34,12 @@ pub(super) const WINDOW: u32 = 8 << 20;
 /// Maximum unsent bytes that HTTP/2 buffers for a stream.
 pub(super) const SEND_BUFFER: usize = 64 * 1024;
 const FRAME: usize = 16 * 1024;
-/// Maximum time that unsent data may wait, in seconds.
+/// Maximum time that data may stay unsent, in seconds.
 const UNSENT: f64 = 0.005;
 /// Unsent bytes that are always allowed: two segments.
 const LEAST_UNSENT: usize = 3000;
 const MOST_UNSENT: usize = 256 * 1024;
-/// Bytes that TLS adds to a record (header, type and tag), and maximum size of a record.
+/// Bytes that TLS adds to a record: header, type and tag.
 const RECORD_HEAD: u64 = 5 + 1 + 16;
 const RECORD: usize = 16 * 1024;
 /// Bytes that HTTP/2 adds to a frame.
@@ -61,10 +61,10 @@ pub(super) struct Moved {
     sent: AtomicU64,
     /// Number of TLS records sent.
     records: AtomicU64,
-    /// Bytes of bodies passed to HTTP/2, with their frames.
+    /// Bytes of bodies passed to HTTP/2, including frame headers.
     body: AtomicU64,
     frames: AtomicU64,
-    /// Number of bytes sent in 5 ms.
+    /// Limit of unsent bytes: the bytes sent in 5 ms.
     unsent: AtomicUsize,
 }
 
@@ -74,7 +74,7 @@ impl Moved {
         self.sent.load(Relaxed)
     }
 
-    /// Converts a number of bytes on TCP to bytes of bodies, by the mean sizes of records and frames.
+    /// Converts bytes on TCP to bytes of bodies, by the mean sizes of records and frames.
     pub(super) fn body_of(&self, bytes: u64) -> u64 {
         let share = |bytes: &AtomicU64, parts: &AtomicU64, head: u64| {
             let (bytes, heads) = (bytes.load(Relaxed), parts.load(Relaxed) * head);
@@ -91,15 +91,15 @@ impl Moved {
     }
 }
 
-/// A TLS stream that counts its bytes, and limits unsent data to 5 ms of its rate.
+/// A TLS stream that counts its bytes, and limits unsent data to 5 ms at its rate.
 #[derive(Debug)]
 pub(super) struct Paced {
     stream: TlsStream<TcpStream>,
     moved: Arc<Moved>,
     since: Instant,
     sent: usize,
-    /// Rate in bytes per second: maximum over recent intervals, which decays by a tenth per interval. Without the
-    /// maximum, the limit of a sender that its host delays would shrink.
+    /// Rate in bytes per second: the maximum over recent intervals, reduced by a tenth per interval. A mean would
+    /// shrink the limit of a sender that its host delays.
     rate: f64,
 }
 
@@ -122,7 +122,7 @@ impl Paced {
             TlsStream::Client(stream) => stream.get_mut().1.set_buffer_limit(Some(unsent)),
             TlsStream::Server(stream) => stream.get_mut().1.set_buffer_limit(Some(unsent)),
         }
-        // Without the option, the queue in the socket counts as delay.
+        // Without the option, the socket's queue would add to the delay.
         #[cfg(any(target_os = "android", target_os = "linux"))]
         let _ = SockRef::from(self.stream.get_ref().0).set_tcp_notsent_lowat(unsent as u32);
     }
@@ -179,10 +179,10 @@ impl AsyncWrite for Paced {
     }
 }
 
-/// Sends without end, in frames of at most 5 ms.
+/// Sends endlessly, in frames of at most 5 ms.
 ///
 /// # Errors
-/// The stream or its connection has ended.
+/// The stream or the connection has ended.
 pub(super) async fn send_load(stream: &mut SendStream<Bytes>, moved: &Moved) -> io::Result<()> {
     loop {
         let frame = moved.unsent.load(Relaxed).clamp(LEAST_UNSENT, FRAME);
@@ -201,10 +201,10 @@ pub(super) async fn send_load(stream: &mut SendStream<Bytes>, moved: &Moved) -> 
     }
 }
 
-/// Reads a body and passes its parts to `each`.
+/// Reads a body and passes each part to `each`.
 ///
 /// # Errors
-/// The stream or its connection ended before the body did, or `each` failed.
+/// The stream or the connection ended before the body, or `each` failed.
 pub(super) async fn read_body(
     body: &mut RecvStream,
     mut each: impl FnMut(&[u8]) -> io::Result<()>,
@@ -260,7 +260,7 @@ impl Target {
             .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
             .with_no_client_auth();
         config.alpn_protocols = vec![H2.to_vec()];
-        // A foreign probe represents a browser's first visit.
+        // A foreign probe stands for a browser's first visit.
         config.resumption = Resumption::disabled();
         Ok(Self {
             address,
@@ -305,7 +305,7 @@ impl Target {
             .handshake(stream);
         let (requests, connection) = handshake.await.map_err(io::Error::other)?;
         let driver = tokio::spawn(async move {
-            // Its streams return the error too.
+            // The streams return the error too.
             let _ = connection.await;
         });
         Ok(Connection {
@@ -343,7 +343,7 @@ pub(super) async fn request(
 /// Requests an object, and returns its body.
 ///
 /// # Errors
-/// The request failed; the text says what the server did instead.
+/// The request failed; the text describes the server's answer.
 pub(super) async fn get_body(requests: &SendRequest<Bytes>, uri: &Uri) -> io::Result<RecvStream> {
     let (response, _) = request(requests, uri, false).await?;
     let response = response.await.map_err(io::Error::other)?;
@@ -359,7 +359,7 @@ pub(super) async fn get_body(requests: &SendRequest<Bytes>, uri: &Uri) -> io::Re
 /// Gets an object of at most `most` bytes.
 ///
 /// # Errors
-/// As [`get_body`]; also if the object is longer.
+/// Like [`get_body`]; also if the object is longer.
 pub(super) async fn get(
     requests: &SendRequest<Bytes>,
     uri: &Uri,

@@ -1,4 +1,4 @@
-//! A load that grows until it is stable, with probes on its connections and on new ones.
+//! A load that grows until its rate is stable, with probes on its connections and on new ones.
 
 use super::calculation::{AVERAGED, Confidence, Foreign, Goodput, Probes, Stage, pairs_per_second};
 use super::connection::{Connection, Moved, Task, get_body, read_body, request, send_load};
@@ -24,9 +24,9 @@ use tokio::time::{sleep, timeout};
 
 /// Maximum number of simultaneous probes.
 const UNDER_WAY: usize = 64;
-/// Minimum half width of a range, as a share of the rate. Segments have various sizes, and some arrive twice.
+/// Minimum half width of a range as a share of the rate. Segments vary in size, and some arrive twice.
 const LEAST_RANGE: f64 = 0.015;
-/// Interval at which probes are due.
+/// Interval between checks for the next probe.
 const STEP: Duration = Duration::from_millis(5);
 
 struct Open {
@@ -76,7 +76,7 @@ impl Carrier {
         let uri = &site.endpoints.upload;
         let (mut response, mut stream) = request(&connection.requests, uri, true).await?;
         let _ = self.open.set(Open::new(&mut connection, Direction::Up));
-        // An early answer has more information than the reset that follows.
+        // An early answer is more informative than the reset that follows it.
         let answered = tokio::select! {
             biased;
             answer = &mut response => answer,
@@ -95,7 +95,7 @@ impl Carrier {
 
     async fn download(&self, site: &Site) -> io::Result<()> {
         let mut connection = site.connect().await?;
-        // An object of 8 GB may be too small for a fast line.
+        // Repeats, because an object of 8 GB may be too small for a fast line.
         loop {
             let mut body = get_body(&connection.requests, &site.endpoints.large).await?;
             let _ = self.open.set(Open::new(&mut connection, Direction::Down));
@@ -107,7 +107,7 @@ impl Carrier {
         }
     }
 
-    /// Bytes of bodies that have arrived. If the kernel does not count arrivals, bytes that the socket accepted or
+    /// Bytes of bodies that have arrived. If the kernel does not count arrivals: bytes that the socket accepted or
     /// returned.
     fn bytes(&self, direction: Direction) -> u64 {
         let received = self.received.load(Relaxed);
@@ -143,7 +143,7 @@ struct Shared {
     probes: Mutex<Probes>,
     failed: AtomicU64,
     carriers: Mutex<Vec<Arc<Carrier>>>,
-    /// Number of probe pairs per 1000 seconds.
+    /// Rate of probe pairs, in pairs per 1000 seconds.
     pace: AtomicU64,
 }
 
@@ -164,7 +164,7 @@ impl Shared {
         Some(open[index as usize].requests.clone())
     }
 
-    /// Starts probes of both kinds alternately, at the current rate.
+    /// Starts probes of both kinds in turn, at the current rate.
     async fn launch(self: Arc<Self>, site: Arc<Site>, clock: Instant) {
         let mut random = SplitMix64::new(clock.elapsed().as_nanos() as u64);
         let mut under_way = JoinSet::new();
@@ -207,7 +207,7 @@ struct DirectionLoad {
     direction: Direction,
     carriers: Vec<(Arc<Carrier>, Task)>,
     bytes: u64,
-    /// Counter's `packets` of all connections over time; those of probes count as headers.
+    /// Total of `Counter::packets` over all connections, over time. Probes count as headers.
     crossed: Counts,
     goodput: Goodput,
     series: Vec<(f64, f64)>,
@@ -229,14 +229,14 @@ impl DirectionLoad {
         self.crossed.0.push(Count { at, bytes });
     }
 
-    /// Capacity in bit/s of IP packets, with its range, from the load's second half and at least the last `least`
-    /// seconds. `None` if unknown.
+    /// Capacity in bit/s of IP packets, with its range. Evaluates the second half of the load, at least the last
+    /// `least` seconds. `None` if unknown.
     fn capacity(&self, least: f64) -> Option<(f64, Range)> {
         let counts = &self.crossed.0;
-        // Rounding must not move the window's end past the last count.
+        // Rounding must not place the window's end after the last count.
         let to = counts.last()?.at - 1e-6;
         let from = (to / 2.0).min(to - least);
-        // Payload in order stalls after a loss; at other times it shows the mean size of segments.
+        // In-order payload stalls after a loss; the maximum share shows the mean size of segments.
         let window = counts.iter().filter(|count| count.at >= from);
         let share = |count: &Count| count.bytes[1] as f64 / count.bytes[0] as f64;
         let full = window.map(share).reduce(f64::max)?;
@@ -251,7 +251,7 @@ impl DirectionLoad {
         Some((rate, totals.range(window, LEAST_RANGE)?))
     }
 
-    /// The first failure, once all connections have ended.
+    /// The first failure, if all connections have ended.
     fn failure(&self) -> Option<&String> {
         let has_ended = |(carrier, _): &(Arc<Carrier>, _)| carrier.has_ended();
         let all_ended = self.carriers.iter().all(has_ended);
@@ -294,7 +294,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Runs until all values are stable or the time is over. Returns the capacity of the first direction too.
+    /// Runs until all values are stable or the time limit expires. Also returns the capacity of the first direction.
     pub(super) async fn run(
         mut self,
         report: &mut dyn FnMut(f64, f64, f64, Option<f64>),
@@ -344,7 +344,7 @@ impl<'a> Load<'a> {
         of.map_or(0.0, |of| of.goodput.average())
     }
 
-    /// Adds a connection in each direction, up to the maximum.
+    /// Adds a connection in each loaded direction, up to the maximum.
     fn add_connections(&mut self) {
         for load in &mut self.directions {
             if load.carriers.len() < self.options.connections {
@@ -355,8 +355,9 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// # Errors All connections of a direction have ended. The draft ends the test with the first connection that ends.
-    /// On a slow line with a long queue, however, a server may end a starved connection as idle.
+    /// # Errors
+    /// All connections of a direction have ended. The draft ends the test at the first end of a connection. On a slow
+    /// line with a long queue, however, a server may end a starved connection as idle.
     fn check(&self) -> Result<(), MeasureError> {
         match self.directions.iter().find_map(DirectionLoad::failure) {
             None => Ok(()),
@@ -447,7 +448,7 @@ mod tests {
 
     #[test]
     fn capacity_has_the_true_size_of_segments_and_no_stall_of_a_loss() {
-        // 1000 bytes arrive in each 0.1 s with 100 of headers, counted as 1250; in order, they come every second.
+        // Each 0.1 s, 1000 bytes and 100 bytes of headers arrive, counted as 1250. In order, bytes come every second.
         let count = |n: u64| Count {
             at: n as f64 / 10.0,
             bytes: vec![1250 * n, 1000 * (n / 10 * 10), 100 * n],

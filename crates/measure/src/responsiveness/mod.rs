@@ -36,21 +36,21 @@ use tokio::time::{sleep, timeout};
 /// Maximum bytes of a configuration.
 const MAX_CONFIG: usize = 16 * 1024;
 const IDLE_PROBES: usize = 20;
-/// Maximum and minimum time to wait until queues have drained.
+/// Maximum time to wait until queues have drained, and the minimum time.
 const DRAIN: Duration = Duration::from_secs(6);
 const REST: Duration = Duration::from_secs(1);
 
 /// Tests a line's responsiveness: under uploads, under downloads, and under both.
 ///
 /// # Errors
-/// The URL or the server's configuration is invalid; the server does not answer, or ends a load; or the caller stops
-/// the test.
+/// The URL or the server's configuration is invalid, the server does not answer, the server ends a load, or the caller
+/// stops the test.
 pub fn test_responsiveness(
     options: &TestOptions<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Tested, MeasureError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // A load that keeps a thread busy does not delay probes.
+        // The second thread runs probes while a load occupies the first.
         .worker_threads(2)
         .enable_io()
         .enable_time()
@@ -71,7 +71,7 @@ pub fn test_responsiveness(
     tested
 }
 
-/// Completes when the caller stops the test.
+/// Completes when the caller requests a stop.
 async fn stopped(options: &TestOptions<'_>) {
     while !options.stop.load(Relaxed) {
         sleep(TICK).await;
@@ -130,7 +130,7 @@ async fn run(
     Ok(tested)
 }
 
-/// Reads the configuration, and finds an address that answers.
+/// Reads the configuration, and selects an address that answers.
 async fn discover(url: &str) -> Result<(Uri, Site), MeasureError> {
     let wrong = |message: &str| MeasureError::protocol(&quoted(url), message);
     let mut uri: Uri = url
@@ -192,7 +192,7 @@ async fn reach(uri: &Uri, host: &str) -> Result<(Target, Connection), MeasureErr
     Err(failed.unwrap_or_else(|| MeasureError::protocol(host, "no such host")))
 }
 
-/// Performs foreign probes over the idle line, one after another.
+/// Sends foreign probes over the idle line, one after another.
 async fn idle(
     site: &Site,
     progress: &mut dyn FnMut(Progress),
@@ -215,7 +215,7 @@ async fn idle(
     Ok(probes.foreign_times(0.0))
 }
 
-/// Waits until a probe is about as fast as on the idle line.
+/// Waits until a probe is about as fast as it was on the idle line.
 async fn drain(site: &Site, idle: Option<&ForeignTimes>) {
     const SLOWER: f64 = 5.0;
     let started = Instant::now();

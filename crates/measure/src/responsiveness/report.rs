@@ -45,8 +45,8 @@ pub struct TestedLoad {
     pub rate: Rates,
     /// Confidence in the rates.
     pub rate_confidence: Confidence,
-    /// True if uploads count as soon as the socket accepts them, as on systems other than Linux. The rate then includes
-    /// the bytes in buffers.
+    /// True if uploads count as soon as the socket accepts them, as on systems other than Linux. The rate then
+    /// includes bytes in buffers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unacknowledged: bool,
     /// Responsiveness in the last four intervals; absent if one kind of probe had no answer.
@@ -122,7 +122,7 @@ impl Tested {
     /// Uncertain points of all loads.
     pub(super) fn doubts(&self) -> Vec<String> {
         let mut unsure = Vec::new();
-        // Systems without a count of packets have another doubt.
+        // Systems without packet counts report another doubt below.
         if !self.up.unacknowledged {
             unsure.extend(self.link.doubts());
         }
@@ -146,7 +146,7 @@ impl Tested {
             for (what, confidence) in stages {
                 let why = match confidence {
                     Confidence::High => continue,
-                    // Already reported above.
+                    // The doubt above covers this case.
                     Confidence::Medium if what == "rate" && load.unacknowledged => continue,
                     Confidence::Medium => "did not become stable in time",
                     Confidence::Low => "had less than four intervals",
@@ -155,7 +155,7 @@ impl Tested {
                     "{name}: {} confidence in the {what}, which {why}; allow more with --duration.",
                     confidence.name()
                 ));
-                // An unstable rate leaves no time for the responsiveness.
+                // If the rate is unstable, no time remains for the responsiveness.
                 break;
             }
             let probes = of.foreign.probes.min(of.own.probes);

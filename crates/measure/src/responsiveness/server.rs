@@ -33,7 +33,7 @@ use tokio_rustls::rustls::version::TLS13;
 /// Default port of the server.
 pub const HTTPS_PORT: u16 = 4043;
 
-/// Maximum number of connections for each client that [`Limits`] permits.
+/// Maximum number of connections per client that [`Limits`] permits.
 const CONNECTIONS_PER_CLIENT: usize = 32;
 /// Maximum simultaneous connections of one network.
 const CONNECTIONS_PER_NETWORK: usize = 160;
@@ -65,11 +65,11 @@ pub struct HttpsServer {
 }
 
 impl HttpsServer {
-    /// Listens on an address, by default on port [`HTTPS_PORT`] of all addresses. Creates a certificate unless one is
+    /// Listens on an address; by default on port [`HTTPS_PORT`] of all addresses. Creates a certificate if none is
     /// given.
     ///
     /// # Errors
-    /// The address is in use or does not belong to this host; the certificate cannot be read, or does not match the
+    /// The address is in use, or does not belong to this host. The certificate cannot be read, or does not match the
     /// key.
     pub fn bind(
         address: Option<SocketAddr>,
@@ -91,7 +91,7 @@ impl HttpsServer {
             .with_single_cert(chain, key)
             .map_err(io::Error::other)?;
         config.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
-        // Clients do not resume sessions, and a ticket would cost 200 bytes.
+        // Clients do not resume sessions, and a session ticket would cost 200 bytes.
         config.send_tls13_tickets = 0;
         Ok(Self {
             listener,
@@ -112,7 +112,7 @@ impl HttpsServer {
     /// Serves until the stop flag is set.
     ///
     /// # Errors
-    /// The socket fails, or there is no thread.
+    /// The socket fails, or a thread cannot start.
     pub fn run(self) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -135,7 +135,7 @@ impl HttpsServer {
             }
             let (stream, peer) = match timeout(LOOK, listener.accept()).await {
                 Ok(Ok(accepted)) => accepted,
-                // No free file descriptors: waits until some are closed.
+                // No free file descriptors: waits until some connections are closed.
                 Ok(Err(_)) => {
                     tokio::time::sleep(LOOK).await;
                     continue;
@@ -161,7 +161,7 @@ impl HttpsServer {
     }
 }
 
-/// A connection, with its use of limited resources.
+/// A connection, and the limited resources that it uses.
 struct Served {
     network: Network,
     task: Task,
@@ -175,7 +175,7 @@ impl Served {
         let moved = Arc::<Moved>::default();
         let shared = Arc::clone(&moved);
         let task = tokio::spawn(async move {
-            // An error ends the connection.
+            // An error only ends the connection.
             let _ = converse(stream, acceptor, shared).await;
         });
         Self {
@@ -191,7 +191,7 @@ impl Served {
         self.activity.idle(self.moved.both())
     }
 
-    /// True unless the connection has ended, reached a limit, or was idle for too long.
+    /// True while the connection is open, within its limits, and not idle for too long.
     fn may_go_on(&mut self, limits: &Limits) -> bool {
         !self.task.0.is_finished()
             && self.started.elapsed() < limits.time
@@ -200,7 +200,7 @@ impl Served {
     }
 }
 
-/// Serves a connection until its client ends it.
+/// Serves a connection until the client ends it.
 async fn converse(stream: TcpStream, acceptor: TlsAcceptor, moved: Arc<Moved>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let local = stream.local_addr()?;
@@ -247,9 +247,8 @@ enum Asked {
     Missing,
 }
 
-/// Returns type and content of a small object; `None` if no object has this path.
-///
-/// A connection keeps one configuration, with the server name of its first request.
+/// Returns the type and content of a small object; `None` if the path has no object.
+/// A connection keeps the configuration of its first request, with that request's server name.
 fn small_object(
     method: &Method,
     path: &str,

@@ -80,7 +80,7 @@ impl Site {
         })
     }
 
-    /// Opens a connection for a load. Retries after a failure, because the queue that the load fills may lose packets.
+    /// Opens a connection for a load. Retries after a failure, because the queue filled by the load may drop packets.
     pub(super) async fn connect(&self) -> io::Result<Connection> {
         const TRIES: usize = 5;
         for _ in 1..TRIES {
