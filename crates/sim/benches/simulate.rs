@@ -1,5 +1,5 @@
-//! AQ's default scenario for 60 simulated seconds, whole runs; throughput counts packets through the
-//! bottleneck in both directions.
+//! Whole runs of AQ's default scenario, 60 simulated seconds each. The throughput counts packets through the bottleneck
+//! in both directions.
 
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_scenario::Scenario;
@@ -15,7 +15,7 @@ fn scenario(qdisc: &str) -> Scenario {
     args.resolve(&Defaults::paper()).expect("a valid scenario")
 }
 
-/// Packets through the bottleneck, from the time that data and ACKs kept the links busy.
+/// Number of packets through the bottleneck, computed from the time that data and ACKs occupied the links.
 fn packets(scenario: &Scenario) -> u64 {
     let summary = STANDARD
         .run(scenario, 1, RunOptions::default())

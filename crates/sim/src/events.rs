@@ -1,10 +1,10 @@
-//! The event set, which finds the source with the next event.
+//! The event set, which returns the source with the earliest event.
 
-/// Sources with the times of their next events, of which it finds the earliest.
+/// A set of sources, each with the time of its next event. The set returns the earliest event.
 ///
-/// A winner tree with four children per node over packed keys. A new time for one source repeats the log4(n)
-/// comparisons on its way to the root, each a minimum of four integers. Each source has at most one event, so no event
-/// is allocated, cancelled or left over.
+/// A winner tree over packed keys, with four children per node. A new time for a source repeats log4(n) comparisons up
+/// to the root, each the minimum of four integers. Each source has at most one event, so events need no allocation and
+/// no cancellation.
 #[derive(Clone, Debug)]
 pub(crate) struct EventSet {
     /// Node `n` is at `n % 4` of group `n / 4`, and holds the minimum of its children `4n` to `4n + 3`. The root is
@@ -15,14 +15,14 @@ pub(crate) struct EventSet {
     winner: u64,
 }
 
-/// First instant that never occurs (58 hours); an event's time has 48 bits.
+/// First time in ns at which no event occurs (58 hours). Times of events have 48 bits.
 pub(crate) const NEVER: u64 = 3 << 46;
 const SOURCE_BITS: u32 = 16;
 
 impl EventSet {
     pub(crate) const MAX_SOURCES: usize = 1 << SOURCE_BITS;
 
-    /// Creates a set of `sources`, at most 65 536, without events.
+    /// Creates an empty set for `sources` sources, at most 65 536.
     pub(crate) fn new(sources: usize) -> Self {
         assert!(sources <= Self::MAX_SOURCES, "too many event sources");
         let mut leaves = 4;
@@ -36,7 +36,7 @@ impl EventSet {
         }
     }
 
-    /// Makes room for at least `sources`.
+    /// Makes room for at least `sources` sources.
     pub(crate) fn grow(&mut self, sources: usize) {
         if sources > self.leaves {
             let old = std::mem::replace(self, Self::new(sources));
@@ -47,7 +47,7 @@ impl EventSet {
         }
     }
 
-    /// Sets the next event of `source` to `nanos`, which replaces the previous one; [`NEVER`] or later means no event.
+    /// Replaces the time of the next event of `source` by `nanos`; [`NEVER`] or later means no event.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, nanos: u64) {
         let mut winner = nanos.min(NEVER) << SOURCE_BITS | source as u64;
@@ -57,7 +57,7 @@ impl EventSet {
             node /= 4;
             let group = &mut self.groups[node];
             group[place] = winner;
-            // Reads only the siblings: reading the value just stored would stall.
+            // Reads only the siblings; a read of the value just stored would stall.
             let opponents = group[place ^ 1].min(group[place ^ 2]).min(group[place ^ 3]);
             winner = winner.min(opponents);
             if node == 1 {

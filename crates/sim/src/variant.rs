@@ -19,7 +19,7 @@ pub(crate) trait Variant: 'static {
     fn receiving(scenario: &Scenario) -> Self::Receiving;
 }
 
-/// Reno without options, which most experiments need; without overhead.
+/// Reno without options, for most experiments; has no overhead.
 pub(crate) struct Plain;
 
 impl Variant for Plain {

@@ -1,7 +1,7 @@
 //! Tests of the public interface.
 //!
-//! They are one program, since each program is linked with the whole crate. Tests with their own allocator are
-//! separate.
+//! All tests are one program, because each program is linked with the whole crate. Tests with their own allocator are
+//! separate programs.
 
 #[path = "common/flags.rs"]
 mod flags;

@@ -7,7 +7,7 @@ use asymq_core::{Limit, Packet};
 use asymq_scenario::Scenario;
 use asymq_sim::{RunOptions, STANDARD, SimError, Simulator};
 
-/// Builds a DropTail with its own limit for every description; fails if it has none.
+/// A catalog that builds a DropTail with this limit for every description, or fails without a limit.
 struct Own(Option<Limit>);
 
 impl Catalog for Own {

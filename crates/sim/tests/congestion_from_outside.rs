@@ -176,7 +176,7 @@ fn a_listed_flow_may_have_it_beside_others() {
     assert_eq!(of("listed"), of("newreno"));
 }
 
-/// Returns an impossible window.
+/// A congestion control that returns an impossible window.
 struct Garbage(f64);
 
 impl CongestionControl for Garbage {
@@ -236,7 +236,7 @@ static SAMPLES: AtomicU64 = AtomicU64::new(0);
 static LOSSES: AtomicU64 = AtomicU64::new(0);
 static SEEDS: AtomicU64 = AtomicU64::new(0);
 
-/// Keeps a constant window, and counts the calls.
+/// A congestion control with a constant window, which counts samples and losses.
 struct Looks;
 
 impl CongestionControl for Looks {

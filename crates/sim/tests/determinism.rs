@@ -1,4 +1,4 @@
-//! A scenario and a seed always give the same bytes, whatever runs beside them.
+//! A scenario and a seed always give equal bytes, independent of other runs.
 
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_scenario::{Report, Scenario, Tool};

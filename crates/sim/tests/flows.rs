@@ -18,7 +18,7 @@ fn flow(flags: &str) -> FlowResult {
 
 #[test]
 fn a_transfer_takes_a_round_trip_to_connect_and_one_for_each_doubled_window() {
-    // Windows of 2, 4 and 8 segments carry 14.
+    // Windows of 2, 4 and 8 segments carry 14 segments in total.
     for (segments, round_trips) in [(1, 2.0), (2, 2.0), (3, 3.0), (6, 3.0), (14, 4.0), (15, 5.0)] {
         let size = segments * 1460;
         let flow = flow(&format!(
@@ -26,7 +26,7 @@ fn a_transfer_takes_a_round_trip_to_connect_and_one_for_each_doubled_window() {
         ));
         assert_eq!((flow.start_s, flow.base_rtt_ms), (1.0, 200.0));
         let time = flow.completion_s.unwrap();
-        // Transmission at 100 and 1000 Mbit/s of up to 8 segments in a window.
+        // Transmission times at 100 and 1000 Mbit/s, for up to 8 segments in a window.
         let expected = round_trips * 0.2;
         assert!(
             (expected..expected + 0.01).contains(&time),
@@ -53,11 +53,11 @@ fn an_application_bounds_the_goodput_of_its_flow_and_ends_it() {
     );
     let time = bounded.completion_s.unwrap();
     assert!((20.0..20.2).contains(&time), "{time}");
-    // A round trip shorter than those of the other flows.
+    // The round trip is shorter than those of the other flows.
     assert_eq!(flow("--flow down,rtt=4ms").base_rtt_ms, 4.0);
-    // Without a stop there is no completion.
+    // Without a stop, the flow never completes.
     assert_eq!(flow("--flow down,rtt=50ms").completion_s, None);
-    // Without a rate it sends until the stop; all data sent by then is acknowledged.
+    // Without a rate, the flow sends until the stop. All data sent by then is acknowledged.
     let stopped = flow("--flow up,rtt=50ms,start=1s,stop=11s --warmup 0s");
     let time = stopped.completion_s.unwrap();
     assert!((10.0..12.0).contains(&time), "{time}");
@@ -91,11 +91,11 @@ fn each_flow_has_its_own_segments_acknowledgements_and_congestion_control() {
     let flows = run(flags, 1).flows;
     let ratio = flows[1].goodput / flows[0].goodput;
     assert!((ratio / 1.46 - 1.0).abs() < 0.01, "{ratio}");
-    // With delayed ACKs, half as many cross the uplink.
+    // With delayed ACKs, half as many ACKs cross the uplink.
     let acks = |own: &str| run(&format!("--flow down,rtt=50ms{own}"), 1).up.ack;
     let half = acks(",delayed-ack=100ms") / acks("");
     assert!((0.45..0.55).contains(&half), "{half}");
-    // At a long round trip CUBIC has more than NewReno beside it.
+    // At a long round-trip time, a CUBIC flow gets more than a NewReno flow beside it.
     let flags = "--flow down,rtt=200ms,tcp=newreno --flow down,rtt=200ms,tcp=cubic \
                  --down 50mbit --buffer-down 200p --up 10mbit --duration 120s --warmup 20s";
     let sums = (1..4).map(|seed| run(flags, seed).flows);
@@ -124,7 +124,7 @@ fn a_quic_stack_acknowledges_by_its_own_rule() {
         let times = "--tcp cubic --duration 20s --warmup 5s";
         let summary = run(&format!("{links} {times} --quic {stack},down=1"), 1);
         assert!(summary.down.utilization > 0.9, "{stack}");
-        // 65 bytes each; opaque packets do not count as ACKs.
+        // Computes ACKs from the bytes, 65 per ACK: opaque packets do not count as ACKs.
         summary.up.utilization * 10e6 / 8.0 / 65.0
     };
     // 1667 packets a second, and round trips of 63 to 100 ms.

@@ -23,14 +23,14 @@ fn web_transfers_bring_the_load_that_they_were_asked_for() {
     let flags =
         "--flows-up 0 --flows-down 0 --qdisc droptail --web down:5:20000b:3 --duration 300s";
     let load = mean(flags, 1..6, |run| run.summary.down.data * 10.0);
-    // 7375 transfers with a deviation of 0.58 of the mean each: 0.7 %.
+    // 7375 transfers, each with a deviation of 0.58 of the mean: the sum deviates by 0.7 %.
     assert!((load - 0.852).abs() < 0.025, "{load}");
     assert!(run(flags, 1).summary.goodput.down.is_empty());
 }
 
 #[test]
 fn ten_thousand_short_transfers_follow_each_other() {
-    // 200 a second with one or two segments: many more over time than at once.
+    // 200 transfers a second of one or two segments each: far more in total than at any one time.
     let flags = "--flows-up 1 --flows-down 1 --web down:200:2000b:3 --web up:5:2000b:3";
     let run = run(flags, 1);
     assert!(run.summary.down.data > 0.2);
@@ -122,7 +122,7 @@ fn a_flow_over_all_links_has_less_the_more_of_them_are_shared() {
         shares("--flow up,rtt=60ms,links=1 --flow up,rtt=60ms,links=2 --flow up,rtt=60ms,links=3");
     for flows in [&two, &three] {
         assert!(flows.iter().all(|flow| flow.base_rtt_ms == 60.0));
-        // The long and the short flow of a link fill it.
+        // The long and the short flow of each link fill the link.
         for short in &flows[1..] {
             let both = flows[0].goodput + short.goodput;
             assert!((9.0e6..9.8e6).contains(&both), "{flows:?}");
@@ -166,12 +166,13 @@ fn no_flow_stalls_under_any_discipline_that_does_not_shut_acks_out() {
     for qdisc in Standard.of_role(Role::Qdisc).iter().map(|entry| entry.name) {
         let entry = Standard.entry(Role::Qdisc, qdisc).unwrap();
         let [up, down] = stalls(&format!("--qdisc {qdisc}"), 1);
-        // The maximum of 25 uploads and 50 downloads. In one FIFO ACKs and data displace each other (AQ, sec. 1). PRR
-        // (DCBQ) gives ACKs so few places or turns that flows with one ACK in flight lose it repeatedly.
+        // Maximum numbers among 25 uploads and 50 downloads. In one FIFO, ACKs and data displace each other (AQ, sec.
+        // 1). PRR (DCBQ) gives ACKs so few places or turns that flows with one ACK in flight lose it repeatedly.
         let max = match qdisc {
             "droptail" | "acc" | "fifo+af/ar" => [5, 5],
             "prr" => [0, 49],
-            // Its target is 15 ms, nearly one packet here, and it drops packets without ECN until the flow times out.
+            // DualPI2's target of 15 ms is nearly one packet on this link. DualPI2 drops packets without ECN until the
+            // flow times out.
             "dualpi2" => [1, 0],
             _ if entry.regenerates => [1, 1],
             _ => [0, 0],
@@ -202,7 +203,7 @@ fn no_tcp_stalls_where_the_uplink_serves_all_acks() {
     ] {
         for qdisc in ["aq", "acks-first", "sad", "fq"] {
             let [up, down] = stalls(&format!("--qdisc {qdisc} {tcp}"), 1);
-            // Tail drop may send one of five uploads into a third backoff.
+            // Tail drop may cause a third backoff in one of five uploads.
             assert!(up <= 1 && down == 0, "{qdisc} {tcp}: {up} up, {down} down");
         }
     }
@@ -232,6 +233,6 @@ fn the_readings_of_ns2_with_the_disciplines_come_out() {
     );
     let drop_tail = down("--qdisc droptail");
     assert!((drop_tail - 0.75).abs() < 0.04, "DropTail: {drop_tail}");
-    // The bound on the time between two remaining ACKs regains a part.
+    // The bound on the time between two remaining ACKs regains a part of the throughput.
     assert!(down("--qdisc af") > unbounded + 0.1);
 }

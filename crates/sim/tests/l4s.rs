@@ -55,7 +55,7 @@ fn dctcp_at_its_smallest_window_is_marked_with_a_packet_behind() {
     let links = "--qdisc asymq --up 2mbit --down 40mbit --rtt 40ms --tcp cubic";
     let summary = run(&format!("{links} {flows}")).summary;
     let wait = summary.flows.last().unwrap().sojourn_ms.unwrap();
-    // Two turns of six flows, 36 ms each.
+    // Two rounds of six flows, 36 ms each.
     assert!(wait.p50 < 72.0, "{wait:?}");
 }
 
@@ -69,7 +69,7 @@ fn acks_of_quic_that_run_out_at_moments_have_no_more_than_their_share() {
         run(&line).summary.up.data
     };
     let shares: Vec<f64> = (1..=4).map(of_seed).collect();
-    // Five of fifteen flows; they leave a little of their share unused while they recover.
+    // The share of five of fifteen flows. They leave a little of it unused while they recover.
     assert!(shares.iter().sum::<f64>() / 4.0 > 0.98 / 3.0, "{shares:?}");
 }
 
@@ -96,7 +96,7 @@ fn a_slow_start_that_watches_delays_does_not_end_early_under_thinned_acks() {
     };
     let ((with, few), (without, many)) = (download("--hystart"), download(""));
     assert!(with > 0.95 * without, "{with} {without}");
-    // Its slow start loses no more than one that reacts only to losses.
+    // A slow start with HyStart++ loses no more than one without.
     assert!(few <= many, "{few} {many}");
 }
 
@@ -113,7 +113,7 @@ fn unfiltered_flows_are_reported_and_cost_the_same_as_without_filtering() {
     let whole = crowd("--qdisc asymq --max-stretch 100b");
     let (with, without) = (thinned.goodput_utility, whole.goodput_utility);
     assert!(with > 1.9 && without < 1.5, "{with} {without}");
-    // Nearly each arriving ACK was kept; those that found no room count too.
+    // Nearly every arriving ACK was kept. ACKs that found no room count too.
     let unfiltered = whole.up.unfiltered["stretch"];
     assert!(
         (0.9..=1.0).contains(&unfiltered),

@@ -48,7 +48,7 @@ fn a_window_of_one_packet_delivers_one_packet_and_one_ack_per_round_trip() {
 
 #[test]
 fn a_retransmitted_segment_is_delivered_once() {
-    // One in a hundred is lost behind the link, after it has used the link.
+    // One packet in a hundred is lost behind the link, after it used the link.
     let lossy = with(
         "--flows-up 0 --flows-down 4 --rtt 20ms --down 1mbit --tcp cubic",
         |scenario| {
@@ -89,8 +89,8 @@ fn a_stall_ends_with_the_next_segment_and_not_with_the_flow() {
 
 #[test]
 fn each_direction_has_its_own_delay_of_the_echo() {
-    // 1.25 times the uplink's rate, in packets of 1000 bytes that take 8 ms each: an echo that is accepted is the last
-    // of 20.
+    // The load is 1.25 times the uplink's rate, in packets of 1000 bytes that take 8 ms each. An accepted probe packet
+    // is the last of 20 in the queue.
     let busy = summary("--flows-up 0 --flows-down 0 --buffer 20p --probe 100ms --udp up:1250kbit");
     let (up, down) = (busy.up.probe_ms.unwrap(), busy.down.probe_ms.unwrap());
     assert!((144.0..=160.0).contains(&up.p50), "{up:?}");
@@ -115,7 +115,7 @@ fn the_share_of_probes_that_are_lost_is_that_of_the_path() {
     near(summary.up.probe_lost.unwrap(), 0.2, 0.05);
     near(summary.down.probe_lost.unwrap(), 0.5, 0.05);
     near(summary.probe_lost.unwrap(), 1.0 - 0.8 * 0.5, 0.05);
-    // Packets still in flight at the end are not lost; nor are overtaken ones.
+    // Packets still in flight at the end are not lost, and neither are overtaken packets.
     for (up, down) in [("", ""), ("", "delay 200ms"), ("delay 20ms 10ms", "")] {
         let whole = impaired(up, down);
         let lost = [whole.probe_lost, whole.up.probe_lost, whole.down.probe_lost];
@@ -130,7 +130,7 @@ fn short_transfers_count_and_take_two_round_trips_or_more() {
         "--flows-up 0 --flows-down 0 --up 100mbit --down 100mbit --rtt 100ms --buffer-down 1000p --web down:20:30kb:1.3",
     );
     let times = web.web_ms.unwrap();
-    // The handshake takes one round trip, and the first window of two segments another; each further one doubles.
+    // The handshake takes one round trip, and the first window of two segments another. Each further window doubles.
     assert!(times.p50 >= 200.0 && times.p50 < 700.0, "{times:?}");
     assert!(times.p50 < times.p95 && times.p95 < times.p99, "{times:?}");
     // An idle link loses nothing: it delivers all that it carried.

@@ -8,16 +8,17 @@
 //! If that tolerance is wider than [`EFFECT`], the setting is *untested*: the runs of one simulator differ too much.
 //! Such settings are in [`UNTESTED`], and never count as agreement.
 //!
-//! The code of the papers' AR in ns-2 is not known, only its results. We tried several spacings of regenerated ACKs: the
-//! latest interval, a smoothed interval, the time of a segment, a smoothed time per ACK, and no spacing. With each, later
-//! ACKs waited, overtook the regenerated ACKs, or replaced them. `--regenerate-spacing smoothed` reproduces ns-2's values
-//! to 0.003 at all settings with borrowing classes and without loss, and at most others. The settings with AR therefore
-//! use it. Our default and the experiments use `--regenerate-spacing paced`.
+//! The code of the papers' AR in ns-2 is not known, only its results. We tried several spacings of regenerated ACKs:
+//! the latest interval, a smoothed interval, the time of a segment, a smoothed time per ACK, and no spacing. With each,
+//! later ACKs waited, overtook the regenerated ACKs, or replaced them. `--regenerate-spacing smoothed` reproduces
+//! ns-2's values to 0.003 at all settings with borrowing classes and without loss, and at most others. The settings
+//! with AR therefore use it. Our default and the experiments use `--regenerate-spacing paced`.
 //!
-//! If a class without borrowing was served late, ns-2 later makes up a part of the lost time. This part is
-//! between 4 and 36 ms, since two ACKs follow each data packet of 12.5 ms at 640 kbit/s, but one ACK follows each data
-//! packet of 125 ms at 64 kbit/s. Of 12, 16, 20, 25 and 30 ms, the values from 20 ms on reproduce the settings with single
-//! flows (002.N), and 25 ms reproduces most others: `--made-up 25ms`. In our experiments, classes make up one packet.
+//! If a class without borrowing was served late, ns-2 later makes up a part of the lost time. The part is between 4 and
+//! 36 ms. The bounds follow from ACKs: two follow each data packet of 12.5 ms at 640 kbit/s, but one follows each data
+//! packet of 125 ms at 64 kbit/s. Of 12, 16, 20, 25 and 30 ms, the values from 20 ms on reproduce the settings with
+//! single flows (002.N), and 25 ms reproduces most others: `--made-up 25ms`. In our experiments, classes make up one
+//! packet.
 //!
 //! The comparison of all settings takes a few minutes: `cargo test --release -p asymq-sim --test all ns2_disciplines::
 //! -- --ignored --nocapture`. `ASYMQ_NS2=vaq` selects the settings whose names contain `vaq`. The quick settings always
@@ -34,11 +35,11 @@ const RUNS: f64 = 10.0;
 /// Minimum tolerance of a mean.
 const LEAST: f64 = 0.01;
 
-/// Difference that a comparison must be able to detect: a tenth of a link. Two readings of one mechanism differ by
-/// about as much.
+/// Difference that a comparison must be able to detect: a tenth of a link. Two interpretations of one mechanism differ
+/// by about this much.
 const EFFECT: f64 = 0.1;
 
-/// Settings with a difference: words of the setting, reason, and evidence.
+/// Settings with a difference: texts that the setting's name or flags contain, then the reason with evidence.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (
         &["004.table2AF_w10000", "--up 64kbit"],
@@ -86,7 +87,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Settings at which runs differ too much for [`EFFECT`], each by some of its words.
+/// Settings at which runs differ too much for [`EFFECT`], each by texts that its name or flags contain.
 ///
 /// DCBQ's share varies more here than in ns-2. 14 of 17 means agree. At 8 settings, however, ns-2's seeds lie closer
 /// together than 95 % of random draws from our 30 runs. ns-2's seeds are dependent: draw k of seed s is s times draw k
@@ -145,7 +146,7 @@ const OF_DISCIPLINES: [(&str, &str); 14] = [
     ("--qdisc vaq ", "--ack-limit 10p"),
 ];
 
-/// The flags, with the papers' values for all that they omit.
+/// Returns the flags, with the papers' values for all omitted parameters.
 fn to_the_letter(flags: &str) -> String {
     let mut flags = flags.to_owned();
     let given = format!("{flags} ");

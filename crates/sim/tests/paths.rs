@@ -30,14 +30,14 @@ fn losses_are_counted_in_their_direction_and_the_queue_drops_none() {
                 false => scenario.netem_access_down = netem,
             }
         });
-        // 1200 with a deviation of 34.
+        // Expected: 1200 packets, with a deviation of 34.
         assert!(
             (1_060.0..1_340.0).contains(&summary.down.lost),
             "{}",
             summary.down.lost
         );
         assert_eq!((summary.up.lost, summary.down.dropped), (0.0, 0.0));
-        // A packet lost behind the link has used it.
+        // A packet lost behind the link has used the link.
         let passed = if behind {
             60_000.0
         } else {
@@ -129,7 +129,7 @@ fn a_run_may_last_for_two_days() {
     let mut scenario = scenario("--flow up,rtt=50ms,rate=8bit,mss=1000b --warmup 0s");
     scenario.duration = Duration::from_secs(200_000);
     let summary = run(&scenario);
-    // A segment of 8000 bits each 1000 s.
+    // A segment of 8000 bits every 1000 s.
     assert!(
         (summary.flows[0].goodput - 8.0).abs() < 0.1,
         "{:?}",

@@ -140,7 +140,7 @@ fn jitter_of_servers_costs_no_collapse() {
     }
 }
 
-/// An LTE cell serves its subscribers in turns, and sometimes skips one for some ms. Its queue stays empty.
+/// An LTE cell serves its subscribers in turns, and sometimes skips one for some ms. No queue builds up.
 #[test]
 fn gaps_between_a_cells_turns_are_no_queue() {
     let mut random = SplitMix64::new(7);
@@ -168,7 +168,7 @@ fn gaps_between_a_cells_turns_are_no_queue() {
 #[test]
 fn a_longer_path_does_not_lower_the_rate() {
     let words = format!("{FLOWS} --steps-delay=9s:40ms --steps-delay=16s:0ms");
-    // One seed in eight takes the longer path for a queue, and has 1.4.
+    // With one seed in eight, the longer path counts as a queue, and the utility is 1.4.
     let utility = |seed| run_seed(&words, seed).goodput_utility;
     let utilities: Vec<f64> = (101..=106).map(utility).collect();
     assert!(utilities.iter().sum::<f64>() / 6.0 > 1.6, "{utilities:?}");
@@ -244,7 +244,7 @@ fn quic_alone_teaches_the_rates_where_it_spins() {
 fn quic_that_does_not_spin_moves_no_rate() {
     let words = quic(2, 4).replace(",spin=true", "");
     let (rates, queue) = ("--up=4500kbit --down=18mbit", 60.0);
-    // It has too few handshakes: the rates keep their initial values.
+    // Handshakes alone are too few to measure the path, so the rates keep their initial values.
     check(&format!("{words} {rates}"), 0.85, queue, 0.05);
 }
 

@@ -14,7 +14,7 @@ fn summary(flags: &str) -> Summary {
     run.unwrap().summary
 }
 
-/// Downloads over a symmetric link with DropTail for 60 s, of which the last 55 s count.
+/// Downloads over a symmetric link with DropTail for 60 s, of which the first 5 s are excluded.
 fn down(rate: &str, rtt: &str, buffer: &str, flags: &str) -> DirectionReport {
     let link = format!("--up {rate} --down {rate} --buffer {buffer} --buffer-down {buffer}");
     let flows = "--qdisc droptail --flows-up 0 --flows-down 1 --duration 60s --warmup 5s";
@@ -150,7 +150,7 @@ fn dctcp_gets_the_mark_share_of_its_equation_and_fills_the_link() {
 
 #[test]
 fn prague_gets_dctcps_mark_share_above_its_virtual_round_trip() {
-    // Its draft (sec. 2.4) keeps DCTCP's reduction; from 25 ms on it grows like Reno. It paces.
+    // Prague's draft (sec. 2.4) keeps DCTCP's reduction. From 25 ms on, Prague grows like Reno. It paces.
     let down = down(
         "10mbit",
         "100ms",
@@ -165,7 +165,7 @@ fn prague_gets_dctcps_mark_share_above_its_virtual_round_trip() {
 
 #[test]
 fn dctcp_keeps_its_downlink_full_and_short_where_acks_are_thinned() {
-    // The echo is exact with ACK filtering: an ACK is not filtered for one with another ECE.
+    // The echo is exact with ACK filtering: a later ACK with another ECE value does not replace an ACK.
     let thinned = summary(
         "--qdisc sad --flows-up 1 --flows-down 2 --rtt 50ms --tcp dctcp \
          --param-down aqm=step --param-down mark-above=15p",

@@ -106,7 +106,8 @@ fn a_receive_window_of_w_gives_w_segments_per_round_trip() {
         scenario.window = Some(Limit::Packets(20));
     });
     let summary = run_with_series(&scenario).summary;
-    // Beside 100 ms: 1500 bytes at 10 and twice at 100 Mbit/s, 40 bytes at 1 and twice at 100.
+    // The round trip is 100 ms and transmission times: 1500 bytes at 10 and twice at 100 Mbit/s, 40 bytes at 1 and
+    // twice at 100.
     let round_trip = 0.1 + 0.0012 + 2.0 * 0.00012 + 0.00032 + 2.0 * 0.0000032;
     let expected = 20.0 * 1460.0 * 8.0 / round_trip;
     let seen = summary.goodput.down[0];

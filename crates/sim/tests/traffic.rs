@@ -91,7 +91,7 @@ fn every_tcp_fills_a_link_of_its_own() {
 
 #[test]
 fn time_never_goes_back_at_a_queue_while_the_other_direction_is_idle() {
-    // Links assert it in debug builds. The uplink holds 0.6 s, and ACKs return after 20 ms.
+    // Links assert this in debug builds. The uplink holds 0.6 s, and ACKs return after 20 ms.
     let idle = "--flows-down 0 --flows-up 3 --rtt 20ms --duration 10s --warmup 0s";
     assert_eq!(run(idle).summary.down.data, 0.0);
     assert_eq!(run(&format!("{idle} --links 3")).summary.down.data, 0.0);
@@ -107,7 +107,8 @@ fn of_papers() -> impl Iterator<Item = &'static str> {
 #[test]
 fn uploads_after_a_minute_of_silence_get_two_fifths_of_the_uplink() {
     let uploads = "--flow up,start=60s ".repeat(5);
-    // Before the silence there is a short transfer each way, so that every controller has begun, or a download.
+    // Before the silence, there is a short transfer in each direction, so that every controller is active, or a
+    // download.
     let before = [
         "--flow up,start=0s,size=10kb --flow down,start=0s,size=10kb",
         "--flow down,start=0s,stop=55s",

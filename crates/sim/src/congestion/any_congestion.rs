@@ -25,7 +25,7 @@ impl CongestionControl for AnyCongestion {
     inherit!(own: on_fast_retransmit on_selective_loss on_duplicate_ack on_partial_ack);
     inherit!(own: on_recovered on_timeout on_sample on_lost on_echo on_mark);
 
-    /// Returns its window, clamped to the range that a sender may use; NaN counts as one segment.
+    /// Returns the window in segments, clamped to the range that a sender may use. NaN counts as one segment.
     fn window(&self) -> f64 {
         self.own.window().max(1.0).min(self.largest)
     }

@@ -10,12 +10,12 @@ use std::sync::Arc;
 pub struct Connection {
     /// Payload of a full segment in bytes.
     pub payload: u32,
-    /// Seed for all random decisions. It differs between connections and between runs, and is equal in a repetition.
+    /// Seed for all random decisions. It differs between connections and between runs; a repeated run has equal seeds.
     pub seed: u64,
 }
 
 impl Connection {
-    /// TCP's largest receive window (RFC 7323, section 2.3) in segments, at least one. No flight exceeds it.
+    /// TCP's maximum receive window (RFC 7323, section 2.3) in segments, at least one; an upper bound of the flight.
     pub fn largest_window(&self) -> f64 {
         (f64::from(1 << 30) / f64::from(self.payload)).max(1.0)
     }
@@ -23,7 +23,7 @@ impl Connection {
 
 pub(crate) type Make = dyn Fn(&Connection) -> Box<dyn CongestionControl> + Send + Sync;
 
-/// Needs of a congestion control of another crate.
+/// Calls and pacing that another crate's congestion control requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// True if segments must be paced at [`CongestionControl::pacing_rate`].
@@ -42,10 +42,10 @@ impl Catalog {
         Self(Vec::new())
     }
 
-    /// Adds a congestion control, or replaces the one with this name. Each connection calls `make`, in any thread.
+    /// Adds a congestion control, or replaces the one of this name. Calls `make` per connection, in any thread.
     ///
     /// # Errors
-    /// The name belongs to one of asymq's own, or is invalid.
+    /// asymq has a congestion control of this name, or the name is invalid.
     pub fn add(
         &mut self,
         name: &str,
@@ -58,7 +58,7 @@ impl Catalog {
         Ok(name)
     }
 
-    /// The names.
+    /// Names of the congestion controls.
     pub fn names(&self) -> Vec<OutsideTcp> {
         self.0.iter().map(|(name, ..)| *name).collect()
     }

@@ -1,9 +1,9 @@
-//! Interface of congestion controls, which set the window. The sender decides when to retransmit.
+//! Interface of congestion controls, which set the window. The sender detects losses and retransmits.
 
 /// A congestion window and its rules. Windows are in segments, times in ns.
 ///
-/// The sender reports events, and reads [`window`](Self::window) before each segment. The sender itself detects losses
-/// and retransmits: with SACK by RFC 8985 and 9937, otherwise by RFC 6582.
+/// The sender reports events, and reads [`window`](Self::window) before each segment. Loss detection and retransmission
+/// are the sender's: RFC 8985 and RFC 9937 with SACK, otherwise RFC 6582.
 pub trait CongestionControl {
     /// Maximum number of segments in flight; at least one.
     fn window(&self) -> f64;
@@ -17,46 +17,46 @@ pub trait CongestionControl {
     /// Reports that the retransmission timer expired, with `flight` segments in flight.
     fn on_timeout(&mut self, flight: f64);
 
-    // Without SACK, the window counts what has left the network in fast recovery (RFC 5681, section 3.2).
+    // Without SACK, the window grows in fast recovery by segments that have left the network (RFC 5681, section 3.2).
 
-    /// Reports a further duplicate ACK in fast recovery: one more segment has left the network.
+    /// Reports a further duplicate ACK in fast recovery, which shows that one more segment has left the network.
     fn on_duplicate_ack(&mut self) {}
-    /// Reports that `acked` segments were acknowledged, while fast recovery continues.
+    /// Reports that `acked` segments were acknowledged and that fast recovery continues.
     fn on_partial_ack(&mut self, _acked: u64) {}
     /// Reports the end of fast recovery; also called before a timeout.
     fn on_recovered(&mut self) {}
-    /// Reports the start of a recovery by SACK, with `flight` segments in flight. The sender counts what has left the
-    /// network, so the window needs no inflation.
+    /// Reports the start of a recovery with SACK, with `flight` segments in flight. The window needs no inflation,
+    /// because the sender counts segments that have left the network.
     fn on_selective_loss(&mut self, flight: f64) {
         self.on_fast_retransmit(flight);
         self.on_recovered();
     }
 
-    // Methods with defaults, for controls that need more information.
+    // Methods with default implementations, for congestion controls that need more information.
 
-    /// Slow-start threshold. Below it, a paced sender gets a rate that lets the window double.
+    /// Slow-start threshold in segments. Below it, a paced sender uses a rate at which the window can double.
     fn threshold(&self) -> f64 {
         f64::MAX
     }
-    /// Pacing rate in segments per second, if this control sets one.
+    /// Pacing rate in segments per second; `None` if the sender derives the rate from the window.
     fn pacing_rate(&self) -> Option<f64> {
         None
     }
-    /// True if the control sends less than the path may carry, so that delivery rates do not show the capacity.
+    /// True if the congestion control deliberately sends below the capacity, so that delivery rates do not show it.
     fn limits_samples(&self) -> bool {
         false
     }
     /// Reports that the application paused for longer than the retransmission timeout (RFC 5681, section 4.1).
     fn on_idle(&mut self, _restart_window: f64) {}
-    /// Reports an ACK's sample of the path: before [`on_ack`](Self::on_ack) without SACK, after it with SACK. Called
-    /// only if deliveries are measured.
+    /// Reports the path sample of an ACK: before [`on_ack`](Self::on_ack) without SACK, after it with SACK. Called only
+    /// if deliveries are measured.
     fn on_sample(&mut self, _sample: &AckSample) {}
     /// Reports that a segment was declared lost. Called only if deliveries are measured.
     fn on_lost(&mut self, _now: u64, _lost: &Lost) {}
-    /// Reports that an ACK acknowledged `acked` segments up to `una`; `marked` of them were marked. With classic ECN,
-    /// `marked` is 0 or `acked`. `end` is the number after the highest segment sent. Called only with ECN.
+    /// Reports an ACK of `acked` segments up to `una`, of which `marked` were marked. With classic ECN, `marked` is 0
+    /// or `acked`. `end` is the number after the highest segment sent. Called only with ECN.
     fn on_echo(&mut self, _acked: u64, _marked: u64, _una: u64, _end: u64) {}
-    /// Responds to a mark with `flight` segments in flight, at most once per window. By default it responds as to a
+    /// Responds to a mark with `flight` segments in flight, at most once per window. The default response is that to a
     /// loss (RFC 3168, section 6.1.2).
     fn on_mark(&mut self, flight: f64) {
         self.on_fast_retransmit(flight);
@@ -69,7 +69,7 @@ pub trait CongestionControl {
 pub(crate) enum Recovery {
     /// The first new ACK ends fast recovery (RFC 5681, section 3.2).
     Reno,
-    /// A partial ACK retransmits the next hole. Recovery ends when all data sent before it is acknowledged (RFC 6582).
+    /// A partial ACK retransmits the next hole. An ACK of all data sent before the recovery ends it (RFC 6582).
     NewReno,
 }
 
@@ -79,13 +79,13 @@ pub(crate) enum Recovery {
 pub struct Lost {
     /// Number of the segment; 0 is the SYN.
     pub number: u64,
-    /// Segments in flight when it was sent, including it.
+    /// Segments in flight when this segment was sent, itself included.
     pub in_flight: u64,
-    /// Segments lost since it was sent, including it.
+    /// Segments lost since this segment was sent, itself included.
     pub lost: u64,
-    /// Segments delivered up to now.
+    /// Total number of segments delivered up to now.
     pub delivered: u64,
-    /// True if the application limited the sender when it sent the segment.
+    /// True if the application limited the sender when this segment was sent.
     pub app_limited: bool,
 }
 
@@ -99,39 +99,39 @@ pub struct AckSample {
     pub ack: u64,
     /// Number after the highest segment sent.
     pub end: u64,
-    /// Round-trip time of a segment that was sent once; `None` if the ACK acknowledges only retransmitted segments.
+    /// Round-trip time of a segment that was sent once; `None` if the ACK acknowledges no such segment.
     pub rtt: Option<u64>,
     /// Total number of delivered segments (`C.delivered`).
     pub total: u64,
-    /// Segments newly delivered by this ACK.
+    /// Segments that this ACK reports as delivered for the first time.
     pub newly: u64,
-    /// Segments found lost by this ACK; 0 without SACK.
+    /// Segments that this ACK shows to be lost; 0 without SACK.
     pub newly_lost: u64,
     /// `C.delivered` when the newest acknowledged segment was sent (`RS.prior_delivered`).
     pub prior: u64,
     /// Segments delivered since the newest acknowledged segment was sent.
     pub delivered: u64,
-    /// Delivery rate since then; 0 if it is unreliable.
+    /// Delivery rate since the newest acknowledged segment was sent; 0 if unreliable.
     pub rate: f64,
-    /// Segments lost since then.
+    /// Segments lost since the newest acknowledged segment was sent.
     pub lost: u64,
     /// Segments in flight when the newest acknowledged segment was sent.
     pub sent_in_flight: u64,
-    /// True if the application limited the sender then.
+    /// True if the application limited the sender when the newest acknowledged segment was sent.
     pub app_limited: bool,
     /// Segments in flight now.
     pub in_flight: u64,
-    /// True if the window was full at any time in the last round trip.
+    /// True if the window was full at any time during the last round trip.
     pub window_limited: bool,
 }
 
-/// A window with a slow-start threshold; another rule may change both.
+/// A congestion control with a window and a slow-start threshold that another one may change.
 pub(crate) trait WindowBased: CongestionControl + Copy {
     /// Sets window and threshold.
     fn adjust(&mut self, window: f64, threshold: f64);
 }
 
-/// Delegates methods of a congestion control to the congestion control in this field.
+/// Delegates the listed methods to the congestion control in this field.
 macro_rules! inherit {
     ($inner:tt: $($method:ident)*) => { $(inherit!(@$method $inner);)* };
     (@window $inner:tt) => { inherit!(# $inner window() -> f64); };

@@ -7,15 +7,15 @@ use crate::congestion::{CongestionControl, Reno, WindowBased};
 const C: f64 = 0.4;
 /// Factor by which the window is reduced, beta_cubic (section 4.6).
 const BETA: f64 = 0.7;
-/// Growth per round of the Reno-friendly estimate, until it reaches the window before the reduction (section 4.3).
+/// Growth per round of the Reno-friendly estimate while it is below the window before the reduction (section 4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 /// State of CUBIC; windows in segments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cubic {
-    /// Window, threshold, and inflation in fast recovery.
+    /// The window, the threshold, and the inflation in fast recovery.
     reno: Reno,
-    /// Maximum number of segments that an ACK counts for in slow start.
+    /// Maximum number of segments credited per ACK in slow start.
     counted: u64,
     /// `W_max`; 0 after a timeout.
     w_max: f64,
@@ -27,7 +27,7 @@ pub(crate) struct Cubic {
 /// The current stage of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    /// Time at which it began, in ns.
+    /// Start time in ns.
     start: u64,
     /// `K` in seconds.
     k: f64,
@@ -35,8 +35,8 @@ struct Epoch {
 }
 
 impl Cubic {
-    /// Creates the window of a new connection. `counted` is the maximum number of segments that an ACK counts for in
-    /// slow start: 1, or 2 (RFC 3465).
+    /// Creates the window of a new connection. In slow start, an ACK is credited with at most `counted` segments: 1, or
+    /// 2 (RFC 3465).
     pub(crate) const fn new(counted: u64) -> Self {
         Self {
             reno: Reno::new(),
@@ -53,7 +53,7 @@ impl Cubic {
         C * from_plateau * from_plateau * from_plateau + self.w_max
     }
 
-    /// Starts an epoch by eq. 2, or without a plateau if the window is above `W_max`.
+    /// Starts an epoch with `K` from eq. 2. `K` is 0 if the window is above `W_max`.
     fn begin(&mut self, now: u64) -> Epoch {
         let cwnd = self.reno.cwnd;
         let k = if cwnd < self.w_max {
@@ -84,7 +84,7 @@ impl CongestionControl for Cubic {
             Some(epoch) => epoch,
             None => self.begin(now),
         };
-        // Eq. 4 counts segments, not ACKs; so do Linux and ns-3 in the concave region.
+        // Eq. 4 uses segments, not ACKs. Linux and ns-3 use segments too in the concave region.
         let alpha = if epoch.w_est >= self.cwnd_prior {
             1.0
         } else {
@@ -103,7 +103,7 @@ impl CongestionControl for Cubic {
         self.epoch = Some(epoch);
     }
 
-    /// Starts the epoch again, since idle time does not count (section 5.8).
+    /// Discards the epoch, since idle time does not count (section 5.8).
     fn on_idle(&mut self, restart_window: f64) {
         self.epoch = None;
         self.reno.on_idle(restart_window);
@@ -124,11 +124,11 @@ impl CongestionControl for Cubic {
         self.reno.cwnd = self.reno.ssthresh;
     }
 
-    /// Section 4.8: like Reno, except for the threshold. The next stage starts on a plateau.
+    /// Section 4.8: like Reno, except for the threshold. The next epoch starts on a plateau.
     fn on_timeout(&mut self, flight: f64) {
         self.cwnd_prior = self.reno.cwnd;
-        // After a repeated timeout of one segment the threshold stays (RFC 5681, section 3.1). Only then is the flight
-        // one segment.
+        // A repeated timeout with one segment in flight leaves the threshold unchanged (RFC 5681, section 3.1). Other
+        // timeouts have more segments in flight.
         let threshold = match flight > 1.0 {
             true => (flight * BETA).max(2.0),
             false => self.reno.ssthresh,
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn an_ack_of_ten_segments_grows_the_window_as_ten_acks_do() {
-        // RFC 9438, eq. 4: segments acknowledged, not ACKs.
+        // RFC 9438, eq. 4 uses acknowledged segments, not ACKs.
         let after = |each: u64| {
             let mut cubic = reduced();
             for round in 0..20 {
@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn the_window_follows_the_cubic_curve_to_its_plateau_and_beyond() {
-        // RFC 9438: W(t) = 0.4 (t - K)^3 + 100, K = cbrt(30 / 0.4) = 4.217 s. Reno's estimate at
-        // 0.53 segments a round, 5.3 a second, is below it for the first two and the late seconds.
+        // RFC 9438: W(t) = 0.4 (t - K)^3 + 100, K = cbrt(30 / 0.4) = 4.217 s. Reno's estimate grows by 0.53 segments a
+        // round, 5.3 a second. It is below W(t) in the first two seconds and at the end.
         let mut cubic = reduced();
         let windows = rounds(&mut cubic, 100);
         let curve = |t: f64| 0.4 * (t - 75.0f64.cbrt()).powi(3) + 100.0;
@@ -223,14 +223,14 @@ mod tests {
 
     #[test]
     fn it_is_never_slower_than_reno_would_be() {
-        // W_est: 0.529 segments a round from 7, 1 a round from 10 on.
+        // W_est grows by 0.529 segments a round from 7, and by 1 a round from 10.
         let mut cubic = Cubic::new(1);
         cubic.on_established(10.0);
         cubic.on_fast_retransmit(10.0);
         cubic.on_recovered();
         let windows = rounds(&mut cubic, 12);
         let reno = 10.0 + (12.0 - 3.0 / ALPHA);
-        // A round has as many ACKs as whole segments: a tenth fewer than the window, at most.
+        // A round has one ACK per whole segment of the window, so it has at most a tenth fewer ACKs than the window.
         assert!(
             windows[11] <= reno && windows[11] - 7.0 >= 0.88 * (reno - 7.0),
             "{windows:?}"
@@ -248,7 +248,7 @@ mod tests {
     fn the_window_grows_by_half_at_most_in_a_round() {
         let mut cubic = reduced();
         cubic.on_ack(1, 0, RTT);
-        // A minute of silence takes the curve far above.
+        // During a minute without ACKs, the curve rises far above the window.
         let before = cubic.window();
         for _ in 0..before as u64 {
             cubic.on_ack(1, 60 * SECOND, RTT);

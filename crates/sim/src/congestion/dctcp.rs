@@ -7,7 +7,7 @@ use crate::congestion::{CongestionControl, WindowBased};
 /// Weight of one window's share of marks in the average (RFC 8257, section 4.2).
 const G: f64 = 1.0 / 16.0;
 
-/// DCTCP's reduction; another congestion control provides growth and loss response.
+/// DCTCP's reduction. Another congestion control provides growth and the response to losses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dctcp<C> {
     inner: C,
@@ -83,7 +83,7 @@ mod tests {
                 let una = window * 10 + ack;
                 dctcp.on_echo(1, u64::from(ack <= 3), una, una + 9);
                 if ack == 1 && window > 0 {
-                    // The window before, and this ACK of the next.
+                    // Share of the previous window; alpha is updated at this window's first ACK.
                     expected = expected * 15.0 / 16.0 + 0.3 / 16.0;
                     assert!((dctcp.alpha - expected).abs() < 0.02, "{window}");
                 }

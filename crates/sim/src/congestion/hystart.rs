@@ -1,18 +1,18 @@
-//! HyStart++ (RFC 9406): slow start ends when the round-trip time rises, before losses occur.
+//! HyStart++ (RFC 9406): ends slow start when the round-trip time rises, before losses occur.
 
 use crate::congestion::AckSample;
 use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, WindowBased};
 
 pub(super) const MS: u64 = 1_000_000;
-/// Bounds in ns of the increase of the round-trip time that ends slow start (RFC 9406, section 4.3).
+/// Bounds in ns of the rise of the round-trip time that ends slow start (RFC 9406, section 4.3).
 pub(super) const MIN_RTT_THRESH: u64 = 4 * MS;
 pub(super) const MAX_RTT_THRESH: u64 = 16 * MS;
-/// Divisor of the last round's minimum that gives the increase.
+/// The last round's minimum is divided by this number to compute the rise.
 pub(super) const MIN_RTT_DIVISOR: u64 = 8;
-/// Minimum number of samples in a round for its minimum to count.
+/// Minimum number of samples in a round for a valid minimum.
 pub(super) const RTT_SAMPLES: u32 = 8;
-/// Divisor of the growth in Conservative Slow Start, and number of rounds of that phase.
+/// Divisor of the window growth in Conservative Slow Start, and number of rounds of this phase.
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u32 = 5;
 
@@ -32,7 +32,7 @@ pub(crate) struct HyStart<C> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     SlowStart,
-    /// Conservative Slow Start, with the minimum round-trip time at its start and its number of rounds.
+    /// Conservative Slow Start, with the minimum round-trip time at the start and the number of rounds so far.
     Conservative {
         baseline: u64,
         rounds: u32,
@@ -88,7 +88,7 @@ impl<C: WindowBased> HyStart<C> {
                     };
                 }
             }
-            // The rise was caused by a burst: slow start resumes.
+            // A burst caused the rise: slow start resumes.
             Phase::Conservative { baseline, .. } if self.current_min < baseline => {
                 self.phase = Phase::SlowStart;
             }
@@ -180,7 +180,7 @@ mod tests {
         let mut hystart = started();
         assert_eq!(round(&mut hystart, 49, 20, 112), 70.0);
         let mut hystart = started();
-        // Seven ACKs at full growth; from the eighth on a quarter.
+        // Seven ACKs grow the window at the full rate, those from the eighth on at a quarter.
         assert_eq!(round(&mut hystart, 49, 20, 113), 57.0 + 13.0 / 4.0);
     }
 
@@ -228,7 +228,7 @@ mod tests {
     }
 
     /// Returns the ACKs of a window that grows as in slow start: number, number after the highest segment sent,
-    /// round-trip time in ns. The delay drifts and jitters; queues build up and drain.
+    /// round-trip time in ns. The round-trip times drift and jitter, while queues build up and drain.
     fn trace(seed: u64) -> Vec<[u64; 3]> {
         let mut random = SplitMix64::new(seed);
         let mut below = |bound: u64| random.next() % bound;
@@ -302,8 +302,8 @@ mod tests {
     #[test]
     #[ignore = "needs scripts/quic/run"]
     fn decides_as_quiche_and_tquic_do() {
-        // quiche checks conservative rounds at every eighth ACK only; RFC 9406 requires it from the eighth on. The
-        // first change therefore counts. The driver delays each round-trip time by an ACK.
+        // quiche checks conservative rounds only at every eighth ACK; RFC 9406 requires the check from the eighth on.
+        // So only the first change is compared for quiche. The driver delays each round-trip time by one ACK.
         for (name, judged) in [("tquic", usize::MAX), ("quiche", 1)] {
             let (mut changed, mut same) = (0, 0);
             for seed in 1..=500 {

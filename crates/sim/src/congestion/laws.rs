@@ -1,10 +1,10 @@
-//! Laws of every congestion control, tested with random events.
+//! Laws for every congestion control, tested with random events.
 //!
 //! 1. The window is at least one segment and at most TCP's maximum. A pacing rate is above 0.
 //! 2. An ACK increases the window by at most twice the segments that it acknowledges.
-//! 3. No other event increases the window, except that a duplicate ACK in fast recovery may add the segment that left
-//!    the network. After a recovery the window is at most as large as before.
-//! 4. A loss or a timeout reduces a window of more than a few segments. A congestion control that measures deliveries
+//! 3. No other event increases the window, with one exception: a duplicate ACK in fast recovery may add the segment
+//! that
+//!    left the network. After a recovery, the window is at most as large as before.
 //!    may respond to losses later.
 //! 5. The same events give the same windows.
 
@@ -15,18 +15,18 @@ use std::fmt;
 /// An event on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// An ACK of this many segments; if `marked`, some of them had a CE mark.
+    /// An ACK of this many segments. If `marked`, some of these segments had a CE mark.
     Ack {
         /// Segments acknowledged.
         acked: u64,
-        /// True if it echoes a mark that the sender does not respond to.
+        /// True if the ACK echoes a mark to which the sender does not respond.
         marked: bool,
     },
-    /// A mark that the sender responds to.
+    /// A mark to which the sender responds.
     Mark,
-    /// A loss, found by SACK or by duplicate ACKs.
+    /// A loss, detected by SACK or by duplicate ACKs.
     Loss {
-        /// True if found by SACK.
+        /// True if detected by SACK.
         selective: bool,
     },
     /// A further duplicate ACK in fast recovery.
@@ -84,13 +84,13 @@ impl fmt::Display for Step {
     }
 }
 
-/// A violated law, with the shortest sequence of steps that violates it.
+/// A violated law, with the shortest sequence found that violates it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{law}\nafter these steps:{}", lines(steps))]
 pub struct Broken {
     /// The law, and how it is violated.
     pub law: String,
-    /// Steps after the connection is established.
+    /// Steps after the start of the connection.
     pub steps: Vec<Step>,
 }
 
@@ -98,7 +98,7 @@ fn lines(steps: &[Step]) -> String {
     steps.iter().map(|step| format!("\n  {step}")).collect()
 }
 
-/// Runs `cases` fixed sequences of random steps; `breaks` returns the violated law, if any.
+/// Runs `cases` fixed sequences of random steps. `breaks` returns the law that a sequence violates, if any.
 ///
 /// # Errors
 /// A law that a sequence violates.
@@ -114,7 +114,7 @@ pub fn check(cases: u32, breaks: impl Fn(&[Step]) -> Option<String>) -> Result<(
     Ok(())
 }
 
-/// Removes steps as long as the law stays violated.
+/// Removes steps while the law remains violated.
 fn least(
     mut steps: Vec<Step>,
     mut law: String,
@@ -139,7 +139,7 @@ fn least(
     Broken { law, steps }
 }
 
-/// Applies steps to two instances made by `make`.
+/// Applies the steps to two instances made by `make`.
 ///
 /// # Errors
 /// The violated law.
@@ -163,7 +163,7 @@ pub fn obey(
     }
 }
 
-/// Readings of a congestion control.
+/// Window and pacing rate of a congestion control.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shown {
     window: f64,
@@ -171,8 +171,8 @@ struct Shown {
 }
 
 const INITIAL: f64 = 10.0;
-/// Window in segments above which the laws on changes apply: the largest minimum window of a known control (BBR's
-/// draft, section 2.8).
+/// The laws on changes apply to windows above this number of segments: the largest minimum window of a known congestion
+/// control (BBR's draft, section 2.8).
 const FEW: f64 = 4.0;
 /// Upper bound of all windows: TCP's largest window in segments of 88 bytes, the minimum in scenarios.
 const LARGEST: f64 = ((1u64 << 30) / 88) as f64;
@@ -202,10 +202,10 @@ enum From {
     Timeout,
 }
 
-/// Range of windows that are allowed after an event.
+/// Windows that are allowed after an event.
 struct Bounds {
     most: f64,
-    /// Upper bound of a reduced window, if the window is more than a few segments.
+    /// Upper bound of the window after a reduction, for windows of more than a few segments.
     below: Option<f64>,
 }
 
@@ -350,7 +350,7 @@ impl Trial {
                 self.recovery = None;
                 self.control.on_recovered();
                 let reduced = self.reduced(recovery.before);
-                // ACKs may have opened it since.
+                // ACKs during the recovery may have opened the window.
                 let opened = Bounds::most(recovery.before.max(window).max(FEW));
                 match recovery.from {
                     From::LossByDuplicates => reduced,
@@ -394,7 +394,7 @@ impl Trial {
         }
     }
 
-    /// Returns an ACK's sample of a path that delivers one window per round-trip time.
+    /// Returns the sample of an ACK on a path that delivers one window per round-trip time.
     fn sample(&self, acked: u64, flight: u64) -> AckSample {
         AckSample {
             now: self.now,
@@ -499,7 +499,7 @@ mod tests {
         fn on_sample(&mut self, _sample: &AckSample) {
             if self.is("random") {
                 use std::sync::atomic::{AtomicU64, Ordering};
-                // Never twice the same.
+                // A counter, so that no two windows are equal.
                 static DRAWN: AtomicU64 = AtomicU64::new(1);
                 self.window += DRAWN.fetch_add(1, Ordering::Relaxed) as f64 * 1e-9;
             }

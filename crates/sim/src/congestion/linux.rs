@@ -1,4 +1,4 @@
-//! CUBIC and HyStart as Linux 6 computes them (`tcp_cubic.c`): in whole segments, from the minimum round-trip time.
+//! CUBIC and HyStart as in Linux 6 (`tcp_cubic.c`): computed in whole segments, from the minimum round-trip time.
 
 use crate::congestion::hystart::{
     MAX_RTT_THRESH, MIN_RTT_DIVISOR, MIN_RTT_THRESH, MS, RTT_SAMPLES,
@@ -10,13 +10,13 @@ const SECOND: u64 = 1000 * MS;
 const SCALE: u64 = 1024;
 const C: u64 = 410;
 const BETA: u64 = 717;
-/// Maximum age of the increment while the window stays the same.
+/// Maximum age of the increment interval while the window is constant.
 const UPDATE: u64 = SECOND / 32;
-/// Maximum number of segments per increment before the first loss: 5 % a round trip.
+/// Maximum number of segments per increment before the first loss: growth by at least 5 % a round trip.
 const MAX_FIRST_COUNT: u64 = 20;
 /// Minimum window at which HyStart may end slow start.
 const LOW_WINDOW: u64 = 16;
-/// Maximum time between two ACKs of HyStart's train, and the additional time for pacing and offloads.
+/// Maximum time between two ACKs in HyStart's train, and an allowance for pacing and offloads.
 const ACK_DELTA: u64 = 2 * MS;
 const ACK_DELAY: u64 = MS;
 
@@ -25,9 +25,9 @@ const ACK_DELAY: u64 = MS;
 pub(crate) struct LinuxCubic {
     cwnd: u64,
     ssthresh: u64,
-    /// Maximum number of segments that an ACK counts for in slow start.
+    /// Maximum number of segments credited per ACK in slow start.
     counted: u64,
-    /// Segments acknowledged since the window grew, and those needed (`snd_cwnd_cnt`, `cnt`).
+    /// Segments acknowledged since the window grew, and the number needed for the next growth (`snd_cwnd_cnt`, `cnt`).
     credit: u64,
     count: u64,
     /// The window before the last reduction; 0 after a timeout.
@@ -35,10 +35,10 @@ pub(crate) struct LinuxCubic {
     epoch: Option<Epoch>,
     /// Window at the last update of `count`, and time of this update.
     updated: (u64, u64),
-    /// The minimum round-trip time, without samples of an epoch's first second.
+    /// Minimum round-trip time, without samples from the first second of an epoch.
     min_rtt: Option<u64>,
     hystart: bool,
-    /// HyStart's round trip; `None` when it has ended slow start.
+    /// HyStart's round trip; `None` after HyStart has ended slow start.
     round: Option<Round>,
 }
 
@@ -49,24 +49,24 @@ struct Epoch {
     /// Time from the start to the plateau in 1/1024 s, and the plateau.
     k: u64,
     plateau: u64,
-    /// The window of a Reno sender, and the segments acknowledged since it grew.
+    /// Window of a Reno sender, and segments acknowledged since that window grew.
     reno: u64,
     acked: u64,
 }
 
-/// A round trip of HyStart, which ends when more than `end` is acknowledged.
+/// A round trip of HyStart. It ends with an ACK beyond `end`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     end: u64,
     start: u64,
-    /// Time of the last ACK of the train.
+    /// Time of the last ACK in the train.
     train_end: u64,
     min_rtt: Option<u64>,
     samples: u32,
 }
 
 impl LinuxCubic {
-    /// Creates the window of a new connection. In slow start an ACK counts for at most `counted` of its segments.
+    /// Creates the window of a new connection. In slow start, an ACK is credited with at most `counted` segments.
     pub(crate) fn new(counted: u64, hystart: bool) -> Self {
         Self {
             cwnd: 1,
@@ -97,7 +97,7 @@ impl LinuxCubic {
         }
     }
 
-    /// The increment interval by the cubic function.
+    /// Returns the number of segments per increment by the cubic function.
     fn cubic_count(&self, now: u64, epoch: &Epoch) -> u64 {
         let t = now - epoch.start + self.min_rtt.unwrap_or(0);
         let t = (u128::from(t) * u128::from(SCALE) / u128::from(SECOND)) as u64;
@@ -117,7 +117,7 @@ impl LinuxCubic {
         }
     }
 
-    /// Updates the increment interval.
+    /// Updates the number of segments per increment.
     fn update(&mut self, now: u64, acked: u64) {
         let mut epoch = self.epoch.unwrap_or_else(|| self.begin(now));
         epoch.acked += acked;
@@ -137,7 +137,7 @@ impl LinuxCubic {
         self.epoch = Some(epoch);
     }
 
-    /// Remembers the window before a reduction, with fast convergence, and returns the new threshold.
+    /// Stores the window before a reduction, with fast convergence. Returns the new threshold.
     fn reduce(&mut self) -> u64 {
         let cwnd = self.cwnd;
         self.last_max = match cwnd < self.last_max {
@@ -148,8 +148,8 @@ impl LinuxCubic {
         (cwnd * BETA / SCALE).max(2)
     }
 
-    /// True if slow start should end: a train of ACKs lasts for half of the minimum round-trip time, or the round-trip
-    /// time rises.
+    /// True if slow start must end: a train of ACKs lasts half of the minimum round-trip time, or the round-trip time
+    /// rises.
     fn ends_slow_start(round: &mut Round, now: u64, rtt: u64, least: u64) -> bool {
         if now - round.train_end <= ACK_DELTA {
             round.train_end = now;
@@ -238,9 +238,9 @@ impl CongestionControl for LinuxCubic {
         self.cwnd = self.ssthresh;
     }
 
-    /// All that was learnt is forgotten.
+    /// Resets all state except the threshold.
     fn on_timeout(&mut self, flight: f64) {
-        // After a repeated timeout of one segment the threshold stays (RFC 5681, section 3.1).
+        // A repeated timeout with one segment in flight leaves the threshold unchanged (RFC 5681, section 3.1).
         let ssthresh = match flight > 1.0 {
             true => self.reduce(),
             false => self.ssthresh,
@@ -268,7 +268,7 @@ mod tests {
         }
     }
 
-    /// A window of 100 that was reduced, with a minimum round-trip time of 100 ms.
+    /// Returns a window of 100 segments after a reduction, with a minimum round-trip time of 100 ms.
     fn reduced() -> LinuxCubic {
         let mut cubic = LinuxCubic::new(u64::MAX, false);
         cubic.on_established(100.0);
@@ -277,7 +277,7 @@ mod tests {
         cubic
     }
 
-    /// The window after this many round trips of this length.
+    /// Returns the window after `rounds` round trips of `rtt`.
     fn after(cubic: &mut LinuxCubic, rounds: u64, rtt: u64) -> f64 {
         for round in 0..rounds {
             let acks = cubic.cwnd;
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_window_follows_the_curve_a_minimum_round_trip_ahead_in_whole_segments() {
-        // K = cbrt(30 / 0.4) = 4.217 s. The growth within a round trip is towards the target at its end.
+        // K = cbrt(30 / 0.4) = 4.217 s. Within a round trip, the window grows towards the target at its end.
         let curve = |t: f64| 0.4 * (t - 75f64.cbrt()).powi(3) + 100.0;
         for (rounds, rtt) in [(10, RTT), (60, RTT), (20, 3 * RTT)] {
             let window = after(&mut reduced(), rounds, rtt);
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn the_window_grows_like_renos_if_that_is_larger() {
-        // 8/15 of a segment a round trip from 7.
+        // Growth from 7 by 8/15 of a segment a round trip.
         let mut cubic = LinuxCubic::new(u64::MAX, false);
         cubic.on_established(10.0);
         cubic.on_selective_loss(10.0);
@@ -359,7 +359,7 @@ mod tests {
             (101..150).for_each(|number| ack(number, 200 + spacing * (number - 101), rtt));
             linux.threshold()
         };
-        // The window is 10 and 58 at the start of the two rounds. The samples of the second count from its first on.
+        // The two rounds start with windows of 10 and 58. In the second round, samples count from the first one on.
         assert_eq!(start(3, 112), f64::MAX);
         assert_eq!(start(3, 113), 58.0 + 8.0);
         assert_eq!(start(1, 100), f64::MAX);

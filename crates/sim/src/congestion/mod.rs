@@ -1,7 +1,7 @@
 //! Congestion control: the contract, asymq's implementations, other crates' implementations, and the laws for all of
 //! them.
 //!
-//! A [`Catalog`] adds one of another crate to a simulator:
+//! A [`Catalog`] adds another crate's congestion control to a simulator:
 //!
 //! ```
 //! use asymq_sim::STANDARD;
@@ -70,7 +70,7 @@ use std::sync::Arc;
 /// Behaviour of the senders of a run, or of a listed flow.
 #[derive(Clone)]
 pub(crate) struct TcpModel {
-    /// Constructor of a connection's window.
+    /// Constructor of the windows of connections.
     pub(crate) make: Arc<Make>,
     /// Loss recovery without SACK; with SACK all use RACK-TLP.
     pub(crate) recovery: Recovery,
@@ -83,7 +83,7 @@ pub(crate) struct TcpModel {
 }
 
 impl TcpModel {
-    /// Returns the scenario's model; `None` if neither the simulator nor `outside` has its congestion control.
+    /// Returns the scenario's model; `None` if neither the simulator nor `outside` implements its congestion control.
     pub(crate) fn of(outside: &Catalog, scenario: &Scenario) -> Option<Self> {
         let (counting, hystart) = (scenario.byte_counting, scenario.hystart);
         let mut model = Self {
@@ -135,7 +135,7 @@ impl TcpModel {
         Some(model)
     }
 
-    /// Returns this model as a QUIC sender. It paces (RFC 9002, section 7.7), and distinguishes retransmissions from
+    /// Returns this model for a QUIC sender, which paces (RFC 9002, section 7.7) and distinguishes retransmissions from
     /// first transmissions.
     pub(crate) fn of_quic(self) -> Self {
         Self {
@@ -146,12 +146,12 @@ impl TcpModel {
     }
 }
 
-/// Returns a constructor that copies a window which has not started.
+/// Returns a constructor that copies an unused window.
 fn copies<C: CongestionControl + Copy + Send + Sync + 'static>(window: C) -> Arc<Make> {
     Arc::new(move |_| Box::new(window))
 }
 
-/// Returns a constructor of windows, with HyStart++ if configured.
+/// Returns a constructor of windows, with HyStart++ if `hystart` is true.
 fn starting<C: WindowBased + Send + Sync + 'static>(window: C, hystart: bool) -> Arc<Make> {
     match hystart {
         false => copies(window),

@@ -1,26 +1,26 @@
-//! TCP Prague (draft-briscoe-iccrg-prague-congestion-control; Linux's version 0.7): DCTCP's reduction, growth
-//! independent of short round-trip times, and a rate that follows a fractional window.
+//! TCP Prague (draft-briscoe-iccrg-prague-congestion-control; Linux's version 0.7). It has DCTCP's reduction, growth
+//! independent of short round-trip times, and a pacing rate that follows a fractional window.
 
 use crate::congestion::AckSample;
 use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, Reno, WindowBased as _};
 
-/// Minimum round-trip time for growth in ns; shorter ones are treated as this.
+/// Minimum round-trip time for growth in ns; shorter round-trip times count as this value.
 const VIRTUAL_RTT: u64 = 25_000_000;
 
 /// Weight of one window's share of marks in the average.
 const G: f64 = 1.0 / 16.0;
 
-/// Relative change of the rate: higher in the first half of each round trip, lower in the second. So a marking
-/// threshold marks some packets in each round trip.
+/// Relative change of the rate: higher in the first half of each round trip, lower in the second. As a result, a
+/// marking threshold marks some packets in each round trip.
 const SWING: f64 = 4.0 / 128.0;
 
 /// Minimum rate in full packets per second: 100 kbit/s.
 const MIN_RATE: f64 = 12_500.0 / 1500.0;
 
-/// A window that grows by a segment per 25 ms, squared, even at shorter round-trip times. Below two segments it becomes
-/// a rate, at times with one segment in flight. Linux's version also shortens packets when less than two fit into a
-/// round trip; here a flow's `mss` can be set instead.
+/// A window whose rate grows by a segment per 25 ms in each 25 ms, even at shorter round-trip times. Below two
+/// segments, the rate alone limits the flow, at times with one segment in flight. Linux's version also shortens packets
+/// if less than two fit into a round trip. A scenario can set a flow's `mss` instead.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prague {
     inner: Reno,
@@ -29,7 +29,7 @@ pub(crate) struct Prague {
     has_marks: bool,
     acked: u64,
     marked: u64,
-    /// True during the recovery from a loss, in which the window does not grow.
+    /// True during the recovery from a loss; the window then does not grow.
     is_recovering: bool,
     /// Number whose acknowledgement ends the observation window.
     window_end: u64,
@@ -58,7 +58,7 @@ impl Prague {
     fn grow(&mut self, clean: f64) {
         let (window, threshold) = (self.inner.window(), self.threshold());
         let share = (self.srtt as f64 / VIRTUAL_RTT as f64).min(1.0);
-        // Linux uses whole segments up to four.
+        // Linux uses whole segments for windows of up to four.
         let whole = if window <= 4.0 { window.ceil() } else { window }.max(1.0);
         let grown = match window < threshold {
             true => window + clean,
@@ -76,12 +76,12 @@ impl Prague {
 impl CongestionControl for Prague {
     inherit!(inner: threshold on_established on_idle on_duplicate_ack on_partial_ack);
 
-    /// Returns a whole number of segments, because the pacer limits them.
+    /// Returns a whole number of segments; the pacer applies the fraction.
     fn window(&self) -> f64 {
         self.inner.window().ceil().max(1.0)
     }
 
-    /// Does nothing: `on_echo`, where the marks are known, grows the window.
+    /// Does nothing. `on_echo` grows the window, because marks are known only there.
     fn on_ack(&mut self, _acked: u64, _now: u64, _srtt: u64) {}
 
     fn on_sample(&mut self, sample: &AckSample) {

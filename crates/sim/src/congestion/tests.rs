@@ -1,4 +1,4 @@
-//! Each congestion control has its own model.
+//! No two congestion controls share a model.
 
 use super::*;
 use crate::congestion::Connection;
@@ -22,11 +22,11 @@ fn scenario(tcp: Tcp, byte_counting: bool) -> Scenario {
     args.resolve(&Defaults::paper()).unwrap()
 }
 
-/// Returns the congestion window after each of 100 round trips of 100 ms. The path loses some segments once each, three
-/// in one window and later two in another, and marks one. Every third segment is acknowledged.
+/// Returns the congestion window after each of 100 round trips of 100 ms. The path loses three segments of one window,
+/// two of a later one, and marks one; retransmissions arrive. The receiver acknowledges every third segment.
 fn windows(tcp: Tcp, byte_counting: bool) -> Vec<f64> {
     const RTT: u64 = 100_000_000;
-    /// Upper bound of the flight, for controls that losses do not bound.
+    /// Upper bound of the flight, for congestion controls without a bound by losses.
     const WINDOW: u64 = 1000;
     let scenario = scenario(tcp, byte_counting);
     let model = TcpModel::of(&Catalog::new(), &scenario).unwrap();
@@ -50,7 +50,7 @@ fn windows(tcp: Tcp, byte_counting: bool) -> Vec<f64> {
     sender.connect(0, &mut flight);
     let round = |n: u64| {
         let now = n * RTT;
-        // The pacer's segments of the round, or the timer.
+        // Sends paced segments of the round, or runs the retransmission timer.
         while sender.deadline() < now {
             sender.on_timeout(sender.deadline(), &mut flight);
         }
@@ -95,7 +95,7 @@ fn there_is_a_model_of_every_congestion_control_that_is_said_to_be_simulated() {
 #[test]
 fn no_two_congestion_controls_move_their_windows_alike() {
     let named = |counting| Tcp::simulated().map(move |tcp| (tcp, counting));
-    // BBR counts what is delivered, not ACKs.
+    // BBR uses delivered segments, not ACKs.
     let counting = named(true).filter(|(tcp, _)| tcp.counts_bytes());
     let all: Vec<_> = named(false).chain(counting).collect();
     for (index, &one) in all.iter().enumerate() {

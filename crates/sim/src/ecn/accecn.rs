@@ -1,4 +1,4 @@
-//! AccECN (RFC 9768) as in Linux: the counters of both ends.
+//! AccECN (RFC 9768) as in Linux: counters of sender and receiver.
 
 use crate::packets::TcpOptions;
 use asymq_core::Ecn;
@@ -8,7 +8,7 @@ use asymq_core::packet::flags;
 const ACE: u16 = flags::AE | flags::CWR | flags::ECE;
 /// Flags of a SYN that requests AccECN (sec. 3.1.1).
 pub(super) const OFFER: u16 = ACE;
-/// Flags of the answer to a SYN that was not ECT (sec. 3.1.1, table 2).
+/// Flags of the SYN-ACK for a SYN that was not ECT (sec. 3.1.1, table 2).
 const ACCEPTED: u16 = flags::CWR;
 /// First value of ACE (sec. 3.2.1).
 const FIRST: u32 = 5;
@@ -28,17 +28,17 @@ pub(super) struct Received {
     option: bool,
     marks: u32,
     bytes: [u32; 3],
-    /// Number of counters in the option: up to the last one that has changed.
+    /// Number of counters in the option, up to the last counter that has changed.
     fields: u8,
-    /// Number of marks since the last ACK, and true if the last packet was marked.
+    /// Number of marks since the last ACK; then true if the last packet was marked.
     pending: u32,
     marked: bool,
-    /// True if an ACK is due at once (sec. 3.2.2.5.1).
+    /// True if an ACK must be sent at once (sec. 3.2.2.5.1).
     pub(super) due: bool,
 }
 
 impl Received {
-    /// Creates the counters of a new connection; `option` is false for ACE only.
+    /// Creates the counters of a new connection; `option` is false if only ACE is used.
     pub(super) const fn nothing(option: bool) -> Self {
         Self {
             option,
@@ -51,8 +51,8 @@ impl Received {
         }
     }
 
-    /// Counts an arriving packet with `payload` bytes. An ACK is due at the first mark after an unmarked packet, and at
-    /// every second mark.
+    /// Counts an arriving packet with `payload` bytes. An ACK must be sent at once for the first mark after an unmarked
+    /// packet, and for every second mark.
     pub(super) fn arrived(&mut self, ecn: Ecn, payload: u32) {
         let place = match ecn {
             Ecn::NotEct => return self.marked = false,
@@ -105,7 +105,7 @@ impl Delivered {
         attributed: None,
     };
 
-    /// Returns the marks that an ACK of `packets` further packets reports, as `__tcp_accecn_process` counts them.
+    /// Returns the number of marks that an ACK of `packets` more packets reports, computed like `__tcp_accecn_process`.
     pub(super) fn hears(&mut self, options: &TcpOptions, packets: u32) -> u32 {
         if packets == 0 {
             return 0;
@@ -126,7 +126,7 @@ impl Delivered {
         new
     }
 
-    /// Reads the option. Returns true if its counters may be used.
+    /// Processes the option. Returns true if its counters are reliable.
     fn reads(&mut self, options: &TcpOptions, bytes: u32) -> bool {
         let before = self.attributed;
         let Some((fields, counters)) = options.accecn else {
@@ -252,8 +252,8 @@ mod tests {
         Standard.build(&config).unwrap()
     }
 
-    /// Returns the marks of a thousand that a receiver and its sender count, the number of filtered ACKs, and of all
-    /// ACKs.
+    /// Sends 40 000 segments, `marked` of a thousand with CE. Returns the marks counted by receiver and sender, the
+    /// number of filtered ACKs, and of all ACKs.
     fn counted(marked: u64, lost_options: u64, seed: u64) -> (u64, u64, u64, u64) {
         let mut state = seed;
         let mut below = |n: u64| {
@@ -284,7 +284,7 @@ mod tests {
                 queue.enqueue(Instant::ZERO, packet, &mut Discard);
                 sent += 1;
             }
-            // No ACK is lost, and the last one arrives.
+            // The last data packet's ACK arrives: the queue is emptied at the end.
             let drains = number == 40_000;
             while drains || queue.backlog().packets > 50 || below(12) == 0 {
                 let Dequeue::Packet(packet) = queue.dequeue(Instant::ZERO, &mut Discard) else {
@@ -308,7 +308,7 @@ mod tests {
                     let (marks, heard, filtered, sent) = counted(marked, lost_options, seed);
                     let of = format!("{marked}, {lost_options}, {seed}: {filtered} of {sent}");
                     assert_eq!(marks, heard, "{of}");
-                    // Without marks and with the option, few are left.
+                    // Without marks and with the option, the queue filters most ACKs.
                     assert!(
                         marked + lost_options > 0 || filtered * 10 > sent * 7,
                         "{of}"

@@ -1,5 +1,5 @@
-//! Explicit congestion notification: the signals between both ends (RFC 3168, section 6.1; RFC 8257, section 3.2; RFC
-//! 9768 in `accecn`).
+//! Explicit congestion notification: signals between both ends (RFC 3168, section 6.1; RFC 8257, section 3.2; RFC 9768
+//! in `accecn`).
 
 mod accecn;
 
@@ -10,9 +10,9 @@ use asymq_core::packet::flags;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EcnSender {
-    /// True if the window was reduced, which the next new segment reports.
+    /// True if the window was reduced; the next new segment reports this.
     reduced: bool,
-    /// Number below which marks of segments have had a response.
+    /// End of the last window that was reduced for a mark; segments below have had a response.
     answered: u64,
     /// Counters if both ends use AccECN.
     accurate: Option<Delivered>,
@@ -49,8 +49,8 @@ impl EcnSender {
         self.accurate.is_some()
     }
 
-    /// Returns the number of packets that an ACK reports as marked, of `acked` cumulatively acknowledged and
-    /// `delivered` in total. With classic ECN, ECE means all of them.
+    /// Returns the number of marked packets that an ACK reports. It acknowledges `acked` packets cumulatively and
+    /// `delivered` in total. With classic ECN, ECE means that all of `acked` were marked.
     pub(crate) fn marks(&mut self, options: &TcpOptions, acked: u64, delivered: u64) -> u64 {
         match &mut self.accurate {
             Some(counters) => counters.hears(options, delivered as u32).into(),
@@ -59,8 +59,8 @@ impl EcnSender {
         }
     }
 
-    /// Sets the ECN bits of segment `number`. It is ECN-capable unless it was sent before (RFC 3168, section 6.1.5) or
-    /// is the SYN.
+    /// Sets the ECN bits of segment `number`. A segment is ECN-capable unless it is a retransmission (RFC 3168, section
+    /// 6.1.5) or the SYN.
     pub(crate) fn mark(&mut self, options: &mut TcpOptions, number: u64, again: bool) {
         if number == 0 {
             options.flags |= match self.offer.accurate {
@@ -78,12 +78,12 @@ impl EcnSender {
         }
     }
 
-    /// True if there was a response to a mark in the window of segment `una`.
+    /// True if the window of segment `una` has already been reduced for a mark.
     pub(crate) fn has_answered(&self, una: u64) -> bool {
         una < self.answered
     }
 
-    /// True if the window must be reduced for a mark reported by an ACK up to `una`: once per window, which ends below
+    /// True if an ACK up to `una` requires a reduction for a mark. There is one reduction per window, which ends below
     /// `end` (section 6.1.2).
     pub(crate) fn answers(&mut self, una: u64, end: u64) -> bool {
         let answers = una > self.answered;
@@ -107,10 +107,10 @@ pub(crate) enum Echo {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EcnReceiver {
     echo: Echo,
-    /// True if ACKs carry ECE now.
+    /// True if ACKs now carry ECE.
     marked: bool,
     established: bool,
-    /// AccECN counters if the receiver supports it, and true if the SYN has requested it.
+    /// AccECN counters, if the receiver supports AccECN; then true if the SYN requested AccECN.
     accurate: Option<Received>,
     asked: bool,
 }
@@ -127,7 +127,7 @@ impl EcnReceiver {
         }
     }
 
-    /// Returns a receiver that uses AccECN if the SYN requests it; `option` is false for ACE only.
+    /// Returns a receiver that uses AccECN if the SYN requests it; `option` is false if only ACE is used.
     pub(crate) const fn with_accurate(self, option: bool) -> Self {
         Self {
             accurate: Some(Received::nothing(option)),
@@ -144,8 +144,8 @@ impl EcnReceiver {
         self.asked && self.accurate.is_some_and(|counters| counters.due)
     }
 
-    /// True if a delayed ACK must be sent before a segment with these options is processed, so that each ACK reports
-    /// segments of one kind (RFC 8257, section 3.2).
+    /// True if a delayed ACK must be sent before a segment with these options is processed. Then each ACK reports
+    /// either marked or unmarked segments (RFC 8257, section 3.2).
     pub(crate) fn changes(&self, options: &TcpOptions) -> bool {
         !self.asked && self.echo == Echo::Exact && self.marked != (options.ecn == Ecn::Ce)
     }
@@ -191,7 +191,7 @@ mod tests {
         options
     }
 
-    /// True if the ACK of a segment with this ECN field and these flags has ECE.
+    /// True if the ACK carries ECE for a segment with this ECN field and these flags.
     fn echo(receiver: &mut EcnReceiver, ecn: Ecn, flags: u16) -> bool {
         let mut options = TcpOptions::default();
         (options.ecn, options.flags) = (ecn, flags);

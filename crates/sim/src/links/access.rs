@@ -1,4 +1,4 @@
-//! Hops outside the bottleneck: they delay packets without events.
+//! Hops outside the bottleneck, which delay packets without events.
 
 use crate::packets::{Kind, Layout, Options, PerKind, Segment};
 use asymq_core::Rate;
@@ -6,7 +6,7 @@ use std::hint::select_unpredictable;
 
 /// An access link of one conversation in one direction: a FIFO, a rate and a delay.
 ///
-/// Only its conversation uses it, in order. So the departure or drop of a packet is known when the packet enters,
+/// Only one conversation uses the hop, in order of time. So the departure or drop of a packet is known on entry,
 /// without an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop {
@@ -19,7 +19,7 @@ pub(crate) struct Hop {
 }
 
 impl Hop {
-    /// Number of packets that an access link's buffer holds, each with the length of the arriving one.
+    /// Buffer of an access link in packets; each counts with the length of the arriving packet.
     const BUFFER: u64 = 1000;
 
     /// An idle hop of `rate` and `delay` in ns.
@@ -36,14 +36,14 @@ impl Hop {
         self.delay
     }
 
-    /// Shuts this hop, and returns an open copy for callers that handle the packets which a shut hop rejects.
+    /// Shuts this hop, which then rejects all packets. Returns an open copy for callers that handle rejected packets.
     pub(crate) fn shut(&mut self) -> Self {
         let open = *self;
         self.free = u64::MAX / 2;
         open
     }
 
-    /// Returns the time at which a segment that enters at `now` leaves at the other end; `None` if the buffer is full.
+    /// Returns the arrival time at the far end for a segment that enters at `now`; `None` if the buffer is full.
     #[inline]
     pub(crate) fn pass<O>(&mut self, now: u64, segment: &Segment<O>) -> Option<u64> {
         let tx = self.tx.of_segment(segment);
@@ -56,11 +56,11 @@ impl Hop {
     }
 }
 
-/// Segments of one conversation in transit to a bottleneck queue, in order of arrival there. Only the first one is in
-/// the event set.
+/// Segments of one conversation in transit to a bottleneck queue, in order of arrival at the queue. Only the first one
+/// is in the event set.
 ///
-/// A ring whose size is a power of two. Reading the next segment of a [`VecDeque`](std::collections::VecDeque) instead
-/// needs an unpredictable branch, which costs 5 % of a run.
+/// A ring buffer whose size is a power of two. Reading the next segment of a
+/// [`VecDeque`](std::collections::VecDeque) instead needs an unpredictable branch, which costs 5 % of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipe<O> {
     places: Box<[(u64, Segment<O>)]>,
@@ -132,8 +132,8 @@ impl<O: Options> Pipe<O> {
         self.len as u64
     }
 
-    /// Removes and returns the first segment, if there is one, with the arrival time of the next; `u64::MAX` if there
-    /// is none.
+    /// Removes the first segment, if there is one. Returns it with the arrival time of the next one (`u64::MAX` if
+    /// there is none).
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Segment<O>, u64)> {
         self.len = self.len.checked_sub(1)?;

@@ -1,10 +1,10 @@
-//! CAKE's `autorate-ingress` (Linux 6.12) as a reference: estimates a line's rate from the bytes between gaps of
+//! CAKE's `autorate-ingress` (Linux 6.12) as a reference. It estimates a line's rate from the bytes between gaps in
 //! arrivals.
 
 const SECOND: u64 = 1_000_000_000;
-/// Time between two changes of the shaper's rate.
+/// Minimum time in ns between two changes of the shaper's rate.
 const PAUSE: u64 = SECOND / 4;
-/// Weights as shifts, of a larger and of a smaller sample: first for intervals, then for rates.
+/// Weights of a sample above and below the average, as shifts: for intervals, then for rates.
 const INTERVAL_SHIFTS: [u32; 2] = [2, 8];
 const RATE_SHIFTS: [u32; 2] = [2, 8];
 
@@ -58,7 +58,7 @@ impl AutorateIngress {
         }
     }
 
-    /// The shaper's rate in bit/s.
+    /// Rate of the shaper in bit/s.
     pub(crate) const fn rate(&self) -> f64 {
         8.0 * self.rate as f64
     }
@@ -72,7 +72,7 @@ mod tests {
     fn the_rate_of_bursts_between_gaps_is_learnt_upwards_fast_and_downwards_slowly() {
         let mut estimate = AutorateIngress::new(10e6);
         let mut now = 0;
-        // Ten packets back to back, then a pause of 1 ms: 1.2 ms of 12 Mbit/s in 2.2 ms at 100 Mbit/s.
+        // Sends bursts of ten packets back to back at 100 Mbit/s, 1.2 ms per burst, with a gap before each burst.
         let mut run = |estimate: &mut AutorateIngress, gap: u64, bursts: u32| {
             for _ in 0..bursts {
                 for packet in 0..10 {

@@ -20,8 +20,7 @@ pub(crate) struct Beyond<O> {
 
 /// An event after the first link.
 pub(crate) enum Step<O> {
-    /// A transmission starts at the further link with this position. The arrival time at the end of the link, and the
-    /// packet.
+    /// A transmission starts at a further link: the link's position, the arrival time at its far end, and the packet.
     Leaves(usize, u64, SimPacket<O>),
     /// A packet arrives at the end of the path after the last link.
     Arrives(SimPacket<O>),
@@ -41,7 +40,7 @@ impl<O: Options> Stage<O> {
 }
 
 impl<O: Options> Beyond<O> {
-    /// Creates `further` links in each direction with `link`, the paths behind them, and the regenerator; `None` if the
+    /// Creates `further` links in each direction by `link`, the paths behind them, and the regenerator; `None` if the
     /// scenario has none of these.
     pub(crate) fn new(
         further: usize,
@@ -80,7 +79,7 @@ impl<O: Options> Beyond<O> {
         stages.map(Stage::next).min().unwrap_or(NEVER)
     }
 
-    /// Sends a packet to the further link at `position`. It arrives there at `at`, after all earlier packets.
+    /// Sends a packet to the further link at `position`, where it arrives at `at`, after all earlier packets.
     pub(crate) fn push(
         &mut self,
         direction: usize,
@@ -101,7 +100,7 @@ impl<O: Options> Beyond<O> {
     }
 
     /// Executes the event at `now`, the time of [`next`](Self::next). At equal times, the paths after the last links
-    /// come first, then the links from the last to the first.
+    /// come first, then the links from last to first.
     pub(crate) fn step(&mut self, direction: usize, now: u64) -> Option<Step<O>> {
         if self.wires[direction].next() == now {
             return self.wires[direction].pop().map(Step::Arrives);
@@ -114,7 +113,7 @@ impl<O: Options> Beyond<O> {
         let stages = &mut self.stages[direction];
         let position = stages.iter().position(|stage| stage.next() == now)?;
         let stage = &mut stages[position];
-        // As at the first link: departures before arrivals.
+        // At equal times, departures precede arrivals, as at the first link.
         if stage.link.next() == now {
             let mut out = None;
             stage
@@ -136,7 +135,7 @@ impl<O: Options> Beyond<O> {
         at_links + wires.map(|wire| wire.lost_data(conversation)).sum::<u64>()
     }
 
-    /// Returns the number of packets queued at further links or in transit, and of those that further disciplines
+    /// Returns the number of packets queued at further links or in transit, and the number that further disciplines
     /// dropped.
     #[cfg(test)]
     pub(crate) fn held_and_left(&self, direction: usize, now: u64) -> (u64, u64) {

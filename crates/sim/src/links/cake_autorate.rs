@@ -1,6 +1,6 @@
-//! The published rule of cake-autorate 3.2 with its default configuration, for comparison. It pings six reflectors in
-//! turn, one every 50 ms, and sets the rates by delays and load. Two simplifications favour it: pings load no link and
-//! are never lost, and the modem's rates, which the user must configure, are exact.
+//! The published rule of cake-autorate 3.2 with its default configuration, for comparison. The rule pings six
+//! reflectors in turn, one every 50 ms, and sets the rates by delays and load. Two simplifications favour the rule:
+//! pings load no link and are never lost, and the modem's rates, which the user must configure, are exact.
 
 use asymq_links::KnownRates;
 
@@ -9,12 +9,12 @@ const REFLECTORS: usize = 6;
 const PING_INTERVAL: u64 = 50 * MS;
 /// Round-trip time to a reflector in ms.
 const REFLECTOR_RTT: f64 = 40.0;
-/// Interval at which achieved rates are read.
+/// Interval in ns at which achieved rates are read.
 const LOAD_INTERVAL: u64 = 200 * MS;
-/// Number of pings in the window, and of late ones among them that count as bufferbloat.
+/// Number of pings in the window, and minimum number of late ones that indicates bufferbloat.
 const WINDOW: usize = 6;
 const LATE: usize = 3;
-/// Delays above the baseline in ms: threshold of late pings, limit for an increase, delay of the largest cut.
+/// Delays above the baseline in ms: threshold of a late ping, limit of the largest increase, start of the largest cut.
 const DELAY: f64 = 30.0;
 const MAX_UP: f64 = 10.0;
 const MAX_DOWN: f64 = 60.0;
@@ -82,8 +82,8 @@ impl CakeAutorate {
             .map_or(0.0, |state| state.rate)
     }
 
-    /// Advances to `now`. `waits` are the modems' queueing delays in ns, `sent` the bytes that the shapers have sent so
-    /// far.
+    /// Advances to `now`. `waits` are the modems' queueing delays in ns; `sent` is the number of bytes that each shaper
+    /// has sent so far.
     pub(crate) fn tick(&mut self, now: u64, waits: [u64; 2], sent: [u64; 2]) {
         if now >= self.next_load {
             self.next_load += LOAD_INTERVAL;
@@ -122,7 +122,7 @@ impl DirectionState {
         let gain = if delay >= *baseline { RISE } else { FALL };
         *baseline += gain * (delay - *baseline);
         let delta = delay - *baseline;
-        // Thresholds are beyond a full packet's time at the shaper.
+        // A full packet's transmission time at the shaper is added to each threshold.
         let packet = 1514.0 * 8.0 / self.rate * 1e3;
         let [late, max_up, max_down] = [DELAY, MAX_UP, MAX_DOWN].map(|of| of + packet);
         self.deltas[number % WINDOW] = delta;

@@ -37,7 +37,7 @@ pub(crate) struct Line<O> {
 struct Shaper {
     source: RateSource,
     rate: Rate,
-    /// Bytes that the uplink's shaper has sent, or the downlink's has received.
+    /// Bytes that the uplink's shaper has sent, or that the downlink's shaper has received.
     bytes: u64,
 }
 
@@ -55,7 +55,7 @@ const DRAIN_MAX: f64 = 0.4;
 /// Time in ns from the line's far end to the probed host and back.
 const PROBED_HOST: u64 = 10_000_000;
 
-/// Returns the facts from which a shaper measures its path; `None` for other packets.
+/// Returns the fields from which a shaper measures its path; `None` if the packet has none of them.
 fn observed<O: Options>(packet: &SimPacket<O>) -> Option<Observed> {
     let (header, kind) = (&packet.header, packet.segment.kind());
     let options = packet.segment.options.on_wire();
@@ -93,7 +93,7 @@ fn rate_of(bits: f64) -> Rate {
 }
 
 impl<O: Options> Line<O> {
-    /// Time between two changes of rates.
+    /// Time in ns between two changes of rates.
     pub(crate) const TICK: u64 = 10_000_000;
 
     /// Creates the line of a scenario; `None` without modems. `propagation` is the one-way delay in ns.
@@ -170,7 +170,7 @@ impl<O: Options> Line<O> {
         })))
     }
 
-    /// Propagation delay that the shaper's link adds; 0 if the line adds it.
+    /// Propagation delay in ns that the shaper's link adds; 0 if the line adds it.
     pub(crate) fn propagation_of_link(&self, direction: usize) -> u64 {
         match (direction, &self.modems[DOWN]) {
             (DOWN, None) => self.propagation,
@@ -178,7 +178,7 @@ impl<O: Options> Line<O> {
         }
     }
 
-    /// Sends a packet that leaves the uplink's shaper at `at`. Returns its arrival time at the far end of the line.
+    /// Sends a packet from the uplink's shaper at `at`. Returns its arrival at the far end; `None` if the modem drops it.
     pub(crate) fn leaves_home(&mut self, at: u64, packet: &SimPacket<O>) -> Option<u64> {
         self.shapers[UP].bytes += u64::from(packet.header.len);
         if let Some(learner) = &mut self.learner {
@@ -196,7 +196,7 @@ impl<O: Options> Line<O> {
         Some(out? + self.propagation)
     }
 
-    /// Accepts a packet that arrives at the line's far end at `now`. Returns false if there is no modem.
+    /// Accepts a packet that arrives at the line's far end at `now`. Returns false if the downlink has no modem.
     pub(crate) fn takes(&mut self, now: u64, packet: &SimPacket<O>) -> bool {
         let Some(modem) = &mut self.modems[DOWN] else {
             return false;
@@ -213,13 +213,13 @@ impl<O: Options> Line<O> {
         true
     }
 
-    /// Time at which the line delivers its next packet to the downlink's shaper.
+    /// Time at which the line delivers its next packet to the downlink's shaper; [`NEVER`] if there is none.
     pub(crate) fn next(&self, direction: usize) -> u64 {
         let first = self.under_way.front().filter(|_| direction == DOWN);
         first.map_or(NEVER, |(at, _)| *at)
     }
 
-    /// Returns the packet at [`next`](Self::next).
+    /// Removes and returns the packet that arrives at [`next`](Self::next).
     pub(crate) fn comes_home(&mut self) -> Option<SimPacket<O>> {
         let (at, packet) = self.under_way.pop_front()?;
         self.shapers[DOWN].bytes += u64::from(packet.header.len);
@@ -238,8 +238,8 @@ impl<O: Options> Line<O> {
         self.tick
     }
 
-    /// Returns the rates from `now` (see [`tick`](Self::tick)) on. `backlogged` is true for shapers with queued
-    /// packets.
+    /// Returns the shapers' rates from `now`, the time of [`tick`](Self::tick), on. `backlogged` is true for shapers
+    /// with queued packets.
     pub(crate) fn rates(&mut self, now: u64, backlogged: [bool; 2]) -> [Rate; 2] {
         self.tick = now + Self::TICK;
         if let Some(learner) = &mut self.learner
@@ -253,7 +253,7 @@ impl<O: Options> Line<O> {
                 learner.probe_returns(Instant::from_nanos(at), number);
             }
             if self.probes && learner.probe_is_due(Instant::from_nanos(now)) {
-                // Never lost, and without load, like the pings of `CakeAutorate`.
+                // Probes load no link and are never lost, like the pings of `CakeAutorate`.
                 self.probe = self.probe.wrapping_add(1);
                 learner.probe_leaves(Instant::from_nanos(now), self.probe);
                 let waits = self.modems.iter().flatten().map(|modem| modem.wait(now));
@@ -300,7 +300,7 @@ impl<O: Options> Line<O> {
         [UP, DOWN].map(|direction| self.shapers[direction].rate)
     }
 
-    /// Bytes that the modem of a direction can carry until `now`; `None` if there is none.
+    /// Bytes that the modem of a direction can carry until `now`; `None` without a modem.
     pub(crate) fn capacity(&self, direction: usize, now: u64) -> Option<f64> {
         Some(self.modems[direction].as_ref()?.capacity(now))
     }

@@ -44,7 +44,7 @@ const MIN_IP_LEN: u32 = 20;
 /// Departures from a watched queue.
 #[derive(Default)]
 pub(crate) struct Watched {
-    /// The packet that left last.
+    /// Header of the last packet that left.
     pub(crate) sent: Option<Header>,
     /// Longest sojourn times since the last reading.
     pub(crate) longest: Cell<PerClass<Duration>>,
@@ -53,14 +53,14 @@ pub(crate) struct Watched {
 /// A changing rate, and the time at which the link may continue.
 struct Varying {
     schedule: Schedule,
-    /// Time at which the next packet may start, if one is queued then.
+    /// Earliest start of the next packet, if it is queued by then.
     resumes: Option<u64>,
 }
 
 impl Varying {
     /// Returns the time at which the link may send; `None` if it may send at `now`.
     fn waits_until(&mut self, now: u64) -> Option<u64> {
-        // After that time the link has been idle in between.
+        // If this time has passed, the link has been idle since.
         let said = self.resumes.filter(|at| *at >= now);
         let start = said.unwrap_or_else(|| self.schedule.wake(now));
         self.resumes = Some(start);
@@ -72,7 +72,7 @@ impl Varying {
     fn send(&mut self, now: u64, header: &Header) -> u64 {
         let start = match header.arrival < Instant::from_nanos(now) {
             true => now,
-            // Too late for the packet offered at this moment.
+            // A packet that arrives at `now` is too late for the opportunity at `now`.
             false => self.schedule.wake(now),
         };
         let out = self.schedule.send(start, header.len);
@@ -158,7 +158,7 @@ impl<O: Options> Link<O> {
         self.egress.observes_reverse()
     }
 
-    /// Lets the qdisc observe a packet that passes on the reverse path at `at`, after all earlier ones.
+    /// Lets the qdisc observe a packet on the reverse path at `at`, after all earlier ones.
     #[inline]
     pub(crate) fn observe(&mut self, at: u64, header: Header) {
         self.reverse_path.push_back((at, header));
@@ -181,8 +181,8 @@ impl<O: Options> Link<O> {
         self.next
     }
 
-    /// Takes a packet that arrives at `now`.
-    // Inlined always, or the packet is copied once more.
+    /// Enqueues a packet that arrives at `now`.
+    // Always inlined, to avoid one more copy of the packet.
     #[inline(always)]
     pub(crate) fn enqueue(&mut self, now: u64, packet: SimPacket<O>) {
         self.show_reverse_path(now);
@@ -192,8 +192,8 @@ impl<O: Options> Link<O> {
         self.next = self.next.min(now.max(self.egress.free_at().as_nanos()));
     }
 
-    /// Calls the qdisc at `now`, the time of [`next`](Link::next). If a transmission starts, `deliver` gets the packet,
-    /// and the time at which it leaves at the far end.
+    /// Calls the qdisc at `now`, the time of [`next`](Link::next). If a transmission starts, calls `deliver` with the
+    /// arrival time at the far end, and the packet.
     #[inline]
     pub(crate) fn dequeue(&mut self, now: u64, deliver: impl FnOnce(u64, &SimPacket<O>)) {
         if let Some(varying) = &mut self.schedule
@@ -228,7 +228,7 @@ impl<O: Options> Link<O> {
                 }
                 deliver(left + propagation, packet);
             });
-        // A qdisc is called twice at one time only if opportunities to send coincide.
+        // Only coinciding opportunities to send require two calls of a qdisc at one time.
         let mut again = now + 1;
         if let Some(left) = scheduled {
             self.egress.busy_until(Instant::from_nanos(left));
@@ -255,7 +255,7 @@ impl<O: Options> Link<O> {
         }
     }
 
-    // Not inlined, or all packets pay for the registers that it needs.
+    // Not inlined: its use of registers would slow down the code for all packets.
     #[inline(never)]
     fn show_packets(&mut self, now: u64) {
         while let Some(&(at, header)) = self.reverse_path.front()
@@ -287,10 +287,10 @@ impl<O: Options> Link<O> {
         headers
     }
 
-    /// Counters up to `now`, until which the link must have run.
+    /// Counters up to `now`. The link must have run until then.
     pub(crate) fn meters(&self, now: u64) -> Meters {
         let mut meters = *self.egress.meters();
-        // A transmission is counted in full when it starts.
+        // The egress counts a transmission in full at its start.
         let left = self.egress.free_at();
         let left = left.saturating_since(Instant::from_nanos(now));
         let busy = meters.busy.of_mut(self.sending);
@@ -298,8 +298,8 @@ impl<O: Options> Link<O> {
         meters
     }
 
-    /// Number of ACKs that were kept although a later one was queued, by rule; `None` if the discipline does not count
-    /// them.
+    /// Number of ACKs that were not filtered although a later ACK was queued, by rule; `None` if the discipline does
+    /// not count them.
     pub(crate) fn unfiltered(&self) -> Option<[u64; Unfiltered::ALL.len()]> {
         let mut counts = None;
         self.egress.qdisc().probe(&mut |variable, reading| {
@@ -365,7 +365,7 @@ mod tests {
         for number in 0..4 {
             link.enqueue(MS, data(number, MS));
             if number == 0 {
-                // An idle link takes the first at once: it is not part of the backlog.
+                // An idle link sends the first packet at once, so this packet is not in the backlog.
                 assert_eq!(link.next(), MS);
                 link.dequeue(MS, |at, _| assert_eq!(at, 18 * MS));
             }

@@ -1,9 +1,9 @@
-//! Number of lost data packets by conversation, and of lost PINGs.
+//! Numbers of lost data packets, by conversation, and of lost PINGs.
 
 use crate::packets::{Kind, Options, SimPacket};
 use asymq_core::{Fate, Instant, Reason, Sink};
 
-/// Counts of lost data packets. As a sink, it counts what a discipline drops.
+/// Counts of lost data packets. As a sink, counts the packets that a discipline drops.
 #[derive(Debug, Default)]
 pub(crate) struct DataLosses {
     data: Vec<u64>,

@@ -7,14 +7,14 @@ use asymq_scenario::Scenario;
 
 /// A regenerator for all packets that leave the uplink.
 ///
-/// It keeps the packets of a flow in order, and departures depend only on earlier packets. So all effects of a packet
-/// are known on its arrival, without events.
+/// The regenerator keeps the packets of a flow in order, and departures depend only on earlier packets. So all effects
+/// of a packet are known on its arrival, without events.
 pub(crate) struct Regeneration<O> {
     regenerator: Regenerator<SimPacket<O>>,
 }
 
 impl<O: Options> Regeneration<O> {
-    /// The scenario's regenerator; `None` if it configures none.
+    /// Creates the scenario's regenerator; `None` if the scenario regenerates no ACKs.
     pub(crate) fn new(scenario: &Scenario) -> Result<Option<Self>, BuildError> {
         if scenario.regenerate == 0 {
             return Ok(None);
@@ -35,15 +35,15 @@ impl<O: Options> Regeneration<O> {
             .observe(Instant::from_nanos(at), &reverse.header);
     }
 
-    /// Accepts a packet that arrives at `at`. Passes it, after the ACKs regenerated before it, to `leave`; each with
-    /// its departure time.
+    /// Accepts a packet that arrives at `at`. Calls `leave` for each ACK regenerated before the packet, then for the
+    /// packet, with the departure time of each.
     pub(crate) fn pass(
         &mut self,
         at: u64,
         packet: &SimPacket<O>,
         mut leave: impl FnMut(u64, &SimPacket<O>),
     ) {
-        // It holds one packet at a time here, so it never drops.
+        // The regenerator holds one packet at a time, so it drops none.
         let now = Instant::from_nanos(at);
         self.regenerator.push(now, *packet, &mut Discard);
         while let Some(due) = self.regenerator.next_at() {

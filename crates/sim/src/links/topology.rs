@@ -5,8 +5,8 @@
 //! home --- access, 1 ms --- gateway === bottleneck, 5 ms === ISP +--- rest of the RTT --- server
 //! ```
 //!
-//! Each conversation has a separate access link at either end: 100 Mbit/s, or ten times the faster bottleneck direction
-//! if that is more, with room for 1000 packets.
+//! Each conversation has a separate access link at either end, with room for 1000 packets. The rate is 100 Mbit/s, or
+//! ten times the rate of the faster bottleneck direction if that is more.
 
 use asymq_core::{Duration, Rate};
 use asymq_scenario::{RateTrace, Scenario};
@@ -23,8 +23,7 @@ pub(crate) struct Dumbbell {
 }
 
 impl Dumbbell {
-    /// Creates AQ's delays; shortens them in proportion if the minimum round-trip time of all flows is less than their
-    /// sum.
+    /// Creates AQ's delays, shortened to fit into half of the shortest round-trip time of all flows.
     pub(crate) fn new(scenario: &Scenario) -> Self {
         const HOME: u64 = 1_000_000;
         const BOTTLENECK: u64 = 5_000_000;

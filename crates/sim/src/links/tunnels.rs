@@ -5,11 +5,11 @@ use crate::packets::{Options, SimPacket};
 use asymq_core::Direction;
 use asymq_scenario::Tunnel;
 
-/// Tunnels of a run, one of each kind. A tunnel numbers its packets before the link. Its far end drops packets older
-/// than the replay window (RFC 6479).
+/// Tunnels of a run, one of each kind. A tunnel numbers its packets before the link. At the far end, packets older than
+/// the replay window are dropped (RFC 6479).
 #[derive(Debug, Default)]
 pub(crate) struct Tunnels {
-    /// Last number sent, by direction and kind, and highest number received.
+    /// Last number sent, and highest number received, each by direction and kind.
     sent: [[u32; Tunnel::ALL.len()]; 2],
     highest: [[u32; Tunnel::ALL.len()]; 2],
     late: [u64; 2],
@@ -47,12 +47,12 @@ impl Tunnels {
         accepts
     }
 
-    /// Number of packets in a direction that were older than the replay window.
+    /// Number of packets in a direction that were dropped as older than the replay window.
     pub(crate) fn late(&self, direction: usize) -> u64 {
         self.late[direction]
     }
 
-    /// Number of a conversation's data packets among these.
+    /// Number of a conversation's data packets that tunnels dropped.
     pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
         self.lost_data.of(conversation)
     }

@@ -18,13 +18,13 @@ pub(crate) struct Wire<O> {
     lost_data: DataLosses,
 }
 
-/// Result for a packet that enters.
+/// Result of [`Wire::pass`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
     Lost,
     /// The packet leaves at this time, after all earlier packets.
     Out(u64),
-    /// [`Wire::pop`] returns it when it leaves.
+    /// [`Wire::pop`] returns the packet when it leaves.
     UnderWay,
 }
 
@@ -44,7 +44,7 @@ impl<O: Options> Wire<O> {
         self.impairment.as_ref().is_some_and(Impairment::reorders)
     }
 
-    /// Sends a packet that leaves the last link at `at`. Calls are in order of `at`.
+    /// Sends a packet that leaves the last link at `at`. Calls must be in order of `at`.
     pub(crate) fn pass(&mut self, at: u64, packet: &SimPacket<O>) -> Passage {
         let Some(impairment) = &mut self.impairment else {
             return Passage::Out(at);
@@ -68,7 +68,7 @@ impl<O: Options> Wire<O> {
         first.map_or(NEVER, |((at, _), _)| *at)
     }
 
-    /// Returns the packet at [`next`](Self::next).
+    /// Removes and returns the packet that arrives at [`next`](Self::next).
     pub(crate) fn pop(&mut self) -> Option<SimPacket<O>> {
         self.under_way.pop_first().map(|(_, packet)| packet)
     }

@@ -7,11 +7,11 @@ use std::fmt::Debug;
 
 /// TCP options that a run's segments carry.
 pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
-    /// True if a run with these options may have listed flows, tunnels, floods or modems. If false, the checks for them
-    /// are compiled out.
+    /// True if a run with these options may have listed flows, tunnels, floods or modems. If false, the compiler
+    /// removes the checks for them.
     const EXTRAS: bool;
 
-    /// Converts a segment's options; plain TCP keeps none.
+    /// Converts a segment's options; plain TCP discards them.
     #[inline]
     fn of(_options: TcpOptions) -> Self {
         Self::default()
@@ -23,7 +23,7 @@ pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
         None
     }
 
-    /// Copies the timestamps of a later ACK into this one.
+    /// Copies the timestamps of a later ACK into these options.
     fn set_timestamps(&mut self, _timestamps: (u32, u32)) {}
 
     /// Sets QUIC's spin bit.
@@ -57,7 +57,7 @@ pub(crate) struct TcpOptions {
     pub(crate) flags: u16,
     /// QUIC's spin bit (RFC 9000, section 17.4).
     pub(crate) spin: bool,
-    /// QUIC: bytes of an ACK beyond its minimum, and true if it carries a PING.
+    /// QUIC: additional bytes of an ACK, beyond its minimum; then true if the ACK carries a PING.
     pub(crate) added: u8,
     pub(crate) ping: bool,
 }
@@ -166,8 +166,8 @@ impl Options for TcpOptions {
     }
 }
 
-/// The timestamp clock of a host. It wraps after at least 49 days, while the longest run takes ten hours from an offset
-/// of at most a day. So wraps and PAWS need no treatment.
+/// The timestamp clock of a host. It wraps after at least 49 days. A run takes at most 56 hours and starts at an offset
+/// of at most a day, so wraps and PAWS need no treatment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HostClock {
     tick: u64,
@@ -213,7 +213,7 @@ impl HostClock {
         (local / self.tick) as u32
     }
 
-    /// Returns the time at which the clock began to show `stamp`, up to a microsecond early.
+    /// Returns the time at which the clock first showed `stamp`. The result is up to a microsecond early.
     pub(crate) fn time(&self, stamp: u32) -> u64 {
         let local = (u64::from(stamp) * self.tick).saturating_sub(self.offset);
         if self.drift == 0 {

@@ -54,7 +54,7 @@ pub(crate) enum Kind {
     SynAck,
     Data,
     Ack,
-    /// An ACK of all segments before `number`, and of a part of that one.
+    /// An ACK of all segments before `number`, and of a part of segment `number`.
     AckWithin,
     Datagram,
 }
@@ -158,7 +158,7 @@ impl<O: Options> Packet for SimPacket<O> {
         Network { hosts, dscp: 0 }
     }
 
-    /// Writes the new number only into the header; [`Layout::as_regenerated`] reads it.
+    /// Writes the new number only into the header, from which [`Layout::as_regenerated`] reads it.
     fn rewrite_ack(&mut self, info: &AckInfo) {
         self.header.ack = info.ack;
         if let Some(timestamps) = info.timestamps {
@@ -218,22 +218,22 @@ impl<O: Options> SimPacket<O> {
     }
 }
 
-/// Values of `note` in packets of floods.
+/// Values of `note` in a flood's packets.
 const SERVER: u32 = Aim::Server as u32;
 const FORGED: u32 = Aim::Forged as u32;
 
-/// Flag in the flow of a flood's packet; it is above all generations of conversations.
+/// Flag in the flow of a flood's packet, in a bit above all generations of conversations.
 const FLOOD_FLOW: u64 = 1 << 63;
 
 /// Flag in the flow of a tunnel's packet; the tunnel's number is above the direction bit. In such packets, `ack` is the
-/// conversation's index and `payload` the number in the tunnel; queues read these fields only for TCP.
+/// conversation's index and `payload` is the packet's number in the tunnel. Queues read these fields only for TCP.
 const TUNNEL_FLOW: u64 = 1 << 62;
 
 /// Mask of the conversation's index in the number of a flood's packet.
 const FLOOD_INDEX: usize = (1 << FLOOD_INDEX_BITS) - 1;
 const FLOOD_INDEX_BITS: u32 = 16;
 
-/// Returns the number of a flood's packet after `count` earlier ones.
+/// Returns the number of a flood's packet after `count` earlier packets.
 pub(crate) const fn flood_number(index: usize, count: u64) -> u64 {
     count << FLOOD_INDEX_BITS | (index & FLOOD_INDEX) as u64
 }
@@ -244,7 +244,7 @@ pub(crate) struct Layout {
     /// Payload bytes of a data segment.
     mss: u32,
     /// Headers of segment 0. The upper half of the flow is the number of earlier conversations with this index. The
-    /// lower half is the index, above one bit for the direction.
+    /// lower half is the index, shifted left by one bit for the direction.
     headers: PerKind<Header>,
     /// Step of the acknowledgement number per segment.
     ack_steps: PerKind<u32>,
@@ -504,8 +504,8 @@ mod tests {
     use asymq_laws::frames::{Arrival, Held, arrivals, same_verdicts};
     use asymq_laws::{capture, golden};
 
-    /// Facts of a frame, from a simulated packet; the segment's number is the frame's number. SACK blocks count
-    /// segments of one byte here.
+    /// Builds a simulated packet from a frame; the segment's number is the frame's number. SACK blocks count segments
+    /// of one byte.
     impl Held for SimPacket<TcpOptions> {
         fn hold(arrival: &Arrival, parsed: &Parsed) -> Self {
             let header = parsed.header;
@@ -587,7 +587,7 @@ mod tests {
         }
     }
 
-    /// Gateway and kernel have the same tests.
+    /// The gateway and the kernel have equal tests.
     #[test]
     fn every_discipline_treats_simulated_packets_as_the_frames_that_they_stand_for() {
         treated_as_frames::<SimPacket<TcpOptions>>(&arrivals());

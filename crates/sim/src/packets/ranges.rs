@@ -1,6 +1,6 @@
 //! Sets of numbers that are mostly contiguous.
 
-/// Disjoint ranges in rising order, none adjacent to the next. The memory grows with the number of gaps.
+/// Disjoint, non-adjacent ranges in ascending order. The memory grows with the number of gaps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RangeSet(Vec<(u64, u64)>);
 

@@ -10,19 +10,20 @@ use asymq_core::packet::flags;
 pub(crate) struct FullReceiving {
     sack: bool,
     timestamps: bool,
-    /// Present for QUIC: only the first segment after a gap is acknowledged at once (RFC 9000, section 13.2.1). QUIC
-    /// retransmits under new numbers, so gaps stay. Absent for TCP, which acknowledges each at once.
+    /// PINGs of a QUIC receiver. It acknowledges only the first segment after a gap at once (RFC 9000, section 13.2.1),
+    /// since QUIC retransmits under new numbers and gaps remain. `None` for TCP, which acknowledges each segment after
+    /// a gap at once.
     pub(super) quic: Option<Pings>,
-    /// When Linux delays ACKs; `None` if it is not Linux.
+    /// Delay of ACKs as in Linux; `None` for other receivers.
     delay: Option<AckDelay>,
-    /// True if the segment that has arrived ends a burst.
+    /// True if the latest segment ends a burst (PSH).
     pushed: bool,
     pub(super) clock: HostClock,
     mss: u16,
     /// Lowest missing segment, and segments received beyond it.
     next: u64,
     beyond: RangeSet,
-    /// Segment that has arrived twice, for the DSACK (RFC 2883) in the next ACK.
+    /// Segment that arrived twice, for the DSACK (RFC 2883) in the next ACK.
     duplicate: Option<u64>,
     /// Starts of the ranges in `beyond`, most recently extended first.
     latest: Vec<u64>,
@@ -51,7 +52,7 @@ impl FullReceiving {
         }
     }
 
-    /// Delays ACKs as Linux does.
+    /// Returns a receiver that delays ACKs as Linux does.
     pub(crate) fn with_linux_delay(self) -> Self {
         Self {
             delay: Some(AckDelay::default()),
@@ -59,13 +60,13 @@ impl FullReceiving {
         }
     }
 
-    /// Maximum delay of an ACK in ns, of at least `least`: QUIC's is constant.
+    /// Maximum delay of an ACK in ns: Linux's estimate, at least `least`. QUIC and other receivers use `least`.
     pub(super) fn ack_timeout(&self, least: u64) -> u64 {
         let delay = self.delay.filter(|_| self.quic.is_none());
         delay.map_or(least, |delay| delay.timeout().max(least))
     }
 
-    /// The timer of a delayed ACK has expired.
+    /// Processes the expiry of the delayed-ACK timer.
     pub(super) fn on_ack_timeout(&mut self) {
         if let Some(delay) = &mut self.delay {
             delay.on_timeout();
@@ -77,15 +78,15 @@ impl FullReceiving {
         self.ecn.is_some_and(|ecn| ecn.changes(options))
     }
 
-    /// True if the segment that has arrived must be acknowledged at once.
+    /// True if the latest segment must be acknowledged at once.
     pub(super) fn is_due(&self) -> bool {
         self.delay.is_some_and(|delay| delay.quick > 0)
             || self.pushed
             || self.ecn.is_some_and(|ecn| ecn.is_due())
     }
 
-    /// Processes the arrival of segment `number`. `acked` is the last acknowledgement number sent, `next` the lowest
-    /// missing segment now.
+    /// Processes the arrival of segment `number`. `acked` is the last acknowledgement number sent; `next` is the lowest
+    /// missing segment after the arrival.
     pub(super) fn arrived(
         &mut self,
         now: u64,
@@ -93,7 +94,7 @@ impl FullReceiving {
         (acked, next): (u64, u64),
         options: &TcpOptions,
     ) {
-        // Linux ignores segments out of order here: a long recovery starts quick ACKs.
+        // Ignores segments out of order, as Linux does. So a long recovery starts quick ACKs.
         if let Some(delay) = &mut self.delay
             && (self.next..next).contains(&number)
         {
@@ -137,7 +138,7 @@ impl FullReceiving {
             .timestamps
             .then(|| (self.clock.stamp(now), self.recent));
         let mut options = TcpOptions::new(timestamps, self.mss);
-        // RFC 2018, section 3: as many blocks as fit, and timestamps leave room for three.
+        // RFC 2018, section 3: as many blocks as fit. Timestamps leave room for three.
         if let Some(ecn) = &mut self.ecn {
             ecn.mark(&mut options);
         }
@@ -159,10 +160,11 @@ impl FullReceiving {
     }
 }
 
-/// PINGs in a QUIC receiver's ACKs. The sender acknowledges such an ACK, so that the receiver can forget old ranges.
+/// PINGs in a QUIC receiver's ACKs. The sender acknowledges an ACK with a PING, so that the receiver can discard old
+/// ranges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pings {
-    /// Number of ACKs of which the last carries a PING, and number since that.
+    /// Number of ACKs per PING, and number of ACKs since the last PING.
     every: u32,
     since: u32,
     /// Arrival of the last packet in ns.
@@ -170,7 +172,7 @@ pub(super) struct Pings {
 }
 
 impl Pings {
-    /// Delay of an ACK in ns from which its field takes two bytes (RFC 9000, section 18.2: a unit is 8 us).
+    /// Minimum delay of an ACK in ns that takes two bytes in the ACK frame (RFC 9000, section 18.2: a unit is 8 us).
     const LONG: u64 = 64 * 8_000;
 
     pub(super) fn new(every: u32) -> Self {
@@ -181,7 +183,7 @@ impl Pings {
         }
     }
 
-    /// Completes the options of an ACK.
+    /// Adds the PING and the additional bytes to an ACK's options.
     fn mark(&mut self, now: u64, options: &mut TcpOptions) {
         self.since += 1;
         options.ping = self.since == self.every;
@@ -192,10 +194,10 @@ impl Pings {
     }
 }
 
-/// Delay of Linux' ACKs: adapted to the time between segments. Times in ns.
+/// Linux's delay of ACKs, adapted to the time between segments. Times are in ns.
 #[derive(Clone, Copy, Debug, Default)]
 struct AckDelay {
-    /// Remaining immediate ACKs (quick ACKs).
+    /// Number of remaining quick ACKs, which are sent at once.
     quick: u32,
     /// Estimated time between two ACKs (`ato`); 0 before the first data.
     timeout: u64,
@@ -212,7 +214,7 @@ impl AckDelay {
     const MIN: u64 = 40_000_000;
     const MAX: u64 = 200_000_000;
 
-    /// A segment arrives (`tcp_event_data_recv`).
+    /// Processes the arrival of a segment (`tcp_event_data_recv`).
     fn on_segment(&mut self, now: u64, number: u64) {
         let gap = now - self.last;
         self.last = now;
@@ -230,12 +232,12 @@ impl AckDelay {
         }
     }
 
-    /// The ACK was sent by the timer.
+    /// Doubles the delay after the timer has sent an ACK.
     fn on_timeout(&mut self) {
         self.timeout = (2 * self.timeout).min(self.retransmission_timeout());
     }
 
-    /// The receiver's own, which has only the handshake's sample.
+    /// Retransmission timeout of the receiver itself, whose only sample is the handshake.
     fn retransmission_timeout(&self) -> u64 {
         self.rtt + Self::MAX.max(2 * self.rtt)
     }
@@ -324,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_number_that_closes_the_hole_covers_the_block_beyond_it() {
-        // Timestamps shorten segments; blocks and numbers must agree on how long they are.
+        // Timestamps shorten segments. SACK blocks and sequence numbers must use equal lengths.
         let args = ScenarioArgs {
             simulated: SimulatedArgs {
                 sack: Some(true),
@@ -360,7 +362,7 @@ mod tests {
                 receiver.acknowledge_as_quic(0);
             }
             let mut out = Vec::new();
-            // 3 is lost and sent again.
+            // Segment 3 is lost and sent again.
             for number in [0, 1, 2, 4, 5, 6, 7, 8, 3, 9] {
                 receiver.on_segment(0, Segment::new(Kind::Data, number), &mut out);
             }
@@ -399,7 +401,7 @@ mod tests {
         );
     }
 
-    /// A Linux receiver behind a round-trip time of 300 ms, after its quick ACKs.
+    /// Returns a Linux receiver with a round-trip time of 300 ms, after its quick ACKs.
     fn linux() -> Receiver<FullReceiving> {
         let receiving = FullReceiving::new(true, false, 1000, None).with_linux_delay();
         let mut receiver = Receiver::new(AckPolicy::LINUX, receiving);
@@ -416,12 +418,12 @@ mod tests {
         receiver.on_segment(360 * MS, Segment::new(Kind::Data, 17), &mut out);
         assert_eq!((out.len(), receiver.deadline()), (0, 400 * MS));
         receiver.on_timeout(400 * MS, &mut out);
-        // Segments 60 ms apart: the timeout is 80 ms, then half of it and the gap.
+        // Segments arrive 60 ms apart. The timeout is 80 ms, then half of that plus the gap.
         receiver.on_segment(420 * MS, Segment::new(Kind::Data, 18), &mut out);
         assert_eq!((out.len(), receiver.deadline()), (1, 520 * MS));
         receiver.on_segment(480 * MS, Segment::new(Kind::Data, 19), &mut out);
         assert_eq!((out.len(), receiver.deadline()), (2, u64::MAX));
-        // Close ones shorten it again; a pause starts quick ACKs.
+        // Segments close together shorten the timeout again; a pause starts quick ACKs.
         (20..40).for_each(|n| receiver.on_segment(480 * MS, Segment::new(Kind::Data, n), &mut out));
         receiver.on_segment(490 * MS, Segment::new(Kind::Data, 40), &mut out);
         assert_eq!(receiver.deadline() / MS, 530);
@@ -450,7 +452,8 @@ mod tests {
 
     #[test]
     fn the_echo_is_of_the_segment_that_advanced_the_window() {
-        // RFC 7323, section 4.3: of delayed ACKs the first, and nothing newer while a hole is open.
+        // RFC 7323, section 4.3: a delayed ACK echoes its first segment's timestamp. While a hole is open, the echo is
+        // constant.
         let mut receiving = FullReceiving::new(false, true, 1000, None);
         let mut echo = |number, last_ack, value| {
             let options = TcpOptions::new(Some((value, 0)), 0);

@@ -38,19 +38,19 @@ impl<E: Receiving> Receiver<E> {
         }
     }
 
-    /// Makes this receiver acknowledge like QUIC, with a PING in each of so many ACKs; 0 without PINGs.
+    /// Makes this receiver acknowledge as QUIC does. One of every `pings` ACKs carries a PING; 0 for no PINGs.
     pub(crate) fn acknowledge_as_quic(&mut self, pings: u32) {
         if let Some(full) = self.extension.full() {
             full.quic = Some(Pings::new(pings));
         }
     }
 
-    /// From now on, delays ACKs for up to 64 packets and up to `timeout` ns, at least a millisecond.
+    /// Makes later ACKs wait for up to 64 packets and up to `timeout` ns, at least 1 ms.
     pub(crate) fn wait_up_to(&mut self, timeout: u64) {
         self.acknowledge_each((64, timeout.max(1_000_000)));
     }
 
-    /// From now on, delays ACKs for this number of packets and of ns.
+    /// Makes later ACKs wait for up to this number of packets and this time in ns.
     pub(crate) fn acknowledge_each(&mut self, (packets, timeout): (u32, u64)) {
         (self.every, self.timeout) = (packets, timeout);
     }
@@ -117,8 +117,8 @@ impl<E: Receiving> Receiver<E> {
             is_due = full.is_due();
         }
         self.unanswered += 1;
-        // RFC 5681, section 4.2: an ACK at once for a segment out of order or filling a gap. The
-        // SYN's never waits.
+        // RFC 5681, section 4.2: a segment out of order, or one that fills a gap, is acknowledged at once. The ACK of a
+        // SYN never waits.
         if may_wait && number > 0 && self.unanswered < self.every && !is_due {
             let timeout = match self.extension.full() {
                 Some(full) => full.ack_timeout(self.timeout),
@@ -164,7 +164,7 @@ impl<E: Receiving> Receiver<E> {
             .max(now.saturating_sub(self.delivered_at))
     }
 
-    /// Longest of these times that had ended at the last in-order delivery.
+    /// Longest time in ns without an in-order delivery, up to the last in-order delivery.
     pub(crate) fn past_stall(&self) -> u64 {
         self.longest_stall
     }
@@ -190,7 +190,7 @@ impl<E: Receiving> Receiver<E> {
         out.send(Segment::with(kind, self.next, options));
     }
 
-    /// Records an out-of-order segment, and advances over complete ones.
+    /// Records an out-of-order segment, and advances over contiguous segments.
     #[inline(never)]
     fn mark(&mut self, number: u64) {
         if number < self.next {

@@ -6,9 +6,9 @@ use std::io::{self, Write};
 
 /// Writes packets at the start of their transmission.
 ///
-/// Addresses are 10.0.x.y at home and 10.1.x.y on the Internet, where x.y is the conversation. The port is 5001 on the
-/// Internet; at home it is 40000 for the first conversation of an index, and increases. The payload is zeros, and is
-/// cut off; checksums are valid.
+/// Addresses are 10.0.x.y at home and 10.1.x.y on the Internet; x.y is the conversation's index. The port on the
+/// Internet is 5001. The port at home is 40000 for the first conversation of an index, and increases. Payloads, all
+/// zeros, are cut off; checksums are valid.
 pub(crate) struct Capture<'a> {
     out: &'a mut dyn Write,
     error: Option<io::Error>,
@@ -60,7 +60,7 @@ impl<'a> Capture<'a> {
         self.block(6, &body);
     }
 
-    /// Returns the first error of a write; after it nothing was written.
+    /// Returns the first write error; after this error nothing was written.
     pub(crate) fn finish(self) -> io::Result<()> {
         match self.error {
             Some(error) => Err(error),
@@ -138,7 +138,7 @@ fn headers<O: Options>(packet: &SimPacket<O>, layout: &Layout) -> Vec<u8> {
         transport[8..12].copy_from_slice(&packet.header.ack.to_be_bytes());
         let header = transport.len();
         transport[12] = (header as u8 / 4) << 4;
-        // The no-operation option, if a scenario asks for longer headers.
+        // No-operation options, if a scenario configures longer headers.
         transport[20..].fill(1);
         if let Some(options) = packet.segment.options.on_wire() {
             let options = options_bytes(options, packet.header.ack);
@@ -148,7 +148,7 @@ fn headers<O: Options>(packet: &SimPacket<O>, layout: &Layout) -> Vec<u8> {
         transport[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
         16
     };
-    // The pseudo-header; a payload of zeros adds nothing.
+    // Sum of the pseudo-header; a payload of zeros adds nothing.
     let pseudo = [source, destination].concat();
     let pseudo = u32::from(!checksum(&pseudo, 0)) + u32::from(ip[9]) + u32::from(transport_length);
     let sum = match checksum(transport, pseudo) {
@@ -164,7 +164,7 @@ fn tcp_header<O>(packet: &SimPacket<O>) -> usize {
     (packet.header.ip_len - packet.header.payload) as usize - IPV4
 }
 
-/// Returns the options in the layout of RFC 7323 and RFC 2018, padded at the front to whole words.
+/// Returns the options in the layout of RFC 7323 and RFC 2018, padded at the front to multiples of four bytes.
 fn options_bytes(options: &TcpOptions, ack: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some((value, echo)) = options.timestamps {

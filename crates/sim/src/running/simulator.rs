@@ -76,7 +76,7 @@ impl<'a> Simulator<'a> {
     /// each run, `progress` gets the number of finished runs, from any thread.
     ///
     /// # Errors
-    /// As [`run`](Self::run); if several runs fail, the error of the first of their seeds.
+    /// See [`run`](Self::run). If several runs fail, returns the error of the first of their seeds.
     pub fn run_all(
         self,
         scenario: &Scenario,

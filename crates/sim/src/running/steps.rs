@@ -12,8 +12,8 @@ use asymq_core::hold::{Meters, PerClass};
 use asymq_core::packet::Header;
 use asymq_scenario::{Direction, Run, Scenario, Series};
 
-/// A run that its caller advances in steps, with access to the packets queued at the first link. For any steps, the
-/// result equals that of [`Simulator::run`](crate::Simulator::run) byte for byte.
+/// A run that its caller advances in steps, with access to the packets queued at the first link. The size of the steps
+/// does not matter: the result equals that of [`Simulator::run`](crate::Simulator::run) byte for byte.
 ///
 /// [`Simulator::run`](crate::Simulator::run) is faster per packet.
 pub struct Steps<'a>(Stepped<'a, Full>);
@@ -22,7 +22,7 @@ impl<'a> Steps<'a> {
     /// Creates a run of `scenario` with `seed`, at its start.
     ///
     /// # Errors
-    /// As [`Simulator::run`](crate::Simulator::run).
+    /// See [`Simulator::run`](crate::Simulator::run).
     pub fn new(scenario: &Scenario, seed: u64, options: RunOptions<'a>) -> Result<Self, SimError> {
         let drawn = scenario.drawn(seed);
         let scenario = drawn.as_ref().unwrap_or(scenario);
@@ -175,7 +175,7 @@ impl<'a, V: Variant> Stepped<'a, V> {
         }
         self.advance(self.end);
         let end = Snapshot::take(&self.world, self.end);
-        // With a warm-up as long as the run, nothing is measured.
+        // If the warm-up lasts for the whole run, nothing is measured.
         let start = self.start.as_ref().unwrap_or(&end);
         let summary = summary(&self.world, start, &end);
         self.world.finish_captures()?;
@@ -284,7 +284,7 @@ mod tests {
         assert!(steps.transmitted(Direction::Up).is_none());
         steps.advance(Duration::from_secs(10));
         assert!(steps.transmitted(Direction::Up).is_some());
-        // 49 packets wait, most of them 12 ms each.
+        // 49 packets are queued; most of them take 12 ms each.
         let ack = steps.longest_sojourns(Direction::Up).of(TrafficClass::Ack);
         assert!(ack > Duration::from_millis(200), "{ack}");
         let none = steps.longest_sojourns(Direction::Up).of(TrafficClass::Ack);

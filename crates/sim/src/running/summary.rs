@@ -24,12 +24,12 @@ pub(crate) struct Snapshot {
     meters: [Meters; 2],
     /// Capacity in bytes up to `at`, for links with a changing rate.
     capacity: [Option<f64>; 2],
-    /// Number of ACKs kept although a later one was queued, if the discipline counts them.
+    /// Number of ACKs that were not filtered although a later ACK was queued, if the discipline counts them.
     unfiltered: [Option<[u64; Unfiltered::ALL.len()]>; 2],
-    /// Segments received in each conversation. They are counted when they leave the bottleneck, which precedes the
-    /// arrival by the same time at start and end of an interval.
+    /// Segments received in each conversation. They are counted when they leave the bottleneck, a fixed time before
+    /// their arrival.
     received: Vec<Received>,
-    /// Number of packets dropped at access links, and of those lost by paths, by direction.
+    /// Number of packets dropped at access links, and number lost by paths, by direction.
     access_dropped_and_lost: [(u64, u64); 2],
     /// Number of QUIC's PINGs that a queue dropped, by direction.
     lost_pings: [u64; 2],
@@ -152,7 +152,7 @@ pub(crate) fn probe<'w, V: Variant>(world: &'w World<'_, V>) -> Option<&'w Probe
     })
 }
 
-/// Returns the summary from `start` to `end`, until which `world` has run.
+/// Returns the summary from `start` to `end`; `world` must have run until `end`.
 pub(crate) fn summary<V: Variant>(
     world: &World<'_, V>,
     start: &Snapshot,
@@ -210,8 +210,8 @@ impl<V: Variant> Window<'_, '_, V> {
         (flows, delivered)
     }
 
-    /// Returns the pure ACKs that were kept although a later one was queued, as shares of all arrivals, if the
-    /// discipline counts them.
+    /// Returns the pure ACKs that were not filtered although a later ACK was queued, as shares of all arrived ACKs, if
+    /// the discipline counts them.
     fn unfiltered(&self, direction: usize, arrived: u64) -> BTreeMap<String, f64> {
         let counts = |snapshot: &Snapshot| snapshot.unfiltered[direction];
         let (Some(after), Some(before)) = (counts(self.end), counts(self.start)) else {
@@ -338,7 +338,7 @@ impl Recorder {
         }
     }
 
-    /// Records the interval that ends at `now`, until which the world has run.
+    /// Records the interval that ends at `now`; the world must have run until then.
     pub(crate) fn record<V: Variant>(&mut self, world: &World<'_, V>, now: u64) {
         let meters = [0, 1].map(|direction| world.links[direction].meters(now));
         let [up, down] = [0, 1].map(|direction| {
@@ -377,7 +377,7 @@ mod tests {
             in_order,
             out_of_order: out_of_order.to_vec(),
         };
-        // Segments 1 to 10 are there, and 12, 13 and 20.
+        // Segments 1 to 10 have arrived, and also 12, 13 and 20.
         let before = at(10, &[12, 13, 20]);
         assert_eq!(at(10, &[12, 13, 20]).since(&before), 0);
         assert_eq!(at(13, &[20]).since(&before), 1);

@@ -4,7 +4,7 @@
 //!
 //! - Everything between a packet's departure from one bottleneck queue and the resulting arrivals at the other
 //!   (propagation, access links, the agent's response) concerns only its conversation. It is computed when the packet
-//!   departs, with the time of each event. Timers of a side that are due before a segment arrives run first.
+//!   departs, with the time of each event. Timers of a side that expire before a segment arrives run first.
 //! - A packet that departs at one queue reaches the other at least one propagation delay later. So each
 //!   direction runs ahead on its own until then (conservative lookahead, Chandy and Misra 1979). Only the
 //!   order of arrivals and departures at one queue remains.
@@ -182,8 +182,7 @@ impl<'a, V: Variant> World<'a, V> {
         (held + line.map_or(0, |line| line.held(direction)), left)
     }
 
-    /// Number of a direction's packets that access links dropped because their buffers were full, and of those that
-    /// paths lost.
+    /// Number of a direction's packets that access links dropped because of full buffers, and number that paths lost.
     pub(crate) fn access_dropped_and_lost(&self, direction: usize) -> (u64, u64) {
         let conversations = self.conversations.iter();
         let transfers = self.transfers.as_ref();
@@ -270,8 +269,8 @@ impl<'a, V: Variant> World<'a, V> {
 
     /// Executes all arrivals at a queue and departures from it up to `horizon` (inclusive). At equal times, events
     /// after the first link come first, then departures, then arrivals by conversation.
-    // One function for each direction, which does all work for a packet. One function for both would need more
-    // registers than there are, and each further call would save and restore them.
+    // One function per direction does all work for a packet. A function for both directions would need more registers
+    // than the CPU has, and each further call would save and restore them.
     #[inline(never)]
     fn advance<const DIRECTION: usize>(&mut self, horizon: u64) {
         loop {
@@ -334,7 +333,7 @@ impl<'a, V: Variant> World<'a, V> {
         link.enqueue(now, packet);
     }
 
-    /// Calls the qdisc: the link is free, or the time that the qdisc returned has come.
+    /// Calls the qdisc, because the link is idle or the time that the qdisc returned is reached.
     #[inline(always)]
     fn depart<const DIRECTION: usize>(&mut self, now: u64) {
         let Self {

@@ -16,10 +16,10 @@ struct Sent {
     delivered: u64,
     delivered_at: u64,
     lost: u64,
-    /// Number of segments in flight when it was sent, including it.
+    /// Number of segments in flight when this segment was sent, itself included.
     in_flight: u64,
     app_limited: bool,
-    /// True if it was sent more than once, so that it gives no round-trip time (Karn).
+    /// True if the segment was sent more than once; it then gives no round-trip time (Karn).
     again: bool,
     state: State,
 }
@@ -43,22 +43,22 @@ pub(crate) struct Deliveries {
     first_at: u64,
     lost: u64,
     in_flight: u64,
-    /// Number of delivered segments at which samples are no longer limited by the application; 0 if none is limited.
+    /// Samples are limited by the application until this number of segments is delivered; 0 for no limit.
     app_limited: u64,
-    /// End of a round trip with a full window, as a number of delivered segments.
+    /// The last round trip with a full window ends when this number of segments is delivered.
     full_until: u64,
-    /// All segments below this number that were sent once are no longer in flight.
+    /// Below this number, no segment that was sent only once is in flight.
     judged: u64,
     min_rtt: Option<u64>,
     srtt: u64,
     /// State of RACK if it detects losses (with SACK). The following fields are then used too.
     rack: Option<Rack>,
-    /// Segments SACKed but not acknowledged, and their number.
+    /// Segments that are SACKed but not acknowledged, and the number of these segments.
     sacked: RangeSet,
     sacked_count: u64,
     /// Lost segments that have not been retransmitted yet.
     holes: BTreeSet<u64>,
-    /// Retransmitted segments with their send times, in order of these times.
+    /// Retransmitted segments and their send times, in order of send time.
     again: VecDeque<(u64, u64)>,
     /// True if the latest detection found a retransmission lost.
     lost_again: bool,
@@ -87,7 +87,7 @@ impl Deliveries {
     pub(crate) fn on_sent(&mut self, now: u64, number: u64, window: f64) {
         let index = number.saturating_sub(self.base) as usize;
         let again = index < self.sent.len();
-        // A segment that has arrived and is retransmitted after a timeout adds nothing.
+        // The retransmission of a delivered segment, after a timeout, is not recorded.
         if again && self.sent[index].state == State::Delivered {
             return;
         }
@@ -130,8 +130,8 @@ impl Deliveries {
         self.finish(now, ack, sample)
     }
 
-    /// Processes an ACK up to `ack` with `blocks`, in segments relative to it. While `recovering`, a loss does not
-    /// shrink the reordering window. Calls `lost` for each segment that is now found lost.
+    /// Processes an ACK up to `ack` with `blocks`, in segments relative to `ack`. While `recovering`, the reordering
+    /// window is 0 unless reordering was seen. Calls `lost` for each segment that is now declared lost.
     pub(crate) fn on_selective_ack(
         &mut self,
         now: u64,
@@ -254,7 +254,7 @@ impl Deliveries {
             return answer;
         };
         self.first_at = self.first_at.max(newest.at);
-        // The longer of the two: neither a burst of ACKs nor one of segments is the path's rate.
+        // The longer interval: neither a burst of ACKs nor a burst of segments shows the path's rate.
         let interval = (newest.at - newest.first_at).max(now - newest.delivered_at);
         answer.prior = newest.delivered;
         answer.delivered = self.delivered - newest.delivered;
@@ -274,7 +274,7 @@ impl Deliveries {
         };
         let window = self.reordering_window(&rack, recovering);
         (self.due, self.lost_again) = (None, false);
-        // Both lists are in the order of transmission.
+        // Original transmissions and retransmissions are each in order of send time.
         let (end, mut number, mut judged) = (self.end(), self.judged.max(self.base), true);
         while number < end {
             let sent = self.sent[(number - self.base) as usize];
@@ -322,7 +322,7 @@ impl Deliveries {
         sent.is_some_and(|sent| sent.at == at && sent.state == State::InFlight)
     }
 
-    /// Time in ns at which [`detect`](Self::detect) must be called; `None` if it need not be.
+    /// Time in ns at which [`detect`](Self::detect) must be called; `None` if no call is needed.
     pub(crate) const fn due(&self) -> Option<u64> {
         self.due
     }
@@ -332,7 +332,7 @@ impl Deliveries {
         self.lost_again
     }
 
-    /// Lowest lost segment that was not retransmitted yet.
+    /// Lowest lost segment that has not been retransmitted yet.
     pub(crate) fn first_lost(&self) -> Option<u64> {
         self.holes.first().copied()
     }
@@ -347,7 +347,7 @@ impl Deliveries {
         self.sacked_count > 0
     }
 
-    /// True if RACK finds losses here.
+    /// True if RACK detects the losses.
     pub(crate) const fn has_rack(&self) -> bool {
         self.rack.is_some()
     }
@@ -359,7 +359,7 @@ impl Deliveries {
         }
     }
 
-    /// Marks segment `number` as lost, whatever its state.
+    /// Marks segment `number` as lost if it is in flight. Returns the data of its loss.
     pub(crate) fn lose(&mut self, number: u64) -> Lost {
         let place = &mut self.sent[(number - self.base) as usize];
         if place.state == State::InFlight {
@@ -379,8 +379,8 @@ impl Deliveries {
         }
     }
 
-    /// Processes a retransmission timeout: the lowest segment is lost, and so are all that should have arrived (RFC
-    /// 8985, section 6.3). Without RACK all segments are lost.
+    /// Processes a retransmission timeout: marks the lowest segment as lost, and all that should have arrived (RFC
+    /// 8985, section 6.3). Without RACK, marks all segments.
     pub(crate) fn on_timeout(&mut self, now: u64) {
         let rack = self.rack;
         let window = rack.map_or(0, |rack| self.reordering_window(&rack, true));
@@ -474,8 +474,8 @@ mod tests {
 
     #[test]
     fn the_delivery_rate_is_that_of_the_acks_after_a_burst() {
-        // Section 4.1.1.2: ten at once, ACKs 10 ms apart from 100 ms on. The tenth was sent with
-        // nothing delivered: 10 in 190 ms.
+        // Section 4.1.1.2: ten segments are sent at once; ACKs arrive 10 ms apart from 100 ms on. Nothing was delivered
+        // when the tenth segment was sent, so the rate is 10 segments in 190 ms.
         let mut deliveries = sent(0);
         let mut sample = AckSample::default();
         for next in 1..=10 {
@@ -487,8 +487,8 @@ mod tests {
 
     #[test]
     fn the_delivery_rate_is_that_of_the_sender_where_acks_come_at_once() {
-        // ACK thinning: one ACK for ten segments sent over 90 ms, 1 ms after the last of them. At most 10 segments in
-        // max(90, 91) ms are acknowledged over 91 ms.
+        // ACK thinning: ten segments are sent over 90 ms, and one ACK for all arrives 1 ms after the last. The rate is
+        // 10 segments in the longer interval, max(90, 91) ms.
         let mut deliveries = sent(10 * MS);
         let sample = ack(&mut deliveries, 91 * MS, 10, &[]);
         assert!((sample.rate - 10.0 / 0.091).abs() < 1e-9, "{}", sample.rate);
@@ -538,7 +538,7 @@ mod tests {
 
     #[test]
     fn a_segment_that_is_late_for_a_quarter_of_the_minimum_round_trip_is_lost() {
-        // Step 5: sent at 100, RACK.rtt 102 ms, window 25 ms.
+        // Step 5: sent at 100 ms, RACK.rtt 102 ms, window 25 ms.
         let mut deliveries = rack(&[0, 100, 101]);
         ack(&mut deliveries, 100 * MS, 1, &[]);
         ack(&mut deliveries, 203 * MS, 1, &[(2, 3)]);
@@ -551,7 +551,7 @@ mod tests {
 
     #[test]
     fn the_timer_is_for_the_segment_that_was_sent_last() {
-        // Step 5: the timeout is the maximum over all.
+        // Step 5: the timeout is the maximum over all segments.
         let mut deliveries = rack(&[0, 100, 110, 120]);
         ack(&mut deliveries, 100 * MS, 1, &[]);
         ack(&mut deliveries, 220 * MS, 1, &[(3, 4)]);
@@ -560,7 +560,7 @@ mod tests {
 
     #[test]
     fn after_reordering_a_loss_waits_with_any_sack() {
-        // Step 3: 2 comes after 3 without being sent again.
+        // Step 3: segment 2 arrives after segment 3 and was sent only once.
         let mut deliveries = rack(&[0, 100, 100, 100, 200, 200, 200, 200, 200]);
         ack(&mut deliveries, 100 * MS, 1, &[]);
         ack(&mut deliveries, 200 * MS, 1, &[(3, 4)]);
@@ -624,7 +624,7 @@ mod tests {
         let mut deliveries = rack(&[0, 100, 101, 102]);
         ack(&mut deliveries, 100 * MS, 1, &[]);
         deliveries.on_sent(190 * MS, 1, 100.0);
-        // 2 and 3, sent before the second transmission of 1, are not lost by it.
+        // The ACK is for the first transmission of segment 1, so it does not show that 2 and 3 are lost.
         assert_eq!(lost(&mut deliveries, 200 * MS, 2, &[], true).1, [0; 0]);
         assert_eq!(deliveries.due(), None);
     }

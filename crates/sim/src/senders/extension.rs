@@ -102,7 +102,7 @@ pub(crate) trait Sending {
         }
     }
 
-    /// True if the sender uses more of an ACK than its number.
+    /// True if the sender uses fields of an ACK other than its number.
     #[inline]
     fn takes_feedback(&self) -> bool {
         self.full()
@@ -152,8 +152,8 @@ pub(crate) trait Sending {
         self.full().is_some_and(|full| full.timestamps)
     }
 
-    /// Returns the send time of the segment that triggered the ACK of `ack`, if an RTT sample is due. `end` is the
-    /// number after the highest segment sent.
+    /// Returns the send time of the segment that triggered the ACK of `ack`; `None` if the ACK gives no RTT sample.
+    /// `end` is the number after the highest segment sent.
     #[inline]
     fn sent_at(&mut self, ack: u64, end: u64, options: &Self::Options) -> Option<u64> {
         let full = self.full_mut()?;

@@ -43,7 +43,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
         let (acked, end) = (una - before, self.end);
         let marked = ecn.marks(options, acked, delivered);
-        // A loss in the same window has already reduced it.
+        // A loss in this window has already reduced the window.
         let answers = marked > 0 && una > self.recover && ecn.answers(una, end);
         self.congestion.on_echo(acked, marked, una, end);
         if answers {
@@ -62,7 +62,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Records that the application writes again after the path was idle.
+    /// Marks samples as limited by the application if all written data was sent and the window is not full.
     pub(super) fn note_application_limit(&mut self) {
         let (next, limit, window) = (self.next, self.limit, self.congestion.window());
         if let Some(deliveries) = self.extension.deliveries()
@@ -224,7 +224,7 @@ mod tests {
                 sender.on_timeout(at, &mut out);
                 times.extend(out[before..].iter().map(|_| at));
             }
-            // All that was sent is acknowledged at once, as after ACK filtering.
+            // One ACK acknowledges all segments sent so far, as after ACK filtering.
             una += std::mem::take(&mut out).len() as u64;
             let ack = Segment::with(Kind::Ack, una, TcpOptions::default());
             sender.on_ack(now, ack, &mut out);

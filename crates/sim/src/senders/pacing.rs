@@ -23,13 +23,13 @@ impl Pacer {
         self.interval = (1e9 / rate.max(1.0 / 60.0)) as u64;
     }
 
-    /// True if a segment may leave at `now`. If not, [`wakes`](Self::wakes) returns the time.
+    /// True if a segment may leave at `now`. If false, [`wakes`](Self::wakes) returns the earliest time.
     pub(crate) fn may_send(&mut self, now: u64) -> bool {
         self.waits = self.next > now;
         !self.waits
     }
 
-    /// A segment leaves.
+    /// Records that a segment leaves.
     pub(crate) fn on_sent(&mut self, now: u64) {
         self.sent += 1;
         if self.sent > UNPACED {
@@ -48,25 +48,25 @@ impl Pacer {
     }
 }
 
-/// Returns the pacing rate of a window-based congestion control in segments per second. It is two windows per
-/// round-trip time while slow start is far from its threshold, later 1.2 (Linux's `tcp_pacing_ss_ratio` and
+/// Returns the pacing rate of a window-based congestion control in segments per second. The rate is 2 windows per
+/// round-trip time below half of the slow-start threshold, otherwise 1.2 (Linux's `tcp_pacing_ss_ratio` and
 /// `tcp_pacing_ca_ratio`). `srtt` is in ns.
 pub(crate) fn rate_of_window(window: f64, threshold: f64, srtt: u64) -> f64 {
     let ratio = if window < threshold / 2.0 { 2.0 } else { 1.2 };
     ratio * window / (srtt as f64 / 1e9)
 }
 
-/// Segments that leave as one packet for the host, as in Linux: of a millisecond, at least two. PSH in the last one of
-/// several has the receiver acknowledge it at once.
+/// Segments that the host sends as one packet, as in Linux: those of 1/1024 s, at least two. PSH in the last of several
+/// segments makes the receiver acknowledge at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bursts {
-    /// Segments of the current burst, and how many of them have not left.
+    /// Segments of the current burst, and number of them that have not left.
     len: u64,
     left: u64,
 }
 
 impl Bursts {
-    /// Up to `count` segments may leave now, at this rate in segments per second.
+    /// Starts a burst of at most `count` segments unless one is in progress. `rate` is in segments per second.
     pub(crate) fn begin(&mut self, count: u64, rate: f64) {
         if self.left == 0 {
             let most = (rate / 1024.0) as u64;
@@ -75,7 +75,7 @@ impl Bursts {
         }
     }
 
-    /// A new segment leaves. Returns its flag.
+    /// Records that a new segment leaves. Returns PSH for the last of several segments, otherwise 0.
     pub(crate) fn on_sent(&mut self) -> u16 {
         let is_last = self.left == 1 && self.len > 1;
         self.left = self.left.saturating_sub(1);
@@ -121,7 +121,7 @@ mod tests {
         };
         assert_eq!(flags_of(1, 100.0), [false]);
         assert_eq!(flags_of(3, 100.0), [false, true, false]);
-        // Five in a millisecond.
+        // Five segments take a millisecond.
         assert_eq!(
             flags_of(6, 5200.0),
             [false, false, false, false, true, false]

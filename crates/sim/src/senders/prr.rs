@@ -1,5 +1,5 @@
-//! Proportional Rate Reduction (RFC 9937): how many segments to send per delivered segment, while the flight shrinks to
-//! the slow-start threshold.
+//! Proportional Rate Reduction (RFC 9937): computes the number of segments to send per delivered segment, while the
+//! flight shrinks to the slow-start threshold.
 
 /// State of one recovery, in segments.
 #[derive(Clone, Copy, Debug)]
@@ -14,8 +14,8 @@ pub(crate) struct Prr {
 }
 
 impl Prr {
-    /// Starts a recovery. `flight` segments were in flight before; `in_flight` are now neither delivered nor lost. One
-    /// segment may always be sent.
+    /// Starts a recovery. `flight` segments were in flight before the loss; `in_flight` of them are neither delivered
+    /// nor lost. One segment may always be sent.
     pub(crate) fn new(flight: u64, in_flight: u64) -> Self {
         Self {
             flight: flight.max(1),
@@ -69,8 +69,8 @@ mod tests {
 
     #[test]
     fn above_the_threshold_segments_leave_in_proportion_to_those_delivered() {
-        // RFC 9937, section 6.2: ceil(delivered * ssthresh / RecoverFS) - prr_out. One of 20 is lost; the
-        // threshold is 14, of CUBIC.
+        // RFC 9937, section 6.2: ceil(delivered * ssthresh / RecoverFS) - prr_out. One of 20 segments is lost; CUBIC's
+        // threshold is 14.
         let mut prr = Prr::new(20, 18);
         let mut in_flight = 19;
         let mut total = 0;
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn below_the_threshold_an_unsafe_ack_conserves_packets_and_a_safe_one_adds_a_segment() {
-        // A burst lost 15 of 20: five are in flight, below the threshold of 10.
+        // A burst loses 15 of 20 segments: five are in flight, below the threshold of 10.
         let mut prr = Prr::new(20, 5);
         assert_eq!(ack(&mut prr, 1, false, 4, 10), 1);
         assert_eq!(ack(&mut prr, 1, false, 4, 10), 1);
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_first_retransmission_leaves_with_the_ack_that_begins_the_recovery() {
-        // ceil(3 * 1 / 100) would be 1 anyway; with nothing of the threshold's left it is forced.
+        // The flight equals the threshold. The first ACK permits one segment nevertheless.
         let mut prr = Prr::new(100, 96);
         assert_eq!(prr.window(), 97);
         assert_eq!(ack(&mut prr, 3, false, 10, 10), 1);
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn segments_that_were_not_sent_in_time_are_sent_later() {
-        // The application sent nothing for three ACKs; the limit is the data delivered since.
+        // The application sends nothing for three ACKs. The limit is the data delivered since then.
         let mut prr = Prr::new(20, 4);
         for _ in 0..3 {
             prr.on_ack(1, false, 4, 10);

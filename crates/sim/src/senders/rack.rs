@@ -24,7 +24,7 @@ pub(crate) struct Rack {
 }
 
 impl Rack {
-    /// Steps 2 and 3: segment `number`, sent at `sent`, has arrived at `now`. `again` is true for a retransmission.
+    /// Steps 2 and 3: segment `number`, sent at `sent`, was delivered at `now`. `again` is true for a retransmission.
     pub(super) fn on_delivered(
         &mut self,
         now: u64,
@@ -34,7 +34,7 @@ impl Rack {
     ) {
         self.highest = self.highest.max(number);
         self.reordering_seen |= number < self.highest && !again;
-        // An ACK that is too early is for an earlier transmission.
+        // An ACK within less than the minimum round-trip time is for an earlier transmission.
         if again && now - sent < min_rtt {
             return;
         }
@@ -42,7 +42,7 @@ impl Rack {
         self.newest = self.newest.max((sent, number));
     }
 
-    /// Step 4: an ACK up to `una` reports a segment that arrived twice; `end` is the next number to send.
+    /// Step 4: processes an ACK up to `una` that reports a duplicate segment; `end` is the next number to send.
     pub(super) fn on_duplicate(&mut self, una: u64, end: u64) {
         if una >= self.dsack_round {
             self.dsack_round = end;
@@ -51,7 +51,7 @@ impl Rack {
         }
     }
 
-    /// Step 4: a recovery is over.
+    /// Step 4: processes the end of a recovery.
     pub(super) fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
@@ -59,8 +59,8 @@ impl Rack {
         }
     }
 
-    /// Returns the reordering window. Before any reordering it is 0 while `recovering`, or if three segments are
-    /// `sacked`.
+    /// Returns the reordering window in ns. If no reordering was seen, the window is 0 while `recovering`, or if three
+    /// segments are `sacked`.
     pub(super) fn window(&self, recovering: bool, sacked: u64, min_rtt: u64, srtt: u64) -> u64 {
         if !self.reordering_seen && (recovering || sacked >= THRESHOLD) {
             return 0;

@@ -19,7 +19,8 @@ pub(crate) struct RttEstimator {
     extent: RttExtent,
     /// A tick in ns.
     tick: u64,
-    /// Current variation and its maximum in this round trip, which ends at a segment; in ticks times 4.
+    /// Current variation and its maximum in this round trip, in ticks times 4; then the number that ends the round
+    /// trip.
     deviation: i64,
     max_deviation: i64,
     round_end: u64,
@@ -78,8 +79,8 @@ impl RttEstimator {
         }
     }
 
-    /// Creates an estimator like Linux's: with each ACK's sample in ns, the maximum variation of a round trip, and a
-    /// minimum of the variation.
+    /// Creates an estimator like Linux's. It uses a sample of each ACK in ns, the maximum variation in a round trip,
+    /// and a minimum variation.
     pub(crate) const fn linux() -> Self {
         Self {
             tick: 1,
@@ -102,7 +103,7 @@ impl RttEstimator {
             let error = rtt - (self.srtt >> 3);
             self.srtt += error;
             let change = error.abs() - (self.deviation >> 2);
-            // A falling round-trip time hardly raises the variation.
+            // A decrease of the round-trip time hardly raises the variation.
             let change = if error < 0 && change > 0 {
                 change >> 3
             } else {

@@ -10,7 +10,7 @@ use crate::senders::{Phase, Sender, Sending, rate_of_window};
 pub(crate) struct Repair {
     timer: Timer,
     probe: Option<Probe>,
-    /// PRR of the current recovery, if there is one and it uses PRR.
+    /// PRR of the current recovery; `None` if there is no recovery or it does not use PRR.
     prr: Option<Prr>,
     /// True if recoveries use PRR. Congestion controls with their own pacing rate have their own rules.
     reduces_in_proportion: bool,
@@ -39,7 +39,7 @@ enum Timer {
 /// A tail loss probe that was not answered yet.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
-    /// Number after the highest segment sent at that time (`TLP.end_seq`).
+    /// Number after the highest segment sent when the probe was sent (`TLP.end_seq`).
     end: u64,
     /// True if the probe was a retransmission (`TLP.is_retrans`).
     again: bool,
@@ -51,7 +51,7 @@ const MAX_ACK_DELAY: u64 = 200_000_000;
 const FIRST_PROBE: u64 = 1_000_000_000;
 
 impl<C: CongestionControl, E: Sending> Sender<C, E> {
-    /// Takes an acknowledgement.
+    /// Processes an acknowledgement.
     pub(super) fn on_selective_ack(
         &mut self,
         now: u64,
@@ -92,8 +92,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.send_selective(now, ack > before, out);
     }
 
-    /// True if a loss starts a recovery. After a timeout only a lost retransmission does, as in Linux; otherwise a
-    /// constant window would lose the same segments again and again.
+    /// True if a loss starts a recovery. After a timeout, only the loss of a retransmission does, as in Linux.
+    /// Otherwise, a sender with a constant window would lose the same segments repeatedly.
     fn starts_recovery(&self, lost_again: bool) -> bool {
         self.phase == Phase::Open || self.phase == Phase::AfterTimeout && lost_again
     }
@@ -294,7 +294,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         true
     }
 
-    /// Marks segments beyond the reordering window as lost (RFC 8985, section 6.2, step 5).
+    /// Marks segments as lost if their reordering window has passed (RFC 8985, section 6.2, step 5).
     fn on_reordering_timer(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         let recovering = self.phase != Phase::Open;
         let congestion = &mut self.congestion;
@@ -310,7 +310,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.send_selective(now, false, out);
     }
 
-    /// Sends a probe (RFC 8985, section 7.3): a new segment if there is one, otherwise the last one again.
+    /// Sends a probe (RFC 8985, section 7.3): a new segment if there is one, otherwise the last segment again.
     fn send_probe(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         let again = self.next >= self.sendable();
         match again {
@@ -474,7 +474,7 @@ mod tests {
 
     #[test]
     fn one_loss_of_twenty_sends_a_segment_for_every_other_that_arrives() {
-        // PRR at one half; RFC 6675 would fall silent for half of a round trip.
+        // PRR with a factor of one half; RFC 6675 would send nothing for half of a round trip.
         let (mut wire, una) = Wire::open(20);
         let sent: Vec<usize> = (2..=20)
             .map(|arrived| wire.ack(una, &[(una + 1, una + arrived)]).len())
@@ -490,7 +490,7 @@ mod tests {
 
     #[test]
     fn a_loss_among_the_last_segments_is_found_by_time_and_not_by_the_retransmission_timer() {
-        // Section 3.2: one SACK alone, then the reordering timer.
+        // Section 3.2: a single SACK arrives, then the reordering timer expires.
         let mut wire = Wire::new(4);
         wire.now = RTT;
         wire.ack(1, &[]);
@@ -505,7 +505,7 @@ mod tests {
 
     #[test]
     fn a_lost_tail_is_probed_two_round_trips_after_the_last_segment() {
-        // Section 7.2: PTO is 2 SRTT; section 7.3: the last segment again, without new data.
+        // Section 7.2: PTO is 2 SRTT. Section 7.3: without new data, the probe is the last segment.
         let mut wire = Wire::new(4);
         wire.now = RTT;
         wire.ack(1, &[]);
@@ -514,7 +514,7 @@ mod tests {
         let due = wire.now + 2 * RTT;
         assert_eq!((wire.expire(), wire.now), (vec![4], due));
         assert_eq!(wire.sender.counts().timeouts, 0);
-        // Its SACK makes RACK send the other.
+        // The SACK of the probe makes RACK retransmit the other segment.
         wire.now += RTT;
         assert_eq!(wire.ack(3, &[(4, 5)]), [3]);
         assert_eq!(wire.sender.counts().timeouts, 0);
@@ -522,7 +522,8 @@ mod tests {
 
     #[test]
     fn a_probe_of_a_lone_segment_waits_for_a_delayed_ack() {
-        // The retransmission timer is later, at 900 ms, and it bounds the probe's over short paths.
+        // At 300 ms, the retransmission timer (900 ms) expires after the probe timer. On a short path, it bounds the
+        // probe timer.
         for (rtt, probe) in [(300, 800), (100, 300)] {
             let mut wire = Wire::new(1);
             wire.now = rtt * MS;
@@ -537,14 +538,14 @@ mod tests {
         let end = wire.sender.end;
         assert_eq!(wire.expire(), [end]);
         assert_eq!(wire.sender.counts().retransmissions, 0);
-        // The second timer is the retransmission's.
+        // The second timer is the retransmission timer.
         assert_eq!(wire.expire()[0], una);
         assert_eq!(wire.sender.counts().timeouts, 1);
     }
 
     #[test]
     fn a_loss_that_a_probe_repairs_reduces_the_window_and_a_probe_that_arrives_twice_does_not() {
-        // Section 7.4.2: a DSACK says that the tail was not lost.
+        // Section 7.4.2: a DSACK shows that the tail was not lost.
         for (dsack, window) in [(false, 2.0), (true, 3.0)] {
             let mut wire = Wire::new(4);
             wire.now = RTT;
@@ -568,7 +569,7 @@ mod tests {
         wire.expire();
         assert_eq!(wire.expire()[0], una);
         wire.now += RTT;
-        // Its ACK reports that all but the fifth have arrived.
+        // The ACK of the retransmission reports that all but the fifth segment have arrived.
         let end = wire.sender.end;
         let sent = wire.ack(una + 4, &[(una + 5, end)]);
         assert_eq!(sent, [una + 4, end]);

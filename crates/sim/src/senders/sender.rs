@@ -35,7 +35,7 @@ pub(crate) struct Sender<C, E = ()> {
     /// True if this recovery has seen a partial ACK; only the first one restarts the timer (RFC 6582, "impatient"
     /// variant).
     partial_ack_seen: bool,
-    /// Segment whose round trip is measured, and its send time; never a retransmitted one (Karn).
+    /// Segment whose round trip is measured, and its send time; never a retransmission (Karn).
     pub(super) timed: Option<(u64, u64)>,
     /// Time at which the retransmission timer expires, in ns; `u64::MAX` if it is not set.
     pub(super) deadline: u64,
@@ -50,10 +50,10 @@ pub(crate) struct Sender<C, E = ()> {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SenderCounts {
-    /// Segments sent again.
+    /// Number of retransmitted segments.
     pub(crate) retransmissions: u64,
     pub(crate) timeouts: u64,
-    /// The round-trip times measured.
+    /// Range of the measured round-trip times.
     pub(crate) rtt: RttExtent,
 }
 
@@ -215,8 +215,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Processes an ACK of all segments below `number` and of a part of that one. It counts as new data: only
-    /// regeneration splits ACKs, to open the window earlier (AR's factor `R`).
+    /// Processes an ACK of all segments below `number` and of a part of segment `number`. The ACK counts as new data,
+    /// since only regeneration splits ACKs, to open the window earlier (AR's factor `R`).
     #[cold]
     pub(crate) fn on_ack_within(
         &mut self,
@@ -241,7 +241,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// True if the window limits the sender, and the application does not.
+    /// True if the window, not the application, limits the sender.
     #[inline]
     pub(super) fn uses_window(&self) -> bool {
         self.next < self.limit || (self.next - self.una) as f64 + 1.0 > self.effective_window()
@@ -355,7 +355,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
             return;
         }
         if self.una == 0 {
-            // A lost SYN (RFC 5681, section 3.1).
+            // The SYN was lost (RFC 5681, section 3.1).
             self.initial_window = 1.0;
         }
         self.counts.timeouts += 1;
@@ -388,7 +388,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
     #[inline]
     fn effective_window(&self) -> f64 {
         let window = self.congestion.window();
-        // Not `f64::min`, which checks for NaN.
+        // Avoids `f64::min`, which checks for NaN.
         if window < self.receive_window {
             window
         } else {
@@ -409,7 +409,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
     /// Sends as many segments as the window permits, at most `burst`.
     #[inline]
     fn send_window(&mut self, now: u64, burst: u64, out: &mut impl Outbox<E::Options>) {
-        // Conversion to 32 bits takes half the instructions of one to 64.
+        // Conversion to 32 bits takes half as many instructions as conversion to 64 bits.
         let edge = self.una + u64::from(self.effective_window() as u32);
         let edge = edge.min(self.limit).min(self.next.saturating_add(burst));
         while self.next < edge && self.extension.may_send(now) {

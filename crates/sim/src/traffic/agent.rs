@@ -83,9 +83,9 @@ pub(crate) struct Probe {
     pub(crate) longest: [Cell<u64>; 2],
     /// Queueing delays of both directions together.
     pub(crate) round_trips: Histogram,
-    /// Number of the first datagram that counts.
+    /// First number of a datagram that is counted; numbers are departure times in ns.
     pub(crate) since: u64,
-    /// Counters of datagrams at the server, and of those that came back.
+    /// Counters of datagrams at the server, on the way back, and of round trips.
     pub(crate) at_server: Arrivals,
     pub(crate) way_back: Arrivals,
     pub(crate) at_home: Arrivals,
@@ -99,7 +99,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Counts the arrival of datagram `number`. Datagrams are sent at this interval from `since` on.
+    /// Counts the arrival of datagram `number`. Since `since`, datagrams are sent at this interval.
     fn take(&mut self, number: u64, since: u64, interval: u64) {
         self.arrived += 1;
         let sent = (number - since) / interval + 1;
@@ -123,7 +123,7 @@ impl Probe {
         self.returning.push_back((number, up));
     }
 
-    /// Processes a datagram that came back.
+    /// Processes a datagram that has returned.
     fn finish(&mut self, now: u64, number: u64) {
         let both = (now - number).saturating_sub(self.base[0] + self.base[1]);
         self.round_trips.record(Duration::from_nanos(both));
@@ -162,7 +162,8 @@ impl Probe {
 }
 
 impl<V: Variant> Agent<V> {
-    /// Processes a segment at `side`, after all timers due before it. Returns the time of the next timer there.
+    /// Processes a segment at `side`, after all timers that expire before. Returns the expiry of the next timer at
+    /// `side`.
     #[inline(always)]
     pub(crate) fn on_segment(
         &mut self,
@@ -199,7 +200,7 @@ impl<V: Variant> Agent<V> {
         self.deadline(side)
     }
 
-    /// Time at which the next timer is due at `side`.
+    /// Time at which the next timer at `side` expires.
     #[inline]
     pub(crate) fn deadline(&self, side: Side) -> u64 {
         match self {
@@ -304,7 +305,7 @@ impl<V: Variant> TcpFlow<V> {
         }
     }
 
-    /// Returns the spin bit to send: the client (at home) inverts the last bit received, the server repeats it. Packets
+    /// Returns the spin bit to send: the client (at home) inverts the last received bit, the server repeats it. Packets
     /// of a flow stay in order, except on paths that reorder.
     #[inline(never)]
     fn spin(

@@ -53,12 +53,12 @@ impl Web {
     /// Draws the size of a transfer in segments of `mss` bytes.
     pub(crate) fn segments(&mut self, mss: u32) -> u64 {
         let bytes = self.load.size(self.stream.draw());
-        // More than any run can carry.
+        // No run can carry more.
         ((bytes / f64::from(mss)) as u64 + 1).min(1 << 40)
     }
 }
 
-/// The writes of an application to its connection.
+/// Writes of an application to its connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Application {
     pace: Pace,
@@ -75,7 +75,7 @@ pub(crate) enum Pace {
     AtOnce,
     /// One segment after each interval of this length in ns.
     Steady(u64),
-    /// A segment at a time while it is on.
+    /// One segment at a time during on periods.
     OnOff(OnOffApp),
 }
 
@@ -104,7 +104,7 @@ impl Application {
         self.left == Some(0)
     }
 
-    /// Returns the action at `now`, which is the start or the time that the last action gave.
+    /// Returns the action at `now`: the start, or the time in the last action.
     pub(crate) fn act(&mut self, now: u64) -> Act {
         /// Number of segments that no run can carry.
         const ENDLESS: u64 = 1 << 40;
@@ -139,7 +139,7 @@ pub(crate) struct OnOffApp {
 }
 
 impl OnOffApp {
-    /// An application that turns on at `start` and writes segments of `mss` bytes.
+    /// Creates an application that turns on at `start` and writes segments of `mss` bytes.
     pub(crate) fn new(pattern: &OnOff, mss: u32, start: u64, stream: Stream) -> Self {
         let mut on_off = Self {
             pattern: pattern.clone(),
@@ -179,7 +179,7 @@ mod tests {
     fn transfers_arrive_as_a_poisson_process_with_pareto_sizes() {
         let (mut arrivals, mut gaps_squared, mut above) = (0u32, 0.0, 0u32);
         for seed in 0..20 {
-            // Minimum size 30 000 / 2 = 15 000; a quarter exceeds twice that (shape 2).
+            // The minimum size is 30 000 / 2 = 15 000; a quarter of all sizes exceed twice that (shape 2).
             let load: WebLoad = "down:10:30000b:2".parse().unwrap();
             let mut web = Web::new(load, Stream::new(seed, Source::Web(3)));
             let mut last = 0;

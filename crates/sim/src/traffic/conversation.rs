@@ -12,8 +12,7 @@ use asymq_scenario::{Direction, Links, Scenario};
 
 const UP: usize = Direction::Up as usize;
 
-/// Pending events of all conversations: for each queue, the conversation whose segment arrives first, and the one whose
-/// timer expires first.
+/// Pending events of all conversations: the first arrival of each conversation at each queue, and its first timer.
 pub(crate) struct Events {
     pub(crate) arrivals: [EventSet; 2],
     pub(crate) timers: EventSet,
@@ -22,13 +21,13 @@ pub(crate) struct Events {
 /// Two endpoints, and their paths to and from the bottleneck.
 pub(crate) struct Conversation<V: Variant> {
     pub(crate) agent: Agent<V>,
-    /// Time at which the agent's next timer is due at each side.
+    /// Time at which the agent's next timer at each side expires.
     pub(crate) deadlines: [u64; 2],
-    /// Time of the event in the event set, never later than the deadlines.
+    /// Time of the timer event in the event set, never later than the deadlines.
     pub(crate) armed: u64,
     pub(crate) index: usize,
     pub(crate) layout: Layout,
-    /// Links of a chain that its packets pass; `None` for all links.
+    /// Links of a chain that the packets pass; `None` for all links.
     pub(crate) links: Option<Links>,
     /// Paths from each side to its bottleneck queue, and from the bottleneck to each side.
     pub(crate) out: [Exit<V::Options>; 2],
@@ -59,7 +58,7 @@ pub(crate) struct Exit<O> {
     pub(crate) sent: u64,
 }
 
-/// A path with impairments. It contains the access link, because the exit's own hop is then shut.
+/// A path with impairments. It has its own hop, because the exit's hop is shut.
 struct Impaired {
     hop: Hop,
     impairment: Impairment,
@@ -72,7 +71,7 @@ pub(crate) struct AccessLosses {
     pub(crate) dropped: u64,
     /// Lost by the impairment of the path.
     pub(crate) lost: u64,
-    /// Number of data segments among both.
+    /// Number of data segments among all these losses.
     pub(crate) data: u64,
 }
 
@@ -164,8 +163,8 @@ impl<V: Variant> Conversation<V> {
             .plus(self.back_losses[1 - direction])
     }
 
-    /// True if a short transfer is over, so that a new one may use its index. Packets that it left in a queue belong to
-    /// an earlier generation.
+    /// True if a short transfer is over, so that a new one may use its index. Packets of the old transfer that are
+    /// still queued belong to an earlier generation.
     pub(crate) fn is_over(&self) -> bool {
         let sent = self.out.iter().all(|exit| exit.pipe.is_empty());
         let quiet = self.deadlines.iter().all(|deadline| *deadline == u64::MAX);
@@ -207,7 +206,7 @@ impl<V: Variant> Conversation<V> {
         self.arm(side, events);
     }
 
-    /// Runs those timers of a side that are due at `now` or before, each at its own time.
+    /// Runs the timers of a side that expire at or before `now`, each at its own time.
     #[cold]
     pub(crate) fn run_timers(&mut self, now: u64, side: Side, events: &mut Events) {
         while self.deadlines[side as usize] <= now {
@@ -270,7 +269,7 @@ impl<'a, O> Path<'a, O> {
 
 impl<O: Options> Path<'_, O> {
     /// Handles a segment that is now the conversation's first to arrive at the queue, at `at`.
-    // Not inlined: most are not, and need fewer registers.
+    // Not inlined: most segments are not the first, and need fewer registers.
     #[inline(never)]
     fn arrives_first(&mut self, at: u64) {
         self.arrivals.set(self.source, at);

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 /// Size of the probe's IP packets in bytes.
 const PROBE: u32 = 64;
 
-/// Behaviour of a run's senders: the scenario's, and each listed flow's.
+/// Behaviour of a run's senders: one model for the scenario, and one for each listed flow.
 pub(crate) struct Models {
     pub(crate) common: TcpModel,
     pub(crate) listed: Vec<TcpModel>,
@@ -121,7 +121,7 @@ struct Conversations<'a, V: Variant> {
 
 impl<V: Variant> Conversations<'_, V> {
     /// Adds a conversation with this propagation round-trip time, over `links` or all links. `own` is the scenario with
-    /// its own settings; its datagrams have IP packets of `datagram` bytes.
+    /// the conversation's settings. Datagrams have IP packets of `datagram` bytes.
     fn add(
         &mut self,
         source: Source,

@@ -57,7 +57,7 @@ pub(crate) struct Transfers {
     delivered: [Delivered; 2],
     access_losses: [AccessLosses; 2],
     completions: Histogram,
-    /// Completions count from this time in ns on.
+    /// Completions up to this time in ns are not counted.
     from: u64,
 }
 
@@ -152,7 +152,7 @@ impl Transfers {
     }
 }
 
-/// Records the time from a transfer's start until all was acknowledged, if that was after `from`.
+/// Records the time from a transfer's start until all was acknowledged, if this was after `from`.
 fn record<V: Variant>(completions: &mut Histogram, transfer: &Conversation<V>, from: u64) {
     if let Agent::Tcp(flow) = &transfer.agent
         && let Some(at) = flow.sender.done_at().filter(|at| *at > from)

@@ -3,7 +3,7 @@
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_scenario::Scenario;
 
-/// A scenario from the flags of the command line.
+/// Returns the scenario of these command-line flags.
 pub(crate) fn scenario(flags: &str) -> Scenario {
     let flags = flags.split_whitespace().map(str::to_owned);
     let args = ScenarioArgs::from_words(flags).unwrap();

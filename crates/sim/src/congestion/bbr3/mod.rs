@@ -1,5 +1,5 @@
-//! BBRv3 as in its draft (draft-ietf-ccwg-bbr, August 2026): it models and probes the path's bandwidth, minimum
-//! round-trip time and safe flight.
+//! BBRv3 (draft-ietf-ccwg-bbr, August 2026): models and probes the path's bandwidth, minimum round-trip time and safe
+//! flight.
 //!
 //! Section numbers are the draft's. Volumes are in segments instead of bytes, since all segments are full. Not
 //! implemented: the undo of spurious losses, since no sender of this simulator detects them; ECN, since the draft
@@ -29,7 +29,7 @@ const PROBE_RTT_INTERVAL: u64 = 5 * SECOND;
 const PROBE_RTT_DURATION: u64 = SECOND / 5;
 /// Number of loss events in a round trip that end Startup (section 5.3.1.3).
 const STARTUP_LOSSES: u32 = 6;
-/// Maximum number of round trips between two probes, even if a Reno flow would need more.
+/// Maximum number of round trips between two probes; a Reno flow may need more.
 const RENO_ROUNDS: f64 = 63.0;
 
 /// States of the state machine (section 5.1).
@@ -85,7 +85,7 @@ enum AckPhase {
 pub(crate) struct Bbr3 {
     state: State,
     window: f64,
-    /// Window to restore after a recovery or ProbeRTT.
+    /// Window before a recovery or ProbeRTT, restored afterwards.
     prior_window: f64,
     initial_window: f64,
     pacing_rate: f64,
@@ -119,9 +119,9 @@ pub(crate) struct Bbr3 {
     loss_round_start: bool,
     loss_in_round: bool,
     loss_events: u32,
-    /// Number after the last segment declared lost.
+    /// Number after the last segment that was declared lost.
     lost_end: u64,
-    /// True if the path was idle because the application paused.
+    /// True if the application paused and left the path idle.
     idle_restart: bool,
     bw_latest: f64,
     inflight_latest: f64,
@@ -168,7 +168,7 @@ impl Bbr3 {
 
     // Volumes (section 5.6.4).
 
-    /// Returns `gain` bandwidth-delay products; infinite before a round-trip time is known.
+    /// Returns `gain` bandwidth-delay products; infinite before the first round-trip time is measured.
     fn bdp(&self, gain: f64) -> f64 {
         if self.min_rtt == u64::MAX {
             return self.initial_window;
@@ -176,9 +176,9 @@ impl Bbr3 {
         gain * self.bw * self.min_rtt as f64 / SECOND as f64
     }
 
-    /// Raises a volume to the number of packets in flight that offloads and delayed ACKs need.
+    /// Raises a volume to the minimum that offloads and delayed ACKs need.
     fn quantized(&self, volume: f64) -> f64 {
-        // 1 ms at the pacing rate, at least two segments (section 5.6.3); three times that for TCP.
+        // The quantum is 1 ms at the pacing rate, at least two segments (section 5.6.3). TCP needs three.
         let send_quantum = (self.pacing_rate / 1000.0).clamp(2.0, 44.0);
         let volume = volume.max(3.0 * send_quantum).max(MIN_PIPE_WINDOW);
         match self.state {
@@ -195,7 +195,7 @@ impl Bbr3 {
         self.bdp(1.0).min(self.window)
     }
 
-    /// Long-term bound of the flight, minus the headroom for other flows.
+    /// Long-term bound of the flight minus headroom for other flows.
     fn inflight_with_headroom(&self) -> f64 {
         let headroom = (HEADROOM * self.inflight_longterm).max(1.0);
         match self.inflight_longterm.is_finite() {
@@ -358,7 +358,7 @@ impl Bbr3 {
 
     fn set_window(&mut self, sample: &AckSample) {
         let (_, gain) = self.state.gains();
-        // In Startup only the latest round's aggregation counts.
+        // In Startup, only the aggregation in the latest round counts.
         let extra = match self.full_bw_reached {
             true => self.extra_acked.of_all(),
             false => self.extra_acked.of_latest(),
@@ -393,7 +393,7 @@ impl Bbr3 {
     }
 }
 
-/// True if the lost share of the flight exceeds the threshold.
+/// True if the lost share of the flight is above the threshold.
 fn is_too_high(lost: u64, in_flight: u64) -> bool {
     lost as f64 > in_flight as f64 * LOSS_THRESHOLD
 }
@@ -426,7 +426,7 @@ impl CongestionControl for Bbr3 {
         if !self.is_probe_sample || !is_too_high(lost.lost, lost.in_flight) {
             return;
         }
-        // The flight when the losses crossed the threshold: before this segment, or within it.
+        // Flight at the loss that crossed the threshold. That loss is this segment or a part of it.
         let flight_before = lost.in_flight as f64 - 1.0;
         let lost_before = lost.lost as f64 - 1.0;
         let prefix = (LOSS_THRESHOLD * flight_before - lost_before) / (1.0 - LOSS_THRESHOLD);

@@ -1,4 +1,4 @@
-//! ProbeBW: probes for more bandwidth in cycles; losses bound the flight (section 5.3.3).
+//! ProbeBW: probes for more bandwidth in cycles. Losses bound the flight (section 5.3.3).
 
 use super::*;
 
@@ -72,7 +72,7 @@ impl Bbr3 {
             return true;
         }
         if sample.window_limited && self.window >= self.inflight_longterm {
-            // The rate is limited by the bound, not by the path.
+            // The long-term bound limits the rate, not the path.
             self.reset_full_bw();
             self.full_bw = sample.rate;
             return false;

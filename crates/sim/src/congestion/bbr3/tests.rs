@@ -1,4 +1,4 @@
-//! BBRv3 over a link, by the draft's example test cases (appendix A).
+//! Example test cases of BBRv3's draft (appendix A), over a simulated link.
 
 use super::*;
 use crate::congestion::Recovery;
@@ -28,11 +28,11 @@ struct Path {
     events: BTreeMap<(u64, u64), Event>,
     ticket: u64,
     now: u64,
-    /// Times at which states were entered.
+    /// States and the times at which the sender entered them.
     states: Vec<(u64, State)>,
     delivered: u64,
     drops: u64,
-    /// Interval in ns: ACKs leave the receiver's side at multiples of it.
+    /// Interval in ns. ACKs leave the receiver's side at its multiples.
     aggregation: u64,
 }
 
@@ -153,7 +153,7 @@ impl Path {
     }
 }
 
-/// A link of 10 Mbit/s and 100 ms: a bandwidth-delay product of 83 segments, and a buffer of two such products.
+/// A link of 10 Mbit/s and 100 ms. The bandwidth-delay product is 83 segments, the buffer twice that.
 fn path() -> Path {
     Path::new(833.0, 100, 166)
 }
@@ -169,8 +169,8 @@ fn startup_ends_on_a_bandwidth_plateau_after_three_rounds() {
         bbr.max_bw.get()
     );
     assert!(bbr.full_bw_reached && bbr.full_bw_count == 3);
-    // The rate doubles from 2.77 * 2 segments per 100 ms to 833 / s, in log2(833 / 20) rounds. Three rounds follow,
-    // each prolonged by a queue of one bandwidth-delay product.
+    // The first rate is 2.77 * 2 segments per 100 ms. It doubles each round, up to 833 segments per second: log2(833 /
+    // 20) rounds. Three rounds follow, each longer by a queue of one bandwidth-delay product.
     assert!(
         (600..1_500).contains(&(path.now / MS)),
         "{} ms",
@@ -183,7 +183,7 @@ fn drain_ends_with_the_flight_at_the_estimated_product() {
     let mut path = path();
     path.run(5_000, Some(State::Drain));
     assert_eq!(State::Drain.gains(), (0.5, 2.0));
-    // By way of Down, which has nothing left to drain.
+    // Passes through Down, where no queue remains to drain.
     path.run(5_000, Some(State::Cruise));
     let in_flight = path
         .sender
@@ -210,7 +210,7 @@ fn bandwidth_is_probed_in_the_order_down_cruise_refill_up() {
             cycles += 1;
         }
         if one == State::Cruise && other == State::Refill {
-            // Section 5.3.3.5.3: 2 to 3 s from Down on, or 62 to 63 round trips.
+            // Section 5.3.3.5.3: 2 to 3 s after Down starts, or after 62 to 63 round trips.
             assert!(to - from < 3_100 * MS, "{} ms", (to - from) / MS);
         }
         let Some(place) = cycle.iter().position(|state| *state == one) else {
@@ -223,7 +223,7 @@ fn bandwidth_is_probed_in_the_order_down_cruise_refill_up() {
             "{one:?} {other:?}"
         );
     }
-    // Between two ProbeRTTs, 5 s apart, there is time for one wait and its probe, or two.
+    // Two ProbeRTTs are 5 s apart. One or two waits, each with a probe, fit between them.
     assert!((10..24).contains(&cycles), "{cycles} in a minute");
 }
 
@@ -242,7 +242,7 @@ fn probe_rtt_comes_after_five_seconds_and_takes_two_hundred_ms_at_half_the_fligh
     let start = path.now;
     path.run(30_000, Some(State::Cruise));
     let took = (path.now - start) / MS;
-    // The flight drains for a round trip, then 200 ms, and the ACK that ends it.
+    // The flight drains for a round trip. Then 200 ms pass, and the next ACK ends ProbeRTT.
     assert!((200..600).contains(&took), "{took} ms");
     let visits: Vec<u64> = path
         .states
@@ -277,7 +277,7 @@ fn startup_over_a_shallow_buffer_ends_on_loss_and_bounds_the_flight() {
     assert!(path.bbr().inflight_longterm.is_finite());
     let before = path.drops;
     let utilization = path.utilization(60_000, 120_000);
-    // Section 3.1: shallow buffers with little loss.
+    // Section 3.1: high utilization and little loss with shallow buffers.
     let lost = (path.drops - before) as f64 / (833.0 * 60.0);
     assert!(
         utilization > 0.9 && lost < LOSS_THRESHOLD,
@@ -305,7 +305,7 @@ fn losses_above_two_per_cent_end_a_probe_and_set_the_long_term_bound() {
     );
     bbr.on_lost(0, &lost(3, 3));
     assert_eq!(bbr.state, State::Down);
-    // Before the segment 99 were in flight and 2 lost: above 2 % of 99 already.
+    // Before this segment, 99 were in flight and 2 lost, which is above 2 % of 99.
     assert_eq!(bbr.inflight_longterm, 99.0);
     assert!(
         bbr.prev_probe_too_high && !bbr.is_probe_sample,
@@ -386,7 +386,7 @@ fn ack_bursts_widen_the_window_by_their_size() {
     bursts.aggregation = 40 * MS;
     let utilization = bursts.utilization(10_000, 30_000);
     assert!(utilization > 0.93, "{utilization}");
-    // 40 ms of 833 segments per second are 33.
+    // In 40 ms, 833 segments per second deliver 33 segments.
     let extra = bursts.bbr().extra_acked.of_all();
     assert!((15.0..80.0).contains(&extra), "{extra}");
     assert!(smooth.bbr().extra_acked.of_all() < 10.0);

@@ -30,7 +30,7 @@ struct Case {
     qdisc: &'static str,
     links: u32,
     flows: (u32, u32),
-    /// Impairments after uplink and downlink, and before them.
+    /// Impairments after the uplink and the downlink, then before them.
     paths: [&'static str; 4],
     rates: Rates,
     sack: bool,
@@ -42,7 +42,7 @@ enum Rates {
     Constant,
     Steps,
     Traced,
-    /// Queues behind modems.
+    /// Modems, with queues in shapers.
     Modem,
 }
 
@@ -118,7 +118,7 @@ impl Case {
             trace_up: trace.clone(),
             trace_down: trace,
             sack: self.sack,
-            // It makes packets of its own.
+            // Regeneration would add packets.
             regenerate: 0,
             netem_up,
             netem_down,
@@ -140,7 +140,7 @@ impl Case {
     }
 }
 
-/// Returns the packets that arrived in a direction, and their fates.
+/// Returns the number of packets that were sent in a direction, and the number of those with a known fate.
 fn account(world: &World<'_, Full>, direction: usize, now: u64) -> (u64, u64) {
     let (mut sent, mut found) = (0, 0);
     for conversation in &world.conversations {

@@ -18,7 +18,7 @@ const SEGMENTS: u64 = 300;
 enum Fate {
     Arrives,
     Lost,
-    /// It arrives this many ms later than the following ones.
+    /// Arrives this many ms later than usual.
     Late(u64),
 }
 
@@ -154,7 +154,7 @@ proptest! {
         let mut out: Vec<Segment<TcpOptions>> = Vec::new();
         path.sender.connect(0, &mut out);
         path.take(0, true, out);
-        // Backoff goes up to a minute, and a loss may meet each of a long row of retransmissions.
+        // The backoff reaches a minute, and many consecutive retransmissions may be lost.
         let mut steps = 0;
         while let Some(now) = path.step(window) {
             steps += 1;

@@ -126,12 +126,12 @@ fn the_third_duplicate_ack_and_no_earlier_retransmits() {
         assert_eq!(wire.ack(una), [una + 10]);
         assert_eq!(wire.ack(una), [una + 11]);
         assert_eq!(wire.ack(una), [una]);
-        // RFC 5681, 3.2: the window is 10 / 2 + 3, plus one for each further duplicate; 12 are out.
+        // RFC 5681, 3.2: the window is 10 / 2 + 3, plus one for each further duplicate; 12 segments are in flight.
         for _ in 4..=7 {
             assert_eq!(wire.ack(una), NOTHING);
         }
         assert_eq!(wire.ack(una), [una + 12]);
-        // All arrived but one: recovery ends with half the window.
+        // All segments but one have arrived: recovery ends with half the window.
         assert_eq!(wire.ack(una + 13), [13, 14, 15, 16, 17].map(|n| una + n));
     }
 }
@@ -174,7 +174,7 @@ fn reno_ends_recovery_at_the_first_new_ack() {
     }
     let after = wire.ack(una + 5);
     assert!(!after.contains(&(una + 5)), "{after:?}");
-    // Three duplicates below `recover` retransmit nothing: the timer must.
+    // Three duplicate ACKs below `recover` retransmit nothing; only the timer does.
     for _ in 0..5 {
         assert!(!wire.ack(una + 5).contains(&(una + 5)));
     }
@@ -202,7 +202,7 @@ fn a_timeout_starts_over_with_one_segment_and_half_the_window_as_threshold() {
 fn the_timer_doubles_until_new_data_is_timed() {
     let mut wire = Wire::new(Recovery::NewReno, u64::MAX);
     wire.connect();
-    // RFC 6298, 5.5, from ns-2's initial 3 s.
+    // RFC 6298, 5.5: the timeout doubles from ns-2's initial 3 s.
     let mut expected = 0;
     for timeout in [3, 6, 12, 24, 48, 60, 60] {
         expected += timeout * S;
@@ -302,7 +302,7 @@ proptest! {
         let mut seen = BTreeSet::new();
         let mut missing = 0;
         for (near, far) in arrivals {
-            // Mostly near the edge, now and then far beyond it.
+            // Most numbers are near the lowest missing segment, some far beyond it.
             let number = if near == 0 { missing + far } else { (missing + near).saturating_sub(3) };
             seen.insert(number);
             while seen.contains(&missing) {
