@@ -1,7 +1,7 @@
 //! Writes manual pages and shell completions from the flags' definitions: `cargo run -p asymq --example manual -- DIR`
 //! fills `DIR/man` and `DIR/completions`.
 //!
-//! It is an example and not a subcommand, so that the command does not depend on the libraries used here.
+//! An example instead of a subcommand, so that the command does not depend on the libraries used here.
 
 use asymq_core::catalog::Standard;
 use clap_complete::{Shell, generate_to};

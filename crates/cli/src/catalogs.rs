@@ -12,7 +12,7 @@ use asymq_scenario::OutsideTcp;
 #[cfg(feature = "research")]
 use asymq_sim::{Simulator, congestion};
 
-/// Names of all disciplines, with functions that build each one for simulated packets and for frames.
+/// Names of all disciplines, and functions that build each one for simulated packets and for frames.
 #[derive(Clone, Copy)]
 pub(crate) struct Catalogs {
     pub(crate) names: &'static dyn Catalog,
@@ -21,7 +21,7 @@ pub(crate) struct Catalogs {
     /// Congestion controls of other crates that the simulator runs.
     #[cfg(feature = "research")]
     pub(crate) outside: &'static [OutsideTcp],
-    /// Builder for frames; the lab uses it too.
+    /// Builder for frames, of the gateway and the lab.
     #[cfg(target_os = "linux")]
     pub(crate) gateway: &'static dyn Build<Frame>,
 }
@@ -53,12 +53,12 @@ impl Catalogs {
         }
     }
 
-    /// Adds congestion controls to the simulator.
+    /// Returns catalogs with these congestion controls added to the simulator.
     #[cfg(feature = "research")]
     pub(crate) fn with(self, congestion: &'static congestion::Catalog) -> Self {
         Self {
             sim: self.sim.with(congestion),
-            // Leaks once per process.
+            // Leaks this list once per process.
             outside: congestion.names().leak(),
             ..self
         }

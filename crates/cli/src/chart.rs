@@ -1,7 +1,7 @@
 //! Chart of a comparison: one row per discipline, with data and ACKs of each direction over time.
 //!
 //! The chart is a self-contained SVG that follows the reader's light or dark colour scheme. It is narrow, so that its
-//! text stays legible on a phone.
+//! text is legible on a phone.
 
 use crate::heading::title;
 use crate::{comparison, output};
@@ -24,7 +24,7 @@ const LEFT: i32 = 8;
 
 const TITLE: LabelStyle = LabelStyle::new(20, &TEXT).bold();
 const SUBTITLE: LabelStyle = LabelStyle::new(15, &MUTED);
-/// Maximum characters in a line of a subtitle, in a wide font.
+/// Maximum characters in a line of a subtitle, if the font is wide.
 const CHARACTERS: usize = 62;
 const NAME: LabelStyle = LabelStyle::new(17, &TEXT).bold();
 const LEVEL: LabelStyle = LabelStyle::new(14, &MUTED).ending();
@@ -39,8 +39,8 @@ pub(crate) struct Words {
     pub(crate) note: String,
 }
 
-/// Draws reports that differ only in their discipline, as SVG. The means cover all runs; the curves show the run
-/// nearest to them.
+/// Draws reports that differ only in their discipline, as SVG. Means cover all runs. Curves show the run nearest to
+/// the means.
 ///
 /// # Errors
 /// A report has no time series.
@@ -197,7 +197,7 @@ fn draw(
     Some(())
 }
 
-/// Height of a panel; panels are smaller if there are many rows.
+/// Height of a panel; with many rows, panels are smaller.
 const fn panel_height(rows: usize) -> i32 {
     if rows > 4 { 56 } else { 96 }
 }
@@ -213,11 +213,11 @@ fn typical_series(report: &Report) -> Option<&Series> {
 struct Panel {
     corner: (i32, i32),
     height: i32,
-    /// Seconds that the panel's width represents.
+    /// Number of seconds that the panel's width represents.
     span: f64,
 }
 
-/// Highest utilization that a panel shows. It exceeds 1 because a burst may exceed the capacity for one interval.
+/// Highest utilization in a panel. It exceeds 1 because a burst may exceed the capacity during one interval.
 const TOP_LEVEL: f64 = 1.1;
 
 impl Panel {
@@ -227,7 +227,7 @@ impl Panel {
         (left + f64::from(PANEL_WIDTH) * time / self.span, top + down)
     }
 
-    /// Draws the data with its line, and the ACKs above it in a pale colour.
+    /// Draws the data with its line, and above it the ACKs in a pale colour.
     fn draw(
         &self,
         drawing: &mut Drawing,
@@ -257,7 +257,7 @@ impl Panel {
         drawing.line(&data, colour, 1.4);
     }
 
-    /// Fades the warm-up, which the mean excludes.
+    /// Fades the warm-up, because the mean excludes it.
     fn veil(&self, drawing: &mut Drawing, warmup: f64) {
         let corners = (self.at((0.0, TOP_LEVEL)), self.at((warmup, 0.0)));
         drawing.rectangle(corners.0, corners.1, &BACKGROUND, 0.6);

@@ -18,7 +18,7 @@ const GROUPS: [(&str, &str); 4] = [
     ("others", "others"),
 ];
 
-/// Key of a report's group.
+/// Key of the group that a report belongs to.
 fn group(report: &Report, catalog: &dyn Catalog) -> &'static str {
     let entry = catalog.entry(Role::Qdisc, name(report));
     match entry.map(|entry| entry.group) {
@@ -29,7 +29,7 @@ fn group(report: &Report, catalog: &dyn Catalog) -> &'static str {
     }
 }
 
-/// Names in each group that is present.
+/// The groups present in these reports, with the names in each.
 pub(crate) fn groups<'a>(
     reports: &'a [Report],
     catalog: &dyn Catalog,
@@ -53,12 +53,12 @@ struct Column {
     /// Heading of the column, in two lines.
     head: [&'static str; 2],
     value: fn(&Summary) -> Option<f64>,
-    /// True if a larger value is better, false if a smaller one is; `None` if neither is.
+    /// True if larger values are better, false if smaller ones are; `None` if neither.
     more: Option<bool>,
     decimals: usize,
     /// Text to show after the value.
     note: Option<fn(f64, &Summary) -> String>,
-    /// The narrowest table that contains the column.
+    /// The narrowest table that includes the column.
     from: Width,
 }
 
@@ -67,16 +67,16 @@ struct Column {
 pub(crate) enum Width {
     /// The eight most important columns.
     Terminal,
-    /// Further columns, if fewer than eight have a value.
+    /// Additional columns, shown if fewer than eight columns have a value.
     Spare,
-    /// Also columns that apply only to some disciplines.
+    /// Columns that apply only to some disciplines are included.
     All,
     /// All columns, each with its standard deviation.
     Wide,
 }
 
 impl Column {
-    /// Makes a column with a share of the link; more is better.
+    /// Creates a column for a share of the link; more is better.
     const fn share(
         key: &'static str,
         head: [&'static str; 2],
@@ -93,7 +93,7 @@ impl Column {
         }
     }
 
-    /// Makes a column with a time; less is better.
+    /// Creates a column for a time; less is better.
     const fn time(
         key: &'static str,
         head: [&'static str; 2],
@@ -206,7 +206,7 @@ const MEANINGS: [(&str, &str); 7] = [
     ),
 ];
 
-/// Rule that kept most of the unfiltered ACKs.
+/// Rules that prevented the filter from dropping most of the surviving ACKs.
 fn most_kept_by(summary: &Summary) -> &str {
     let kept = summary
         .up
@@ -217,7 +217,7 @@ fn most_kept_by(summary: &Summary) -> &str {
     most.map_or("", |(rules, _)| rules)
 }
 
-/// Share of ACKs that filters kept, with the main reason, if the table has no column for it.
+/// Share of ACKs that filters did not drop, and the main reason, if the table has no column for it.
 fn kept_in_words(reports: &[Report]) -> Option<String> {
     let of = |report: &Report| {
         let share: f64 = report.mean.up.unfiltered.values().sum();
@@ -232,7 +232,7 @@ fn kept_in_words(reports: &[Report]) -> Option<String> {
     (!each.is_empty()).then(|| wrapped(&format!("{words}: {}.", each.join(", ")), WIDTH))
 }
 
-/// Smallest flow's share of its direction's mean. Only directions with several flows, all of which last, count.
+/// The smallest flow's goodput, as a share of its direction's mean. Excludes directions with one flow or finite flows.
 fn smallest(summary: &Summary) -> Option<f64> {
     let goodput = &summary.goodput;
     let ends = |way| {
@@ -257,7 +257,7 @@ fn p99(delay: Option<Percentiles>) -> Option<f64> {
 }
 
 impl Column {
-    /// Reports with the best value, or with a value that is printed equal to it.
+    /// Reports whose value is the best, or is printed equal to the best.
     fn best<'a>(&self, reports: &'a [Report]) -> impl Iterator<Item = &'a Report> {
         let (value, sign) = (self.value, if self.more == Some(true) { 1.0 } else { -1.0 });
         let scale = 10f64.powi(self.decimals as i32);
@@ -370,7 +370,7 @@ pub(crate) fn table(
 /// Text for a comparison that runs each discipline in both directions.
 pub(crate) const BOTH: &str = "each discipline in both directions";
 
-/// True if the reports are of several disciplines, each used in both directions.
+/// True if the reports cover several disciplines, each used in both directions.
 pub(crate) fn is_both(reports: &[Report]) -> bool {
     let same = |report: &Report| report.scenario.downlink.qdisc == name(report);
     reports.len() > 1 && reports.iter().all(same)
@@ -491,7 +491,7 @@ mod tests {
         }
     }
 
-    /// A flow that was complete after this time.
+    /// A flow that completed after this time.
     fn flow(completion_s: Option<f64>) -> FlowResult {
         FlowResult {
             direction: Direction::Down,
@@ -552,7 +552,7 @@ mod tests {
             ]
             .concat()
         );
-        // The smallest share has no meaning for flows that end.
+        // If flows end, the smallest share has no meaning.
         assert_eq!(
             heads(&with, Width::Terminal),
             [
@@ -563,7 +563,7 @@ mod tests {
             .concat()
         );
         assert_eq!(heads(&with, Width::All).len(), 9);
-        // The incomplete flow counts as the whole minute.
+        // An incomplete flow counts with the whole minute.
         assert_eq!(with[0].mean.down.completion_s, Some((7.0 + 60.0) / 2.0));
         assert_eq!(with[0].mean.up.completion_s, None);
         let text = table(&with, &Standard, &Defaults::paper(), Width::Terminal);

@@ -38,7 +38,7 @@ pub(crate) struct Tracks {
 }
 
 impl Driver {
-    /// Defaults of scenarios under this driver.
+    /// Defaults of scenarios with this driver.
     pub(crate) const fn defaults(self, catalogs: Catalogs) -> Defaults {
         match self {
             Self::Sim => Defaults::sim().with(catalogs.outside),
@@ -87,7 +87,7 @@ fn simulate(
     Ok(reports)
 }
 
-/// Repeats the first run and writes its packets. The repetition is exact: a run is a pure function of its seed.
+/// Repeats the first run to write its packets. The copy is exact, because a run depends only on scenario and seed.
 fn capture(scenario: &Scenario, tracks: &Tracks, catalogs: Catalogs) -> anyhow::Result<()> {
     if tracks.pcap_up.is_none() && tracks.pcap_down.is_none() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Heading of a report: link, flows, disciplines, and all values that differ from the defaults.
+//! Heading of a report: link, flows, disciplines, and all values that are not defaults.
 
 use crate::output;
 use crate::words::path;
@@ -9,7 +9,7 @@ use asymq_scenario::{Scenario, count};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// Parts of a scenario that the heading or the table always shows in their own format.
+/// Parts of a scenario that the heading or the table always shows, each in its own format.
 const SHOWN: &[&str] = &[
     "up",
     "down",
@@ -92,7 +92,7 @@ pub(crate) fn discipline(config: &Config, catalog: &dyn Catalog) -> String {
         reverse: config.reverse,
         limit: config.limit,
     };
-    // The scenario derives these values from its packets; the user did not choose them.
+    // The scenario derives these values from its packets, so they are not the user's choice.
     let suggested = ["ack-size", "data-size", "data-per-ack"];
     let surroundings: Params = suggested
         .iter()
@@ -100,7 +100,7 @@ pub(crate) fn discipline(config: &Config, catalog: &dyn Catalog) -> String {
         .collect();
     let resolved = |given: &Params| {
         let own = |place| resolve(catalog, &config.qdisc, given, &surroundings, place);
-        // The discipline's own part may need a reverse rate that the chosen part does not need.
+        // The default part may need a reverse rate although the chosen part does not.
         let reverse = Some(place.link);
         own(place).or_else(|_| own(Place { reverse, ..place }))
     };
@@ -110,7 +110,7 @@ pub(crate) fn discipline(config: &Config, catalog: &dyn Catalog) -> String {
             .filter(|(name, value)| from.get(name) != Some(value))
             .collect()
     };
-    // Chosen parts, and values that differ from the defaults under these parts.
+    // The chosen parts, and the values that are not defaults with these parts.
     let changed = || -> Option<Params> {
         let mut parts = differing(&resolved(&Params::new()).ok()?.params);
         for (name, _) in config.params.iter() {
@@ -133,7 +133,7 @@ pub(crate) fn discipline(config: &Config, catalog: &dyn Catalog) -> String {
     }
 }
 
-/// Lists the scenario's other values that are not defaults. A new setting appears without a change here.
+/// Lists the scenario's other values that are not defaults. Covers new settings automatically.
 fn differences(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Defaults) -> Vec<String> {
     let json = |scenario: &Scenario| serde_json::to_value(scenario).unwrap_or_default();
     let default = ScenarioArgs::default().resolve_in(catalog, defaults).ok();
@@ -232,7 +232,7 @@ mod tests {
         };
         assert_eq!(params(&[], "aq"), "AQ");
         assert_eq!(params(&[], "e-dcbq"), "E-DCBQ");
-        // VAQ's own service needs the reverse rate; PRR does not.
+        // VAQ's default service needs the reverse rate; PRR does not.
         assert_eq!(params(&[("service", "prr")], "vaq"), "VAQ (service prr)");
         assert_eq!(
             params(&[("interval", "1s"), ("gamma", "7")], "aq"),

@@ -3,10 +3,10 @@
 use clap::{Arg, ArgAction, Command};
 use std::ffi::OsString;
 
-/// Maximum flags of a command whose brief help is complete.
+/// Maximum number of flags of a command whose brief help lists all of them.
 const MANY: usize = 40;
 
-/// Flags in a brief help, by their ids.
+/// Flags in the brief help, by id.
 const SHOWN: &[&str] = &[
     // Flags for one scenario, simulated or real.
     "file",
@@ -39,7 +39,7 @@ const SHOWN: &[&str] = &[
     "page",
 ];
 
-/// Converts `help sim` to `sim --help`. clap's own `help` prints only the long help.
+/// Converts `help sim` to `sim --help`, because clap's own `help` prints only the long help.
 pub(crate) fn asked(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_some_and(|word| word == "help") {
         words.remove(1);
@@ -51,7 +51,7 @@ pub(crate) fn asked(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// True if these words may print help. Building the help takes longer than most commands need to start.
+/// True if these arguments may print help. Building the help takes longer than most commands need to start.
 pub(crate) fn is_printed(words: &[OsString]) -> bool {
     words.iter().any(|word| {
         let word = word.to_string_lossy();
@@ -60,7 +60,7 @@ pub(crate) fn is_printed(words: &[OsString]) -> bool {
     })
 }
 
-/// Hides rarely used flags from `--help`, and shows all with `--help-all`.
+/// Hides rarely used flags from `--help`. `--help-all` shows all flags.
 pub(crate) fn brief(command: Command) -> Command {
     let command = command.mut_subcommands(brief);
     let flags = command.get_arguments().count();

@@ -3,8 +3,8 @@
 //!
 //! It is a library: a program with its own disciplines calls [`main_with`] with its catalog, and has all commands.
 //!
-//! The feature `research`, on by default, adds simulator, lab, sweeps and the papers. Without it the command has only
-//! the router's parts: router, gateway, measure, import, model.
+//! The feature `research`, on by default, adds the simulator, the lab, sweeps and the papers. Without it, the commands
+//! are those for routers: router, gateway, measure, import, model.
 
 mod catalogs;
 #[cfg(feature = "research")]
@@ -110,7 +110,7 @@ impl Command {
 /// Returns the output of `asymq model --json` for these flags.
 ///
 /// # Errors
-/// A flag is wrong.
+/// A flag is invalid.
 pub fn model(words: impl IntoIterator<Item = String>) -> Result<serde_json::Value, BadArgument> {
     commands::model::answer_words(words)
 }
@@ -122,12 +122,12 @@ const INTERRUPTED: u8 = 130;
 
 /// Returns the command line with the disciplines of `catalog`, for manual pages and completions.
 ///
-/// It reports `--flows-up -1` as a wrong number, not as an unknown flag.
+/// This parser reports `--flows-up -1` as an invalid number, not as an unknown flag.
 pub fn command(catalog: &dyn Catalog) -> clap::Command {
     command_for(catalog, |_| true, true)
 }
 
-/// Builds [`command`] with complete flags only for the subcommands in use. The help of disciplines' flags is optional:
+/// Builds [`command`] with all flags of the subcommand in use only. Disciplines' flags get their help only on request:
 /// building all of it takes longer than a short simulation.
 fn command_for(
     catalog: &dyn Catalog,
@@ -167,7 +167,7 @@ pub fn main_with_congestion(
     run(Catalogs::of(catalog).with(congestion), env::args_os()).into()
 }
 
-/// Runs these words, the program's name first, as [`main`] does, and returns the exit code.
+/// Runs the command with these arguments, as [`main`] does. The program's name comes first. Returns the exit code.
 pub fn run_words(words: impl IntoIterator<Item = OsString>) -> u8 {
     run(Catalogs::standard(), words)
 }
@@ -219,13 +219,13 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Escapes foreign text in an error, and bounds its length.
+/// Escapes an error, which may quote foreign text, and limits its length.
 fn shown(error: &str) -> String {
     let words: Vec<String> = error.split(' ').map(asymq_scenario::quoted).collect();
     asymq_scenario::escaped(&words.join(" "), 4000)
 }
 
-/// Formats the error and its causes in one line, and omits repeated causes.
+/// Formats the error and its causes as one line. Omits a cause that repeats the previous text.
 pub fn in_one_line(error: &(dyn Error + 'static)) -> String {
     let mut line = String::new();
     for cause in anyhow::Chain::new(error).map(ToString::to_string) {
@@ -244,7 +244,7 @@ fn refuse(error: &clap::Error) -> u8 {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            // Ignores a closed terminal.
+            // Ignores errors of a closed terminal.
             let _ = error.print();
         }
         _ => {

@@ -7,17 +7,17 @@ use std::io::{ErrorKind, Write};
 #[cfg(feature = "research")]
 use std::path::Path;
 
-/// Columns of a terminal; tables and text fit into them.
+/// Number of columns of a terminal; tables and text fit into it.
 #[cfg(feature = "research")]
 pub(crate) const WIDTH: usize = 80;
 
-/// Prints `text` at once. Escapes control characters except line feeds, since names in it may be foreign.
+/// Prints `text` at once. Escapes control characters except line feeds, because names in the text may be foreign.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let lines = text.split('\n').map(|line| escaped(line, usize::MAX));
     write(&lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Writes to standard output. A reader that has closed the pipe (`| head`) is no error.
+/// Writes to standard output. If the reader has closed the pipe (`| head`), returns no error.
 fn write(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout
@@ -57,7 +57,7 @@ pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Formats `733.9 kbit/s`, with about four significant digits.
+/// Formats a rate with about four significant digits: `733.9 kbit/s`.
 pub(crate) fn rate(bits_per_sec: f64) -> String {
     scaled(
         bits_per_sec,
@@ -66,7 +66,7 @@ pub(crate) fn rate(bits_per_sec: f64) -> String {
     )
 }
 
-/// Formats `15.6 ms`, with about four significant digits.
+/// Formats a time with about four significant digits: `15.6 ms`.
 pub(crate) fn time(seconds: f64) -> String {
     scaled(seconds, &[(1.0, "s"), (1e-3, "ms")], "s")
 }

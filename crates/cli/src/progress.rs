@@ -26,7 +26,7 @@ struct State {
 }
 
 impl ProgressBar {
-    /// A bar of `length` steps.
+    /// Creates a bar of `length` steps.
     pub(crate) fn new(length: u64) -> Self {
         Self {
             shown: io::stderr().is_terminal(),
@@ -70,7 +70,7 @@ impl ProgressBar {
         if self.shown && !state.drawn.is_some_and(recent) {
             state.drawn = Some(now);
             let line = line(&state, now.duration_since(self.start));
-            // A failed write to the terminal is ignored.
+            // Ignores a failed write to the terminal.
             let _ = write!(io::stderr(), "\r\x1b[K{line}");
         }
     }

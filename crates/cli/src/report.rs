@@ -9,10 +9,10 @@ use asymq_core::catalog::Catalog;
 use asymq_scenario::{DirectionReport, Extent, FlowResult, Grade, Report, Scenario, Summary};
 use std::fmt::Write;
 
-/// Text that explains the cells of `spread`.
+/// Text that explains the cells formatted by [`spread`].
 pub(crate) const SPREAD: &str = "mean ± standard deviation";
 
-/// Formats the runs' duration, number and seeds, and the statistic shown.
+/// Formats the duration, number and seeds of the runs, and the statistic shown.
 pub(crate) fn runs(scenario: &Scenario, shown: &str) -> String {
     let seeds = match scenario.runs {
         1 => format!("seed {}", scenario.seed),
@@ -25,7 +25,7 @@ pub(crate) fn runs(scenario: &Scenario, shown: &str) -> String {
     )
 }
 
-/// Formats the report of one scenario. Adds a table of the flows if requested, or if flows are listed.
+/// Formats the report of one scenario. Adds a table of flows if it is requested, or if the scenario lists flows.
 pub(crate) fn full(
     report: &Report,
     flows: bool,
@@ -121,7 +121,7 @@ pub(crate) fn full(
     text
 }
 
-/// Counts of packets in each direction's queue and senders.
+/// Counts of packets in each direction, by queue and senders.
 fn packet_table(report: &Report, several: bool) -> Table {
     let (mean, sd) = (&report.mean, &report.sd);
     let mut table = Table::new([
@@ -149,7 +149,7 @@ fn packet_table(report: &Report, several: bool) -> Table {
     table
 }
 
-/// Goodput and longest stall of each direction's flows.
+/// Goodput and longest stall of the flows in each direction.
 fn delivery_table(report: &Report, several: bool) -> Table {
     let (mean, sd) = (&report.mean, &report.sd);
     let mut table = Table::new(["of the flows", "goodput", "smallest", "Jain", "stall"]);

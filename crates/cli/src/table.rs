@@ -9,7 +9,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Makes a table with these column headings.
+    /// Creates a table with these column headings.
     pub(crate) fn new<const N: usize>(heads: [&str; N]) -> Self {
         let mut table = Self {
             gap: "  ",
@@ -19,7 +19,7 @@ impl Table {
         table
     }
 
-    /// Makes a table without headings; columns are separated by one space.
+    /// Creates a table without headings; one space separates columns.
     pub(crate) fn tight() -> Self {
         Self {
             rows: Vec::new(),

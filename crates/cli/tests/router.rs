@@ -1,6 +1,6 @@
 //! `asymq router` on a router. Tests that need root print a note and pass without it.
 //!
-//! They are a separate program because the kernel removes ports and namespaces one after the other. Beside many other
+//! They are a separate program, because the kernel removes ports and namespaces one after the other. Among many other
 //! tests, a gateway would not end in time.
 
 #[path = "../../gateway/tests/common/wait.rs"]
@@ -20,13 +20,13 @@ use std::thread;
 use tempfile::TempDir;
 use wait::{DEADLINE, wait_for};
 
-/// A router between `home` and a far host.
+/// A router between the host `home` and a far host.
 struct Place {
     router: Netns,
     far: Netns,
     port: String,
     folder: TempDir,
-    /// At most three tests at a time.
+    /// Limits the number of simultaneous tests to three.
     _slot: MutexGuard<'static, ()>,
 }
 
@@ -61,7 +61,7 @@ impl Place {
             .run(|| {
                 let mut network = Network::open()?;
                 network.add_veth(end(&port, PORT, 1), end("far", PORT, 2), far.as_fd())?;
-                // Loopback, for the metrics.
+                // Enables the loopback interface, for the metrics.
                 network.set_up(1)?;
                 configure(PORT, [192, 0, 2, 9])
             })
@@ -76,7 +76,7 @@ impl Place {
         })
     }
 
-    /// A new port with the old one's address.
+    /// Adds a new port with the Ethernet address of the old one.
     fn plug_in(&self, name: &str, index: u32) -> std::io::Result<()> {
         self.router.run(|| {
             let (here, there) = (end(name, index, 1), end("far", PORT, 2));
@@ -130,7 +130,7 @@ impl Place {
         self.router.run(|| ping.status()).unwrap().success()
     }
 
-    /// An HTTP answer of a server in the router's namespace.
+    /// Returns the HTTP answer of a server in the router's namespace.
     fn page(&self, address: &str, path: &str) -> String {
         let mut stream = self.router.run(|| TcpStream::connect(address)).unwrap();
         write!(
@@ -150,7 +150,7 @@ impl Place {
             .unwrap_or_default()
     }
 
-    /// True if only the port itself exists.
+    /// True if only the original port exists.
     fn is_given_back(&self) -> bool {
         let namespace = format!("/run/netns/asymq-{}", self.port);
         let state = self.folder.path().join("state");
@@ -165,7 +165,7 @@ struct Running {
 }
 
 impl Running {
-    /// Waits for a line with these words.
+    /// Waits for a log line with this text.
     fn hears(&self, words: &str) {
         loop {
             let line = self.said.recv_timeout(DEADLINE).expect(words);
@@ -219,7 +219,7 @@ fn said(output: &Output) -> String {
 #[test]
 fn only_root_can_write_names_of_namespaces_with_any_umask() {
     let Some(place) = Place::new() else { return };
-    // A folder of names that is not there yet.
+    // The folder of names does not exist yet.
     let script = "mount -t tmpfs tmpfs /run && umask 000 || exit 9
         \"$@\" >/dev/null 2>&1 & for wait in $(seq 200); do
         [ -e /run/netns/asymq-* ] && break; sleep 0.1; done
@@ -251,7 +251,7 @@ fn it_runs_on_the_routers_port_and_gives_it_back() {
     running.hears("sends by");
     wait_for("a ping", DEADLINE, || place.pings());
     assert_ne!(place.kind_of_port(), PORT, "a pair has its place");
-    // From the router's own namespace.
+    // Runs in the router's own namespace.
     let (answer, code) = place.run("set --control DIR/control --up 30mbit", "");
     assert_eq!(
         (answer.as_str(), code),
@@ -264,7 +264,7 @@ fn it_runs_on_the_routers_port_and_gives_it_back() {
     let (answer, code) = place.run("--wan @ --state DIR/state --up 1mbit", "");
     let expected = format!("--wan {}: a running gateway holds it", place.port);
     assert_eq!((answer, code), (expected, Some(1)));
-    // Threads that read from the network have no rights.
+    // Threads that read from the network have no capabilities.
     for thread in ["metrics", "page"] {
         assert_eq!(running.capabilities(thread), 0, "{thread}");
     }
@@ -292,7 +292,7 @@ fn after_a_kill_the_kernel_forwards_and_the_next_one_takes_over() {
         thread::sleep(std::time::Duration::from_millis(500));
         running.signal("KILL");
         let answer = said(&ping.wait_with_output().unwrap());
-        // A busy machine takes some 100 ms to end the process; two pings are sent in that time.
+        // On a busy machine the process takes some 100 ms to end, and two pings are sent meanwhile.
         let received = (36..=40).any(|count| answer.contains(&format!(" {count} received")));
         assert!(received, "{answer}");
         if restores {
@@ -351,7 +351,7 @@ fn a_port_is_followed_when_its_cable_its_mtu_or_its_place_changes() {
         .unwrap();
     wait_for("the MTU", DEADLINE, || port().unwrap().mtu == 1400);
 
-    // Unplugged, and plugged in again under another name.
+    // The port is unplugged, and plugged in again under another name.
     let index = port().unwrap().index;
     inner.run(|| Network::open()?.delete(index)).unwrap();
     wait_for("no carrier", DEADLINE, || !pair().carrier);
@@ -388,7 +388,7 @@ fn a_hangup_reads_the_settings_again_with_a_routers_defaults() {
 fn a_setup_that_would_cut_off_its_owner_is_refused() {
     let Some(place) = Place::new() else { return };
     let session = "192.0.2.1 50000 192.0.2.9 22";
-    // A busy machine has late timers, which are a finding too.
+    // On a busy machine, late timers are a finding too.
     wait_for("a check without a finding", DEADLINE, || {
         let (answer, code) = place.run("check --wan @ --overhead ethernet", "");
         let is_clean = (answer.as_str(), code) == ("nothing is wrong", Some(0));
@@ -409,7 +409,7 @@ fn a_setup_that_would_cut_off_its_owner_is_refused() {
     );
     assert!(answer.contains(&expected), "{answer}");
     assert_eq!(code, Some(2));
-    // Another way to the host.
+    // Adds another connection to the host.
     assert!(
         !place
             .run("check --wan @", "10.0.0.7 50000 10.0.0.1 22")
@@ -471,7 +471,7 @@ fn the_services_port_outlives_the_gateway_until_it_is_restored() {
     assert!(place.is_given_back());
 }
 
-/// Sends uploads or downloads between a host at home and a port of the far host until this time. Returns the counter of
+/// Sends uploads or downloads between a home host and a port of the far host, up to `until`. Returns the counter of
 /// arrived bytes.
 fn traffic(
     place: &Place,
@@ -675,7 +675,7 @@ fn install_writes_a_service_or_the_qdiscs_and_uninstall_removes_all_of_it() {
     assert_eq!(code, Some(1));
     assert_eq!(of("uninstall").1, Some(0));
     assert!(files(root.path()).is_empty());
-    // Files written by the owner stay.
+    // Files that the owner has written must remain.
     fs::write(
         root.path().join("etc/asymq-router.toml"),
         "wan = \"eth0\"\n",

@@ -51,7 +51,7 @@ struct Comparison<'a> {
     reports: BTreeMap<&'a str, &'a Report>,
 }
 
-/// Shows this command's defaults in the help if they differ from those of `sim` and `lab`.
+/// Shows this command's defaults in the help, where they differ from those of `sim` and `lab`.
 pub(crate) fn own_defaults(command: Command) -> Command {
     let [sim, lab] =
         [Driver::Sim, Driver::Lab].map(|driver| driver.defaults(Catalogs::standard()).headline());
@@ -93,7 +93,7 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         return Err(BadArgument::new("--qdisc", message).of_value(name).into());
     }
     let driver = if args.real { Driver::Lab } else { Driver::Sim };
-    // A file has the same defaults as in sim and lab.
+    // With a file, the defaults are those of sim and lab.
     let defaults = match args.scenario.file {
         Some(_) => driver.defaults(catalogs),
         None => driver.defaults(catalogs).headline(),
@@ -101,7 +101,7 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let extent = match (args.all, driver) {
         (true, _) => Shown::All,
         (false, Driver::Sim) => Shown::Usual,
-        // Real time is expensive: each run takes a minute.
+        // Runs in real time are expensive: each takes a minute.
         (false, Driver::Lab) => Shown::Short,
     };
     let names: Vec<&str> = match args.only.as_slice() {
@@ -160,7 +160,7 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Replaces `--qdisc` by `--only` in an error about a name.
+/// Replaces `--qdisc` by `--only` in an error about a discipline's name.
 fn only_names(error: ScenarioError) -> ScenarioError {
     match error {
         ScenarioError::Value(bad) if bad.argument == "--qdisc" => {

@@ -63,10 +63,10 @@ struct Answer {
     link: Link,
     /// True if both directions can be full (eq. 11).
     fillable: bool,
-    /// Reason why they cannot both be full.
+    /// Reason why the directions cannot both be full.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// The normalized asymmetry k; absent, like `least_up`, if other traffic uses all capacity.
+    /// The normalized asymmetry k. Absent, like `least_up`, if other traffic uses all capacity.
     #[serde(skip_serializing_if = "Option::is_none")]
     normalized_asymmetry: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,7 +222,7 @@ fn number<const MIN: u32, const MAX: u32>(text: &str) -> Result<f64, String> {
 fn full(link: &Link, rates: &FullRates) -> Full {
     let (data, ack) = split_buffer(link.buffer, Share::from_f64(rates.data_share()));
     let delay = |limit, size, rate| 1e3 * worst_delay(volume(limit, size), rate);
-    // Other traffic shares the data queue, so its rate drains that queue too.
+    // Other traffic shares the data queue, so its rate also drains that queue.
     let data_rate = rates.data_up + link.non_tcp_up;
     Full {
         ratio: rates.ratio(),
@@ -245,7 +245,7 @@ fn full(link: &Link, rates: &FullRates) -> Full {
     }
 }
 
-/// Bytes in a full buffer of packets of `size`.
+/// Number of bytes in a full buffer of packets of `size` bytes.
 fn volume(limit: Limit, size: u32) -> f64 {
     match limit {
         Limit::Packets(packets) => f64::from(packets) * f64::from(size),

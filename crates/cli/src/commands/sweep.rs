@@ -102,14 +102,14 @@ pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         results.extend(Results::load(folder).with_context(|| format!("{}", folder.display()))?);
     }
     let experiments = plan.experiments(&catalogs.of_experiments())?;
-    // A run that a shard missed is an error. Further seeds of undecided claims run here.
+    // A run that a shard omitted is an error. Further seeds for undecided claims run on this machine.
     outcome::judge(&experiments, &results)?;
     tasks::keep(&mut Results::open(&args.out)?, &experiments, &results)?;
     let decided = decide(catalogs, &plan, &args.out, threads(args.jobs))?;
     publish(&args.out, &decided, &plan)
 }
 
-/// Makes the runs that are missing in `out`, and further seeds for undecided claims.
+/// Simulates the runs that are missing in `out`, and further seeds for undecided claims.
 fn decide(catalogs: Catalogs, plan: &Plan, out: &Path, threads: usize) -> anyhow::Result<Decided> {
     let bar = ProgressBar::new(1);
     let defaults = catalogs.of_experiments();
@@ -124,7 +124,7 @@ fn decide(catalogs: Catalogs, plan: &Plan, out: &Path, threads: usize) -> anyhow
     decided
 }
 
-/// Makes the runs of a plan that are missing in `out`, and writes its report. Returns `None` for a shard, which has no
+/// Simulates a plan's runs that are missing in `out`, and writes the report. Returns `None` for a shard, which has no
 /// report yet.
 pub(crate) fn run_plan(
     catalogs: Catalogs,

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Runs the scenarios over real TCP until they are done or interrupted.
+/// Runs the scenarios over real TCP until all are done or the user interrupts.
 pub(crate) fn run(
     scenarios: &[Scenario],
     tracks: &Tracks,
@@ -50,8 +50,8 @@ pub(crate) fn run(
     Ok(reports)
 }
 
-/// Number of simultaneous labs. At home rates one lab keeps a tenth of a core busy. Packets must leave in time; every
-/// run measures that.
+/// Number of simultaneous labs. At home rates, one lab occupies a tenth of a core. Packets must leave in time, which
+/// every run measures.
 fn lab_jobs(scenarios: &[Scenario]) -> NonZeroUsize {
     const HOME_BITS_PER_SEC: u64 = 50_000_000;
     let capacity = |scenario: &Scenario| scenario.up.bits_per_sec() + scenario.down.bits_per_sec();
@@ -84,7 +84,7 @@ pub(crate) fn is_bad_input(error: &anyhow::Error) -> bool {
     error.downcast_ref().is_some_and(LabError::is_bad_input)
 }
 
-/// True if the user ended the run.
+/// True if the user interrupted the run.
 pub(crate) fn is_interrupted(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(LabError::Interrupted))
 }

@@ -113,7 +113,7 @@ pub(crate) struct PlannedArgs<S: AnySettings> {
     pub(crate) given: Given<S>,
 }
 
-/// Merges flags over the file, adds defaults, and reads both. Also returns the merged words.
+/// Merges flags over the file, adds defaults, and parses both. Also returns the merged keys and values.
 pub(super) type Read =
     fn(&Words, Option<&Path>, &dyn Catalog) -> Result<(SettingsArgs, Words), ScenarioError>;
 
@@ -140,7 +140,7 @@ pub(super) fn read(
     Ok((settings, words))
 }
 
-/// Merges typed words over those of the file.
+/// Merges the flags over the settings in the file.
 pub(super) fn merged<S: AnySettings>(
     flags: &Flags<S>,
     typed: &Words,
@@ -150,7 +150,7 @@ pub(super) fn merged<S: AnySettings>(
     Ok(flags.merge(typed, &file.unwrap_or_default()))
 }
 
-/// Adds the defaults whose keys `words` lacks.
+/// Adds the defaults for keys that `words` does not contain.
 pub(super) fn add_missing(words: &mut Words, defaults: &[(&str, &str)]) {
     for (key, value) in defaults {
         if words.get(key).is_none() {
@@ -159,7 +159,7 @@ pub(super) fn add_missing(words: &mut Words, defaults: &[(&str, &str)]) {
     }
 }
 
-/// Folder of journals in a settings file, if it is valid and names one.
+/// Folder of journals in a settings file, if the file is valid and contains one.
 pub(super) fn state_of<S: AnySettings>(file: &Path, catalog: &dyn Catalog) -> Option<PathBuf> {
     let words = Flags::<S>::new(catalog).file(file).ok()?;
     Some(words.get("state")?.into())
@@ -351,7 +351,7 @@ impl LinkArgs {
 
     /// Builds the configuration from these flags.
     pub(crate) fn config(&self, catalog: &dyn Catalog) -> Result<LinkConfig, BadArgument> {
-        // Names all fields, so that the compiler reports an unused one.
+        // Lists all fields, so that the compiler reports an unused one.
         let Self {
             up,
             down,
@@ -377,7 +377,7 @@ impl LinkArgs {
             up => up.ok_or_else(|| BadArgument::new("", "missing: --up <RATE>"))?,
         };
         let auto = [Some(up), *down].map(|rate| rate.and_then(LineRate::range));
-        // At home, a downlink with a given or learnt rate is shaped.
+        // The home gateway shapes the downlink if its rate is given or learnt.
         let default =
             (role.unwrap_or_default() == Role::Home && down.is_some()).then_some(DEFAULT_QDISC);
         let qdisc_down = qdisc_down.as_deref().or(default);
@@ -467,7 +467,7 @@ fn nothing() -> PossibleValuesParser {
 /// Value of `--qdisc` and `--qdisc-down` that sends frames at once.
 pub(super) const NONE: &str = "none";
 
-/// tc-cake's keywords, with `overhead` before a bare number.
+/// Formats tc-cake's keywords, with `overhead` before a bare number.
 pub(super) fn keywords(words: &str) -> String {
     let words = words.split_whitespace();
     let words: Vec<String> = words
@@ -494,7 +494,7 @@ mod tests {
         untold(&format!("--down 10mbit {more}"))
     }
 
-    /// A configuration without the downlink's rate.
+    /// A configuration that does not contain the downlink's rate.
     fn untold(more: &str) -> LinkConfig {
         let line = format!("--lan a --wan b --up 1mbit {more}");
         let line = line.split_whitespace().map(str::to_owned);
@@ -580,7 +580,7 @@ mod tests {
         };
         assert_eq!(sizes(""), sized("66b", "1514b"));
         assert_eq!(sizes("--overhead 0"), sized("52b", "1500b"));
-        // 52 + 40 bytes fill 2 cells, 1500 + 40 fill 33.
+        // 52 + 40 bytes fill 2 cells; 1500 + 40 bytes fill 33.
         assert_eq!(sizes("--overhead pppoe-llcsnap"), sized("106b", "1749b"));
         assert_eq!(sizes("--ack-size 80b"), sized("80b", "1514b"));
     }

@@ -1,4 +1,4 @@
-//! `asymq gateway check`: faults of this host, each with its remedy.
+//! `asymq gateway check`: problems of this host, each with its remedy.
 
 use super::args::{CheckArgs, HostArgs, LinkArgs, read};
 use crate::output;
@@ -10,7 +10,7 @@ use asymq_gateway::net::link_speed;
 use asymq_gateway::{Finding, host_role, inspect_host, inspect_interface, mtu};
 use std::fmt::Write as _;
 
-/// Prints the findings. Fails if one is an error.
+/// Prints the findings. Fails if a finding is an error.
 pub(super) fn run(args: &CheckArgs<HostArgs>, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let settings = args.planned.settings(read, catalog)?.0.host;
     let findings = match (&settings.lan, &settings.wan) {
@@ -23,7 +23,7 @@ pub(super) fn run(args: &CheckArgs<HostArgs>, catalog: &dyn Catalog) -> anyhow::
     show(&findings, args.json)
 }
 
-/// Prints findings. Fails if one is an error.
+/// Prints findings. Fails if a finding is an error.
 pub(super) fn show(findings: &[Finding], json: bool) -> anyhow::Result<()> {
     if json {
         output::print(&(serde_json::to_string_pretty(findings)? + "\n"))?;
@@ -103,7 +103,7 @@ fn faster_than_link(flag: &str, rate: Rate, name: &str) -> Option<Finding> {
     })
 }
 
-/// Returns a finding that asks the user for the overhead, which cannot be measured here.
+/// Returns a finding that asks for the overhead, which cannot be measured on this host.
 fn overhead(link: &LinkArgs) -> Option<Finding> {
     if !link.overhead.is_empty() {
         return None;

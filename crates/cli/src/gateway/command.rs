@@ -17,7 +17,7 @@ use asymq_gateway::{
 };
 use std::path::{Path, PathBuf};
 
-/// Files of the page; the playground shares the last two.
+/// Files of the page; the playground uses the last two too.
 const PAGE: [(&str, &str, &str); 5] = [
     (
         "",
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
 /// A gateway to run.
 pub(super) struct Plan {
     read: Read,
-    /// Words of the command line.
+    /// Flags of the command line.
     typed: Words,
     words: Words,
     pub(super) settings: SettingsArgs,
@@ -64,7 +64,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Reads flags and file.
+    /// Parses flags and file.
     pub(super) fn new(
         read: Read,
         typed: &Words,
@@ -82,7 +82,7 @@ impl Plan {
         })
     }
 
-    /// Runs until SIGINT or SIGTERM. `port` takes over a router's port.
+    /// Runs until SIGINT or SIGTERM. With `port`, takes over a router's port.
     pub(super) fn run(
         self,
         catalogs: Catalogs,
@@ -93,7 +93,7 @@ impl Plan {
         let HostArgs {
             fail_open, service, ..
         } = self.settings.host;
-        // Names all fields, so that the compiler reports an unused one.
+        // Lists all fields, so that the compiler reports an unused one.
         let ServiceArgs {
             state,
             send,
@@ -103,7 +103,7 @@ impl Plan {
         } = service;
         let ShowArgs { watch, json } = self.settings.show;
         let stop = Stop::new().map_err(system("making a pipe"))?;
-        // Must precede changes to interfaces: an interrupt must restore them.
+        // Precedes changes to interfaces, so that an interrupt restores the interfaces.
         let guard = Guard::install(&stop)?;
         stop.on_signals().map_err(system("handling signals"))?;
         if self.file.is_none() {
@@ -157,7 +157,7 @@ impl Plan {
     }
 }
 
-/// The router's port, which is restored at the end unless a service manager does it.
+/// The router's port. It is restored at the end, unless a service manager does so.
 struct GivenBack(RouterPort);
 
 impl Drop for GivenBack {

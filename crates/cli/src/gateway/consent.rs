@@ -18,7 +18,7 @@ pub(crate) struct Consent {
 }
 
 impl Consent {
-    /// Fails if a finding about the port is an error. Consent excuses the finding about the session.
+    /// Fails if a finding about the port is an error. With consent, ignores the finding about the session.
     pub(super) fn check(&self, wan: &str) -> Result<(), GatewayError> {
         let consents = self.yes || self.confirm.is_some();
         let findings = inspect_router(wan);
@@ -35,7 +35,7 @@ impl Consent {
     }
 }
 
-/// Waits for a line of standard input. Returns false if there is none within `time`.
+/// Waits for a line of standard input. Returns false if no line arrives within `time`.
 pub(super) fn is_confirmed(time: Duration) -> bool {
     let (read, confirmed) = mpsc::channel();
     thread::spawn(move || {
@@ -44,7 +44,7 @@ pub(super) fn is_confirmed(time: Duration) -> bool {
     });
     match confirmed.recv_timeout(time.into()) {
         Ok(()) => true,
-        // The end of standard input confirms nothing and does not end the wait.
+        // At the end of standard input, waits on; the end is no confirmation.
         Err(RecvTimeoutError::Disconnected) => {
             thread::sleep(time.into());
             false

@@ -17,15 +17,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SETTINGS: &str = "/etc/asymq.toml";
-/// Runtime folder of the service. systemd creates it, and keeps it for the journals.
+/// Runtime folder of the service. systemd creates it, and keeps it, since it contains the journals.
 const RUN: &str = "/run/asymq";
 const UNIT: &str = "/etc/systemd/system/asymq.service";
-/// Unit of a package; the package also has the user and the program.
+/// Unit file of a package. The package also creates the user and the program.
 const PACKAGED: &str = "/usr/lib/systemd/system/asymq.service";
 const USER: &str = "/etc/sysusers.d/asymq.conf";
 const NETWORKD: &str = "/etc/systemd/network/10-asymq.network";
 const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/asymq.conf";
-/// Path of the program's copy. The program is copied if the service cannot read it, or a new build would replace it.
+/// Path of the program's copy, made if the service cannot read the program, or if a new build would replace it.
 const BINARY: &str = "/usr/local/bin/asymq";
 
 const FILES: Files = Files {
@@ -34,13 +34,13 @@ const FILES: Files = Files {
     others: &[USER, NETWORKD, NETWORK_MANAGER],
 };
 
-/// First line of written files. Other files are never overwritten or removed.
+/// First line of written files. Files without this line are never overwritten or removed.
 const MARK: &str = "# Written by asymq gateway install";
 
-/// Start of the first line in files of both services.
+/// Beginning of the first line in files of both services.
 const OURS: &str = "# Written by asymq ";
 
-/// Mark in the unit: [`BINARY`] was copied, and must be removed with the unit.
+/// Mark in the unit if [`BINARY`] is a copy, which must be removed with the unit.
 const COPIED: &str = "# The program in /usr/local/bin was copied there by the same command.";
 
 /// Writes the service and its settings, without starting it.
@@ -52,7 +52,7 @@ pub(super) fn install(args: &InstallArgs<HostArgs>, catalog: &dyn Catalog) -> an
         ("--lan", name(&settings.lan)),
         ("--wan", name(&settings.wan)),
     ] {
-        // Names go into configuration files, where a line break would add a line.
+        // Interface names are written into configuration files, where a line break would add a line.
         check_interface_name(name).map_err(|source| GatewayError::Port { flag, source })?;
     }
     config.check_interfaces()?;
@@ -154,12 +154,12 @@ fn escape(text: &str, special: &str, sign: &str) -> String {
     text.chars().map(letter).collect()
 }
 
-/// Quotes a name in a list of systemd-networkd: the list removes one backslash, the glob another.
+/// Quotes a name for a list in systemd-networkd. The list removes one backslash, the glob another.
 fn glob(name: &str) -> String {
     escape(&escape(name, r"*?[]!\", r"\"), r"\", r"\")
 }
 
-/// Quotes a program in a unit's `ExecStart`, where `$` is special only in arguments.
+/// Quotes a program in a unit's `ExecStart`. In the program's path, `$` is not special.
 fn exec_start(program: &Path) -> anyhow::Result<String> {
     let text = program
         .to_str()
@@ -178,7 +178,7 @@ fn exec_start(program: &Path) -> anyhow::Result<String> {
     })
 }
 
-/// Name of an interface that was checked before.
+/// Name of an interface; the caller has checked that it is given.
 fn name(given: &Option<String>) -> &str {
     given.as_deref().unwrap_or_default()
 }
@@ -186,12 +186,12 @@ fn name(given: &Option<String>) -> &str {
 /// The program that a service runs.
 pub(super) struct Binary {
     from: PathBuf,
-    /// Path at which the service finds it.
+    /// Path at which the service finds the program.
     to: PathBuf,
 }
 
 impl Binary {
-    /// Returns a unit with this program. The unit records if the program was copied.
+    /// Returns a unit that runs this program. The unit records whether the program was copied.
     pub(super) fn unit(&self, text: &str) -> anyhow::Result<String> {
         let unit = text.replace("@BINARY@", &exec_start(&self.to)?);
         Ok(match self.from == self.to {
@@ -210,24 +210,24 @@ impl Binary {
 
 /// Paths of a service. Each file begins with a mark.
 pub(super) struct Files {
-    /// Settings, and the previous ones that they replaced.
+    /// Settings, and the path for settings that these replace.
     pub(super) settings: [&'static str; 2],
     pub(super) unit: &'static str,
     pub(super) others: &'static [&'static str],
 }
 
-/// The system to change: this host, a folder, or none for a dry run.
+/// The system to change: this host or a folder. A dry run changes neither.
 pub(super) struct Target<'a> {
     files: Files,
     root: Option<&'a Path>,
     dry: bool,
-    /// Programs that failed; they are reported at the end.
+    /// Programs that failed. They are reported at the end.
     failed: RefCell<Vec<String>>,
 }
 
 impl<'a> Target<'a> {
     /// # Errors
-    /// A path below the root contains a link, which would lead out of it.
+    /// A path below the root contains a link, which could point outside the root.
     pub(super) fn new(files: Files, root: Option<&'a Path>, dry: bool) -> anyhow::Result<Self> {
         let target = Self {
             files,
@@ -255,10 +255,10 @@ impl<'a> Target<'a> {
         Ok(target)
     }
 
-    /// Returns this program's path. Copies the program unless it is installed.
+    /// Returns this program's path. Copies the program if it is not installed.
     ///
     /// # Errors
-    /// The copy would replace a program of others.
+    /// The copy would replace a program that was not installed by this command.
     pub(super) fn place(&self, is_packaged: bool) -> anyhow::Result<Binary> {
         let from = std::env::current_exe().context("finding this program")?;
         let is_installed = from.starts_with("/usr") || from.starts_with("/opt");
@@ -313,7 +313,7 @@ impl<'a> Target<'a> {
         self.remove(BINARY, |_| copied)?;
         if self.runs() {
             restore(state.as_deref())?;
-            // The folder stays if journals could not be applied.
+            // The folder remains if it contains journals that could not be applied.
             let state = state.as_deref().unwrap_or(Path::new(STATES[0]));
             let _ = fs::remove_dir(state).and_then(|()| fs::remove_dir(RUN));
         }
@@ -348,7 +348,7 @@ impl<'a> Target<'a> {
         fs::read_to_string(self.path(path)).unwrap_or_default()
     }
 
-    /// Performs `work` on a file and prints it. A dry run only prints it.
+    /// Performs `work` on a file, and prints the action. A dry run only prints the action.
     fn act(
         &self,
         [would, did]: [&str; 2],
@@ -365,7 +365,7 @@ impl<'a> Target<'a> {
         output::print(&format!("{verb} {}\n", path.display()))
     }
 
-    /// Renames settings with different content, which the owner may have edited.
+    /// Renames settings with different content, because the owner may have edited them.
     fn keep_old(&self, text: &str) -> anyhow::Result<()> {
         let [path, aside] = self.files.settings.map(|path| self.path(path));
         match fs::read_to_string(&path) {
@@ -395,7 +395,7 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// Removes a file if its text `is_ours`. Keeps other files and prints their names.
+    /// Removes a file if `is_ours` is true for its text. Keeps other files and prints their names.
     fn remove(&self, path: &str, is_ours: impl FnOnce(&str) -> bool) -> anyhow::Result<()> {
         let is_ours = is_ours(&self.text(path));
         let path = self.path(path);
@@ -411,7 +411,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Runs a program, or only prints it. Skips a missing program with a message.
+    /// Runs a program. A dry run only prints it. Skips a missing program with a message.
     pub(super) fn run(&self, command: &[&str]) -> anyhow::Result<()> {
         let line = command.join(" ");
         if self.dry {
@@ -446,7 +446,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Replaces a file or link of this name, with this mode regardless of the umask. A running program cannot be
+/// Replaces a file or link by a new file with this mode, regardless of the umask. A running program's file cannot be
 /// overwritten, but its name can be replaced.
 fn replace(path: &Path, mode: u32, mut content: impl Read) -> io::Result<()> {
     let folders: Vec<&Path> = path
@@ -459,7 +459,7 @@ fn replace(path: &Path, mode: u32, mut content: impl Read) -> io::Result<()> {
         fs::set_permissions(folder, Permissions::from_mode(0o755))?;
     }
     let new = path.with_extension("new");
-    // Remains of an interrupted installation.
+    // The file may remain from an interrupted installation.
     let _ = fs::remove_file(&new);
     let mut file = File::create_new(&new)?;
     file.set_permissions(Permissions::from_mode(mode))?;

@@ -1,4 +1,4 @@
-//! `asymq gateway`: flags, settings files, the control socket, and the host around it.
+//! `asymq gateway`: flags, settings files, control socket, and changes to the host.
 
 mod args;
 mod check;

@@ -15,7 +15,7 @@ use asymq_gateway::{RouterPort, Stop, default_state, inspect_host, inspect_route
 use std::io;
 use std::thread;
 
-/// Runs asymq on a router until SIGINT or SIGTERM, or one of its commands.
+/// Runs asymq on a router until SIGINT or SIGTERM, or runs one of its subcommands.
 pub(crate) fn run(args: &RouterArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let catalog = catalogs.names;
     match &args.command {
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &RouterArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     })
 }
 
-/// Requests a stop unless a line is read within `time`.
+/// Requests a stop if no line is read within `time`.
 fn confirm(time: Duration, stop: &Stop) -> io::Result<()> {
     eprintln!(
         "asymq router: press Enter within {time} to keep it; otherwise the port is given back"
@@ -83,7 +83,7 @@ fn check(args: &CheckArgs<RouterHostArgs>, catalog: &dyn Catalog) -> anyhow::Res
     check::show(&findings, args.json)
 }
 
-/// Takes over the port for a service manager, which restores it by `restore`.
+/// Takes over the port for a service manager. The service manager later restores it by `restore`.
 fn take(args: &TakeRouter, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let (settings, _) = args.planned.settings(read, catalog)?;
     let wan = settings.host.config(catalog)?.wan;

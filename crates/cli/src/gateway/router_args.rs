@@ -111,10 +111,10 @@ settings! {
     }
 }
 
-/// Default settings of a router: both rates learnt, both directions shaped.
+/// Default settings of a router: both rates are learnt, both directions are shaped.
 const DEFAULTS: [(&str, &str); 2] = [("down", "auto"), ("qdisc-down", DEFAULT_QDISC)];
 
-/// Reads the settings of a router, as settings of the gateway between the router and its port.
+/// Reads a router's settings, and converts them to settings of the gateway between router and port.
 pub(super) fn read(
     typed: &Words,
     file: Option<&Path>,

@@ -12,13 +12,13 @@ use asymq_gateway::{GatewayError, RouterPort, check_interface_name, default_stat
 const SETTINGS: &str = "/etc/asymq-router.toml";
 pub(super) const UNIT: &str = "/etc/systemd/system/asymq-router.service";
 const PORT_UNIT: &str = "/etc/systemd/system/asymq-router-port.service";
-/// Rule that overrides NetworkManager's own, which ignores veth pairs even in place of a port.
+/// Overrides NetworkManager's rule, which ignores veth pairs, even one that replaces a port.
 const UDEV: &str = "/etc/udev/rules.d/86-asymq-router.rules";
 /// Service and files of `--kernel`.
 pub(super) const QDISC_SERVICE: &str = "asymq-router-qdisc";
 pub(super) const QDISC_UNIT: &str = "/etc/systemd/system/asymq-router-qdisc.service";
 pub(super) const QDISC_SCRIPT: &str = "/etc/asymq-router-qdisc.sh";
-/// Unit of a package; the package also has the other unit and the program.
+/// Unit file of a package. The package also has the other unit and the program.
 const PACKAGED: &str = "/usr/lib/systemd/system/asymq-router.service";
 pub(super) const FILES: Files = Files {
     settings: [SETTINGS, "/etc/asymq-router.toml.old"],
@@ -93,7 +93,7 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
 /// Makes NetworkManager manage the pair under the port's name.
 fn udev_rule(wan: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    // Other characters are special in a rule; `?` matches any one.
+    // Other characters are special in a rule; `?` matches any single character.
     let name = wan.replace(|letter: char| !is_plain(letter), "?");
     format!(
         "{MARK}: NetworkManager manages this pair.\n\
@@ -101,7 +101,7 @@ fn udev_rule(wan: &str) -> String {
     )
 }
 
-/// Stops the services, gives the port back, and removes the files of [`install`].
+/// Stops the services, restores the port, and removes the files of [`install`].
 pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let target = Target::new(FILES, args.root.as_deref(), args.dry_run)?;
     let state = state_of::<RouterSettings>(&target.path(SETTINGS), catalog);

@@ -15,10 +15,10 @@ const KNOWN: [&str; 8] = [
     "wan", "qdisc", "up", "down", "overhead", "mpu", "atm", "ptm",
 ];
 
-/// Writes script and service, and starts it.
+/// Writes the script and the service, and starts the service.
 pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let planned = &args.service.planned;
-    // Checks the settings, for its errors.
+    // Checks the settings, so that errors are reported.
     let wan = planned.settings(read, catalog)?.0.host.config(catalog)?.wan;
     check_interface_name(&wan).map_err(|source| GatewayError::Port {
         flag: "--wan",
@@ -40,7 +40,7 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
         (QDISC_SCRIPT, script(&wan, &words)),
         (QDISC_UNIT, unit.replace("@DEVICE@", &device_unit(&wan))),
     ];
-    // The service does not use the program.
+    // This service does not run the program.
     target.write_all(&files, &target.place(true)?)?;
     target.run(&["systemctl", "daemon-reload"])?;
     target.run(&["systemctl", "enable", QDISC_SERVICE])?;
@@ -48,7 +48,7 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
     target.finish()
 }
 
-/// Lines of tc for `start` and `stop`. The name was checked; rates and words are numbers and keywords.
+/// Commands of tc for `start` and `stop`. The name was checked; rates and other values are numbers and keywords.
 fn script(wan: &str, words: &Words) -> String {
     let mut link = String::new();
     for word in words.all("overhead") {
@@ -113,7 +113,7 @@ mod tests {
         script("ppp0", &words)
     }
 
-    /// Commands that a shell runs for `verb`.
+    /// Commands that a shell executes for `verb`.
     fn run(script: &str, verb: &str) -> Vec<String> {
         let shown = "tc() { echo tc \"$@\"; }; ip() { echo ip \"$@\"; }\n".to_owned() + script;
         let output = Command::new("sh")

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 pub(super) struct Settings {
     read: Read,
-    /// Words of the command line, which override the file's.
+    /// Flags of the command line, which override the file's settings.
     typed: Words,
     file: Option<PathBuf>,
     in_force: Words,
-    /// Settings sent to the gateway, which may refuse them.
+    /// Settings sent to the gateway; the gateway may refuse them.
     asked: Option<Words>,
     catalog: &'static dyn Catalog,
 }
@@ -52,7 +52,7 @@ impl Settings {
 }
 
 impl asymq_gateway::Settings for Settings {
-    /// Reads requested settings. Settings not named in the text stay, unless it begins with [`REPLACE`].
+    /// Parses requested settings. Settings that the text omits remain, unless the text begins with [`REPLACE`].
     fn request(&mut self, text: &str) -> Result<LinkConfig, String> {
         let link = self.link();
         let whole = text.strip_prefix(REPLACE);
@@ -63,10 +63,10 @@ impl asymq_gateway::Settings for Settings {
         self.ask(link.merge(&asked, &stays))
     }
 
-    /// Reads the file again. The returned text lists settings that need a restart.
+    /// Reads the file again. The returned text lists the settings that need a restart.
     fn read_again(&mut self) -> Result<(LinkConfig, String), String> {
         let file = self.file.clone().unwrap_or_default();
-        // Reading a pipe would block this thread, and with it the control socket.
+        // Reading a pipe would block this thread, which also serves the control socket.
         if !file.metadata().is_ok_and(|of| of.is_file()) {
             let shown = file.display();
             return Err(format!(
@@ -89,7 +89,7 @@ impl asymq_gateway::Settings for Settings {
         Ok((config, words))
     }
 
-    /// Keeps the old values of settings that need a restart.
+    /// Keeps the old values of settings that only a restart can change.
     fn accept(&mut self, _: &LinkConfig) {
         let link = self.link();
         if let Some(asked) = self.asked.take() {

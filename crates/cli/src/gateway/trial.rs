@@ -18,9 +18,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Interval of polling for a new snapshot; the gateway makes one per second.
+/// Interval of polling for a new snapshot; the gateway creates one per second.
 const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(200);
-/// Maximum polls without a new snapshot; after that the gateway is considered stuck.
+/// Maximum number of polls without a new snapshot. Then the gateway is considered stuck.
 const MAX_POLLS: usize = 50;
 
 /// Runs the trial, restores the settings, and prints the result. Ctrl-C ends it early.
@@ -62,7 +62,7 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let capacity = capacity.map(|of| (of.capacity > 0).then_some(of.capacity as f64));
     let seed = RandomState::new().build_hasher().finish();
     let ended = trial.run(args.pairs, capacity, seed);
-    // Must run before any other step can fail.
+    // Restores the settings before any other step can fail.
     let restored = match &ended {
         Ok(End::ChangedByOthers) => Ok(()),
         _ => trial.change(0),
@@ -87,7 +87,7 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
 
 struct Trial<'a> {
     control: &'a Path,
-    /// Original and tried settings.
+    /// Original settings, and the settings to try.
     arms: [Words; 2],
     names: [String; 2],
     settle: f64,
@@ -119,7 +119,7 @@ struct Answer<'a> {
 }
 
 impl Trial<'_> {
-    /// Adds pairs until `wanted` of them were loaded.
+    /// Adds pairs until `wanted` of them had load.
     fn run(&mut self, wanted: usize, capacity: [Option<f64>; 2], seed: u64) -> anyhow::Result<End> {
         let bar = ProgressBar::new(wanted as u64);
         let mut random = SplitMix64::new(seed);
@@ -130,7 +130,7 @@ impl Trial<'_> {
                 both => both,
             };
             bar.set_position(counted as u64);
-            // No interim results: stopping at a good one would bias the trial.
+            // Shows no interim results: ending the trial at a good one would bias it.
             let more = match counted == self.pairs.len() {
                 true => String::new(),
                 false => format!(", {} more without enough load", self.pairs.len() - counted),
@@ -162,7 +162,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Measures an interval. Returns the reason if the trial ends in it.
+    /// Measures an interval. Returns the reason if the trial ends during the interval.
     fn interval(&mut self, arm: usize) -> anyhow::Result<Result<Outcome, End>> {
         self.change(arm)?;
         let (mut settled, mut measured) = (0.0, 0.0);
@@ -186,7 +186,7 @@ impl Trial<'_> {
                 continue;
             }
             polls = 0;
-            // The first snapshot includes time before the change; it counts as settling.
+            // The first snapshot includes time before the change, so it counts as settling.
             if settled < self.settle {
                 settled += now.interval;
             } else if let Some(before) = &before {
@@ -200,7 +200,7 @@ impl Trial<'_> {
     }
 }
 
-/// First word of a request that replaces all settings.
+/// First word of a request to replace all settings.
 pub(super) const REPLACE: &str = "replace";
 
 fn status(control: &Path) -> anyhow::Result<Status> {
@@ -209,7 +209,7 @@ fn status(control: &Path) -> anyhow::Result<Status> {
         .with_context(|| format!("{}: not a gateway of this version", control.display()))
 }
 
-/// Waits for the next snapshot and returns its status; the latest one may predate a recent change.
+/// Waits for the next snapshot and returns it; the latest one may predate a recent change.
 fn fresh_status(control: &Path) -> anyhow::Result<Status> {
     let latest = status(control)?;
     for _ in 0..MAX_POLLS {
@@ -240,7 +240,7 @@ impl Sums {
             .iter_mut()
             .zip([[&before.up, &now.up], [&before.down, &now.down]])
         {
-            // Acknowledgements of other packets are not readable.
+            // Other packets count as bytes, because their acknowledgements cannot be read.
             *sum += now.acknowledged - before.acknowledged + now.other.bytes - before.other.bytes;
         }
         let (was, is) = (&before.up, &now.up);
@@ -250,7 +250,7 @@ impl Sums {
         if is.other.packets > was.other.packets {
             self.waits.push(is.other.sojourn_p99_ms);
         }
-        // Round trips of ACKs, or of handshakes if no ACKs are sent up.
+        // Round trips of ACKs, or of handshakes if the uplink carries no ACKs.
         let round_trips = [&is.ack, &is.other].map(|class| class.round_trip_p50_ms);
         self.round_trips
             .extend(round_trips.into_iter().find(|ms| *ms > 0.0));
@@ -267,7 +267,7 @@ impl Sums {
     }
 }
 
-/// Names of both settings: their disciplines, or the differing settings.
+/// Names of both settings: the disciplines, or the settings that differ.
 fn names(arms: &[Words; 2], typed: &Words) -> [String; 2] {
     let qdisc = |words: &Words| match words.get("qdisc").unwrap_or(DEFAULT_QDISC) {
         NONE => "no shaping".to_owned(),

@@ -4,7 +4,7 @@ use crate::asymq;
 use asymq_scenario::Tcp;
 use std::fs;
 
-/// Arguments, and the error line that they must cause.
+/// Arguments, and the error line that they must produce.
 const REFUSALS: &[(&str, &str)] = &[
     (
         "sim --up 1mbitt",

@@ -1,4 +1,4 @@
-//! Commands in README and docs are valid: their words and flags exist.
+//! Commands in README and docs are valid: their arguments and flags exist.
 
 use crate::answer;
 use asymq_core::catalog::Standard;
@@ -12,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The words of a shell line up to its comment; quotes join words, and a pipe or `;` ends them.
+/// Splits a shell line into words, up to a comment. Quotes join words; a pipe or `;` ends the command.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut quote, mut is_open) = (Vec::new(), None, false);
     for letter in line.chars() {
@@ -36,7 +36,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Returns the arguments in a line that runs asymq, starting with its name; `None` for other lines.
+/// Returns the arguments of a line that runs asymq, from the program's name on; `None` for other lines.
 fn arguments(line: &str) -> Option<Vec<String>> {
     const RUNS: [&str; 2] = ["asymq ", "cargo run --release -- "];
     let line = line.trim_start_matches("$ ").trim_start_matches("sudo ");
@@ -49,7 +49,7 @@ fn arguments(line: &str) -> Option<Vec<String>> {
     Some([String::from("asymq")].into_iter().chain(words).collect())
 }
 
-/// Commands of a page: lines of its shell blocks, and code within a sentence whose second word is a command.
+/// Commands of a page: lines of shell blocks, and code within sentences if its second word is a subcommand.
 fn commands(page: &str) -> Vec<Vec<String>> {
     let (mut found, mut prose) = (Vec::new(), String::new());
     for (number, part) in page.split("```").enumerate() {
@@ -110,7 +110,7 @@ fn every_command_of_readme_and_docs_has_words_and_flags_that_exist() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A flag, its value and its help as a row of a table.
+/// Returns a flag, its value and its help as a table row.
 fn row(arg: &clap::Arg) -> String {
     let short = arg.get_short().map(|short| format!("-{short}"));
     let long = arg.get_long().map(|long| format!("--{long}"));
@@ -134,7 +134,7 @@ fn row(arg: &clap::Arg) -> String {
     format!("| `{name}` | {help} |\n")
 }
 
-/// Adds the flags of a command and of its subcommands; `listed` has the rows of earlier commands.
+/// Adds the flags of a command and of its subcommands; `listed` contains the rows so far.
 fn add_flags(
     command: &clap::Command,
     path: &str,
@@ -314,7 +314,7 @@ fn install_lines_name_the_files_of_a_release_and_building_from_source_comes_late
     let (files, source) = readme.split_once("From source").unwrap();
     assert!(source.contains("cargo install --path crates/cli"));
     assert!(!files.contains("cargo install"));
-    // Names with the script's variables; the last word of a machine's line is the package's architecture.
+    // Uses the script's variables. The last word of a machine's line is the package's architecture.
     for (in_script, words) in [
         ("asymq_${version}_amd64.deb", ["amd64", "amd64 -\n"]),
         (

@@ -1,4 +1,4 @@
-//! Faults beside `asymq gateway`. Tests that need root print a note and pass without it.
+//! Faults around `asymq gateway`. Tests that need root print a note and pass without it.
 
 use crate::common::wait::{DEADLINE, wait_for};
 use crate::subject::{Start, Subject, stalled_pipe};
@@ -11,7 +11,7 @@ use std::time::Duration;
 #[test]
 fn an_error_at_the_start_ends_it_even_if_standard_error_blocks() {
     let (stalled, _reader) = stalled_pipe();
-    // The gateway waits for an absent interface; an interface that can never exist is an error.
+    // The gateway waits for a missing interface. An interface that can never exist is an error.
     let mut child = Command::new(env!("CARGO_BIN_EXE_asymq"))
         .args("gateway --lan no/where --wan nowhere --up 1mbit --down 1mbit".split(' '))
         .stderr(stalled)
@@ -39,7 +39,7 @@ fn lines_that_a_stalled_standard_error_does_not_take_are_counted() {
         return;
     };
     fs::write(&file, "mpu = wrong\n").unwrap();
-    // Each is a line, and 256 may wait; lines that arrive before the reader has taken one count as one.
+    // Each signal logs a line; at most 256 lines are queued. A signal merges with a pending one.
     for _ in 0..1000 {
         gateway.signal("HUP");
         thread::sleep(Duration::from_millis(3));

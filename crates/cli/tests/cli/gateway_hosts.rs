@@ -1,5 +1,5 @@
-//! `asymq gateway` on a host: killed, supervised, checked, installed and removed. Tests that need root print a note and
-//! pass without it.
+//! `asymq gateway` on a host: killed, supervised, checked, installed and removed. Tests that need root print a note
+//! and pass without it.
 
 use crate::common::wait::{DEADLINE, wait_for};
 use asymq_gateway::net::{
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// A network namespace with `lan` and `wan`, joined to another.
+/// A network namespace with `lan` and `wan`, connected to another namespace.
 struct Place {
     middle: Netns,
     far: Netns,
@@ -136,7 +136,7 @@ fn settings(place: &Place, name: &str) -> [String; 5] {
     place.middle.run(read).unwrap()
 }
 
-/// Numbered frames that a host sends to the other, two per millisecond.
+/// Numbered frames from one host to the other, two per millisecond.
 struct Stream {
     sender: Port,
     receiver: Port,
@@ -176,7 +176,7 @@ impl Stream {
     }
 
     /// Returns the longest time without an arrival since `from`, the number of missing frames, and the number of
-    /// duplicates.
+    /// duplicate frames.
     fn holes(&self, from: Instant) -> (Duration, usize, usize) {
         let times = self
             .arrived
@@ -230,7 +230,7 @@ fn with_fail_open_frames_pass_through_stop_kill_and_start_of_the_gateway() {
     let begin = Instant::now();
     for end in ["KILL", "TERM", "KILL"] {
         running.take().unwrap().signal(end);
-        // Longer than the time in which frames may be lost.
+        // Longer than the period in which frames may be lost.
         flow(&mut streams, 1500);
         let starts = std::thread::scope(|scope| {
             let starts = scope.spawn(start);
@@ -367,7 +367,7 @@ fn a_refused_gateway_restores_the_interfaces_of_a_killed_one() {
     notify.hear("READY=1");
     killed.0.kill().unwrap();
     killed.0.wait().unwrap();
-    // Its owner now uses it for something else, with ARP off.
+    // The owner now uses the interface for another purpose, with ARP disabled.
     place.change(|network| network.add_address(11, [192, 0, 2, 1], 24));
     let refused = place.output(&mut gateway(&start));
     assert_eq!(refused.status.code(), Some(2));
@@ -412,7 +412,7 @@ fn after_a_pause_earlier_frames_are_discarded_and_counted() {
     wait_for("the process to stop", DEADLINE, || {
         std::fs::read_to_string(&state).is_ok_and(|stat| stat.contains(") T "))
     });
-    // The queue holds some of the first frames, the ring these.
+    // The queue already holds some of the first frames; the ring holds these.
     (0..100).for_each(|_| stream.step());
     std::thread::sleep(Duration::from_secs(7));
     stream.step();
@@ -487,7 +487,7 @@ fn a_second_gateway_and_an_interface_in_use_are_refused_with_exit_code_2() {
 #[test]
 fn a_wifi_port_is_refused_by_the_gateway_and_by_check_with_the_reason() {
     let Some(place) = Place::new() else { return };
-    // A fake sysfs entry of a Wi-Fi interface, in a mount namespace of the command.
+    // A fake sysfs entry of a Wi-Fi interface, in the command's own mount namespace.
     let wifi =
         "mount -t tmpfs none /sys/class/net && mkdir -p /sys/class/net/wan/phy80211 && exec \"$@\"";
     let run = |line: &str| {
@@ -544,7 +544,7 @@ fn check_names_every_fault_with_a_remedy() {
         let said = text(&output.stdout).to_owned();
         (said, output.status.code())
     };
-    // The lateness of timers depends on other load of this machine.
+    // The lateness of timers depends on the load of this machine.
     let wrong = |said: &str| {
         let lines = said.lines().filter(|line| line.starts_with("wrong: "));
         let lines = lines.filter(|line| !line.starts_with("wrong: timers"));
@@ -595,7 +595,7 @@ fn check_names_every_fault_with_a_remedy() {
     assert_eq!((absent["wrong"].as_bool(), code), (Some(true), Some(1)));
 }
 
-/// Runs the check in each setup of docs/router/which-way.md, in a namespace of its own.
+/// Runs the check in each setup of docs/router/which-way.md, in a new namespace.
 #[test]
 fn check_detects_the_setup_of_a_host_and_keeps_every_way_to_it() {
     type Setup = &'static [&'static str];
@@ -662,7 +662,7 @@ fn check_detects_the_setup_of_a_host_and_keeps_every_way_to_it() {
             "--json --lan lan --wan wan --up 950kbit --down 10mbit",
         ] {
             let setup: Vec<String> = match flags {
-                // The first run has made this setup, except the mount namespace.
+                // The first run has created this setup, except for the mount namespace.
                 "--json" => setup.iter().map(|line| (*line).to_owned()).collect(),
                 _ => {
                     let again = setup.iter().filter(|line| line.contains(" /etc"));
@@ -683,7 +683,7 @@ fn check_detects_the_setup_of_a_host_and_keeps_every_way_to_it() {
             let of = |key: &str| findings[0][key].as_str().unwrap();
             assert!(of("problem").starts_with(problem), "{said}");
             assert!(of("remedy").contains(remedy), "{said}");
-            // A remedy must keep every possible way to the host.
+            // A remedy must keep every connection to the host.
             for finding in findings {
                 let remedy = finding["remedy"].as_str().unwrap();
                 for word in [
@@ -816,13 +816,13 @@ fn install_writes_a_service_that_starts_and_uninstall_takes_it_back() {
 
     assert!(unit_text.contains("\nOOMScoreAdjust=-900\n"), "{unit_text}");
 
-    // A wrong settings file would give exit code 2.
+    // An invalid settings file would cause exit code 2.
     let settings = root.join("etc/asymq.toml");
     let check = gateway(&format!("check --config {}", settings.display()));
     let check = { check }.output().unwrap();
     assert_ne!(check.status.code(), Some(2), "{}", text(&check.stderr));
 
-    // systemd reads the unit from another root, with the program in place.
+    // systemd reads the unit from another root that contains the program.
     let verify = Command::new("systemd-analyze")
         .args(["verify", "--man=no", "--recursive-errors=no"])
         .arg(format!("--root={}", root.display()))
@@ -831,7 +831,7 @@ fn install_writes_a_service_that_starts_and_uninstall_takes_it_back() {
     match verify {
         Ok(verify) => {
             let said = text(&verify.stderr);
-            // The root has no programs except ours.
+            // The other root has only our program.
             let ours = said
                 .lines()
                 .filter(|line| line.contains("asymq.service") && !line.contains("/bin/kill"));
@@ -959,7 +959,7 @@ fn installed_files_have_the_same_modes_with_any_umask() {
     for mask in ["000", "077"] {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        // Left by an interrupted installation, or prepared by another user as a link.
+        // A remainder of an interrupted installation, or a link prepared by another user.
         fs::create_dir_all(root.join("etc")).unwrap();
         std::os::unix::fs::symlink(root.join("victim"), root.join("etc/asymq.new")).unwrap();
         let line = format!(
@@ -1069,7 +1069,7 @@ fn a_file_that_is_not_a_settings_file_is_refused_unread() {
     let folder = tempfile::tempdir().unwrap();
     let huge = folder.path().join("huge.toml");
     fs::File::create(&huge).unwrap().set_len(300 << 20).unwrap();
-    // Less memory than the file's size.
+    // The limit is below the file's size.
     let limited = "ulimit -v 262144; exec \"$@\"";
     for command in [
         "gateway check --config",

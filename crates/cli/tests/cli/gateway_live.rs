@@ -59,7 +59,7 @@ impl Running {
         })
     }
 
-    /// The next log line, except those about its ports at the start.
+    /// Returns the next log line. Skips the lines about ports at the start.
     fn hears(&self) -> String {
         loop {
             let line = self.said.recv_timeout(DEADLINE).expect("a line");
@@ -102,7 +102,7 @@ fn the_control_socket_applies_a_change_or_returns_one_line_of_error() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let socket = socket.to_str().unwrap();
-    // Left behind by a killed gateway.
+    // A killed gateway leaves its socket behind.
     drop(std::os::unix::net::UnixListener::bind(socket).unwrap());
     let flags = "--lan lan --wan wan --up 1mbit --down 10mbit --control";
     let mut flags: Vec<&str> = flags.split(' ').collect();
@@ -148,7 +148,7 @@ fn the_control_socket_applies_a_change_or_returns_one_line_of_error() {
         assert_eq!(said.lines().count(), 1);
         assert_eq!(answer.status.code(), Some(2), "{flags}");
     }
-    // As text, without asymq's client.
+    // Sends requests as text, without asymq's client.
     for (request, answer) in [
         (
             "qdisc = \"vaq\"\nrole = \"away\"\n",
@@ -248,7 +248,7 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
     let Some(mut gateway) = Running::start(&["--config", file, "--buffer", "60p"]) else {
         return;
     };
-    // It answers only when it runs; from then on it also handles signals.
+    // The gateway answers only when it runs. From then on it also handles signals.
     wait_for("an answer on the control socket", DEADLINE, || {
         set(socket, "--qdisc vaq").status.success()
     });
@@ -280,7 +280,7 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
         let heard = gateway.hears();
         assert!(heard.starts_with(&expected), "{heard}\n{expected}");
     }
-    // A pipe would block the thread that also answers on the socket.
+    // Reading a pipe would block the thread that also answers on the socket.
     fs::remove_file(file).unwrap();
     assert!(Command::new("mkfifo").arg(file).status().unwrap().success());
     gateway.signal("HUP");
@@ -293,6 +293,6 @@ fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
         gateway.hears(),
         "asymq gateway: stopped, the queue is empty"
     );
-    // If it were killed before it has restored its interfaces, its journal would remain.
+    // A gateway that is killed before it restores its interfaces leaves its journal.
     assert!(gateway.child.wait().unwrap().success());
 }

@@ -10,9 +10,9 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time in which the gateway makes at least two snapshots.
+/// Time in which the gateway creates at least two snapshots.
 const SNAPSHOTS: Duration = Duration::from_millis(2500);
-/// Memory that attacks may add, in kB.
+/// Maximum memory that attacks may add, in kB.
 const SOME_MEMORY: u64 = 20_000;
 
 fn with_metrics() -> Option<Subject> {
@@ -65,7 +65,7 @@ fn an_endless_header_is_cut_off_and_not_kept() {
     gateway.stops();
 }
 
-/// Sends `begin` and then further bytes up to `limit`, until the other end accepts no more. Returns the number of bytes
+/// Sends `begin` and then further bytes up to `limit`, until the other end stops reading. Returns the number of bytes
 /// sent.
 fn pour(stream: &mut TcpStream, begin: &[u8], limit: usize) -> usize {
     stream.write_all(begin).unwrap();
@@ -93,7 +93,7 @@ fn a_thousand_half_open_clients_cost_no_thread_each_and_block_no_other() {
     let clients: Vec<TcpStream> = (0..1000)
         .map(|_| {
             let mut stream = gateway.connect().unwrap();
-            // The server may have closed it for the next client.
+            // The server may have closed this client in favour of the next one.
             let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: ");
             stream
         })
@@ -147,7 +147,7 @@ fn clients_that_stand_still_do_not_delay_the_end() {
     let request = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100);
     let greedy = thread::spawn(move || while greedy.write_all(request.as_bytes()).is_ok() {});
     gateway.flows();
-    // Unread answers fill its buffers.
+    // Unread answers fill the client's buffers.
     thread::sleep(Duration::from_millis(500));
     gateway.stops();
     greedy.join().unwrap();
@@ -214,7 +214,7 @@ fn a_request_that_is_too_long_is_answered_with_the_limit() {
     gateway.stops();
 }
 
-/// Runs `check` for each output at once.
+/// Runs `check` for all outputs at the same time.
 fn for_each<T: Send>(outputs: [T; 3], check: impl Fn(T) + Sync) {
     thread::scope(|scope| {
         let checks = outputs.map(|output| scope.spawn(|| check(output)));
@@ -267,7 +267,7 @@ fn json_beyond_the_size_that_a_file_may_have_costs_only_lines() {
     let Some(mut gateway) = Subject::start(Start {
         flags: &["--json"],
         stdout: file.try_clone().unwrap().into(),
-        // Half a kilobyte: less than a line.
+        // Half a kilobyte, less than one line.
         limits: "ulimit -f 1;",
         ..Start::default()
     }) else {
@@ -288,7 +288,7 @@ fn a_terminal_of_another_job_does_not_stop_it() {
     }) else {
         return;
     };
-    // Its default action stops the process.
+    // The signal's default action stops the process.
     gateway.signal("TTOU");
     gateway.flows_for(SNAPSHOTS);
     gateway.stops();

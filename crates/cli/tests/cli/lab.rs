@@ -1,4 +1,4 @@
-//! `asymq lab`, if network namespaces can be made.
+//! `asymq lab`, if network namespaces can be created.
 
 use crate::{answer, asymq};
 use serde_json::Value;
@@ -18,13 +18,13 @@ fn shape(path: &str, value: &Value, paths: &mut Vec<String>) {
 
 #[test]
 fn the_lab_answers_in_the_shape_of_the_simulator() {
-    // asymq passes a probe at once: one returns, on a busy machine too.
+    // asymq forwards a probe at once, so at least one returns, even on a busy machine.
     const LINE: &str =
         "--json --qdisc asymq --duration 3s --warmup 1s --runs 1 --probe 100ms --flows-up 1";
     let directory = tempfile::tempdir().unwrap();
     let lab = || asymq(directory.path(), &format!("lab {LINE} --flows-down 2"));
     let mut output = lab();
-    // The result of a busy machine is no evidence for the shape of an answer.
+    // The result of a busy machine does not show the shape of an answer.
     for _ in 0..3 {
         if String::from_utf8_lossy(&output.stderr).contains("could not keep up") {
             output = lab();
@@ -39,7 +39,7 @@ fn the_lab_answers_in_the_shape_of_the_simulator() {
     let real: Value = serde_json::from_slice(&output.stdout).unwrap();
     let simulated = answer(directory.path(), &format!("sim {LINE} --flows-down 2"));
     let simulated: Value = serde_json::from_str(&simulated).unwrap();
-    // Quantities that docs/reference/json.md gives to the simulator alone.
+    // Quantities that docs/reference/json.md lists for the simulator only.
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/json.md");
     let page = std::fs::read_to_string(page).unwrap();
     let rows = page.lines().filter(|row| row.contains("(simulator"));

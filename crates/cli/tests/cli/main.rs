@@ -1,4 +1,4 @@
-//! `asymq`, run as a user runs it.
+//! `asymq`, run like a user runs it.
 
 #[path = "../../../gateway/tests/common/mod.rs"]
 mod common;
@@ -20,10 +20,10 @@ mod trial;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Words for the shell that starts a gateway.
+/// Redirections for the shell that starts a gateway.
 const REDIRECTIONS: &str = "";
 
-/// `asymq gateway` between `lan` and `wan`, with DropTail at 1 Gbit/s unless the flags name rates.
+/// Runs `asymq gateway` between `lan` and `wan`, with DropTail at 1 Gbit/s unless the flags set rates.
 fn command(flags: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_asymq"));
     command.args("gateway --lan lan --wan wan".split(' '));
@@ -34,7 +34,7 @@ fn command(flags: &[&str]) -> Command {
     command
 }
 
-/// Runs `asymq` in `directory` with the arguments in `line`, separated by blanks.
+/// Runs `asymq` in `directory`; blanks in `line` separate the arguments.
 fn asymq(directory: &Path, line: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_asymq"))
         .args(line.split_whitespace())
@@ -43,7 +43,7 @@ fn asymq(directory: &Path, line: &str) -> Output {
         .expect("the binary was built")
 }
 
-/// Standard output of a run that must succeed.
+/// Returns the standard output of a run, which must succeed.
 fn answer(directory: &Path, line: &str) -> String {
     let output = asymq(directory, line);
     let stderr = String::from_utf8_lossy(&output.stderr);

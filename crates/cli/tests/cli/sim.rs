@@ -1,4 +1,4 @@
-//! `asymq sim` and `asymq compare`, run as a user runs them.
+//! `asymq sim` and `asymq compare`, run like a user runs them.
 
 use crate::{answer, asymq};
 use asymq_core::catalog::{Catalog, Role, Standard};
@@ -7,7 +7,7 @@ use std::fs;
 
 const SHORT: &str = "--duration 8s --warmup 2s --runs 2";
 
-/// Columns that a text takes.
+/// Number of columns that a text occupies.
 fn width(text: &str) -> usize {
     let widths = text.lines().map(|line| line.chars().count());
     widths.max().unwrap_or(0)

@@ -17,30 +17,30 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Slow enough for a debug build. Its disciplines drop packets, and the test accounts for every drop.
+/// Rates that a debug build can carry. The disciplines drop packets, and the test accounts for every drop.
 const LINK: &str = "--up 10mbit --down 20mbit --qdisc-down asymq --buffer 200p";
 /// Time until all one-time allocations are done.
 const WARM_UP: Duration = Duration::from_secs(15);
 /// Time until the last client ends.
 const IDLE: Duration = Duration::from_secs(7);
 const FLAP_EVERY: Duration = Duration::from_secs(10);
-/// Time in which settings change, before each trial.
+/// Time for changes of settings before each trial.
 const CHANGES: Duration = Duration::from_secs(30);
 /// Time after which a trial is interrupted.
 const TRIAL: Duration = Duration::from_secs(40);
 const PAGE: &str = "127.0.0.1:9801";
 /// Requests of the page.
 const PAGE_PATHS: &[&str] = &["/history?after=0", "/hosts"];
-/// Viewers of the page, and the same number of viewers of the metrics.
+/// Number of viewers of the page, and of viewers of the metrics.
 const VIEWERS: u64 = 3;
-/// Time until the page's history is full.
+/// Time until the history of the page is full.
 const HISTORY: Duration = Duration::from_secs(3700);
-/// Allowed growth of resident memory in kB: pages that the allocator keeps, and more simultaneous answers of the page.
-/// While the page's history is not full, its growth is allowed too.
+/// Allowed growth of resident memory in kB, for pages that the allocator keeps and for more simultaneous answers of
+/// the page. The history of the page may grow in addition, until it is full.
 const SLACK: u64 = 2_048;
 const OF_HISTORY: u64 = 8_192;
 
-/// Quantities that must not grow.
+/// Quantities that must not grow during the test.
 #[derive(Clone, Copy, Debug)]
 struct Figures {
     memory: u64,
@@ -67,7 +67,7 @@ impl Figures {
     }
 }
 
-/// Counts of the faults and changes that the gateway has seen.
+/// Numbers of faults and changes that the gateway has processed.
 #[derive(Debug, Default)]
 struct Counts {
     /// Bytes that arrived over TCP, in both directions.
@@ -78,7 +78,7 @@ struct Counts {
     views: AtomicU64,
 }
 
-/// Numbered frames outside of link flaps.
+/// Numbered frames sent outside of link flaps.
 #[derive(Clone, Copy, Debug, Default)]
 struct Numbered {
     sent: u64,
@@ -106,7 +106,7 @@ fn soak() {
     }) else {
         return;
     };
-    // Numbered frames must be the only ones from home that are neither data nor ACKs.
+    // Apart from the numbered frames, home must send only data and ACKs.
     let place = gateway.place.clone();
     for (host, index, other, far) in [(&place.home, LAN, NET, 12), (&place.net, WAN, HOME, 11)] {
         let mac = [2, 0, 0, 0, 1, far];
@@ -136,7 +136,7 @@ fn soak() {
     println!("{}", lost.join("\n"));
     gateway.stops();
     for line in lost {
-        // A flap loses the packets that wait for the interface that is down, and no others.
+        // A flap loses only packets that wait for the interface that is down.
         assert!(line.contains(r#"port="wan",reason="not_sent""#), "{line}");
     }
     assert!(numbered.dropped > 0, "no drop was accounted for");
@@ -155,7 +155,7 @@ fn soak() {
     assert_eq!(numbered.sent, numbered.arrived + numbered.dropped);
 }
 
-/// Applies all loads at once for this time. Returns the figures with a full history, if there was one.
+/// Applies all loads at the same time. Returns the figures with a full history, if the history became full.
 fn load(
     gateway: &mut Subject,
     control: &Path,
@@ -190,7 +190,7 @@ fn load(
                     counts.changes.fetch_add(1, Ordering::Relaxed);
                     thread::sleep(Duration::from_millis(200));
                 }
-                // Another change would end the trial.
+                // Makes no change meanwhile, because a change would end the trial.
                 try_droptail(control, &over);
                 counts.trials.fetch_add(1, Ordering::Relaxed);
             });
@@ -216,7 +216,7 @@ fn load(
                 counts.attacks.fetch_add(1, Ordering::Relaxed);
             });
         });
-        // Ends the others with any result of this one.
+        // Stops the other loads, whatever the result of this one.
         let _over = Over(&over);
         let (started, mut told) = (Instant::now(), Instant::now());
         while started.elapsed() < span {
@@ -237,8 +237,8 @@ fn load(
     full
 }
 
-/// Sends over one TCP connection until `over`; opening and closing connections would add frames beside the numbered
-/// ones. All bytes arrive unchanged.
+/// Sends over one TCP connection until `over`; further connections would add frames to the numbered ones. All bytes
+/// must arrive unchanged.
 fn pour(from: &Netns, to: &Netns, address: Ipv4Addr, over: &AtomicBool, count: &AtomicU64) {
     let (ready, listening) = mpsc::channel();
     let chunk: Vec<u8> = (0..1 << 16).map(|i| i as u8).collect();
@@ -269,7 +269,7 @@ fn pour(from: &Netns, to: &Netns, address: Ipv4Addr, over: &AtomicBool, count: &
         }
         stream.shutdown(Shutdown::Write)?;
         stream.set_read_timeout(Some(DEADLINE))?;
-        // The other side ends when it has read all.
+        // The other side closes after it has read all bytes.
         assert_eq!(stream.read(&mut [0])?, 0);
         Ok(sent)
     };
@@ -281,10 +281,10 @@ fn pour(from: &Netns, to: &Netns, address: Ipv4Addr, over: &AtomicBool, count: &
     });
 }
 
-/// Sends numbered frames until the next flap, and waits until each has arrived once and in order, or was dropped by a
-/// discipline.
+/// Sends numbered frames until the next flap. Waits until each has arrived once and in order, or a discipline has
+/// dropped it.
 fn account(gateway: &mut Subject, numbered: &mut Numbered) {
-    // A snapshot then contains the earlier drops.
+    // The next snapshot then includes the earlier drops.
     thread::sleep(Duration::from_millis(2500));
     let before = dropped(gateway);
     gateway.arrived();
@@ -302,7 +302,7 @@ fn account(gateway: &mut Subject, numbered: &mut Numbered) {
         if started.elapsed() > FLAP_EVERY {
             break;
         }
-        // Sometimes more than the queue's room.
+        // Sometimes more frames than the queue has room for.
         let count = if round % 50 == 0 { 400 } else { 20 };
         gateway.sends(count);
         sent += u64::from(count);
@@ -325,7 +325,7 @@ fn account(gateway: &mut Subject, numbered: &mut Numbered) {
     numbered.dropped += gone;
 }
 
-/// Packets from home, neither data nor ACKs, that disciplines have dropped.
+/// Number of packets from home, neither data nor ACKs, that disciplines have dropped.
 fn dropped(gateway: &Subject) -> u64 {
     let metrics = metrics(gateway);
     let name = r#"asymq_dropped_packets_total{direction="up",class="other""#;
@@ -334,7 +334,7 @@ fn dropped(gateway: &Subject) -> u64 {
     counts.sum()
 }
 
-/// The metrics; the server may refuse while it has other clients.
+/// Returns the metrics; retries, since the server may refuse a client while it has others.
 fn metrics(gateway: &Subject) -> String {
     loop {
         let mut answer = Vec::new();
@@ -349,7 +349,7 @@ fn view(place: &Place, address: &str, path: &str) -> u64 {
     u64::from(ask(place, address, path, &mut Vec::new()))
 }
 
-/// True if the answer is a page; the server may refuse while it has other clients.
+/// True if the answer is a page. The server may refuse a client while it has others.
 fn ask(place: &Place, address: &str, path: &str, answer: &mut Vec<u8>) -> bool {
     let Ok(mut stream) = connect_to(place, address) else {
         return false;
@@ -360,7 +360,7 @@ fn ask(place: &Place, address: &str, path: &str, answer: &mut Vec<u8>) -> bool {
         && answer.starts_with(b"HTTP/1.1 200 OK\r\n")
 }
 
-/// Runs a trial of another discipline, until it has enough intervals or its time is over.
+/// Runs a trial of another discipline until it has enough intervals or its time limit expires.
 fn try_droptail(control: &Path, over: &AtomicBool) {
     let mut trial = Command::new(env!("CARGO_BIN_EXE_asymq"));
     let flags = "gateway try --qdisc droptail --pairs 8 --hold 2s --settle 500ms --json --control";
@@ -375,14 +375,14 @@ fn try_droptail(control: &Path, over: &AtomicBool) {
     }
     let pid = trial.id().to_string();
     let asked = trial.try_wait().unwrap().is_none();
-    // A shell's background jobs ignore the signal until the trial catches it.
+    // Repeats the signal: a shell's background jobs ignore it until the trial handles it.
     while trial.try_wait().unwrap().is_none() {
         let kill = Command::new("kill").args(["-s", "INT", &pid]).status();
         kill.unwrap();
         thread::sleep(Duration::from_millis(100));
     }
     let status = trial.wait().unwrap();
-    // Interrupted, perhaps before it could catch the signal.
+    // The trial may have been interrupted before it handled the signal.
     assert!(status.success() || asked, "{status}");
 }
 
@@ -394,7 +394,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Runs clients of all hostile kinds for one to two seconds.
+/// Runs hostile clients of all kinds for one to two seconds.
 fn attack(place: &Place, control: &Path) {
     let mut clients = Vec::new();
     for (request, count) in [
@@ -410,7 +410,7 @@ fn attack(place: &Place, control: &Path) {
     ] {
         for _ in 0..count {
             let mut stream = connect(place).unwrap();
-            // The server may have closed it for the next client.
+            // The server may have closed this client in favour of the next one.
             let _ = stream.write_all(request.as_bytes());
             clients.push(stream);
         }
@@ -424,7 +424,7 @@ fn attack(place: &Place, control: &Path) {
     }
     let mut drip = UnixStream::connect(control).unwrap();
     for _ in 0..10 {
-        // Its time may be over.
+        // The client's time limit may have expired.
         let _ = drip.write_all(b"#");
         thread::sleep(Duration::from_millis(100));
     }

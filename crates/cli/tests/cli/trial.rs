@@ -1,4 +1,4 @@
-//! The analysis of trials, tested on simulated intervals whose true values are known: the means of many runs.
+//! The analysis of trials, tested on simulated intervals. Their true values are known: the means of many runs.
 
 use asymq_core::decide::random::SplitMix64;
 use asymq_gateway::trial::{Effect, Outcome, Pair, Quantity, Verdict, analyse};
@@ -7,10 +7,10 @@ use std::process::Command;
 const UP: f64 = 2e6;
 const DOWN: f64 = 20e6;
 const CAPACITY: [Option<f64>; 2] = [Some(UP), Some(DOWN)];
-/// Five minutes of intervals of 5 s.
+/// Number of pairs in five minutes with intervals of 5 s.
 const PAIRS: usize = 30;
 
-/// Outcomes of this many runs: the last three seconds of each, with load in both directions.
+/// Returns outcomes of `runs` runs: the last three seconds of each, with load in both directions.
 fn outcomes(qdisc: &str, runs: u32, seed: u32) -> Vec<Outcome> {
     let line = format!(
         "sim --qdisc {qdisc} --up 2mbit --down 20mbit --flows-up 1 --flows-down 2 --tcp cubic --duration 23s \
@@ -80,7 +80,7 @@ fn trials_find_real_effects_and_no_others() {
     let deviation = (0.05f64 * 0.95 / trials as f64).sqrt();
     assert!((share - 0.05).abs() < 3.0 * deviation, "{share}");
 
-    // The interval contains the true value; a value of 5 % or 3 ms is shown as a difference.
+    // The interval must contain the true value. A difference of 5 % or 3 ms must be reported.
     let mean = |pool: &[Outcome], of: &dyn Fn(&Outcome) -> f64| {
         pool.iter().map(of).sum::<f64>() / pool.len() as f64
     };

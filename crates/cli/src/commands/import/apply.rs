@@ -9,7 +9,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Folders in which service managers store the services of these programs.
+/// Root folder in which the service managers' files are searched.
 #[derive(Debug)]
 struct Host<'a> {
     root: &'a Path,
@@ -27,7 +27,7 @@ impl Host<'_> {
         self.root.join(path).exists()
     }
 
-    /// The unit of systemd or the script of OpenWrt with this name, if there is one.
+    /// Finds the systemd unit or OpenWrt script with this name.
     fn service(&self, name: &str) -> Option<Shaper> {
         const UNITS: [&str; 3] = [
             "etc/systemd/system",
@@ -56,11 +56,11 @@ impl Host<'_> {
         }
     }
 
-    /// All programs and qdiscs that shape a link with these settings.
+    /// Returns all services and qdiscs that shape a link with these settings.
     fn shapers(&self, dialect: Dialect, interface: &str) -> Vec<Shaper> {
         let sqm = [format!("sqm@{interface}"), "sqm".into()];
         let services = match dialect {
-            // cake-autorate changes the rates of SQM's qdiscs.
+            // cake-autorate changes the rates of SQM's qdiscs, so SQM must stop too.
             Dialect::Autorate => [&["cake-autorate".into()][..], &sqm].concat(),
             Dialect::Sqm => sqm.to_vec(),
             Dialect::Qosmate => vec!["qosmate".into()],
@@ -85,7 +85,7 @@ pub(super) fn apply(link: &Link, yes: bool) -> anyhow::Result<()> {
     if link.has(&format!("--wan {UNKNOWN_PORT}")) {
         bail!("add --wan IF, the Ethernet port that leads to the modem");
     }
-    // It becomes words of commands that root runs.
+    // The name becomes an argument of commands that root runs.
     if !interface.is_empty() && !is_interface(interface) {
         bail!("{interface}: no name of an interface");
     }
@@ -127,7 +127,7 @@ pub(super) fn apply(link: &Link, yes: bool) -> anyhow::Result<()> {
 fn replace(shapers: &[Shaper], flags: &[&str]) -> anyhow::Result<()> {
     for shaper in shapers {
         for line in &shaper.stop {
-            // A missing qdisc needs no removal.
+            // If the qdisc is missing, there is no need to remove it.
             run(line).or_else(|error| match shaper.start.is_empty() {
                 true => Ok(()),
                 false => Err(error),
@@ -188,7 +188,7 @@ mod tests {
             "/etc/init.d/cake-autorate stop",
         ];
         assert_eq!(stops(&openwrt, Dialect::Autorate), [autorate, sqm].concat());
-        // The qdisc was seen by tc, but a service set it.
+        // tc showed the qdisc, but a service had set it up.
         assert_eq!(stops(&["etc/init.d/sqm"], Dialect::Tc), sqm);
         let qdiscs = [
             "tc qdisc del dev eth1 root",

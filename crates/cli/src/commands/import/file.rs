@@ -58,7 +58,7 @@ impl Section {
         !self.get("bandwidth").is_empty() || !self.get("rate").is_empty()
     }
 
-    /// True if tc shows a downlink here: a qdisc at an IFB, or CAKE with its keyword for one.
+    /// True if tc shows a downlink here: a qdisc at an IFB, or CAKE with the keyword for downlinks.
     pub(super) fn is_download(&self) -> bool {
         let mut options = self.options.iter();
         self.dialect == Dialect::Tc
@@ -71,7 +71,7 @@ impl Section {
 }
 
 /// Splits a file into sections by its format. UCI has `config`, `uci show` has `PACKAGE.SECTION=TYPE`, tc has `qdisc`.
-/// All other files are read as a shell's assignments.
+/// Other files are read as shell assignments.
 pub(super) fn sections(text: &str, name: &str) -> Vec<Section> {
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     let text = &text.replace('\r', "\n").replace("\\\n", " ");
@@ -89,20 +89,20 @@ pub(super) fn sections(text: &str, name: &str) -> Vec<Section> {
         (_, true) => tc(text),
         _ => vec![assignments(text, name)],
     };
-    // SQM applies the default overhead of 0 if there is a link layer.
+    // With a link layer, SQM's default overhead is 0.
     for section in sections.iter_mut().filter(|of| of.dialect == Dialect::Sqm) {
         if section.get("overhead").is_empty() && !matches!(section.get("linklayer"), "" | "none") {
             section.push("overhead", "0");
         }
     }
-    // OpenWrt's example of a link is off, and stays beside the real one.
+    // OpenWrt's example of a link is disabled, and remains beside the real link.
     let is_on = |section: &Section| section.get("enabled") != "0";
     let any_is_on = sections.iter().any(is_on);
     sections.retain(|of| of.is_of_a_link() && (is_on(of) || !any_is_on));
     sections
 }
 
-/// Converts the output of `uci show`, or commands `uci set`, to a UCI file: `sqm.eth1=queue`,
+/// Converts the output of `uci show`, or `uci set` commands, to a UCI file. Example: `sqm.eth1=queue`,
 /// `sqm.eth1.upload='10000'`. The commands may omit the line with the section's type.
 fn uci_shown(text: &str) -> String {
     let (mut lines, mut last) = (String::new(), "");
@@ -130,7 +130,7 @@ fn uci_shown(text: &str) -> String {
     lines
 }
 
-/// OpenWrt's UCI: `config TYPE 'NAME'`, then `option KEY 'VALUE'`. qosmate has one link in several sections.
+/// OpenWrt's UCI: `config TYPE 'NAME'`, then `option KEY 'VALUE'`. qosmate describes one link in several sections.
 fn uci(text: &str) -> Vec<Section> {
     let is_qosmate = text.contains("config settings");
     let mut sections = match is_qosmate {
@@ -159,7 +159,7 @@ fn uci(text: &str) -> Vec<Section> {
     sections
 }
 
-/// Names in SQM's shell files (Debian's `/etc/sqm/eth0.iface.conf`) that differ from UCI's names in more than case.
+/// SQM's names in shell files (Debian's `/etc/sqm/eth0.iface.conf`), if not equal to UCI's names apart from case.
 const SQM_IN_SHELL: [(&str, &str); 9] = [
     ("UPLINK", "upload"),
     ("DOWNLINK", "download"),
@@ -172,7 +172,7 @@ const SQM_IN_SHELL: [(&str, &str); 9] = [
     ("EECN", "egress_ecn"),
 ];
 
-/// Reads a shell's assignments of SQM or cake-autorate.
+/// Reads shell assignments of SQM or cake-autorate.
 fn assignments(text: &str, name: &str) -> Section {
     let pairs = pairs(text);
     if !pairs
@@ -197,7 +197,7 @@ fn assignments(text: &str, name: &str) -> Section {
     section
 }
 
-/// Reads a shell's `key=value` lines, including arrays in parentheses over several lines.
+/// Reads `key=value` lines of a shell, including arrays in parentheses that span several lines.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     let mut array = false;
@@ -237,7 +237,7 @@ fn pairs(text: &str) -> Vec<(String, String)> {
 /// Qdiscs that the kernel adds by itself.
 const NOT_CHOSEN: [&str; 6] = ["noqueue", "mq", "pfifo_fast", "ingress", "clsact", "noop"];
 
-/// Returns the words after `tc qdisc add`, `replace` or `change`: `sudo tc qdisc replace dev eth0 root cake ...`.
+/// Returns the arguments after `tc qdisc add`, `replace` or `change`: `sudo tc qdisc replace dev eth0 root cake ...`.
 fn typed_qdisc(words: &[String]) -> Option<&[String]> {
     let at = words.windows(3).position(|part| {
         part[0].rsplit('/').next() == Some("tc")
@@ -251,8 +251,8 @@ fn strs(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
 }
 
-/// Reads `qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit ...`, or the command line that makes it. Some words
-/// take a value. Each port has one section; one with a rate is preferred.
+/// Reads `qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit ...`, or the tc command that creates it. Some
+/// keywords take a value. Each port has one section; a section with a rate is preferred.
 fn tc(text: &str) -> Vec<Section> {
     const KINDS: [&str; 6] = ["cake", "cake_mq", "fq_codel", "tbf", "htb", "hfsc"];
     let mut sections: Vec<Section> = Vec::new();
@@ -275,7 +275,7 @@ fn tc(text: &str) -> Vec<Section> {
         for (key, value) in tc_words(&words) {
             section.push(key, value);
         }
-        // The children of cake_mq are equal.
+        // The children of cake_mq have equal options.
         let port = |known: &Section| known.get("dev") == section.get("dev");
         match sections.iter_mut().find(|known| port(known)) {
             Some(known) if !known.has_rate() && section.has_rate() => *known = section,
@@ -336,7 +336,7 @@ pub(super) fn tc_words<'a>(words: &[&'a str]) -> Vec<(&'a str, &'a str)> {
     pairs
 }
 
-/// A word as a shell takes it unchanged: in quotes unless all its letters are plain.
+/// Quotes a word for a shell, unless all its characters are plain.
 fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./@:,".contains(c);
     match word.chars().all(plain) {
@@ -345,7 +345,7 @@ fn shell_word(word: &str) -> String {
     }
 }
 
-/// Splits a line into words as a shell does: removes quotes, and stops at a comment.
+/// Splits a line into words like a shell: removes quotes, and stops at a comment.
 fn shell_words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote, mut is_word) = (Vec::new(), String::new(), None, false);
     for letter in line.chars() {

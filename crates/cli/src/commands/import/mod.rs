@@ -64,12 +64,12 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     }
 }
 
-/// The kernel's PPPoE sessions with the ports below them.
+/// The kernel's PPPoE sessions, each with the port below it.
 fn sessions() -> String {
     std::fs::read_to_string("/proc/net/pppoe").unwrap_or_default()
 }
 
-/// The port below the only PPPoE session.
+/// The port below the PPPoE session, if there is only one session.
 fn port_below(sessions: &str) -> Option<&str> {
     let mut ports = sessions
         .lines()
@@ -79,7 +79,7 @@ fn port_below(sessions: &str) -> Option<&str> {
     ports.all(|other| other == port).then_some(port)
 }
 
-/// Makes one link per section. Merges both directions of a link that tc shows.
+/// Creates one link per section. If tc shows both directions of a link, merges them.
 fn links(sections: &[Section], wan: Option<&str>, sessions: &str) -> Vec<Link> {
     let is_uplink = |half: &Section| half.dialect == Dialect::Tc && !half.is_download();
     match sections {
@@ -96,7 +96,7 @@ fn links(sections: &[Section], wan: Option<&str>, sessions: &str) -> Vec<Link> {
     }
 }
 
-/// Reads at most a megabyte, and few enough words that each can be compared with all others.
+/// Reads at most a megabyte. Limits the number of words, because all pairs are compared.
 fn read(path: &Path) -> anyhow::Result<String> {
     const MAX: u64 = 1 << 20;
     const MAX_WORDS: usize = 10_000;
@@ -126,12 +126,12 @@ const UNKNOWN_PORT: &str = "WAN";
 #[derive(Debug, Default)]
 struct Link {
     name: String,
-    /// Program that shapes the link now, and its interface.
+    /// Program that currently shapes the link, and the link's interface.
     shaper: Option<(Dialect, String)>,
     flags: Vec<String>,
-    /// Options that have a flag, with that flag.
+    /// Options that have a flag, each with its flag.
     kept: Vec<(String, String)>,
-    /// Options without a flag, grouped by reason.
+    /// Options without a flag, by reason.
     left: Vec<(String, Vec<String>)>,
 }
 
@@ -179,7 +179,7 @@ impl Link {
         self.flags.iter().any(|flag| flag.starts_with(name))
     }
 
-    /// Sets a flag; the last value counts, as in tc.
+    /// Sets a flag. The last value counts, as in tc.
     fn keep(&mut self, option: String, flag: String) {
         let name = flag.split(' ').next().unwrap_or_default().to_owned();
         self.flags
@@ -199,7 +199,7 @@ impl Link {
         }
     }
 
-    /// Adds flags for tc-cake's link-layer keywords. The uplink's values override the downlink's.
+    /// Adds flags for tc-cake's link-layer keywords. Values of the uplink override those of the downlink.
     fn add_link_layer(&mut self, up: Vec<(String, String)>, down: Vec<(String, String)>) {
         let (words, ignored) = match up.is_empty() {
             true => (down, Vec::new()),
@@ -221,8 +221,8 @@ impl Link {
         self.flags.extend(flags.unwrap_or_default());
     }
 
-    /// Flags for a gateway or a router. A router shapes the downlink by default. At boot it takes over the port before
-    /// the port's VLANs exist.
+    /// Flags for a gateway or a router. A router shapes the downlink by default. At boot, it takes over the port
+    /// before the port's VLANs exist.
     fn flags(&self, gateway: bool) -> Vec<&str> {
         let flags = self.flags.iter().map(String::as_str);
         if gateway {
@@ -238,7 +238,7 @@ impl Link {
         flags
     }
 
-    /// Formats the command line, the options with their flags, and the other options by reason.
+    /// Formats the command line, the options with a flag, and the other options by reason.
     fn in_words(&self, gateway: bool) -> String {
         let command = match gateway {
             true => "asymq gateway --lan LAN",
@@ -275,7 +275,7 @@ fn below_vlan(flag: &str) -> Option<&str> {
     (port.starts_with("--wan ") && id.parse::<u16>().is_ok()).then_some(port)
 }
 
-/// Results for a section's options. Link-layer options are in the order in which tc receives them.
+/// Results for a section's options. Link-layer options come in the order in which tc receives them.
 fn ordered_fates(section: &Section) -> Vec<(String, Fate)> {
     let options = section.options.iter();
     let fates = options.flat_map(|(key, value)| fates(section, key, value));
@@ -317,7 +317,7 @@ mod tests {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Command line of the only section, and all text about it.
+    /// Returns the command line of the only section, and the whole text.
     fn imported(text: &str) -> (String, String) {
         let sections = file::sections(text, "");
         assert_eq!(sections.len(), 1, "{sections:?}");
@@ -448,7 +448,7 @@ qdisc cake 8012: dev ifb4eth1 root refcnt 2 bandwidth 85Mbit nat ingress rtt 100
         );
         assert_eq!(text.matches("asymq gateway").count(), 1, "{text}");
         assert_eq!(text.matches("rtt 100ms").count(), 1, "{text}");
-        // Two uplinks are two links.
+        // Two uplinks belong to two links.
         let two = described(
             &file::sections(
                 &shown
@@ -507,7 +507,7 @@ qdisc cake 8012: dev ifb4eth1 root refcnt 2 bandwidth 85Mbit nat ingress rtt 100
         let link = "option linklayer ethernet\noption overhead 44\n";
         let down = format!("{link}option iqdisc_opts 'overhead 22 mpu 64'\n");
         assert_eq!(sqm(&down), " --overhead 44");
-        // SQM appends these last, regardless of their place in the file.
+        // SQM appends these options last, wherever they are in the file.
         let up = format!("option eqdisc_opts 'overhead 22 mpu 64'\n{link}");
         assert_eq!(sqm(&up), " --overhead 22 --mpu 64");
         let stab = format!("{link}option linklayer_adaptation_mechanism tc_stab\n");
@@ -620,7 +620,7 @@ qdisc cake 0: dev eth0 parent 8001:1 bandwidth 10Mbit
 qdisc cake 0: dev eth0 parent 8001:2 bandwidth 10Mbit
 ";
         assert_eq!(commands(mq, ""), ["--wan eth0 --up 10mbit"]);
-        // The kernel shows the rate only at the children.
+        // The kernel shows the rate only at the child qdiscs.
         let children = mq.replacen(" bandwidth 10Mbit", " refcnt 6", 1);
         assert_eq!(commands(&children, ""), ["--wan eth0 --up 10mbit"]);
     }
@@ -689,7 +689,7 @@ qdisc cake 2: dev ifb4eth0.2 root bandwidth 85Mbit docsis ingress
         assert_eq!(wan(None, ""), "WAN");
         let two = session.clone() + "0200     02:00:00:00:00:02    eth5\n";
         assert_eq!(wan(None, &two), "WAN");
-        // A session of another link is ignored.
+        // A PPPoE session of another link is ignored.
         assert_eq!(
             routers(SQM, "", None, &session)[0].split(' ').nth(4),
             Some("eth1")
@@ -729,7 +729,7 @@ qdisc cake 2: dev ifb4eth0.2 root bandwidth 85Mbit docsis ingress
             assert_eq!(links.len(), 1, "{text}");
             let words = links[0].in_words(false);
             for line in words.lines().take(2) {
-                // Outside of quotes there are only letters that no shell treats apart.
+                // Outside of quotes, all characters are ordinary for every shell.
                 let outside: String = line.replace(r"'\''", "").split('\'').step_by(2).collect();
                 let plain = |c: char| c.is_ascii_alphanumeric() || "-_./@:,# ".contains(c);
                 let command = outside.split("   # ").next().unwrap();

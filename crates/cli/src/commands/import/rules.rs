@@ -1,4 +1,4 @@
-//! Maps each option to a flag of asymq, or to the reason why it has none.
+//! Maps each option to a flag of asymq, or to the reason why no flag exists.
 
 use super::file::{Dialect, Section, tc_words};
 use asymq_core::catalog::link_rate;
@@ -32,7 +32,7 @@ const ITS_OWN: &str = "controls only that program";
 const SHAPER: &str = "asymq shapes in user space";
 const RULES: &str = "asymq classifies by behaviour; it has no rules for ports or hosts";
 
-/// Returns the results for an option: several if its value has options of a qdisc, or a downlink rate without shaper.
+/// Returns the results for an option: several for qdisc options in its value, or a downlink rate without shaper.
 pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<(String, Fate)> {
     const OF_QDISC: [&str; 5] = [
         "eqdisc_opts",
@@ -76,7 +76,7 @@ fn left(reason: &str) -> Fate {
     LeftOut(reason.into())
 }
 
-/// Reads a rate in kbit/s, the unit of SQM and the others.
+/// Reads a rate in kbit/s, the unit of all these programs except tc.
 fn kbit(flag: &str, value: &str) -> Fate {
     if value == "0" {
         return left("0 disables shaping there; asymq router learns the rate and shapes");
@@ -92,7 +92,7 @@ fn rate(flag: &str, value: &str) -> Fate {
     }
 }
 
-/// True for a name that a shell, tc and systemctl take for one word.
+/// True if a shell, tc and systemctl treat the name as one plain word.
 pub(super) fn is_interface(name: &str) -> bool {
     let mut letters = name.chars();
     (1..16).contains(&name.len())
@@ -126,10 +126,10 @@ fn overhead(value: &str) -> Fate {
     number("overhead", value)
 }
 
-/// Converts tc-cake's keywords to flags, in their order.
+/// Converts tc-cake's keywords to flags, in the order of the keywords.
 ///
 /// # Errors
-/// Their sum is out of range.
+/// The sum of the keywords is out of range.
 pub(super) fn link_flags(words: &str) -> Result<Vec<String>, String> {
     let overhead: Overhead = words.parse().map_err(|error| format!("{error}"))?;
     let mut parts = words.split(' ');
@@ -152,7 +152,7 @@ pub(super) fn link_flags(words: &str) -> Result<Vec<String>, String> {
     Ok(flags.into_iter().flatten().collect())
 }
 
-/// Position of an option's link keywords in the program's command for tc. Later keywords override earlier ones.
+/// Position of an option's link keywords in the program's tc command. Later keywords override earlier ones.
 pub(super) fn link_rank(dialect: Dialect, option: &str) -> usize {
     const ORDER: [&str; 9] = [
         "COMMON_LINK_PRESETS",
@@ -175,8 +175,8 @@ pub(super) fn link_rank(dialect: Dialect, option: &str) -> usize {
     }
 }
 
-/// Reads SQM's overhead. Only CAKE adds it to the IP packet; other mechanisms add it to the frame, whose Ethernet header
-/// has 14 bytes. SQM's default is `fq_codel`, but its scripts for CAKE replace that.
+/// Reads SQM's overhead. Only CAKE adds it to the IP packet. Other mechanisms add it to the frame, whose Ethernet
+/// header has 14 bytes. SQM's default is `fq_codel`, but SQM's scripts for CAKE replace that.
 fn sqm_overhead(section: &Section, value: &str) -> Fate {
     const ETHERNET: i64 = 14;
     let is_cake = match section.get("linklayer_adaptation_mechanism") {
@@ -237,7 +237,7 @@ fn qosmate(section: &Section, key: &str, value: &str) -> Fate {
         "UPRATE" => kbit("--up", value),
         "DOWNRATE" => kbit("--down", value),
         "OVERHEAD" => overhead(value),
-        // Older versions use it for all disciplines but CAKE.
+        // Older versions use it for all disciplines except CAKE.
         "OH" if section.get("ROOT_QDISC") != "cake" => overhead(value),
         "OH" => left("qosmate ignores it with ROOT_QDISC cake"),
         "LINKTYPE" if matches!(value, "atm" | "adsl") => Link("atm".into()),
@@ -266,7 +266,7 @@ fn qosmate(section: &Section, key: &str, value: &str) -> Fate {
     }
 }
 
-/// Reads the range of a rate that cake-autorate adjusts. Defaults are from its `config.primary.sh`.
+/// Reads the range of a rate that cake-autorate adjusts. The defaults come from its file `config.primary.sh`.
 fn range(section: &Section, flag: &str, way: &str, max: &str) -> Fate {
     let bound = |name: &str, default| {
         let names = ["shaper_rate_kbps", "rate"].map(|end| format!("{name}_{way}_{end}"));
@@ -286,7 +286,7 @@ fn range(section: &Section, flag: &str, way: &str, max: &str) -> Fate {
     }
 }
 
-/// Prefixes of cake-autorate's keys for values that asymq learns.
+/// Prefixes of cake-autorate's keys whose values asymq learns.
 const LEARNT_KEYS: [&str; 22] = [
     "min_",
     "max_",

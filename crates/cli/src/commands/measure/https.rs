@@ -60,7 +60,7 @@ impl HttpsArgs {
     }
 }
 
-/// Runs until `stop` is set. If one server ends, the other ends too.
+/// Runs until `stop` is set. The end of either server ends the other one.
 pub(super) fn run_both(
     server: Server,
     https: HttpsServer,

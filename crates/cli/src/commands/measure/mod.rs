@@ -184,7 +184,7 @@ fn time(min: u64, max: u64) -> impl Fn(&str) -> Result<Duration, String> + Clone
     }
 }
 
-/// True if the user ended the measurement.
+/// True if the user interrupted the measurement.
 pub(crate) fn is_interrupted(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref(),

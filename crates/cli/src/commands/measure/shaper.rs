@@ -7,14 +7,14 @@ use std::process::Command;
 /// Control socket of an installed gateway.
 const CONTROL: &str = "/run/asymq/control";
 
-/// Returns a gateway at the usual control socket, or a shaping qdisc at an interface: `asymq at 950kbit`.
+/// Describes a gateway at the usual control socket, or a shaping qdisc of an interface, as `asymq at 950kbit`.
 pub(super) fn of_this_host() -> Option<String> {
     let gateway = || of_gateway(&request_status(Path::new(CONTROL)).ok()?);
     let qdiscs = || Command::new("tc").args(["qdisc", "show"]).output().ok();
     gateway().or_else(|| of_qdiscs(&String::from_utf8_lossy(&qdiscs()?.stdout)))
 }
 
-/// Returns the uplink's rate from the status of a gateway.
+/// Describes a gateway with the uplink's rate, from its status.
 fn of_gateway(status: &str) -> Option<String> {
     let status: serde_json::Value = serde_json::from_str(status).ok()?;
     let settings = status["settings"].as_str()?;
@@ -24,7 +24,7 @@ fn of_gateway(status: &str) -> Option<String> {
     Some(format!("asymq at {}", rate.trim_matches('"')))
 }
 
-/// Returns the first qdisc of `tc qdisc show` that shapes an uplink.
+/// Describes the first qdisc in `tc qdisc show` that shapes an uplink.
 fn of_qdiscs(text: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -102,14 +102,14 @@ pub(super) fn known(value: Option<String>) -> String {
     value.unwrap_or_else(|| "unknown".into())
 }
 
-/// `Capacity 987 kbit/s (975 to 999) up, unknown down (IP packets).`
+/// Formats `Capacity 987 kbit/s (975 to 999) up, unknown down (IP packets).`
 pub(super) fn capacities(link: &Link) -> String {
     let [up, down] = [(link.up, link.up_range), (link.down, link.down_range)]
         .map(|(value, range)| capacity(value, range));
     format!("Capacity {up} up, {down} down (IP packets).\n")
 }
 
-/// `987 kbit/s (975 to 999)`.
+/// Formats `987 kbit/s (975 to 999)`.
 fn capacity(value: Option<f64>, range: Option<Range>) -> String {
     let range = range.map(|range| format!(" ({} to {})", rate(range.low), rate(range.high)));
     known(value.map(|value| rate(value) + &range.unwrap_or_default()))
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use asymq_scenario::{Goodput, Tool};
 
-    /// A line without counts, whose downloads carried this.
+    /// A line without capacities, on which downloads reached these goodputs.
     fn measured(down: Vec<f64>) -> Measured {
         let both = Load {
             goodput: Goodput::new(Vec::new(), down),
