@@ -1,5 +1,5 @@
-//! Computes the fingerprint of the sources that determine the result of a simulated run. A published crate has no
-//! sources of its siblings; their version is used instead.
+//! Computes the fingerprint of the sources that determine a simulated run's result. A published crate does not contain
+//! its sibling crates' sources; their version is used instead.
 
 use std::path::Path;
 use std::{fs, io};
@@ -18,7 +18,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Adds a file, or the files of a folder in order of their paths, to the hash (FNV-1a, 64 bits).
+/// Adds a file to the hash (FNV-1a, 64 bits), or the files of a folder in the order of their paths.
 fn add(path: &Path, hash: &mut u64) -> io::Result<()> {
     if path.is_dir() {
         let paths = fs::read_dir(path)?.map(|entry| Ok(entry?.path()));

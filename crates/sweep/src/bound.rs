@@ -5,24 +5,24 @@ use asymq_scenario::{Scenario, Tcp};
 /// Share of the link that may stay unused.
 const MAX_UNUSED: f64 = 0.01;
 
-/// Returns the minimum wait of the uploads' packets at the uplink in ms: median and 99th percentile.
+/// Returns the minimum sojourn time of the uploads' packets at the uplink in ms: median and 99th percentile.
 ///
-/// The bound holds under three conditions: at most 1 % of the link is unused, all uploads have equal shares, and each
-/// upload always has a packet in the queue, so that it detects a loss. The round-trip time is the mean of the range.
+/// The bound holds under three conditions. At most 1 % of the link is unused. All uploads have equal shares. Each
+/// upload always has a queued packet, so that it detects a loss. The round-trip time is the mean of the range.
 ///
-/// The model is a fluid. Times are in round-trip times, windows in bandwidth-delay products. A loss reduces a window to
-/// `kept` of its maximum; then the window grows by a constant per round trip. `kept` is 1 for senders without a
-/// sawtooth. With n uploads whose losses are evenly spaced, and a maximum x of the sum of their windows:
+/// The model is a fluid. Times are in round-trip times, windows in bandwidth-delay products. A loss reduces a window
+/// to `kept` times its maximum; then the window grows by a constant per round trip. For senders without a sawtooth,
+/// `kept` is 1. Let n uploads have evenly spaced losses, and let x be the maximum of the sum of their windows:
 ///
 /// | quantity | value |
 /// | --- | --- |
 /// | sum of the windows after a loss | b x, with b = 1 - (1 - kept) / (n - (1 - kept)(n - 1) / 2) |
-/// | time until the sum is 1, in which the link has idle time | d = 1 - b x |
+/// | time until the sum is 1, with idle times on the link | d = 1 - b x |
 /// | capacity lost in that time | d² / 2 |
 /// | time from a sum of 1 to a sum of w, if a round trip takes w | (w² - 1) / 2 |
 /// | queue at a sum of w | w - 1 |
 ///
-/// The bound is the queue at the smallest x with at most 1 % of lost capacity per cycle, plus n packets.
+/// The bound is n packets plus the queue at the smallest x for which each cycle loses at most 1 % of the capacity.
 pub(crate) fn bulk_wait_ms(scenario: &Scenario) -> [f64; 2] {
     let kept = match scenario.tcp {
         _ if scenario.flows_up == 0 => 1.0,

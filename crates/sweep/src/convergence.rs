@@ -1,26 +1,26 @@
-//! Convergence of runs: the measured window of a scenario's runs, and the test whether they had settled.
+//! Convergence of runs: the measured window of a scenario's runs, and a test if the runs had settled.
 
 use crate::metrics::Metrics;
 use crate::statistics::Estimate;
 
-/// Maximum difference between the two halves of the window, as a share of the link.
+/// Maximum difference between the two halves of a window, as a share of the link.
 const MAX_DRIFT: f64 = 0.05;
 
 /// The window in which the runs of a scenario are measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// Start of the measured window in s: the end of the transient (MSER-5). In a run that had not settled by its
-    /// middle, the middle.
+    /// Start of the measured window in s: the end of the transient (MSER-5), or the middle of the run if the run had
+    /// not settled by then.
     pub from_s: Estimate,
     /// Factor by which a preview shortens a run; 1 for full runs.
     pub cut: f64,
-    /// Share of the runs that had not settled in their first half, 0 to 1.
+    /// Share of the runs that did not settle in their first half, 0 to 1.
     pub unsettled: f64,
-    /// Data's share of the uplink and of the downlink: second half of the window minus the first half.
+    /// Drift of data's share of the uplink and of the downlink: second half of the window minus first half.
     pub drift: [Estimate; 2],
 }
 
-/// Metrics of a scenario's runs from which a window is computed.
+/// Metrics of a scenario's runs, from which its window is computed.
 #[derive(Debug, Default)]
 pub(crate) struct Samples([Vec<f64>; 4]);
 
@@ -34,7 +34,7 @@ impl Samples {
 }
 
 impl Window {
-    /// The window of a scenario's runs; `None` without runs.
+    /// Returns the window of a scenario's runs; `None` without runs.
     pub(crate) fn of(Samples([settling, unsettled, up, down]): &Samples, cut: f64) -> Option<Self> {
         Some(Self {
             from_s: Estimate::of(settling)?,
@@ -44,8 +44,8 @@ impl Window {
         })
     }
 
-    /// True if most runs settled in their first half and did not drift afterwards. For a preview, the drift is
-    /// extrapolated to the full run.
+    /// True if most runs settled in their first half and did not drift afterwards. A preview's drift is extrapolated
+    /// to the full run.
     pub fn converged(&self) -> bool {
         let most = MAX_DRIFT / self.cut;
         let drifts = |drift: &Estimate| drift.low() > most || drift.high() < -most;
@@ -97,7 +97,7 @@ mod tests {
             &[run(0.0, 0.1), run(0.0, 0.11), run(0.0, 0.1)],
             1.0
         ));
-        // Seeds that scatter around zero drift count as converged.
+        // Drifts that scatter around zero count as converged.
         assert!(converged(
             &[run(0.0, 0.1), run(0.0, -0.11), run(0.0, 0.1)],
             1.0

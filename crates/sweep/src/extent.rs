@@ -5,10 +5,10 @@ use asymq_core::units::Duration;
 
 /// Maximum number of runs per scenario in a preview.
 const QUICK_RUNS: u32 = 5;
-/// Maximum duration of a run in a preview, unless warm-up needs more.
+/// Maximum duration of a run in a preview; a longer warm-up extends it.
 const QUICK_DURATION: Duration = Duration::from_secs(500);
 
-/// Removes charts, reasons, and series that no claim names.
+/// Removes charts, reasons, and every series that no claim names.
 pub(crate) fn for_claims(mut experiment: Experiment) -> Experiment {
     experiment.charts.clear();
     experiment.assumptions.clear();
@@ -20,8 +20,8 @@ pub(crate) fn for_claims(mut experiment: Experiment) -> Experiment {
     experiment
 }
 
-/// Makes a preview: fewer and shorter runs, only series that claims name, and only the ends of a sweep and points that
-/// claims need.
+/// Creates a preview: fewer and shorter runs, only the series that claims name, and only the ends of the sweep and the
+/// points that claims need.
 #[must_use]
 pub fn preview(mut experiment: Experiment) -> Experiment {
     keep_series(&mut experiment);
@@ -48,7 +48,7 @@ fn kept<T: Clone>(all: &[T], keep: &[usize]) -> Vec<T> {
     keep.iter().map(|&index| all[index].clone()).collect()
 }
 
-/// Removes series that neither a claim nor a sentence names.
+/// Removes every series that neither a claim nor a sentence names.
 fn keep_series(experiment: &mut Experiment) {
     let names = experiment.names();
     let named = names
@@ -69,7 +69,7 @@ fn keep_series(experiment: &mut Experiment) {
     experiment.charts.retain(|chart| !chart.series.is_empty());
 }
 
-/// Returns the indices of both ends of the sweep, its middle, and points that claims name.
+/// Returns the indices of both ends of the sweep, of its middle, and of the points that claims name.
 fn points_needed(experiment: &Experiment) -> Vec<usize> {
     let last = experiment.points.len() - 1;
     let mut keep = vec![0, last / 2, last];

@@ -6,10 +6,10 @@ use crate::outcome::Outcome;
 use crate::statistics::{Estimate, LOOKS, runs_needed};
 use crate::verdict::{Check, Deciding, Finding, Undecided, Verdict};
 
-/// Joint confidence level of a verdict, over all intervals of a claim and all looks at the data.
+/// Joint confidence level of a verdict. It covers all intervals of a claim, and all looks at the data.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// A comparison with its answer, and the confidence interval of the difference that determined the answer.
+/// A comparison, its answer, and the confidence interval of the difference that determined the answer.
 struct Judged<'a> {
     answer: Answer,
     difference: Estimate,
@@ -66,7 +66,7 @@ impl Outcome {
         }
     }
 
-    /// True if the runs' confidence intervals confirm the reason that the claim gives.
+    /// True if the confidence intervals confirm the reason that the claim states.
     fn is_shown(&self, claim: &Claim) -> bool {
         let conditions = claim.shown_by.iter().filter_map(Evidence::condition);
         let conditions = conditions.map(|condition| (condition, Role::Number));
@@ -74,7 +74,7 @@ impl Outcome {
         checks.iter().all(|check| check.answer == Answer::Yes)
     }
 
-    /// Checks all conditions jointly: the confidence level applies to all intervals together, at every look
+    /// Checks all conditions jointly. The confidence level applies to all intervals together, and to every look
     /// (Bonferroni).
     fn checks<'a>(
         &self,
@@ -173,7 +173,7 @@ impl Outcome {
         Some(self.experiment.points[point].label.clone())
     }
 
-    /// True if the claim is about settling, and a preview has shortened its runs.
+    /// True if the claim is about settling, but a preview has shortened the runs.
     fn is_too_short_for(&self, claim: &Claim) -> bool {
         let mut named = claim
             .conditions()
@@ -182,7 +182,7 @@ impl Outcome {
         self.experiment.cut > 1.0 && named.any(|named| measures[named.measure].is_about_settling())
     }
 
-    /// Series of a claim that had not settled, each with its point, like `ACQ at 5`.
+    /// Series of a claim that had not settled, with their points, like `ACQ at 5`.
     pub(crate) fn unsettled(&self, claim: &Claim) -> Vec<String> {
         let named = claim
             .conditions()

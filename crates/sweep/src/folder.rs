@@ -20,13 +20,13 @@ use std::path::{Path, PathBuf};
 
 const PLAN: &str = "plan.json";
 
-/// Plan of a folder: the experiments to run. It suffices for judging the results of a folder, or of the folders of all
-/// shards.
+/// Plan of a folder: the experiments to run. With the plan, the results of the folder, or of the folders of all
+/// shards, can be judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// True if it is a preview.
+    /// True if the plan is a preview.
     pub quick: bool,
-    /// Seed of each scenario's first run; `None` for the seed in the file.
+    /// Seed of each scenario's first run; `None` for the seed in the scenario's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Name and text of each experiment.
@@ -34,7 +34,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans `experiments`, or a preview of them, starting at this seed if one is given.
+    /// Plans `experiments`, or a preview of them. The first seed is `seed`, if given.
     pub fn new(experiments: &[Experiment], quick: bool, seed: Option<u64>) -> Self {
         let file = |e: &Experiment| (e.name.clone(), e.text.clone());
         Self {
@@ -44,7 +44,7 @@ impl Plan {
         }
     }
 
-    /// Maximum number of looks at the verdicts. A preview omits the last rounds, which take longest.
+    /// Maximum number of looks at the verdicts. A preview omits the last rounds, which are the longest.
     pub const fn looks(&self) -> u32 {
         match self.quick {
             true => LOOKS / 2,
@@ -55,7 +55,7 @@ impl Plan {
     /// Returns the experiments, or their previews. Scenarios start from `defaults`.
     ///
     /// # Errors
-    /// The text of an experiment is wrong.
+    /// An experiment's text is invalid.
     pub fn experiments(&self, defaults: &Defaults) -> Result<Vec<Experiment>, BadExperiment> {
         let reduced = |experiment| match self.quick {
             true => preview(experiment),
@@ -80,9 +80,9 @@ impl Plan {
         Ok(experiments)
     }
 
-    /// Makes the runs that are missing in `folder`, and further runs for undecided claims, with `simulator` on
+    /// Simulates the runs that are missing in `folder`, and further runs for undecided claims, with `simulator` on
     /// `threads` threads. `defaults` names the congestion controls of `simulator`. `progress` gets the number of the
-    /// look (from 1), and the numbers of finished and of missing runs.
+    /// look (from 1), of finished runs, and of missing runs.
     ///
     /// # Errors
     /// An experiment is invalid, a run fails, or the folder cannot be read or written.
@@ -119,7 +119,7 @@ impl Plan {
     /// Reads the plan of a folder.
     ///
     /// # Errors
-    /// The folder has no plan, or it cannot be read.
+    /// The folder has no plan, or the plan cannot be read.
     pub fn load(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(PLAN);
         let text = read_bounded(&path).with_context(|| {

@@ -1,7 +1,7 @@
 //! Experiments: files of scenarios, measures and claims, which this crate runs and judges.
 //!
 //! An [`experiment::Experiment`] is a file with scenarios, measures, published values, and claims as conditions with a
-//! tolerance. [`tasks`] lists the runs that it needs, [`runner`] simulates them, and [`store`] keeps their results.
+//! tolerance. [`tasks`] lists the needed runs, [`runner`] simulates them, and [`store`] saves their results.
 //! [`outcome`] holds the results by name, [`findings`] judges the claims, and [`report`] and [`data`] write them.
 
 #![forbid(unsafe_code)]

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Metrics of a run by name, in alphabetical order.
 pub type Metrics = BTreeMap<String, f64>;
 
-/// Returns the names that a measure may use: all names of [`of_run`] and [`of_scenario`].
+/// Returns the names that a measure may use: those of [`of_run`] and of [`of_scenario`].
 pub fn names() -> Vec<String> {
     let report = DirectionReport {
         sojourn_by_class_ms: Some(SojournByClass::default()),
@@ -61,7 +61,7 @@ pub fn names() -> Vec<String> {
 /// part that this rule kept.
 pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     let mut metrics = Metrics::new();
-    // Names all fields, so that the compiler reports one without a metric.
+    // Lists all fields, so that the compiler reports a field without a metric.
     let Summary {
         up,
         down,
@@ -239,8 +239,8 @@ fn of_listed(direction: Direction) -> String {
     format!("{direction}.listed.sojourn")
 }
 
-/// Returns the mean goodput of the flows that `is_first` selects, divided by the mean goodput of all other flows; 1 if
-/// either group is empty. Listed flows follow the unlisted ones.
+/// Returns the mean goodput of the flows that `is_first` selects, divided by that of all other flows; 1 if either
+/// group is empty. Listed flows come after the unlisted ones.
 fn ratio(
     scenario: &Scenario,
     direction: Direction,
@@ -356,7 +356,7 @@ mod tests {
             "/../../docs/research/experiments.md"
         );
         let text = std::fs::read_to_string(path).unwrap();
-        // A metric of time below a share has that share in its name.
+        // If a metric is a time below a share, its name contains the share.
         let of_page = |name: &String| !name.starts_with("down.") && !name.contains("below-");
         let missing: Vec<String> = names()
             .into_iter()

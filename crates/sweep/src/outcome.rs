@@ -10,7 +10,7 @@ use crate::statistics::Estimate;
 use crate::store::{Recording, Results, key};
 use asymq_scenario::Scenario;
 
-/// Maximum number of time series that a chart averages for one series.
+/// Maximum number of time series averaged for a series of a chart.
 const MAX_RECORDINGS: usize = 1000;
 
 /// An experiment with its results.
@@ -28,7 +28,7 @@ pub struct Runs {
     measures: Vec<Vec<f64>>,
     /// Time series for a chart over time, in the order of seeds.
     pub recordings: Vec<Recording>,
-    /// Window after the transient, if a measure needs it.
+    /// Window after the transient, if a measure uses it.
     pub window: Option<Window>,
 }
 
@@ -41,7 +41,7 @@ pub struct Incomplete {
 }
 
 impl Runs {
-    /// Creates a value without runs of `experiment`.
+    /// Creates the value for an `experiment`, without runs.
     fn new(experiment: &Experiment) -> Self {
         Self {
             measures: vec![Vec::new(); experiment.measures.len()],
@@ -50,7 +50,7 @@ impl Runs {
         }
     }
 
-    /// Adds a run of a scenario; for an arithmetic experiment, a run without metrics.
+    /// Adds a run of a scenario. For an arithmetic experiment, the run has no metrics.
     fn add(&mut self, experiment: &Experiment, given: &Metrics, run: &Metrics) {
         let lookup = |name: &str| Some(vec![*run.get(name).or_else(|| given.get(name))?]);
         for (values, measure) in self.measures.iter_mut().zip(&experiment.measures) {
@@ -64,7 +64,7 @@ impl Runs {
         self.measures.first().map_or(0, Vec::len)
     }
 
-    /// Estimate of a measure; `None` if no run has it.
+    /// Estimate of a measure; `None` if no run has the measure.
     pub fn estimate(&self, measure: usize) -> Option<Estimate> {
         Estimate::of(&self.measures[measure]).filter(|estimate| estimate.mean.is_finite())
     }
@@ -116,7 +116,7 @@ impl Outcome {
         self.all().map(Runs::count).min().unwrap_or(0)
     }
 
-    /// Returns the value of an expression at each point: for the means, and for each run.
+    /// Returns the value of an expression at each point, for the means and for each run.
     pub(crate) fn samples(&self, expression: &Expression) -> Option<Vec<Sample>> {
         expression.samples(&|name| {
             let named = self.experiment.resolve(name).ok()?;
@@ -125,7 +125,7 @@ impl Outcome {
         })
     }
 
-    /// Returns a sentence in which results replace the expressions.
+    /// Returns the sentence with its expressions replaced by results.
     pub fn fill_in(&self, text: &str) -> String {
         let value = |text: &str| {
             let samples = self.samples(&Expression::parse(text).ok()?)?;
@@ -140,7 +140,7 @@ impl Outcome {
     }
 }
 
-/// Returns the runs of a scenario, with a maximum number of time series; counts runs that `results` lack.
+/// Returns the runs of a scenario, with a limited number of time series. Counts runs that `results` lack.
 fn runs_of(
     experiment: &Experiment,
     scenario: &Scenario,

@@ -3,10 +3,10 @@
 use asymq_scenario::{Scenario, Series};
 use std::collections::BTreeMap;
 
-/// Shares of the link; the time below each of them is a metric.
+/// Shares of the link. For each, the time below the share is a metric.
 const LEVELS: [(f64, &str); 3] = [(0.1, "0.1"), (0.5, "0.5"), (0.9, "0.9")];
 
-/// Number of batches for finding the settling time. Shorter batches would hide a slow climb in noise.
+/// Number of batches for the settling time. Shorter batches would hide a slow rise in noise.
 const BATCHES: usize = 100;
 /// Minimum number of intervals in a batch (MSER-5).
 const MIN_BATCH: usize = 5;
@@ -14,26 +14,26 @@ const MIN_BATCH: usize = 5;
 /// Start of the settled part of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Settled {
-    /// First interval after the transient; the middle of the run if it did not settle earlier.
+    /// First interval after the transient; if the run did not settle earlier, the middle of the run.
     pub(crate) from: usize,
     /// True if the run settled in its first half.
     pub(crate) settled: bool,
 }
 
-/// Accepted ratio of the variance of the mean to its minimum. Slow oscillations make the minimum flat; among equally
-/// good truncations, the earliest keeps most of the run.
+/// Accepted ratio of the variance of the mean to its minimum. Slow oscillations make the minimum flat. Among equally
+/// good truncations, the earliest keeps the largest part of the run.
 const FLAT: f64 = 1.2;
 
-/// Minimum difference between the means before and after the truncation that counts as a transient, as a share of the
-/// link.
+/// Minimum difference of the means before and after the truncation, as a share of the link, that counts as a
+/// transient.
 const MATERIAL: f64 = 0.02;
 
-/// Finds the end of the transient by MSER-5 (White, 1997): the earliest truncation with an almost minimal standard
-/// error of the mean. If it lies in the second half, the run is too short.
+/// Finds the end of the transient by MSER-5 (White, 1997): the earliest truncation at which the standard error of the
+/// mean is almost minimal. If the end lies in the second half, the run is too short.
 pub(crate) fn settled(values: &[f64]) -> Settled {
     let batch = (values.len() / BATCHES).max(MIN_BATCH);
     let means: Vec<f64> = values.chunks_exact(batch).map(mean).collect();
-    // A few batches at the end may be equal by chance.
+    // Excludes the end, where a few batches may be equal by chance.
     let longest = means.len() - means.len() / 4;
     let (mut sum, mut squares) = (0.0, 0.0);
     let mut errors = vec![f64::INFINITY; longest];
@@ -42,7 +42,7 @@ pub(crate) fn settled(values: &[f64]) -> Settled {
         squares += value * value;
         let count = (means.len() - index) as f64;
         let spread = squares - sum * sum / count;
-        // A spread this small is a rounding error.
+        // A smaller spread is a rounding error.
         let spread = if spread > 1e-9 * squares { spread } else { 0.0 };
         if let Some(error) = errors.get_mut(index) {
             *error = spread / (count * count);
@@ -90,7 +90,7 @@ pub(crate) fn add(metrics: &mut BTreeMap<String, f64>, scenario: &Scenario, seri
         }
     }
 
-    // Both directions must have settled.
+    // A run has settled when both directions have settled.
     let (of_up, of_down) = (settled(&data_up), settled(&data_down));
     let from = of_up.from.max(of_down.from);
     let unsettled = !(of_up.settled && of_down.settled);

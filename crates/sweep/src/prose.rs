@@ -1,13 +1,13 @@
 //! Sentences that contain measured numbers: `AQ fills { aq:down@10mbit } of the downlink`.
 
-/// Part of a sentence: text, or the expression between braces.
+/// Part of a sentence: text, or the expression in braces.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Part<'a> {
     Words(&'a str),
     Value(&'a str),
 }
 
-/// Text and expressions of a sentence, alternating.
+/// Returns the parts of a sentence, alternately text and expression.
 pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -21,7 +21,7 @@ pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// Expressions of a sentence.
+/// Returns the expressions in a sentence.
 pub(crate) fn values(text: &str) -> impl Iterator<Item = &str> {
     parts(text).into_iter().filter_map(|part| match part {
         Part::Value(value) => Some(value),
@@ -29,7 +29,7 @@ pub(crate) fn values(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns only the sentences without values.
+/// Removes sentences that contain values.
 pub(crate) fn without_values(text: &str) -> String {
     let sentences: Vec<&str> = text
         .split_inclusive(". ")

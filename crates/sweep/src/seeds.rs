@@ -1,4 +1,4 @@
-//! Number of seeds per scenario: adds seeds while a claim is undecided, up to a limit.
+//! Number of seeds per scenario. Seeds are added while a claim is undecided, up to a limit.
 
 use crate::experiment::{Experiment, Place};
 use crate::outcome::{Outcome, judge};
@@ -8,7 +8,7 @@ use crate::verdict::Finding;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Maximum simulated time of all seeds of a scenario, in s.
+/// Maximum simulated time of a scenario in s, summed over its seeds.
 const MAX_SECONDS: f64 = 1e6;
 
 /// Judged experiments, with the results that determined the verdicts.
@@ -21,16 +21,16 @@ pub struct Decided {
 }
 
 impl Decided {
-    /// Returns the experiments, each scenario with the number of seeds that ran.
+    /// Returns the experiments. Each scenario has the number of seeds that ran.
     pub fn experiments(&self) -> Vec<Experiment> {
         let experiments = self.outcomes.iter().map(|outcome| &outcome.experiment);
         experiments.cloned().collect()
     }
 }
 
-/// Runs the experiments with as many seeds as their claims need, and judges them. `run` makes the missing runs of its
-/// experiments and returns all results. There are at most `looks` rounds. The scenarios of the outcomes contain the
-/// number of seeds that ran.
+/// Runs the experiments with as many seeds as their claims need, and judges them. `run` simulates the missing runs of
+/// the given experiments and returns all results. There are at most `looks` rounds. The scenarios in the outcomes have
+/// the number of seeds that ran.
 ///
 /// # Errors
 /// `run` fails, or returns too few results.
@@ -54,8 +54,8 @@ pub fn decide(
     }
 }
 
-/// Doubles the seeds of undecided claims for look number `look`, unless `further` looks are unlikely to decide them.
-/// Returns true if a scenario got more seeds.
+/// Doubles the seeds of undecided claims for look number `look`, except for claims that `further` looks are unlikely
+/// to decide. Returns true if a scenario got more seeds.
 fn extend(
     first: &[Experiment],
     extended: &mut [Experiment],

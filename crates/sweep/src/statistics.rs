@@ -3,23 +3,23 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Maximum number of looks at the verdicts. Each look doubles the seeds of undecided claims, up to 32 times the number
-/// in the file. Confidence intervals account for all looks.
+/// in the file. Confidence intervals take all looks into account.
 pub const LOOKS: u32 = 6;
 
 /// Confidence level of the intervals in tables and charts.
 pub const SHOWN: f64 = 0.95;
 
-/// Minimum number of runs for an estimate of the needed runs.
+/// Minimum number of runs for estimating how many runs are needed.
 const ENOUGH_TO_TELL: usize = 20;
 
-/// Returns the factor by which the number of runs must grow to decide a claim; 0 with too few runs. With that number,
-/// the probability is at least 10 % that an interval of `half_width` excludes the end of the range at `distance` from
-/// the mean.
+/// Returns the factor by which the number of runs must grow to decide a claim; 0 with too few runs. The interval has
+/// the half-width `half_width`; the end of the accepted range is `distance` from the mean. With that number, the
+/// interval excludes this end with a probability of at least 10 %.
 pub(crate) fn runs_needed(values: &[f64], distance: f64, half_width: f64) -> f64 {
     if values.len() < ENOUGH_TO_TELL {
         return 0.0;
     }
-    // With twice the runs, the mean moves by half the difference between old and new runs.
+    // With twice as many runs, the mean moves by half the difference between old and new runs.
     let drift = Estimate::around(0.0, values, 0.8).half_width / 2.0;
     (half_width / (distance + drift)).powi(2)
 }
@@ -67,7 +67,7 @@ impl Estimate {
     }
 }
 
-/// Number of standard errors from the mean to either end of an interval at this confidence level.
+/// Number of standard errors between the mean and either end of an interval at this confidence level.
 fn student_t(freedom: f64, confidence: f64) -> f64 {
     let distribution = StudentsT::new(0.0, 1.0, freedom).expect("the freedom is 1 or more");
     distribution.inverse_cdf(0.5 + confidence / 2.0)

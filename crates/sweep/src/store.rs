@@ -20,12 +20,12 @@ pub static FINGERPRINT: LazyLock<String> =
     LazyLock::new(|| long(concat!(env!("ASYMQ_SOURCES"), env!("CARGO_PKG_VERSION"))));
 
 /// Key of a result: a hash of scenario, seed, and the sources of simulator and disciplines. Builds from equal sources
-/// give equal keys.
+/// have equal keys.
 pub fn key(scenario: &Scenario, seed: u64) -> String {
     long(&format!("{} {}", *FINGERPRINT, text_of_run(scenario, seed)))
 }
 
-/// Text of the scenario of one run, without the other runs.
+/// Text of a scenario reduced to one run.
 pub(crate) fn text_of_run(scenario: &Scenario, seed: u64) -> String {
     let run = Scenario {
         seed,
@@ -35,10 +35,10 @@ pub(crate) fn text_of_run(scenario: &Scenario, seed: u64) -> String {
     serde_json::to_string(&run).expect("a scenario is plain values")
 }
 
-/// One run to be simulated.
+/// A run to simulate.
 #[derive(Clone, Debug)]
 pub struct Job<'a> {
-    /// The key of its result.
+    /// Key of the result.
     pub key: String,
     /// The scenario.
     pub scenario: &'a Scenario,
@@ -87,7 +87,7 @@ pub struct Stored {
     /// Metrics after warm-up.
     #[serde(serialize_with = "write_metrics", deserialize_with = "read_metrics")]
     pub metrics: Metrics,
-    /// The result of each flow.
+    /// The results of the flows.
     #[serde(default)]
     pub flows: Vec<FlowResult>,
     /// Time series of the run, if recorded.
@@ -139,12 +139,12 @@ impl Recording {
     }
 }
 
-/// Rounds to five digits after the point, more than any chart shows. This halves the file.
+/// Rounds to five decimals, more than charts show. This halves the file.
 fn round(value: f64) -> f64 {
     (value * 1e5).round() / 1e5
 }
 
-/// Results by key. The results of a folder stay in its file; memory contains only their positions.
+/// Results by key. Results of a folder remain in its file; memory contains only their positions in the file.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     /// The file to which results are appended, and its name.
@@ -174,7 +174,7 @@ impl Place {
 }
 
 impl Results {
-    /// Loads the results in a folder; empty if the file does not exist. Incomplete lines are skipped.
+    /// Loads the results in a folder; empty if the file does not exist. Skips incomplete lines.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -187,7 +187,7 @@ impl Results {
         Ok(results)
     }
 
-    /// Loads the results in a folder, to which further ones are appended. Creates the folder if needed.
+    /// Loads the results in a folder. Later results are appended to its file. Creates the folder if needed.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -233,10 +233,10 @@ impl Results {
         self.places.insert(stored.key.clone(), place);
     }
 
-    /// Adds a result that is not here, and appends it to the file of an open folder.
+    /// Adds a result if it is new or adds a recording. If a folder is open, appends the result to the folder's file.
     ///
     /// # Errors
-    /// It cannot be written; the error names the file.
+    /// The result cannot be written; the error names the file.
     pub fn insert(&mut self, stored: Stored) -> io::Result<()> {
         let known = self.places.get(&stored.key);
         if known.is_some_and(|known| known.has_recording() || stored.recording.is_none()) {
@@ -265,16 +265,16 @@ impl Results {
         self.places.extend(other.places);
     }
 
-    /// True if the result of a job is present, with its recording if needed.
+    /// True if the result of a job is present, and includes a recording if the job needs one.
     pub fn has(&self, job: &Job<'_>) -> bool {
         let found = self.places.get(&job.key);
         found.is_some_and(|place| place.has_recording() || !job.recording)
     }
 
-    /// Reads the result with this key, if it is here.
+    /// Reads the result with this key; `None` if it is not present.
     ///
     /// # Errors
-    /// Its line cannot be read, or has changed.
+    /// The line of the result cannot be read, or has changed.
     pub fn get(&self, key: &str) -> io::Result<Option<Stored>> {
         let Some(place) = self.places.get(key) else {
             return Ok(None);
@@ -303,7 +303,7 @@ impl Results {
     }
 }
 
-/// A metric in JSON, which has no number for what is not finite.
+/// A metric in JSON. Infinite values are texts, because JSON has no such numbers.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Metric {
@@ -339,7 +339,7 @@ mod tests {
     fn stored(key: &str) -> Stored {
         Stored {
             key: key.into(),
-            // A number whose shortest decimal form has 17 digits.
+            // The shortest decimal form of this number has 17 digits.
             metrics: [("utility".to_owned(), 0.1 + 0.2)].into(),
             flows: Vec::new(),
             recording: None,

@@ -1,7 +1,7 @@
-//! Divides the runs of experiments into tasks: blocks of seeds, sized by predicted cost.
+//! Divides the runs of experiments into tasks: blocks of seeds with similar predicted cost.
 //!
 //! The tasks depend only on the experiments and the task size. A task therefore has the same name and result on every
-//! machine and at every attempt. One machine makes single runs, a shard makes every Nth run, and a cluster runs tasks.
+//! machine and at every attempt. A single machine makes single runs, a shard every Nth run, and a cluster runs tasks.
 
 use crate::experiment::{Experiment, Place};
 use crate::fnv::{fnv, long};
@@ -13,14 +13,14 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 
-/// Runs that are made and stored together.
+/// Runs that are simulated and stored together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// File name of its part, unique to these runs.
+    /// File name of the task's part, unique to these runs.
     pub name: String,
     /// Number of runs.
     pub runs: u64,
-    /// Cost of the runs, in data packets at full links.
+    /// Cost of the runs, in data packets at fully used links.
     pub packets: u64,
     /// Blocks of the task, each of one scenario.
     pub(crate) blocks: Vec<Block>,
@@ -30,7 +30,7 @@ pub struct Task {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Block {
     pub(crate) seeds: Range<u64>,
-    /// True to keep time series.
+    /// True if the time series are stored.
     recording: bool,
     pub(crate) wanted: Vec<Wanted>,
 }
@@ -60,10 +60,10 @@ impl Task {
     }
 }
 
-/// Adds to `folder` the `results` of these experiments that it lacks.
+/// Adds those `results` of these experiments to `folder` that are missing there.
 ///
 /// # Errors
-/// They cannot be read or written.
+/// The results cannot be read or written.
 pub fn keep(folder: &mut Results, experiments: &[Experiment], results: &Results) -> io::Result<()> {
     let runs = single_runs(experiments);
     for job in runs.jobs() {
@@ -74,7 +74,7 @@ pub fn keep(folder: &mut Results, experiments: &[Experiment], results: &Results)
     Ok(())
 }
 
-/// A scenario, and all places that need runs of it.
+/// A scenario, and all places that need its runs.
 struct Group {
     hash: u64,
     cost: u64,
@@ -82,7 +82,7 @@ struct Group {
     wanted: Vec<Wanted>,
 }
 
-/// Runs of experiments without duplicates, longest first. Memory grows with the scenarios, not with the runs.
+/// Runs of experiments without duplicates, longest first. Memory grows with the number of scenarios, not of runs.
 pub struct Runs<'a> {
     experiments: &'a [Experiment],
     groups: Vec<Group>,
@@ -117,8 +117,8 @@ impl Runs<'_> {
     }
 }
 
-/// Divides the runs of `experiments` into tasks of about `packets` each, at least one run, longest first. `before`
-/// contains the same experiments with the seeds of earlier rounds; `None` in the first `round`.
+/// Divides the runs of `experiments` into tasks, longest first. A task has about `packets` packets, and at least one
+/// run. `before` has the same experiments with the seeds of earlier rounds; it is `None` in the first `round`.
 pub fn tasks(
     experiments: &[Experiment],
     before: Option<&[Experiment]>,
@@ -184,7 +184,7 @@ fn groups(experiments: &[Experiment], before: Option<&[Experiment]>) -> Vec<Grou
     groups
 }
 
-/// Approximate cost of a run in data packets at full links.
+/// Approximate cost of a run, in data packets at fully used links.
 fn cost(scenario: &Scenario) -> u64 {
     let bits = u128::from(scenario.up.bits_per_sec()) + u128::from(scenario.down.bits_per_sec());
     let bits_per_packet = 8 * (u128::from(scenario.mss) + 40);
@@ -192,7 +192,7 @@ fn cost(scenario: &Scenario) -> u64 {
     u64::try_from(packets * u128::from(scenario.links)).unwrap_or(u64::MAX)
 }
 
-/// The seeds of all places, in order and without overlap.
+/// Merges the seeds of all places, in order and without overlap.
 fn union(wanted: &[Wanted]) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = wanted.iter().map(|wanted| wanted.seeds.clone()).collect();
     ranges.sort_by_key(|range| range.start);
@@ -206,7 +206,7 @@ fn union(wanted: &[Wanted]) -> Vec<Range<u64>> {
     union
 }
 
-/// A task that is being filled.
+/// A task to which blocks are still added.
 #[derive(Default)]
 struct Open {
     blocks: Vec<Block>,
@@ -285,7 +285,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    /// Two series that share a scenario, at two points with very different cost.
+    /// Two series that share a scenario. The costs of the two points differ widely.
     const FILE: &str = r#"
 title = "Fig. 1: one"
 measure = [{ id = "m", title = "m", of = "up.data" }]
@@ -347,7 +347,7 @@ set = { qdisc = "sad" }
         for task in &tasks {
             assert!(task.packets <= 20_000 || task.runs == 1, "{task:?}");
         }
-        // A run at 2 Mbit/s costs 2500 packets, one at 200 Mbit/s 167 500.
+        // A run costs 2500 packets at 2 Mbit/s, and 167 500 at 200 Mbit/s.
         assert!(tasks.iter().any(|task| task.runs == 8), "{tasks:?}");
         let names: BTreeSet<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
         assert_eq!(names.len(), tasks.len());

@@ -1,4 +1,4 @@
-//! Verdicts, and the intervals that they are based on.
+//! Verdicts, and the intervals that determine them.
 
 use crate::experiment::{Claim, Place, Role};
 use crate::expression::{Answer, Condition, Range};
@@ -12,8 +12,8 @@ asymq_core::named! {
         Reproduced = "reproduced",
         /// The intervals of direction, order and trend lie within their ranges, but an interval of a number does not.
         InShape = "reproduced in shape",
-        /// The interval of a direction, an order or a trend lies outside its range. For a claim without these, the
-        /// interval of a number does.
+        /// The interval of a direction, an order or a trend lies outside its range. If the claim has none of these,
+        /// the interval of a number does.
         NotReproduced = "not reproduced",
         /// A precondition of the claim fails.
         Vacuous = "vacuous",
@@ -21,7 +21,7 @@ asymq_core::named! {
         NumberOpen = "undecided in number",
         /// The interval of a direction, order, trend or precondition contains an end of its range.
         ShapeOpen = "undecided in shape",
-        /// The mechanism was still changing at the end of the runs, so they have no steady mean.
+        /// The mechanism was still changing at the end of the runs, so that the runs have no steady mean.
         DidNotConverge = "did not converge",
     }
 }
@@ -29,7 +29,7 @@ asymq_core::named! {
 asymq_core::show_by_name!(Verdict);
 
 impl Verdict {
-    /// True if further seeds may decide.
+    /// True if further seeds may decide the claim.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::NumberOpen | Self::ShapeOpen)
     }
@@ -62,14 +62,14 @@ pub struct Finding<'a> {
     pub verdict: Verdict,
     /// The claim's conditions.
     pub checks: Vec<Check<'a>>,
-    /// Reason why it was not reproduced, if [`Claim::shown_by`] holds.
+    /// Reason why the claim was not reproduced, if [`Claim::shown_by`] holds.
     pub because: Option<String>,
-    /// Series that had not settled, with their point: `ACQ at 5`.
+    /// Series that had not settled, with their points, like `ACQ at 5`.
     pub unsettled: Vec<String>,
 }
 
 impl Finding<'_> {
-    /// Minimum number of seeds over the conditions.
+    /// Number of seeds; the minimum over the conditions.
     pub fn seeds(&self) -> usize {
         self.checks
             .iter()
@@ -92,8 +92,8 @@ impl Finding<'_> {
     }
 }
 
-/// A condition, with the comparison that decides it: the one with the smallest margin among the failed comparisons,
-/// else among the open ones, else among all.
+/// A condition, and the comparison that decides it. This is the comparison with the smallest margin among the failed
+/// ones, else among the open ones, else among all.
 #[derive(Clone, Debug)]
 pub struct Check<'a> {
     /// The condition.
@@ -102,7 +102,7 @@ pub struct Check<'a> {
     pub role: Role,
     /// Answer of the deciding comparison.
     pub answer: Answer,
-    /// Comparison that decided; `None` if the condition has no value.
+    /// The deciding comparison; `None` if the condition has no value.
     pub deciding: Option<Deciding>,
     /// Comparisons that are still open.
     pub(crate) undecided: Vec<Undecided>,
@@ -111,7 +111,7 @@ pub struct Check<'a> {
 /// Comparison that determined the answer to a condition.
 #[derive(Clone, Debug)]
 pub struct Deciding {
-    /// Left-hand side; for a trend, the later point. All intervals are simultaneous for all comparisons of the claim.
+    /// Left-hand side; for a trend, the later point. All intervals hold jointly for all comparisons of the claim.
     pub found: Estimate,
     /// Right-hand side; for a trend, the earlier point.
     pub expected: Estimate,
@@ -129,7 +129,7 @@ pub struct Deciding {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Undecided {
     pub(crate) places: Vec<Place>,
-    /// Factor by which the runs must grow to decide it.
+    /// Factor by which the number of runs must grow to decide the comparison.
     pub(crate) needs: f64,
 }
 

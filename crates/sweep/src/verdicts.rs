@@ -1,4 +1,4 @@
-//! Verdicts in a file that can be committed and compared.
+//! Verdicts in a file that can be committed and compared with others.
 
 use crate::expression::Condition;
 use crate::outcome::Outcome;
@@ -20,7 +20,7 @@ pub struct Entry {
     pub within: Vec<f64>,
 }
 
-/// Probability that a comparison of all claims fails only by chance, with other seeds.
+/// Probability, over all claims, that a comparison fails only because of other seeds.
 const RISK: f64 = 0.01;
 
 /// Differences from a file of verdicts.
@@ -40,7 +40,7 @@ pub fn of(outcomes: &[Outcome]) -> Verdicts {
         .collect()
 }
 
-/// Outcomes with the text's settings, without the outcomes of `[found]`.
+/// Outcomes with the settings of the text, not of `[found]`.
 fn as_the_text_says(outcomes: &[Outcome]) -> impl Iterator<Item = &Outcome> + Clone {
     outcomes
         .iter()
@@ -73,7 +73,7 @@ pub fn write(verdicts: &Verdicts) -> String {
 /// Parses a file of verdicts.
 ///
 /// # Errors
-/// The line and what is wrong there.
+/// A line is invalid. The text names the line and the error.
 pub fn read(text: &str) -> Result<Verdicts, String> {
     let verdicts: Verdicts = toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
@@ -92,8 +92,8 @@ pub fn read(text: &str) -> Result<Verdicts, String> {
     }
 }
 
-/// Compares the outcomes with a file. A claim that held there fails if an interval now lies outside its range, at a
-/// joint confidence for all claims. `partial` skips claims that did not run.
+/// Compares the outcomes with a file. A claim that held in the file fails if an interval now lies outside its range.
+/// The confidence is joint for all claims. `partial` skips claims that did not run.
 pub fn compare(before: &Verdicts, outcomes: &[Outcome], partial: bool) -> Differences {
     let outcomes = as_the_text_says(outcomes);
     let claims: usize = outcomes.clone().map(|o| o.experiment.claims.len()).sum();
@@ -132,7 +132,7 @@ pub fn compare(before: &Verdicts, outcomes: &[Outcome], partial: bool) -> Differ
     differences
 }
 
-/// Line about a claim that held and now fails by more than chance.
+/// Line about a claim that held in the file and now fails by more than chance.
 fn left(claim: &str, was: &Entry, strict: Verdict) -> Option<String> {
     let was_one_of = |verdicts: &[Verdict]| verdicts.iter().any(|v| v.to_string() == was.verdict);
     let failed = match strict {

@@ -12,7 +12,7 @@ use asymq_sweep::{experiment, outcome, runner};
 use std::path::Path;
 use std::process::Command;
 
-/// No number is read as a text.
+/// Fails if a number is read as a text.
 const NUMBERS: &str = r#"
 import pandas as pd
 for table in ["runs", "flows", "time_series", "measures", "claims"]:

@@ -20,13 +20,13 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Relaxed) + layout.size();
         MOST.fetch_max(now, Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller obeys the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         NOW.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller obeys the same contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most memory that a sweep of this many runs and its report take.
+/// Returns the maximum memory of a sweep of this many runs and its report.
 fn most_memory(runs: u32) -> usize {
     let text = format!(
         r#"

@@ -68,7 +68,7 @@ because = "It is { aq:down@1mbit }."
 shown-by = ["aq:down < 1.5"]
 "#;
 
-/// Results without a simulator: AQ at 0.9 and DropTail at 0.5, with a spread over the seeds.
+/// Results without a simulator: AQ at 0.9 and DropTail at 0.5, with variation over the seeds.
 fn outcome(name: &str, claims: &str) -> Outcome {
     outcome_of(name, &(SWEEP.to_owned() + claims))
 }
@@ -129,7 +129,7 @@ fn page(outcome: Outcome, quick: bool) -> String {
     report::page(&[outcome], &origin(quick), &["runs.csv".into()]).unwrap()
 }
 
-/// The text that a reader sees, without style, drawings, files and tags.
+/// Returns the text that a reader sees, without style, drawings, files and tags.
 fn words(page: &str) -> String {
     let mut page = page.to_owned();
     for (from, to) in [

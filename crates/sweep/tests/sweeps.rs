@@ -46,7 +46,7 @@ fn published(results: &Results, folder: &Path) -> Vec<Vec<u8>> {
 
 fn quietly(_: usize, _: usize) {}
 
-/// Makes the runs that are missing in a folder, and returns its results.
+/// Simulates the runs that are missing in a folder, and returns the results.
 fn run(runs: &Runs<'_>, folder: &Path, threads: usize) -> Results {
     let known = Results::open(folder).unwrap();
     runner::run(STANDARD, runs, known, threads, &quietly).unwrap()
@@ -198,8 +198,8 @@ fn a_check_fails_only_for_claims_that_held_and_fail_beyond_doubt() {
     );
 }
 
-/// The sweep's first scenario with `runs` runs and a claim that its downlink carries more than `than`, after up to
-/// `looks` looks.
+/// Decides a claim that the downlink of the sweep's first scenario carries more than `than`. Starts with `runs` runs,
+/// and takes up to `looks` looks.
 fn decided(runs: u32, than: f64, looks: u32, folder: &Path) -> Outcome {
     let claim = format!("droptail:down@1mbit > {than}");
     let text = SMALL.replace("aq:down = 30 within 0.1", &claim);
@@ -229,7 +229,7 @@ fn only_undecided_claims_get_further_seeds() {
     let folder = tempfile::tempdir().unwrap();
     let first = decided(3, 0.0, 1, folder.path());
     let mean = first.at(at(0, 0)).estimate(0).unwrap().mean;
-    // A claim about the mean itself is open.
+    // A claim whose limit is the mean itself stays open.
     let outcome = decided(3, mean, 2, folder.path());
     assert_eq!(outcome.at(at(0, 0)).count(), 6, "the scenario in question");
     let others = [(0, 1), (1, 0), (1, 1)];
@@ -237,7 +237,7 @@ fn only_undecided_claims_get_further_seeds() {
         others.map(|(series, point)| outcome.at(at(series, point)).count()),
         [3; 3]
     );
-    // Results of further seeds in the folder leave the decision unchanged.
+    // Further seeds in the folder do not change the decision.
     assert_eq!(decided(3, mean, 2, folder.path()).at(at(0, 0)).count(), 6);
 }
 
@@ -246,7 +246,7 @@ fn a_claim_gets_no_seeds_that_are_unlikely_to_decide_it() {
     let folder = tempfile::tempdir().unwrap();
     let first = decided(20, 0.0, 1, folder.path());
     let mean = first.at(at(0, 0)).estimate(0).unwrap().mean;
-    // Ten runs are too few to decide; the mean of twenty is the claim's value.
+    // Ten runs are too few to decide. With twenty, the mean equals the claim's value.
     let outcome = decided(10, mean, 4, folder.path());
     assert_eq!(outcome.at(at(0, 0)).count(), 20);
 }
@@ -457,7 +457,7 @@ fn a_plan_of_too_many_runs_is_refused_before_it_takes_memory() {
     let many = axis("up", "mbit", 400) + &axis("down", "mbit", 400);
     let error = read(&many, "runs = 1").unwrap_err();
     assert!(error.contains("at least 160000 scenarios"), "{error}");
-    // The second series exceeds the limit; a swept number of runs counts.
+    // The second series exceeds the limit, because a swept number of runs counts too.
     let runs = |most: &str| format!("[[sweep]]\nkey = \"runs\"\nvalues = [{most}]\n");
     for (values, count) in [("1000, 9001", "at least 1000100 runs"), ("1000, 9000", "")] {
         let axes = axis("up", "mbit", 50) + &runs(values);

@@ -1,4 +1,4 @@
-//! Columns of tables: numbers instead of `tc`'s notation, with the unit at the end of the column's name.
+//! Columns of tables: numbers without units. The column's name ends with the unit.
 
 use crate::metrics;
 use asymq_core::units::{Duration, Limit, Rate};
@@ -13,7 +13,7 @@ pub enum Cell {
     Text(Arc<str>),
     /// A number.
     Number(f64),
-    /// A count or a seed, which must stay exact.
+    /// A count or a seed, stored exactly.
     Whole(u64),
     /// Yes or no.
     Truth(bool),
@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Common kind of all these cells; numbers if there are none.
+    /// Common kind of all these cells; [`Kind::Number`] without cells.
     pub fn of_all<'a>(cells: impl Iterator<Item = &'a Cell>) -> Self {
         let mut kinds = cells.map(|cell| match cell {
             Cell::Text(_) => Self::Text,
@@ -50,7 +50,7 @@ impl Kind {
 }
 
 impl Cell {
-    /// Returns the number, if the cell is one.
+    /// Returns the number, if the cell is a number.
     pub const fn number(&self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -58,7 +58,7 @@ impl Cell {
         }
     }
 
-    /// Returns the count, if the cell is one.
+    /// Returns the count, if the cell is a count or a seed.
     pub const fn whole(&self) -> Option<u64> {
         match self {
             Self::Whole(number) => Some(*number),
@@ -66,7 +66,7 @@ impl Cell {
         }
     }
 
-    /// Returns the truth value, if the cell is one.
+    /// Returns the truth value, if the cell is a truth value.
     pub const fn truth(&self) -> Option<bool> {
         match self {
             Self::Truth(truth) => Some(*truth),
@@ -92,14 +92,14 @@ impl From<&str> for Cell {
     }
 }
 
-/// Cells of a row by column. If a column is set twice, the first cell stays.
+/// Cells of a row by column. If a column is set twice, the first cell remains.
 #[derive(Clone, Default)]
 pub(super) struct Row {
     pub(super) cells: Vec<(String, Option<Cell>)>,
 }
 
 impl Row {
-    /// Adds a cell if there is one, unless the row already has the column.
+    /// Adds a cell, if there is one and the row does not have the column yet.
     pub(super) fn put(&mut self, column: &str, cell: impl Into<Option<Cell>>) {
         if !self.cells.iter().any(|(known, _)| known == column) {
             self.cells.push((column.to_owned(), cell.into()));
@@ -111,14 +111,14 @@ impl Row {
         self.put(column, value.map(Cell::Number));
     }
 
-    /// Adds a text; an empty one becomes an absent cell, as in CSV.
+    /// Adds a text. An empty text becomes an absent cell, as in CSV.
     pub(super) fn text(&mut self, column: &str, text: &str) {
         let text = Some(text).filter(|text| !text.is_empty());
         self.put(column, text.map(Cell::from));
     }
 
-    /// Adds a setting in `tc`'s notation as numbers. `up = 1mbit` becomes `up_bit_per_s` = 1000000; `rtt = 20ms..300ms`
-    /// becomes `rtt_min_s` = 0.02 and `rtt_max_s` = 0.3.
+    /// Adds a setting in `tc`'s notation as numbers. For example, `up = 1mbit` becomes `up_bit_per_s` = 1000000, and
+    /// `rtt = 20ms..300ms` becomes `rtt_min_s` = 0.02 and `rtt_max_s` = 0.3.
     pub(super) fn setting(&mut self, key: &str, text: &str) {
         let key = identifier(key);
         let is_range = text.contains("..") || key == "rtt";
@@ -135,7 +135,7 @@ impl Row {
         }
     }
 
-    /// Adds the values in a JSON value, each named by its path; lists stay JSON.
+    /// Adds the values in a JSON value, each named by its path. Lists remain JSON.
     pub(super) fn flatten(&mut self, path: &str, value: &Value) {
         match value {
             Value::Object(fields) => {
@@ -192,7 +192,7 @@ fn quantity(text: &str) -> Option<(f64, &'static str)> {
     }
 }
 
-/// Unit of a metric's column, and the factor that converts the metric to it.
+/// Unit of a metric's column, and the factor that converts the metric to this unit.
 fn unit_of(metric: &str) -> (&'static str, f64) {
     match metrics::unit(metric) {
         "bit/s" => ("bit_per_s", 1.0),

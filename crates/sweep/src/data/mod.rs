@@ -24,7 +24,7 @@ use column::Row;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// A table of experiments, whose rows are produced one by one from results in a file.
+/// A table of experiments. Its rows are produced one by one from a results file.
 #[derive(Debug)]
 pub struct TableOf {
     /// Name of the table and of its file.
@@ -73,8 +73,8 @@ impl TableOf {
         Ok(Table::new(self.name, rows).from_tool(origin))
     }
 
-    /// Writes the table as CSV to the file that `create` returns, row by row without keeping rows in memory. A table
-    /// without rows creates no file and returns false.
+    /// Writes the table as CSV, one row at a time, to the file that `create` returns. Without rows, creates no file
+    /// and returns false.
     ///
     /// # Errors
     /// A result cannot be read, or the file cannot be written.
@@ -154,7 +154,7 @@ pub struct Table {
     pub name: &'static str,
     /// Names of the columns; a name ends with the unit.
     pub columns: Vec<String>,
-    /// The cells of each row, `None` where a row has no value.
+    /// The cells of each row; `None` if the row has no value in the column.
     pub rows: Vec<Vec<Option<Cell>>>,
 }
 
@@ -185,7 +185,7 @@ impl Table {
     /// Writes the table as CSV (RFC 4180), with a header line.
     ///
     /// # Errors
-    /// `out` fails.
+    /// `out` cannot be written.
     pub fn write_csv(&self, out: impl Write) -> io::Result<()> {
         let mut out = csv::Writer::from_writer(out);
         write_header(&mut out, self.columns.iter().cloned())?;

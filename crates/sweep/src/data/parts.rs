@@ -1,5 +1,5 @@
-//! Table of runs in parts: one CSV file per task. Each part has the columns of the whole table, plus the stored result
-//! of each run.
+//! Table of runs in parts: one CSV file per task. Each part has the columns of the whole table, and a column with the
+//! stored result of each run.
 
 use super::column::Row;
 use super::runs::{identity, settings};
@@ -53,7 +53,7 @@ impl Columns {
         Self { columns, origin }
     }
 
-    /// Writes the runs of a task, with one row for each place that a run belongs to.
+    /// Writes the runs of a task, with one row for each place to which a run belongs.
     ///
     /// # Errors
     /// A run is missing, or the file cannot be written.
@@ -94,7 +94,7 @@ impl Columns {
         Ok(table.write_csv(out)?)
     }
 
-    /// Merges rows into one, in the order of the columns. If a column occurs twice, the first cell counts.
+    /// Merges rows into one, in the order of the columns. If several rows have a column, the first row's cell counts.
     fn cells(&self, rows: [&Row; 3]) -> anyhow::Result<Vec<Option<Cell>>> {
         let mut cells = vec![None; self.columns.names.len()];
         for (column, cell) in rows.into_iter().flat_map(|row| &row.cells) {

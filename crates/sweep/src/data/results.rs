@@ -9,8 +9,8 @@ use crate::seeds::Decided;
 use crate::statistics::Estimate;
 use std::io;
 
-/// One row per series, point and measure: mean over the runs, 95 % confidence interval, and published value if there is
-/// one.
+/// One row per series, point and measure: mean over the runs, 95 % confidence interval, and the published value, if it
+/// exists.
 pub(super) fn measures(decided: &Decided, each: &mut EachRow<'_>) -> io::Result<()> {
     for outcome in &decided.outcomes {
         let experiment = &outcome.experiment;
@@ -35,8 +35,8 @@ pub(super) fn measures(decided: &Decided, each: &mut EachRow<'_>) -> io::Result<
     Ok(())
 }
 
-/// One row per condition of each claim: both sides and their difference with intervals, the accepted range of the
-/// difference, and the verdict.
+/// One row per condition of each claim. A row contains both sides and their difference with intervals, the accepted
+/// range of the difference, and the verdict.
 pub(super) fn claims(decided: &Decided, each: &mut EachRow<'_>) -> io::Result<()> {
     for outcome in &decided.outcomes {
         for finding in outcome.findings() {
@@ -79,7 +79,7 @@ fn answer(answer: Answer) -> &'static str {
     }
 }
 
-/// Puts the mean into column `name`, and its interval into two more columns.
+/// Stores the mean in column `name`, and its interval in two further columns.
 fn put(row: &mut Row, name: &str, estimate: Option<Estimate>) {
     row.number(name, estimate.map(|e| e.mean));
     row.number(&format!("{name}_low"), estimate.map(Estimate::low));

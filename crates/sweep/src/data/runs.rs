@@ -10,7 +10,7 @@ use crate::store::{Stored, key};
 use asymq_scenario::{FlowResult, Report, Run, Scenario, Series};
 use std::io;
 
-/// One row per run: its place, the values of swept keys, the scenario's settings, and every metric.
+/// One row per run: its place, the values of swept keys, the scenario's settings, and all metrics.
 pub(super) fn runs(decided: &Decided, each: &mut EachRow<'_>) -> io::Result<()> {
     for_runs(decided, |experiment, at, mut row, stored| {
         settings(&mut row, &experiment.cell(at).scenario);
@@ -46,7 +46,7 @@ pub fn measures_of(run: &Run, scenario: &Scenario) -> Vec<(String, f64)> {
     row.cells.into_iter().filter_map(number).collect()
 }
 
-/// One row per run of a report without an experiment: its seed, the scenario's settings, every metric.
+/// One row per run of a report without an experiment: its seed, the scenario's settings, and all metrics.
 pub fn runs_of(report: &Report) -> Table {
     let rows = report.runs.iter().map(|run| {
         let mut row = seeded(Row::default(), run.seed);
@@ -81,8 +81,8 @@ pub fn time_series_of(report: &Report) -> Table {
     Table::new("time_series", rows.flatten().collect())
 }
 
-/// Passes every run that has a result, in the order of the report, with its place, the columns that name
-/// it, and the result.
+/// Passes on every run that has a result, in the order of the report. Arguments are the run's place, the columns that
+/// identify it, and the result.
 fn for_runs(
     decided: &Decided,
     mut each: impl FnMut(&Experiment, Place, Row, &Stored) -> io::Result<()>,
@@ -128,7 +128,7 @@ pub(super) fn settings(row: &mut Row, scenario: &Scenario) {
     let settings = serde_json::to_value(scenario).unwrap_or_default();
     if let serde_json::Value::Object(settings) = &settings {
         for (key, value) in settings {
-            // The run has its own seed.
+            // The run's own seed replaces these.
             if !matches!(key.as_str(), "seed" | "runs") {
                 row.flatten(key, value);
             }

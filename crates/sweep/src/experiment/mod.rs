@@ -16,10 +16,10 @@ use std::sync::Arc;
 /// Prefix of names of experiments that run with the settings of `[found]`.
 pub(crate) const FOUND: &str = "found";
 
-/// A checked figure or table: its claims name existing series, and its scenarios can run.
+/// A checked figure or table. Its claims name existing series, and its scenarios can run.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// `aq/figure-05`; for a user's file, `own/` and the file's name.
+    /// `PAPER/FIGURE`, like `aq/figure-05`; for a user's file, `own/` and the file's name.
     pub name: String,
     /// The text of the file.
     pub text: String,
@@ -27,9 +27,9 @@ pub struct Experiment {
     pub title: String,
     /// The quotation from the paper.
     pub says: String,
-    /// Result of the search of `[found]`: numbers that chose, numbers held out, and random settings.
+    /// Result of the search for `[found]`: the numbers used for the choice, the held-out numbers, and random settings.
     pub search: Option<String>,
-    /// Assumptions about parameters that the text leaves open. Results replace `{ ... }`.
+    /// Assumptions about parameters that the paper's text does not specify. Results replace `{ ... }`.
     pub assumptions: Vec<String>,
     /// Points of the sweep; without a sweep, one point with an empty label.
     pub points: Vec<Point>,
@@ -49,7 +49,7 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
     /// Factor by which a preview shortens a run; 1 for full runs.
     pub cut: f64,
-    /// True if the file has a second set of settings, closer to the paper's numbers, which also runs.
+    /// True if the file has a second set of settings, `[found]`, which reproduces the paper's numbers more closely.
     pub has_found: bool,
 }
 
@@ -58,8 +58,8 @@ pub struct Experiment {
 pub struct Point {
     /// Value as in the file, without spaces.
     pub label: String,
-    /// Position on the axis in Mbit/s, packets, bytes, seconds, or as a plain number; the point's index if its value is
-    /// not a number.
+    /// Position on the axis in Mbit/s, packets, bytes, seconds, or as a plain number. If the value is not a number,
+    /// the point's index.
     pub position: f64,
     /// True if the value is a name instead of a number.
     pub named: bool,
@@ -72,7 +72,7 @@ pub struct Series {
     pub id: String,
     /// Name of the series in the report.
     pub title: String,
-    /// True for another interpretation of the paper, or for a variant that the paper does not have.
+    /// True for another interpretation of the paper, or for a variant that is not in the paper.
     pub variant: bool,
     /// Keys of further axes, with their values.
     pub swept: Vec<(String, String)>,
@@ -83,7 +83,7 @@ pub struct Series {
 /// One series at one point.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// Scenario to run, shared by copies of the experiment.
+    /// Scenario to run. Copies of the experiment share it.
     pub scenario: Arc<Scenario>,
     /// The paper's values, one per measure.
     pub paper: Vec<Option<f64>>,
@@ -98,7 +98,7 @@ pub struct Place {
     pub point: usize,
 }
 
-/// Values that a name in a claim refers to: a measure of a series at some points.
+/// The values that a name in a claim denotes: a measure of a series at some points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
     /// Index of the series.
@@ -126,7 +126,7 @@ pub struct Measure {
     pub id: String,
     /// Name of the measure in the report.
     pub title: String,
-    /// The unit of its values; empty for shares, utilities and indices.
+    /// The unit of the measure; empty for shares, utilities and indices.
     pub unit: String,
     /// The formula over a run's metrics.
     pub of: Expression,
@@ -154,11 +154,11 @@ pub enum Over {
     /// The sweep.
     #[default]
     Sweep,
-    /// Time, with all series in one panel; the mean over all runs.
+    /// Time, with all series in one panel; shows the mean over all runs.
     Time,
-    /// Time, one row per series, the first run only.
+    /// Time, with one row per series; shows only the first run.
     TimeBySeries,
-    /// Time; the mean from the start of the run to each moment.
+    /// Time; shows the mean from the start of the run to each moment.
     Average,
 }
 
@@ -178,9 +178,9 @@ pub struct Panel {
     pub of: PanelOf,
     /// Label of the vertical axis.
     pub y_label: String,
-    /// The range of its vertical axis; fitted to the values if absent.
+    /// Range of the panel's vertical axis; `None` to fit the values.
     pub y_range: Option<(f64, f64)>,
-    /// Published levels over time by index of the series.
+    /// Published levels over time, by index of the series.
     pub paper: BTreeMap<usize, f64>,
 }
 
@@ -189,7 +189,7 @@ pub struct Panel {
 pub enum PanelOf {
     /// A measure, by its index.
     Measure(usize),
-    /// A formula over the channels `up`, `down`, `up.data`, `down.data` of each moment.
+    /// A formula over the channels `up`, `down`, `up.data`, `down.data`, evaluated at each moment.
     Recording(Expression),
 }
 
@@ -200,15 +200,15 @@ pub struct Claim {
     pub id: String,
     /// The statement, quoted or paraphrased.
     pub says: String,
-    /// Conditions of a claim that is fully reproduced, in addition to [`Claim::shape`].
+    /// Conditions of a full reproduction, in addition to [`Claim::shape`].
     pub holds: Vec<Condition>,
-    /// Conditions of a claim that is reproduced at least in shape.
+    /// Conditions of a reproduction at least in shape.
     pub shape: Vec<Condition>,
     /// Preconditions of the claim.
     pub only_if: Vec<Condition>,
     /// The reason shown if the claim is not reproduced.
     pub because: Option<String>,
-    /// Evidence for the reason, which is shown only if the runs confirm all of it.
+    /// Evidence for the reason. The reason is shown only if the runs confirm all evidence.
     pub shown_by: Vec<Evidence>,
 }
 
@@ -222,7 +222,7 @@ pub enum Evidence {
 }
 
 impl Evidence {
-    /// The experiment or claim elsewhere, if that is the evidence.
+    /// The experiment or claim that is the evidence, if it is one.
     pub fn experiment(&self) -> Option<&str> {
         match self {
             Self::Experiment(id) => Some(id),
@@ -230,7 +230,7 @@ impl Evidence {
         }
     }
 
-    /// The condition on the runs of this experiment, if that is the evidence.
+    /// The condition that is the evidence, if it is one.
     pub const fn condition(&self) -> Option<&Condition> {
         match self {
             Self::Runs(condition) => Some(condition),
@@ -278,7 +278,7 @@ impl Measure {
         self.of.names().iter().any(measures)
     }
 
-    /// True if the measure is taken in the window after the transient, which the data determines.
+    /// True if the measure is evaluated in the window after the transient, whose start depends on the results.
     pub fn is_settled(&self) -> bool {
         self.of
             .names()
@@ -288,7 +288,7 @@ impl Measure {
 }
 
 impl Experiment {
-    /// The paper's short name: the folder of the file.
+    /// The paper's short name, which is the folder of the file.
     pub fn paper(&self) -> &str {
         self.name.split('/').next().unwrap_or_default()
     }
@@ -299,12 +299,12 @@ impl Experiment {
         name.trim_start_matches('/').starts_with("own/")
     }
 
-    /// True if it runs with the settings of `[found]`.
+    /// True if the experiment runs with the settings of `[found]`.
     pub fn is_found(&self) -> bool {
         self.paper() == FOUND
     }
 
-    /// Part of the title before its colon, such as `Fig. 5`.
+    /// Part of the title before the colon, such as `Fig. 5`.
     pub fn place(&self) -> &str {
         self.title.split(':').next().unwrap_or_default()
     }
@@ -327,10 +327,10 @@ impl Experiment {
         cells.map(|cell| Arc::make_mut(&mut cell.scenario))
     }
 
-    /// Returns the values that a name in a claim refers to.
+    /// Returns the values that a name in a claim denotes.
     ///
     /// # Errors
-    /// The experiment has no such series, measure or point. The text is for the author of the file.
+    /// The experiment has no such series, measure or point. The text addresses the author of the file.
     pub fn resolve(&self, name: &str) -> Result<Named, String> {
         let (place, at) = match name.split_once('@') {
             Some((place, at)) => (place, Some(at)),
@@ -403,12 +403,12 @@ impl Experiment {
         self.charts.iter().any(|chart| chart.over.is_time())
     }
 
-    /// True if a measure is taken in the window after the transient, which the data determines.
+    /// True if a measure is evaluated in the window after the transient, whose start depends on the results.
     pub fn is_settled(&self) -> bool {
         self.measures.iter().any(Measure::is_settled)
     }
 
-    /// True if all values depend only on the scenario, so that no runs are needed.
+    /// True if all values depend only on the scenario. No run is needed then.
     pub fn is_arithmetic(&self) -> bool {
         let named = self.measures.iter().flat_map(|measure| measure.of.names());
         !self.wants_recording() && named.into_iter().all(|name| name.starts_with("scenario."))
@@ -425,7 +425,7 @@ fn index_of<'a>(
     index.ok_or_else(|| unknown(kind, id, known))
 }
 
-/// Error for an unknown name, with the nearest known names, or with all if they are few.
+/// Error for an unknown name. It lists the nearest known names, or all names if they are few.
 fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let end = suggestion_of(name, known, "docs/research/experiments.md");
     format!("unknown {kind} {name}{end}")

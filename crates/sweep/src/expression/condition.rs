@@ -53,7 +53,7 @@ impl Range {
     }
 }
 
-/// One of the comparisons of a condition.
+/// A single comparison of a condition.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// Value of the left-hand side.
@@ -68,7 +68,7 @@ pub struct Comparison {
     pub places: Vec<usize>,
 }
 
-/// A comparison with a tolerance.
+/// A comparison with a tolerance, which a claim requires.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     /// The left-hand side.
@@ -77,7 +77,7 @@ pub struct Condition {
     pub relation: Relation,
     /// The right-hand side; `None` for [`Relation::Rising`] and [`Relation::Falling`].
     pub object: Option<Expression>,
-    /// The tolerance, if one is stated.
+    /// The tolerance, if the text states one.
     pub tolerance: Option<Tolerance>,
     text: String,
 }
@@ -104,14 +104,14 @@ impl Condition {
         })
     }
 
-    /// Names in the condition.
+    /// Names that occur in the condition.
     pub fn names(&self) -> Vec<&str> {
         let mut names = self.subject.names();
         names.extend(self.object.iter().flat_map(Expression::names));
         names
     }
 
-    /// The tolerance, in the unit of the values; 0 if none is stated.
+    /// The tolerance, in the unit of the values; 0 if the text states none.
     pub fn within(&self) -> f64 {
         self.tolerance.map_or(0.0, |tolerance| tolerance.within)
     }
@@ -119,7 +119,7 @@ impl Condition {
     /// Checks the tolerance: at most a third of the stated effect, or half of the last printed digit.
     ///
     /// # Errors
-    /// The tolerance exceeds the limit. The text is for the author of the file.
+    /// The tolerance exceeds the limit. The text addresses the author of the file.
     pub fn check_tolerance(&self, must_state: bool) -> Result<(), String> {
         let Some(Tolerance { within, basis }) = self.tolerance else {
             return Ok(());
@@ -143,7 +143,7 @@ impl Condition {
         }
     }
 
-    /// Returns the comparisons, all of which must hold; `None` if the lists of both sides differ in length.
+    /// Returns the comparisons; all must hold. `None` if the lists of the two sides differ in length.
     pub fn comparisons(&self, subject: &[Sample], object: &[Sample]) -> Option<Vec<Comparison>> {
         let within = self.within();
         let (low, high) = match self.relation {
@@ -161,7 +161,7 @@ impl Condition {
         };
         if !self.relation.is_trend() {
             let closed = within > 0.0 || self.relation == Relation::Equal;
-            // Repeats the shorter list.
+            // A single value combines with every value of the longer list.
             let count = pairwise(subject, object, |a, _| a)?.len();
             let at = |list: &[Sample], place: usize| list.get(place).or(list.first()).cloned();
             let point = |place| {
@@ -187,7 +187,7 @@ impl Condition {
 mod tests {
     use super::*;
 
-    /// Returns the answers to each comparison of single runs, which have no interval.
+    /// Returns the answer to each comparison, from single runs, which have no interval.
     fn answers(text: &str, subject: &[f64], object: &[f64]) -> Vec<Answer> {
         let list = |values: &[f64]| -> Vec<Sample> {
             values

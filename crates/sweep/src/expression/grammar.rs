@@ -8,7 +8,7 @@
 //! value     = number | name | "(" sum ")" | function "(" sum {"," sum} ")"
 //! ```
 //!
-//! Spaces separate all words, because names contain `-` and `/`.
+//! All words are separated by spaces, because names contain `-` and `/`.
 
 use super::relation::{Basis, Relation, Tolerance};
 use super::{FUNCTIONS, Node, OPERATORS};
@@ -56,7 +56,7 @@ pub(super) fn parse_condition(text: &str) -> Parsed<Parts> {
     words.end().map(|()| (subject, relation, object, tolerance))
 }
 
-/// Words of a text that were not parsed yet.
+/// Part of a text that was not parsed yet.
 struct Words<'a> {
     text: &'a str,
     rest: &'a str,
@@ -86,7 +86,7 @@ impl<'a> Words<'a> {
         Some(word)
     }
 
-    /// Consumes the next word if it is one of these, and returns its value.
+    /// Consumes the next word if it is in `words`, and returns the value of the word.
     fn one_of<T: Copy>(&mut self, words: &[(&str, T)]) -> Option<T> {
         let (next, rest) = self.split()?;
         let (_, value) = words.iter().find(|(word, _)| *word == next)?;
@@ -108,7 +108,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Error for a word that the grammar does not allow here.
+    /// Error for a word that the grammar does not allow at this position.
     fn expected<T>(&self, wanted: &str) -> Parsed<T> {
         let found = self.split().map_or("the end", |(word, _)| word);
         Err(self.fault(self.rest, format!("{found} where {wanted} was expected")))
@@ -204,7 +204,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Parses the arguments of the function `name`; `at` is the text from the name on, for errors.
+    /// Parses the arguments of the function `name`. `at` is the text from the name on, for error messages.
     fn call(&mut self, name: &str, at: &str) -> Parsed<Node> {
         let known = FUNCTIONS.iter().find(|known| known.name == name);
         let function = known.ok_or_else(|| {

@@ -1,8 +1,8 @@
 //! Expressions and conditions of measures and claims: `max( aq:down - droptail:down ) > 0.15 within 0.05`.
 //!
-//! Spaces separate words. Where a measure is defined, a name is a metric of a run (`down.utilization`). In a claim, a
-//! name is `series:measure`, `series:measure@x` or `series:measure@x..y`. A value is a list with one number per point
-//! of the sweep. A single number combines with every point.
+//! Spaces separate words. In the definition of a measure, a name is a metric of a run (`down.utilization`). In a
+//! claim, a name is `series:measure`, `series:measure@x` or `series:measure@x..y`. A value is a list with one number
+//! per point of the sweep. A single number combines with every point.
 
 use asymq_core::control::model::{AckDemand, Amp, Capacities, Framing};
 
@@ -41,12 +41,12 @@ impl PartialEq for Function {
     }
 }
 
-/// Evaluation of a call; returns `None` if lists differ in length.
+/// Method of evaluating a call. It returns `None` if lists differ in length.
 #[derive(Debug)]
 enum Rule {
     /// Reduces one list to a number.
     Fold(fn(&[Sample]) -> Option<Sample>),
-    /// Computes a list from lists.
+    /// Computes a new list from lists.
     Lists(fn(&[Vec<Sample>]) -> Option<Vec<Sample>>),
 }
 
@@ -107,7 +107,7 @@ const fn lists(
     }
 }
 
-/// Returns the point with the largest or smallest mean, with its spread.
+/// Returns the point with the largest or smallest mean, with all its runs.
 fn extreme(list: &[Sample], sign: f64) -> Option<Sample> {
     let by_mean = |a: &&Sample, b: &&Sample| (sign * a.mean).total_cmp(&(sign * b.mean));
     list.iter().max_by(by_mean).cloned()
@@ -130,7 +130,7 @@ fn cells(packet: f64, framing: Framing) -> f64 {
     framing.bytes(packet as u32).into()
 }
 
-/// Applies the AMP model to `[up, down, ack, packet]` and M. In each direction, one class uses the whole link.
+/// Applies the AMP model to `[up, down, ack, packet]` and M. In each direction, only one class uses the link.
 fn amp(arguments: &[f64]) -> Amp {
     let at = |place: usize| arguments.get(place).copied().unwrap_or(1.0);
     Amp {
@@ -154,7 +154,7 @@ fn eq7(arguments: &[f64]) -> f64 {
     rates.map_or(0.0, |rates| rates.data_share())
 }
 
-/// Applies `f` to the means of the arguments at each point. The arguments are settings, which do not vary between runs.
+/// Applies `f` to the means of the arguments at each point. The arguments are settings, so they are equal in all runs.
 fn by_means(arguments: &[Vec<Sample>], f: impl Fn(&[f64]) -> f64) -> Option<Vec<Sample>> {
     let points = arguments.iter().map(Vec::len).max()?;
     let point = |place: usize| {
@@ -188,12 +188,12 @@ impl Expression {
     /// Parses an expression.
     ///
     /// # Errors
-    /// It does not follow the grammar.
+    /// The text does not follow the grammar.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         grammar::parse_expression(text).map(Self)
     }
 
-    /// Returns the name, if the expression consists only of a name.
+    /// Returns the name, if the expression is only a name.
     pub fn as_name(&self) -> Option<&str> {
         match &self.0 {
             Node::Name(name) => Some(name),
@@ -201,7 +201,7 @@ impl Expression {
         }
     }
 
-    /// Names in the expression.
+    /// Names that occur in the expression.
     pub fn names(&self) -> Vec<&str> {
         fn collect<'a>(node: &'a Node, names: &mut Vec<&'a str>) {
             match node {
@@ -228,7 +228,7 @@ impl Expression {
         folds(&self.0)
     }
 
-    /// Evaluates the expression. Returns `None` if `lookup` lacks a name or lists differ in length.
+    /// Evaluates the expression. Returns `None` if `lookup` does not find a name, or if lists differ in length.
     pub fn value(&self, lookup: &dyn Fn(&str) -> Option<Vec<f64>>) -> Option<Vec<f64>> {
         let lookup = |name: &str| {
             let values = lookup(name)?;

@@ -1,6 +1,6 @@
 //! Comparison of a condition, and its tolerance.
 
-/// Comparison of subject and object, or of the points of the subject.
+/// Comparison of subject and object, or of the subject's points with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// Both sides are equal at every point.
@@ -22,7 +22,7 @@ impl Relation {
     }
 }
 
-/// Accepted distance of a value, and the basis of that distance.
+/// Accepted distance from a value, and the basis of this distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// The distance, in the unit of the values.
@@ -36,8 +36,8 @@ pub struct Tolerance {
 pub enum Basis {
     /// No basis is stated.
     Unstated,
-    /// An effect that the claim states; the tolerance is at most a third of it.
+    /// An effect that the claim states. The tolerance is at most a third of the effect.
     Effect(f64),
-    /// Unit of the last digit that the paper prints; the tolerance is at most half of it.
+    /// Unit of the last digit that the paper prints. The tolerance is at most half of this unit.
     Printed(f64),
 }

@@ -1,4 +1,4 @@
-//! Value of an expression, with its variation between runs.
+//! Value of an expression, with its variation over the runs.
 
 /// Value of an expression for the means of the runs, and for each run.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ impl Sample {
             (None, Some(_)) => other.map(|value| f(self.mean, value)),
             (Some(left), Some(right)) => {
                 let runs: Vec<f64> = left.iter().zip(right).map(|(&a, &b)| f(a, b)).collect();
-                // Points may have different numbers of seeds; only common seeds are compared.
+                // Points may have different numbers of seeds. Only seeds that both have are compared.
                 let means = match left.len() == right.len() {
                     true => f(self.mean, other.mean),
                     false => f(mean(&left[..runs.len()]), mean(&right[..runs.len()])),

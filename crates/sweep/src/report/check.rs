@@ -58,7 +58,7 @@ fn condition(outcome: &Outcome, check: &Check<'_>) -> impl RenderOnce {
     }
 }
 
-/// Note on a condition's role in the verdict.
+/// Note on the role of a condition in the verdict.
 const fn note(role: Role) -> Option<&'static str> {
     match role {
         Role::Number => None,
@@ -67,8 +67,8 @@ const fn note(role: Role) -> Option<&'static str> {
     }
 }
 
-/// Draws both sides on one axis. The accepted range is a band, the left side a dot with its interval. The right side is
-/// a ring with its interval, or a diamond if the claim states the number.
+/// Draws both sides on one axis. A band is the accepted range, a dot with its interval the left side. The right side
+/// is a ring with its interval, or a diamond if it is a number in the claim.
 fn strip(class: &'static str, deciding: &Deciding) -> impl RenderOnce + use<> {
     const WIDTH: f64 = 200.0;
     let (found, expected) = (deciding.found, deciding.expected);

@@ -13,7 +13,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Splits the outcomes: returns those with the settings of the text, and the verdicts of the others.
+    /// Splits the outcomes into those with the settings of the text, and the verdicts of those with `[found]`.
     pub(super) fn of(outcomes: &[Outcome], preview: bool) -> (Vec<&Outcome>, Self) {
         let (found, text): (Vec<_>, Vec<_>) =
             outcomes.iter().partition(|o| o.experiment.is_found());
@@ -26,7 +26,7 @@ impl Columns {
         (text, Self { preview, second })
     }
 
-    /// Verdict with the settings of `[found]`, if the experiment has them.
+    /// Verdict with the settings of `[found]`, if the experiment has such settings.
     pub(super) fn second(&self, finding: &Finding<'_>) -> Option<Verdict> {
         self.second.get(&finding.claim.id).copied()
     }

@@ -8,7 +8,7 @@ use horrorshow::{RenderOnce, owned_html};
 
 pub(super) type Found<'a> = (&'a Outcome, Vec<Finding<'a>>);
 
-/// Style rules of the filter. The button of a verdict hides elements that have no claim with that verdict.
+/// Style rules of the filter. A verdict's button hides elements without a claim of this verdict.
 pub(super) fn filter_rules() -> String {
     let rule = |verdict| {
         let class = class(verdict);
@@ -74,7 +74,7 @@ pub(super) fn contents(findings: &[Found<'_>], groups: &[Group]) -> impl RenderO
     }
 }
 
-/// Draws one sign for each claim with this verdict.
+/// Draws one sign per claim with this verdict.
 fn dots(verdict: Verdict, count: usize) -> impl RenderOnce {
     let classes = format!("dots {} {}", class(verdict), shown_for(verdict));
     owned_html! {
@@ -96,7 +96,7 @@ pub(super) fn groups<'a>(
     all.filter(|(paper, ..)| has(paper)).collect()
 }
 
-/// Findings about a paper's experiments.
+/// Findings about the experiments of a paper.
 pub(super) fn of_paper<'a>(
     findings: &'a [Found<'a>],
     paper: &str,

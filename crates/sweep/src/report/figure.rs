@@ -1,4 +1,4 @@
-//! Draws a figure like the paper's: simulated curves with the published values.
+//! Draws a figure in the style of the paper's: simulated curves, and the published values.
 
 use super::panel::{Curve, Panel};
 use crate::experiment::{self, Chart, Experiment, Over, PanelOf, Place};
@@ -13,7 +13,7 @@ use horrorshow::{Raw, RenderOnce, owned_html};
 /// Maximum number of points of a time series in a panel: about one per pixel.
 const MOMENTS: usize = 350;
 
-/// The chart: a legend, and a drawing per panel, side by side or stacked.
+/// The chart: a legend, and one drawing per panel, side by side or stacked.
 pub(super) fn figure<'a>(outcome: &'a Outcome, chart: &'a Chart) -> impl RenderOnce + use<'a> {
     let figure = Figure { outcome, chart };
     let drawings = figure.drawings();
@@ -29,7 +29,7 @@ pub(super) fn figure<'a>(outcome: &'a Outcome, chart: &'a Chart) -> impl RenderO
     }
 }
 
-/// Colour of a series. A single DropTail series is the baseline, so its colour is muted.
+/// Colour of a series. The colour of a single DropTail series is muted, because it is the baseline.
 pub(super) fn colour(experiment: &Experiment, series: usize) -> &'static Colour {
     let plain = |index: &usize| {
         let series = &experiment.series[*index];
@@ -55,7 +55,7 @@ struct Figure<'a> {
     chart: &'a Chart,
 }
 
-/// A panel with its curves. If each series has its own row of panels, the curves are of one series.
+/// A panel with its curves. If each series has a separate row of panels, all curves belong to one series.
 struct Drawing<'a> {
     title: String,
     /// Index of the panel in the chart.
@@ -78,7 +78,7 @@ impl<'a> Figure<'a> {
     fn drawings(&self) -> Vec<Drawing<'a>> {
         let all = &self.experiment().series;
         let mut together = self.chart.series.clone();
-        // Variants come first, so that the other curves lie above them.
+        // Draws variants first, so that the other curves lie above them.
         together.sort_by_key(|&index| !all[index].variant);
         let rows = match self.by_series() {
             true => self.chart.series.iter().map(|&index| vec![index]).collect(),
@@ -256,7 +256,7 @@ impl<'a> Figure<'a> {
     }
 }
 
-/// Vertical axis of the panel, which all rows share.
+/// Vertical axis of the panel. All rows share it.
 fn y_axis(drawing: &Drawing<'_>, all: &[Drawing<'_>]) -> Axis {
     if let Some((from, to)) = drawing.panel.y_range {
         return Axis::linear(from, to);
@@ -288,7 +288,7 @@ fn along(recording: &Recording, expression: &Expression, average: bool) -> Vec<f
     let mut values = expression.value(&lookup).unwrap_or_default();
     let mut sum = 0.0;
     for (index, value) in values.iter_mut().enumerate() {
-        // 0 / 0 on an idle link.
+        // The value is 0 / 0 on an idle link.
         if !value.is_finite() {
             *value = 0.0;
         }

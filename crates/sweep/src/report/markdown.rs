@@ -12,7 +12,7 @@ use crate::verdict::{Check, Finding, Verdict};
 use asymq_scenario::{count, escaped};
 use std::fmt::Write as _;
 
-/// Writes a table per paper with a row per claim, and then all claims that were not reproduced. For a user's own
+/// Writes a table per paper with one row per claim, and then every claim that was not reproduced. For a user's
 /// experiments, writes their numbers and claims.
 pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
     let preview = origin.preview;
@@ -105,7 +105,7 @@ impl Text {
         writeln!(self.0, "{}", words.trim_end()).expect("writing to a String cannot fail");
     }
 
-    /// Table of claims with the values that determined the verdict, and a second column for the settings found.
+    /// Table of claims with the values that determined the verdict. A second column shows the verdicts with `[found]`.
     fn claims<'a>(
         &mut self,
         outcomes: impl Iterator<Item = &'a (&'a Outcome, Vec<Finding<'a>>)>,
@@ -169,8 +169,8 @@ impl Text {
     }
 }
 
-/// Returns both sides of the condition that determined the verdict: the first that fails; otherwise the first undecided
-/// one; otherwise the first.
+/// Returns both sides of the condition that determined the verdict. This is the first that fails, otherwise the first
+/// undecided one, otherwise the first.
 fn found(outcome: &Outcome, finding: &Finding<'_>) -> String {
     let such = |answer| finding.checks.iter().find(|check| check.answer == answer);
     let check = [Answer::No, Answer::Open, Answer::Yes]
@@ -197,7 +197,7 @@ fn literal(words: &str) -> String {
     escaped(&text, usize::MAX)
 }
 
-/// `AQ, download: 0.965 ± 0.027 > 0.841 ± 0.010 at 10mbit`; `None` if the condition has no value.
+/// Formats `AQ, download: 0.965 ± 0.027 > 0.841 ± 0.010 at 10mbit`. `None` if the condition has no value.
 pub(super) fn compared(outcome: &Outcome, check: &Check<'_>) -> Option<String> {
     let deciding = check.deciding.as_ref()?;
     let found = with_interval(deciding.found);
@@ -224,7 +224,7 @@ pub(super) fn compared(outcome: &Outcome, check: &Check<'_>) -> Option<String> {
     Some(format!("{subject}: {sides}{}", at.unwrap_or_default()))
 }
 
-/// Left side of a condition: title of series and measure with its unit, or the expression as written.
+/// Left side of a condition: title of series and measure with the unit, or the expression as in the file.
 fn subject(experiment: &Experiment, condition: &Condition) -> String {
     let name = condition.subject.as_name();
     let named = name.and_then(|name| experiment.resolve(name).ok());

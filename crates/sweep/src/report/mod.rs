@@ -16,7 +16,7 @@ pub use page::page;
 
 use crate::store::FINGERPRINT;
 
-/// A group of experiments: the folder of its files, its name, and its authors.
+/// A group of experiments: its folder, its name, and its authors.
 pub type Group = (&'static str, &'static str, &'static str);
 
 /// Experiments that are published together.
@@ -24,7 +24,7 @@ pub type Group = (&'static str, &'static str, &'static str);
 pub struct Collection {
     /// The title of the report.
     pub title: &'static str,
-    /// The command that makes the report.
+    /// The command that creates the report.
     pub command: &'static str,
     /// The groups in the order of the report.
     pub groups: &'static [Group],
@@ -44,9 +44,9 @@ pub struct Origin {
     pub version: String,
     /// Fingerprint of the sources of simulator and disciplines.
     pub fingerprint: String,
-    /// True if it is a preview.
+    /// True if the results are a preview.
     pub preview: bool,
-    /// Collection that the experiments belong to.
+    /// Collection to which the experiments belong.
     pub collection: &'static Collection,
 }
 

@@ -9,10 +9,10 @@ use crate::outcome::Outcome;
 use horrorshow::helper::doctype;
 use horrorshow::{Raw, RenderOnce, Template, html, owned_html};
 
-/// Writes the report of experiments as HTML, with links to the data `files` beside it.
+/// Writes the report of experiments as HTML. The report links to the data `files` beside it.
 ///
 /// # Errors
-/// It cannot be written.
+/// The report cannot be written.
 pub fn page(outcomes: &[Outcome], origin: &Origin, files: &[String]) -> anyhow::Result<String> {
     let (outcomes, columns) = Columns::of(outcomes, origin.preview);
     let (outcomes, columns) = (&outcomes[..], &columns);
@@ -167,7 +167,7 @@ mod tests {
                 let Some(colour) = value(text) else { continue };
                 for background in backgrounds.into_iter().flatten() {
                     let ratio = contrast(colour, background).unwrap();
-                    // Level AA (1.4.3).
+                    // WCAG level AA (1.4.3).
                     assert!(ratio >= 4.5, "{text} {colour} on {background}: {ratio:.2}");
                 }
             }

@@ -9,14 +9,14 @@ pub(super) struct Curve {
     pub(super) colour: &'static Colour,
     pub(super) dashed: bool,
     pub(super) dots: bool,
-    /// True if the area under the line is tinted.
+    /// True if the area below the line is filled.
     pub(super) filled: bool,
     pub(super) points: Vec<(f64, Estimate)>,
     pub(super) marks: Vec<(f64, f64)>,
     pub(super) level: Option<f64>,
 }
 
-/// Two axes with curves, in CSS pixels; its width fits a phone.
+/// Two axes with curves, in CSS pixels. The width fits a phone.
 pub(super) struct Panel<'a> {
     /// Height of the plot without its labels.
     pub(super) height: i32,

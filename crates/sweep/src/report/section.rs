@@ -23,7 +23,7 @@ pub(super) fn section(
         .assumptions
         .iter()
         .map(|text| match columns.preview {
-            // Values in sentences apply to whole runs; a preview's numbers may differ.
+            // Sentences with values describe full runs; a preview's numbers may differ.
             true => prose::without_values(text),
             false => outcome.fill_in(text),
         })
@@ -57,7 +57,7 @@ pub(super) fn section(
     }
 }
 
-/// Describes the first scenario in one line. Tables show the values that differ between points and series.
+/// Describes the first scenario in one line. Tables show the values that vary.
 fn settings(outcome: &Outcome) -> String {
     let experiment = &outcome.experiment;
     let scenario = &experiment.series[0].cells[0].scenario;

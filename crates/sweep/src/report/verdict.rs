@@ -1,4 +1,4 @@
-//! Appearance of a verdict: a sign and a colour. Either one is enough to recognize it.
+//! Appearance of a verdict: a sign and a colour. Each alone identifies the verdict.
 
 use super::columns::Columns;
 use crate::experiment::{Evidence, Role};
@@ -53,8 +53,8 @@ pub(super) fn badge(verdict: Verdict) -> impl RenderOnce {
     }
 }
 
-/// Returns the reason why a claim was not reproduced, if runs confirm it. Empty in a preview: reasons describe full
-/// runs, whose numbers may differ.
+/// Returns the reason why a claim was not reproduced, if runs confirm it. Empty in a preview, because reasons describe
+/// full runs, whose numbers may differ.
 pub(super) fn reason(finding: &Finding<'_>, columns: &Columns) -> String {
     let preview = columns.preview;
     let mut reasons = Vec::new();

@@ -75,7 +75,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Gives each panel its value, from one value for all panels or a list of values.
+    /// Returns a value per panel, from one value for all panels or from a list of values.
     fn each<T: Clone>(
         &self,
         key: &str,

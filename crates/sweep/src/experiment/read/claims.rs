@@ -26,7 +26,7 @@ impl Reader<'_> {
         experiment: &Experiment,
         ids: &mut HashSet<String>,
     ) -> Read<Claim> {
-        // Tolerances of a paper's claims need a basis; a user's own do not.
+        // Tolerances need a basis in a paper's claims, but not in a user's claims.
         let of_paper = !experiment.is_own();
         let condition = |text: &Spanned<String>, must_state: bool| {
             self.look_up(text, |text| {
@@ -71,7 +71,7 @@ impl Reader<'_> {
     }
 }
 
-/// Checks that every expression of a sentence can be evaluated.
+/// Checks that every expression in a sentence can be evaluated.
 fn check_sentence(experiment: &Experiment, text: &str) -> Result<(), String> {
     for value in prose::values(text) {
         for name in Expression::parse(value)?.names() {

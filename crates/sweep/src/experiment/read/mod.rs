@@ -20,7 +20,7 @@ use sweep::point;
 use toml::Spanned;
 use toml::de::DeTable;
 
-/// Reads a user's experiment file. Its scenarios start from `defaults`, and may use the congestion controls of
+/// Reads a user's experiment file. Its scenarios start from `defaults`, and may use the congestion controls in
 /// `defaults`.
 ///
 /// # Errors
@@ -34,7 +34,7 @@ pub fn read(path: &Path, defaults: &Defaults) -> Result<Experiment, BadExperimen
     read_text(&format!("own/{name}"), path, &text, defaults)
 }
 
-/// Like [`read`], for a text; `path` appears only in errors.
+/// Like [`read`], for a text. Only errors contain `path`.
 ///
 /// # Errors
 /// A line is invalid.
@@ -48,7 +48,7 @@ pub fn read_text(
     Reader::new(path, text, defaults, found).experiment(name)
 }
 
-/// Like [`read_text`], with the settings of `[found]` instead of the scenario's. Values set by series and sweep stay.
+/// Like [`read_text`], with the settings of `[found]` instead of the scenario's. Values from series and sweep remain.
 ///
 /// # Errors
 /// A line is invalid.

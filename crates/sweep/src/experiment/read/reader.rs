@@ -20,7 +20,7 @@ pub enum BadExperiment {
         /// The cause.
         source: std::io::Error,
     },
-    /// A line is wrong.
+    /// A line is invalid.
     #[error("{}:{line}: {message}", path.display())]
     Line {
         /// The file.
@@ -75,12 +75,12 @@ impl Reader<'_> {
         self.at(offset, error.message().replace('\n', ", "))
     }
 
-    /// Returns settings, or the error with the position of its key.
+    /// Returns the settings, or an error with the position of the invalid key.
     pub(super) fn key<T>(&self, read: Result<T, KeyError>) -> Read<T> {
         read.map_err(|error| self.at(error.offset, error.message))
     }
 
-    /// Returns the scenario's keys in a section of a table; none without that section.
+    /// Returns the scenario's keys in a section of a table; empty if the section is absent.
     pub(super) fn keys(&self, table: &DeTable<'_>, section: &str) -> Read<Words> {
         match table.get(section).map(Spanned::get_ref) {
             Some(DeValue::Table(keys)) => self.key(self.flags.table(keys)),
@@ -88,7 +88,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Looks up a text by `find`; an error gets the text's position.
+    /// Looks up a text by `find`. An error contains the position of the text.
     pub(super) fn look_up<T>(
         &self,
         text: &Spanned<String>,
@@ -97,7 +97,7 @@ impl Reader<'_> {
         find(text.get_ref()).map_err(|message| self.at(text.span().start, message))
     }
 
-    /// Reads an expression over names of this kind.
+    /// Reads an expression whose names are in `known`; errors call such a name a `kind`.
     pub(super) fn expression(
         &self,
         text: &Spanned<String>,
@@ -114,7 +114,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Returns a valid name that is not in `taken`.
+    /// Returns a name that is valid and not in `taken`.
     pub(super) fn id(&self, id: &Spanned<String>, taken: &mut HashSet<String>) -> Read<String> {
         self.look_up(id, |text| {
             let fits = |c: char| c.is_ascii_alphanumeric() || "-./".contains(c);

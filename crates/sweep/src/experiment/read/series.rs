@@ -8,14 +8,14 @@ use asymq_args::{ScenarioError, Words};
 use std::collections::HashSet;
 use toml::de::DeTable;
 
-/// Maximum number of runs of an experiment, before undecided claims add seeds.
+/// Maximum number of runs of an experiment, without the seeds added by undecided claims.
 const MAX_RUNS: u64 = 1_000_000;
 
-/// Maximum number of scenarios of an experiment, which stay in memory.
+/// Maximum number of scenarios of an experiment; all scenarios stay in memory.
 const MAX_SCENARIOS: u64 = 100_000;
 
 impl Reader<'_> {
-    /// Reads the series of the file: one for each combination of values on the second and later axes.
+    /// Reads the series of the file. Each combination of values on the second and later axes yields one series.
     pub(super) fn series(
         &self,
         file: &File,
@@ -78,7 +78,7 @@ impl Reader<'_> {
         Ok(all)
     }
 
-    /// Returns the numbers of scenarios and of runs in a series, over all points and combinations.
+    /// Returns the number of scenarios and the number of runs in a series, over all points and combinations.
     fn size(&self, own: &Words, base: &Words, axes: &[Vec<Words>]) -> (u64, u64) {
         let given = |words: &Words| words.get("runs").and_then(|runs| runs.parse::<u64>().ok());
         let first = given(base).unwrap_or(self.defaults.runs.into());

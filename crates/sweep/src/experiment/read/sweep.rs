@@ -54,7 +54,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the value as written in the file; for a value that sets several keys, its name.
+/// Returns the value as written in the file. If the value sets several keys, returns its name.
 fn value_name(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::Table(settings) => Some(format!("{:?}", settings.get("name")?.as_str()?)),
@@ -72,7 +72,7 @@ fn text_of(value: &toml::Value) -> String {
 
 pub(super) fn point((index, value): (usize, &toml::Value)) -> Point {
     let label: String = text_of(value).split_whitespace().collect();
-    // For example, `down:3mbit` contains a rate.
+    // A value like `down:3mbit` contains a rate after the colon.
     let quantity = label.rsplit(':').next().unwrap_or_default();
     let position = quantity.parse().ok();
     let position = position
