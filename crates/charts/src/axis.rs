@@ -3,16 +3,16 @@
 /// An axis from one value to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Axis {
-    /// The value at its start.
+    /// The value at the start.
     pub from: f64,
-    /// The value at its end, different from `from`.
+    /// The value at the end, different from `from`.
     pub to: f64,
     /// True if the axis is logarithmic.
     pub log: bool,
 }
 
 impl Axis {
-    /// A linear axis.
+    /// Creates a linear axis.
     pub const fn linear(from: f64, to: f64) -> Self {
         Self {
             from,
@@ -27,7 +27,7 @@ impl Axis {
         (position(value) - position(self.from)) / (position(self.to) - position(self.from))
     }
 
-    /// Returns round numbers along the axis, about `maximum` at most.
+    /// Returns round numbers along the axis, at most about `maximum`.
     pub fn ticks(&self, maximum: usize) -> Vec<f64> {
         if !self.log {
             return ticks(self.from, self.to, maximum);

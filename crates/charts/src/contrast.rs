@@ -1,7 +1,7 @@
 //! Contrast of colours, for tests of this crate and of the report's page.
 
-/// Returns the contrast of two colours in CSS notation, `#rrggbb` or `#rgb`: 1 to 21 (WCAG 2.2, contrast ratio). `None`
-/// for another notation.
+/// Returns the contrast of two colours, 1 to 21 (WCAG 2.2, contrast ratio). Colours are in CSS notation, `#rrggbb` or
+/// `#rgb`; `None` for other notations.
 pub(crate) fn contrast(a: &str, b: &str) -> Option<f64> {
     let luminance = |colour: &str| {
         let digits = colour.strip_prefix('#')?;

@@ -12,10 +12,10 @@ use std::fmt::{Arguments, Write as _};
 
 const FONT: &str = "system-ui, -apple-system, Helvetica, Arial, sans-serif";
 
-/// A position in pixels: to the right of the upper left corner, and below it.
+/// A position in pixels: distance to the right of the upper left corner, and below the corner.
 pub type Point = (f64, f64);
 
-/// Size and alternative text of a chart, and where it is shown.
+/// Size and alternative text of a chart, and its kind of file.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     /// Width.
@@ -34,12 +34,12 @@ pub struct LabelStyle {
     size: i32,
     colour: &'static Colour,
     bold: bool,
-    /// Part of the text that is placed at its coordinates.
+    /// The part of the text that lies at the given coordinates.
     anchor: &'static str,
 }
 
 impl LabelStyle {
-    /// A style whose labels begin at their coordinates.
+    /// Creates a style for labels that begin at their coordinates.
     pub const fn new(size: i32, colour: &'static Colour) -> Self {
         Self {
             size,
@@ -49,20 +49,20 @@ impl LabelStyle {
         }
     }
 
-    /// This style in bold.
+    /// Returns this style in bold.
     #[must_use]
     pub const fn bold(self) -> Self {
         Self { bold: true, ..self }
     }
 
-    /// This style, centred at its coordinates.
+    /// Returns this style, centred at the coordinates.
     #[must_use]
     pub const fn centred(mut self) -> Self {
         self.anchor = "middle";
         self
     }
 
-    /// This style, ending at its coordinates.
+    /// Returns this style, ending at the coordinates.
     #[must_use]
     pub const fn ending(mut self) -> Self {
         self.anchor = "end";
@@ -70,7 +70,7 @@ impl LabelStyle {
     }
 }
 
-/// Elements of an SVG, later ones above earlier ones.
+/// Elements of an SVG. Later elements lie above earlier ones.
 #[derive(Debug, Default)]
 pub struct Drawing(String);
 
@@ -122,7 +122,7 @@ impl Drawing {
         ));
     }
 
-    /// Writes `text` with its baseline at a place.
+    /// Draws `text` with its baseline at a position.
     pub fn text(
         &mut self,
         (x, y): (impl Into<f64>, impl Into<f64>),
@@ -142,7 +142,7 @@ impl Drawing {
         ));
     }
 
-    /// The drawing as SVG.
+    /// Returns the drawing as SVG.
     pub fn svg(&self, frame: &Frame<'_>) -> String {
         let style = match frame.standalone {
             true => format!(
@@ -165,7 +165,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-/// A coordinate with one digit after the point.
+/// Rounds a coordinate to one decimal.
 fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }

@@ -1,4 +1,4 @@
-//! The palette: colours by their use, each with its variant for dark pages.
+//! The palette: colours by their use, each with a variant for dark pages.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ pub static GRID: Colour = Colour("#DFE3E8", "#262c36");
 pub static DOWN: Colour = Colour("#0969DA", "#58a6ff");
 /// The upload.
 pub static UP: Colour = Colour("#BC4C00", "#f0883e");
-/// Colours of series; the first ones stay distinct for colour-blind readers.
+/// Colours of series. Colour-blind readers can distinguish the first ones.
 pub static SERIES: [Colour; 8] = [
     Colour("#0969DA", "#58a6ff"),
     Colour("#BC4C00", "#f0883e"),

@@ -1,8 +1,8 @@
-//! Repeats a sample of a report's runs and prints their lines of `runs.jsonl`, so that machines can be compared:
-//! `sample-runs FOLDER [EVERY [PACKETS]]`.
+//! Repeats a sample of a report's runs and prints their lines of `runs.jsonl`, to compare machines: `sample-runs
+//! FOLDER [EVERY [PACKETS]]`.
 //!
-//! `FOLDER` is the folder of a report. The sample is one of `EVERY` (64) runs, chosen by the hash of the scenario,
-//! among runs with at most `PACKETS` (1000000) data packets.
+//! `FOLDER` is the folder of a report. The sample contains one of `EVERY` (64) runs, chosen by the scenario's hash.
+//! Only runs with at most `PACKETS` (1000000) data packets can be chosen.
 
 use asymq_args::Defaults;
 use asymq_sweep::folder::Plan;

@@ -24,7 +24,7 @@ pub const PAPERS: [Group; 5] = [
     ("afvq", "ACKs-first variable-size queuing", "Park et al."),
 ];
 
-/// asymq's own experiments. `all` excludes them, because they take as long as the papers'.
+/// asymq's own experiments. `all` excludes them, because they take as much time as the papers' experiments.
 pub const OURS: [Group; 3] = [
     (
         "beyond",
@@ -61,12 +61,12 @@ pub static COLLECTION: Collection = Collection {
 #[derive(Clone, Debug)]
 pub struct Files {
     folder: String,
-    /// `PAPER/FIGURE`, with the text of its file.
+    /// Name of each figure, `PAPER/FIGURE`, and the text of its file.
     figures: Vec<(String, String)>,
 }
 
 impl Files {
-    /// The files of this build.
+    /// Returns the files of this build.
     pub fn built_in() -> Self {
         let text = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
         Self {
@@ -112,10 +112,10 @@ impl Files {
         experiment::read_text(name, Path::new(&path), text, &Defaults::paper())
     }
 
-    /// Returns the experiments of `select`: `all` of the papers, a paper, `beyond`, `senders`, or `PAPER/FIGURE`.
+    /// Returns the experiments of `select`: `all` (of the papers), a paper, `beyond`, `senders`, or `PAPER/FIGURE`.
     ///
     /// # Errors
-    /// No experiment has this name, or a file is wrong.
+    /// No experiment has this name, or a file is invalid.
     pub fn experiments(&self, select: &str) -> Result<Vec<Experiment>, SelectError> {
         let mut experiments = Vec::new();
         for (paper, ..) in GROUPS {
@@ -154,7 +154,7 @@ impl Files {
         })
     }
 
-    /// True if `id` names one of the experiments, or a claim of one.
+    /// True if `id` is the name of an experiment, or of a claim in an experiment.
     fn has(&self, id: &str) -> Result<bool, BadExperiment> {
         let named = self.figures.iter().find(|(name, _)| {
             let rest = id.strip_prefix(name.as_str());
@@ -170,12 +170,12 @@ impl Files {
     }
 }
 
-/// Returns the paper of `PAPER/FIGURE`.
+/// Returns the paper in `PAPER/FIGURE`.
 fn paper_of(name: &str) -> &str {
     name.split('/').next().unwrap_or_default()
 }
 
-/// Error for evidence `id` that does not exist, with its line in `experiment`.
+/// Error for evidence `id` that does not exist. Names the line in `experiment`.
 fn no_evidence(experiment: &Experiment, folder: &str, id: &str) -> BadExperiment {
     let before = experiment.text.split(&format!("\"{id}\"")).next();
     BadExperiment::Line {
@@ -195,10 +195,10 @@ pub enum SelectError {
     Unknown {
         /// The name.
         select: String,
-        /// The names to write instead.
+        /// The valid names.
         instead: String,
     },
-    /// The folder or a file of it cannot be read.
+    /// The folder, or a file in it, cannot be read.
     #[error("{}: {source}", folder.display())]
     Unreadable {
         /// Path of the folder.
@@ -206,7 +206,7 @@ pub enum SelectError {
         /// The cause.
         source: std::io::Error,
     },
-    /// A file has an error.
+    /// A file is invalid.
     #[error(transparent)]
     Bad(#[from] BadExperiment),
 }
