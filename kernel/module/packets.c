@@ -40,8 +40,9 @@ bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends)
 }
 
 /*
- * Disables the instance until the next change. Until then, its memory and counters stay; queued
- * packets are subtracted from the counters. /
+ * Disables the instance until the next change. Its memory and counters stay until then. Queued packets are subtracted
+ * from the counters.
+ */
 void asymq_fault(struct asymq_sched *q)
 {
 	u64 learnt = asymq_settle(q->before);
