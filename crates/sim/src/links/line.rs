@@ -178,7 +178,7 @@ impl<O: Options> Line<O> {
         }
     }
 
-    /// Sends a packet from the uplink's shaper at `at`. Returns its arrival at the far end; `None` if the modem drops it.
+    /// Sends a packet from the uplink's shaper at `at`. Returns its arrival at the far end; `None` if it is dropped.
     pub(crate) fn leaves_home(&mut self, at: u64, packet: &SimPacket<O>) -> Option<u64> {
         self.shapers[UP].bytes += u64::from(packet.header.len);
         if let Some(learner) = &mut self.learner {

@@ -10,9 +10,8 @@ use asymq_core::packet::flags;
 pub(crate) struct FullReceiving {
     sack: bool,
     timestamps: bool,
-    /// PINGs of a QUIC receiver. It acknowledges only the first segment after a gap at once (RFC 9000, section 13.2.1),
-    /// since QUIC retransmits under new numbers and gaps remain. `None` for TCP, which acknowledges each segment after
-    /// a gap at once.
+    /// PINGs of a QUIC receiver. Only the first segment after a gap is acknowledged at once (RFC 9000, section 13.2.1),
+    /// because gaps remain: QUIC retransmits under new numbers. `None` for TCP, which acknowledges each at once.
     pub(super) quic: Option<Pings>,
     /// Delay of ACKs as in Linux; `None` for other receivers.
     delay: Option<AckDelay>,
@@ -160,8 +159,7 @@ impl FullReceiving {
     }
 }
 
-/// PINGs in a QUIC receiver's ACKs. The sender acknowledges an ACK with a PING, so that the receiver can discard old
-/// ranges.
+/// PINGs in a QUIC receiver's ACKs. The sender acknowledges these ACKs; then the receiver can discard ranges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pings {
     /// Number of ACKs per PING, and number of ACKs since the last PING.
@@ -452,8 +450,7 @@ mod tests {
 
     #[test]
     fn the_echo_is_of_the_segment_that_advanced_the_window() {
-        // RFC 7323, section 4.3: a delayed ACK echoes its first segment's timestamp. While a hole is open, the echo is
-        // constant.
+        // RFC 7323, section 4.3: a delayed ACK echoes its first segment; the echo is constant while a hole is open.
         let mut receiving = FullReceiving::new(false, true, 1000, None);
         let mut echo = |number, last_ack, value| {
             let options = TcpOptions::new(Some((value, 0)), 0);

@@ -19,8 +19,7 @@ pub(crate) struct RttEstimator {
     extent: RttExtent,
     /// A tick in ns.
     tick: u64,
-    /// Current variation and its maximum in this round trip, in ticks times 4; then the number that ends the round
-    /// trip.
+    /// Current variation and its maximum in this round trip, in ticks times 4; last number of the round trip.
     deviation: i64,
     max_deviation: i64,
     round_end: u64,

@@ -522,8 +522,7 @@ mod tests {
 
     #[test]
     fn a_probe_of_a_lone_segment_waits_for_a_delayed_ack() {
-        // At 300 ms, the retransmission timer (900 ms) expires after the probe timer. On a short path, it bounds the
-        // probe timer.
+        // At 300 ms, the retransmission timer (900 ms) is later than the probe timer; at 100 ms, it is the bound.
         for (rtt, probe) in [(300, 800), (100, 300)] {
             let mut wire = Wire::new(1);
             wire.now = rtt * MS;

@@ -162,8 +162,7 @@ impl Probe {
 }
 
 impl<V: Variant> Agent<V> {
-    /// Processes a segment at `side`, after all timers that expire before. Returns the expiry of the next timer at
-    /// `side`.
+    /// Processes a segment at `side`, after all earlier timers. Returns the expiry of the next timer at `side`.
     #[inline(always)]
     pub(crate) fn on_segment(
         &mut self,
