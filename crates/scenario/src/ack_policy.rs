@@ -16,11 +16,11 @@ pub enum AckPolicy {
 }
 
 impl AckPolicy {
-    /// Linux' delayed ACKs, by their minimum: its receivers adapt the time, and send the first 16 ACKs at once (quick ACKs).
+    /// Linux's delayed ACKs with their minimum time. Its receivers adapt the time, and first send 16 ACKs at once.
     pub const LINUX: Self = Self::Delayed(Duration::from_millis(40));
 
-    /// Returns the policy that sends an ACK for every `packets` packets, or after `timeout`. Without `packets`, an ACK
-    /// is sent for every second packet; without `timeout`, an ACK waits at most 100 ms.
+    /// Returns the policy that sends an ACK for every `packets` packets, or after `timeout`. Defaults are every second
+    /// packet and 100 ms.
     pub fn of(packets: Option<u32>, timeout: Option<Duration>) -> Self {
         let timeout = timeout.filter(|timeout| *timeout > Duration::ZERO);
         match (packets, timeout) {

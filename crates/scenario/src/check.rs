@@ -54,7 +54,7 @@ impl Scenario {
         self.check_places()
     }
 
-    /// Checks that the scenario has the links at which its disciplines must stand.
+    /// Checks that each discipline's description has the scenario's link rate and buffer.
     fn check_places(&self) -> Result<(), BadValue> {
         for (name, config, link, buffer) in [
             ("uplink", &self.uplink, self.up, self.buffer),
@@ -356,7 +356,7 @@ fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Resul
     Err(bad(name, &config.qdisc, message))
 }
 
-/// Makes an error about a value.
+/// Creates an error about a value.
 fn bad(name: &str, value: impl fmt::Display, message: impl fmt::Display) -> BadValue {
     BadValue {
         name: name.into(),
@@ -409,7 +409,7 @@ fn check_order<S: fmt::Display>(
     })
 }
 
-/// A size in bytes that is shown as a plain number, without a unit.
+/// A size in bytes, shown as a number without a unit.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 struct Octets(u32);
 

@@ -20,7 +20,7 @@ use asymq_core::units::{Duration, Rate, suggestion};
 const NOTHING: Rate = Rate::from_bits_per_sec(1).expect("positive");
 
 impl Scenario {
-    /// Returns the scenario with the rate profile of `seed` as steps; `None` without a rate profile.
+    /// Returns the scenario with the rate profile of `seed` as steps; `None` if it has no rate profile.
     pub fn drawn(&self, seed: u64) -> Option<Self> {
         let rate_profile = self.rate_profile?;
         let mut random = SplitMix64::new(
@@ -61,7 +61,7 @@ impl Scenario {
 }
 
 impl ListedFlow {
-    /// Returns the scenario with this flow's values in place of the scenario's.
+    /// Returns the scenario in which this flow's values replace the scenario's.
     pub fn own(&self, scenario: &Scenario) -> Scenario {
         let tcp = self.tcp.unwrap_or(scenario.tcp);
         let sack = match tcp == scenario.tcp {
@@ -74,7 +74,7 @@ impl ListedFlow {
             tcp,
             // QUIC's ACKs have ranges.
             sack: self.sack.unwrap_or(sack) || self.encapsulation == Encapsulation::Quic,
-            // Inherited from the scenario, if this congestion control supports it.
+            // Inherited from the scenario if this congestion control supports ECN.
             tcp_ecn: match tcp.ecn() {
                 TcpEcn::Required => true,
                 TcpEcn::Unspecified => false,

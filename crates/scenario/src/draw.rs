@@ -3,10 +3,10 @@
 use asymq_core::Direction;
 use asymq_core::decide::random::mix;
 
-/// The part of a scenario that a random number is for: its kind, and its index from 0.
+/// The part of a scenario that uses a random number: its kind, and its index from 0.
 ///
-/// The random numbers of a source do not depend on other sources. With another number of uploads, for example, every
-/// download keeps its round-trip time and start time.
+/// The random numbers of a source do not depend on other sources. For example, if the number of uploads changes, the
+/// round-trip time and start time of each download stay equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A long-lived upload.
@@ -27,8 +27,8 @@ pub enum Source {
     Sequence(u32),
 }
 
-/// The random quantities of a source. Each is a function of seed, source and quantity, so that a new quantity or
-/// another order of drawing changes none of the others.
+/// The random quantities of a source. Each is a function of seed, source and quantity. So a new quantity or another
+/// order of drawing changes no other quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
     /// The flow's round-trip time, within the scenario's range.

@@ -3,14 +3,14 @@
 /// The header fields of a flow's packets that a queue can read, and the packets' lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encapsulation {
-    /// No encryption: all TCP header fields.
+    /// No encryption: queues read all TCP header fields.
     #[default]
     None,
-    /// Only length and flow; packets have the lengths of TCP.
+    /// Queues read only length and flow; packets have the lengths of TCP.
     Opaque,
-    /// Only length and flow; ACKs and senders are QUIC's.
+    /// Queues read only length and flow; ACKs and senders are QUIC's.
     Quic,
-    /// Only length and tunnel; all flows in a tunnel look like one flow.
+    /// Queues read only length and tunnel; all flows in a tunnel look like one flow.
     Tunnel(Tunnel),
 }
 
@@ -61,7 +61,7 @@ impl Encapsulation {
 }
 
 impl Tunnel {
-    /// MTU of the tunnel in IP bytes: WireGuard's default, which is small enough for all its paths.
+    /// MTU of the tunnel in IP bytes: WireGuard's default, which is small enough for every path.
     pub const MTU: u32 = 1420;
 
     /// Returns the IP bytes of the tunnel's packet that carries an IP packet of `inner` bytes.

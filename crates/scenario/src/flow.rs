@@ -12,10 +12,10 @@ use asymq_core::units::{Bytes, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
 
-/// A TCP flow of a scenario. The scenario's values apply where the flow has none.
+/// A TCP flow of a scenario. Absent values are inherited from the scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedFlow {
-    /// Direction of its data.
+    /// Direction of the flow's data.
     pub direction: Direction,
     /// Propagation round-trip time: one value, or a range from which it is drawn.
     pub rtt: Option<RttRange>,
@@ -88,7 +88,7 @@ keys! {
 }
 
 impl ListedFlow {
-    /// True if the flow's size is limited; then it has a completion time.
+    /// True if the flow's size is limited, so that the flow has a completion time.
     pub const fn ends(&self) -> bool {
         self.size.is_some() || self.stop.is_some()
     }

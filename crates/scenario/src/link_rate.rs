@@ -46,7 +46,7 @@ impl RateTrace {
     pub const OPPORTUNITY: u32 = 1500;
     const MAX_LEN: usize = 2_000_000;
 
-    /// Makes a trace of opportunities at these times in ms.
+    /// Creates a trace with opportunities at these times in ms.
     ///
     /// # Errors
     /// The index of the first invalid time, from 0, and the reason.

@@ -116,7 +116,7 @@ impl fmt::Display for DelayStep {
 
 crate::text::serde_as_string!(DelayStep);
 
-/// The source of a shaper's rate when there is a modem.
+/// Source of a shaper's rate if there is a modem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RateSource {
     /// The scenario's rate, for the whole run.

@@ -1,4 +1,4 @@
-//! Loss, delay, jitter and reordering of a path, in netem's words.
+//! Loss, delay, jitter and reordering of a path, in netem's syntax.
 
 use crate::text::part;
 use asymq_core::units::Duration;
@@ -11,7 +11,7 @@ use std::str::{FromStr, SplitWhitespace};
 pub struct Netem {
     /// Loss of packets.
     pub loss: Option<Loss>,
-    /// Delay of the others.
+    /// Delay of packets that are not lost.
     pub delay: Option<Delay>,
     /// Packets that are not delayed and so overtake others.
     pub reorder: Option<Reorder>,
@@ -20,9 +20,9 @@ pub struct Netem {
 /// Loss of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
-    /// Each with this probability, independently.
+    /// Each packet is lost with this probability, independently.
     Random(Percent),
-    /// Gilbert and Elliott's two states.
+    /// The model of Gilbert and Elliott, with two states.
     Gemodel {
         /// Probability, per packet, of going from the good state to the bad one.
         p: Percent,
@@ -43,16 +43,16 @@ pub struct Delay {
     /// Deviation of the delay: half the width of a uniform distribution, or the standard deviation of a normal
     /// distribution. No delay is below zero.
     pub jitter: Duration,
-    /// True if it is distributed normally, and not uniformly.
+    /// True if the delay has a normal distribution, false if a uniform one.
     pub normal: bool,
 }
 
-/// Choice of packets that are sent on without delay.
+/// Packets that are sent without delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reorder {
-    /// The probability of each that may be.
+    /// Probability that a packet is sent without delay, if `gap` permits.
     pub probability: Percent,
-    /// At least `gap` - 1 packets are delayed between two of them.
+    /// At least `gap` - 1 packets are delayed between two packets without delay.
     pub gap: u32,
 }
 
@@ -61,7 +61,7 @@ pub struct Reorder {
 pub struct Percent(f64);
 
 impl Percent {
-    /// As a fraction.
+    /// Returns the probability as a fraction, 0 to 1.
     pub const fn fraction(self) -> f64 {
         self.0 / 100.0
     }
@@ -94,7 +94,7 @@ type Words<'a> = Peekable<SplitWhitespace<'a>>;
 impl FromStr for Netem {
     type Err = String;
 
-    /// Reads the words after `netem` in a line of `tc`.
+    /// Parses the arguments after `netem` in a `tc` command.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut netem = Self::default();
         let mut words = text.split_whitespace().peekable();
@@ -126,8 +126,8 @@ impl FromStr for Netem {
     }
 }
 
-/// Absent parameters of gemodel are netem's: `r` is `100% - p`, everything is lost in the bad state, and
-/// nothing in the good one.
+/// Absent parameters of gemodel have netem's defaults: `r` is `100% - p`; all packets are lost in the bad state, and
+/// none in the good state.
 fn loss(words: &mut Words<'_>) -> Result<Loss, String> {
     if words.next_if_eq(&"gemodel").is_none() {
         words.next_if_eq(&"random");

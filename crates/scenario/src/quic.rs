@@ -7,18 +7,18 @@ use asymq_core::units::Duration;
 use std::fmt;
 use std::str::FromStr;
 
-/// When a QUIC stack's receiver sends ACKs. The rule includes the sender's requests, as both ends run this stack.
+/// Rule by which a QUIC stack's receiver sends ACKs, including the sender's requests: both ends run this stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuicStack {
     /// The stack's name in flags, files and results.
     pub name: &'static str,
     /// The number of packets at the start of a connection that are acknowledged in pairs.
     pub paired: u64,
-    /// The number of packets per ACK after those packets.
+    /// The number of packets per ACK after the `paired` packets.
     pub every: u32,
-    /// The divisor of the round-trip time that gives the maximum delay of an ACK, at most 25 ms; 0 means 25 ms.
+    /// The maximum delay of an ACK is the round-trip time divided by this, at most 25 ms; 0 for 25 ms.
     pub rtt_part: u32,
-    /// The number of ACKs in a row of which the last carries a PING, so that the sender acknowledges it; 0 without PINGs.
+    /// One of this number of ACKs carries a PING, so that the sender acknowledges it; 0 for no PINGs.
     pub pings: u32,
     /// The source of this rule, such as a file of the stack.
     pub source: &'static str,

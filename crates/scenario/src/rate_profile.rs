@@ -32,7 +32,7 @@ asymq_core::named! {
 pub(crate) struct Changes {
     /// New shares of the modems' rates: time in s, and shares for uplink and downlink.
     pub(crate) shares: Vec<(f64, [f64; 2])>,
-    /// New delays: time in s, and delay in ms.
+    /// New delays: time in s, and additional delay in ms.
     pub(crate) delays: Vec<(f64, f64)>,
 }
 

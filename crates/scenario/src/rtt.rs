@@ -3,12 +3,12 @@
 use asymq_core::units::{Duration, UnitError};
 use std::{fmt, str::FromStr};
 
-/// Propagation round-trip times of flows: the same for all, or drawn uniformly from a range.
+/// Propagation round-trip times of flows: equal for all, or drawn uniformly from a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttRange {
     /// The shortest round-trip time.
     pub min: Duration,
-    /// The longest round-trip time; equal to `min` if all flows have the same.
+    /// The longest round-trip time; `min` if all flows have equal round-trip times.
     pub max: Duration,
 }
 

@@ -27,8 +27,8 @@ fn is_number<const N: u32>(value: &u32) -> bool {
     *value == N
 }
 
-/// A complete experiment whose values were checked, for drivers and reports. A scenario that is read from a report and
-/// run again gives the same bytes.
+/// A complete experiment whose values were checked, for drivers and reports. If a scenario is read from a report and
+/// run again, the result is equal byte for byte.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Scenario {
@@ -184,7 +184,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Returns a discipline's limit for a buffer whose limit in packets includes the packet in transmission.
+    /// Returns a discipline's limit for a buffer; a buffer in packets includes the packet in transmission.
     pub fn waiting_limit(buffer: Limit) -> Limit {
         match buffer {
             Limit::Packets(packets) => buffer.with_value(u64::from(packets).saturating_sub(1)),

@@ -4,8 +4,8 @@ use asymq_core::units::suggestion;
 use std::fmt;
 use std::str::FromStr;
 
-/// Declares the properties of congestion controls, each with the function of [`Tcp`] that returns it. Every congestion
-/// control defines all of them, and no other code decides by its name.
+/// Declares the properties of congestion controls, and for each property the function of [`Tcp`] that returns it. Every
+/// congestion control defines all properties, so no other code depends on its name.
 macro_rules! properties {
     ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
         struct Properties {
@@ -26,22 +26,22 @@ macro_rules! properties {
 }
 
 properties! {
-    /// True if the simulator implements it.
+    /// True if the simulator implements this congestion control.
     is_simulated: bool,
-    /// Linux's name for it; `None` if Linux does not have it.
+    /// Linux's name of this congestion control; `None` if Linux lacks it.
     kernel_name: Option<&'static str>,
-    /// ns-2's name for its sender; `None` if ns-2 lacks it, or has only Linux's code for it.
+    /// ns-2's name of the sender; `None` if ns-2 lacks it, or has only Linux's code for it.
     ns2_name: Option<&'static str>,
-    /// True if the simulator uses SACK with it by default: its window grows too fast for recovery without SACK, which
+    /// True if the simulator uses SACK by default. The window then grows too fast for recovery without SACK, which
     /// repairs one loss per round-trip time.
     has_sack_by_default: bool,
     /// The response to ECN.
     ecn: TcpEcn,
-    /// True if it can count acknowledged bytes instead of ACKs (RFC 3465).
+    /// True if this congestion control can count acknowledged bytes instead of ACKs (RFC 3465).
     counts_bytes: bool,
-    /// True if it can use HyStart++ (RFC 9406) at the start.
+    /// True if this congestion control can use HyStart++ (RFC 9406) in the first slow start.
     has_hystart: bool,
-    /// True if it sets its own pacing rate from measured delivery rates.
+    /// True if this congestion control sets a pacing rate from measured delivery rates.
     paces: bool,
 }
 
@@ -50,9 +50,9 @@ properties! {
 pub enum TcpEcn {
     /// If the scenario enables ECN, a mark counts as a loss (RFC 3168).
     AsLoss,
-    /// It needs ECN, and a receiver that reports each mark (RFC 8257, section 3.2).
+    /// The congestion control needs ECN, and a receiver that reports each mark (RFC 8257, section 3.2).
     Required,
-    /// Its specification defines no response.
+    /// The specification of the congestion control defines no response.
     Unspecified,
 }
 
@@ -86,13 +86,13 @@ macro_rules! congestion_controls {
 congestion_controls! {
     /// RFC 5681 (simulator and lab).
     Reno: Properties {
-        // SACK as ns-2's, and the papers'.
+        // No SACK by default, as in ns-2 and the papers.
         name: "reno", title: "Reno", is_simulated: true, kernel_name: Some("reno"), ns2_name: Some("Reno"),
         has_sack_by_default: false, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
     },
     /// RFC 6582 (simulator).
     Newreno: Properties {
-        // Linux recovers by SACK or RACK, under any congestion control.
+        // Linux recovers by SACK or RACK under any congestion control, so it has no NewReno.
         name: "newreno", title: "NewReno", is_simulated: true, kernel_name: None, ns2_name: Some("Newreno"),
         has_sack_by_default: false, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
     },
@@ -109,13 +109,13 @@ congestion_controls! {
     },
     /// RFC 8257 (simulator).
     Dctcp: Properties {
-        // Linux has it, for hosts whose every connection is set to ECN.
+        // Linux offers DCTCP only to hosts that use ECN on every connection.
         name: "dctcp", title: "DCTCP", is_simulated: true, kernel_name: None, ns2_name: None,
         has_sack_by_default: true, ecn: TcpEcn::Required, counts_bytes: true, has_hystart: false, paces: false,
     },
     /// TCP Prague, draft-briscoe-iccrg-prague-congestion-control (simulator).
     Prague: Properties {
-        // L4S' tree of Linux has it, mainline not.
+        // Only the L4S tree of Linux has Prague, not mainline.
         name: "prague", title: "Prague", is_simulated: true, kernel_name: None, ns2_name: None,
         has_sack_by_default: true, ecn: TcpEcn::Required, counts_bytes: false, has_hystart: false, paces: false,
     },
@@ -130,7 +130,7 @@ congestion_controls! {
         name: "bbr3", title: "BBRv3", is_simulated: true, kernel_name: None, ns2_name: None,
         has_sack_by_default: true, ecn: TcpEcn::Unspecified, counts_bytes: false, has_hystart: false, paces: true,
     },
-    // Name and pace are its own.
+    // The other crate provides the name and the pacing.
     outside: Properties {
         name: "", title: "", is_simulated: true, kernel_name: None, ns2_name: None,
         has_sack_by_default: true, ecn: TcpEcn::AsLoss, counts_bytes: false, has_hystart: false, paces: false,
@@ -146,7 +146,7 @@ pub struct OutsideTcp {
 }
 
 impl OutsideTcp {
-    /// Makes a name that differs from those of asymq's congestion controls.
+    /// Creates a name that differs from those of asymq's congestion controls.
     ///
     /// # Errors
     /// The text is not a valid name, or asymq uses it.
@@ -206,12 +206,12 @@ impl Tcp {
         matches!(self, Self::Linux)
     }
 
-    /// True if its packets are ECT(1), which identifies a scalable sender (RFC 9331), and its hosts use AccECN.
+    /// True if packets are ECT(1), which identifies a scalable sender (RFC 9331), and hosts use AccECN.
     pub const fn sends_ect1(&self) -> bool {
         matches!(self, Self::Prague)
     }
 
-    /// True if it needs ECN.
+    /// True if this congestion control needs ECN.
     pub fn needs_ecn(&self) -> bool {
         self.ecn() == TcpEcn::Required
     }

@@ -4,7 +4,7 @@ use asymq_core::units::{Duration, nearest};
 use std::fmt;
 use std::str::FromStr;
 
-/// A foreign word made safe to show: control and invisible characters escaped, cut to 200 characters.
+/// Escapes control and invisible characters of untrusted text, and cuts the text to 200 characters.
 ///
 /// # Examples
 /// ```
@@ -73,7 +73,7 @@ pub(crate) fn parse_direction<T: FromStr>(text: &str, form: &str) -> Result<T, S
         .map_err(|_| format!("unknown direction '{text}'; {form}"))
 }
 
-/// True if serde may omit this value.
+/// True if serde may omit this value because it is the default.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

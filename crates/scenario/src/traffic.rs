@@ -70,8 +70,8 @@ impl fmt::Display for WebLoad {
     }
 }
 
-/// An application that writes at a fixed rate during on periods and nothing during off periods. The lengths of both are
-/// exponentially distributed.
+/// An application that writes at a fixed rate during on periods and nothing during off periods. The lengths of the
+/// periods are exponentially distributed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OnOff {
     /// Rate of payload during an on period.

@@ -45,7 +45,7 @@ pub enum Aim {
     Servers,
     /// All flows go to the server of the scenario's first flow.
     Server,
-    /// All flows go to that server too, each from a different forged address.
+    /// All flows go to the server of the scenario's first flow, each from a different forged address.
     Forged,
 }
 
@@ -129,7 +129,7 @@ impl FromStr for UdpBurst {
     fn from_str(text: &str) -> Result<Self, String> {
         const FORM: &str = "write it like up:500kbit, down:3mbit:200b@60s..80s, up:1mbit/2..3 or up:3mbit:60b:syns";
         let (text, links) = match text.rsplit_once('/') {
-            // Not the `/s` of a rate.
+            // Excludes the `/s` of a rate.
             Some((text, links)) if !links.starts_with('s') => (text, Some(part(links)?)),
             _ => (text, None),
         };
