@@ -21,7 +21,7 @@ pub struct BadArgument {
 }
 
 impl BadArgument {
-    /// Makes an error about an argument, not about its value.
+    /// Creates an error about an argument, not about its value.
     pub fn new(argument: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             argument: argument.into(),
@@ -30,7 +30,7 @@ impl BadArgument {
         }
     }
 
-    /// Makes the value a part of the error.
+    /// Adds the value to the error.
     #[must_use]
     pub fn of_value(self, value: impl Into<String>) -> Self {
         Self {

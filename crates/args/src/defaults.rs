@@ -38,7 +38,7 @@ pub struct Defaults {
 }
 
 impl Defaults {
-    /// AQ section 4, simulated.
+    /// Returns the defaults of AQ, section 4, simulated.
     pub const fn paper() -> Self {
         Self {
             qdisc: "aq",
@@ -61,7 +61,7 @@ impl Defaults {
         }
     }
 
-    /// AQ section 4, but with the discipline asymq: the simulator's defaults.
+    /// Returns the simulator's defaults: AQ, section 4, but with the discipline asymq.
     pub const fn sim() -> Self {
         Self {
             qdisc: DEFAULT_QDISC,
@@ -69,9 +69,9 @@ impl Defaults {
         }
     }
 
-    /// The link of AQ's Fig. 1, one flow in each direction, with Linux' senders. The text does not give the buffers;
-    /// 100 packets reproduce its numbers with NewReno. With kernel CUBIC the download reaches 0.75 there, so real runs
-    /// use section 4's 50 packets.
+    /// Returns the link of AQ's Fig. 1, one flow in each direction, with Linux's senders. The text does not give the
+    /// buffers; 100 packets reproduce its numbers with NewReno. With 100 packets, the download of kernel CUBIC reaches
+    /// 0.75, so real runs use section 4's 50 packets.
     #[must_use]
     pub const fn headline(self) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Defaults {
         }
     }
 
-    /// The defaults over real kernel TCP.
+    /// Returns the defaults for the kernel's TCP.
     pub const fn lab() -> Self {
         Self {
             tcp: Tcp::Cubic,

@@ -105,7 +105,7 @@ pub(crate) fn in_file(name: &str, bad: &BadArgument) -> String {
     }
 }
 
-/// Keys whose values may be tables, like `[[flow]]`; on the command line they are lists of `key=value`.
+/// Keys whose values may be tables, like `[[flow]]`. Their flags have lists of `key=value`.
 const IN_TABLES: [&str; 1] = ["flow"];
 
 /// Formats the table `direction = "down"`, `rtt = "40ms"` as `direction=down,rtt=40ms`.
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(words.keys().count(), 60_000);
         let error = parse(&("a".repeat(1 << 20) + " = 1")).unwrap_err();
         assert!(error.to_string().ends_with("unknown key; --help lists all"));
-        // Each takes a minute if the code counts all values for each value, or compares the name with all flags.
+        // Each case takes a minute if the code counts all values for each value, or compares the name with all flags.
         let took = started.elapsed();
         assert!(took.as_secs() < 20, "{took:?}");
     }

@@ -61,7 +61,7 @@ impl ScenarioArgs {
             false => sizes(defaults.headers, mss.saturating_add(40)),
         }
         .with("data-per-ack", defaults.data_per_ack);
-        // A discipline that does not need the reverse rate gets none, as in a gateway with one given rate.
+        // A discipline that needs no reverse rate gets none, as in a gateway with one given rate.
         let discipline =
             |name: &str, given: &Params, link, reverse, assumed: Option<Rate>, buffer| {
                 let place = Place {

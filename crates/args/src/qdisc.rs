@@ -21,8 +21,8 @@ pub(crate) fn names(matches: &ArgMatches) -> Vec<&str> {
 }
 
 impl QdiscParams {
-    /// Returns the uplink's parameters that also apply to the downlink's discipline: all except the choice of parts.
-    /// `isolated` isolates destinations by default, since these are the hosts at home for a downlink.
+    /// Returns the uplink's parameters that also apply to the downlink's discipline: all except the choice of parts. On
+    /// a downlink, `isolated` isolates destinations by default, since these are the hosts at home.
     pub fn for_downlink(&self, own: &[String], catalog: &dyn Catalog, name: &str) -> Params {
         let mut shared = self.0.clone();
         for role in Role::PARTS {
@@ -154,7 +154,7 @@ impl Listing {
         Ok(format!("{name}={value}"))
     }
 
-    /// Returns the help text, with the defaults of parts that have their own.
+    /// Returns the help text, with the defaults of parts that differ from it.
     fn help(&self, parameter: &Parameter) -> String {
         let mut defaults: Vec<(&str, Vec<&str>)> = Vec::new();
         let mut add = |default: &'static str, part: &'static str| match defaults

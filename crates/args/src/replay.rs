@@ -28,11 +28,11 @@ settings! {
 }
 
 impl Words {
-    /// Reads the scenario of a result in JSON, or only a scenario; `path` is the name in errors. The words may change
-    /// only seed, number of runs, duration and warm-up.
+    /// Reads a scenario from a result in JSON, or from a file with only the scenario; `path` is the name in errors.
+    /// These arguments may change only seed, number of runs, duration and warm-up.
     ///
     /// # Errors
-    /// The file is not a result, its scenario cannot be run, or other words are given.
+    /// The file is not a result, its scenario cannot be run, or other arguments are given.
     pub fn replay(
         &self,
         path: &Path,

@@ -132,10 +132,10 @@ impl ScenarioFlags {
 }
 
 impl Words {
-    /// Makes a scenario from words, for the driver with these `defaults`.
+    /// Makes a scenario from arguments, for the driver with these `defaults`.
     ///
     /// # Errors
-    /// A word is invalid or out of range, or this driver cannot run it.
+    /// An argument is invalid or out of range, or this driver cannot run the scenario.
     pub fn scenario(
         &self,
         flags: &Flags<ScenarioArgs>,
@@ -157,10 +157,10 @@ impl Words {
 }
 
 impl ScenarioArgs {
-    /// Reads words like `--up=1mbit`, as the command line does.
+    /// Parses arguments like `--up=1mbit`, as the command line does.
     ///
     /// # Errors
-    /// The first word that is invalid.
+    /// The first invalid argument.
     pub fn from_words(words: impl IntoIterator<Item = String>) -> Result<Self, BadArgument> {
         Flags::new(&Standard).parse(words)
     }
@@ -173,10 +173,10 @@ impl ScenarioArgs {
         self.resolve_in(&Standard, defaults)
     }
 
-    /// [`resolve`](Self::resolve) with the disciplines of another catalog.
+    /// Like [`resolve`](Self::resolve), with the disciplines of another catalog.
     ///
     /// # Errors
-    /// As [`resolve`](Self::resolve).
+    /// See [`resolve`](Self::resolve).
     pub fn resolve_in(
         self,
         catalog: &dyn Catalog,
@@ -292,7 +292,7 @@ fn read_trace(name: &str, path: Option<&Path>) -> Result<Option<RateTrace>, Scen
     Ok(Some(trace))
 }
 
-/// Checks that the lab can run the modems, steps, traces and shapers. An error has flag, value and message.
+/// Checks that the lab can run the modems, steps, traces and shapers. An error consists of flag, value and message.
 fn check_real_modems(scenario: &Scenario) -> Result<(), (&'static str, String, String)> {
     let steps = [scenario.steps_up.first(), scenario.steps_down.first()];
     let traces = [&scenario.trace_up, &scenario.trace_down];

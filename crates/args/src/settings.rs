@@ -51,7 +51,7 @@ impl<T: 'static> Field for Vec<T> {
     }
 }
 
-/// Reads a value by its type's `FromStr`.
+/// Parses a value by the `FromStr` of its type.
 ///
 /// # Errors
 /// The text is invalid; the error says what to write instead.
@@ -62,7 +62,7 @@ where
     text.parse::<T>().map_err(|error| explain(&*error.into()))
 }
 
-/// Reads a whole number in a range.
+/// Parses a whole number in a range.
 pub fn within(range: RangeInclusive<i64>) -> impl Fn(&str) -> Result<u32, String> {
     move |text| {
         let number: i64 = read(text)?;
@@ -72,7 +72,7 @@ pub fn within(range: RangeInclusive<i64>) -> impl Fn(&str) -> Result<u32, String
     }
 }
 
-/// Reads one of the values of an enum.
+/// Parses one of the values of an enum.
 ///
 /// # Errors The text is not one of these values.
 pub fn one_of<T: ValueEnum>(text: &str) -> Result<T, String> {

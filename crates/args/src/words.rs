@@ -1,4 +1,4 @@
-//! Flags and keys as words. Words from the command line, files, requests and results are merged first, and parsed once.
+//! Flags and keys as text. Those of the command line, files, requests and results are merged first, and parsed once.
 
 use crate::bad_argument::BadArgument;
 use crate::file::{KeyError, ScenarioError, as_text, in_file, in_order, items_of};
@@ -19,7 +19,7 @@ use toml::de::{DeTable, DeValue};
 struct Word {
     key: String,
     text: String,
-    /// Offset of the word in its file in bytes.
+    /// Offset of the key in its file in bytes; `None` if it is not from a file.
     at: Option<usize>,
 }
 
@@ -28,7 +28,7 @@ struct Word {
 pub struct Words(Vec<Word>);
 
 impl Words {
-    /// The last value of a key.
+    /// Returns the last value of a key.
     pub fn get(&self, key: &str) -> Option<&str> {
         let mut words = self.0.iter().rev();
         words.find(|word| word.key == key).map(|word| &*word.text)
@@ -40,20 +40,20 @@ impl Words {
         self.push(key, text.to_owned(), None);
     }
 
-    /// All values of a key.
+    /// Returns all values of a key.
     pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
         let words = self.0.iter().filter(move |word| word.key == key);
         words.map(|word| &*word.text)
     }
 
-    /// Returns the words whose keys satisfy `keep`.
+    /// Returns the flags whose keys satisfy `keep`.
     #[must_use]
     pub fn filtered(mut self, keep: impl Fn(&str) -> bool) -> Self {
         self.0.retain(|word| keep(&word.key));
         self
     }
 
-    /// Returns these words, and the words of `under` that have other keys.
+    /// Returns these flags, and the flags of `under` with other keys.
     #[must_use]
     pub fn or(&self, under: &Self) -> Self {
         let mut words = under.clone().filtered(|key| self.get(key).is_none());
@@ -61,12 +61,12 @@ impl Words {
         words
     }
 
-    /// The keys, repeated for each value.
+    /// Returns the keys, repeated for each value.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|word| &*word.key)
     }
 
-    /// Formats each word like `--up=1mbit`.
+    /// Formats each flag like `--up=1mbit`.
     pub fn to_flags(&self) -> Vec<String> {
         let flag = |Word { key, text, .. }: &Word| format!("--{key}={text}");
         self.0.iter().map(flag).collect()
@@ -104,7 +104,7 @@ impl Words {
         });
     }
 
-    /// Returns the offset in the file of the argument that is wrong.
+    /// Returns the offset in the file of the invalid argument.
     fn offset(&self, bad: &BadArgument) -> Option<usize> {
         let name = bad.argument.trim_start_matches('-');
         let of_name = || self.0.iter().filter(|word| word.key == name);
@@ -132,10 +132,10 @@ impl Words {
     }
 }
 
-/// The words of a command with the settings `A`, before they are parsed.
+/// The flags of a command with the settings `A`, before they are parsed.
 #[derive(Clone, Debug)]
 pub struct Given<A> {
-    /// The words.
+    /// The flags as text.
     pub words: Words,
     of: PhantomData<fn() -> A>,
 }
@@ -184,7 +184,7 @@ impl<A: Settings> FromArgMatches for Given<A> {
     }
 }
 
-/// Parser for words: the settings of `A` and the parameters of a catalog's disciplines.
+/// Parser of flags and keys: the settings of `A` and the parameters of a catalog's disciplines.
 #[derive(Debug)]
 pub struct Flags<A> {
     command: Command,
@@ -216,15 +216,15 @@ impl<A: Settings> Flags<A> {
         self.flag(key).is_some()
     }
 
-    /// Parses words.
+    /// Parses flags and keys.
     ///
     /// # Errors
-    /// The first invalid word.
+    /// The first flag or key that is invalid.
     pub fn read(&self, words: &Words) -> Result<A, BadArgument> {
         self.read_each(words).map_err(|(_, bad)| bad)
     }
 
-    /// Parses words; an error contains the index of its word.
+    /// Parses flags and keys; an error contains the index of the invalid one.
     fn read_each(&self, words: &Words) -> Result<A, (usize, BadArgument)> {
         let mut args = A::default();
         for (place, Word { key, text, .. }) in words.0.iter().enumerate() {
@@ -264,7 +264,7 @@ impl<A: Settings> Flags<A> {
         args.set(key, text).unwrap_or(Ok(()))
     }
 
-    /// Parses flags as typed.
+    /// Parses typed flags.
     ///
     /// # Errors
     /// The first invalid flag.
@@ -272,7 +272,7 @@ impl<A: Settings> Flags<A> {
         self.read(&self.split(typed)?)
     }
 
-    /// Converts typed flags to words and checks all of them.
+    /// Splits typed flags and checks all of them.
     ///
     /// # Errors
     /// The first flag that is invalid.
@@ -281,7 +281,7 @@ impl<A: Settings> Flags<A> {
         self.read(&words).map(|_| words)
     }
 
-    /// Splits flags as typed into keys and values.
+    /// Splits typed flags into keys and values.
     fn split(&self, typed: impl IntoIterator<Item = String>) -> Result<Words, BadArgument> {
         let matches = self.command.clone().try_get_matches_from(typed);
         let given = matches.and_then(|matches| Given::<A>::from_arg_matches(&matches));
@@ -290,7 +290,7 @@ impl<A: Settings> Flags<A> {
             .map_err(|error| BadArgument::from(&error))
     }
 
-    /// Converts entries of a table to words and checks all of them.
+    /// Converts entries of a table to text and checks all of them.
     ///
     /// # Errors
     /// The first key that is invalid.
@@ -328,7 +328,7 @@ impl<A: Settings> Flags<A> {
         flag.is_some_and(|flag| !matches!(flag.get_action(), ArgAction::Append))
     }
 
-    /// Converts a table to words and checks all of them.
+    /// Converts a table to text and checks all of its keys.
     ///
     /// # Errors
     /// The first key that is invalid.
@@ -336,11 +336,11 @@ impl<A: Settings> Flags<A> {
         self.entries(in_order(table))
     }
 
-    /// Converts the text of a TOML file to words and checks all of them. `path` names it in errors; relative paths in
-    /// it are relative to it.
+    /// Converts the text of a TOML file and checks all of its keys. `path` is the file's name in errors. Relative paths
+    /// in the file start at its folder.
     ///
     /// # Errors
-    /// A line of it is wrong.
+    /// A line of the file is invalid.
     pub fn text(&self, path: &Path, text: &str) -> Result<Words, ScenarioError> {
         let table = DeTable::parse(text).map_err(|error| {
             KeyError {
@@ -359,7 +359,7 @@ impl<A: Settings> Flags<A> {
         Ok(words)
     }
 
-    /// Reads the words of a file and checks all of them.
+    /// Reads a TOML file and checks all of its keys.
     ///
     /// # Errors
     /// The file cannot be read, or a line is invalid.
@@ -367,8 +367,8 @@ impl<A: Settings> Flags<A> {
         self.text(path, &crate::file::text_of(path)?)
     }
 
-    /// Returns the words of `over`, and the words of `under` that have other keys. A word of `over` also replaces those
-    /// that conflict with it.
+    /// Returns the flags of `over`, and the flags of `under` with other keys. A flag of `over` also replaces those of
+    /// `under` that conflict with it.
     pub fn merge(&self, over: &Words, under: &Words) -> Words {
         let conflict = |one: &str, other: &str| {
             let others = self
