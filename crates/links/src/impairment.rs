@@ -41,7 +41,7 @@ impl Impairment {
     }
 
     /// Returns the arrival time in ns of a packet that would arrive at `at` without impairment; `None` if it is lost.
-    /// Calls must be in order of `at`. The results are in order too, unless [`reorders`](Self::reorders) is true.
+    /// Calls must be in order of `at`. The results are in order unless [`reorders`](Self::reorders) is true.
     pub fn pass(&mut self, at: u64) -> Option<u64> {
         if self.loses() {
             return None;
@@ -50,7 +50,7 @@ impl Impairment {
             return Some(at);
         };
         if let Some(Reorder { probability, gap }) = self.netem.reorder {
-            // Same order as netem: the counter first, then the random number.
+            // As in netem, the counter is checked first, then the random number.
             if self.delayed >= gap - 1 && self.happens(probability) {
                 self.delayed = 0;
                 return Some(at);
@@ -129,7 +129,7 @@ mod tests {
         // Mean burst of independent losses: 1 / (1 - 0.05).
         assert!((share - 0.05).abs() < 0.003, "{share}");
         assert!((burst - 1.0 / 0.95).abs() < 0.02, "{burst}");
-        // The bad state lasts p / (p + r) = 1 / 11 of the time, 10 packets at a time.
+        // The bad state is active p / (p + r) = 1 / 11 of the time, for 10 packets on average.
         let (share, burst) = lost("loss gemodel 1% 10%");
         assert!((share - 1.0 / 11.0).abs() < 0.005, "{share}");
         assert!((burst - 10.0).abs() < 0.5, "{burst}");
@@ -183,7 +183,7 @@ mod tests {
                 .chunks(5)
                 .all(|five| five == [false, false, false, false, true])
         );
-        // Four packets are delayed, then each is early with 50 %: on average one of 4 + 2.
+        // After four delayed packets, each packet is early with 50 %: on average one packet of 4 + 2.
         let sixth = share(&early("delay 10ms reorder 50% gap 5"));
         assert!((sixth - 1.0 / 6.0).abs() < 0.005, "{sixth}");
     }

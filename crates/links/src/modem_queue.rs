@@ -36,7 +36,7 @@ pub struct KnownRates {
     pub max: f64,
 }
 
-/// Requests and grants of the uplink: a packet waits for the grant to the request that includes it.
+/// Requests and grants of the uplink. A packet waits for the grant of the request that includes the packet.
 #[derive(Debug)]
 struct Grants {
     times: RttRange,
@@ -50,7 +50,7 @@ impl Grants {
     /// Earliest start of a packet that arrives at `now`.
     fn start(&mut self, now: u64) -> u64 {
         if now > self.requested {
-            // The next request travels with the grant's data, or at once if no grant is due.
+            // The next request is sent with the granted data, or at once if no grant is pending.
             self.requested = now.max(self.granted);
             let time = self.times.at(fraction(self.random.next()));
             self.granted = self.requested + time.as_nanos();
@@ -95,8 +95,8 @@ impl ModemQueue {
         }
     }
 
-    /// Accepts a packet of `len` bytes at `now`, in order of time. Returns the time at which its last bit leaves the
-    /// path after the modem; `None` if the buffer is full.
+    /// Accepts a packet of `len` bytes at `now`; calls must be in order of time. Returns the time at which the last bit
+    /// leaves the path after the modem; `None` if the buffer is full.
     pub fn pass(&mut self, now: u64, len: u32) -> Option<u64> {
         while let Some(&(out, gone)) = self.waiting.front()
             && out <= now
@@ -143,7 +143,7 @@ impl ModemQueue {
         carried * 1e9 / span as f64
     }
 
-    /// Time over which an oracle averages the rate; longer for a trace, whose steps are single packets.
+    /// Time in ns over which an oracle averages the rate; longer for a trace, whose steps are single packets.
     pub const fn oracle_span(&self) -> u64 {
         match self.schedule {
             Schedule::Steps(_) => 10_000_000,
@@ -161,7 +161,7 @@ impl ModemQueue {
         self.schedule.capacity(now)
     }
 
-    /// Rates until `end`: the mean, and the extremes over one second, outages excluded.
+    /// Rates until `end`: the mean, and the extremes over one second. Seconds of outages are excluded.
     pub fn known_rates(&self, end: u64) -> KnownRates {
         const SECOND: u64 = 1_000_000_000;
         /// Share of the mean below which a second is an outage.
@@ -176,7 +176,7 @@ impl ModemQueue {
         KnownRates { min, mean, max }
     }
 
-    /// Rate in bit/s that `source` derives from the rates until `end`; `None` if it does not use them.
+    /// Rate in bit/s that `source` derives from the rates until `end`; `None` for other sources.
     pub fn fixed_rate(&self, source: RateSource, end: u64) -> Option<f64> {
         /// Share of the mean or minimum that is used.
         const SHARE: f64 = 0.95;
@@ -238,7 +238,7 @@ mod tests {
         let mut modem = modem("1gbit,grant=4ms..4ms", &[], &[]);
         let tx = 12_000;
         assert_eq!(modem.pass(MS, 1500), Some(5 * MS + tx));
-        // Too late for that request: the next request travels with the grant at 5 ms.
+        // Too late for that request. The next request is sent with the granted data at 5 ms.
         assert_eq!(modem.pass(2 * MS, 1500), Some(9 * MS + tx));
         assert_eq!(modem.pass(4 * MS, 1500), Some(9 * MS + 2 * tx));
         assert_eq!(modem.pass(30 * MS, 1500), Some(34 * MS + tx));

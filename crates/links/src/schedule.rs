@@ -80,7 +80,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the time at which a packet that finds the link idle at `now` may start.
+    /// Returns the earliest start of a packet that finds the link idle at `now`.
     pub fn wake(&mut self, now: u64) -> u64 {
         match self {
             Self::Steps(_) => now,
@@ -88,7 +88,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the time at which the next packet may start after a transmission that ended at `now`.
+    /// Returns the earliest start of the next packet after a transmission that ended at `now`.
     pub fn resume(&self, now: u64) -> u64 {
         match self {
             Self::Trace(trace) if trace.left == 0 => trace.time(trace.next),
@@ -120,7 +120,7 @@ impl Schedule {
     }
 }
 
-/// Time at which `bytes`, started at `now`, have left.
+/// Time at which a transmission of `bytes` that starts at `now` ends.
 fn finish(steps: &[(u64, Rate)], now: u64, bytes: u32) -> u64 {
     let mut left = u128::from(bytes) * BIT_NANOS_PER_BYTE;
     let mut at = now;
