@@ -22,7 +22,7 @@ pub(crate) const PROBE_PACKET: u32 = 64;
 pub(crate) struct Datagrams {
     probe: Option<Probe>,
     bursts: Vec<Burst>,
-    /// Receivers of the bursts, never read. Since their ports are open, hosts do not answer "port unreachable".
+    /// Receivers of the bursts, never read. Because their ports are open, hosts do not answer "port unreachable".
     _sinks: Vec<UdpSocket>,
 }
 
@@ -165,7 +165,7 @@ impl Datagrams {
 }
 
 impl Probe {
-    /// Sends the probes that are due. Returns the time of the next one.
+    /// Sends all probes whose time has come. Returns the time of the next probe.
     fn send(&mut self, window: Window, now: Instant) -> io::Result<Instant> {
         loop {
             let due = window.start + self.interval * self.sent;
@@ -180,7 +180,7 @@ impl Probe {
         }
     }
 
-    /// Returns probes that reached the server, with the current time in them.
+    /// Sends probes that reached the server back to the client, with the current time in them.
     fn turn(&mut self, window: Window) -> io::Result<()> {
         let mut packet = [0; PROBE_PACKET as usize];
         while let Some((len, from)) = if_ready(self.server.recv_from(&mut packet))? {
@@ -217,7 +217,7 @@ fn stamp(at: Instant) -> [u8; 8] {
     at.saturating_since(Instant::ZERO).as_nanos().to_be_bytes()
 }
 
-/// Returns the times at which a probe left home and the server.
+/// Returns the times at which a probe left home and left the server.
 fn stamps(packet: &[u8; PROBE_PACKET as usize]) -> [Instant; 2] {
     [0, 8].map(|at| {
         let nanos = packet[at..at + 8].try_into().expect("eight bytes");
@@ -226,7 +226,7 @@ fn stamps(packet: &[u8; PROBE_PACKET as usize]) -> [Instant; 2] {
 }
 
 impl Burst {
-    /// Sends the packets that are due. Returns the time of the next one.
+    /// Sends all packets whose time has come. Returns the time of the next packet; `None` after the last.
     fn send(
         &mut self,
         window: Window,
@@ -251,7 +251,7 @@ impl Burst {
     }
 }
 
-/// Returns `None` if the buffer has no room for a datagram, or if none is waiting.
+/// Converts a result; `None` if the buffer has no room for a datagram, or no datagram is waiting.
 fn if_ready<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

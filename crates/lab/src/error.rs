@@ -30,7 +30,7 @@ pub enum LabError {
         /// Cause.
         source: io::Error,
     },
-    /// Packets were lost outside of the scenario's queues; their number.
+    /// Number of packets that were lost outside of the scenario's queues.
     #[error(
         "this machine could not keep up: {0} packets were lost between the lab's interfaces; use lower rates or fewer flows"
     )]
@@ -38,7 +38,7 @@ pub enum LabError {
     /// tc refused the uplink's qdisc: its arguments, and tc's message.
     #[error("--tc {0}: {1}; words as for tc qdisc, like \"cake ack-filter\" or \"fq_codel\"")]
     Tc(String, String),
-    /// In every attempt, packets left a kernel qdisc late.
+    /// Packets left a kernel qdisc late in every attempt.
     #[error(
         "seed {seed}: packets left {late_ms:.1} ms late at the 99th percentile, {attempts} times: not counted; use lower rates, or run on an idle machine"
     )]

@@ -15,7 +15,7 @@ const INIT: &str = include_str!("../guest/init");
 pub struct Guest {
     /// Image `boot/vmlinuz-VERSION` with `lib/modules/VERSION` beside `boot`, or the folder of both.
     pub kernel: PathBuf,
-    /// Additional modules to load, in this order. A tc plugin beside one is used.
+    /// Additional modules to load, in this order. A tc plugin beside a module is used.
     pub modules: Vec<PathBuf>,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct QueueResults {
     pub(crate) fates: Fates,
     pub(crate) sojourn_ms: Percentiles,
     pub(crate) sojourn_by_class_ms: Option<SojournByClass>,
-    /// ACKs that were kept although a later one had arrived, as shares of all ACKs, by rule.
+    /// ACKs that were not filtered although a later ACK had arrived, as shares of all ACKs, by rule.
     pub(crate) unfiltered: BTreeMap<String, f64>,
     /// Number of waiting packets at the end of each interval.
     pub(crate) backlog: Vec<u32>,
@@ -107,8 +107,8 @@ impl LinkMeter {
         self.sent(class).bytes as f64 / self.capacity()
     }
 
-    /// Share of the capacity that the delivered bytes of a class's flows used, at most the share that the class itself
-    /// used. The limit is needed because bytes that arrived out of order before the window are delivered in it.
+    /// Share of the capacity that the delivered bytes of a class's flows used, at most the share of the class itself.
+    /// The limit is needed because bytes that arrived out of order before the window are delivered in the window.
     pub(crate) fn delivered(&self, flows: &[FlowResults], class: TrafficClass) -> f64 {
         let wire: f64 = flows.iter().map(|flow| flow.wire).sum();
         wire.min(self.sent(class).bytes as f64) / self.capacity()

@@ -181,7 +181,7 @@ fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, se
     summary.set_probe(probe.map(|probe| probe.round_trips));
     let (all_up, data_up) = path.up.meter.series();
     let (all_down, data_down) = path.down.meter.series();
-    // Repeats the last value for an interval that the end shortens.
+    // Repeats the last value for the last interval, if the end of the run shortens this interval.
     let whole = |mut backlog: Vec<u32>| {
         let last = backlog.last().copied().unwrap_or(0);
         backlog.resize(window.intervals(), last);

@@ -5,11 +5,11 @@ use crate::sys;
 use rustix::process::{getegid, geteuid};
 use std::fs;
 
-/// Makes the caller root of a new user namespace, in which it may create networks. Call it before the process starts a
-/// thread.
+/// Makes the caller root of a new user namespace, in which the caller may create networks. The process must not have
+/// started a thread.
 ///
 /// # Errors
-/// The kernel does not allow it, or the process has threads.
+/// The kernel does not permit user namespaces, or the process has threads.
 pub fn enter_user_namespace() -> Result<(), LabError> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     sys::new_user_namespace().map_err(|source| match source.raw_os_error() {

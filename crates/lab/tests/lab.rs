@@ -1,7 +1,7 @@
 //! Short runs of the lab. They need root; without it they print a note and pass.
 //!
-//! If the machine is too busy to send packets in time, a run gives no valid throughput. Such runs are repeated; if none
-//! was in time, the checks of throughput are skipped with a note.
+//! If the machine is too busy to send packets in time, a run gives no valid throughput. Such runs are repeated. If no
+//! attempt was in time, the checks of throughput are skipped with a note.
 
 #[path = "../../gateway/tests/common/panicking.rs"]
 mod panicking;
@@ -44,8 +44,8 @@ fn options(jobs: NonZeroUsize) -> Options<'static> {
     }
 }
 
-/// The result of an `attempt` in which all runs were in time; `None`, with a note, if networks cannot be made, or if
-/// this machine is too busy in all attempts.
+/// Returns the reports of the first `attempt` in which all runs were in time. Returns `None`, with a note, if networks
+/// cannot be created, or if this machine is too busy in all attempts.
 fn in_time(mut attempt: impl FnMut() -> Result<Vec<Report>, LabError>) -> Option<Vec<Report>> {
     for _ in 0..ATTEMPTS {
         match attempt() {
@@ -155,11 +155,11 @@ fn a_qdisc_of_the_kernels_holds_the_uplink_and_its_waits_are_seen() {
     let run = reports.remove(0).runs.remove(0);
     let up = &run.summary.up;
     assert!(up.utilization > 0.9 && up.dropped > 0.0, "{up:?}");
-    // 20 packets of 12 ms each, and what the shaper itself holds.
+    // 20 packets of 12 ms each, and the backlog of the shaper itself.
     assert!((150.0..300.0).contains(&up.sojourn_ms.p99), "{up:?}");
     let backlog = run.series.unwrap().backlog_up;
     assert!(backlog.iter().all(|packets| *packets <= 20), "{backlog:?}");
-    // A look a second sees the peak of a sawtooth only by chance.
+    // With one reading a second, the peak of a sawtooth is seen only by chance.
     assert!(backlog.iter().any(|packets| *packets > 15), "{backlog:?}");
 }
 
@@ -191,7 +191,7 @@ fn udp_has_its_rate_and_its_schedule() {
     };
     let Some(run) = run(args) else { return };
     let (up, down) = (run.summary.up.utilization, run.summary.down.utilization);
-    // 0.012 is one packet; a late sender moves some packets over the ends of the interval.
+    // One packet is 0.012; a late sender moves some packets over the ends of the interval.
     assert!((up - 0.205).abs() < 0.05, "{up}"); // the probe adds 0.005
     assert!((down - 0.1).abs() < 0.03, "{down}"); // half of the time after warm-up
     assert_eq!(run.summary.up.dropped, 0.0);
@@ -227,7 +227,7 @@ fn runs_at_a_time_come_back_in_order_each_with_its_seed_and_scenario() {
             assert!(progress.elapsed >= last);
             (last, total) = (progress.elapsed, progress.total);
         })?;
-        // These also hold on a busy machine.
+        // These checks also hold on a busy machine.
         assert_eq!(total, Duration::from_secs(8));
         let seeds = |report: &Report| report.runs.iter().map(|run| run.seed).collect::<Vec<_>>();
         let both: Vec<_> = reports.iter().map(seeds).collect();
@@ -309,7 +309,7 @@ fn a_discipline_that_panics_at_either_link_ends_the_lab_with_its_panic() {
 struct Stack(tempfile::TempDir);
 
 impl Stack {
-    /// Makes a shell script that runs `answer` for each flow; `sends` tells it whether this side sends the flow's data.
+    /// Creates a shell script that runs `answer` for each flow. `sends` is true if this side sends the flow's data.
     fn new(answer: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let script = format!(
@@ -372,7 +372,7 @@ fn quic_flows_follow_tcp_flows_with_the_values_of_both_ends() {
             (Some(3.0), Some(1.0))
         );
     }
-    // Both are the second of their kind: the same round-trip time and start.
+    // Both flows are the second of their kind, so their round-trip times and starts are equal.
     assert_eq!(flows[0].start_s, flows[2].start_s);
 }
 
@@ -410,7 +410,7 @@ fn a_quic_stack_that_is_absent_ends_early_or_talks_otherwise_is_an_error() {
     }
 }
 
-/// Stacks that scripts/quic/stacks has built here.
+/// Needs stacks that scripts/quic/stacks has built on this machine.
 #[test]
 fn flows_of_a_real_quic_stack_carry_data_both_ways() {
     for stack in ["quinn", "tquic"] {
@@ -488,7 +488,7 @@ fn every_discipline_carries_kernel_tcp_both_ways() {
     let names = names.filter(|name| is_long || KINDS.contains(name));
     let mut left: Vec<Scenario> = names.map(of).collect();
     assert!(left.len() >= KINDS.len(), "a name of KINDS is unknown");
-    // They mostly wait.
+    // The runs mostly wait.
     let jobs = thread::available_parallelism().map_or(3, |cores| cores.get().max(3));
     let jobs = NonZeroUsize::new(jobs).unwrap();
     for _ in 0..ATTEMPTS {
@@ -501,7 +501,7 @@ fn every_discipline_carries_kernel_tcp_both_ways() {
         for report in reports {
             let (name, run) = (&report.scenario.uplink.qdisc, &report.runs[0]);
             let carried = (run.summary.up.data, run.summary.down.data);
-            // Single flows may wait that long for a timeout, but not a whole direction.
+            // A single flow may wait this long for a timeout, but not all flows of a direction.
             if carried.0 > 0.1 && carried.1 > 0.1 {
                 continue;
             }

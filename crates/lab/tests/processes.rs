@@ -1,5 +1,5 @@
-//! Rights of an ordinary user, and what a killed lab leaves behind. Each case needs a process that has a single thread
-//! at its start, so this file has its own test runner.
+//! Rights of an ordinary user, and cleanup after a killed lab. Each case needs a process that has a single thread at
+//! its start, so this file has its own test runner.
 
 #[path = "../../gateway/tests/common/wait.rs"]
 mod wait;
@@ -51,7 +51,7 @@ fn parent() -> ExitCode {
         ("an_ordinary_user_runs_a_lab", "child:unprivileged"),
         ("a_killed_lab_leaves_no_namespace", "child:killer"),
     ];
-    // An ordinary user must be able to read it.
+    // An ordinary user must be able to read the copy.
     let prepared = env::current_exe()
         .and_then(|own| fs::copy(own, &program))
         .and_then(|_| fs::set_permissions(&program, fs::Permissions::from_mode(0o755)));
@@ -66,7 +66,7 @@ fn parent() -> ExitCode {
         let _ = fs::remove_file(&program);
         return ExitCode::SUCCESS;
     }
-    // Each has a user namespace of its own, whose namespaces the kernel counts alone.
+    // Each case has its own user namespace, in which the kernel counts namespaces separately.
     let running = cases.map(|(name, child)| (name, start_as_user(&program, child)));
     for (name, child) in running {
         let well = succeeds(child);
@@ -117,7 +117,7 @@ fn lab(duration: &str) -> Result<Run, LabError> {
         std::slice::from_ref(&scenario),
         options,
         &mut |progress| {
-            // By then queues are full and data is in flight.
+            // After 1 s, queues are full and data is in flight.
             if !said && progress.elapsed.as_secs_f64() > 1.0 {
                 println!("{RUNNING}");
                 said = true;
@@ -163,7 +163,7 @@ fn killer() -> Outcome {
         return Err("the kernel did not count the first lab's namespaces".into());
     }
     nothing_is_left();
-    // Also during the start, with any number of namespaces made.
+    // Also kills a lab during its start, after any number of namespaces was created.
     for millis in [1, 5, 10, 30] {
         let mut early = start("child:long-lab")?;
         thread::sleep(Duration::from_millis(millis));

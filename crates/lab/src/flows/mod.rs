@@ -25,7 +25,7 @@ use std::net::SocketAddrV4;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 pub(crate) struct BulkFlows {
-    /// Level-triggered; closed sockets are removed.
+    /// Epoll instance; level-triggered. Closed sockets are removed.
     epoll: OwnedFd,
     upload_listener: Socket,
     download_listener: Socket,
@@ -53,7 +53,7 @@ struct Flow {
 pub(crate) struct FlowResults {
     /// Bytes of payload delivered.
     pub(crate) payload: u64,
-    /// Those bytes and the headers of full segments.
+    /// Bytes of payload and of the headers of full segments.
     pub(crate) wire: f64,
     /// Longest time without delivered data.
     pub(crate) longest_stall: Duration,
@@ -355,7 +355,7 @@ fn receive(
             Ok(read) if read > 0 => {
                 *received += read as u64;
                 if let Some(bytes) = window {
-                    // Succeeded when the socket was created.
+                    // This call succeeded when the socket was created.
                     let _ = clamp_window(open.as_fd(), bytes);
                 }
                 if read < buffer.len() {

@@ -1,5 +1,5 @@
-//! Long-lived QUIC flows, carried by a stack's program at home and at the servers (`scripts/quic/stacks`; its
-//! `src/lib.rs` describes arguments and reports).
+//! Long-lived QUIC flows, carried by a stack's program at home and at the servers. The programs are in
+//! `scripts/quic/stacks`, whose `src/lib.rs` describes arguments and reports.
 
 use super::FlowResults;
 use crate::error::{Context as _, LabError};
@@ -180,7 +180,7 @@ impl FlowResults {
     }
 }
 
-/// Arguments of both programs, after the side.
+/// Arguments of both programs that follow the side.
 fn words(scenario: &Scenario, flows: &Flows, plan: &Plan) -> Vec<String> {
     let tcp = flows.tcp.unwrap_or(scenario.tcp);
     let mut words = vec![

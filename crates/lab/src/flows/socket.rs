@@ -38,7 +38,7 @@ pub(crate) fn check(tcp: Tcp) -> Result<(), LabError> {
     }
 }
 
-/// Creates a socket with the scenario's settings. Accepted sockets inherit a listener's.
+/// Creates a socket with the scenario's settings. Accepted sockets inherit the listener's settings.
 pub(super) fn tcp_socket(scenario: &Scenario) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;

@@ -32,7 +32,7 @@ pub(crate) fn home_port(frame: &Frame, from: Side) -> Option<u16> {
     Some(u16::from_be_bytes([*ip.get(port)?, *ip.get(port + 1)?]))
 }
 
-/// Delayed frames, each due at its own time; equal times keep their order.
+/// Delayed frames in order of departure time; frames with equal times stay in order.
 #[derive(Default)]
 pub(crate) struct DelayLine {
     frames: BTreeMap<(Instant, u64), Frame>,
@@ -45,7 +45,7 @@ impl DelayLine {
         self.sequence += 1;
     }
 
-    /// The next frame due by `now`, and its time.
+    /// Removes the next frame that departs by `now`. Returns its departure time and the frame.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<(Instant, Frame)> {
         let next = self.frames.first_entry()?;
         let (at, _) = *next.key();

@@ -12,7 +12,7 @@ use asymq_links::ModemQueue;
 /// A link that sends one frame at a time, charged by its IP length.
 ///
 /// The owner calls [`step`](Link::step) at each time that [`next`](Link::next) returns. If the thread is late, frames
-/// leave late, but rate and drops stay exact.
+/// leave late, but rate and drops remain exact.
 pub(crate) struct Link {
     line: Line,
     pub(crate) meter: LinkMeter,
@@ -29,13 +29,13 @@ struct Modem {
     queue: ModemQueue,
     /// Time at which the queue's clock starts.
     start: Instant,
-    /// Frames by the time at which they leave.
+    /// Frames in order of the time at which they leave.
     inside: DelayLine,
     meters: Meters,
 }
 
 impl Modem {
-    /// Takes a frame; returns false if the buffer is full.
+    /// Accepts a frame; returns false if the buffer is full.
     fn offer(&mut self, at: Instant, frame: Frame) -> bool {
         let now = at.saturating_since(self.start).as_nanos();
         let Some(out) = self.queue.pass(now, frame.header.len) else {
@@ -228,7 +228,7 @@ pub(super) mod tests {
     #[test]
     fn frames_that_come_while_one_is_sent_leave_one_after_the_other() {
         let mut link = link("droptail", 1);
-        // The third frame arrives with one sent and one waiting; the fourth after that one has started.
+        // At the third frame, one is in transmission and one waits. At the fourth, the second has started.
         let ends = ends(&mut link, [1, 2, 12, 14]);
         assert_eq!(ends, [ms(13), ms(25), ms(37)]);
         assert_eq!(dropped(&link), 1);
@@ -239,7 +239,7 @@ pub(super) mod tests {
         let mut link = link("cbq", 50);
         let ends = ends(&mut link, [1; 21]);
         assert_eq!(ends.len(), 21);
-        // Each frame takes 12 ms at the link's rate; data's share is half of it. Allows one frame of difference.
+        // Each frame takes 12 ms at the link's rate; data's share is half of the link. Allows one frame of difference.
         let took = ends[20].saturating_since(ends[0]);
         assert!(
             (468..=492).contains(&(took.as_nanos() / 1_000_000)),

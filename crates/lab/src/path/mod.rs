@@ -59,7 +59,7 @@ impl Path {
                 source,
             }
         };
-        // Holds only jitter: the gateway has already shaped the traffic.
+        // Absorbs only jitter: the gateway has already shaped the traffic.
         let jitter = DropTail::new(Limit::Packets(1000)).map_err(failed("uplink"))?;
         let downlink = catalog.qdisc(&scenario.downlink);
         let params = RegeneratorParams {
@@ -113,7 +113,7 @@ impl Path {
             .push(now + rtt.saturating_sub(rtt / 2), frame);
     }
 
-    /// Hands out every frame that left by `now`, with its due time.
+    /// Calls `out` with every frame that left by `now`, and with its departure time.
     pub(crate) fn advance(&mut self, now: Instant, out: &mut impl FnMut(Side, Instant, Frame)) {
         self.follow(now);
         while let Some((due, frame)) = self.to_servers.pop(now) {
@@ -163,7 +163,7 @@ impl Path {
         }
     }
 
-    /// Sends a frame, and ACKs regenerated before it, from the uplink over half its round trip.
+    /// Sends a frame, and the ACKs regenerated before it, from the uplink to the servers, half a round trip away.
     fn leave_uplink(&mut self, at: Instant, frame: Frame) {
         let Some(out) = self.impair(Direction::Up, at) else {
             return;

@@ -59,10 +59,10 @@ pub(crate) fn fix_receive_buffer(socket: BorrowedFd<'_>, segments: u64) -> io::R
 }
 
 /// Limits the receive window to `bytes`, at least about 2 kB. Newer kernels reset the limit when they remeasure
-/// segments, so it is set again as data arrives.
+/// segments, so callers set the limit again as data arrives.
 pub(crate) fn clamp_window(socket: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     let clamp = bytes.min(1 << 30) as libc::c_int;
-    // SAFETY: the value is valid for the call and its length is its own.
+    // SAFETY: pointer and length of the value are valid for the call.
     check(unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

@@ -161,7 +161,7 @@ fn lock(waits: &Mutex<Waits>) -> std::sync::MutexGuard<'_, Waits> {
     waits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// ACKs kept although a later one had arrived between two snapshots, as shares of all arrived ACKs, by rule.
+/// ACKs not filtered although a later ACK had arrived, between two snapshots; shares of all arrived ACKs, by rule.
 fn unfiltered(before: &DirectionSnapshot, after: &DirectionSnapshot) -> BTreeMap<String, f64> {
     let all = after.ack.arrived().saturating_sub(before.ack.arrived());
     let all = all.max(1) as f64;

@@ -89,7 +89,7 @@ impl<'a> KernelUplink<'a> {
                 dropped: count(|counters| counters.dropped),
                 filtered: count(|counters| counters.filtered),
                 marked: count(|counters| counters.marked),
-                // tc reports no reasons,
+                // tc reports no reasons.
                 reasons: BTreeMap::new(),
             };
             Ok(UplinkResults {
@@ -97,7 +97,7 @@ impl<'a> KernelUplink<'a> {
                     fates,
                     sojourn_ms: tap.sojourn_ms(),
                     sojourn_by_class_ms: None,
-                    // and no rules of ACK filters.
+                    // tc reports no rules of ACK filters.
                     unfiltered: BTreeMap::new(),
                     backlog,
                 },

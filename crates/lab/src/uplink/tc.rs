@@ -20,7 +20,7 @@ pub(super) struct Counters {
 const IP_BYTES: [&str; 3] = ["stab", "overhead", "-14"];
 
 /// Returns the commands that add the qdisc of `words` to a device. A shaping qdisc gets the scenario's rates, buffer and
-/// overhead, unless `words` sets them; another becomes a leaf of HTB at the uplink's rate. Both charge IP bytes.
+/// overhead, unless `words` sets them. Others become a leaf of HTB at the uplink's rate. Both charge IP bytes.
 pub(super) fn commands(words: &str, scenario: &Scenario, device: &str) -> Vec<Vec<String>> {
     let given: Vec<&str> = words.split_whitespace().collect();
     let has = |word: &str| given.contains(&word);
@@ -79,7 +79,7 @@ pub(super) fn commands(words: &str, scenario: &Scenario, device: &str) -> Vec<Ve
     }
 }
 
-/// True if a word names a discipline or part that uses the downlink's rate.
+/// True if `word` names a discipline or part that uses the downlink's rate.
 fn needs_down(word: &str) -> bool {
     let entries = Standard.entries();
     let needs = |name: &str| {
