@@ -16,12 +16,12 @@ struct State {
 }
 
 impl State {
-    /// The frames of the latest advance; none without a run.
+    /// The frames of the latest advance; empty without a run.
     fn frames(&self) -> &[u16] {
         self.player.as_ref().map_or(&[], |player| &player.frames)
     }
 
-    /// The samples of the latest advance; none without a run.
+    /// The samples of the latest advance; empty without a run.
     fn samples(&self) -> &[f32] {
         self.player.as_ref().map_or(&[], |player| &player.samples)
     }
@@ -52,7 +52,7 @@ pub extern "C" fn asymq_input(len: usize) -> *mut u8 {
     })
 }
 
-/// Opens the run of the words in the input. The text is then the run's header, or the error.
+/// Opens the run of the arguments in the input. The text is then the run's header, or the error.
 #[unsafe(no_mangle)]
 pub extern "C" fn asymq_open() -> bool {
     with(|state| {

@@ -1,14 +1,14 @@
 //! Data for the page's drawing, as plain numbers.
 //!
 //! A queue in a frame is `total, shown, on the link, packet ...` in 16 bits each: the number of queued packets, the
-//! number of packets in the frame, the packet in transmission or 0, the queued packets in order of arrival. A packet
-//! has its traffic class in the upper two bits (0 ACK, 1 data, 2 other); the others are its bytes, at least 1.
+//! number of packets in the frame, the packet in transmission or 0, the queued packets in order of arrival. The upper
+//! two bits of a packet are its traffic class (0 ACK, 1 data, 2 other), the lower bits its bytes, at least 1.
 
 use asymq_core::packet::{Header, TrafficClass};
 use asymq_scenario::{Direction, Series};
 use asymq_sim::Steps;
 
-/// Maximum packets of a queue in a frame: more than a page has pixels.
+/// Maximum number of a queue's packets in a frame; a page has fewer pixels.
 const MOST_SHOWN: usize = 1000;
 
 /// Bits of a packet's length.
@@ -19,7 +19,7 @@ fn packet(header: &Header) -> u16 {
     (header.traffic_class() as u16) << LEN_BITS | len
 }
 
-/// Appends both queues as they are now, the uplink's first.
+/// Appends the current state of both queues, the uplink's first.
 pub(crate) fn record_queues(steps: &Steps<'_>, frames: &mut Vec<u16>) {
     for direction in [Direction::Up, Direction::Down] {
         let start = frames.len();
@@ -39,10 +39,10 @@ pub(crate) fn record_queues(steps: &Steps<'_>, frames: &mut Vec<u16>) {
 
 pub(crate) const SAMPLE: usize = 8;
 
-/// Appends the last `intervals` of the time series as one sample. It contains, for the uplink and then for the
-/// downlink, the used share and the share used by TCP data. Then follow the longest waits in ms: of ACKs, data and
-/// other packets at the uplink, and of other packets at the downlink. The waits of other packets are the probe's,
-/// including its wait in a modem.
+/// Appends the last `intervals` of the time series as one sample. The sample starts with the used share and the share
+/// used by TCP data, for the uplink and then for the downlink. The longest waits in ms follow: of ACKs, data and other
+/// packets at the uplink, and of other packets at the downlink. With a probe, the waits of other packets are the
+/// probe's, including modems.
 pub(crate) fn record_sample(
     steps: &Steps<'_>,
     series: &Series,

@@ -11,8 +11,7 @@ use serde_json::json;
 /// Time between two frames.
 const FRAME: Duration = Duration::from_millis(20);
 
-/// Longest run that uses this interval of frames. A longer run has a longer interval, so that the number of frames is
-/// bounded.
+/// Longest run with this interval between frames. A longer run has longer intervals, to bound the number of frames.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// Number of frames per sample; with [`FRAME`] a sample is an interval of the time series.
@@ -24,15 +23,15 @@ pub struct Player {
     steps: Steps<'static>,
     /// Number of intervals of the time series in a sample.
     intervals: u64,
-    /// Frames so far.
+    /// Number of frames so far.
     shown: u64,
     /// States of both queues every 20 ms (less often in runs over 120 s), since the last [`forget`](Self::forget).
     pub frames: Vec<u16>,
-    /// Samples since then, one per ten frames.
+    /// Samples since the last [`forget`](Self::forget), one per ten frames.
     pub samples: Vec<f32>,
 }
 
-/// Records that the page asks of the simulator.
+/// Records that the page requests from the simulator.
 const OPTIONS: RunOptions<'static> = RunOptions {
     series: true,
     capture_up: None,
@@ -41,10 +40,10 @@ const OPTIONS: RunOptions<'static> = RunOptions {
 };
 
 impl Player {
-    /// Opens the first run of words like `--up=1mbit`, one per line, in the syntax of `asymq sim`.
+    /// Opens the first run of arguments like `--up=1mbit`, one per line, in the syntax of `asymq sim`.
     ///
     /// # Errors
-    /// The words are invalid; the text is that of the command line.
+    /// An argument is invalid; the text of the error is that of the command line.
     pub fn new(words: &str) -> Result<Self, String> {
         let args = ScenarioArgs::from_words(words.lines().map(str::to_owned));
         let args = args.map_err(|error| error.to_string())?;
@@ -61,7 +60,7 @@ impl Player {
         })
     }
 
-    /// Facts of the scenario that the page needs before the run, as JSON.
+    /// Facts of the scenario that a page needs before the run, as JSON.
     pub fn head(&self) -> String {
         let scenario = &self.scenario;
         let seconds = |time: Duration| time.as_secs_f64();
@@ -119,7 +118,7 @@ impl Player {
     /// Completes this run and all others of the scenario. Returns the output of `asymq sim --json`.
     ///
     /// # Errors
-    /// As [`asymq_sim::Simulator::run`].
+    /// See [`asymq_sim::Simulator::run`].
     pub fn report(self) -> Result<String, String> {
         let Self {
             scenario, steps, ..
@@ -200,7 +199,7 @@ mod tests {
         let queues = queues(&player.frames);
         assert_eq!(queues.len(), 400 * 2);
         assert_eq!(player.samples.len(), 40 * 8);
-        // The uplink is busy with an upload and has its ACKs of the download between data.
+        // The uplink carries an upload. ACKs of the download are queued between its data packets.
         let (total, sent, packets) = &queues[2 * 399];
         assert_eq!(usize::from(*total), packets.len());
         assert!(*sent > 0);
