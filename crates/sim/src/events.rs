@@ -7,7 +7,7 @@
 /// no cancellation.
 #[derive(Clone, Debug)]
 pub(crate) struct EventSet {
-    /// Node `n` is at `n % 4` of group `n / 4`, and holds the minimum of its children `4n` to `4n + 3`. The root is
+    /// Node `n` is at `n % 4` of group `n / 4`, and is the minimum of its children, nodes `4n` to `4n + 3`. The root is
     /// node 1; the sources are the nodes from `leaves` on. A key is time << 16 | source, so that equal times are
     /// ordered by source.
     groups: Vec<[u64; 4]>,

@@ -130,7 +130,7 @@ fn a_flow_over_all_links_has_less_the_more_of_them_are_shared() {
     }
     assert!(two[0].goodput > three[0].goodput, "{two:?} {three:?}");
     assert!(three[0].goodput < 4e6, "{three:?}");
-    // ACKs of downloads return over the same links.
+    // ACKs of downloads use these links too.
     let down = shares("--flow down,rtt=60ms,links=2..3");
     assert!(down[0].goodput > 6e6 && down[1].goodput > 6e6, "{down:?}");
 }
@@ -148,7 +148,7 @@ fn regenerated_acks_raise_the_throughput_over_a_thin_uplink() {
     assert!(with > without + 0.02, "{with} {without}");
 }
 
-/// Number of flows, up and down, that deliver nothing in one of the ten-second intervals from 10 s to 60 s.
+/// Returns the number of stalls, up and down: flows without delivery, summed over five 10 s intervals from 10 s on.
 fn stalls(flags: &str, seed: u64) -> [usize; 2] {
     let mut stalls = [0, 0];
     for end in [20, 30, 40, 50, 60] {
@@ -166,8 +166,9 @@ fn no_flow_stalls_under_any_discipline_that_does_not_shut_acks_out() {
     for qdisc in Standard.of_role(Role::Qdisc).iter().map(|entry| entry.name) {
         let entry = Standard.entry(Role::Qdisc, qdisc).unwrap();
         let [up, down] = stalls(&format!("--qdisc {qdisc}"), 1);
-        // Maximum numbers among 25 uploads and 50 downloads. In one FIFO, ACKs and data displace each other (AQ, sec.
-        // 1). PRR (DCBQ) gives ACKs so few places or turns that flows with one ACK in flight lose it repeatedly.
+        // Maximum stalls of five uploads and ten downloads in five intervals. In one FIFO, ACKs and data displace each
+        // other (AQ, sec. 1). PRR (DCBQ) gives ACKs so few places or turns that flows with one ACK in flight lose it
+        // repeatedly.
         let max = match qdisc {
             "droptail" | "acc" | "fifo+af/ar" => [5, 5],
             "prr" => [0, 49],

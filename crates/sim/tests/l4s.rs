@@ -69,7 +69,7 @@ fn acks_of_quic_that_run_out_at_moments_have_no_more_than_their_share() {
         run(&line).summary.up.data
     };
     let shares: Vec<f64> = (1..=4).map(of_seed).collect();
-    // The share of five of fifteen flows. They leave a little of it unused while they recover.
+    // The share of five of fifteen flows. During recoveries, the flows leave a little of the share unused.
     assert!(shares.iter().sum::<f64>() / 4.0 > 0.98 / 3.0, "{shares:?}");
 }
 
@@ -113,7 +113,7 @@ fn unfiltered_flows_are_reported_and_cost_the_same_as_without_filtering() {
     let whole = crowd("--qdisc asymq --max-stretch 100b");
     let (with, without) = (thinned.goodput_utility, whole.goodput_utility);
     assert!(with > 1.9 && without < 1.5, "{with} {without}");
-    // Nearly every arriving ACK was kept. ACKs that found no room count too.
+    // Nearly every arriving ACK was kept; ACKs that found no room count too.
     let unfiltered = whole.up.unfiltered["stretch"];
     assert!(
         (0.9..=1.0).contains(&unfiltered),

@@ -1,8 +1,8 @@
 //! Every discipline with its paper's values, beside ns-2.35 with the disciplines added.
 //!
-//! `ns2/points.tsv` has ns-2's means and deviations, and the same settings as flags, with the start times of its flows.
-//! The mean of ten of our runs must differ from ns-2's mean by at most the largest of three tolerances: twice ns-2's
-//! deviation; two standard errors of the difference, computed from the deviation of our runs (ns-2 has only two to ten
+//! `ns2/points.tsv` has ns-2's means and deviations, and each setting as flags, with the start times of its flows. The
+//! mean of ten of our runs must be within a tolerance of ns-2's mean. The tolerance is the largest of three: twice
+//! ns-2's deviation; two standard errors of the difference, from the deviation of our runs (ns-2 has only two to ten
 //! runs); 0.01. Settings that differ more are in [`ELSEWHERE`] with the reason, or with "unexplained".
 //!
 //! If that tolerance is wider than [`EFFECT`], the setting is *untested*: the runs of one simulator differ too much.
@@ -238,7 +238,7 @@ enum Finding {
     Wrong,
 }
 
-/// Compares the chosen settings. Those in [`ELSEWHERE`] may also agree, because there are few seeds.
+/// Compares the chosen settings. Settings in [`ELSEWHERE`] may also agree, because there are few seeds.
 fn agree(chosen: impl Fn(&Point) -> bool) {
     let mut wrong = Vec::new();
     let mut counts = [0; 4];

@@ -21,7 +21,7 @@ fn down(rate: &str, rtt: &str, buffer: &str, flags: &str) -> DirectionReport {
     summary(&format!("{link} --rtt {rtt} {flows} {flags}")).down
 }
 
-/// Each congestion control has a test here, in `theory.rs`, or in its own file with a source.
+/// Each congestion control has a test in this file, in `theory.rs`, or in its own file with a source.
 #[test]
 fn every_simulated_congestion_control_is_held_to_a_reference() {
     let tests = [include_str!("references.rs"), include_str!("theory.rs")].concat();
@@ -112,11 +112,11 @@ fn cubic_fills_the_link_and_the_queue_as_a_kernels_does() {
 
 #[test]
 fn a_reno_with_ecn_uses_the_mean_of_its_sawtooth() {
-    // At the mark 83 segments are in flight and 20 queued: the sawtooth rises from 51.5 to 103 by one a round trip.
-    // 31.5 rounds of 100 ms send 67 of 83 on average, and 20 of about 112 ms fill the link: 0.883. ns-3's TcpLinuxReno
-    // reaches 0.762, since it halves twice: the threshold falls to 53.3, and 127 ms later to 26.6, once every 8.7 s.
-    // Its recovery sends the segment with CWR at once, into the marked queue, and that segment's ACK starts a second
-    // reduction. Ours waits until half has arrived.
+    // At the mark 83 segments are in flight and 20 queued: the sawtooth rises from 51.5 to 103 by one a round trip. In
+    // 31.5 rounds of 100 ms, 67 of 83 are sent on average, and 20 rounds of about 112 ms fill the link: 0.883. ns-3's
+    // TcpLinuxReno reaches 0.762, since it halves twice: the threshold falls to 53.3, and 127 ms later to 26.6, once
+    // every 8.7 s. ns-3's recovery sends the segment with CWR at once, into the marked queue, and the ACK of this
+    // segment starts a second reduction. Our recovery waits until half of the flight has arrived.
     let down = down(
         "10mbit",
         "100ms",

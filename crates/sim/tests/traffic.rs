@@ -107,8 +107,7 @@ fn of_papers() -> impl Iterator<Item = &'static str> {
 #[test]
 fn uploads_after_a_minute_of_silence_get_two_fifths_of_the_uplink() {
     let uploads = "--flow up,start=60s ".repeat(5);
-    // Before the silence, there is a short transfer in each direction, so that every controller is active, or a
-    // download.
+    // Before the silence, a short transfer in each direction makes every controller active, or there is a download.
     let before = [
         "--flow up,start=0s,size=10kb --flow down,start=0s,size=10kb",
         "--flow down,start=0s,stop=55s",

@@ -6,7 +6,7 @@
 //! that
 //!    left the network. After a recovery, the window is at most as large as before.
 //!    may respond to losses later.
-//! 5. The same events give the same windows.
+//! 5. Equal events give equal windows.
 
 use super::{About, AckSample, CongestionControl, Lost};
 use asymq_core::decide::random::SplitMix64;

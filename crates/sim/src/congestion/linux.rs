@@ -54,7 +54,7 @@ struct Epoch {
     acked: u64,
 }
 
-/// A round trip of HyStart. It ends with an ACK beyond `end`.
+/// A round trip of HyStart, which ends with an ACK beyond `end`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     end: u64,

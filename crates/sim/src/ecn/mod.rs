@@ -49,7 +49,7 @@ impl EcnSender {
         self.accurate.is_some()
     }
 
-    /// Returns the number of marked packets that an ACK reports. It acknowledges `acked` packets cumulatively and
+    /// Returns the number of marked packets that an ACK reports, if it acknowledges `acked` packets cumulatively and
     /// `delivered` in total. With classic ECN, ECE means that all of `acked` were marked.
     pub(crate) fn marks(&mut self, options: &TcpOptions, acked: u64, delivered: u64) -> u64 {
         match &mut self.accurate {

@@ -68,7 +68,7 @@ impl<O: Options> Beyond<O> {
         })))
     }
 
-    /// Time of the next event after the first link, in ns; `NEVER` or later if there is none.
+    /// Time of the next event after the first link, in ns; `NEVER` or later without an event.
     pub(crate) fn next(&self, direction: usize) -> u64 {
         self.next_at_links(direction)
             .min(self.wires[direction].next())

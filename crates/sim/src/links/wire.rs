@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// The path after the last link, in one direction.
 ///
-/// Without reordering, a packet's arrival time is known when it enters, so no packet is stored here.
+/// Without reordering, a packet's arrival time is known on entry, so no packet is stored.
 pub(crate) struct Wire<O> {
     impairment: Option<Impairment>,
     /// With reordering: packets by arrival time, and by order of entry if times are equal.

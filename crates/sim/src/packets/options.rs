@@ -17,7 +17,7 @@ pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
         Self::default()
     }
 
-    /// The options as on the wire, if there are any.
+    /// The options as on the wire; `None` without options.
     #[inline]
     fn on_wire(&self) -> Option<&TcpOptions> {
         None

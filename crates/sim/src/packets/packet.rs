@@ -13,7 +13,7 @@ use asymq_scenario::{Aim, Direction, Encapsulation, Scenario, Tunnel};
 /// Every data segment is full, so sequence numbers count segments: 0 is the SYN, 1 the first data segment. [`Layout`]
 /// converts them to bytes.
 ///
-/// Number and kind share a word, because segments are copied often.
+/// Number and kind share a word to keep segments small, because they are copied often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment<O = ()> {
     word: u64,

@@ -1,4 +1,4 @@
-//! A run in steps: the world with its records, and a view of it for callers that inspect the run in between.
+//! A run in steps: the world with its records, and a view of the run for callers that inspect it between steps.
 
 use super::summary::{INTERVAL, Recorder, Snapshot, clear_measures, probe, summary};
 use crate::links::{Link, Watched};

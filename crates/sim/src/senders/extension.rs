@@ -133,7 +133,7 @@ pub(crate) trait Sending {
         self.pacer().is_none_or(|pacer| pacer.may_send(now))
     }
 
-    /// The pacer, if there is one.
+    /// The pacer; `None` without pacing.
     #[inline]
     fn pacer(&mut self) -> Option<&mut Pacer> {
         self.full_mut()?.pacer.as_mut()

@@ -3,8 +3,8 @@
 /// Smoothed round-trip time, its variation, and the timeout computed from both.
 ///
 /// Uses integers in clock ticks like the original algorithm (Jacobson 1988, appendix A): three fractional bits for the
-/// smoothed time, two for the variation. The tick is RFC 6298's clock granularity `G`; the variation never falls below
-/// a quarter of it.
+/// smoothed time, two for the variation. The tick is RFC 6298's clock granularity `G`; the variation is at least a
+/// quarter of a tick.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RttEstimator {
     /// Offset of the sender's clock within a tick, in ns.

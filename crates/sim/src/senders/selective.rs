@@ -479,7 +479,7 @@ mod tests {
         let sent: Vec<usize> = (2..=20)
             .map(|arrived| wire.ack(una, &[(una + 1, una + arrived)]).len())
             .collect();
-        // The first two ACKs are limited transmit; the third begins the recovery.
+        // The first two ACKs cause limited transmits; the third starts the recovery.
         assert_eq!(sent[..4], [1, 1, 1, 0]);
         let recovery = &sent[2..18];
         assert!(

@@ -51,7 +51,7 @@ pub(crate) struct TcpFlow<V: Variant> {
     pub(crate) acks_per_rtt: Option<u32>,
     /// QUIC stack of both ends, which determines when the receiver acknowledges.
     pub(crate) stack: Option<&'static QuicStack>,
-    /// Spin bits of home and server, if the flow is QUIC with spin bits.
+    /// Spin bits of home and server; `None` unless the flow is QUIC with spin bits.
     pub(crate) spins: Option<[bool; 2]>,
     pub(crate) sender: Sender<V::Congestion, V::Sending>,
     pub(crate) receiver: Receiver<V::Receiving>,

@@ -50,7 +50,7 @@ pub(crate) struct Conversation<V: Variant> {
 pub(crate) struct Exit<O> {
     pub(crate) hop: Hop,
     pub(crate) pipe: Pipe<O>,
-    /// Impairments of the path; `None` if there are none.
+    /// Impairments of the path; `None` without impairments.
     impaired: Option<Box<Impaired>>,
     pub(crate) losses: AccessLosses,
     /// Number of segments that the side has sent.
@@ -58,7 +58,7 @@ pub(crate) struct Exit<O> {
     pub(crate) sent: u64,
 }
 
-/// A path with impairments. It has its own hop, because the exit's hop is shut.
+/// A path with impairments and its own hop, because the exit's hop is shut.
 struct Impaired {
     hop: Hop,
     impairment: Impairment,

@@ -74,7 +74,7 @@ impl Transfers {
         }
     }
 
-    /// Starts a transfer of a load at `now`, at the index of a completed one or at a new index.
+    /// Starts a transfer of a load at `now`, with the index of a completed transfer or a new index.
     pub(crate) fn start<V: Variant>(
         &self,
         now: u64,

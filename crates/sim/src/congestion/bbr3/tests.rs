@@ -169,8 +169,8 @@ fn startup_ends_on_a_bandwidth_plateau_after_three_rounds() {
         bbr.max_bw.get()
     );
     assert!(bbr.full_bw_reached && bbr.full_bw_count == 3);
-    // The first rate is 2.77 * 2 segments per 100 ms. It doubles each round, up to 833 segments per second: log2(833 /
-    // 20) rounds. Three rounds follow, each longer by a queue of one bandwidth-delay product.
+    // The rate starts at 2.77 * 2 segments per 100 ms and doubles each round, up to 833 segments per second. Three
+    // further rounds are each longer by a queue of one bandwidth-delay product.
     assert!(
         (600..1_500).contains(&(path.now / MS)),
         "{} ms",

@@ -31,7 +31,7 @@ fn fates() -> impl Strategy<Value = Vec<Fate>> {
     prop::collection::vec(fate, 0..400)
 }
 
-/// Both endpoints, and the segments in transit by arrival time.
+/// Sender and receiver, and the segments in transit by arrival time.
 struct Path {
     sender: Sender<AnyCongestion, FullSending>,
     receiver: Receiver<FullReceiving>,
@@ -56,7 +56,7 @@ impl Path {
         }
     }
 
-    /// Executes the next event. Returns its time, if there was one.
+    /// Executes the next event. Returns its time; `None` if there is no event.
     fn step(&mut self, window: u64) -> Option<u64> {
         let arrival = self
             .under_way

@@ -93,7 +93,7 @@ fn slow_start_doubles_the_window_every_round_trip() {
 fn congestion_avoidance_adds_one_segment_every_round_trip() {
     let (mut wire, una) = Wire::open(Recovery::NewReno, 16);
     wire.expire();
-    // RFC 5681, eq. 4: half the flight; slow start ends there.
+    // RFC 5681, eq. 4: the threshold is half of the flight; slow start ends at the threshold.
     let mut ack = una + 16;
     let mut flight = wire.ack(ack);
     for _ in 0..3 {
