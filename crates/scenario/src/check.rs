@@ -16,7 +16,7 @@ const MAX_IP_LEN: u32 = 65_535;
 /// Maximum duration of a run. Times in the simulator have 48 bits of ns; this limit leaves room for timers.
 const MAX_DURATION: Duration = Duration::from_secs(200_000);
 
-/// A value of a scenario that cannot be run, and what to write instead.
+/// A value with which a scenario cannot run, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadValue {
     /// The name of the setting: a flag without its dashes.
@@ -128,7 +128,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Checks that there are no modems in a chain of links, and no settings of modems without a modem.
+    /// Checks that a chain of links has no modems, and that settings of modems are given only with a modem.
     fn check_modems(&self) -> Result<(), BadValue> {
         for (name, modem, flag, source) in [
             ("modem-up", self.modem_up, "shaper-up", self.shaper_up),

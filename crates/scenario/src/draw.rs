@@ -1,4 +1,4 @@
-//! Random numbers that are the same on every platform and in every order of drawing.
+//! Random numbers that are equal on every platform and in every order of drawing.
 
 use asymq_core::Direction;
 use asymq_core::decide::random::mix;

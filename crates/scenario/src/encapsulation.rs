@@ -15,7 +15,7 @@ pub enum Encapsulation {
 }
 
 asymq_core::named! {
-    /// A kind of tunnel. All flows of a scenario that use the same kind share one tunnel.
+    /// A kind of tunnel. All flows of a scenario with tunnels of one kind share one tunnel.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Tunnel {
         /// WireGuard over IPv4.
@@ -34,7 +34,7 @@ const QUIC_ACK: u32 = 64;
 const QUIC_RANGE: u32 = 3;
 
 impl Encapsulation {
-    /// Returns the IP bytes of an ACK that would have `len` bytes in plain TCP and reports `ranges` SACK ranges.
+    /// Returns the IP bytes of an ACK with `ranges` SACK ranges that has `len` bytes in plain TCP.
     pub fn ack_len(self, len: u32, ranges: u32) -> u32 {
         match self {
             Self::None | Self::Opaque => len,
@@ -43,7 +43,7 @@ impl Encapsulation {
         }
     }
 
-    /// Returns the IP bytes of a data packet that would have `len` bytes in plain TCP.
+    /// Returns the IP bytes of a data packet that has `len` bytes in plain TCP.
     pub fn len(self, len: u32) -> u32 {
         match self {
             Self::None | Self::Opaque | Self::Quic => len,

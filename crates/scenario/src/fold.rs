@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A statistic of one or more numbers.
 pub(crate) type Statistic = fn(&[f64]) -> f64;
 
-/// A part of a summary with statistics over runs.
+/// A part of a summary for which statistics over runs are computed.
 pub(crate) trait Fold: Sized {
     /// The names of the structure's fields.
     #[cfg(test)]
     const FIELDS: &[&str] = &[];
 
-    /// Computes `statistic` of each number over `runs`. Runs in which a number is absent are left out.
+    /// Computes `statistic` of each number over `runs`, without the runs in which the number is absent.
     fn fold(runs: &[&Self], statistic: Statistic) -> Self;
 }
 

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 asymq_core::named! {
     /// A grade of added delay, with the limits that bufferbloat tests use: 5, 30, 60, 200 and 400 ms.
     ///
-    /// Those tests grade the median or the mean of the round-trip time. asymq grades the 99th percentile, because late
-    /// packets disturb a call.
+    /// Bufferbloat tests grade the median or the mean of the round-trip time. asymq grades the 99th percentile, because
+    /// late packets disturb a call.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     pub enum Grade {
         /// Below 5 ms.

@@ -72,7 +72,7 @@ impl QuicStack {
         AckPolicy::Every(every, Duration::from_millis(25))
     }
 
-    /// Returns packets per ACK and the maximum delay of an ACK in ns, after `packets` packets at an RTT of `rtt` ns.
+    /// Returns packets per ACK and the maximum delay of an ACK in ns, for `packets` packets so far and `rtt` ns.
     pub fn rule(&self, packets: u64, rtt: u64) -> (u32, u64) {
         const MAX_ACK_DELAY: u64 = 25_000_000;
         let every = if packets < self.paired { 2 } else { self.every };

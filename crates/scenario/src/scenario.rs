@@ -54,7 +54,7 @@ pub struct Scenario {
     pub start_within: Option<Duration>,
     /// Buffer of the uplink. A limit in packets includes the packet in transmission, as in ns-2.
     pub buffer: Limit,
-    /// Buffer of the downlink, counted in the same way.
+    /// Buffer of the downlink, counted like `buffer`.
     pub buffer_down: Limit,
     /// Discipline at the uplink with all its parameters.
     pub uplink: Config,

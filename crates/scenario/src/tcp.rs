@@ -61,7 +61,7 @@ macro_rules! congestion_controls {
     ($($(#[$doc:meta])+ $name:ident: $properties:expr,)* outside: $outside:expr,) => {
         /// A TCP congestion control.
         ///
-        /// To add one, add an entry here; the compiler then requires its implementation in the simulator.
+        /// To add one, add an entry to this list; the compiler then requires an implementation in the simulator.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Tcp {
             $($(#[$doc])* $name,)*
