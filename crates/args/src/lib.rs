@@ -1,8 +1,8 @@
 //! Flags and files, and their conversion to scenarios.
 //!
-//! A command's flags are first stored as text: [`Words`] in [`Given`]. They are merged with the keys of a TOML file,
-//! which have equal names. [`Flags`] then parses the result once, with equal errors for both. [`ScenarioArgs`] is a
-//! parsed scenario in which all is optional; [`ScenarioArgs::resolve`] fills in the defaults and checks it.
+//! The flags of a command are first stored as text: [`Words`] in [`Given`]. The keys of a TOML file, which have equal
+//! names, are merged with them. [`Flags`] then parses the result once, with equal errors for both. In [`ScenarioArgs`],
+//! a parsed scenario, all is optional; [`ScenarioArgs::resolve`] fills in the defaults and checks it.
 //! [`with_disciplines`] adds the flags of disciplines from a [`Catalog`](asymq_core::catalog::Catalog).
 
 mod bad_argument;

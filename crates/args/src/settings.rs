@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 /// A struct whose fields are settings; [`settings!`](crate::settings!) implements it.
 pub trait Settings: Default {
-    /// Returns the flags in the order of `--help`. Their values stay text.
+    /// Returns the flags in the order of `--help`; their values are text.
     fn args() -> Vec<Arg>;
 
     /// Parses the value of a key into its field; `None` if no field has this key.
@@ -118,8 +118,8 @@ pub fn is_key(key: &str, field: &str) -> bool {
 
 /// Declares a struct of settings.
 ///
-/// A field is an `Option` or a `Vec`. It has the placeholder of its value, and optionally a `read` function and a
-/// change of its flag. A field without a placeholder is itself a struct of settings.
+/// A field is an `Option` or a `Vec`, with the placeholder of its value. A `read` function and an adjustment of its
+/// flag are optional. A field without a placeholder is itself a struct of settings.
 #[macro_export]
 macro_rules! settings {
     (

@@ -1,4 +1,4 @@
-//! Flags and keys as text. Those of the command line, files, requests and results are merged first, and parsed once.
+//! Flags and keys as text, from the command line, files, requests and results. All are merged first, and parsed once.
 
 use crate::bad_argument::BadArgument;
 use crate::file::{KeyError, ScenarioError, as_text, in_file, in_order, items_of};
