@@ -12,7 +12,7 @@ pub struct Impairment {
     random: SplitMix64,
     /// True in the bad state of the Gilbert-Elliott model.
     bad: bool,
-    /// Number of packets delayed since the last one that was sent without delay.
+    /// Number of packets delayed since the last packet without delay.
     delayed: u32,
     /// Arrival of the last delayed packet, in ns.
     last: u64,
