@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set if the caller requests a stop, or a part of the run failed.
+/// A flag that is set if the caller requests a stop, or a part of the run failed.
 #[derive(Debug)]
 pub(crate) struct Halt<'a> {
     asked: &'a AtomicBool,
@@ -25,7 +25,7 @@ impl<'a> Halt<'a> {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Runs one part of a run. Its failure or panic stops the other parts.
+    /// Runs one part of a run. A failure or panic of this part stops the other parts.
     pub(crate) fn guard<T, E>(&self, part: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let unless_well = FailOnDrop(&self.failed);
         let result = part();

@@ -108,7 +108,7 @@ impl LinkMeter {
     }
 
     /// Share of the capacity that the delivered bytes of a class's flows used, at most the share of the class itself.
-    /// The limit is needed because bytes that arrived out of order before the window are delivered in the window.
+    /// The limit is needed because bytes that arrived out of order before the window are delivered in it.
     pub(crate) fn delivered(&self, flows: &[FlowResults], class: TrafficClass) -> f64 {
         let wire: f64 = flows.iter().map(|flow| flow.wire).sum();
         wire.min(self.sent(class).bytes as f64) / self.capacity()

@@ -1,4 +1,4 @@
-//! Short runs of the lab. They need root; without it they print a note and pass.
+//! Short runs of the lab. Tests need root; without root they print a note and pass.
 //!
 //! If the machine is too busy to send packets in time, a run gives no valid throughput. Such runs are repeated. If no
 //! attempt was in time, the checks of throughput are skipped with a note.
@@ -305,7 +305,7 @@ fn a_discipline_that_panics_at_either_link_ends_the_lab_with_its_panic() {
     }
 }
 
-/// A QUIC stack with known results. It sends nothing.
+/// A QUIC stack with known results, which sends nothing.
 struct Stack(tempfile::TempDir);
 
 impl Stack {

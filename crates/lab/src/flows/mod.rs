@@ -80,7 +80,7 @@ impl Flow {
         tcp_counts(sender.as_ref()?.as_fd()).ok()
     }
 
-    /// Starts the measurement.
+    /// Starts the measurement at the end of the warm-up.
     fn warm_up(&mut self, window: Window) {
         self.received_at_warmup = self.received;
         self.delivered_at = (window.start + self.start).max(window.warm);

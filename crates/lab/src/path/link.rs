@@ -118,7 +118,7 @@ impl Link {
         self.meter.read(at, &meters, &carried);
     }
 
-    /// Traffic whose last bit has left.
+    /// Traffic whose transmission has ended.
     fn carried(&self) -> PerClass<Counter> {
         let mut carried = self.meters().sent;
         if let Line::Queue(_, Some((_, frame))) = &self.line {

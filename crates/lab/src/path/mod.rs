@@ -27,7 +27,7 @@ use crate::measure::LinkMeter;
 use crate::plan::Plan;
 use crate::window::Window;
 
-/// Both directions of link and path. Events are handled in order of time; a late call does not change their times.
+/// Link and path in both directions. Events are handled in order of time; a late call does not change event times.
 pub(crate) struct Path {
     pub(crate) up: Link,
     pub(crate) down: Link,

@@ -1,5 +1,5 @@
-//! System calls that the standard library, `socket2`, `rustix` and the gateway do not offer. All `unsafe` of the lab is
-//! here.
+//! System calls that the standard library, `socket2`, `rustix` and the gateway do not offer. This module has all
+//! `unsafe` of the lab.
 
 mod tcp_info;
 

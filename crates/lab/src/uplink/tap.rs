@@ -77,7 +77,7 @@ impl Tap {
     }
 }
 
-/// Returns a hash of the bytes that a router keeps. The IP identification distinguishes packets with equal content.
+/// Returns a hash of the bytes that a router preserves. The IP identification distinguishes packets of equal content.
 fn key(frame: &[u8]) -> Option<u64> {
     const ETHERNET: usize = 14;
     if frame.get(12..ETHERNET)? != [8, 0] {
