@@ -19,16 +19,16 @@ struct asymq_numbers {
 	u8 has[ASYMQ_ATTRIBUTES];
 };
 
-/* Bytes copied from a packet that is not linear: more than all headers of a pure ACK. */
+/* Bytes copied from a packet that is not linear; more than all headers of a pure ACK. */
 #define ASYMQ_PREFIX 256
 
-/* Memory of one instance: all that Rust allocates while it builds the instance. Freed as a whole. */
+/* Memory of one instance: all memory that Rust allocates while it builds the instance. Freed as a whole. */
 struct asymq_arena {
 	struct hlist_head small;
 	struct hlist_head chunks;
 	size_t bytes;
 	bool lasts;	/* new allocations exist as long as the instance */
-	size_t known;	/* their expected bytes; 0 if unknown */
+	size_t known;	/* expected bytes of these allocations; 0 if unknown */
 };
 
 struct asymq_bytes {
@@ -36,41 +36,41 @@ struct asymq_bytes {
 	size_t len;
 };
 
-/* First bytes of a packet, as an Ethernet frame. */
+/* The first bytes of a packet, in the form of an Ethernet frame. */
 struct asymq_frame {
 	struct asymq_bytes start;
 	u32 wire_len;	/* length of the whole frame */
 	u32 charged;	/* length that the qdisc layer charges */
 	u16 segment;	/* payload of each segment of an aggregate; 0 for a single packet */
-	u16 added;	/* bytes at the start that the packet lacks */
+	u16 added;	/* bytes at the start that are not in the packet */
 	bool trusted;	/* the checksum need not be verified */
-	bool nat;	/* hosts are the addresses before this machine's NAT */
+	bool nat;	/* hosts are identified before this machine's NAT */
 };
 
 struct asymq_setup {
 	u64 now;
 	u64 secret[2];
-	const struct asymq_numbers *before;	/* options of an instance whose rates may change; NULL if a new instance is needed */
+	const struct asymq_numbers *before;	/* options of the present instance, if its rates may change; else NULL */
 	const struct asymq_numbers *numbers;
 	bool ifb;	/* the device is an IFB, which carries a downlink */
 };
 
 struct asymq_built {
-	struct asymq_instance *instance;	/* NULL if refused, or if the present one continues */
+	struct asymq_instance *instance;	/* NULL if refused, or if the present instance continues */
 	u64 link;		/* bit/s */
 	u64 reverse;		/* bit/s; 0 if unknown */
-	const char *error;	/* reason of a refusal */
-	u32 attribute;		/* the wrong attribute; 0 for none */
+	const char *error;	/* reason for the refusal */
+	u32 attribute;		/* the invalid attribute; 0 for none */
 	u32 limit;		/* packets */
 	bool reuse;		/* the present instance continues, at these rates */
-	bool shaped;		/* to the link's rate */
+	bool shaped;		/* limits packets to the link's rate */
 	bool observes;		/* needs packets of the reverse path */
-	bool follows;		/* needs departures of the device at which its packets arrived */
-	bool nat;		/* hosts are the addresses before this machine's NAT */
+	bool follows;		/* needs packets that leave the device at which its packets arrived */
+	bool nat;		/* hosts are identified before this machine's NAT */
 	bool learns;		/* the rate is learnt */
 	bool follows_rates;	/* rates may change while the instance runs */
 	bool bypass;		/* packets may bypass the qdisc while it is idle */
-	bool out_of_memory;	/* reason of a refusal */
+	bool out_of_memory;	/* reason for the refusal */
 };
 
 /* Rates in bit/s (reverse: 0 if unknown), and the buffer attribute. */
@@ -84,7 +84,7 @@ struct asymq_line {
 /* Rust's entry points. They cannot panic: code that could panic does not link. The caller holds the qdisc's lock. */
 /* Without the lock: builds an instance in the open arena. */
 void asymq_build(const struct asymq_setup *setup, struct asymq_built *built);
-/* Takes over the counters of `old`. Removes the packets of `old` unless it had a fault. */
+/* Takes over the counters of `old`. Also removes the packets of `old`, unless `old` had a fault. */
 void asymq_take_over(struct asymq_instance *instance, struct asymq_instance *old, bool whole);
 /* Without the lock: default values for a device with this queue length. `numbers` is zeroed. */
 void asymq_usual(struct asymq_numbers *numbers, u32 queue_len);
@@ -118,18 +118,18 @@ void __noreturn asymq_something_can_panic(const char *file, size_t len, u32 line
 /* C functions that Rust calls. */
 void *asymq_host_alloc(size_t size);
 void asymq_host_free(void *place, size_t size);
-/* Call after parsing the request: later allocations exist as long as the instance. */
+/* To be called after parsing the request. Later allocations exist as long as the instance. */
 void asymq_host_lasts(void);
 void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered);
 const struct asymq_frame *asymq_host_frame(struct sk_buff *skb);
 bool asymq_host_mark(struct sk_buff *skb);
 bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends);
 void asymq_host_number(void *to, u32 id, u64 value);
-/* Opens a list of numbers; NULL if there is no room. */
+/* Opens a list of numbers. Returns NULL if the message has no room. */
 void *asymq_host_nest(void *to, u32 id);
 void asymq_host_nest_end(void *to, void *nest);
 
-/* Test build: number of allocations that are not freed. */
+/* Test build: number of allocations that were not freed. */
 #ifdef ASYMQ_TEST
 extern atomic_t asymq_alive;
 #define asymq_lives(difference) atomic_add(difference, &asymq_alive)
@@ -143,10 +143,10 @@ void asymq_arena_init(struct asymq_arena *arena);
 void asymq_arena_free(struct asymq_arena *arena);
 /* Moves everything into an empty arena. */
 void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from);
-/* Allocations until asymq_arena_close() go to this arena. `key` is the hash of the instance's options. */
+/* Makes later allocations use this arena, until asymq_arena_close(). `key` is the hash of the instance's options. */
 void asymq_arena_open(struct asymq_arena *arena, u32 key);
 void asymq_arena_close(void);
-/* True if the arena has no spare page. If it has, the next arena for the same key will not. */
+/* True if the arena has no spare page. Otherwise the next arena with this key is made without spare pages. */
 bool asymq_arena_is_tight(const struct asymq_arena *arena, u32 key);
 
 /* True if a packet's checksum is correct, or will be filled in. */
@@ -156,12 +156,12 @@ static inline bool asymq_is_trusted(const struct sk_buff *skb)
 }
 
 /*
- * True if a packet begins with an Ethernet header. The device's type does not suffice. An IFB has Ethernet's type, but
- * a packet redirected by tun, ppp or raw-IP wwan begins with its network header.
+ * True if a packet begins with an Ethernet header. The device's type is not enough: an IFB has Ethernet's type, but a
+ * packet redirected from tun, ppp or raw-IP wwan begins with the network header.
  */
 static inline bool asymq_has_ethernet(const struct sk_buff *skb)
 {
-	/* Without an Ethernet header the offset is smaller, or negative without a network header. */
+	/* The offset is smaller without an Ethernet header, and negative without a network header. */
 	return skb->dev && skb->dev->type == ARPHRD_ETHER && (unsigned int)skb_network_offset(skb) >= ETH_HLEN;
 }
 
@@ -171,7 +171,7 @@ static inline unsigned int asymq_pulled_header(const struct sk_buff *skb)
 	return skb_mac_header_was_set(skb) ? skb_mac_header_len(skb) : 0;
 }
 
-/* Fills `frame`, except `charged`. The bytes are in `scratch`, unless the packet holds them in one piece. */
+/* Fills `frame`, except `charged`. Copies the bytes to `scratch`, unless they are contiguous in the packet. */
 void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity,
 		 struct asymq_frame *frame);
 

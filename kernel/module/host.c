@@ -15,10 +15,10 @@
 #include <net/sch_generic.h>
 #include "sched.h"
 
-/* Upper bound for one instance: any user can create one in a user namespace. */
+/* Maximum memory of an instance, because any user can create instances in a user namespace. */
 #define ASYMQ_MAX_BYTES (64UL << 20)
 
-/* One instance is built at a time, by a task that may sleep. */
+/* Held while an instance is built, by a task that may sleep. */
 DEFINE_MUTEX(asymq_building);
 static struct asymq_arena *asymq_arena;
 
@@ -59,13 +59,13 @@ static bool asymq_in_packet_path(void)
 }
 
 /*
- * An instance's lasting allocations are in one chunk of whole pages; sizes in powers of two would waste a third. An
- * earlier instance with the same options determines the chunk's size. Without one, the first chunks have the sizes of
- * the first allocations. Temporary allocations, the parsed options, are separate.
+ * An instance's lasting allocations are in one chunk of whole pages, because sizes in powers of two would waste a third.
+ * An earlier instance with the same options determines the chunk's size. Without an earlier one, the first chunks have
+ * the sizes of the first allocations. Temporary allocations (the parsed options) are separate.
  */
 struct asymq_known {
 	u32 key;	/* hash of the options */
-	size_t bytes;	/* of lasting allocations */
+	size_t bytes;	/* total of the lasting allocations */
 };
 
 /* Entry for a key; a later key may replace it. */
@@ -86,7 +86,7 @@ struct asymq_chunk {
 	struct hlist_node list;
 	size_t size;
 	size_t used;
-	unsigned int live;	/* allocations */
+	unsigned int live;	/* number of allocations in use */
 } __aligned(16);
 
 #ifdef ASYMQ_TEST
@@ -243,13 +243,13 @@ void *asymq_host_alloc(size_t size)
 	return place;
 }
 
-/* The memory of the last allocation in a chunk can be reused at once; the other memory when the chunk is empty. */
+/* Memory of the last allocation in a chunk can be reused at once, all other memory when the chunk is empty. */
 void asymq_host_free(void *place, size_t size)
 {
 	struct asymq_small *small = (struct asymq_small *)place - 1;
 	struct asymq_chunk *chunk;
 
-	/* The packet path frees nothing: the memory stays in the arena. */
+	/* The packet path frees no memory: it stays in the arena. */
 	if (asymq_in_packet_path() || !asymq_arena)
 		return;
 	asymq_arena->bytes -= size;
@@ -274,8 +274,8 @@ void asymq_host_free(void *place, size_t size)
 }
 
 /*
- * Rust reads Ethernet frames. A packet without an Ethernet header gets one with addresses of zeros. A tag that the
- * device will insert is omitted, because it is never read. Linear packets are not copied.
+ * Rust reads Ethernet frames. A packet without an Ethernet header gets one whose addresses are zero. A tag that the
+ * device will insert is omitted, because Rust does not read it. Linear packets are not copied.
  */
 void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity,
 		 struct asymq_frame *frame)
@@ -283,7 +283,7 @@ void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity
 	bool ethernet = !ingress && asymq_has_ethernet(skb);
 	unsigned int from = ethernet ? 0 : max(skb_network_offset(skb), 0);
 	unsigned int header = ethernet ? 0 : ETH_HLEN, copy;
-	/* Link header to charge for; at ingress it precedes the packet. */
+	/* Bytes of the link header to charge; at ingress, the header is before the packet. */
 	unsigned int link = ingress ? asymq_pulled_header(skb) : from;
 
 	frame->start.place = scratch;
@@ -331,25 +331,25 @@ const struct asymq_frame *asymq_host_frame(struct sk_buff *skb)
 {
 	const struct asymq_sched *q = asymq_cb(skb)->owner;
 
-	/* Most calls concern the arriving packet. */
+	/* Most calls are for the arriving packet. */
 	return likely(q && q->arriving == skb) ? &q->frame : asymq_frame_anew(q, skb);
 }
 
-/* With a VLAN tag in the packet, the network header is the tag, and INET_ECN_set_ce() would overwrite it. */
+/* If the packet contains a VLAN tag, the network header is the tag; INET_ECN_set_ce() would overwrite the tag. */
 bool asymq_host_mark(struct sk_buff *skb)
 {
 	return !eth_type_vlan(skb->protocol) && INET_ECN_set_ce(skb);
 }
 
 #ifdef ASYMQ_TEST
-/* Only the self-test can panic; the delivered module does not contain it. */
+/* Only the self-test can panic, and the delivered module does not contain the self-test. */
 void __noreturn asymq_something_can_panic(const char *file, size_t len, u32 line)
 {
 	pr_err("asymq: a panic at %.*s:%u\n", (int)min_t(size_t, len, 200), file, line);
 	BUG();
 }
 
-/* Makes a packet of these bytes on an Ethernet device. Bytes from `split` on are in pages. */
+/* Creates a packet of these bytes on an Ethernet device. Bytes from `split` on are in pages. */
 struct sk_buff *asymq_host_test_packet(const u8 *bytes, size_t len, size_t split)
 {
 	static struct net_device *device;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * The reverse path: one ingress hook per device, shared by all its qdiscs that need the other direction. Also the
- * departures that a downlink's qdisc at an IFB needs.  A single observer gets every arriving packet. With several
- * observers, each gets the reverse packets of the flows that it queues. A table of fixed size maps flows to qdiscs.
- * enqueue() fills it and replaces the oldest of four entries. An entry expires after a minute without a packet. 
- * Observers are added and removed under RTNL. The hook and enqueue() read them under RCU: removing a qdisc waits for a
- * grace period.
+ * The reverse path: one ingress hook per device, shared by all qdiscs of the device that need the other direction. Also
+ * the departing packets that a downlink's qdisc at an IFB needs.
+ *
+ * A single observer gets every arriving packet. With several observers, each gets the reverse packets of the flows that
+ * it queues. A table of fixed size maps flows to qdiscs. enqueue() fills the table, and replaces the oldest of four
+ * entries. An entry expires after a minute without a packet.
+ *
+ * Observers are added and removed under RTNL. The hook and enqueue() read them under RCU, so removing a qdisc waits for
+ * a grace period.
  */
 
 #include <linux/delay.h>
@@ -24,9 +27,9 @@
 #include "observer.h"
 
 /*
- * A redirect to an IFB takes arriving packets before the device's hooks run, so the asymq at the IFB passes them to the
- * observers of that device. In return, the device's asymq passes its departures to the asymq at the IFB, which learns
- * the downlink's rate from them.
+ * A redirect to an IFB takes arriving packets before the device's hooks run. The asymq at the IFB therefore passes them
+ * to the observers of the device. In return, the device's asymq passes departing packets to the asymq at the IFB, which
+ * learns the downlink's rate from them.
  */
 
 static unsigned int asymq_net_id;
@@ -46,7 +49,7 @@ static int __net_init asymq_net_init(struct net *net)
 	return 0;
 }
 
-/* The kernel removes a subsystem after the devices of its namespace and their qdiscs. */
+/* A subsystem: the kernel removes it after the namespace's devices and their qdiscs. */
 static struct pernet_operations asymq_net_ops = {
 	.init = asymq_net_init,
 	.id = &asymq_net_id,
@@ -72,7 +75,7 @@ MODULE_PARM_DESC(linger, "microseconds to wait before a packet is passed to an o
 #define asymq_linger() do { } while (0)
 #endif
 
-/* Allows no bypass while a follower needs every departure, nor at an IFB, whose packets go to observers. */
+/* Forbids bypass at an IFB, whose packets go to observers, and while a follower needs every departing packet. */
 static void asymq_set_bypass(struct asymq_sched *q)
 {
 	bool bypass = !list_empty(&q->bypassed) && list_empty(&q->net->followers) && !q->ifb;
@@ -128,7 +131,7 @@ void asymq_unfollow(struct asymq_sched *q)
 	synchronize_net();
 }
 
-/* Without the lock: handles a departure of the device at which this qdisc's packets arrived. */
+/* Without the lock: handles a packet that leaves the device at which this qdisc's packets arrived. */
 static void asymq_show_departure(struct asymq_sched *q, struct sk_buff *skb)
 {
 	struct asymq_frame frame;
@@ -214,7 +217,7 @@ static u32 asymq_flow_hash(struct sk_buff *skb, u32 key)
 		next = ip->nexthdr;
 		at += sizeof(*ip);
 	} else {
-		/* For example PPPoE or MPLS. */
+		/* Other protocols, such as PPPoE or MPLS. */
 		return skb->protocol ? __skb_get_hash_symmetric(skb) : 0;
 	}
 	if (next == IPPROTO_TCP || next == IPPROTO_UDP) {

@@ -5,26 +5,26 @@
 
 #include "sched.h"
 
-/* Adds the lists of each namespace when the module is loaded, and removes them with the module. */
+/* Called when the module is loaded: adds the lists of each namespace. They are removed with the module. */
 int asymq_nets_register(void);
 void asymq_nets_unregister(void);
 struct asymq_net *asymq_net_of(const struct net_device *dev);
 /* Under RTNL: starts or stops reading the reverse path. */
 int asymq_hook(struct asymq_sched *q);
 void asymq_unhook(struct asymq_sched *q);
-/* Under RTNL: starts or stops reading departures of the device at which the packets arrived. */
+/* Under RTNL: starts or stops reading packets that leave the device at which this qdisc's packets arrived. */
 void asymq_follow(struct asymq_sched *q);
 void asymq_unfollow(struct asymq_sched *q);
-/* Under RTNL: sets if the kernel may send packets past this qdisc while it is idle. */
+/* Under RTNL: sets if packets may bypass this qdisc while it is idle. */
 void asymq_allow_bypass(struct asymq_sched *q, bool allow);
-/* Without the lock: passes a departure to the followers of its device. */
+/* Without the lock: shows a departing packet to the qdiscs that follow its device. */
 void asymq_show_followers(const struct asymq_sched *from, struct sk_buff *skb);
 static inline void asymq_departs(const struct asymq_sched *q, struct sk_buff *skb)
 {
 	if (unlikely(!list_empty(&q->net->followers)))
 		asymq_show_followers(q, skb);
 }
-/* True if a packet at an IFB was redirected at its device's ingress; false for the egress. */
+/* True if a packet at an IFB was redirected at its device's ingress; false if at the egress. */
 static inline bool asymq_from_ingress(const struct sk_buff *skb)
 {
 #ifdef CONFIG_NET_REDIRECT
@@ -33,9 +33,9 @@ static inline bool asymq_from_ingress(const struct sk_buff *skb)
 	return false;
 #endif
 }
-/* Without the lock: passes a packet at an IFB to the observers of the device at which it arrived. */
+/* Without the lock: shows a packet at an IFB to the observers of the device at which it arrived. */
 void asymq_redirected(const struct asymq_sched *q, struct sk_buff *skb);
-/* With the lock: records the owner of a packet's flow. */
+/* With the lock: records that this qdisc queues the packet's flow. */
 void asymq_learn_flow(struct asymq_sched *q, struct asymq_device *device, struct sk_buff *skb);
 static inline void asymq_learn(struct asymq_sched *q, struct sk_buff *skb)
 {
@@ -46,7 +46,7 @@ static inline void asymq_learn(struct asymq_sched *q, struct sk_buff *skb)
 		asymq_learn_flow(q, device, skb);
 #endif
 }
-/* Counts packets that arrived at the device, and packets of unknown flows. */
+/* Sets the number of packets that arrived at the device, and of those in unknown flows. */
 void asymq_ingress_counts(const struct asymq_sched *q, u64 *packets, u64 *unknown);
 
 #endif

@@ -13,17 +13,17 @@
 #endif
 #include "observer.h"
 
-/* Maximum lateness that the shaper makes up; equal to Rust's. */
+/* Maximum delay that the shaper makes up for; must equal the constant in Rust. */
 #define ASYMQ_MAX_LATE (5 * NSEC_PER_MSEC)
 
 /*
- * Gets source and destination of an IPv4 packet before this machine's NAT, from connection tracking. Returns false for
- * packets of tunnels, whose inner headers Rust has parsed. Takes no reference.
+ * Reads source and destination of an IPv4 packet before this machine's NAT from connection tracking. Returns false for
+ * tunnel packets, whose inner headers Rust has parsed. Takes no reference.
  */
 bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends)
 {
 #if IS_ENABLED(CONFIG_NF_CONNTRACK)
-	/* A packet from ingress is not tracked yet. It is looked up, and the tuple is that of the other direction. */
+	/* A packet from ingress is not tracked yet, so it is looked up; the tuple is then of the other direction. */
 	bool reversed = !skb_nfct(skb);
 	struct nf_conntrack_tuple tuple;
 
@@ -66,14 +66,14 @@ static inline void asymq_judge(struct asymq_sched *q)
 	asymq_fault(q);
 }
 
-/* Raises a fault: Rust has no packet, but the list is not empty. */
+/* Raises a fault: Rust has no packet although the list is not empty. */
 static void asymq_lost(struct asymq_sched *q)
 {
 	pr_err_ratelimited("asymq: fault: %u packets lost\n", skb_queue_len(&q->waiting));
 	asymq_fault(q);
 }
 
-/* The list, and tc's counters. */
+/* The list of packets, and tc's counters. */
 
 static void asymq_put_in(struct asymq_sched *q, struct sk_buff *skb)
 {
@@ -83,7 +83,7 @@ static void asymq_put_in(struct asymq_sched *q, struct sk_buff *skb)
 	qdisc_qstats_backlog_inc(q->sch, skb);
 }
 
-/* False if the packet is not in this list. */
+/* Removes a packet from the list. Returns false if it is not in the list. */
 static bool asymq_take_out(struct asymq_sched *q, struct sk_buff *skb)
 {
 	if (asymq_cb(skb)->owner != q || skb == q->next_offer) {
@@ -132,8 +132,8 @@ void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered)
 }
 
 /*
- * Subtracts the packets that an operation dropped from the parents' counters, except the packet that it handled, even
- * if the queue is empty then. Needs the tree's lock, not q->lock.
+ * Subtracts the packets dropped by an operation from the parents' counters, even if the queue is empty afterwards.
+ * The packet that the operation handled is not subtracted. Needs the tree's lock, not q->lock.
  */
 void asymq_report_to_parents(struct asymq_sched *q)
 {
@@ -146,8 +146,9 @@ void asymq_report_to_parents(struct asymq_sched *q)
 }
 
 /*
- * As above, after an arrival. The parents count it after enqueue() returns. If it is the only packet left, their
- * counters would be zero until then, and they would deactivate the queue for good. So it replaces one dropped packet.
+ * Like asymq_report_to_parents(), after an arrival, which the parents count when enqueue() has returned. If it is the
+ * only packet, their counters would be zero until then, and they would deactivate the queue permanently. The arrival
+ * therefore replaces one dropped packet.
  */
 static inline int asymq_report_arrival(struct asymq_sched *q, int ret, unsigned int len)
 {
@@ -218,7 +219,7 @@ static noinline struct sk_buff *asymq_fifo_dequeue(struct asymq_sched *q, u64 no
 #ifdef ASYMQ_TEST
 enum asymq_misguidance asymq_misguidance;
 
-/* Returns a packet that is in no queue, and frees the previous one. */
+/* Returns a packet that is in no queue. Frees the packet returned by the previous call. */
 static struct sk_buff *asymq_foreign(void)
 {
 	static struct sk_buff *foreign;
@@ -228,7 +229,7 @@ static struct sk_buff *asymq_foreign(void)
 	return foreign;
 }
 
-/* Injected errors: filters an arrival, or makes Rust drop a packet of no queue. */
+/* Injected errors: filters an arrival, or makes Rust drop a packet that is in no queue. */
 static bool asymq_filters(struct asymq_sched *q, struct sk_buff *skb)
 {
 	enum asymq_misguidance how = asymq_misguidance;
@@ -285,7 +286,7 @@ void asymq_offer_again(struct asymq_sched *q, u64 now, unsigned int most)
 	q->offers_again = false;
 }
 
-/* Enqueues one packet; the caller reports to the parents. */
+/* Enqueues one packet. The caller must report to the parents. */
 static __always_inline int asymq_take(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
@@ -316,7 +317,7 @@ static __always_inline int asymq_take(struct sk_buff *skb, struct Qdisc *sch, st
 	spin_unlock(&q->lock);
 	if (!gone)
 		return NET_XMIT_SUCCESS;
-	/* For the sender, a filtered packet is not a loss; the parents must not count it. */
+	/* The sender must not see a filtered packet as lost, and the parents must not count it. */
 	return filtered ? NET_XMIT_SUCCESS | __NET_XMIT_STOLEN : NET_XMIT_DROP;
 }
 
@@ -355,14 +356,14 @@ static noinline int asymq_segment(struct sk_buff *skb, struct Qdisc *sch, struct
 		ret = asymq_take(segs, sch, to_free);
 		accepted |= ret == NET_XMIT_SUCCESS;
 	}
-	/* If the next segment displaced an enqueued one, the queue may be empty: the parents must not serve it. */
+	/* The queue may be empty if a segment displaced an earlier one; the parents must not serve it then. */
 	if (accepted && sch->q.qlen) {
 		consume_skb(skb);
 		if (packets && sch->q.qlen == 1) {
-			/* As in asymq_report_arrival(). */
+			/* See asymq_report_arrival(). */
 			ret = NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
 		} else {
-			/* The parents count one packet. */
+			/* The parents count the aggregate as one packet. */
 			packets++;
 			bytes += whole;
 			ret = NET_XMIT_SUCCESS;
@@ -401,7 +402,7 @@ void asymq_free_gone(struct sk_buff *gone)
 }
 
 #ifdef ASYMQ_TEST
-/* Injected errors: Rust forgets all packets, returns a packet of no queue, or drops all and returns none. */
+/* Injected errors: Rust loses all packets, returns a packet that is in no queue, or drops all and returns none. */
 static void asymq_misguide(struct asymq_sched *q, struct sk_buff **skb)
 {
 	enum asymq_misguidance how = asymq_misguidance;
@@ -417,7 +418,7 @@ static void asymq_misguide(struct asymq_sched *q, struct sk_buff **skb)
 		struct asymq_instance *instance = q->instance;
 		struct sk_buff *others;
 
-		/* Rust forgets the packets; C counts them as its own drops. */
+		/* Rust loses the packets; C counts them as dropped. */
 		asymq_reset(instance);
 		q->instance = NULL;
 		q->next_offer = NULL;
@@ -443,7 +444,7 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 	struct sk_buff *skb = NULL, *gone;
 	u64 now, next = U64_MAX;
 
-	/* The kernel calls until it gets no packet. Calls with an empty queue also update a learnt rate. */
+	/* The kernel repeats the call until it gets no packet. With an empty queue, the call updates a learnt rate. */
 	if (skb_queue_empty(&q->waiting) && !q->learns)
 		return NULL;
 	now = ktime_get_ns();
@@ -486,7 +487,7 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch)
 		q->gone = NULL;
 	spin_unlock(&q->lock);
 	if (unlikely(gone)) {
-		/* The parents still count the returned packet. A parent that peeks must not see an empty queue. */
+		/* The parents still count the returned packet, and a parent that peeks must not see an empty queue. */
 		sch->q.qlen += !!skb;
 		asymq_report_to_parents(q);
 		sch->q.qlen -= !!skb;

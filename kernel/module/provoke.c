@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Test build: provokes one error of each kind that a debug kernel reports. A kernel that does not report them proves
- * nothing by its silence. `echo KIND > /sys/module/sch_asymq/parameters/provoke`.
+ * Test build: provokes one error of each kind that a debug kernel reports. The tests prove something only if the kernel
+ * reports these errors. Usage: `echo KIND > /sys/module/sch_asymq/parameters/provoke`.
  */
 
 #include <linux/module.h>
@@ -13,7 +13,7 @@
 static DEFINE_SPINLOCK(first);
 static DEFINE_SPINLOCK(second);
 
-/* Takes two locks in both orders. */
+/* Takes two locks in one order, then in the other. */
 static void asymq_provoke_order(void)
 {
 	spin_lock(&first);
@@ -26,7 +26,7 @@ static void asymq_provoke_order(void)
 	spin_unlock(&second);
 }
 
-/* Calls a function that may sleep, with a lock held. */
+/* Calls a function that may sleep while a lock is held. */
 static void asymq_provoke_sleep(void)
 {
 	spin_lock_bh(&first);
@@ -44,7 +44,7 @@ static void asymq_provoke_freed(void)
 		READ_ONCE(*place);
 }
 
-/* Leaks many objects, because an address left on the stack counts as a reference. */
+/* Leaks many objects, because an address that remains on the stack counts as a reference. */
 static void asymq_provoke_leak(void)
 {
 	void *place;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * sch_asymq: the disciplines of asymq as a qdisc. The Rust half decides which packet to send, keep or drop. The C half has
- * the packets (packets.c), the memory (host.c), and the locks and netlink (this file).
+ * sch_asymq: the disciplines of asymq as a qdisc. The Rust half decides which packet to send, keep or drop. The C half
+ * manages packets (packets.c), memory (host.c), locks and netlink (this file).
  *
  * Every queued packet is in q->waiting, in order of arrival. A change builds a new instance and offers it these packets. After
- * a fault of the Rust half, the same list is a FIFO at the shaped rate, until the next change.
+ * a fault of the Rust half, this list is a FIFO at the shaped rate until the next change.
  *
  * Locks, from outermost to innermost: RTNL for changes and dumps; the tree's lock for qlen, backlog and packets that a parent
- * holds (gso_skb); the qdisc's own lock for the instance and its counters. The ingress hook therefore needs only the last
- * one, wherever in the tree the qdisc is. docs/kernel/module.md lists the locks of every entry point.
+ * holds (gso_skb); the qdisc's own lock for the instance and its counters. The ingress hook therefore needs only the
+ * qdisc's lock, at any position of the qdisc in the tree. docs/kernel/module.md lists the locks of every entry point.
  */
 
 #include <linux/jhash.h>
@@ -57,7 +57,7 @@ MODULE_PARM_DESC(spoil, "discipline whose recorded trace gets one wrong byte");
 
 /* Changes. */
 
-/* Builds an instance in an empty arena; with `reuse`, may find that the present one can continue at other rates. */
+/* Builds an instance in an empty arena. With `reuse`, the present instance may instead continue at other rates. */
 static int asymq_make(struct asymq_sched *q, const struct asymq_request *request, bool reuse, u32 key,
 		      struct asymq_arena *arena, struct asymq_built *built, struct netlink_ext_ack *extack)
 {
@@ -100,8 +100,9 @@ static void asymq_set_rates(struct asymq_sched *q, const struct asymq_built *bui
 }
 
 /*
- * Changes the instance's rates if it can continue: to those of `line` (options: `attributes`) or `built` (options:
- * `opts`). A dump reads the options under the lock. Returns -EAGAIN after a fault: a new instance is needed.
+ * Changes the instance's rates, if it can continue. The new rates are in `line` (with options `attributes`) or in `built`
+ * (with options `opts`). A dump reads the options under the lock. Returns -EAGAIN after a fault, which requires a new
+ * instance.
  */
 static int asymq_update_rates(struct Qdisc *sch, const struct asymq_line *line, const void *attributes,
 			      struct asymq_opts **opts, struct asymq_built *built)
@@ -136,7 +137,7 @@ static int asymq_update_rates(struct Qdisc *sch, const struct asymq_line *line, 
 	return err;
 }
 
-/* Handles the most frequent change: only rates. Returns false for any other change. */
+/* Handles the most frequent change, which concerns only rates. Returns false for other changes. */
 static bool asymq_change_rates(struct Qdisc *sch, const struct nlattr *options)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
@@ -164,7 +165,7 @@ static void asymq_replace(struct Qdisc *sch, const struct asymq_built *built, st
 	spin_lock(&q->lock);
 	asymq_must_hold(q);
 	now = ktime_get_ns();
-	/* C's counters continue even if a fault occurs here. */
+	/* C's counters stay valid even if a fault occurs here. */
 	if (q->before)
 		asymq_take_over(built->instance, q->before, q->instance);
 	asymq_arena_move(&old_arena, &q->arena);
@@ -180,7 +181,7 @@ static void asymq_replace(struct Qdisc *sch, const struct asymq_built *built, st
 	q->faults = 0;
 	q->free_at = now;
 
-	/* In order of arrival, without packets that a parent peeked at. The rest of a long list follows later. */
+	/* Offers packets in order of arrival, except those that a parent peeked at. The end of a long list follows later. */
 	q->next_offer = skb_peek(&q->waiting);
 	q->unoffered = skb_queue_len(&q->waiting);
 	asymq_offer_again(q, now, ASYMQ_OFFERS_AT_CHANGE);
@@ -206,7 +207,7 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	u32 key = 0;
 	int err;
 
-	/* tc's notification follows its change. */
+	/* tc's notification comes after its change. */
 	if (asymq_change_rates(sch, options)) {
 		q->changed = true;
 		return 0;
@@ -253,7 +254,7 @@ out:
 	return err;
 }
 
-/* True for an IFB, which handles packets that arrived at another device. */
+/* True for an IFB, whose packets arrived at another device. */
 static bool asymq_is_ifb(const struct net_device *dev)
 {
 	return dev->rtnl_link_ops && !strcmp(dev->rtnl_link_ops->kind, "ifb");
@@ -274,7 +275,7 @@ static int asymq_init(struct Qdisc *sch, struct nlattr *options, struct netlink_
 	return asymq_change(sch, options, extack);
 }
 
-/* Also called after a failed init. */
+/* Also called after a failed asymq_init(). */
 static void asymq_destroy(struct Qdisc *sch)
 {
 	struct asymq_sched *q = qdisc_priv(sch);
@@ -322,7 +323,7 @@ static int asymq_dump(struct Qdisc *sch, struct sk_buff *skb)
 	struct nlattr *options;
 	u64 learnt;
 
-	/* Reserving room allocates nothing. Only the message gets a learnt rate; the options keep the initial one. */
+	/* Reserves room without allocating. Only the message gets a learnt rate; the options keep the initial rate. */
 	spin_lock_bh(&q->lock);
 	options = nla_reserve(skb, TCA_OPTIONS, q->opts->len);
 	if (options) {
@@ -342,7 +343,7 @@ static void asymq_dump_count(struct sk_buff *to, u32 id, struct asymq_count coun
 	asymq_host_number(to, id + 1, count.bytes);
 }
 
-/* Packets that bypassed the idle qdisc. The kernel counts them as sent by it, an aggregate as its segments. */
+/* Packets that bypassed the idle qdisc. The kernel counts them as sent by the qdisc, and aggregates as segments. */
 static struct asymq_count asymq_bypassed(const struct asymq_sched *q)
 {
 	struct asymq_count sent;
@@ -371,7 +372,7 @@ static struct asymq_count asymq_sum(struct asymq_count one, struct asymq_count o
 	return one;
 }
 
-/* Counters that complete tc's. Also needs the tree's lock: a parent that peeks changes gso_skb under it. */
+/* Dumps counters that tc lacks. Also needs the tree's lock, under which a parent that peeks changes gso_skb. */
 static void asymq_dump_counts(struct asymq_sched *q, struct sk_buff *to)
 {
 	void *nest = asymq_host_nest(to, ASYMQ_STATS_QUEUE);
@@ -401,8 +402,8 @@ static void asymq_dump_counts(struct asymq_sched *q, struct sk_buff *to)
 }
 
 /*
- * True for the notification of a change (the first dump after it) without listeners; statistics are then omitted.
- * Kernels since 6.9 make no such notification.
+ * True if this dump is the notification of a change (the first dump after it) and has no listeners. Statistics are then
+ * omitted. Since 6.9, kernels do not create such notifications.
  */
 static bool asymq_is_unheard(struct asymq_sched *q, const struct sk_buff *to)
 {

@@ -26,22 +26,22 @@ struct asymq_request {
 	struct asymq_numbers before;
 };
 
-/* Lists per network namespace, changed under RTNL. A user's qdiscs add no cost to packets of other namespaces. */
+/* Lists of one network namespace, changed under RTNL. Qdiscs of a namespace cost packets of others no time. */
 struct asymq_net {
-	struct list_head followers;	/* qdiscs at IFBs that need departures; under RCU */
+	struct list_head followers;	/* qdiscs at IFBs that need departing packets; under RCU */
 	struct list_head bypassed;	/* qdiscs that allow bypass */
 	struct list_head devices;	/* devices with an ingress hook; under RCU */
 };
 
 #ifdef CONFIG_NETFILTER_INGRESS
-/* Owner of a flow. */
+/* Qdisc that queues a flow's packets. */
 struct asymq_flow {
 	u32 hash;	/* 0: unused */
 	u32 seen;	/* jiffies of the last packet */
 	struct asymq_sched *q;
 };
 
-/* Observers of one device; observer.c. */
+/* Observers of one device; see observer.c. */
 struct asymq_device {
 	struct list_head list;
 	struct list_head observers;
@@ -50,7 +50,7 @@ struct asymq_device {
 	struct net_device *dev;
 	struct nf_hook_ops hook;
 	struct asymq_sched *only;	/* the single observer; NULL if there are several */
-	struct asymq_flow *flows;	/* NULL until there are several */
+	struct asymq_flow *flows;	/* NULL until there are several observers */
 	struct asymq_ingress_counts __percpu *counts;
 };
 #endif
@@ -70,52 +70,52 @@ static inline struct asymq_cb *asymq_cb(struct sk_buff *skb)
 struct asymq_sched {
 	spinlock_t lock;
 	struct asymq_instance *instance;	/* NULL after a fault */
-	struct asymq_instance *before;		/* that instance, kept after a fault */
-	struct asymq_opts *opts;		/* of the instance */
+	struct asymq_instance *before;		/* the instance before a fault */
+	struct asymq_opts *opts;		/* options of the instance */
 	struct asymq_arena arena;
 	struct sk_buff_head waiting;		/* queued packets, in order of arrival */
 	struct sk_buff *next_offer;		/* first packet not yet offered to a new instance; NULL for none */
-	unsigned int unoffered;			/* number of such packets */
+	unsigned int unoffered;			/* number of packets not yet offered */
 	struct qdisc_watchdog watchdog;
 	struct Qdisc *sch;
 
 	u64 rate;	/* bit/s; 0 for no shaper */
-	u32 limit;	/* of the FIFO after a fault, in packets */
-	u64 free_at;	/* of that FIFO */
-	u32 faults;	/* since the last change */
+	u32 limit;	/* in packets, of the FIFO after a fault */
+	u64 free_at;	/* time at which the FIFO may send again */
+	u32 faults;	/* number of faults since the last change */
 	bool observes;		/* needs packets of the reverse path */
-	bool changed;		/* a change whose notification has not been dumped yet */
+	bool changed;		/* the notification of a change has not been dumped yet */
 	bool learns;		/* the rate is learnt */
 	bool follows_rates;	/* rates may change while the instance runs */
-	bool nat;		/* hosts are the addresses before this machine's NAT */
+	bool nat;		/* hosts are identified before this machine's NAT */
 
 	/* Valid during one call to Rust. */
-	struct sk_buff *arriving;	/* the packet that is offered */
-	struct asymq_frame frame;	/* its frame */
-	struct sk_buff **to_free;	/* of enqueue(); NULL elsewhere */
+	struct sk_buff *arriving;	/* the packet that is being offered */
+	struct asymq_frame frame;	/* the frame of that packet */
+	struct sk_buff **to_free;	/* argument of enqueue(); otherwise NULL */
 	struct sk_buff *gone;		/* packets to free outside the lock, if to_free is NULL */
 	bool arriving_gone;
 	bool arriving_filtered;
-	bool offers_again;		/* the offered packet arrived before a change, so the parents count it already */
+	bool offers_again;		/* the offered packet arrived before a change: the parents already count it */
 	bool foreign;			/* Rust named a packet that is not in the list */
-	struct asymq_count unreported;	/* packets that left the list but are still in the parents' counters */
+	struct asymq_count unreported;	/* packets that left the list, but not yet the parents' counters */
 
-	/* Since creation. Invariant: arrived = sent (by tc's counter) + dropped + filtered + flushed + waiting. */
+	/* Counters since creation. Invariant: arrived = sent (in tc) + dropped + filtered + flushed + waiting. */
 	struct asymq_count arrived;
 	struct asymq_count dequeued;
 	struct asymq_count dropped;
 	struct asymq_count filtered;
-	struct asymq_count flushed;	/* by a reset */
-	/* Parts of these without Rust: the FIFO after a fault, and aggregates that cannot be segmented. */
+	struct asymq_count flushed;	/* removed by a reset */
+	/* Included packets that Rust did not handle: the FIFO after a fault, and aggregates that cannot be segmented. */
 	struct asymq_count fallback_sent;
 	struct asymq_count fallback_dropped;
 
-	/* observer.c. */
+	/* See observer.c. */
 	struct asymq_net *net;
 	struct asymq_device *device;	/* NULL if the reverse path is not needed */
 	struct list_head observers;
 	struct asymq_count reverse;	/* packets of the reverse path */
-	bool ifb;			/* the device is an IFB: packets arrived at another device */
+	bool ifb;			/* the device is an IFB, so packets arrived at another device */
 	bool follows;			/* true if in net->followers */
 	int line;			/* index of the device at which the packets arrived */
 	struct list_head followers;
@@ -159,12 +159,12 @@ static inline void asymq_add_requeued(struct Qdisc *sch, u64 *packets, u64 *byte
 
 /* From packets.c. The caller holds q->lock, unless stated otherwise. */
 
-/* Disables the instance until the next change. */
+/* Disables the instance until the next change. See packets.c. */
 void asymq_fault(struct asymq_sched *q);
 /* Test build: checks that the list, the counters and Rust are consistent. */
 #ifdef ASYMQ_TEST
 void asymq_examine(struct asymq_sched *q);
-/* Error to inject at the next dequeue, or, for the last two, at the next arrival. */
+/* Error to inject: the last two at the next arrival, the others at the next dequeue. */
 enum asymq_misguidance { ASYMQ_WELL, ASYMQ_FORGETS, ASYMQ_NAMES_FOREIGN, ASYMQ_DROPS_ALL, ASYMQ_DROPS_OTHERS,
 			ASYMQ_DROPS_FOREIGN, ASYMQ_FILTERS };
 extern enum asymq_misguidance asymq_misguidance;
@@ -181,7 +181,7 @@ static inline void asymq_examine_end(struct asymq_sched *q)
 	q->ended = true;
 #endif
 }
-/* Fast path of asymq_frame() for a linear packet with an Ethernet header; false for any other. */
+/* Fast path of asymq_frame() for a linear packet with an Ethernet header. Returns false for other packets. */
 static inline bool asymq_frame_in_place(const struct sk_buff *skb, struct asymq_frame *frame)
 {
 	unsigned int at_hand = skb_headlen(skb);
@@ -197,12 +197,12 @@ static inline bool asymq_frame_in_place(const struct sk_buff *skb, struct asymq_
 	return true;
 }
 
-/* Maximum packets offered again in one call, which bounds the time under the lock at a change and each later operation. */
+/* Maximum packets offered again in one call. Bounds the time with the lock at a change and at each later operation. */
 #define ASYMQ_OFFERS_AT_CHANGE 1024
 #define ASYMQ_OFFERS 32
 /* Offers at most `most` of the oldest packets that arrived before a change. */
 void asymq_offer_again(struct asymq_sched *q, u64 now, unsigned int most);
-/* Without q->lock, under the tree's: subtracts dropped packets from the parents' counters. */
+/* Without q->lock, with the tree's lock: subtracts dropped packets from the parents' counters. */
 void asymq_report_to_parents(struct asymq_sched *q);
 /* Without the lock: frees a list of dropped packets. */
 void asymq_free_gone(struct sk_buff *gone);
@@ -212,8 +212,8 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch);
 void asymq_qdisc_reset(struct Qdisc *sch);
 
 /*
- * From values.c, under RTNL. Returns the options of a change: the effective ones, overridden by the message's. A
- * message with a discipline is complete and replaces them all. Valid until the next call.
+ * From values.c, under RTNL. Returns the options of a change: the effective ones, overridden by those of the message. A
+ * message with a discipline replaces all options. The result is valid until the next call.
  */
 struct asymq_request *asymq_parse_request(struct asymq_sched *q, struct nlattr *options, struct netlink_ext_ack *extack);
 /* Converts options to attributes; NULL without memory. */
@@ -221,7 +221,7 @@ struct asymq_opts *asymq_opts_new(const struct asymq_request *request);
 void asymq_opts_free(struct asymq_opts *opts);
 /* Sets the value of an existing attribute. */
 void asymq_set_u64(struct nlattr *options, int id, u64 value);
-/* Returns all attributes (opts->len bytes) if only rates and the buffer differ, and reads these; else NULL. */
+/* If only rates and buffer differ, reads them into `line` and returns all attributes (opts->len bytes); else NULL. */
 const void *asymq_read_line(const struct asymq_opts *opts, const struct nlattr *options, struct asymq_line *line);
 
 #endif

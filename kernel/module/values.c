@@ -12,7 +12,7 @@ static int defaults_count;
 module_param_array(defaults, ullong, &defaults_count, 0444);
 MODULE_PARM_DESC(defaults, "default options: the numbers that `tc qdisc add ... asymq WORDS numbers` prints");
 
-/* Not const: kernels before 6.6 take a plain pointer. */
+/* Not const, because kernels before 6.6 take a pointer to non-const. */
 #define ASYMQ_RANGE(width, id, least, most) \
 	static struct netlink_range_validation id##_range = { .min = least, .max = most };
 ASYMQ_UNSIGNED(ASYMQ_RANGE)
@@ -40,7 +40,7 @@ static void asymq_set(struct asymq_numbers *numbers, unsigned int id, u64 value)
 	numbers->has[id] = 1;
 }
 
-/* Reads validated attributes, without nested ones. */
+/* Reads validated attributes. Skips nested ones. */
 static void asymq_read(const struct nlattr *attr, int len, struct asymq_numbers *numbers)
 {
 	int rest;
@@ -77,7 +77,7 @@ static void *asymq_put(void *to, unsigned int type, const void *value, unsigned 
 	return to + nla_total_size(len);
 }
 
-/* Writes each number in its attribute's width. Returns the end. */
+/* Writes each number with the width of its attribute. Returns the end of the written bytes. */
 static void *asymq_put_numbers(void *to, const struct asymq_numbers *numbers)
 {
 	unsigned int id;
@@ -105,10 +105,10 @@ static void *asymq_put_numbers(void *to, const struct asymq_numbers *numbers)
 	return to;
 }
 
-/* Upper bound: all attributes twice. */
+/* Upper bound: every attribute occurs twice. */
 #define ASYMQ_OPTS_BYTES (2 * ASYMQ_ATTRIBUTES * (NLA_HDRLEN + sizeof(u64)))
 
-/* Options being parsed, and attributes being written. One set suffices, under RTNL. */
+/* Options being parsed, and attributes being written. RTNL makes a single set sufficient. */
 static struct asymq_request asymq_request;
 static u8 asymq_attributes[ASYMQ_OPTS_BYTES] __aligned(NLA_ALIGNTO);
 
@@ -155,7 +155,7 @@ void asymq_set_u64(struct nlattr *options, int id, u64 value)
 		memcpy(nla_data(attr), &value, sizeof(value));
 }
 
-/* True if a rate or buffer is within its policy's range. The short path of a change does not run the policy. */
+/* True if a rate or buffer is within its policy's range. The fast path of a change does not run the policy. */
 static bool asymq_is_in_range(const struct nlattr *attr)
 {
 	const struct netlink_range_validation *range = asymq_given_policy[nla_type(attr)].range;
@@ -170,7 +170,7 @@ static bool asymq_is_of_line(unsigned int type)
 	return type == TCA_ASYMQ_UP || type == TCA_ASYMQ_DOWN || type == TCA_ASYMQ_BUFFER;
 }
 
-/* Handles a message with only VERSION and rates: copies the effective options, with these rates. */
+/* Handles a message that contains only VERSION and rates: copies the effective options, and changes the rates. */
 static bool asymq_patch_line(const struct asymq_opts *opts, const struct nlattr *options)
 {
 	struct nlattr *all = (struct nlattr *)asymq_attributes, *given, *top, *inner;
@@ -195,7 +195,7 @@ static bool asymq_patch_line(const struct asymq_opts *opts, const struct nlattr 
 	return version && !rest;
 }
 
-/* Compares attributes in 32-bit words. With the kernel's memcmp(), a change would take 5 us longer. */
+/* Compares attributes in 32-bit words, because the kernel's memcmp() would make a change 5 us slower. */
 static bool asymq_differs(const void *a, const void *b, unsigned int len)
 {
 	const u32 *then = a, *now = b;
@@ -207,8 +207,8 @@ static bool asymq_differs(const void *a, const void *b, unsigned int len)
 }
 
 /*
- * Most changes concern only rates. A message with the same attributes in the same order is valid if their values are,
- * so only rates and buffer need to be checked.
+ * Most changes concern only rates. A message with the same attributes in the same order needs a check of its rates and
+ * its buffer only.
  */
 const void *asymq_read_line(const struct asymq_opts *opts, const struct nlattr *options, struct asymq_line *line)
 {
@@ -226,7 +226,7 @@ const void *asymq_read_line(const struct asymq_opts *opts, const struct nlattr *
 		const struct nlattr *attr = (const struct nlattr *)(then + at);
 
 		type = nla_type(attr);
-		/* Skips only the header of a nest, so that its attributes follow. */
+		/* Skips only the header of a nest, so that the next step reads its first attribute. */
 		step = type == TCA_ASYMQ_GIVEN ? NLA_HDRLEN : NLA_ALIGN(attr->nla_len);
 		nested |= type == TCA_ASYMQ_GIVEN;
 		if (asymq_differs(then + at, now + at, asymq_is_of_line(type) ? NLA_HDRLEN : step))
@@ -248,7 +248,7 @@ const void *asymq_read_line(const struct asymq_opts *opts, const struct nlattr *
 	return now;
 }
 
-/* A learnt rate is in effect: a change without a rate starts from it. */
+/* If a rate is learnt, a change without a rate starts from the learnt rate. */
 static void asymq_read_learnt(struct asymq_sched *q)
 {
 	u64 learnt;
@@ -261,7 +261,7 @@ static void asymq_read_learnt(struct asymq_sched *q)
 		asymq_set(&asymq_request.before, TCA_ASYMQ_UP, learnt);
 }
 
-/* Reads the module's parameter; SAD's defaults if it is empty. */
+/* Reads the module's parameter; if the parameter is empty, uses the defaults of SAD. */
 static void asymq_read_defaults(const struct asymq_sched *q)
 {
 	int i;
@@ -300,7 +300,7 @@ struct asymq_request *asymq_parse_request(struct asymq_sched *q, struct nlattr *
 	if (q->opts && !(version && nla_find_nested(options, TCA_ASYMQ_QDISC))) {
 		asymq_request.numbers = asymq_request.before;
 		asymq_read_nested(nla_find(asymq_first(q->opts), q->opts->len, TCA_ASYMQ_GIVEN), &asymq_request.given);
-		/* A rate given without a range is not learnt. */
+		/* A rate that is given without a range is not learnt. */
 		if (version && nla_find_nested(options, TCA_ASYMQ_UP) && !nla_find_nested(options, TCA_ASYMQ_UP_MIN)) {
 			asymq_request.numbers.has[TCA_ASYMQ_UP_MIN] = asymq_request.numbers.has[TCA_ASYMQ_UP_MAX] = 0;
 			asymq_request.given.has[TCA_ASYMQ_UP_MIN] = asymq_request.given.has[TCA_ASYMQ_UP_MAX] = 0;

@@ -6,20 +6,20 @@
 #include <linux/types.h>
 #include "parameters.h"
 
-/* Version of the interface, in TCA_ASYMQ_VERSION; increases when a number changes its meaning. */
+/* Version of the interface in TCA_ASYMQ_VERSION; incremented when a number changes its meaning. */
 #define ASYMQ_VERSION 1
 
 /*
  * TCA_OPTIONS contains VERSION, a discipline, its parts and all effective values (parameters.h). GIVEN contains the
- * values that the user gave. A message without a discipline changes only the values in it.
+ * values that the user gave. A message without a discipline changes only the values that it contains.
  */
 enum {
 	TCA_ASYMQ_UNSPEC,
-	TCA_ASYMQ_WORDS,	/* text of older plugins; refused */
+	TCA_ASYMQ_WORDS,	/* text sent by older plugins; refused */
 	/* Numbers from 2 on: parameters.h. */
 };
 
-/* A limit is in packets; with this bit, in bytes. */
+/* Set if a limit is in bytes; otherwise it is in packets. */
 #define ASYMQ_BYTES (1ULL << 63)
 /* No limit. */
 #define ASYMQ_NONE (~0ULL)
