@@ -28,7 +28,7 @@ fn near(value: f64, expected: f64, relative: f64) {
 #[test]
 fn a_window_of_one_packet_delivers_one_packet_and_one_ack_per_round_trip() {
     let summary = summary("--flows-up 0 --flows-down 1 --rtt 100ms --window 1p --ack-every 1");
-    // 100 ms, 1.2 ms for 1500 bytes at 10 Mbit/s, 0.32 ms for 40 at 1 Mbit/s, 0.25 ms of access links.
+    // Propagation takes 100 ms, 1500 bytes at 10 Mbit/s 1.2 ms, 40 bytes at 1 Mbit/s 0.32 ms, and access links 0.25 ms.
     let period = 0.10177;
     let (up, down) = (&summary.up, &summary.down);
     near(down.delivered, 1500.0 * 8.0 / 10e6 / period, 0.005);

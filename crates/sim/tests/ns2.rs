@@ -12,7 +12,7 @@ struct Setting {
     rtt: &'static str,
     down: &'static str,
     buffer: u32,
-    /// Minimum and maximum, up and down.
+    /// ns-2's minimum and maximum, for uplink and downlink.
     ns2: [(f64, f64); 2],
 }
 

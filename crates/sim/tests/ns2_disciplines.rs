@@ -39,7 +39,7 @@ const LEAST: f64 = 0.01;
 /// by about this much.
 const EFFECT: f64 = 0.1;
 
-/// Settings with a difference: texts that the setting's name or flags contain, then the reason with evidence.
+/// Settings with a difference: parts of the name or flags that select them, then the reason with evidence.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (
         &["004.table2AF_w10000", "--up 64kbit"],
@@ -87,12 +87,12 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Settings at which runs differ too much for [`EFFECT`], each by texts that its name or flags contain.
+/// Settings whose runs differ too much for [`EFFECT`]: parts of the name or flags that select them.
 ///
-/// DCBQ's share varies more here than in ns-2. 14 of 17 means agree. At 8 settings, however, ns-2's seeds lie closer
-/// together than 95 % of random draws from our 30 runs. ns-2's seeds are dependent: draw k of seed s is s times draw k
-/// of seed 1, modulo 1. This may explain the settings with one flow in each direction, but not those with ten. With a
-/// step from the set rate instead of the measured rate, 7 of the 8 remain. The cause is unknown.
+/// DCBQ's share varies more in our simulator than in ns-2. 14 of 17 means agree. At 8 settings, however, ns-2's seeds
+/// lie closer together than 95 % of random draws from our 30 runs. ns-2's seeds are dependent: random number k of seed
+/// s is s times number k of seed 1, modulo 1. This may explain the settings with one flow in each direction, but not
+/// those with ten. If a step uses the set rate instead of the measured rate, 7 of the 8 remain. The cause is unknown.
 const UNTESTED: &[&[&str]] = &[
     &["000.fig6 ", "--mss 370b"],
     &["000.fig6 ", "--mss 400b"],

@@ -41,8 +41,8 @@ fn every_simulated_congestion_control_is_held_to_a_reference() {
 
 #[test]
 fn reno_uses_the_link_as_ns3s_does() {
-    // TcpLinuxReno with SACK: 6, 10 and 8 losses. At 5 Mbit/s, 200 ms and 40 packets ns-3 reaches 0.857 and we 0.954;
-    // without PRR we had 0.877.
+    // ns-3's TcpLinuxReno with SACK has 6, 10 and 8 losses. At 5 Mbit/s, 200 ms and 40 packets, ns-3 reaches 0.857 and
+    // we reach 0.954. Without PRR we reached 0.877.
     for (rate, rtt, buffer, ns3) in [
         ("10mbit", "100ms", "50p", 0.982),
         ("10mbit", "100ms", "20p", 0.894),
@@ -73,7 +73,7 @@ fn a_paced_reno_uses_the_link_as_ns3s_does() {
 
 #[test]
 fn cubic_fills_the_link_and_the_queue_as_a_kernels_does() {
-    // The kernel: 0.9998, 33.7 ms, 26 losses; and 0.9995, 49.4 ms, 36 losses. ns-3's CUBIC reaches less: 0.970 and
+    // The kernel has 0.9998, 33.7 ms, 26 losses; and 0.9995, 49.4 ms, 36 losses. ns-3's CUBIC reaches less: 0.970 and
     // 0.856.
     for (rate, rtt, buffer, kernel, median, flags) in [
         (

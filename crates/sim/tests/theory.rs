@@ -74,7 +74,7 @@ fn a_lone_flow_with_ample_buffer_fills_the_link_in_either_direction() {
         assert!(up.up.data > 0.995, "{tcp:?} {:?}", up.up);
         let down = flow(0, 1);
         assert!(down.down.data > 0.99, "{tcp:?} {:?}", down.down);
-        // Every data packet of 1500 bytes down causes an ACK of 40 bytes up, at a tenth of the rate.
+        // Each data packet of 1500 bytes down causes an ACK of 40 bytes up. The uplink has a tenth of the rate.
         let acks = down.down.data * 40.0 / 1500.0 * 10.0;
         assert!((down.up.ack - acks).abs() < 0.001, "{} {acks}", down.up.ack);
         assert!((down.utility - down.down.data).abs() < 1e-12);

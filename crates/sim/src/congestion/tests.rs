@@ -22,8 +22,8 @@ fn scenario(tcp: Tcp, byte_counting: bool) -> Scenario {
     args.resolve(&Defaults::paper()).unwrap()
 }
 
-/// Returns the congestion window after each of 100 round trips of 100 ms. The path loses three segments of one window,
-/// two of a later one, and marks one; retransmissions arrive. The receiver acknowledges every third segment.
+/// Returns the congestion window after each of 100 round trips of 100 ms. The path loses three segments of one window
+/// and two of a later one, and marks one segment; retransmissions arrive. Every third segment is acknowledged.
 fn windows(tcp: Tcp, byte_counting: bool) -> Vec<f64> {
     const RTT: u64 = 100_000_000;
     /// Upper bound of the flight, for congestion controls without a bound by losses.

@@ -504,8 +504,8 @@ mod tests {
     use asymq_laws::frames::{Arrival, Held, arrivals, same_verdicts};
     use asymq_laws::{capture, golden};
 
-    /// Builds a simulated packet from a frame; the segment's number is the frame's number. SACK blocks count segments
-    /// of one byte.
+    /// Builds a simulated packet from a frame; the segment's number is the frame's number. Segments have one byte, so
+    /// SACK blocks count bytes.
     impl Held for SimPacket<TcpOptions> {
         fn hold(arrival: &Arrival, parsed: &Parsed) -> Self {
             let header = parsed.header;

@@ -210,8 +210,8 @@ impl<V: Variant> Window<'_, '_, V> {
         (flows, delivered)
     }
 
-    /// Returns the pure ACKs that were not filtered although a later ACK was queued, as shares of all arrived ACKs, if
-    /// the discipline counts them.
+    /// Returns the pure ACKs that were not filtered although a later ACK was queued, as shares of all arrived ACKs. The
+    /// result is empty if the discipline does not count them.
     fn unfiltered(&self, direction: usize, arrived: u64) -> BTreeMap<String, f64> {
         let counts = |snapshot: &Snapshot| snapshot.unfiltered[direction];
         let (Some(after), Some(before)) = (counts(self.end), counts(self.start)) else {
