@@ -71,8 +71,8 @@ fn build(discipline: &str, limit: u32, given: &[(&str, &str)]) -> BoxedQdisc<Que
     Standard.build(&config).expect("enough memory")
 }
 
-/// Enqueues and dequeues one packet every 12 microseconds, with 40 packets queued. Data and ACKs alternate, each from
-/// this many flows. CBQ paces its packets, so it sometimes returns none.
+/// Enqueues and dequeues one packet every 12 microseconds, with 40 packets queued. Data and ACKs alternate; each
+/// class has this many flows. CBQ paces its packets, so a dequeue may return none.
 fn queueing(criterion: &mut Criterion) {
     for entry in Standard.of_role(Role::Qdisc) {
         for flows in [10, 10_000] {
@@ -112,11 +112,11 @@ fn queueing(criterion: &mut Criterion) {
     }
 }
 
-/// Enqueues a new ACK of a flow while as many ACKs of as many flows are queued. The time must not depend on the length
-/// of the queue.
+/// Enqueues a new ACK of a flow while every flow has an ACK in the queue. The time must not depend on the length of
+/// the queue.
 fn filtering(criterion: &mut Criterion) {
     for filter in ["af", "sad"] {
-        // Nothing leaves here, so that the bounds would end the filtering.
+        // No packet leaves, so the default bounds would end the filtering.
         let given = [
             ("ack-queue", filter),
             ("max-stretch", "1073741824b"),

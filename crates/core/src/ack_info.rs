@@ -38,8 +38,8 @@ pub struct AccEcn {
 
 /// Content of a pure ACK, without its flow.
 ///
-/// The default is an ACK without options and with correct checksums. Owners of packets leave unknown fields at the
-/// default: two ACKs with equal `seq` and `context` may be filtered.
+/// The default is an ACK without options and with correct checksums. Owners of packets use the default for unknown
+/// fields: ACKs with equal `seq` and `context` may replace each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckInfo {
     /// Sequence number. If it is below the sender's next number, the ACK is a probe.
@@ -57,9 +57,9 @@ pub struct AckInfo {
     /// Number of valid `sack` ranges.
     pub sack_ranges: u8,
     /// True if the ACK has IP options, a reserved bit, MPTCP, TCP-AO, or an unknown or malformed option. Such an ACK is
-    /// never filtered and replaces no other.
+    /// never filtered, and never replaces another ACK.
     pub keep: bool,
-    /// True if the ACK is signed by MD5 or TCP-AO; then it must never be edited.
+    /// True if the ACK is signed by MD5 or TCP-AO. A signed ACK must never be edited.
     pub signed: bool,
     /// The AccECN option.
     pub accecn: Option<AccEcn>,

@@ -14,7 +14,7 @@
 #![cfg_attr(not(feature = "measure"), doc = "`measure` (a feature of that name),")]
 //! percentiles of delays.
 //!
-//! The interface is the first of five layers. Each layer depends only on those before it:
+//! The interface is the first of five layers. Each layer depends only on earlier layers:
 //!
 //! - [`decide`]: decisions about one packet, with integers and without memory.
 //! - [`hold`]: queues and flow tables, allocated at construction; a discipline made of parts; the egress of a link.

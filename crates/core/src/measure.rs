@@ -19,8 +19,8 @@ pub struct Percentiles {
 ///
 /// The range is 0 to 39 hours; longer durations count as 39 hours. The memory is about 40 KiB.
 ///
-/// The buckets are those of an HDR histogram with two digits; the histogram also computes the quantiles. Counting here,
-/// in an array of constant size, takes a third of the instructions.
+/// The buckets are those of an HDR histogram with two digits, which also computes the quantiles. Counting in this array
+/// of constant size takes a third of the instructions.
 #[derive(Clone, Debug)]
 pub struct Histogram(Box<[u64; BUCKETS]>);
 
@@ -82,13 +82,13 @@ impl Histogram {
         self.0.iter().all(|count| *count == 0)
     }
 
-    /// Returns the smallest duration that is not exceeded by at least this share (0 to 1) of all durations; zero if
-    /// there are none.
+    /// Returns the smallest duration `d` such that at least this share (0 to 1) of all durations is at most `d`;
+    /// zero without durations.
     pub fn quantile(&self, share: f64) -> Duration {
         Duration::from_nanos(quantile_nanos(&self.hdr(), share))
     }
 
-    /// Returns the share of durations above `limit`, to within a bucket's width; 0 if there are none.
+    /// Returns the share of durations above `limit`, accurate to a bucket's width; 0 without durations.
     pub fn share_above(&self, limit: Duration) -> f64 {
         let first = bucket(limit.as_nanos().min(MAX_NANOS)) + 1;
         let sum = |counts: &[u64]| counts.iter().sum::<u64>() as f64;
@@ -96,7 +96,7 @@ impl Histogram {
         above / sum(&self.0[..]).max(1.0)
     }
 
-    /// Median, 95th and 99th percentile in ms; zeros if there are no durations.
+    /// Median, 95th and 99th percentile in ms; zeros without durations.
     pub fn percentiles_ms(&self) -> Percentiles {
         let hdr = self.hdr();
         let ms = |share| quantile_nanos(&hdr, share) as f64 / 1e6;

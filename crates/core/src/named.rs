@@ -1,7 +1,7 @@
 //! Enums whose variants have names.
 
-/// Declares an enum whose variants have names in flags, files, JSON and metrics. With `in`, gives the prefix of the
-/// names that are also control variables.
+/// Declares an enum whose variants have names in flags, files, JSON and metrics. `in` sets the prefix of the names
+/// among the control variables.
 #[macro_export]
 macro_rules! named {
     ($(#[$meta:meta])* pub enum $type:ident { $($(#[$doc:meta])+ $variant:ident = $name:literal,)+ }) => {
@@ -13,7 +13,7 @@ macro_rules! named {
         impl $type {
             /// Number of variants.
             pub const COUNT: usize = [$($name),+].len();
-            /// All variants, in the order of their numbers.
+            /// All variants, in numerical order.
             pub const ALL: [Self; Self::COUNT] = [$(Self::$variant),+];
 
             /// Returns the variant's name in flags, files, tables, JSON and metrics.

@@ -11,8 +11,8 @@ pub(crate) const FULL_PACKET: u32 = 1514;
 
 /// One direction of a conversation, identified by a keyed hash of addresses, protocol and ports.
 ///
-/// The simulator numbers its flows. The gateway hashes them with a secret key, so that collisions are unlikely and
-/// cannot be forced.
+/// The simulator numbers its flows. The gateway hashes flows with a secret key, so that collisions are unlikely
+/// and cannot be forced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flow(pub u64);
 
@@ -143,7 +143,7 @@ impl Header {
     #[inline]
     pub const fn is_pure_ack(&self) -> bool {
         const CONTROL: u16 = flags::ACK | flags::SYN | flags::FIN | flags::RST;
-        // Here and below without branches, since they would be unpredictable.
+        // This function and the next ones have no branches, because branches would be unpredictable.
         matches!(self.protocol, Protocol::Tcp)
             & (self.payload == 0)
             & (self.flags & CONTROL == flags::ACK)
@@ -180,8 +180,8 @@ pub trait Packet {
     /// Returns the packet's facts.
     fn header(&self) -> &Header;
 
-    /// Returns the content of a pure ACK with correct checksums; `None` if a checksum is wrong, so that it neither
-    /// filters nor is filtered. Called only for pure ACKs, by filtering queues and regenerators.
+    /// Returns the content of a pure ACK with correct checksums. If a checksum is wrong, returns `None`: the ACK is
+    /// never filtered, and replaces no other ACK. Called only for pure ACKs, by filtering queues and regenerators.
     fn ack_info(&self) -> Option<AckInfo> {
         None
     }
@@ -208,7 +208,7 @@ impl Packet for Header {
     }
 }
 
-/// A packet for unit tests, with facts as given.
+/// A packet for unit tests, with explicit facts.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Facts {

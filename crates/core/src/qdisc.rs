@@ -9,7 +9,7 @@ use crate::units::{Duration, Instant, Rate, Share};
 /// by [`dequeue`](Qdisc::dequeue) or [`drain`](Qdisc::drain), or given to the [`Sink`] with a reason. All memory is
 /// allocated at construction, and the work of each call is bounded by a constant.
 pub trait Qdisc<P: Packet> {
-    /// Enqueues a packet. May drop it into `sink`, or packets that it makes redundant.
+    /// Enqueues a packet. May drop the packet, or packets that it makes redundant, into `sink`.
     fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>);
 
     /// Returns the next packet to transmit, if one may leave now. May drop other packets into `sink`.
@@ -17,7 +17,7 @@ pub trait Qdisc<P: Packet> {
 
     /// Passes a packet of the reverse path to the discipline.
     ///
-    /// Only disciplines that measure the traffic of the other direction need it; all others ignore it.
+    /// Only disciplines that measure the traffic of the other direction need these packets; all others ignore them.
     fn observe(&mut self, _now: Instant, _reverse: &Header) {}
 
     /// True if [`observe`](Qdisc::observe) has an effect; if not, a caller may omit the call.
@@ -30,8 +30,8 @@ pub trait Qdisc<P: Packet> {
         true
     }
 
-    /// True if a driver without a shaper may send a packet directly when no packet is queued. Later decisions of the
-    /// discipline then do not depend on this packet.
+    /// True if a driver without a shaper may send a packet directly while no packet is queued. Later decisions of
+    /// the discipline must not depend on this packet.
     fn allows_bypass(&self) -> bool {
         false
     }
@@ -45,8 +45,8 @@ pub trait Qdisc<P: Packet> {
         false
     }
 
-    /// Removes the next packet, regardless of the schedule; the oldest of its class comes first. Used to move the
-    /// backlog to another discipline. Such packets count as neither sent nor dropped.
+    /// Removes the next packet, in spite of the schedule; the oldest packet of a class comes first. Used to move
+    /// the backlog to another discipline. Drained packets count as neither sent nor dropped.
     fn drain(&mut self) -> Option<P>;
 
     /// Returns the packets and bytes that are queued now.
@@ -96,8 +96,8 @@ impl Reading {
 
 /// Result of [`Qdisc::dequeue`].
 #[derive(Debug, PartialEq, Eq)]
-// A separate tag lets the packet be copied whole. With a tag in the packet's spare values, every dequeue would take the
-// packet apart and reassemble it.
+// With a separate tag, the packet is copied as a whole. With a tag in the packet's spare values, every dequeue would
+// split and reassemble the packet.
 #[repr(u8)]
 pub enum Dequeue<P> {
     /// Packet to transmit.
@@ -113,7 +113,7 @@ pub trait Sink<P> {
     /// Takes a packet that is not transmitted.
     fn dropped(&mut self, now: Instant, packet: P, reason: Reason);
 
-    /// Reports a packet that got a congestion mark (CE); it stays in the queue, or is about to be sent.
+    /// Reports a packet that got a congestion mark (CE). The packet stays in the queue, or is sent next.
     fn marked(&mut self, _now: Instant, _header: &Header) {}
 }
 
@@ -125,7 +125,7 @@ impl<P> Sink<P> for Discard {
     fn dropped(&mut self, _now: Instant, _packet: P, _reason: Reason) {}
 }
 
-/// Declares all reasons once, so that a new one appears in every counter, metric and table.
+/// Declares all reasons once, so that a new reason appears in every counter, metric and table.
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident, $text:literal, $fate:ident;)*) => {
         /// Reason why a packet was not transmitted.
@@ -134,7 +134,7 @@ macro_rules! reasons {
         pub enum Reason { $($(#[$doc])* $name,)* }
 
         impl Reason {
-            /// All reasons, in the order of their numbers.
+            /// All reasons, in numerical order.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
             /// Number of reasons.
             pub const COUNT: usize = Self::ALL.len();
@@ -157,9 +157,9 @@ reasons! {
     OverLimit, "over-limit", Dropped;
     /// An AQM signalled congestion (RED, CoDel), and the packet could not be marked.
     Aqm, "aqm", Dropped;
-    /// A pure ACK that a later one makes redundant.
+    /// A pure ACK that a later ACK makes redundant.
     AckFiltered, "ack-filtered", Filtered;
-    /// A later packet makes this opaque packet, which is treated as an ACK, redundant.
+    /// An opaque packet, treated as an ACK, that a later packet makes redundant.
     OpaqueFiltered, "opaque-filtered", Filtered;
 }
 

@@ -1,12 +1,12 @@
-//! A sender that gets only the ACKs left by a filter has at least the information of one that gets every ACK.
+//! A sender behind an ACK filter has at least the information of a sender that gets every ACK.
 //!
-//! Receivers of several flows acknowledge segments from a path that loses and reorders. Their ACKs pass AF, SAD and
-//! asymq's slots as real frames, under every service; arrivals and departures alternate at random. Whenever a survivor
-//! leaves, the sender must have all information of the ACKs up to it.
+//! Receivers of several flows acknowledge segments from a path that loses and reorders. The ACKs pass AF, SAD and
+//! asymq's slots as real frames, under every service. Arrivals and departures alternate at random. After each
+//! survivor, the sender must have all information of the ACKs up to this survivor.
 //!
-//! `ASYMQ_HISTORIES` sets the number of histories, `ASYMQ_SEED` their seed, and `ASYMQ_FIRST` the first one (default
-//! 0). A failure names the history. The long run: `cargo test --release -p asymq-core --test all ack_knowledge:: --
-//! --ignored --nocapture`.
+//! `ASYMQ_HISTORIES` sets the number of histories, `ASYMQ_SEED` the seed, and `ASYMQ_FIRST` the number of the first
+//! history (default 0). A failure names the history. The long run:
+//! `cargo test --release -p asymq-core --test all ack_knowledge:: -- --ignored --nocapture`.
 
 use crate::acks::{FLOW_RULES, RULES, Said};
 use crate::mutate::Dice;
@@ -19,8 +19,8 @@ use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
 
 const FLOWS: usize = 3;
-/// Maximum bytes that one survivor acknowledges: small enough that histories of a few ACKs reach it, and large enough
-/// that ACE cycles three times.
+/// Maximum bytes that one survivor acknowledges. Histories of a few ACKs reach the small value; within the large
+/// value ACE wraps three times.
 const MAX_STRETCH: [u32; 2] = [6000, 40_000];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -31,7 +31,7 @@ enum Fate {
     Refused,
 }
 
-/// State of one history as it passes a discipline.
+/// State of one history on its way through a discipline.
 #[derive(Default)]
 struct Run {
     /// All ACKs that arrived, each with its flow.
@@ -40,7 +40,7 @@ struct Run {
     spare: Vec<Vec<u8>>,
     /// Filtered ACKs, over all histories.
     filtered: u64,
-    /// Number of survivors of filtered ACKs by which a sender has counted marks.
+    /// Number of survivors of filtered ACKs from which a sender has counted marks.
     marked: u64,
 }
 
@@ -49,7 +49,7 @@ impl Sink<Frame> for Run {
         self.fates[frame.index] = match reason {
             Reason::AckFiltered => {
                 self.filtered += 1;
-                // An arriving ACK filters waiting ones.
+                // An arriving ACK filters queued ACKs.
                 let (old_flow, old) = &self.said[frame.index];
                 let (flow, new) = self.said.last().expect("an arrival");
                 assert_eq!(old_flow, flow, "filtered for another flow");
@@ -65,7 +65,7 @@ impl Sink<Frame> for Run {
     }
 }
 
-/// A discipline, and the senders of one history behind it.
+/// A discipline, and the senders behind it.
 struct Bench {
     name: String,
     max_stretch: u32,
@@ -149,12 +149,12 @@ impl Bench {
     }
 }
 
-/// Two senders for each flow: one gets all ACKs, the other only those that leave.
+/// Two senders for each flow: one gets all ACKs, the other only the ACKs that leave the discipline.
 #[derive(Default)]
 struct Judge {
     all: [Sender; FLOWS],
     filtered: [Sender; FLOWS],
-    /// Number of ACKs that the first sender has got, for each flow.
+    /// Number of ACKs that the first sender of each flow has received.
     read: [usize; FLOWS],
     /// True if ACKs of the flow were filtered since its last survivor.
     behind: [bool; FLOWS],
@@ -259,7 +259,7 @@ fn histories(count: u64) {
         "{count} histories from {first} of seed {seed}: {acks} packets, {} filtered, {} survivors that told of marks",
         run.filtered, run.marked
     );
-    // Histories in which nothing can be filtered would prove nothing.
+    // Histories without filtered ACKs would prove nothing.
     assert!(run.filtered * 10 > acks, "only {} filtered", run.filtered);
     assert!(run.marked * 2000 > acks, "only {} with marks", run.marked);
 }

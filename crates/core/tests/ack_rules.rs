@@ -1,5 +1,5 @@
-//! The ACK rules of `docs/notes/ack-rules.md`, each with at least one example: real frames that arrive, and the frames
-//! that leave under AF and SAD. `ack_knowledge.rs` tests the same rules with generated histories.
+//! Examples of every ACK rule of `docs/notes/ack-rules.md`: arriving real frames, and the frames that leave under AF
+//! and SAD. `ack_knowledge.rs` tests the same rules with generated histories.
 
 use crate::acks::{ACK, AE, CWR, ECE, Extra, FLOW_RULES, PSH, Path, RULES, Said, URG};
 use crate::numbered::Frame;
@@ -16,7 +16,7 @@ impl Sink<Frame> for OnlyFiltered {
     }
 }
 
-/// Returns the indices of the frames that leave, in order, after all have arrived a millisecond apart.
+/// Returns the indices of the frames that leave, in order. All frames arrive first, at intervals of 1 ms.
 fn survivors(discipline: &str, classifier: &str, frames: &[Vec<u8>]) -> Vec<usize> {
     let place = Place {
         link: "1mbit".parse().unwrap(),
@@ -123,7 +123,7 @@ fn accecn(ack: u32, kind: u8, counters: &[u32]) -> Said {
 }
 
 /// The `n`-th ACK of a receiver that acknowledges segments of 1460 bytes. Segments in `marked` arrived with CE, all
-/// others with ECT(1). ACE starts at 5, the option's counters at their initial values.
+/// others with ECT(1). ACE starts at 5; the option's counters start at their initial values.
 fn counting(n: u32, marked: &[u32]) -> Said {
     let marks = marked.iter().filter(|at| **at <= n).count() as u32;
     let mut said = accecn(n * 1460, 174, &[1 + (n - marks) * 1460, marks * 1460, 1]);
@@ -138,13 +138,13 @@ fn path(ack: u32, change: impl FnOnce(&mut Path)) -> Said {
     with(ack, |said| change(&mut said.path))
 }
 
-/// Adds two ACKs in either order, of which neither replaces the other.
+/// Adds rows with two ACKs in both orders. Neither ACK may replace the other.
 fn both_ways(rows: &mut Vec<Row>, rule: &'static str, name: &'static str, odd: fn(u32) -> Said) {
     rows.push(row(rule, name, &[odd(1000), plain(2000)], &[0, 1]));
     rows.push(row(rule, name, &[plain(1000), odd(2000)], &[0, 1]));
 }
 
-/// Adds a range that only the first and the second ACK report, where the sender may reject the first.
+/// Adds a row in which only the first two ACKs report a range, and the sender may reject the first ACK.
 fn untaken(rows: &mut Vec<Row>, name: &'static str, first: Said) {
     let sacked = |newest| {
         sack(
@@ -651,7 +651,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// ACKs to a sender that may have rejected the previous ACK: that was a probe, since the sequence number then advances.
+/// ACKs to a sender that may have rejected the previous ACK as a probe: the sequence number advances after it.
 fn after_a_probe() -> [Row; 4] {
     let probe_of = |ack, window| Said {
         window,
@@ -724,10 +724,10 @@ fn after_a_probe() -> [Row; 4] {
     ]
 }
 
-/// Examples of bounds that only a run of ACKs reaches.
+/// Examples of bounds that only a series of ACKs reaches.
 fn bounds() -> [Row; 8] {
     let run = |said: &dyn Fn(u32) -> Said, count| (1..=count).map(said).collect::<Vec<_>>();
-    // ACKs of a receiver without the fourth and the fifth segment; the last one is marked.
+    // ACKs of a receiver that lacks the fourth and the fifth segment; the last segment is marked.
     let lacking = |n: u32, number: u32| {
         let said = Said {
             ack: n.min(number) * 1460,
@@ -791,13 +791,13 @@ fn bounds() -> [Row; 8] {
     ]
 }
 
-/// Runs all rows of a rule, and reports all that fail.
+/// Runs all rows of a rule, and reports all failures.
 fn check(rule: &str) {
     let mut wrong = Vec::new();
     for row in rows().iter().filter(|row| row.rule == rule) {
         let frames: Vec<_> = row.arrivals.iter().map(Said::frame).collect();
         for (discipline, leave) in ["af", "sad"].into_iter().zip(&row.leave) {
-            // Data waits in the ACKs' queue too; otherwise the filter would not be tested.
+            // Data joins the ACK queue too, so that the filter is tested with data.
             let left = survivors(discipline, "size<=1500", &frames);
             if left != *leave {
                 wrong.push(format!(
@@ -874,7 +874,7 @@ fn short_control_segments_in_the_ack_queue_are_not_filtered() {
     const SYN: u16 = 0x02;
     const RST: u16 = 0x04;
     const FIN: u16 = 0x01;
-    // TFO: data in a SYN, which the peer's SYN acknowledges.
+    // TCP Fast Open: data in a SYN, which the peer's SYN acknowledges.
     for (flag, payload) in [(SYN, 0), (SYN, 500), (RST, 0), (FIN, 0)] {
         let control = |ack| with(ack, |said| (said.flags, said.payload) = (flag, payload));
         let frames = [control(1000), plain(2000), plain(3000), control(4000)];
@@ -890,7 +890,7 @@ fn short_control_segments_in_the_ack_queue_are_not_filtered() {
     }
 }
 
-/// The parser's facts of a frame agree with the values it was built from.
+/// The parser returns the values from which a frame was built.
 #[test]
 fn an_ack_parses_as_written() {
     let said = with(77_000, |said| {

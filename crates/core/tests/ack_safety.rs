@@ -1,5 +1,5 @@
-//! Packets that must survive when ACKs are filtered, independent of the rules of `ack_rules.rs`: all packets except
-//! pure ACKs, and every encapsulation, built by a library.
+//! Packets that must survive ACK filtering, independent of `ack_rules.rs`: all packets except pure ACKs, in every
+//! encapsulation. A library builds the frames.
 
 use crate::frames;
 use crate::frames::{ethernet, ipv4, ipv6, packet, pppoe, tagged};
@@ -60,7 +60,7 @@ fn config(discipline: &str) -> Config {
     resolve(&Standard, discipline, &Params::new(), &Params::new(), place).unwrap()
 }
 
-/// Returns the frames that leave after all have arrived a millisecond apart.
+/// Returns the frames that leave. All frames arrive first, at intervals of 1 ms.
 fn survivors(discipline: &str, arrivals: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut qdisc = Standard.build(&config(discipline)).unwrap();
     let mut now = Instant::ZERO;
@@ -189,7 +189,7 @@ fn acks_of_every_encapsulation_are_filtered() {
     for (name, make) in kinds {
         for rule in FILTERS {
             let left = survivors(rule, &[make(1000), make(2000), make(3000)]);
-            // Byte for byte the frame that its sender would have built.
+            // The frame equals the sender's original, byte for byte.
             assert_eq!(left, [make(3000)], "{name}");
         }
     }
@@ -211,7 +211,7 @@ fn a_signed_ack_leaves_as_its_sender_signed_it() {
     md5.extend([7; 16]);
     let signed = |ack| raw_option(ack, &md5);
     let left = survivors("sad", &[signed(1000), signed(2000), signed(3000)]);
-    // The latest packet itself stands in the slot, as its sender signed it.
+    // The slot contains the latest packet unchanged, so its signature stays valid.
     assert_eq!(left, [signed(3000)]);
 }
 

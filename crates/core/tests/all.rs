@@ -1,7 +1,6 @@
 //! Tests of the public interface.
 //!
-//! They are one program, since each program is linked with the whole crate. Tests with their own allocator are
-//! separate.
+//! All tests are one program, because each program links the whole crate. Tests with their own allocator are separate.
 
 #[path = "common/acks.rs"]
 mod acks;

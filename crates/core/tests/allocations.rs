@@ -20,17 +20,17 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: the system's allocator does all the work; counting touches no memory of its own, for the
-// counter is initialised when compiled and needs no destructor.
+// SAFETY: the system's allocator does all the work. Counting allocates nothing: the counter is a
+// constant-initialised static without destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's guarantees pass to the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's guarantees pass to the system's allocator.
         unsafe { System.dealloc(place, layout) }
     }
 }
@@ -75,11 +75,11 @@ fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.get() - before
 }
 
-/// More than any flow table remembers.
+/// More flows than any flow table holds.
 const FLOWS: u64 = 5000;
 const PACKETS: u64 = 8 * FLOWS;
 
-/// Passes packets: two arrive for each that leaves, then all leave. The egress also observes the reverse path.
+/// Enqueues two packets for each dequeue, then dequeues all. The egress also observes the reverse path.
 fn work(egress: &mut Egress<Light>) {
     let mut now = Instant::from_nanos(1);
     let step = Duration::from_micros(500);
@@ -126,7 +126,7 @@ fn no_choice_of_parts_allocates_after_construction() {
 
 #[test]
 fn a_regenerator_allocates_nothing_after_construction() {
-    // More flows than it has entries for, and so few that it regenerates ACKs of all.
+    // First more flows than the regenerator has entries; then few enough to regenerate ACKs of all flows.
     for (spacing, flows) in [
         (Spacing::AtOnce, FLOWS),
         (Spacing::Paced, FLOWS),

@@ -16,7 +16,7 @@ fn rate(bits: u64) -> Rate {
     Rate::from_bits_per_sec(bits).unwrap()
 }
 
-/// An uplink before a downlink of 10 Mbit/s, and the given parameters.
+/// An uplink with a downlink of 10 Mbit/s, and the given parameters.
 #[derive(Clone, Copy)]
 struct Given {
     up: u64,
@@ -180,8 +180,8 @@ fn a_measurement_beyond_equation_11_leaves_the_last_valid_ratio() {
     aq.interval_with_udp(5_000, 0);
     let valid = share_by_equation_7(800e3, 10e6);
     aq.assert_share(valid);
-    // 800 kbit/s leave 200 for 10 Mbit/s of data, whose ACKs need 267 (AQ, sec. 4.8); 2 Mbit/s leave
-    // less than nothing.
+    // 800 kbit/s of UDP leave 200 kbit/s, but the ACKs of 10 Mbit/s of data need 267 kbit/s (AQ,
+    // sec. 4.8). 2 Mbit/s exceed the uplink.
     for bytes in [20_000, 50_000] {
         aq.interval_with_udp(bytes, 0);
         aq.assert_share(valid);
@@ -207,7 +207,7 @@ fn served(aq: &mut Aq, packets: u32) -> (u32, u32) {
 
 #[test]
 fn equal_capacities_lose_no_ack_of_a_full_download() {
-    // The ratio is 37.5 to 1, in packets 1 to 1, and leaves ACKs one place of 50.
+    // The ratio is 37.5 to 1 in bytes, 1 to 1 in packets. ACKs get one of the 50 places.
     let equal = Given {
         up: 10_000_000,
         params: &[],
@@ -221,7 +221,7 @@ fn equal_capacities_lose_no_ack_of_a_full_download() {
             panic!("data waits");
         };
         assert!(!sent.is_pure_ack());
-        // The next data of the download ends while this one is on the link.
+        // The download's next data arrives while this ACK is on the link.
         aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
         let next = aq.qdisc.dequeue(aq.now, &mut Discard);
         assert_eq!(next, Dequeue::Packet(ack()));
@@ -262,7 +262,7 @@ fn beyond_equation_11_starved_acks_wait_for_an_idle_uplink_in_one_place() {
     );
     assert_eq!((aq.probe("data_limit"), aq.probe("ack_limit")), (49.0, 1.0));
     assert_eq!(served(&mut aq, 10_000), (0, 10_000));
-    // The one ACK leaves when no data waits.
+    // The single ACK leaves when no data is queued.
     while aq.qdisc.backlog().packets > 1 {
         assert_eq!(
             aq.qdisc.dequeue(aq.now, &mut Discard),
@@ -295,7 +295,7 @@ fn measured_data_per_ack_converges_to_the_receivers_ratio() {
     let (r_c, r_s) = (0.1, 20.0 / 1500.0);
     let ratio = (r_c - r_s) / ((1.0 - r_c * r_s) * r_s);
     aq.assert_share(ratio / (1.0 + ratio));
-    // An interval with nearly no ACK changes nothing.
+    // An interval with almost no ACKs does not change the estimate.
     aq.qdisc.observe(aq.now, &data());
     aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
     aq.interval_with_udp(0, 0);
@@ -309,7 +309,7 @@ fn a_class_over_its_new_limit_takes_no_more_of_the_buffer_than_there_is() {
         aq.qdisc.enqueue(aq.now, data(), &mut Discard);
     }
     assert_eq!(aq.qdisc.backlog().packets, 37);
-    // 600 kbit/s of UDP up: the data class's part of the buffer falls below what it holds.
+    // 600 kbit/s of UDP up: the data class's part of the buffer falls below its backlog.
     aq.qdisc.enqueue(aq.now, udp(15_000), &mut Discard);
     aq.now += INTERVAL;
     for _ in 0..50 {

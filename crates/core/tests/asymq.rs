@@ -39,8 +39,7 @@ impl Sink<Sent> for Lost {
     }
 }
 
-/// asymq at 1 Mbit/s without its controller: ACKs wait up to 20 ms or ten segments, from the first byte of a download
-/// on.
+/// asymq at 1 Mbit/s without its controller. From a download's first byte on, ACKs wait up to 20 ms or ten segments.
 struct Bench {
     qdisc: BoxedQdisc<Sent>,
     lost: Lost,
@@ -117,7 +116,7 @@ impl Bench {
         Some((packet.header.flow.0, packet.header.payload == 0))
     }
 
-    /// Starts a download; its first ACK, which does not wait, has left.
+    /// Starts a download. Its first ACK does not wait, and leaves here.
     fn known(&mut self, flow: u64) {
         self.ack(flow, 0);
         assert_eq!(self.next_flow(), Some((flow, true)));
@@ -247,7 +246,7 @@ fn a_probe_does_not_wait_behind_a_thousand_uploads_of_its_host() {
             }
         }
         for probe in 0..300 {
-            // Each with a flow of its own, looked up by name.
+            // Each probe is a small packet of an idle flow.
             let flow = 5001 + 2 * (probe % 150);
             bench.give(flow, 120, 80, 0, None);
             let sent = bench.next_flow();
@@ -353,7 +352,7 @@ fn a_link_with_packets_longer_than_the_limit_still_holds_packets() {
 }
 
 /// Packets arrive at this interval during an outage of three seconds; `flow` maps a packet's number to its flow.
-/// Returns the age in ms of the oldest packet that remains, and the number of lost packets.
+/// Returns the age in ms of the oldest remaining packet, and the number of lost packets.
 fn outage(every: u64, len: u32, protocol: Protocol, flow: fn(u64) -> u64) -> (u64, usize) {
     let mut bench = Bench::new(&[]);
     bench.upload(2);

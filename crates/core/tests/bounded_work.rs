@@ -1,4 +1,4 @@
-//! The work per packet does not depend on the number of flows; measured by counting accesses to headers.
+//! The work per packet, measured in accesses to headers, does not depend on the number of flows.
 
 use crate::traffic;
 use asymq_core::ack::AckInfo;
@@ -46,7 +46,7 @@ fn most_looks(discipline: &str, flows: u64, limit: Limit) -> (u32, u32) {
         limit,
         ..golden::place()
     };
-    // All packets may be filtered, and queues have one place for each flow.
+    // All packets may be filtered. Queues have one place for each flow.
     let given = Params::new()
         .with("max-stretch", "1073741824b")
         .with("max-gap", "100s");
@@ -54,11 +54,11 @@ fn most_looks(discipline: &str, flows: u64, limit: Limit) -> (u32, u32) {
     let mut qdisc = Standard.build(&config).unwrap();
     let (mut enqueue, mut dequeue) = (0, 0);
     let mut now = Instant::from_nanos(1);
-    // First each flow without a departure, then with departures, to fill queues and flow tables.
+    // To fill queues and flow tables, first without departures, then with departures.
     for number in 0..10 * flows {
         now += Duration::from_micros(100);
         let mut header = traffic::packet(now, number, flows);
-        // Sometimes a packet longer than all before.
+        // Sometimes a packet is longer than all earlier ones.
         if number % 1_009 == 0 {
             header.len += (number / 1_009) as u32;
         }
@@ -86,7 +86,7 @@ fn one_packet_costs_a_bounded_number_of_looks_for_any_number_of_flows() {
                 println!("{what}: {enqueue} and {dequeue}");
                 // A packet of 1500 bytes may evict 28 ACKs of 52 bytes, with two accesses each.
                 assert!(enqueue <= 64, "{what}: {enqueue} looks in enqueue");
-                // An AQM at the head drops at most 32 packets for one, with four accesses each.
+                // An AQM at the head drops at most 32 packets per dequeue, with four accesses each.
                 let resolved = golden::config(&Standard, entry.name).unwrap();
                 let most = match resolved.params.text("data-queue").as_deref() {
                     Some("codel" | "fq_codel" | "cake" | "dualpi2") => 140,

@@ -10,7 +10,7 @@ use asymq_core::{Header, Packet};
 use asymq_laws::{Numbered, Step, golden, strategy};
 use proptest::prelude::*;
 
-/// Checks that arrived packets, less those sent or dropped, equal the discipline's backlog.
+/// Checks that the discipline's backlog equals the arrived packets minus sent and dropped packets.
 fn assert_conserved(egress: &Egress<Numbered>) {
     assert_eq!(egress.meters().backlog().total(), egress.qdisc().backlog());
     assert_eq!(
@@ -127,7 +127,7 @@ fn a_late_caller_still_reaches_the_rate() {
     assert_eq!(egress.free_at(), at(100 * 12_000));
 }
 
-/// CBQ does not make up by a burst for time in which it held packets; a late call does.
+/// Time in which CBQ holds packets causes no burst; a late call causes a burst.
 #[test]
 fn time_in_which_a_discipline_holds_back_does_not_count_as_lateness() {
     let mut egress = egress("cbq");
@@ -146,7 +146,7 @@ fn time_in_which_a_discipline_holds_back_does_not_count_as_lateness() {
         let gap = pair[1].saturating_since(pair[0]);
         assert!(gap >= Duration::from_millis(12), "{gap}");
     }
-    // Half the link: 24 ms a packet.
+    // Half of the link: 24 ms per packet.
     let whole = starts[99].saturating_since(starts[0]);
     assert!(whole >= Duration::from_millis(98 * 24), "{whole}");
 }

@@ -136,7 +136,7 @@ fn udp_with_the_first_bits_of_a_short_quic_header_is_quic() {
         (0x7f, Protocol::Quic),
         (0x47, Protocol::Quic),
         (0x50, Protocol::Quic),
-        // STUN, WireGuard, DTLS, OpenVPN, RTP and a long header of QUIC.
+        // STUN, WireGuard, DTLS, OpenVPN, RTP, and a long QUIC header.
         (0x48, Protocol::NonTcp),
         (0x4f, Protocol::NonTcp),
         (0x00, Protocol::NonTcp),
@@ -155,7 +155,7 @@ fn udp_with_the_first_bits_of_a_short_quic_header_is_quic() {
     for (first, version, expected) in [
         (0xc3, v1, Protocol::QuicLong),
         (0xff, v2, Protocol::QuicLong),
-        // A greased bit, version negotiation, a draft, and RTP with these bytes.
+        // A greased bit, version negotiation, a draft version, and RTP with the same bytes.
         (0x83, v1, Protocol::NonTcp),
         (0xc3, [0; 4], Protocol::NonTcp),
         (0xc3, [0xff, 0, 0, 29], Protocol::NonTcp),
@@ -255,14 +255,14 @@ fn lengths_that_contradict_each_other_are_opaque() {
     assert_opaque(&with(34 + 12, 0x40), ip_len); // TCP header shorter than 20
     assert_opaque(&with(34 + 12, 0xf0), ip_len); // and longer than the packet
     assert_opaque(&ethernet(&ipv4_of(IpNumber::TCP, &[0x50; 19])), 39);
-    // PPPoE that announces more than there is, or is no session packet.
+    // PPPoE that announces more bytes than the frame has, or is not a session packet.
     let session = tagged(&[], 0x8864, &pppoe(9, &whole[14..]));
     for (at, value) in [(14, 0x21), (15, 0x09), (18, 0xff), (21, 0x23)] {
         let mut frame = session.clone();
         frame[at] = value;
         assert_opaque(&frame, 0);
     }
-    // A jumbogram has no length of its own.
+    // A jumbogram has length 0 in the IPv6 header.
     let mut frame = ethernet(&packet(ipv6(), ack(&[]), &[]));
     (frame[18], frame[19]) = (0, 0);
     assert_opaque(&frame, 40);
@@ -288,7 +288,7 @@ fn a_flow_is_addresses_ports_protocol_and_link() {
     let base = packet(ipv4(), ack(&[]), &[]);
     let flow = |frame: &[u8]| facts(frame).header.flow;
     let one = flow(&ethernet(&base));
-    // IP identification, options, length, padding and priority tags are not part of it.
+    // IP identification, options, length, padding and priority tags are not part of the hash.
     assert_eq!(
         flow(&ethernet(&packet(ipv4_with_options(), ack(SACK), &[1; 50]))),
         one

@@ -1,5 +1,5 @@
-//! Golden traces of every discipline in the catalog. They detect changes, not errors. To write new ones:
-//! `ASYMQ_GOLDEN=write cargo test -p asymq-core --test all golden::`, then review the diff.
+//! Golden traces of every discipline in the catalog. They detect changes, not errors. To write new
+//! traces: `ASYMQ_GOLDEN=write cargo test -p asymq-core --test all golden::`, then review the diff.
 
 use asymq_core::catalog::{Catalog, Config, Group, Params, Role, Standard, resolve};
 use asymq_laws::golden;
@@ -55,7 +55,7 @@ fn configs() -> Vec<(String, Config)> {
         }
         configs.push((format!("{name}.txt"), ours));
     }
-    // With equal shares a discipline that swaps them would have the same trace.
+    // With equal shares, a discipline that swaps the shares would have the same trace.
     let uneven = Params::new().with("data-share", "0.9");
     let wrr = resolve(&Standard, "wrr", &uneven, &none, golden::place()).unwrap();
     configs.push(("wrr-data-share-0.9.txt".to_owned(), wrr));

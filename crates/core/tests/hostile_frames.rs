@@ -1,7 +1,7 @@
 //! Passes millions of hostile frames through the parser and every discipline.
 //!
-//! `ASYMQ_FUZZ_FRAMES` sets their number, `ASYMQ_FUZZ_SEED` the first seed. Each frame depends only on the seed and its
-//! number; a failure reports both.
+//! `ASYMQ_FUZZ_FRAMES` sets the number of frames, `ASYMQ_FUZZ_SEED` the first seed. Each frame depends only on the seed
+//! and the frame's number. A failure reports both.
 
 use crate::facts;
 use crate::frames;
@@ -46,7 +46,7 @@ fn check_against_etherparse(parsed: &Parsed, frame: &[u8]) {
     else {
         return;
     };
-    // etherparse reads a length of zero as "to the end", a jumbogram; ours reports opaque.
+    // etherparse reads a length of zero as "to the end", a jumbogram; our parser reports opaque.
     if let Some(NetSlice::Ipv6(ip)) = &sliced.net
         && ip.header().payload_length() == 0
     {
@@ -130,7 +130,7 @@ fn no_frame_brings_parser_or_disciplines_down() {
         assert_eq!(qdisc.backlog().packets, 0);
     }
     assert_eq!(sent + spare.dropped + drained, count);
-    // Enough frames survive the damage to reach the deepest layers.
+    // Enough frames remain TCP after the damage to reach the deepest layers.
     assert!(tcp * 5 > count, "only {tcp} of {count} are TCP");
     println!(
         "{count} frames from seed {seed}: {tcp} TCP, {sent} sent, {} dropped",

@@ -17,7 +17,7 @@ fn a_pppoe_length_shorter_than_its_packet_is_malformed() {
         for tags in [&[][..], &[(0x8100, 5)], &[(0x88a8, 100), (0x8100, 5)]] {
             let whole = tagged(tags, 0x8864, &pppoe(9, &packet));
             let length_at = 12 + 4 * tags.len() + 6;
-            // The length counts the two bytes of PPP's protocol number.
+            // The length includes the two bytes of PPP's protocol number.
             for length in 0..packet.len() + 6 {
                 let mut frame = whole.clone();
                 frame.resize(frame.len() + 4, 0);

@@ -45,13 +45,13 @@ impl Packet for Traced {
 struct Load {
     seed: u64,
     flows: u64,
-    /// Difference between two flow numbers, chosen so that flows collide in their sets.
+    /// Difference between two flow numbers. A suitable value makes flows collide in their sets.
     stride: u64,
     hosts: u64,
     packets: u32,
     /// Mean time between packets in nanoseconds.
     gap: u64,
-    /// Percentages of packets: ACKs, ECT(0), ECT(1) (one of these CE), and classes other than best effort.
+    /// Percentages of packets: ACKs, ECT(0), ECT(1) including 1 % CE, and classes other than best effort.
     acks: u64,
     ecn: u64,
     scalable: u64,
@@ -78,7 +78,7 @@ fn trace(load: Load) -> Vec<Traced> {
     let mut numbers = vec![1u32; load.flows as usize];
     (0..load.packets)
         .map(|number| {
-            // Bursts, pauses, and pauses so long that learnt values decay.
+            // Bursts, pauses, and pauses long enough for learnt values to decay.
             now += match below(2000) {
                 0 => below(3_000_000_000),
                 1..600 => 0,
@@ -104,7 +104,7 @@ fn trace(load: Load) -> Vec<Traced> {
                 0
             };
             let ack = &mut numbers[index as usize];
-            // Some ACKs repeat a number, some have SACK.
+            // Some ACKs repeat a number; some have SACK.
             if below(8) > 0 {
                 *ack = ack.wrapping_add(1460 * (1 + below(2) as u32));
             }
@@ -149,7 +149,7 @@ fn trace(load: Load) -> Vec<Traced> {
             Traced {
                 number,
                 header,
-                // A flow has hosts of its own, like a conversation.
+                // Each flow has its own hosts, like a conversation.
                 network: Network {
                     hosts: [1 + index % load.hosts, 100 + index / 2],
                     dscp,
@@ -257,7 +257,8 @@ fn lines_with<'a>(events: &'a str, what: &'a str) -> usize {
     events.lines().filter(|line| line.contains(what)).count()
 }
 
-/// Checks that both process a trace equally. `reasons` must occur, so that the trace tests enough.
+/// Checks that both implementations process a trace equally. All of `reasons` must occur, so that
+/// the trace tests enough.
 #[track_caller]
 fn agree(
     qdisc: &str,
@@ -522,7 +523,7 @@ fn dualpi2_is_linuxs() {
                 scalable,
                 ..USUAL
             };
-            // From a little load to a constant overload.
+            // From a light load to a constant overload.
             for (link, reasons) in [
                 ("20mbit", &["sent"][..]),
                 ("1400kbit", &["aqm", " ce"]),

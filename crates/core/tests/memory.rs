@@ -12,18 +12,18 @@ thread_local! {
     static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: the system's allocator does all the work; counting touches no memory of its own, for the
-// counter is initialised when compiled and needs no destructor.
+// SAFETY: the system's allocator does all the work. Counting allocates nothing: the counter is a
+// constant-initialised static without destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.set(BYTES.get().wrapping_add(layout.size()));
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's guarantees pass to the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         BYTES.set(BYTES.get().wrapping_sub(layout.size()));
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's guarantees pass to the system's allocator.
         unsafe { System.dealloc(place, layout) }
     }
 }

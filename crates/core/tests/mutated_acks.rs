@@ -1,8 +1,8 @@
-//! Passes damaged ACKs through the parser and the ACK rules. Some get a correct checksum after the damage, to reach the
-//! code behind the checksum tests.
+//! Passes damaged ACKs through the parser and the ACK rules. Some ACKs get a correct checksum after the damage, to
+//! reach the code behind the checksum tests.
 //!
-//! `ASYMQ_FUZZ_FRAMES` sets their number, `ASYMQ_SEED` the first seed. The long run: `cargo test --release -p
-//! asymq-core --test all mutated_acks:: -- --ignored --nocapture`.
+//! `ASYMQ_FUZZ_FRAMES` sets the number of frames, `ASYMQ_SEED` the first seed. The long run:
+//! `cargo test --release -p asymq-core --test all mutated_acks:: -- --ignored --nocapture`.
 
 use crate::acks::{AE, ECE, Extra, Path, Said};
 use crate::facts;
@@ -81,11 +81,11 @@ fn run(count: u64) {
             let parsed = parse(&frame, &key);
             facts::check(&parsed, &frame);
             tcp += u64::from(parsed.header.protocol == Protocol::Tcp);
-            // Any offset, also ones that the parser cannot return.
+            // Any offset, even if the parser cannot return it.
             let anywhere = dice.below(frame.len() + 2) as u16;
             let stray = ack_info(&frame, anywhere);
             assert!(stray.is_none() || anywhere == parsed.transport);
-            // Only one in a thousand gets a right checksum, because the search is slow.
+            // Only one ACK in a thousand gets a correct checksum, because the search is slow.
             if parsed.header.is_pure_ack() && dice.below(1000) == 0 {
                 mend(&mut frame, parsed.transport);
             }

@@ -1,6 +1,6 @@
-//! A flood by one host takes no share from its neighbours: their calls wait at most one packet and 5 ms and lose no
-//! packet, and their uploads keep nine tenths of their share. This holds for any destination of the flood. With forged
-//! addresses it holds as soon as the line has answered the neighbour.
+//! A flood by one host takes no share from its neighbours. Their calls lose no packet and wait at most one packet and
+//! 5 ms; their uploads keep nine tenths of their share. This holds for any destination of the flood. With forged
+//! addresses, it holds once the line has answered the neighbour.
 
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
 use asymq_core::packet::{Flow, Header, Network, Packet, Protocol, flags};
@@ -100,9 +100,9 @@ fn mix(number: u64) -> u64 {
 /// Addresses in the attacker's packets.
 #[derive(Clone, Copy, Debug)]
 enum Aim {
-    /// From its own address to many servers.
+    /// From the attacker's own address to many servers.
     Servers,
-    /// From its own address to the neighbour's server.
+    /// From the attacker's own address to the neighbour's server.
     Server,
     /// From a forged address for each flow to the neighbour's server.
     Forged,
@@ -133,9 +133,9 @@ fn check(seen: &Seen, rate: &str, what: &str, most_lost: u64) {
     assert!(seen.backlog <= 500, "{what}: {} packets", seen.backlog);
 }
 
-/// Runs an uplink under attack. Another host has a call, and an upload whose window keeps twenty packets queued; both
-/// start `later` seconds after the attack. The result covers the last `seconds` except the first one, and except two
-/// more if the two start later. The line answers the upload if `answers` is true.
+/// Runs an uplink under attack. Another host has a call, and an upload that keeps twenty packets queued. Both start
+/// `later` seconds after the attack. The result excludes their first second, or their first three seconds if `later`
+/// is 2 or more. The line answers the upload if `answers` is true.
 fn under(attack: Attack, case: (Aim, bool, u64), rate: &str, seconds: u64) -> Seen {
     let (aim, answers, later) = case;
     let link: Rate = rate.parse().unwrap();
@@ -203,7 +203,7 @@ fn under(attack: Attack, case: (Aim, bool, u64), rate: &str, seconds: u64) -> Se
             give(&mut qdisc, now, hosts, CALL, 200, udp, &mut seen.lost);
             calls_at = now + Duration::from_millis(20);
         }
-        // Each enqueue may drop one.
+        // Each enqueue may drop a packet.
         for _ in 0..20 {
             if now < start || given - left - seen.lost.upload >= 20 {
                 break;
@@ -247,7 +247,7 @@ fn under(attack: Attack, case: (Aim, bool, u64), rate: &str, seconds: u64) -> Se
                 }
             }
         }
-        // An idle link waits for the next arrival.
+        // While the link is idle, skip to the next arrival.
         let arrival = attacks_at.min(calls_at);
         now = if free_at > now {
             arrival.min(free_at)
@@ -269,7 +269,7 @@ fn a_host_that_floods_takes_nothing_from_its_neighbour() {
             (Aim::Forged, true, 0),
         ];
         let cases = ATTACKS.iter().zip(0..).flat_map(|(attack, number)| {
-            // One of the other addresses for each attack, to save time.
+            // Only one of the other address kinds for each attack, to save time.
             let other = aims[1 + number % 3];
             [aims[0], other].map(|aim| (attack, aim))
         });
@@ -284,7 +284,7 @@ fn a_host_that_floods_takes_nothing_from_its_neighbour() {
 #[test]
 fn a_flood_of_forged_addresses_starves_no_host_that_comes_later() {
     for (attack, number) in ATTACKS.iter().zip(0..) {
-        // One of two rates for each attack, to save time.
+        // Only one of two rates for each attack, to save time.
         let (rate, seconds) = [("2mbit", 4), ("20mbit", 2)][usize::from(number % 4 == 3)];
         for later in [0, 2 - number % 2] {
             let seen = under(*attack, (Aim::Forged, true, later), rate, seconds);

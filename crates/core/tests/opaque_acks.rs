@@ -27,7 +27,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// asymq at 1 Mbit/s; ACKs wait 20 ms or for 100 segments. A download of 64 full packets runs.
+    /// asymq at 1 Mbit/s, where ACKs wait 20 ms or for 100 segments. 64 full packets of a download have arrived.
     fn new(thin: &str) -> Self {
         let place = Place {
             link: "1mbit".parse().unwrap(),
@@ -110,7 +110,7 @@ impl Bench {
         sent
     }
 
-    /// Starts a conversation; ACKs of these lengths have left one by one.
+    /// Starts a conversation. ACKs of these lengths leave one by one.
     fn knows(&mut self, lengths: &[u32]) {
         self.download(600);
         for _ in 0..12 {
@@ -171,7 +171,7 @@ fn an_ack_that_waits_when_shorter_ones_begin_to_recur_leaves() {
     assert_eq!(bench.filtered.0, [63]);
 }
 
-/// Chrome's ACKs: each twentieth has a PING of one byte, and the delay of some takes a byte more.
+/// Chrome's ACKs: every twentieth has a PING of one byte, and some encode their delay in one byte more.
 #[test]
 fn an_ack_with_a_ping_is_never_thinned() {
     for long in [0, 2, 4] {
@@ -273,7 +273,7 @@ fn queries_of_dns_over_quic_are_never_thinned() {
     assert_eq!(bench.filtered.0, []);
 }
 
-/// Datagrams of a WebTransport session: one for every ten ACKs, each directly after an ACK.
+/// Datagrams of a WebTransport session: one per ten ACKs, each directly after an ACK.
 #[test]
 fn datagrams_beside_a_download_of_their_conversation_are_never_thinned() {
     for len in [58, 61, 69, 90, 200] {
@@ -290,7 +290,7 @@ fn datagrams_beside_a_download_of_their_conversation_are_never_thinned() {
             bench.filtered.0.iter().all(|filtered| *filtered == 64),
             "{len}"
         );
-        // Shorter ones could be the ACKs, and the longer ones more than that.
+        // If the datagrams are shorter, they could be the ACKs, and the ACKs could have more frames.
         assert_eq!(bench.filtered.0.len() >= 900, len > 64, "{len}");
     }
 }
@@ -341,7 +341,7 @@ fn a_download_that_stalls_behind_thinned_acks_is_not_thinned_for_a_while() {
 fn small_packets_in_excess_of_the_download_leave() {
     let mut bench = Bench::new("true");
     bench.known();
-    // Two superpackets may still be acknowledged.
+    // Packets of two superpackets may still be acknowledged.
     for _ in 0..96 {
         let packet = bench.header(ACKS, 64);
         bench.give(packet);

@@ -1,4 +1,4 @@
-//! Control variables: their names are an interface of tables, plots and metrics, and their values change.
+//! Control variables. Their names are an interface for tables, plots and metrics; their values change.
 
 use asymq_core::ack::Unfiltered;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Standard};
@@ -87,7 +87,7 @@ fn an_egress_shows_the_reverse_path_to_a_discipline_that_observes_it() {
             .into_iter()
             .find(|(name, _)| *name == "downlink");
         match (asks, downlink) {
-            // 12 Mbit/s, less a packet in 200 ms.
+            // 12 Mbit/s, minus one packet in 200 ms.
             (true, Some((_, rate))) => assert!((11.8e6..=12e6).contains(&rate), "{rate}"),
             (asks, downlink) => assert!(!asks && downlink.is_none(), "{downlink:?}"),
         }

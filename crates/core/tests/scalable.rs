@@ -7,7 +7,7 @@ use asymq_core::units::{Duration, Instant};
 use asymq_laws::{Numbered, golden};
 
 /// Flow 0 with this ECN field and flow 1 without ECN ignore congestion. Together they send full packets at 1.5 times
-/// the link's rate for 20 s. Returns the packets of each that leave, and the marks.
+/// the link's rate for 20 s. Returns the number of departures of each flow, and the number of marks.
 fn shares(ecn: Ecn) -> ([u64; 2], u64) {
     let config = golden::config(&Standard, "asymq").unwrap();
     let mut qdisc = Standard.build::<Numbered>(&config).unwrap();
@@ -55,7 +55,7 @@ fn classic_ecn_is_not_marked_at_the_shallow_ramp() {
     assert_eq!(shares(Ecn::NotEct).1, 0);
 }
 
-/// Kind of an arriving packet: of a scalable flow, of one of five bulk flows, or a small one of a new flow.
+/// Kind of an arriving packet: from a scalable flow, from one of five bulk flows, or a small packet of a new flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Scalable(u64),
@@ -84,8 +84,8 @@ impl Kind {
     }
 }
 
-/// Packets arrive in slots as given by `sends`, beside five flows that always have packets queued. Returns the slot in
-/// which each packet leaves, and the number of slots for which it has waited.
+/// `sends` returns the packets that arrive in a slot. Five other flows always have packets queued. Returns for each
+/// packet the slot of its departure, and its wait in slots.
 fn waits<T: IntoIterator<Item = Kind>>(sends: impl Fn(u64) -> T) -> Vec<(Kind, u64, u64)> {
     let config = golden::config(&Standard, "asymq").unwrap();
     let mut qdisc = Standard.build::<Numbered>(&config).unwrap();
@@ -140,7 +140,7 @@ fn a_flow_that_sends_more_than_its_share_is_ahead_by_a_bound() {
 
 #[test]
 fn flows_of_a_host_share_the_bound() {
-    // Eight flows that together send at the link's rate, beside five others; their share is 8 of 13.
+    // Eight flows that together send at the link's rate, beside five other flows. Their share is 8/13.
     let waits = waits(|slot| (slot > 100).then_some(Kind::Scalable(slot % 8)));
     let ahead = |(number, (_, slot, _)): (u64, &(Kind, u64, u64))| {
         number.saturating_sub((slot - 100) * 8 / 13)

@@ -4,7 +4,7 @@ use asymq_core::overhead::Overhead;
 use asymq_core::units::{Bytes, Duration, Instant, Limit, Rate};
 use proptest::prelude::*;
 
-/// Numbers of every magnitude, round and not.
+/// Numbers of every magnitude, round and odd.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         any::<u64>(),

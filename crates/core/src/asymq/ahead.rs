@@ -1,16 +1,16 @@
 //! Flows that send ahead of their share. A packet that finds its flow's queue empty leaves at once, although the flow's
-//! turns have not paid for its earlier packets yet. The debt has an upper bound. A turn without a packet repays the
-//! credit, so that shares hold in the long run. A flow that sends at its share and keeps its queue empty therefore does
-//! not wait for the rounds of others.
+//! turns have not paid for its earlier packets yet. The debt has an upper bound. A turn without a packet repays it, so
+//! that shares hold in the long run. A flow that sends at its share and keeps its queue empty does not wait for the
+//! rounds of other flows.
 
 use crate::hold::{BuildError, Rounds};
 
-/// Flows with a packet that leaves before the packets of bulk flows.
+/// Set of flows with a packet that leaves before the packets of bulk flows.
 #[derive(Clone, Debug)]
 pub(super) struct Ahead {
     order: Rounds,
     count: u32,
-    /// Bytes in the queues of these flows.
+    /// Backlog of the flows in the set, in bytes.
     bytes: u64,
 }
 
@@ -33,7 +33,7 @@ impl Ahead {
         }
     }
 
-    /// True if a flow is in the set. Fast if the set is empty, as it mostly is.
+    /// True if a flow is in the set. Fast for an empty set, the usual case.
     #[inline]
     pub(super) fn has(&self, number: u32) -> bool {
         self.count > 0 && self.order.has(number)
@@ -51,7 +51,7 @@ impl Ahead {
         self.bytes += bytes;
     }
 
-    /// Counts a packet that joins the queue of any flow; flows outside the set are ignored.
+    /// Counts a packet that joins a flow's queue. Ignores flows outside the set.
     #[inline]
     pub(super) fn on_enqueue(&mut self, number: u32, len: u32) {
         if self.has(number) {
@@ -59,7 +59,7 @@ impl Ahead {
         }
     }
 
-    /// Counts a packet that leaves the queue of any flow; flows outside the set are ignored.
+    /// Counts a packet that leaves a flow's queue. Ignores flows outside the set.
     pub(super) fn on_dequeue(&mut self, number: u32, len: u32) {
         if self.has(number) {
             self.bytes = self.bytes.saturating_sub(len.into());

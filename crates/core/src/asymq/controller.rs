@@ -10,29 +10,29 @@ use alloc::boxed::Box;
 const STEP: Duration = Duration::from_millis(100);
 /// Number of steps between two decisions.
 const DECISION: usize = 5;
-/// Number of steps for which rates of the downlink are stored: ten seconds.
+/// Number of steps for which the downlink's rates are stored: ten seconds.
 const MEMORY: usize = 100;
-/// Length in steps of the windows whose maximum is the downlink's measured capacity.
+/// Length of a window in steps. The window with the highest rate gives the downlink's measured capacity.
 const PEAK: usize = 2;
-/// Length in steps of the window for the sustained rate, which excludes bursts.
+/// Window in steps for the sustained rate, which excludes bursts.
 const KEPT_UP: usize = 10;
 
-/// Maximum rate of an older window, as a multiple of the downlink's sustained rate; larger ones are bursts.
+/// Maximum rate of an older window, as a multiple of the downlink's sustained rate. A higher rate counts as a burst.
 const BURST: f64 = 2.0;
 
-/// Utilization of the uplink below which the controller makes no decision: ACKs hardly wait then.
+/// Minimum utilization of the uplink for a decision. On an uplink with less traffic, ACKs hardly wait.
 const BUSY: f64 = 0.9;
 /// Maximum relative change of the wait in one decision.
 const MAX_CHANGE: f64 = 0.3;
-/// Maximum mean transmission time, on the downlink, of the segments that one ACK releases. It applies if the downlink
-/// is shaped behind the line's own queue, where a call waits behind these bursts.
+/// Maximum mean time, in seconds, that the segments released by one ACK take on the downlink. Applies if the downlink
+/// is shaped behind the line's own queue: there, a call waits behind these bursts.
 const BURST_TIME: f64 = 0.006;
-/// Share of the uplink that ACKs may have for shorter bursts.
+/// Share of the uplink that ACKs may use to keep bursts short.
 const BURST_SHARE: f64 = 0.03;
 /// Initial waiting time of ACKs.
 pub const FIRST_WAIT: Duration = Duration::from_millis(20);
 
-/// Ramp in bytes while the downlink's rate is unknown, and the minimum ramp: two hundred segments.
+/// Minimum ramp in bytes: 200 segments. Also the ramp while the downlink's rate is unknown.
 pub(crate) const FIRST_RAMP: u32 = 300_000;
 
 /// Parameters of the controller.
@@ -40,7 +40,7 @@ pub(crate) const FIRST_RAMP: u32 = 300_000;
 pub struct AckNeedParams {
     /// Capacity of the uplink.
     pub up: Rate,
-    /// Assumed capacity of the downlink, if there is one: an upper bound until a higher rate is measured.
+    /// Assumed capacity of the downlink, if given: an upper bound until a higher rate is measured.
     pub down: Option<Rate>,
     /// Minimum wait of an ACK.
     pub min_wait: Duration,
@@ -54,9 +54,9 @@ pub struct AckNeedParams {
     pub exponent: f64,
     /// Maximum share of the uplink for ACKs.
     pub max_share: f64,
-    /// Duration of a download's start in which its ACKs do not wait, at the learnt rate of the downlink.
+    /// Time at the start of a download in which its ACKs do not wait. Converted to bytes at the downlink's learnt rate.
     pub ramp: Duration,
-    /// Gain: relative change of the wait per unit of difference between the ACKs' share and the allowed one.
+    /// Gain: relative change of the wait per unit of difference between the ACKs' share and the allowed share.
     pub gain: f64,
 }
 
@@ -79,7 +79,7 @@ impl<const STEPS: usize> Rates<STEPS> {
         self.0.iter().take(steps).sum::<f64>() / steps as f64
     }
 
-    /// Highest rate that was reached in more than half of the last `KEPT_UP` steps; excludes shorter bursts.
+    /// Highest rate reached in more than half of the last `KEPT_UP` steps. Excludes shorter bursts.
     fn kept_up(&self) -> f64 {
         let median = |window: &[f64]| {
             let mut sorted = [0.0; KEPT_UP];
@@ -92,7 +92,7 @@ impl<const STEPS: usize> Rates<STEPS> {
         self.0.windows(KEPT_UP).map(median).fold(0.0, f64::max)
     }
 
-    /// Maximum mean rate of the windows of `steps` in the last `memory` steps.
+    /// Maximum mean rate over any window of `steps` in the last `memory` steps.
     fn max_mean(&self, steps: usize, memory: usize) -> f64 {
         let sum = |window: &[f64]| window.iter().sum::<f64>();
         let last = self.0.get(..memory).unwrap_or(&self.0);
@@ -104,14 +104,14 @@ impl<const STEPS: usize> Rates<STEPS> {
 /// Controller of the ACKs' wait.
 ///
 /// Every half second in which the uplink is busy, it sets `wait *= 1 + gain (a - p s)`. Here `a` is the ACKs' share of
-/// the uplink, `s` the downlink's unused share and `p` the exponent. If `s` is proportional to the number of ACKs to
-/// the power `-p`, one more ACK costs as much as it gains at `a = p s`.
+/// the uplink, `s` the downlink's unused share and `p` the exponent. If `s` falls with the number of ACKs `n` as
+/// `n^-p`, one more ACK costs as much as it gains at `a = p s`.
 #[derive(Clone, Debug)]
 pub struct AckNeed {
     params: AckNeedParams,
     /// Current waiting time of ACKs in ms.
     wait: f64,
-    /// Rates of the downlink; on the heap, since they are too large for a kernel's stack.
+    /// Rates of the downlink. On the heap, because they are too large for a kernel's stack.
     down: Box<Rates<MEMORY>>,
     up: Rates<DECISION>,
     acks: Rates<DECISION>,
@@ -168,8 +168,8 @@ impl AckNeed {
         }
     }
 
-    /// Returns the downlink's learnt capacity. Subtracts a packet, since a window may contain one more than its time
-    /// carries.
+    /// Returns the downlink's learnt capacity. Subtracts one packet: a window may contain one packet more than the
+    /// link carries in its time.
     fn learnt_capacity(&self) -> f64 {
         let excess = self.segment / (STEP.as_secs_f64() * PEAK as f64);
         let kept_up = self.down.kept_up();
@@ -201,8 +201,8 @@ impl AckNeed {
         self.wait *= 1.0 + change.min(bound).clamp(-MAX_CHANGE, MAX_CHANGE);
     }
 
-    /// Returns the factor to the longest wait with short bursts, or with `BURST_SHARE` of ACKs if that is longer. The
-    /// bursts of a slower reverse path queue in the discipline there, which has a queue per flow.
+    /// Returns the maximum factor on the wait. The longer of two waits counts: with bursts of `BURST_TIME`, or with
+    /// `BURST_SHARE` for ACKs. A slower reverse path has no bound: its discipline has a queue per flow for the bursts.
     fn bound(&self, ack_share: f64) -> f64 {
         let acks = self.acks_sent.mean(DECISION);
         match self.params.down {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     impl Bench {
-        /// A controller at 1/10 Mbit/s, with `down` as the assumed downlink, or nothing.
+        /// A controller at 1/10 Mbit/s that assumes `down` as the downlink's rate; an empty text means none.
         fn new(down: &str) -> Self {
             let controller = AckNeed::new(AckNeedParams {
                 up: "1mbit".parse().unwrap(),
@@ -304,7 +304,7 @@ mod tests {
             Self { controller, now }
         }
 
-        /// Runs the controller for some seconds, with these rates in Mbit/s: ACKs and data on the uplink, data on the
+        /// Runs the controller for some seconds. Rates in Mbit/s: `acks` and `data` on the uplink, `down` on the
         /// downlink.
         fn run(&mut self, seconds: u64, acks: f64, data: f64, down: f64) -> f64 {
             let bytes = |mbit: f64| mbit * 1e6 / 8.0 / 10.0;
@@ -343,7 +343,7 @@ mod tests {
         let mut bench = Bench::new("10mbit");
         bench.run(1, 0.12, 0.88, 10.0);
         let before = bench.controller.wait;
-        // 4 % under full, with an exponent of 3; a packet of 200 ms, 0.06 Mbit/s, does not count.
+        // 4 % below full, with an exponent of 3. One packet in 200 ms, 0.06 Mbit/s, does not count.
         let after = bench.run(8, 0.12, 0.88, 0.94 * 9.94);
         assert!((after / before - 1.0).abs() < 0.1, "{before} {after}");
     }
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn bursts_of_a_shaped_downlink_are_short_while_that_needs_few_acks() {
-        // 0.01 Mbit/s are 21 ACKs per second: each releases 48 ms of the downlink.
+        // 0.01 Mbit/s are 21 ACKs per second. Each releases segments that take 48 ms on the downlink.
         for (assumed, up, acks, longer) in [
             ("10mbit", "1mbit", 0.01, false),
             ("10mbit", "1mbit", 0.04, true),
@@ -436,7 +436,7 @@ mod tests {
                 let step = controller.step(now, &signals);
                 (now, settings) = (step.next, step.settings);
             }
-            // Half a segment for each of the 20 ms.
+            // Half a segment per ms, for 20 ms.
             let expected = 10 * size;
             let bytes = settings.ack_bytes.unwrap();
             assert!(bytes.abs_diff(expected) <= 1, "{bytes} of {expected}");

@@ -1,4 +1,4 @@
-//! Departures from the data queue: the AQM's signals, and the charges to the flow.
+//! Dequeues from the data queue: applies the AQM's signals and charges the flow.
 
 use super::isolated::Isolated;
 use super::learnt::Learnt;
@@ -29,7 +29,7 @@ impl<P: Packet> Isolated<P> {
     }
 
     /// Applies the AQM's signal to the oldest packet of a queue: marks it if possible. Returns true if the packet must
-    /// be dropped and the queue has further ones.
+    /// be dropped and the queue has more packets.
     fn is_dropped(
         &mut self,
         now: Instant,
@@ -57,7 +57,7 @@ impl<P: Packet> Isolated<P> {
         Some(signal == Signal::Drop && !marked && left > 0)
     }
 
-    /// Marks the oldest packet of a queue, or drops packets until one may leave.
+    /// Marks the oldest packet of a queue, or drops packets until a packet may leave.
     #[inline(never)]
     fn signal_oldest(
         &mut self,

@@ -1,8 +1,8 @@
-//! Accounts of the hosts at home, which bound the share that one host gets by many flows.
+//! Accounts of the hosts at home. They bound the share that a host gains by opening many flows.
 //!
 //! asymq serves new flows at once, and gives each flow a queue. Without a bound, a host with thousands of flows would
-//! multiply both advantages. A host that exceeds its bounds is treated differently: its new flows are bulk flows, they
-//! share one queue, and they drop only their own packets. A host without neighbours has no bounds.
+//! multiply both advantages. If a host exceeds its bounds, its new flows are bulk flows and share one queue, which
+//! drops only its own packets. A host without neighbours has no bounds.
 
 use crate::hold::{BuildError, Host, slots};
 use crate::packet::FULL_PACKET;
@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 
 const ACCOUNTS: usize = 256;
 
-/// Binary logarithm of the minimum time in ns for which a host counts as active: about one second.
+/// Binary logarithm of an epoch in ns: about one second. A host counts as active for at least one epoch.
 const EPOCH: u32 = 30;
 
 /// Minimum backlog at which a host counts as competing for the link: two full packets.
@@ -22,25 +22,25 @@ const BURST: Duration = Duration::from_millis(4);
 /// Minimum of a host's burst in bytes: a few probes on a slow link.
 const MIN_BURST: u32 = 800;
 
-/// Divisor of the link's rate: the part for new flows of a host whose other flows compete for the link.
+/// Divisor of the link's rate. The quotient is for new flows of a host that also has other flows on the link.
 const PART_BESIDE_BULK: u64 = 16;
-/// Minimum divisor for a host that has only new flows.
+/// Minimum divisor of the link's rate for a host that has only new flows.
 const MIN_PART: u64 = 8;
 
-/// Number of a host's queues above which its flows beyond its part share one queue.
+/// Number of queues above which a host's flows share one queue if they exceed the host's part.
 const FEW_FLOWS: u32 = 64;
-/// Number of a host's queues above which all its further flows share one queue; more than half of a household's need.
+/// Number of queues above which all further flows of a host share one queue.
 const MANY_FLOWS: u32 = 256;
 
-/// Maximum debt of a host for new flows, in time.
+/// Maximum debt of a host for new flows, as transmission time.
 const MAX_DEBT: Duration = Duration::from_millis(1000);
 
 /// Account of a host's new flows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    /// Time at which the host's part of the link has carried all its new flows.
+    /// Time at which the host's part of the link will have carried all its new flows.
     free_at: Instant,
-    /// Half of the hash of the flow last served as new. A host with only one such flow uses no overflow queue.
+    /// Half of the hash of the flow last served as new. A host with a single new flow uses no overflow queue.
     last: u32,
     /// Epochs in which the host was last seen and last busy.
     seen: Epoch,
@@ -57,9 +57,9 @@ struct Load {
     flows: u16,
     /// Active flows that are ahead of their share.
     ahead: u16,
-    /// Total time in which the host had no packet while others competed for the link.
+    /// Total time in which the host had no packet while other hosts competed for the link.
     idle: Duration,
-    /// Time of the next turn of a host without a packet.
+    /// Time of the host's next turn, for a host without a packet.
     turn: Instant,
 }
 
@@ -70,7 +70,7 @@ struct Epoch(u16);
 impl Epoch {
     const NONE: Self = Self(0);
 
-    /// Epoch of an instant; always odd, so never zero.
+    /// Returns the epoch of an instant: an odd number, so never zero.
     const fn of(now: Instant) -> Self {
         Self((now.as_nanos() >> (EPOCH - 1)) as u16 | 1)
     }
@@ -85,12 +85,12 @@ pub(super) const fn half(flow: u64) -> u32 {
     (flow ^ flow >> 32) as u32
 }
 
-/// Number of hosts in the current and in the previous epoch.
+/// Numbers of hosts seen in the current and in the previous epoch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
     epoch: Epoch,
     current: u32,
-    /// Maximum of both numbers.
+    /// Larger of the two numbers.
     count: u32,
 }
 
@@ -132,11 +132,11 @@ impl Recent {
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     accounts: Box<[Account]>,
-    /// Backlogs of hosts; empty unless the owner [reports](Self::with_loads) them.
+    /// Backlogs of hosts; empty if the owner does not [report](Self::with_loads) them.
     loads: Box<[Load]>,
     seen: Recent,
     busy: Recent,
-    /// Part of the link for new flows of a host without neighbours: one in this many. Zero if there is no bound.
+    /// Divisor of the link for new flows of a host without neighbours; zero means no bound.
     part_alone: u64,
     /// Transmission time of a byte in units of 2^-8 ns.
     byte: u64,
@@ -149,8 +149,8 @@ pub(super) const fn overflow_flow(host: Host) -> u64 {
 }
 
 impl Hosts {
-    /// Creates empty accounts of hosts that share `link`. New flows of a host without neighbours get one part in
-    /// `part_alone` of it; zero means all of it.
+    /// Creates empty accounts of hosts that share `link`. New flows of a host without neighbours get
+    /// `1 / part_alone` of the link; if `part_alone` is zero, they get the whole link.
     pub(super) fn new(link: Rate, part_alone: u64) -> Result<Self, BuildError> {
         Ok(Self {
             accounts: slots(ACCOUNTS, |_| Account::default())?,
@@ -226,7 +226,7 @@ impl Hosts {
         }
     }
 
-    /// Reads a host's idle clock, which runs while the host's part of the link goes to others.
+    /// Returns a host's idle clock, which runs while other hosts use the host's part of the link.
     #[inline]
     pub(super) fn idle(&self, host: Host) -> Duration {
         let load = self.loads.get(host.index());
@@ -240,7 +240,7 @@ impl Hosts {
         }
     }
 
-    /// Counts a flow of a host that becomes ahead of its share, or stops to be so.
+    /// Counts a flow of a host that gets ahead of its share, or is no longer ahead.
     pub(super) fn count_ahead(&mut self, host: Host, is_ahead: bool) {
         if let Some(load) = self.loads.get_mut(host.index()) {
             load.ahead = match is_ahead {
@@ -345,9 +345,9 @@ impl Hosts {
         self.busy.count() > 1
     }
 
-    /// True if the backlog of a host exceeds its part while other hosts compete; `None` if none competes. The parts of
-    /// `bytes`, and of three quarters of `limit`, are equal for all hosts. A host may have `per_flow` bytes for each
-    /// flow if that is more.
+    /// True if the backlog of a host exceeds its part while other hosts compete; `None` if none competes. Competing
+    /// hosts have equal parts of `bytes` and of three quarters of `limit`. A host may have `per_flow` bytes for each
+    /// of its flows if that is more than its part of `bytes`.
     pub(super) fn exceeds_room(
         &self,
         host: Host,

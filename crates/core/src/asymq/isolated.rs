@@ -13,8 +13,8 @@ use crate::packet::{Ecn, FULL_PACKET, Header, Network, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
-/// List of new flows whose first packet is at most their quantum. Such a packet, like a probe, does not wait for full
-/// packets of uploads that have paused.
+/// List of new flows whose first packet is at most their quantum. Such a packet, for example a probe, does not wait
+/// for full packets of uploads that have paused.
 const SMALL: u32 = OWN;
 
 /// Parameters of the data queue, except its limit.
@@ -30,16 +30,16 @@ pub struct IsolatedParams {
     pub queues: u32,
     /// Maximum number of flows with a learnt target.
     pub targets: u32,
-    /// Maximum backlog of all flows in bytes. Above it the longest queue drops its oldest packet.
+    /// Maximum backlog of all flows in bytes. Above this backlog the longest queue drops its oldest packet.
     pub bulk_limit: u64,
-    /// Backlog in bytes that each long-lived flow may have even if all together exceed `bulk_limit`. With less, a flow
-    /// loses so many packets that retransmissions dominate.
+    /// Backlog in bytes that each long-lived flow may have, even if the sum of all flows exceeds `bulk_limit`. With
+    /// less, a flow loses so many packets that most of its traffic is retransmissions.
     pub flow_limit: u64,
 }
 
 const NO_FLOW: u32 = u32::MAX;
 
-/// Maximum number of flows of a list that are checked for an unused queue; bounds the work.
+/// Maximum number of flows checked in a search for an unused queue; bounds the work.
 const MAX_PROBES: usize = 16;
 
 /// Number of bytes that a link carries in a time.
@@ -51,7 +51,7 @@ pub(crate) fn limit_in_time(link: Rate, time: Duration) -> u64 {
 /// Maximum backlog in bytes of a flow that sends ahead of its share.
 const MAX_BACKLOG_AHEAD: u64 = 2 * FULL_PACKET as u64;
 
-/// Credit limit of a host in full packets, if that is more than the limit in time.
+/// Minimum credit limit of a host, in full packets.
 const CREDIT: u64 = 16;
 const CREDIT_TIME: Duration = Duration::from_millis(10);
 
@@ -61,7 +61,7 @@ fn host_credit_limit(link: Rate) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// Flow queues of asymq. A packet of a sparse flow is always new and due at once; other packets may be sent after ACKs.
+/// Flow queues of asymq. Packets of sparse flows are always due at once; other packets may be sent after ACKs.
 #[derive(Clone, Debug)]
 pub struct Isolated<P> {
     pub(super) flows: FlowRounds<P, Learnt>,
@@ -107,7 +107,7 @@ impl<P: Packet> Isolated<P> {
     /// shares the queue that is served next.
     #[inline(never)]
     fn queue_of(&mut self, flow: u64, hosts: [u64; 2]) -> Option<u32> {
-        // Its hosts alone matter, and fit registers.
+        // Only the hosts matter; two numbers fit registers.
         let network = &Network { hosts, dscp: 0 };
         if let Some((own, _)) = self.flows.find(flow, network) {
             self.flows.renew(own, network);
@@ -158,7 +158,7 @@ impl<P: Packet> Isolated<P> {
         })
     }
 
-    /// Moves an active flow to its own host, if the line has answered that host since the flow's last packet.
+    /// Moves an active flow to its own host if the line has answered the host since the flow's last packet.
     #[inline]
     fn follow_host(&mut self, number: u32, home: Host, network: &Network) -> Option<()> {
         match self.flows.flow(number)?.aqm.host == home {
@@ -178,7 +178,8 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// Updates a flow, its host and the rounds after a packet has joined. Returns the host to which the queue counts.
+    /// Updates a flow, its host and the rounds after a packet has joined. Returns the host that is charged for the
+    /// queue.
     #[inline(always)]
     fn join(
         &mut self,
@@ -252,13 +253,13 @@ impl<P: Packet> Isolated<P> {
         Some(packet)
     }
 
-    /// Returns the bytes that a flow may send ahead of its share: its part of its host's credit limit.
+    /// Returns the bytes that a flow may send ahead of its share: the flow's part of the host's credit limit.
     fn credit_limit(&self, state: &Learnt) -> u32 {
         let all = self.hosts.ahead(state.host) + u32::from(!state.ahead);
         self.host_credit_limit / all.max(2)
     }
 
-    /// True if all queued packets belong to flows that are ahead, so that they delay no other flow.
+    /// True if all queued packets belong to flows that are ahead. Then these flows delay no other flow.
     pub(super) fn only_ahead(&self) -> bool {
         self.flows.queues().backlog().bytes <= self.ahead.bytes()
     }
@@ -270,7 +271,7 @@ impl<P: Packet> Isolated<P> {
         Some(waits && flow.aqm.debt < self.credit_limit(&flow.aqm))
     }
 
-    /// Sets if a flow is ahead of its share, and counts it at its host.
+    /// Records if a flow is ahead of its share, and updates its host's count.
     fn set_ahead(&mut self, number: u32, is_ahead: bool) -> Option<()> {
         let state = &mut self.flows.flow_mut(number)?.aqm;
         if core::mem::replace(&mut state.ahead, is_ahead) != is_ahead {
@@ -281,7 +282,7 @@ impl<P: Packet> Isolated<P> {
     }
 
     /// Charges a flow for a packet of `len` bytes that leaves before its turn; `left` bytes of the flow stay queued.
-    /// The packet is free if no other flow has packets.
+    /// If the flow is `alone`, the packet is free.
     pub(super) fn charge_early(
         &mut self,
         number: u32,
@@ -320,7 +321,7 @@ impl<P: Packet> Isolated<P> {
         u64::from(flows.max(1))
     }
 
-    /// Returns the flow that sends next: the one that `head` has found, or the result of a new search.
+    /// Returns the flow that sends next: the result of `head`, or of a new search.
     pub(super) fn found_flow(&mut self) -> Option<u32> {
         match core::mem::replace(&mut self.next, NO_FLOW) {
             NO_FLOW => self.next_flow(),
@@ -348,7 +349,7 @@ impl<P: Packet> Isolated<P> {
                 Some(_) => continue,
                 None => self.flows.next_old(0, &mut passes)?,
             };
-            // One look suffices for most flows, which are neither ahead nor in debt.
+            // Fast path: most flows are neither ahead nor in debt.
             let (is_empty, flow) = self.flows.queues().is_empty_with(number)?;
             let Learnt { ahead, debt, .. } = flow.aqm;
             if !is_empty {
@@ -368,7 +369,7 @@ impl<P: Packet> Isolated<P> {
 impl<P: Packet> Queue<P> for Isolated<P> {
     #[inline(always)]
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
-        // Copies, since a call with a reference to the admission would keep all of it in memory.
+        // Copies: a call with a reference to the admission would keep the whole admission in memory.
         let (header, network, home) = (*packet.header(), admission.network, admission.host);
         let (ticket, room, limit) = (admission.ticket, admission.room, admission.limit);
         let Some(chosen) = self.place(now, &header, &network, home) else {

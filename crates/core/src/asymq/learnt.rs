@@ -1,4 +1,4 @@
-//! State of a flow, except its target.
+//! State of a flow without its target.
 
 use super::hosts::half;
 use super::shallow::Shallow;
@@ -11,7 +11,7 @@ use crate::packet::{Ecn, FULL_PACKET, Header, Protocol};
 /// Size in bytes below which a packet is small.
 const SMALL: u32 = FULL_PACKET / 4;
 
-/// True if a packet may belong to a call: it is not TCP, and its protocol is not hidden.
+/// True if a packet may belong to a call: it is not TCP, and its protocol is visible.
 #[inline]
 pub(super) fn is_small(header: &Header) -> bool {
     matches!(header.protocol, Protocol::NonTcp | Protocol::Quic) && header.len < SMALL
@@ -22,12 +22,12 @@ pub(super) fn is_small(header: &Header) -> bool {
 pub(super) struct Learnt {
     /// Half of the flow's hash.
     pub(super) flow: u32,
-    /// Bytes sent before their turns and not repaid yet by turns without a packet.
+    /// Bytes that the flow sent before its turns. Turns without a packet repay them.
     pub(super) debt: u32,
     pub(super) target: Slot,
     pub(super) shallow: Shallow,
     pub(super) packets: u32,
-    /// Host to which the queued packets count.
+    /// Host that is charged for the queued packets.
     pub(super) host: Host,
     /// True if the host counts this flow as ahead of its share.
     pub(super) ahead: bool,
@@ -38,7 +38,7 @@ pub(super) struct Learnt {
 }
 
 impl Learnt {
-    /// Sets the flow that owns the queue. A different flow starts without learnt state.
+    /// Sets the flow that owns the queue. A new flow starts without learnt state.
     #[inline]
     pub(super) fn set_flow(&mut self, flow: u64) {
         let half = half(flow);
@@ -50,8 +50,8 @@ impl Learnt {
         }
     }
 
-    /// Returns the size of the first quantum after a pause. QUIC's ACKs of a download pause often, and would exceed
-    /// their share with a whole quantum each time. A call is never a bulk flow, and gets a whole quantum.
+    /// Returns the size of the first quantum after a pause. The QUIC ACKs of a download pause often. With a whole
+    /// quantum after each pause, they would exceed their share. A call is never a bulk flow, and gets a whole quantum.
     pub(super) fn first_turn(&self, protocol: Protocol) -> FirstTurn {
         if protocol == Protocol::Quic && self.was_bulk && u32::from(self.size) < SMALL {
             return FirstTurn::Divided;
@@ -59,7 +59,7 @@ impl Learnt {
         FirstTurn::Whole
     }
 
-    /// Classifies a packet that leaves, by the mean size of the flow's packets.
+    /// Classifies a leaving packet by the mean size of the flow's packets.
     pub(super) fn sends(&mut self, len: u32, ecn: Ecn) -> Sends {
         let len = len.min(u16::MAX.into()) as u16;
         self.size = match self.size {

@@ -3,14 +3,14 @@
 //! | part | file | layer |
 //! | --- | --- | --- |
 //! | ACK queue: a slot per flow, in which ACKs wait | `slots` | hold |
-//! | data queue: a queue per flow, with a target that is learnt | `isolated` | hold |
+//! | data queue: a queue per flow, with a learnt target | `isolated` | hold |
 //! | flows that send ahead of their share | `ahead` | hold |
-//! | its drops at enqueue | `room` | hold |
-//! | its signals and charges at dequeue | `departures` | hold |
-//! | accounts of hosts: bounds of what one takes from its neighbours | `hosts` | decide |
+//! | drops of the data queue at enqueue | `room` | hold |
+//! | signals and charges of the data queue at dequeue | `departures` | hold |
+//! | accounts of hosts: bounds on the share of each host | `hosts` | decide |
 //! | AQM of a flow queue | `target` | decide |
-//! | the flows that have learnt a target | `targets` | hold |
-//! | what else is known of a flow | `learnt` | decide |
+//! | pool of learnt targets | `targets` | hold |
+//! | other state of a flow | `learnt` | decide |
 //! | marks for scalable senders | `shallow` | decide |
 //! | service: due packets first, data before ACKs | `decide::service::due_first` | decide |
 //! | controller: length of the ACKs' wait | `controller` | control |

@@ -9,10 +9,10 @@ use crate::packet::{Flow, Packet};
 use crate::qdisc::{Backlog, Reason, Sink};
 use crate::units::{Duration, Instant, Limit};
 
-/// Number of newer packets behind a stale one: as many as a receiver's jitter buffer holds.
+/// Minimum number of newer packets behind a stale packet: the size of a receiver's jitter buffer.
 const NEWER: u32 = 8;
 
-/// Maximum number of stale packets that one arrival drops; bounds the work.
+/// Maximum number of stale packets dropped per arrival; bounds the work.
 const MAX_STALE: u32 = 2;
 
 impl<P: Packet> Isolated<P> {
@@ -33,8 +33,8 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// True if the oldest packet of a queue is too late for its call. A packet of `len` bytes of this call has just
-    /// arrived. After an outage, late packets would delay new ones.
+    /// True if the oldest packet of a queue is too late for its call. A packet of `len` bytes of the call has just
+    /// arrived. After an outage, late packets would delay new packets.
     pub(super) fn is_stale(&self, now: Instant, number: u32, (flow, len): (Flow, u32)) -> bool {
         let (interval, full_packet) = (self.params.target.interval, self.params.target.full_packet);
         let newer = u64::from(len.saturating_mul(NEWER));
@@ -49,7 +49,7 @@ impl<P: Packet> Isolated<P> {
             })
     }
 
-    /// Drops stale packets of a queue after the arrival of a small one.
+    /// Drops stale packets of a queue after the arrival of a small packet.
     #[inline(never)]
     pub(super) fn drop_stale(
         &mut self,
@@ -84,7 +84,8 @@ impl<P: Packet> Isolated<P> {
         {}
     }
 
-    /// True if the backlog is within all limits. Skips the limits of flows and hosts, which are not lower.
+    /// True if the backlog is within all limits. The limits of flows and hosts are never lower, so they
+    /// are not checked.
     #[inline]
     pub(super) fn has_room(&self, room: bool, limit: Limit) -> bool {
         let queues = self.flows.queues();

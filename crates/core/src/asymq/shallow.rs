@@ -1,25 +1,25 @@
-//! Marks for scalable senders (RFC 9331): their probability rises with the sojourn time in the flow's queue.
+//! Marks for scalable senders (RFC 9331). The probability of a mark rises with the sojourn time in the flow's queue.
 
 use crate::units::Duration;
 
-/// Sojourn time above which packets are marked, in addition to the transmission time of a full packet.
+/// Part of the sojourn time above which packets are marked; the other part is a full packet's transmission time.
 const BEYOND: Duration = Duration::from_millis(1);
 
-/// Number of steps of the ramp from no marks to all.
+/// Number of steps of the ramp, from no marks to marks on every packet.
 const STEPS: u64 = 256;
 
-/// Fraction of a mark that a flow has left over, so that its marks are evenly spread.
+/// Remaining fraction of a flow's last mark. It spreads the marks evenly.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shallow {
     remainder: u8,
 }
 
 impl Shallow {
-    /// True if an ECT(1) packet that has waited for `sojourn` is marked. The ramp starts at the time of a full packet
-    /// plus 1 ms, and marks every packet from a further full packet's time on.
+    /// True if an ECT(1) packet that has waited for `sojourn` is marked. The ramp starts at a full packet's time plus
+    /// 1 ms. From two full packets' times plus 1 ms on, every packet is marked.
     ///
-    /// A flow's debt counts like a queue: no packet is marked up to `ramp` bytes, and every packet from three times as
-    /// many on.
+    /// A flow's debt counts like a queue: up to `ramp` bytes of debt no packet is marked, from `3 * ramp` bytes on
+    /// every packet.
     pub(super) fn marks(
         &mut self,
         sojourn: Duration,

@@ -1,4 +1,4 @@
-//! ACK queue with a slot per flow: an ACK waits there for a later one while data is sent.
+//! ACK queue with a slot per flow. While data is sent, an ACK waits in its slot for a later one.
 
 use super::hosts::Hosts;
 use super::target::Since;
@@ -11,13 +11,13 @@ use crate::packet::Packet;
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
-/// Bounds of an ACK's wait. The wait ends at the first of these: a time, a number of acknowledged bytes of its flow, or
-/// a later ACK that does not supersede it.
+/// Bounds of an ACK's wait. The wait ends after a time, after a number of acknowledged bytes, or if a later ACK does
+/// not supersede the ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotWait {
     /// Maximum wait.
     pub time: Duration,
-    /// Maximum number of bytes, acknowledged or SACKed, since the flow's previous ACK.
+    /// Maximum number of bytes acknowledged or SACKed since the flow's previous ACK.
     pub bytes: u32,
     /// Bytes at the start of a flow during which ACKs do not wait, so that slow start is not delayed.
     pub ramp: u32,
@@ -25,17 +25,17 @@ pub struct SlotWait {
     pub max_stretch: u32,
 }
 
-/// Divisor of the link's rate for first ACKs of flows, for a host without neighbours: a half.
+/// Divisor of the link's rate: the quotient is for first ACKs of flows of a host without neighbours.
 const FIRST_ACKS: u64 = 2;
 
-/// ACK queue with a slot per flow: a later ACK takes the slot of the one that it supersedes.
+/// ACK queue with a slot per flow. A later ACK takes the slot of the ACK that it supersedes.
 #[derive(Clone, Debug)]
 pub struct Slots<P> {
-    /// The chained ACKs; the note of a held one is the start of its wait.
+    /// The chained ACKs. The note of a held ACK is the start of its wait.
     acks: AckChains<P, Since>,
     /// ACKs that are ready to be sent.
     order: List,
-    /// Held ACKs, oldest first; at most one per flow, which leaves after the flow's ACKs in `order`.
+    /// Held ACKs, oldest first, at most one per flow. It leaves after the flow's ACKs in `order`.
     held: List,
     wait: SlotWait,
     /// Accounts of the hosts for first ACKs of flows.
@@ -57,7 +57,7 @@ impl<P: Packet> Slots<P> {
         })
     }
 
-    /// True if a packet is the first ACK of a flow and its host has used up its part for first ACKs. First ACKs are
+    /// True if a packet is the first ACK of a flow and the host has used up its part for first ACKs. First ACKs are
     /// easily forged, so such a flow gets no slot and evicts no other flow.
     fn is_beyond_part(&mut self, now: Instant, packet: &P, host: Host, is_known: bool) -> bool {
         let header = packet.header();
@@ -121,7 +121,7 @@ impl<P: Packet> Queue<P> for Slots<P> {
             Some(true) => Since::from(now),
             _ => Since::default(),
         };
-        // No later ACK can supersede the flow's last one.
+        // No later ACK can supersede the flow's last queued ACK.
         self.release(&arrival);
         let list = match since.get() {
             Some(_) => &mut self.held,

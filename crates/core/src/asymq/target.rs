@@ -1,9 +1,9 @@
-//! AQM of one flow queue: a target of the sojourn time, learnt from the effect of each signal on the queue.
+//! AQM of one flow queue. It learns a target of the sojourn time from the effect of each signal on the queue.
 //!
 //! A queue that stays above its target gets one signal (a CE mark or a drop), and then time to respond. If the queue
-//! ran empty after the signal, the target was too low and rises. If a standing queue remained, that part of the delay
-//! was useless, and the target falls. So the target approaches the queue that the sender's window needs. This depends
-//! on its round-trip time and congestion control, which are not measured.
+//! ran empty after the signal, the target was too low and rises. If a standing queue remained, it only added delay,
+//! and the target falls. So the target approaches the queue that the sender's window needs. That queue depends on
+//! round-trip time and congestion control, which are not measured.
 
 use crate::packet::FULL_PACKET;
 use crate::units::{Duration, Instant};
@@ -20,7 +20,7 @@ const MAX_IDLE: Duration = Duration::from_millis(500);
 /// Idle time below which an epoch counts as busy.
 const MIN_IDLE: Duration = Duration::from_millis(3);
 
-/// Maximum number of times that the interval between signals is halved for a queue that does not respond.
+/// Maximum number of halvings of the interval between signals, for a queue that does not respond.
 const MAX_HALVINGS: u8 = 7;
 
 /// Parameters common to all queues.
@@ -41,7 +41,7 @@ pub struct TargetParams {
 }
 
 impl TargetParams {
-    /// True if a packet of a flow without a learnt target exceeds the initial target.
+    /// For a flow without a learnt target: true if a packet exceeds the initial target.
     #[inline]
     pub(super) fn start_is_exceeded(&self, sojourn: Duration, left: u64, sends: Sends) -> bool {
         // The first comparison suffices for most packets.
@@ -55,21 +55,21 @@ impl TargetParams {
 /// Maximum wait of small packets, in transmission times of a full packet.
 pub(super) const SMALL_WAIT: u64 = 8;
 
-/// Kind of a flow's packets, which determines the bounds of a signal.
+/// Kind of a flow's packets; determines the bounds of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sends {
     /// Data that a signal would drop.
     Data,
-    /// ECN-capable data: a signal marks it, so any packet behind it suffices.
+    /// ECN-capable data. A signal marks it, so one packet queued behind it suffices.
     Marked,
-    /// Small packets, like QUIC's ACKs. Their queue may run dry without loss of throughput.
+    /// Small packets, for example QUIC's ACKs. Their queue may run empty without loss of throughput.
     Small,
 }
 
 impl Sends {
-    /// Returns the effective target and the bytes that must be queued behind a packet for a signal; `target` is the
-    /// flow's target. If these few bytes take longer than any target, the sender's window can hardly shrink and a loss
-    /// would cost a timeout.
+    /// Returns the effective target, and the bytes that must be queued behind a packet for a signal. `target` is the
+    /// flow's target. Above the maximum target, a further full packet is required: the sender's window can hardly
+    /// shrink there, and a loss would cost a timeout.
     #[inline]
     fn bounds(self, target: Duration, sojourn: Duration, params: &TargetParams) -> (Duration, u64) {
         let more = u64::from(sojourn > params.max) * u64::from(FULL_PACKET);
@@ -150,9 +150,9 @@ impl Default for Since {
 pub(super) struct Target {
     /// The target; zero before the first packet.
     target: ShortTime,
-    /// Time since which the queue exceeds its target, if it does.
+    /// Time at which the queue first exceeded its target, while it exceeds the target.
     above: Since,
-    /// Time at which the last signal was sent.
+    /// Time of the last signal.
     signalled: Instant,
     /// Time of the signal whose effect is being observed.
     epoch: Since,
@@ -160,11 +160,11 @@ pub(super) struct Target {
     low: ShortTime,
     /// Time in the epoch in which both the queue and the link were idle.
     idle: ShortTime,
-    /// Reading of the link's idle clock when the queue ran empty, if it is empty.
+    /// For an empty queue: the link's idle clock when the queue ran empty.
     empty_since: Since,
     /// Number of signals since the queue last stayed at its target.
     signals: u8,
-    /// The pool's data in otherwise unused padding: the flow's queue, and true if the target was used recently.
+    /// Data of the pool in otherwise unused padding: the flow's queue, and a flag for recent use.
     pub(super) used: bool,
     pub(super) owner: u16,
 }
@@ -178,8 +178,8 @@ impl Target {
         }
     }
 
-    /// Counts the idle time that ends with this arrival. `idle` is the reading of the link's idle clock: an empty queue
-    /// costs the link nothing while others have packets.
+    /// Counts the idle time that ends with this arrival. `idle` is the link's idle clock: while other queues have
+    /// packets, an empty queue costs no throughput.
     pub(super) fn on_enqueue(&mut self, idle: Instant) {
         if let Some(since) = self.empty_since.take() {
             let idle = idle.saturating_since(since);
@@ -239,14 +239,14 @@ impl Target {
         self.watch(now);
     }
 
-    /// Records a drop because of a full buffer: a signal that the target did not cause.
+    /// Records a drop by a full buffer: a signal that the target did not cause.
     pub(super) fn on_overflow(&mut self, now: Instant) {
         self.signalled = now;
         self.signals = self.signals.max(1);
         self.watch(now);
     }
 
-    /// Starts an epoch unless one is running.
+    /// Starts an epoch if none is running.
     fn watch(&mut self, now: Instant) {
         if self.epoch.get().is_none() {
             self.epoch.set(now);
@@ -287,7 +287,7 @@ pub(super) mod tests {
         full_packet: Duration::from_millis(1),
     };
 
-    /// A queue from which a packet leaves every 10 ms.
+    /// Queue from which a packet leaves every 10 ms.
     struct Bench {
         sends: Sends,
         target: Target,
@@ -310,7 +310,7 @@ pub(super) mod tests {
             }
         }
 
-        /// For this many ms, packets leave after a sojourn time of `sojourn` ms.
+        /// For `ms` ms, packets leave after a sojourn time of `sojourn` ms.
         fn run(&mut self, ms: u64, sojourn: u64, left: u64) {
             let sojourn = Duration::from_millis(sojourn);
             for _ in 0..ms / 10 {
@@ -334,7 +334,7 @@ pub(super) mod tests {
             }
         }
 
-        /// The queue is empty for this many ms; for `idle` ms of them, the link is idle.
+        /// The queue is empty for `ms` ms; during `idle` ms of this time the link is idle too.
         fn run_dry(&mut self, ms: u64, idle: u64) {
             let now = (self.now, self.idle);
             self.target

@@ -1,11 +1,12 @@
-//! Pool of learnt targets. A flow takes one when its queue first exceeds the initial target; most flows never need one.
+//! Pool of learnt targets. A flow takes a target when its queue first exceeds the initial target. Most flows never need
+//! one.
 
 use super::target::{Sends, Signal, Target, TargetParams};
 use crate::hold::{BuildError, slots};
 use crate::units::{Duration, Instant};
 use alloc::boxed::Box;
 
-/// Maximum number of entries checked for one that was not used recently; bounds the work.
+/// Maximum number of entries checked in a search for a target that was not used recently; bounds the work.
 const MAX_PROBES: u32 = 8;
 
 /// Index of a flow's target in the pool, if it has one.
@@ -18,15 +19,15 @@ impl Default for Slot {
     }
 }
 
-/// A fixed number of targets. When all are taken, a flow takes one that was not used recently.
+/// A fixed number of targets. If none is free, a flow takes a target that was not used recently.
 #[derive(Clone, Debug)]
 pub(super) struct Targets {
     entries: Box<[Target]>,
     /// Index of the entry that is checked next.
     hand: u16,
-    /// The link's idle clock: it runs while no packet waits.
+    /// The link's idle clock; runs while no packet is queued.
     idle: Instant,
-    /// Time at which the last packet on the link ends, if none is queued; otherwise [`Instant::MAX`].
+    /// End of the last transmission if no packet is queued; otherwise [`Instant::MAX`].
     idle_since: Instant,
 }
 
@@ -34,7 +35,7 @@ impl Targets {
     /// Creates a pool of `count` targets, fewer than 65 535.
     pub(super) fn new(count: u32) -> Result<Self, BuildError> {
         Ok(Self {
-            // Owned by no flow.
+            // No flow owns these targets.
             entries: slots(count as usize, |_| Target::of(u16::MAX))?,
             hand: 0,
             idle: Instant::ZERO,
@@ -53,7 +54,7 @@ impl Targets {
         Some(target)
     }
 
-    /// Returns the target of the flow in this queue; takes one from the pool if it has none.
+    /// Returns the target of the flow in this queue; takes a target from the pool if the flow has none.
     fn get_or_take(&mut self, number: u32, slot: &mut Slot) -> Option<&mut Target> {
         if self.get(number, *slot).is_none() {
             *slot = self.take(number)?;
@@ -77,7 +78,7 @@ impl Targets {
         None
     }
 
-    /// Starts the idle clock when the last packet ends, at `at`.
+    /// Starts the idle clock at `at`, the end of the last transmission.
     #[inline]
     pub(super) fn start_idle_clock(&mut self, at: Instant) {
         self.idle_since = at;
@@ -90,7 +91,7 @@ impl Targets {
         self.idle_since = Instant::MAX;
     }
 
-    /// Calls [`Target::on_enqueue`] with the sum of two idle clocks: `of_host` and the link's.
+    /// Calls [`Target::on_enqueue`] with the sum of two idle clocks: the host's (`of_host`) and the link's.
     #[inline]
     pub(super) fn on_enqueue(
         &mut self,
@@ -203,7 +204,7 @@ mod tests {
         for number in 0..4 {
             targets.on_overflow(number, &mut places[number as usize], now);
         }
-        // The third was used later than the second.
+        // The third target was used after the second.
         let has = |number: u32| targets.learnt(number, places[number as usize]).is_some();
         assert_eq!([0, 1, 2, 3].map(has), [false, false, true, true]);
     }

@@ -23,7 +23,7 @@ parameters! {
         within Kind::Number(0.0, 1000.0);
     RAMP: Duration = "ack-ramp", "250ms",
         "Duration of a download's start, in which ACKs do not wait; counted in bytes at the learnt rate of the downlink";
-    /// Off by default, because it is a guess.
+    /// Off by default, because it guesses which packets are ACKs.
     pub(super) THIN_OPAQUE: bool = "thin-opaque", "false",
         "Filter small QUIC packets like ACKs if a download runs in the other direction; they are encrypted, so this is a guess";
     BULK_LIMIT: Duration = "bulk-limit", "250ms", "Maximum backlog of all long-lived flows, as transmission time at the link's rate";
@@ -53,7 +53,7 @@ parameters! {
 /// Isolates only the hosts at home, because a sender can choose addresses at the other end freely.
 const ISOLATION: Typed<Isolation> = peers::ISOLATION.or("dual-srchost");
 
-/// Rate in bit/s up to which a link serves one household. At such rates, eighty queued ACKs are many.
+/// Rate in bit/s up to which a link serves one household. At these rates, eighty ACKs are a long queue.
 const HOUSEHOLD: u64 = 20_000_000;
 
 /// Default that scales the memory with the link's rate; the number of queues is constant.
@@ -75,8 +75,8 @@ fn of_line<T>(link: Rate, household: T, beyond: T) -> T {
     }
 }
 
-/// Number of flow queues. A peer-to-peer client opens hundreds of uploads, and each sparse flow needs a separate queue
-/// beside them. On a household's link there are more queues than packets.
+/// Number of flow queues. A peer-to-peer client opens hundreds of uploads, and each sparse flow needs its own queue
+/// besides. On a household's link there are more queues than packets.
 const QUEUES: u32 = 1024;
 const HOUSEHOLD_QUEUES: u32 = 448;
 

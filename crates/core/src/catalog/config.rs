@@ -69,7 +69,7 @@ impl Config {
         self.reverse.ok_or_else(|| self.missing("reverse"))
     }
 
-    /// Error for a missing parameter; without the name, which the kernel does not show.
+    /// Error for a missing parameter; the kernel does not show the name.
     #[cfg(not(feature = "text"))]
     fn missing(&self, _: &str) -> BuildError {
         BuildError::Description(String::new())

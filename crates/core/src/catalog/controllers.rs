@@ -14,7 +14,7 @@ use crate::hold::{BuildError, boxed};
 use crate::units::{Bytes, Duration, Limit, Rate};
 
 parameters! {
-    /// Above 0 by default: a class without service has no gradient, and the rule would never serve it again.
+    /// Above 0 by default: a class without service has no gradient, so the rule would never serve it again.
     MIN_SHARE: f64 = "min-share", "0.05", "Minimum share of the link that the controller assigns to a class",
         within Kind::Number(0.0, 0.5);
     ACK_SIZE: Bytes = "ack-size", "40b", "Size of an ACK on the link (AQ's S_A)", within Kind::Size(1, 65_535);
@@ -40,7 +40,7 @@ const fn interval(default: &'static str) -> Typed<Duration> {
 
 const INTERVAL: Typed<Duration> = interval("200ms");
 
-/// Maximum step in (kbit/s)^2; fits the numbers exchanged with `tc`.
+/// Maximum step in (kbit/s)^2; fits the number format of `tc`.
 const MAX_GAMMA: f64 = 1e9;
 
 /// Default step of `acq`, which scales with the link's rate: the papers' numbers suit links of a few hundred kbit/s.
@@ -69,7 +69,7 @@ parameters! {
         "Shares after an interval in which a class used less than half of its share: follow uses the served rates, as in the papers; equal-shares gives both classes half";
     UTILITY: Utility = "utility", "utilization",
         "Utility to maximize: utilization (sum of both directions), priority:W (the upload counts W times) or proportional (fairness)";
-    /// Equal shares by default: the download keeps most of its rate. By the paper's rule it stops.
+    /// Equal shares by default: the download keeps most of its rate. By the paper's rule the download stops.
     BEYOND_LIMIT: BeyondLimit = "beyond-limit", "equal-shares",
         "Reaction of AQ if its eq. 11 does not hold: starve-acks, as in the paper's figures, or equal-shares";
     CONFIGURED_RATE: Rate = "configured-rate", "the link's", "Uplink rate that AQ's equations assume",
@@ -91,7 +91,7 @@ fn max_acks(context: &Context<'_>) -> Value {
         Some(Value::Word("fifo")) => acks,
         _ => acks.max(FLOWS),
     };
-    // The maximum that a limit can be written as.
+    // The maximum that a limit can express.
     Value::Limit(Limit::Packets(acks.clamp(1, 1_000_000)))
 }
 

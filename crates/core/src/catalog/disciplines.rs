@@ -1,4 +1,4 @@
-//! The disciplines. Each is a short list of parts, so that it can be compared with its paper.
+//! The disciplines. Each is a short list of parts, easy to compare with its paper.
 
 use super::entry::{Entry, Group, Shown, entries};
 use super::role::Role;
@@ -36,7 +36,7 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
     // A short FIFO drops the ACKs of some flows for minutes.
     paper("afvq", "AFVQ", "ACKs first; the limit of their queue falls as the data queue grows"), source: "AFVQ, abstract",
         brings: &[("ack-queue", "sad"), ("service", "acks-first"), ("controller", "afvq")];
-    // An idle class lends its share. With the paper's rule alone, the line idles. At 1/20 Mbit/s a FIFO of ACKs drops
+    // An idle class lends its share. With only the paper's rule, the line idles. At 1/20 Mbit/s a FIFO of ACKs drops
     // all ACKs of some flows for minutes.
     paper("acq", "ACQ", "Adjusts both shares along the gradient of a utility"), source: "ACQ, sec. 3",
         brings: &[("ack-queue", "sad"), ("service", "cbq"), ("borrow", "true"), ("controller", "acq")];

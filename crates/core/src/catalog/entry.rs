@@ -14,7 +14,7 @@ use alloc::boxed::Box;
 pub type BoxedQueue<P> = Box<dyn Queue<P> + Send>;
 /// An AQM that can be sent between threads.
 pub type BoxedAqm = Box<dyn Aqm + Send>;
-/// A controller, and the initial data share if the controller changes it.
+/// A controller, and the initial data share if the controller changes this share.
 pub type StartedController = (Box<dyn Controller + Send>, Option<Share>);
 
 /// Origin of a discipline, by which tables group it.
@@ -35,7 +35,7 @@ pub enum Group {
 /// The smallest comparison that includes a discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shown {
-    /// A comparison of few disciplines, for runs that take minutes each.
+    /// A comparison of few disciplines, for runs of minutes.
     Short,
     /// A comparison with one discipline of each mechanism.
     Usual,
@@ -47,7 +47,7 @@ pub enum Shown {
 #[derive(Clone, Copy, Debug)]
 pub enum Maker {
     /// The catalog itself builds the entry: a queue by [`Catalog::queue`](super::Catalog::queue), a discipline by
-    /// [`Catalog::build`](super::Catalog::build), whose default composes it from parts.
+    /// [`Catalog::build`](super::Catalog::build). The default of the latter composes parts.
     Catalog,
     /// Nothing is built: the role stays empty.
     Nothing,
@@ -78,7 +78,7 @@ pub struct Entry {
     pub group: Group,
     /// Default values of parameters and parts, which the user's values override.
     pub brings: &'static [(&'static str, &'static str)],
-    /// Parameters of this entry. Each follows those from which its default is computed.
+    /// Parameters of this entry. If a default is computed from other parameters, these come first.
     pub parameters: &'static [Parameter],
     /// Parameters of other parts that this part sets; the user cannot set them.
     pub moves: &'static [&'static str],
@@ -100,7 +100,7 @@ pub struct Entry {
     pub maker: Maker,
 }
 
-/// A table of entries: each starts from a base expression and lists the fields that differ.
+/// A table of entries. Each entry is a base expression, followed by the fields that differ from the base.
 macro_rules! entries {
     ($($base:expr $(, $field:ident: $value:expr)*;)+) => {
         &[$(Entry { $($field: $value,)* ..$base }),+]

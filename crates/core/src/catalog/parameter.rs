@@ -23,7 +23,7 @@ pub struct Parameter {
 /// A parameter with values of type `T`, for [`Config::get`](super::Config::get).
 #[derive(Debug)]
 pub struct Typed<T> {
-    /// The declaration without its type, as in lists of entries.
+    /// The declaration without its type, for the lists in entries.
     pub parameter: Parameter,
     value: PhantomData<fn() -> T>,
 }
@@ -116,7 +116,7 @@ pub(crate) use listed;
 pub enum Default {
     /// A fixed value.
     Text(&'static str),
-    /// A value computed from the link, with a text that describes the rule.
+    /// A value computed from the link; the text describes the rule.
     Computed(&'static str, fn(&Context<'_>) -> Value),
 }
 

@@ -35,7 +35,7 @@ impl Params {
         self.0.remove(name)
     }
 
-    /// Returns this set, completed by parameters of `other` that it lacks.
+    /// Returns this set, plus the parameters of `other` that are not in this set.
     #[must_use]
     pub fn or(mut self, other: Self) -> Self {
         for (name, value) in other.0 {

@@ -1,4 +1,4 @@
-//! Parameters of every discipline made of parts, and those common to several parts.
+//! Parameters of every discipline made of parts, and parameters common to several parts.
 
 use super::config::Config;
 use super::parameter::{Context, Parameter, Typed, parameters};
@@ -38,10 +38,11 @@ parameters! {
     pub(super) ECN: bool = "ecn", "false", "Mark ECN-capable packets instead of dropping them early";
     pub(super) DATA_SIZE: Bytes = "data-size", "1500b", "Bytes of a full data packet on the link (AQ's S_D)",
         within Kind::Size(1, 65_535);
-    /// 64 segments by default: this preserves the sender's ACK clock and bounds the burst that one ACK releases.
+    /// 64 segments by default: preserves the sender's ACK clock, and bounds the burst that one ACK releases.
     pub(super) MAX_STRETCH: Option<Bytes> = "max-stretch", "93440b",
         "Maximum number of bytes between two ACKs of a flow after filtering, or none";
-    /// Limited by default: each new ACK moves to the tail, so the ACKs of a steady flow might never leave.
+    /// Limited by default. Each new ACK moves to the tail, so without a limit the ACKs of a steady flow
+    /// might never leave.
     pub(super) MAX_GAP: Option<Duration> = "max-gap", "50ms",
         "Maximum time between two ACKs of a flow after filtering, or none";
 }

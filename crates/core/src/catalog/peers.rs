@@ -100,7 +100,7 @@ words!(Option<CakeAckFilter>:
     "ack-filter-aggressive" => (Some(CakeAckFilter::Aggressive)),
 );
 
-/// These disciplines have their own limits, independent of the modem's buffer.
+/// The disciplines in common use have their own limits, independent of the modem's buffer.
 const SEPARATE: (&str, &str) = ("buffer-split", "separate");
 
 pub(super) static DISCIPLINES: &[Entry] = entries! {

@@ -1,4 +1,4 @@
-//! Queues of this crate: the entries of the papers' queues, and the construction of every queue.
+//! Queues of this crate: entries of the papers' queues, and construction of all queues.
 
 use super::config::Config;
 use super::entry::{BoxedQueue, Entry, Maker, entries};
@@ -31,7 +31,7 @@ pub(super) static QUEUES: &[Entry] = entries! {
     queue(Role::DataQueue, "fq", "A queue per flow, served by deficit round robin; a full buffer drops from the longest queue"), source: "RFC 3449, sec. 5.4.1";
 };
 
-/// Builds the queue of this crate with that name; at most `limit` may wait in it.
+/// Builds the queue of this crate with the name `name`; its backlog is at most `limit`.
 pub(super) fn build<P: Packet + Send + 'static>(
     entry: &Entry,
     config: &Config,
@@ -52,7 +52,7 @@ pub(super) fn build<P: Packet + Send + 'static>(
     })
 }
 
-/// Builds a queue. Not inlined, since a kernel's stack is small.
+/// Builds a queue. Not inlined, because a kernel's stack is small.
 #[inline(never)]
 fn alone<P: Packet, Q: Queue<P> + Send + 'static>(
     make: impl FnOnce() -> Result<Q, BuildError>,

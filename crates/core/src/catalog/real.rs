@@ -28,8 +28,8 @@ pub fn is_link_rate(bits: u64) -> bool {
     LINK_RATES.contains(&bits)
 }
 
-/// Parses a rate to which a real link can be shaped. Below the range, one full frame takes seconds and TCP gives up;
-/// above it, one core cannot forward all packets.
+/// Parses a rate to which a real link can be shaped. Below the range, one full frame takes seconds, and TCP
+/// connections break. Above the range, one core cannot forward all packets.
 ///
 /// # Errors
 /// The text is not a rate, or the rate is out of range.
@@ -51,7 +51,7 @@ pub fn nearest_link_rate(rate: Rate) -> Rate {
 }
 
 /// Returns the default uplink buffer: 100 ms of full frames, but at least AQ's 50 packets. The maximum is 5000 packets,
-/// or 20 ms if that is more, since memory is allocated for each packet.
+/// or 20 ms if that is more, because memory is allocated for each packet.
 pub fn default_buffer(up: Rate) -> Limit {
     const LARGE: u64 = 5_000;
     let ms = |ms: u64| up.bits_per_sec() / 1000 * ms / (8 * 1514);

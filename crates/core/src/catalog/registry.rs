@@ -24,7 +24,7 @@ pub type BoxedQdisc<P> = Box<dyn Qdisc<P> + Send>;
 /// A set of disciplines and parts, and their construction from a resolved [`Config`].
 ///
 /// Construction fails if memory is missing or the description is invalid. [`Standard`] builds everything that a catalog
-/// does not build itself. A `dyn Catalog` lists names; a [`dyn Build`](Build) constructs.
+/// does not build itself. Use a `dyn Catalog` to list names, and a [`dyn Build`](Build) to construct.
 pub trait Catalog: Sync {
     /// All entries, in the order of `--help`.
     fn entries(&self) -> Vec<&'static Entry>;
@@ -134,7 +134,7 @@ impl Catalog for Standard {
     }
 }
 
-/// Object-safe [`Catalog::build`] for one type of packet, so that drivers are compiled only once for all catalogs.
+/// Object-safe [`Catalog::build`] for one packet type. Drivers are then compiled once for all catalogs.
 pub trait Build<P>: Sync {
     /// Builds an empty discipline from a resolved description.
     ///

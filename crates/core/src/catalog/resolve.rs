@@ -50,13 +50,12 @@ impl fmt::Display for ConfigError {
 
 impl core::error::Error for ConfigError {}
 
-/// Returns the complete description of a discipline at a place. For each parameter, the first source that has it
-/// counts: `given`, the discipline's values, its parts' values, `surroundings` (such as packet sizes), the default.
-/// Given parameters that the discipline lacks are omitted, so the result shows only effective values.
+/// Returns the complete description of a discipline at a place. A parameter's value comes from the first source that
+/// has the parameter: `given`, the discipline's values, the parts' values, `surroundings` (such as packet sizes), the
+/// default. Given parameters that the discipline does not have are omitted, so the result shows only effective values.
 ///
 /// # Errors
-/// The name is not in the catalog, a given value is invalid, or the rate of the reverse direction is needed and
-/// missing.
+/// The name is not in the catalog, a given value is invalid, or a needed rate of the reverse direction is missing.
 pub fn resolve(
     catalog: &dyn Catalog,
     name: &str,
@@ -93,7 +92,7 @@ pub fn resolve(
     };
     let own = discipline.parameters.iter();
     let of_parts = chosen.iter().rev().flat_map(|part| part.parameters);
-    // A class's limit is effective if each class has its own, or if a controller uses it.
+    // A class's limit is effective if each class has its own limit, or if a controller uses the limit.
     let in_force = |parameter: &Parameter, values: &Values| {
         let is = |other: &Parameter| other.name == parameter.name;
         let controllers = chosen.iter().filter(|part| part.role == Role::Controller);
@@ -151,7 +150,7 @@ struct Resolution<'a> {
 }
 
 impl Resolution<'_> {
-    /// Returns the value from the user, the discipline or its parts; `None` if only the default remains.
+    /// Returns the value from the user, the discipline or its parts; `None` if the default applies.
     fn before_default(&self, name: &str) -> Option<&str> {
         let brought = || self.brings.iter().find(|(key, _)| *key == name);
         self.given

@@ -14,7 +14,7 @@ use crate::hold::BuildError;
 use crate::units::{Bytes, Duration, Share};
 
 parameters! {
-    /// Default: the time of the other class's packet, so that a class of short packets gets its share.
+    /// By default, the time of the other class's packet: then a class of short packets gets its share.
     MADE_UP: MadeUp = "made-up", "other",
         "Lost service time that a class may make up for if it does not borrow: a time, own (one of its packets) or other (one of each class)";
     /// A full data queue by default. With more credit, an upload after a long download would block ACKs for minutes.
@@ -26,7 +26,7 @@ parameters! {
 /// CBQ's default of [`BORROW`].
 const ALONE: Typed<bool> = BORROW.or("false");
 
-/// The unit in which ACKs earn VAQ's credit.
+/// Unit in which ACKs earn VAQ's credit.
 #[derive(Clone, Copy)]
 enum Credit {
     Byte,

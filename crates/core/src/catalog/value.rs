@@ -25,9 +25,9 @@ pub enum Value {
     Number(f64),
     /// A whole number.
     Count(u32),
-    /// One of the words of the parameter's kind, or the name of a part.
+    /// A keyword of the parameter's kind, or the name of a part.
     Word(&'static str),
-    /// A word with a number, as in `size<=40`.
+    /// A keyword with a number, as in `size<=40`.
     Labelled(&'static str, f64),
     /// Unparsed text of a description that is not [resolved](fn@super::resolve) yet.
     Text(String),
@@ -89,18 +89,18 @@ pub enum Kind {
     Count(u32, u32),
     /// A gradient's step: a rate like `10kbit`, or a number in (kbit/s)^2 from 0 to this maximum.
     Step(f64),
-    /// The value is one of these words.
+    /// The value is one of these keywords.
     Words(&'static [&'static str]),
-    /// The value is one of some words, or a value of another kind.
+    /// The value is one of some keywords, or a value of another kind.
     Either(&'static Either),
     /// The name of a part, which a catalog looks up.
     Part,
 }
 
-/// A kind whose values are words or values of another kind.
+/// A kind that accepts keywords, and the values of another kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Either {
-    /// The words.
+    /// The keywords.
     pub words: &'static [&'static str],
     /// The text before a number, as in `priority:2`; empty for none.
     pub label: &'static str,
@@ -268,7 +268,7 @@ held!(
     u32, Count, Kind::Count(0, Self::MAX);
 );
 
-/// The word for an absent bound.
+/// Keyword for an absent bound.
 const NONE: &str = "none";
 
 /// `None` is an absent bound.
@@ -291,7 +291,7 @@ impl<T: FromValue> FromValue for Option<T> {
     }
 }
 
-/// Maps the variants of an enum to words; a variant without a word does not compile.
+/// Maps the variants of an enum to keywords; a variant without a keyword does not compile.
 macro_rules! words {
     ($type:ty: $($word:literal => ($($variant:tt)+)),+ $(,)?) => {
         impl $crate::catalog::FromValue for $type {

@@ -15,7 +15,7 @@ impl Values {
     /// Creates `count` values in any order.
     ///
     /// # Errors
-    /// There is not enough memory; this does not panic.
+    /// There is not enough memory. The function does not panic.
     pub fn try_new(
         count: usize,
         mut value: impl FnMut(usize) -> (&'static str, Value),

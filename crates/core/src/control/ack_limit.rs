@@ -4,15 +4,15 @@
 use crate::decide::control::{Controller, Levels, Needs, Settings, Signals, Step};
 use crate::units::{Instant, Limit};
 
-/// Sets the ACK queue's limit in proportion to the free room of the data queue, at least one ACK.
+/// Sets the ACK queue's limit in proportion to the free room in the data queue; at least one ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct AckLimit {
-    /// The limit at an empty data queue.
+    /// Limit of the ACK queue while the data queue is empty.
     max_acks: u32,
 }
 
 impl AckLimit {
-    /// Creates a controller with a limit of `max_acks` ACKs, at least one, at an empty data queue.
+    /// Creates a controller. While the data queue is empty, the limit is `max_acks` ACKs, at least one.
     pub fn new(max_acks: u32) -> Self {
         Self {
             max_acks: max_acks.max(1),

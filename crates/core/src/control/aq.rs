@@ -5,17 +5,17 @@ use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate, Share};
 
-/// Behaviour of AQ if the capacities violate eq. 11, so that no ratio fills both directions. If only a *measurement*
-/// violates eq. 11, the last valid ratio stays in force. No other rule explains why the paper's links are full at high
-/// UDP rates (sec. 4.8).
+/// Behaviour of AQ if the capacities violate eq. 11: then no ratio fills both directions. If only a *measurement*
+/// violates eq. 11, the last valid ratio remains in use. Only this rule explains why the paper's links are full at
+/// high UDP rates (sec. 4.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BeyondLimit {
     /// Half of the uplink for each class. ACKs are lost, but they are cumulative: the download keeps most of its rate,
     /// and the upload has half of the uplink.
     #[default]
     EqualShares,
-    /// ACKs are served only if the data queue is empty, and have one place in the buffer. The paper's implementation
-    /// probably did this: Figs. 5 and 6 show a full upload and no download.
+    /// ACKs are served only if the data queue is empty, and have room for one packet in the buffer. The paper's
+    /// implementation probably did this: Figs. 5 and 6 show a full upload and no download.
     StarveAcks,
 }
 
@@ -28,7 +28,7 @@ pub enum DataPerAck {
     Measured,
 }
 
-/// AQ's four parameters, its interval, and two choices that the paper leaves open.
+/// AQ's four parameters, its interval, and two choices that the paper does not specify.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AqParams {
     /// Uplink capacity, the paper's `C_u`.
@@ -134,7 +134,7 @@ impl AqController {
     }
 
     /// Moves the estimate a quarter of the way to the interval's value. Skips intervals with few ACKs. Bounds the
-    /// value, since lost data or a starved ACK class distort it.
+    /// value, because lost data and a starved ACK class distort it.
     fn update_data_per_ack(&mut self, signals: &Signals) {
         const MIN_ACKS: u64 = 8;
         const MAX_DATA_PER_ACK: f64 = 64.0;

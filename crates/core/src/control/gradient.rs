@@ -43,19 +43,19 @@ pub enum DownloadMeter {
 pub enum Gamma {
     /// A step in (kbit/s)^2; the derivative of the utility is with respect to a rate (ACQ, eq. 1).
     Squared(f64),
-    /// A step as a rate: the utility's derivative is with respect to the weight R / C_up (DCBQ, eq. 11). It equals a
-    /// step in (kbit/s)^2 of this rate times the uplink's rate.
+    /// A step as a rate: the utility's derivative is with respect to the weight R / C_up (DCBQ, eq. 11). The equal
+    /// step in (kbit/s)^2 is this rate times the uplink's rate.
     Rate(Rate),
 }
 
-/// Reaction if a class used less than half of its share in an interval: its rate is then no measurement of its demand.
+/// Reaction if a class used less than half of its share in an interval. Its rate then does not show its demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnusedShare {
     /// The share becomes the served rate, as in the papers: the share of an idle data class falls to
     /// [`GradientParams::min_share`].
     Follow,
-    /// Both classes return to [`Gradient::INITIAL_SHARE`]. A backlogged data class that was served less keeps its
-    /// share.
+    /// Both classes return to [`Gradient::INITIAL_SHARE`]. A backlogged data class that was served less than its
+    /// share keeps the share.
     #[default]
     EqualShares,
 }
@@ -134,7 +134,7 @@ impl Gradient {
         Some(Share::from_f64(self.share))
     }
 
-    /// True if one of the classes used less than half of its share.
+    /// True if either class used less than half of its share.
     fn is_slack(&self, signals: &Signals, upload: f64, acks: f64) -> bool {
         let wants_less = |class: Class, rate: f64, share: f64| {
             signals.backlog[class as usize].packets == 0 && rate < share * self.up() / 2.0
@@ -154,8 +154,8 @@ impl Gradient {
         self.params.up.bits_per_sec() as f64 / 1000.0
     }
 
-    /// Returns `r(n+1)` as a share of the uplink; the step starts at the rate `base`. The quotient of differences
-    /// counts as zero if the upload's rate has changed by less than a thousandth of the uplink.
+    /// Returns `r(n+1)` as a share of the uplink; the step starts at the rate `base`. If the upload's rate has
+    /// changed by less than a thousandth of the uplink, the quotient of differences counts as zero.
     fn climb(&mut self, upload: f64, base: f64, download: f64) -> f64 {
         let params = &self.params;
         let up = self.up();
@@ -265,7 +265,7 @@ mod tests {
         assert!((climb(&mut dcbq, 44.0, 890.0) - 0.515).abs() < 1e-9);
     }
 
-    /// Rates of ACKs and of data in kbit/s over ten seconds, and the packets that wait then.
+    /// Signals of ten seconds: rates of ACKs and data in kbit/s, and the queued packets of each class at the end.
     fn signals(acks: u64, data: u64, waits: [u32; 2]) -> Signals {
         let counter = |kbit: u64| Counter {
             packets: 1,
@@ -295,7 +295,7 @@ mod tests {
             acq.share = 0.6;
             assert_eq!(share(&mut acq, &signals(acks, data, [0, 0])), 0.5);
             assert_eq!((acq.share, acq.previous), (0.5, None));
-            // By the papers' rule the share is the served share.
+            // By the papers' rule the new share is the served share.
             acq.params.unused_share = UnusedShare::Follow;
             let expected = (data as f64 / 100.0 + 0.05).max(0.05);
             let followed = share(&mut acq, &signals(acks, data, [0, 0]));
@@ -311,7 +311,7 @@ mod tests {
         // 0.3 as before, and a step of 500 / 100 = 5 kbit/s.
         let kept = share(&mut acq, &signals(70, 0, [9, 9]));
         assert!((kept - 0.35).abs() < 1e-6, "{kept}");
-        // It was served more than its share.
+        // The data class was served more than its share.
         acq.previous = None;
         let followed = share(&mut acq, &signals(50, 50, [9, 9]));
         assert!((followed - 0.55).abs() < 1e-6, "{followed}");

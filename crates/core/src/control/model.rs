@@ -30,7 +30,7 @@ impl core::error::Error for OutOfReach {}
 /// Bytes of ACKs in one direction per byte of data in the other.
 ///
 /// This is the paper's `r_s = S_A / S_D` (eq. 8) if every packet is acknowledged. With `d` packets per ACK, eqs. 3 and
-/// 4 and their consequences hold with `r_s / d`.
+/// 4 and all results from them hold with `r_s / d`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AckDemand(f64);
 
@@ -47,7 +47,7 @@ impl AckDemand {
     }
 }
 
-/// Capacity left for TCP in each direction, in bit/s (`C_u - R_u^U` and `C_d - R_d^U`, eq. 10).
+/// Remaining capacity for TCP in each direction, in bit/s (`C_u - R_u^U` and `C_d - R_d^U`, eq. 10).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capacities {
     /// Uplink.
@@ -82,7 +82,8 @@ impl FullRates {
 }
 
 impl Capacities {
-    /// Solves eqs. 1 to 4 for the four rates. Equals eqs. 5 and 6, but with a separate ACK demand for each direction.
+    /// Solves eqs. 1 to 4 for the four rates. The solution is that of eqs. 5 and 6, with a separate ACK demand per
+    /// direction.
     ///
     /// `download` is the ACK demand of the downloads, whose ACKs go up; `upload` is the ACK demand of the uploads.
     ///
@@ -131,7 +132,7 @@ impl Capacities {
 pub enum Framing {
     /// No framing: IP packets without further bytes.
     Plain,
-    /// AAL5 over ATM: an 8-byte trailer, then whole cells of 53 bytes, each with 48 bytes of payload.
+    /// AAL5 over ATM: the packet and an 8-byte trailer in whole cells of 53 bytes, each with 48 bytes of payload.
     Atm,
     /// Like `Atm`, with an LLC header of 8 bytes.
     AtmLlc,
@@ -226,7 +227,7 @@ fn bits(bytes: u32) -> f64 {
 }
 
 /// Returns the maximum queueing delay under DropTail in seconds (eq. 12): a full buffer of `buffer` bytes, drained at
-/// `rate` bit/s. With `B_D` and `R_D` it is the delay of data under AQ (eq. 13).
+/// `rate` bit/s. With `B_D` and `R_D`, the result is the delay of data under AQ (eq. 13).
 pub fn worst_delay(buffer: f64, rate: f64) -> f64 {
     buffer * 8.0 / rate
 }

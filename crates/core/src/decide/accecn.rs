@@ -1,15 +1,15 @@
-//! AccECN (RFC 9768): conditions under which a sender counts marks correctly although one ACK replaces others.
+//! AccECN (RFC 9768): conditions under which a sender counts marks correctly if one ACK replaces others.
 //!
 //! The ACE field counts marked packets modulo 8; the option counts marked bytes modulo 2^24. An ACK that acknowledges
 //! more than seven packets may hide a wrap of ACE. A sender without the option then assumes the largest possible number
-//! of marks (appendix A.2.1). With the option it assumes the number that the marked bytes allow (A.2.2).
+//! of marks (appendix A.2.1). With the option, the sender assumes the number that the marked bytes allow (A.2.2).
 //! `docs/notes/ack-rules.md` derives the bounds.
 
 use super::ack::{AckInfo, before};
 use crate::ack_info::AccEcn;
 
 /// Maximum bytes that a surviving ACK may acknowledge if the sender has only ACE. Beyond seven packets, the sender may
-/// assume marks (RFC 9768, secs. 3.2.2.5.2 and 3.3.3). The margin of one packet allows for smaller segments.
+/// assume marks (RFC 9768, secs. 3.2.2.5.2 and 3.3.3). One packet of margin is for smaller segments.
 pub(crate) const ACE_STRETCH: u32 = 6 * FULL;
 
 /// Bytes of a full packet.
@@ -31,18 +31,19 @@ const CE: u8 = 1;
 /// State of a sender after an ACK: the counter for bytes of ACKs without the option (`est_ecnfield` in Linux).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// The sender may have ignored the ACK, or has no counter for an ACK without the option.
+    /// The sender may have ignored the ACK, or has no counter to attribute an ACK without the option to.
     Passed,
-    /// The sender has read the counters; it attributes bytes to none of them, or to an unknown one.
+    /// The sender has read the counters. It attributes bytes to no counter, or to an unknown counter.
     Unsettled,
     /// The sender has read the counters, and attributes bytes to the counter at this index.
     Settled(u8),
-    /// The sender has attributed the bytes of an ACK without the option to a counter that is not CE's.
+    /// The sender has attributed the bytes of an ACK without the option to another counter than CE's.
     Guessing,
 }
 
 impl AccEcn {
-    /// Returns a bit for each counter that has grown since `older`; `None` if they differ in kind or one decreased.
+    /// Returns a bit for each counter that has grown since `older`. Returns `None` if the options differ in kind or
+    /// a counter decreased.
     fn advances(&self, older: &Self) -> Option<u8> {
         const HALF: u32 = 1 << 23;
         if self.order != older.order || self.fields != older.fields {
@@ -60,7 +61,7 @@ impl AccEcn {
         Some(advanced)
     }
 
-    /// Returns the marked bytes counted since `older`, which must have the same order and number of counters.
+    /// Returns the marked bytes counted since `older`. Both options must have the same order and number of counters.
     fn marked_bytes_since(&self, older: &Self) -> u32 {
         match (self.counters, older.counters) {
             ([_, new, _], [_, old, _]) if self.fields > CE => new.wrapping_sub(old) & MASK,
@@ -81,8 +82,8 @@ pub(crate) struct Taken<'a> {
 impl Taken<'_> {
     /// Returns the sender's state after `info`; `top` is the highest number reported so far.
     ///
-    /// If exactly one counter other than the attributed one has changed, it becomes the attributed one. More changes
-    /// are ambiguous.
+    /// If exactly one other counter than the attributed one has grown, it becomes the attributed counter. Growth of
+    /// several counters is ambiguous.
     pub(crate) fn then(&self, info: &AckInfo, top: u32) -> Reader {
         let Some(option) = &info.accecn else {
             return match self.reader {
@@ -91,7 +92,7 @@ impl Taken<'_> {
                 _ => Reader::Passed,
             };
         };
-        // Linux ignores an ACK without new information. SACKed ranges below the highest may be known already.
+        // Linux ignores an ACK without new information. SACKed ranges below the highest number may be old information.
         let is_later = match (info.timestamps, self.info.timestamps) {
             (Some((val, _)), Some((older, _))) => before(older, val),
             _ => false,
@@ -118,8 +119,8 @@ impl Taken<'_> {
     }
 }
 
-/// True if `older` makes no difference between `previous` and `newer`: the sender counts the same marks and reaches the
-/// same state without it. `stretch` is the number of bytes that `newer` then reports at once.
+/// True if `older` may be dropped between `previous` and `newer`: the sender counts the same marks and reaches the same
+/// state without it. `stretch` is the number of bytes that `newer` then reports at once.
 pub(crate) fn tells_marks(
     (newer, top): (&AckInfo, u32),
     older: Taken<'_>,
@@ -130,10 +131,10 @@ pub(crate) fn tells_marks(
     let marks = older.info.marks_since(previous.info) + newer.marks_since(older.info);
     let state = previous.then(newer, top);
     if newer.accecn.is_none() {
-        // The bytes belong to a counter other than CE's: ACE has not wrapped.
+        // The bytes belong to another counter than CE's, so ACE has not wrapped.
         return short || marks == 0 && state == Reader::Guessing;
     }
-    // Otherwise ACE wrapped between two of them, because of a reordered ACK.
+    // Without agreement, a reordered ACK made ACE wrap between two of the ACKs.
     let agrees = match (&newer.accecn, &previous.info.accecn) {
         (Some(option), Some(older)) => option.marked_bytes_since(older) <= marks * FULL,
         _ => false,
@@ -182,7 +183,7 @@ mod tests {
     use super::*;
     use crate::ack_info::AccEcnOrder;
 
-    /// Marks that Linux counts in at least 16 `packets`, if `marked` full packets have CE.
+    /// Returns the marks that Linux counts in `packets` packets, at least 16, if `marked` full packets have CE.
     fn linux(marked: u64, packets: u64, bytes: u64) -> u64 {
         let estimate = (marked * 1460 * packets).div_ceil(bytes);
         let most = packets - (packets - marked % 8) % 8;

@@ -1,8 +1,7 @@
 //! Rules by which a later acknowledgement makes an earlier one redundant.
 //!
-//! A queued ACK `O` may be filtered for a later ACK `N` of its flow only if every rule holds. The
-//! rows have the names of `docs/notes/ack-rules.md`, which gives the reasons; `tests/ack_rules.rs` runs
-//! each on real frames.
+//! A queued ACK `O` may be filtered for a later ACK `N` of its flow only if every rule holds. `docs/notes/ack-rules.md`
+//! gives the reasons under the same names; `tests/ack_rules.rs` tests each rule on real frames.
 //!
 //! | rule | `O` is filtered for `N` only if | source |
 //! | --- | --- | --- |
@@ -12,19 +11,19 @@
 //! | ip-options | neither has IP options or extension headers | RFC 791; RFC 8200, sec. 4 |
 //! | number | `N` acknowledges more, or SACKs more at an equal number | RFC 9293, sec. 3.10.7.4 |
 //! | sequence | both have the same sequence number: no probe or data lies between | RFC 9293, secs. 3.8.4, 3.8.6.1 |
-//! | window | the window of `N` is no smaller | RFC 9293, sec. 3.10.7.4 |
+//! | window | the window of `N` is at least that of `O` | RFC 9293, sec. 3.10.7.4 |
 //! | urgency | `O` has neither PSH nor URG | RFC 9293, sec. 3.8.5 |
 //! | reserved | neither sets a reserved bit | RFC 9293, sec. 3.1 |
 //! | options | neither has an unknown or malformed option, MPTCP or TCP-AO | RFC 8684, sec. 3; RFC 5925 |
 //! | signature | both are signed (MD5) or neither is | RFC 2385, sec. 2 |
-//! | timestamps | those of `N` are no older | RFC 7323, secs. 4.3, 5.3 |
+//! | timestamps | the timestamps of `N` are equal or newer | RFC 7323, secs. 4.3, 5.3 |
 //! | sack | `N`, or the ACK that leaves before `O`, covers each SACKed range of `O` | RFC 2018, sec. 4 |
 //! | dsack | `O` reports no duplicate segment | RFC 2883, sec. 4; RFC 8985, sec. 6.2 |
 //! | ecn-echo | ECE, CWR and AE are the same, or count marks beside AccECN's option | RFC 3168, sec. 6.1.3; RFC 9768, sec. 3.2.2 |
 //! | accecn | both or neither have AccECN's option, of the same kind, and no counter goes back | RFC 9768, sec. 3.2.3 |
-//! | duplicates | `O` is not among the first of a run and its three duplicates | RFC 5681, sec. 3.2 |
-//! | stretch | the sender learns a bounded number of bytes from one survivor | RFC 3449, sec. 5.2.1 |
-//! | ace | and of at most six segments where AccECN is in use, unless its option reports the marks | RFC 9768, secs. 3.2.2.5.2, 3.3.3 |
+//! | duplicates | `O` is neither the first ACK of a run nor one of its first three duplicates | RFC 5681, sec. 3.2 |
+//! | stretch | the survivor reports a bounded number of bytes | RFC 3449, sec. 5.2.1 |
+//! | ace | with AccECN, at most six segments, unless the option has the marks | RFC 9768, secs. 3.2.2.5.2, 3.3.3 |
 //!
 //! The last three need per-flow state and are in [`AckFilter`](crate::hold::AckFilter).
 
@@ -34,7 +33,7 @@ pub use crate::ack_info::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRan
 use crate::packet::flags;
 
 crate::named! {
-    /// Groups of rules that keep an ACK although a later one of its flow is queued.
+    /// Groups of rules that keep an ACK although a later ACK of the flow is queued.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(u8)]
     pub enum Unfiltered in "unfiltered_" {
@@ -44,7 +43,7 @@ crate::named! {
         Marks = "marks",
         /// Bound on the bytes reported at once: *stretch*.
         Stretch = "stretch",
-        /// Options or headers that a filter cannot interpret, such as those of MPTCP and TCP-AO: *options*,
+        /// Options or headers that a filter cannot interpret, such as MPTCP and TCP-AO: *options*,
         /// *ip-options* and *reserved*.
         Options = "options",
         /// All other rules.
@@ -122,7 +121,7 @@ impl AckInfo {
         self.sack.get(..count).unwrap_or_default()
     }
 
-    /// True if the ACK reports a duplicate segment (RFC 2883): its first SACK range is below the cumulative number, or
+    /// True if the ACK reports a duplicate segment (RFC 2883): the first SACK range is below the cumulative number, or
     /// inside the second range.
     pub fn is_dsack(&self) -> bool {
         match self.ranges() {
@@ -143,8 +142,8 @@ impl AckInfo {
         older.ranges().iter().all(|range| self.covers(*range))
     }
 
-    /// True if a sender that processes the later ACK `other` also processes this one, as their fields show. With a
-    /// lower sequence number it may be a probe.
+    /// True if the fields show that a sender which processes the later ACK `other` also processes this ACK. An ACK
+    /// with a lower sequence number may be a probe.
     pub(crate) const fn is_taken_like(&self, other: &Self) -> bool {
         self.seq == other.seq
             && self.context == other.context
@@ -152,11 +151,11 @@ impl AckInfo {
             && !self.keep
     }
 
-    /// Returns the number of bytes that this ACK newly reports to a sender that has processed `previous`, cumulative
-    /// and SACKed.
+    /// Returns the number of bytes, cumulative and SACKed, that this ACK newly reports to a sender that has
+    /// processed `previous`.
     ///
-    /// This is an upper bound: ranges that earlier ACKs reported count again, and a lower cumulative number counts as
-    /// very many bytes.
+    /// The result is an upper bound: ranges reported by earlier ACKs count again, and a lower cumulative number
+    /// counts as very many bytes.
     #[inline]
     pub fn bytes_beyond(&self, previous: &Self) -> u32 {
         let ranges = previous.ranges();
@@ -171,7 +170,7 @@ impl AckInfo {
                 end: range.end,
             };
             let shared = |old: &SackRange| above.shared(*old);
-            // At most one range: the ranges of a DSACK overlap.
+            // Only one range counts, because the ranges of a DSACK overlap.
             let old = ranges.iter().map(shared).max().unwrap_or(0);
             above.len().saturating_sub(old)
         };
@@ -181,11 +180,11 @@ impl AckInfo {
             .fold(cumulative, u32::saturating_add)
     }
 
-    /// True if this later ACK of the same flow contains all information of `older`, so that `older` may be filtered.
-    /// The table in the module's documentation names the rules.
+    /// True if this later ACK of a flow contains all information of `older`, so that `older` may be filtered. The
+    /// module's documentation lists the rules.
     ///
-    /// `previous` is the ACK sent before `older`, if the sender processes it. It matters because an ACK has room for
-    /// few SACK ranges and relies on earlier ACKs for the others.
+    /// `previous` is the ACK sent before `older`, if the sender processes it. An ACK has room for few SACK ranges;
+    /// earlier ACKs report the others.
     ///
     /// With an equal cumulative number, this ACK must have more SACKed bytes, because the sender counts plain
     /// duplicates.
@@ -194,7 +193,7 @@ impl AckInfo {
         self.keeps(older, previous).is_none()
     }
 
-    /// Returns the group of rules that keeps `older` beside this later ACK, if one does.
+    /// Returns the group of rules that keeps `older` beside this later ACK, if any.
     pub fn keeps(&self, older: &Self, previous: Option<&Self>) -> Option<Unfiltered> {
         // A change of ECE, CWR or AE carries information.
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
@@ -217,7 +216,7 @@ impl AckInfo {
             (Some(newer), Some(older)) => newer.covers(older),
             _ => false,
         };
-        // With AccECN's option they are a counter, which may advance up to a wrap.
+        // With AccECN's option the three flags are a counter, which may advance up to a wrap.
         let counts = || match (&self.accecn, &older.accecn, previous) {
             (Some(_), Some(_), Some(previous)) => {
                 older.marks_since(previous) + self.marks_since(older) <= ACE_MARKS

@@ -15,15 +15,15 @@ pub enum Class {
 impl Class {
     /// Number of classes.
     pub const COUNT: usize = 2;
-    /// All classes, in the order of their numbers.
+    /// All classes, in numerical order.
     pub const ALL: [Self; Self::COUNT] = [Self::Ack, Self::Data];
 }
 
 /// Rule that assigns a class to each packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Classifier {
-    /// A TCP segment is an ACK if it has the ACK flag, no payload, and none of SYN, FIN and RST. This is the default,
-    /// since real ACKs have 52 to 80 bytes with timestamps and SACK, and more with IPv6.
+    /// A TCP segment is an ACK if it has the ACK flag, no payload, and none of SYN, FIN and RST. The default, because
+    /// the size of real ACKs varies: 52 to 80 bytes with timestamps and SACK, more with IPv6.
     #[default]
     PureAck,
     /// An IP packet of at most this many bytes is an ACK, unless it is opaque. AQ (sec. 3) uses 40.

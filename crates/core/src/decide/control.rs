@@ -12,7 +12,7 @@ pub trait Controller {
     /// Returns new settings and the time of the next call.
     fn step(&mut self, now: Instant, signals: &Signals) -> Step;
 
-    /// Returns settings that depend on the backlog; runs after every packet, with integers only. Called only if
+    /// Returns settings that depend on the backlog. Runs after every packet, with integers only, if
     /// [`needs`](Controller::needs) requests it.
     fn follow(&mut self, _levels: &Levels) -> Settings {
         Settings::default()
@@ -21,7 +21,7 @@ pub trait Controller {
     /// Updates the controller after a change of the link's rate; `reverse` is the rate of the reverse path, if known.
     fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}
 
-    /// True if the controller does not depend on rates, or adapts in [`set_rates`](Controller::set_rates).
+    /// True if the controller is independent of rates, or adapts in [`set_rates`](Controller::set_rates).
     fn follows_rates(&self) -> bool {
         false
     }
@@ -56,7 +56,7 @@ pub struct Needs {
 /// Measurements since the previous step. Bytes are as charged to the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Signals {
-    /// Time since the previous step; zero at the first, which only starts the clock.
+    /// Time since the previous step. Zero at the first step, which only starts the clock.
     pub elapsed: Duration,
     /// Packets that arrived at the discipline.
     pub arrived: Traffic,
@@ -119,7 +119,7 @@ pub struct Levels {
 pub struct Level {
     /// Queued packets and bytes.
     pub backlog: Backlog,
-    /// The limit in force.
+    /// Current limit.
     pub limit: Limit,
 }
 
@@ -136,7 +136,7 @@ pub struct Settings {
     pub target: Option<Duration>,
     /// Maximum wait of an ACK for a later one.
     pub ack_wait: Option<Duration>,
-    /// Maximum number of acknowledged bytes up to which an ACK of a flow is held.
+    /// Maximum number of acknowledged bytes for which an ACK is held.
     pub ack_bytes: Option<u32>,
     /// Bytes at the start of a flow during which its ACKs are not held.
     pub ack_ramp: Option<u32>,

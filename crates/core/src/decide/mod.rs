@@ -1,18 +1,18 @@
 //! Decisions about one packet, in integers.
 //!
-//! This module never allocates, uses no floats and cannot panic: it and [`hold`](crate::hold) run in a kernel's
-//! softirq.
+//! This module never allocates, uses no floats and cannot panic, because this module and [`hold`](crate::hold)
+//! run in a kernel's softirq.
 //!
 //! | decision | module |
 //! | --- | --- |
 //! | facts of a frame | [`frame`] |
-//! | what the link charges for it | [`overhead`] |
-//! | which queue it joins | [`classify`] |
-//! | whether a later ACK makes it redundant | [`ack`] |
-//! | what a sender reads off AccECN then | `accecn` |
-//! | whether an arrival is dropped or marked early | [`aqm`] |
-//! | which queue is served next | [`service`] |
-//! | what a controller reads and sets | [`control`] |
+//! | bytes that the link charges for a packet | [`overhead`] |
+//! | queue that a packet joins | [`classify`] |
+//! | redundancy of an ACK if a later ACK is queued | [`ack`] |
+//! | marks that a sender counts by AccECN after filtering | `accecn` |
+//! | early drops and marks | [`aqm`] |
+//! | queue that is served next | [`service`] |
+//! | input and output of a controller | [`control`] |
 
 pub(crate) mod accecn;
 pub mod ack;

@@ -20,7 +20,7 @@ enum Framing {
 
 /// Accounting of one link's overhead.
 ///
-/// By default the link charges a frame's own length. Any other overhead is added to the length of the IP packet, so it
+/// By default the link charges a frame's own length. A given overhead is added to the length of the IP packet. So it
 /// must include *everything* that the link adds, such as VLAN tags and PPPoE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overhead {
@@ -35,7 +35,7 @@ pub struct Overhead {
 /// Length to which the overhead is added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Basis {
-    /// The frame's length, since no overhead was given.
+    /// The frame's length, because no overhead was given.
     #[default]
     Frame,
     /// The IP packet's length.
@@ -44,7 +44,7 @@ enum Basis {
     Raw,
 }
 
-/// Keywords, each with its additional bytes, framing and minimum.
+/// Keywords, each with additional bytes, framing and minimum.
 const KEYWORDS: &[(&str, i32, Option<Framing>, Option<u32>)] = &[
     ("conservative", 48, Some(Atm), None),
     ("ipoa-vcmux", 8, Some(Atm), None),
@@ -94,7 +94,7 @@ impl Overhead {
         u32::try_from(len).unwrap_or(u32::MAX)
     }
 
-    /// True if the overhead is added to the frame's length rather than to the IP packet's.
+    /// True if the overhead is added to the frame's length, not to the IP packet's length.
     pub const fn counts_frames(&self) -> bool {
         !matches!(self.basis, Basis::Ip)
     }
@@ -105,7 +105,7 @@ impl Overhead {
         (self.bytes, self.mpu, self.framing as u32, self.basis as u32)
     }
 
-    /// Creates an overhead from the numbers of [`numbers`](Self::numbers); `None` if one is out of range.
+    /// Creates an overhead from the numbers of [`numbers`](Self::numbers); `None` if a number is out of range.
     pub fn of_numbers(bytes: i32, mpu: u32, framing: u32, basis: u32) -> Option<Self> {
         let (min, max) = OVERHEAD_RANGE;
         let is_valid = (min..=max).contains(&bytes) && mpu <= MPU_RANGE.1.unsigned_abs();
@@ -118,7 +118,7 @@ impl Overhead {
         })
     }
 
-    /// True if a word is one of CAKE's keywords without a number, that is all except `overhead` and `mpu`.
+    /// True if a word is one of CAKE's keywords without a number: all except `overhead` and `mpu`.
     pub fn is_keyword(word: &str) -> bool {
         Self::default().keyword(word)
     }
@@ -133,7 +133,7 @@ impl Overhead {
                     ..Self::default()
                 }
             }
-            // CAKE ignores it as well: the Ethernet header is never part of the basis.
+            // CAKE ignores this keyword too: the Ethernet header is never part of the basis.
             "via-ethernet" => {}
             "atm" => self.framing = Atm,
             "ptm" => self.framing = Ptm,
@@ -288,8 +288,8 @@ mod tests {
 
     #[test]
     fn cells_change_the_normalized_asymmetry_as_in_sad() {
-        // Its table 6, 8000/64 kbit/s: K grows from 4.88 to 5.64. It counts part-filled cells of
-        // data as parts (1174 bytes); whole ones are 22 * 53 = 1166, and K is 5.68.
+        // The paper's table 6, 8000/64 kbit/s: K grows from 4.88 to 5.64. The paper counts part-filled cells of data as
+        // parts (1174 bytes); whole cells are 22 * 53 = 1166 bytes, and K is 5.68.
         let line = overhead("ipoa-vcmux");
         let k = |ack: u32, data: u32| 8000.0 / 64.0 * f64::from(ack) / f64::from(data);
         assert_eq!(line.charge_len(1024), 1166);
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn ptm_charges_a_byte_for_every_64_begun() {
-        // 34 + 30 is 64: one more; 35 + 30: two more; 1500 + 30 = 1530: 24 more.
+        // 34 + 30 bytes get one more, 35 + 30 bytes two more, 1500 + 30 bytes 24 more.
         let line = overhead("pppoe-ptm");
         assert_eq!(line.charge_len(34), 65);
         assert_eq!(line.charge_len(35), 67);
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(charge("", &parsed), 72);
         assert_eq!(charge("raw overhead 4", &parsed), 76);
         assert_eq!(charge("overhead 18", &parsed), 70);
-        // ARP has no IP length; it counts from behind the tag.
+        // ARP has no IP length; its bytes count from after the tag.
         let arp = Parsed {
             network: 18,
             ..Parsed::default()

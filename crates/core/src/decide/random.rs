@@ -21,8 +21,8 @@ impl SplitMix64 {
 
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Returns the output of [`SplitMix64`] in this state. A bijection: each input bit flips each output bit with
-/// probability one half.
+/// Returns the output of [`SplitMix64`] in this state. The function is a bijection; each input bit flips each
+/// output bit with probability one half.
 #[inline]
 pub const fn mix(state: u64) -> u64 {
     let z = state.wrapping_add(GAMMA);
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn the_sequence_is_the_reference_implementations() {
-        // Its first outputs for seed 1234567.
+        // First outputs of SplitMix64 for seed 1234567.
         let mut random = SplitMix64::new(1_234_567);
         for expected in [
             6_457_827_717_110_365_317,

@@ -14,7 +14,7 @@ use crate::packet::{Flow, Header, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Visit};
 use crate::units::{Instant, Limit};
 
-/// Minimum and maximum number of flows whose ACKs are filtered; between them the number equals the limit in packets.
+/// Range of the number of flows whose ACKs are filtered. Within the range, the number equals the limit in packets.
 /// ACKs of further flows are queued without filtering.
 const FLOWS: core::ops::RangeInclusive<u32> = 80..=8192;
 
@@ -23,7 +23,7 @@ struct Waiting<P, N> {
     packet: P,
     /// Content of the ACK; `None` if the packet must not be filtered.
     ack: Option<Past>,
-    /// Slot of its flow, or none.
+    /// Slot of the ACK's flow, if the flow has one.
     slot: Slot,
     /// True for ACKs that the sender counts as duplicates: the first ACK of a run and its first three duplicates.
     protected: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Arrival {
     len: u32,
     info: Option<AckInfo>,
     slot: Option<Slot>,
-    /// Position in a run of duplicate ACKs, if it is in one.
+    /// Position in a run of duplicate ACKs, if the arrival is part of a run.
     duplicates: Option<u8>,
     protected: bool,
 }
@@ -65,14 +65,14 @@ impl Arrival {
     }
 }
 
-/// Packets in lists of the owner, each with data of type `N`. All packets of a flow are chained.
+/// Packets in lists of the owner, each with a note of type `N`. All packets of a flow are chained.
 #[derive(Clone, Debug)]
 pub(crate) struct AckChains<P, N> {
-    /// The notes are tickets.
+    /// All packets; the note of a packet is its ticket.
     slab: Slab<Waiting<P, N>>,
     flows: FlowTable<FlowState>,
     backlog: Backlog,
-    /// Number of ACKs kept although a later one was queued, for each group of [`Unfiltered`].
+    /// Number of ACKs that were not filtered although a later ACK was queued, per group of [`Unfiltered`].
     unfiltered: [u64; Unfiltered::ALL.len()],
 }
 
@@ -92,8 +92,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         self.flows.find(flow)
     }
 
-    /// Compares an arrival with the history of its flow; `known` is the flow's slot, if it has one. An opaque packet is
-    /// treated as the ACK that it is assumed to be.
+    /// Compares an arrival with the history of its flow; `known` is the flow's slot, if the flow has one. An opaque
+    /// packet is compared by its assumed content.
     pub(crate) fn read(
         &mut self,
         packet: &P,
@@ -101,7 +101,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         opaque: Option<OpaqueAck>,
     ) -> Arrival {
         let header = packet.header();
-        // A class may hold more than ACKs: `size<=40` also selects a SYN or RST without options.
+        // The class may contain other packets than ACKs: `size<=40` also selects a SYN or RST without options.
         let pure = header.is_pure_ack();
         let info = match (pure, opaque) {
             (true, _) => packet.ack_info(),
@@ -125,7 +125,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
             arrival.duplicates = state.duplicates(newer);
             let place = arrival.duplicates.filter(|_| newer.sack_ranges == 0);
             arrival.protected = place.is_some_and(|place| place <= KEPT_DUPLICATES);
-            // The first of a run counts too.
+            // The first ACK of a run is counted too.
             if arrival.protected
                 && let Some(first) = self.slab.get_mut(state.tail)
             {
@@ -143,7 +143,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         self.flows.insert(header.flow, FlowState::last_used, new)
     }
 
-    /// Returns the flow's ACK at `place`; without a place, the last ACK sent.
+    /// Returns the flow's ACK at `place`; for [`Place::NONE`], the last ACK sent.
     fn ack_at<'a>(&'a self, place: Place, state: &'a FlowState) -> Option<&'a Past> {
         match self.slab.get(place) {
             Some(waiting) => waiting.ack.as_ref(),
@@ -159,8 +159,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
-    /// Returns the state of a flow, and the ACK that leaves before the flow's next arrival. With `replaced`, that is
-    /// the ACK before the last queued one.
+    /// Returns the state of a flow, and the ACK that leaves before the flow's next arrival. If `replaced`, this is
+    /// the ACK before the flow's last queued ACK.
     #[inline]
     pub(crate) fn predecessor(&self, slot: Slot, replaced: bool) -> Option<(&FlowState, &AckInfo)> {
         let state = self.flows.get(slot)?;
@@ -171,9 +171,9 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Some((state, &self.ack_at(place, state)?.info))
     }
 
-    /// Returns the place of the flow's last queued ACK if the arrival may replace it. Conditions: the arrival makes it
-    /// redundant, the survivor acknowledges at most `max_stretch` new bytes, and `permits` returns true. `permits` gets
-    /// the arrival time of the ACK before that place.
+    /// Returns the place of the flow's last queued ACK if the arrival may replace it. Conditions: the arrival makes the
+    /// queued ACK redundant, the survivor acknowledges at most `max_stretch` new bytes, and `permits` returns true. The
+    /// argument of `permits` is the arrival time of the ACK before the place.
     pub(crate) fn redundant_tail(
         &mut self,
         arrival: &Arrival,
@@ -204,15 +204,16 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         None
     }
 
-    /// Reports the number of ACKs that were kept although a later one of their flow was queued, by group of rules.
+    /// Reports the number of ACKs that were not filtered although a later ACK of the flow was queued, by group of
+    /// rules.
     pub(crate) fn probe(&self, show: &mut Probe<'_>) {
         for (unfiltered, count) in Unfiltered::ALL.into_iter().zip(self.unfiltered) {
             show(unfiltered.variable(), Reading::Count(count));
         }
     }
 
-    /// Returns the bound that filtering for `newer` would violate, if any: at most `max_stretch` new bytes, and no
-    /// counted mark may be hidden.
+    /// Returns the bound that filtering for `newer` would violate, if any. Bounds: at most `max_stretch` new
+    /// bytes, and no hidden mark.
     fn bound(
         state: &FlowState,
         newer: &AckInfo,
@@ -226,7 +227,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         if !state.accecn {
             return None;
         }
-        // If the sender ignores one of the two, its state is unknown.
+        // If the sender ignores either ACK, the sender's state is unknown.
         let tells = older.is_taken
             && previous.is_taken
             && previous.info.is_taken_like(newer)
@@ -239,13 +240,13 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         (!tells).then_some(Unfiltered::Marks)
     }
 
-    /// True if there is room for an arrival in addition to all queued packets.
+    /// True if an arrival has room beside all queued packets.
     #[inline]
     pub(crate) const fn admits(&self, arrival: &Arrival, admission: &Admission) -> bool {
         admission.admits(self.backlog, arrival.len)
     }
 
-    /// True if an arrival may replace `older`. If not, `older` must stay, because otherwise both would be lost.
+    /// True if an arrival may replace `older`. If not, `older` must stay: removing it would lose both packets.
     pub(crate) fn admits_instead_of(
         &self,
         older: Place,
@@ -275,7 +276,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         })
     }
 
-    /// Returns the highest number reported and the sender's state, after `info` is sent following `previous`.
+    /// Returns the highest number reported and the sender's state, if `info` is sent after `previous`.
     fn knowledge(&self, slot: Slot, info: &AckInfo, previous: Place) -> (u32, Reader) {
         let known = self.flows.get(slot).filter(|state| state.accecn);
         let previous = known.and_then(|state| self.ack_at(previous, state));
@@ -354,7 +355,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
     /// Removes and returns the first packet of a list.
     pub(crate) fn pop(&mut self, list: &mut List) -> Option<P> {
         let head = list.head();
-        // Read the flow's data in place, so that only the packet is moved.
+        // The flow's data is read in place, so that only the packet moves.
         let waiting = self.slab.get(head)?;
         let header = waiting.packet.header();
         self.backlog.leave(header.len);
@@ -373,7 +374,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Some(self.slab.remove(list, head)?.packet)
     }
 
-    /// Returns the head of a list for a service, and the owner's data.
+    /// Returns the head of a list for a service, and the owner's note.
     #[inline]
     pub(crate) fn head(&self, list: &List) -> Option<(Head, N)> {
         let (ticket, waiting) = self.slab.noted(list.head())?;
@@ -385,7 +386,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Some((head, waiting.note))
     }
 
-    /// Moves the last packet of a flow to another list if `moves` returns true. `moves` may change the owner's data.
+    /// Moves the last packet of a flow to another list if `moves` returns true. `moves` may change the owner's note.
     pub(crate) fn transfer_tail(
         &mut self,
         slot: Slot,

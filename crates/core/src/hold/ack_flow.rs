@@ -1,4 +1,4 @@
-//! State of a flow for ACK filters: the estimated state of its sender, and its queued ACKs.
+//! State of a flow for ACK filters: the sender's estimated state, and the flow's queued ACKs.
 
 use super::slab::Place;
 use crate::decide::accecn::{Reader, Taken};
@@ -33,8 +33,8 @@ impl Newest {
         }
     }
 
-    /// True if a sender that has received this ACK ignores `info`: a probe, a reordered ACK, or one with an old
-    /// timestamp. Such an ACK does not count as a duplicate, and does not end a run of duplicates.
+    /// True if a sender that has received this ACK ignores `info`: a probe, a reordered ACK, or an ACK with an
+    /// old timestamp. An ignored ACK does not count as a duplicate, and does not end a run of duplicates.
     fn outdates(&self, info: &AckInfo) -> bool {
         let old_timestamp = match info.timestamps {
             Some((val, _)) => self.has_val && before(val, self.val),
@@ -71,12 +71,12 @@ impl Past {
 pub(crate) struct FlowState {
     /// Last queued packet of the flow.
     pub(crate) tail: Place,
-    /// Newest queued ACK, and how often it was repeated.
+    /// Newest queued ACK, and the number of its duplicates.
     newest: Option<Newest>,
     duplicates: u8,
     /// True once an ACK of the flow has carried AccECN counters.
     pub(crate) accecn: bool,
-    /// Last ACK that was sent; before the first is sent, the flow's first ACK.
+    /// Last ACK sent; before any was sent, the flow's first ACK.
     pub(crate) last_sent: Past,
     /// Arrival time of `last_sent`.
     pub(crate) last_arrival: Instant,
@@ -104,8 +104,8 @@ impl FlowState {
     }
 
     /// Records a queued ACK; `duplicates` is the result of [`duplicates`](Self::duplicates). Returns true if the sender
-    /// processes the ACK. An ACK that the sender may ignore is protected like a duplicate, but does not increase the
-    /// count.
+    /// processes the ACK. An ACK that the sender may ignore is protected like a duplicate, but not counted as a
+    /// duplicate.
     pub(crate) fn note(&mut self, info: &AckInfo, duplicates: Option<u8>) -> bool {
         let is_taken = !self.newest.is_some_and(|newest| newest.outdates(info));
         if is_taken {
@@ -115,12 +115,12 @@ impl FlowState {
         is_taken
     }
 
-    /// Returns the position of `info` in a run of duplicates, if it is in one.
+    /// Returns the position of `info` in a run of duplicates, if it is part of a run.
     #[inline]
     pub(crate) fn duplicates(&self, info: &AckInfo) -> Option<u8> {
         let newest = self.newest?;
-        // An ACK before a step of the sequence number may be a probe. It is no duplicate, and its window and number are
-        // ignored.
+        // An ACK before a step of the sequence number may be a probe. A probe is no duplicate; its window and number
+        // are ignored.
         let (repeats, place) = match newest.seq == info.seq {
             true => (
                 newest.ack == info.ack && newest.window == info.window,

@@ -1,8 +1,8 @@
-//! Hosts at home. An address becomes a host with its own account when the line has answered it; until then all
-//! addresses share one account. A sender may forge addresses, but it cannot forge the packets that follow an answer.
-//! While no address has been answered, the first few count as hosts.
+//! Hosts at home. An address becomes a host with its own account when the line has answered the address. All
+//! unanswered addresses share one account. A sender may forge addresses, but it cannot forge the packets that follow
+//! an answer. While no address has been answered, the first few addresses count as hosts.
 //!
-//! An answer is recognised by its flow, so behind NAT no address of the reverse path is needed.
+//! Answers are recognised by flow, so they are recognised behind NAT too.
 
 use super::capacity::{BuildError, slots};
 use super::drr::Isolation;
@@ -17,7 +17,7 @@ const HOSTS: u32 = 248;
 /// Number of entries for flows of the reverse path, indexed by hash; a newer flow overwrites an older one.
 const FLOWS: usize = 1024;
 
-/// Seconds for which a host keeps its slot after its last answer. If no host has been answered for this time, the
+/// Seconds for which a host keeps its slot after its last answer. If no host was answered for this time, the
 /// reverse path counts as invisible.
 const LIFETIME: u32 = 60;
 
@@ -32,7 +32,7 @@ impl Host {
     /// Host of packets without an address.
     pub const NONE: Self = Self(0);
 
-    /// Host of all addresses that the line has not answered; it may represent many real hosts.
+    /// Host of all addresses that the line has not answered. It may stand for many real hosts.
     pub const COMMON: Self = Self(u8::MAX);
 
     fn of(slot: Slot) -> Self {
@@ -70,7 +70,7 @@ fn is_answered(flows: &mut [u32], flow: Flow) -> bool {
     seen.map(|seen| *seen = 0).is_some()
 }
 
-/// Hosts of a packet whose host at home has no account of its own.
+/// Returns a packet's hosts without the host at home, which has no account.
 #[cold]
 #[inline(never)]
 const fn without_home([source, destination]: [u64; 2], home_is_source: bool) -> [u64; 2] {
@@ -86,13 +86,13 @@ pub struct Answered {
     needs_hosts: bool,
     /// Side of the hosts at home, if hosts get equal shares.
     home: Option<usize>,
-    /// Second of the last answer to each address; zero if there was none.
+    /// Second of the last answer to each address; zero if the address was not answered.
     hosts: FlowTable<u32>,
-    /// Fingerprints of flows seen on the reverse path since the last packet in the other direction; zero if empty.
+    /// Fingerprints of flows with a packet on the reverse path since their last packet from home; zero if empty.
     flows: Box<[u32]>,
     /// Last second in which the line counts as visible, after its last answer to any host.
     visible_until: u32,
-    /// Start of the current lifetime, and the number of unanswered addresses that have counted as hosts in it.
+    /// Start of the current lifetime, and number of unanswered addresses counted as hosts since then.
     guesses: (u32, u32),
 }
 
@@ -112,7 +112,7 @@ impl Answered {
         })
     }
 
-    /// Records a packet of the reverse path. Ignores SYNs and resets, since forged addresses get them too.
+    /// Records a packet of the reverse path. Ignores SYNs and resets, because forged addresses get them too.
     #[inline]
     pub fn observe(&mut self, reverse: &Header) {
         let answers = reverse.flags & (flags::SYN | flags::RST) == 0;
@@ -132,7 +132,7 @@ impl Answered {
         }
         let Network { mut hosts, dscp } = packet.network();
         let [source, destination] = hosts;
-        // By constant places, so that the hosts stay in registers.
+        // Indexed by constants, so that the hosts stay in registers.
         let (is_source, address) = match self.home {
             None => return (Network { hosts, dscp }, Host::NONE),
             Some(0) => (true, source),
@@ -150,7 +150,7 @@ impl Answered {
         let Some((slot, answered)) = self.hosts.find_mut(Flow(address)) else {
             return self.new_host(now, address, flow);
         };
-        // One answer a second suffices.
+        // One answer per second suffices.
         if *answered == now {
             return Host::of(slot);
         }
@@ -168,7 +168,7 @@ impl Answered {
         now <= self.visible_until
     }
 
-    /// Counts a new address that was not answered. Returns true if it may count as a host.
+    /// Counts a new, unanswered address. Returns true if the address may count as a host.
     fn may_guess(&mut self, now: u32) -> bool {
         let (since, count) = &mut self.guesses;
         if now.wrapping_sub(*since) > LIFETIME {
@@ -244,7 +244,7 @@ mod tests {
             self.answered.observe(&header);
         }
 
-        /// Host of an address that currently gets answers from the line.
+        /// Returns the host of an address that the line has just answered.
         fn converse(&mut self, address: u64, flow: u64) -> Host {
             self.answer(flow, flags::ACK);
             self.send(address, flow)

@@ -22,7 +22,7 @@ pub enum BuildError {
     OutOfMemory,
     /// The limit exceeds [`MAX_PACKETS`].
     LimitTooLarge(Limit),
-    /// A part or a parameter is invalid; the text names it and a valid form.
+    /// A part or a parameter is invalid. The text names the part or parameter, and a valid form.
     Description(alloc::string::String),
 }
 
@@ -75,7 +75,7 @@ pub fn slots<T>(count: usize, mut value: impl FnMut(usize) -> T) -> Result<Box<[
     Ok(slots.into_boxed_slice())
 }
 
-/// Allocates an array filled with `value`, without a copy on the stack: a kernel's stack is small.
+/// Allocates an array filled with `value`, without a copy on the stack, because a kernel's stack is small.
 ///
 /// # Errors
 /// There is not enough memory.

@@ -14,8 +14,8 @@ use crate::units::{Instant, Limit};
 pub(super) const MAX_DROPS: u32 = 32;
 
 /// Returns the next packet that CoDel does not drop (RFC 8289, sec. 5.5). `take` removes the oldest packet of the
-/// queue, and returns it with the bytes that remain. `drops` is the number of packets that may still be dropped; each
-/// drop decrements it.
+/// queue, and returns it with the bytes that remain. `drops` is the number of further packets that may be dropped;
+/// each drop decrements it.
 pub(super) fn dequeue<P: Packet>(
     codel: &mut Codel,
     params: &CodelParams,
@@ -160,8 +160,8 @@ mod tests {
         Instant::from_nanos(millis * 1_000_000)
     }
 
-    /// Two packets come for each that leaves, of twelve milliseconds each; the longest wait of the
-    /// second half, and marks.
+    /// Two packets arrive for each that leaves; a transmission takes 12 ms. Returns the longest
+    /// sojourn time in the second half, and the number of marks.
     fn overload(params: CodelParams) -> (Duration, u32) {
         let mut queue = CodelQueue::new(params, LIMIT).unwrap();
         let (mut longest, mut marks) = (Duration::ZERO, 0);

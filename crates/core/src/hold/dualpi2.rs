@@ -19,7 +19,7 @@ pub struct DualPi2Params {
     pub step: Duration,
     /// Percentage of the link for classic packets while scalable ones are queued, at most 100.
     pub classic_share: u32,
-    /// If true, packets are marked or dropped on arrival instead of departure.
+    /// If true, packets are marked or dropped on arrival; otherwise on departure.
     pub on_arrival: bool,
     /// If true, every ECN-capable packet counts as scalable, not only ECT(1) and CE.
     pub any_ect: bool,
@@ -64,7 +64,7 @@ impl<P: Packet> DualPi2<P> {
         self.credit = i64::from(FULL_PACKET) * (2 * i64::from(self.params.classic_share) - 100);
     }
 
-    /// Performs all due updates of the probability, from the sojourn time of the older head packet.
+    /// Performs all updates of the probability up to `now`, with the sojourn time of the older head packet.
     fn update(&mut self, now: Instant) {
         let period = self.params.pi2.update;
         let first = *self.next_update.get_or_insert(now + period);
@@ -209,7 +209,7 @@ mod tests {
 
     const LIMIT: Limit = Limit::Packets(1000);
 
-    /// Packets that arrive at once, 100 of each kind, and then leave, one every 12 ms.
+    /// Yields packets that arrive together, 100 of each kind. One leaves every 12 ms.
     fn leave() -> impl Iterator<Item = Header> {
         let params = DualPi2Params {
             pi2: Pi2Params {
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_scalable_packet_is_marked_beyond_the_step_and_no_other() {
-        // The first leaves at once, the others after the step.
+        // The first packet leaves at once; the others exceed the step.
         let ecn = leave().map(|header| header.ecn);
         let marks = ecn.filter(|ecn| *ecn == Ecn::Ce).count();
         assert_eq!((marks, leave().count()), (99, 200));

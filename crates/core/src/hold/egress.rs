@@ -1,5 +1,5 @@
-//! A discipline, the transmitter after it, and the counters of both. The simulator, the lab and the gateway use one at
-//! the start of each link.
+//! A discipline, the transmitter after it, and the counters of both. The simulator, the lab and the gateway use an
+//! egress at the start of each link.
 
 use super::meters::Meters;
 use super::transmitter::Transmitter;
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 /// Start of one direction of a link.
 ///
 /// Time must not decrease between calls. If the caller dequeues at [`next`](Egress::next), packets leave exactly at the
-/// rate. A later call loses no rate, up to [`Transmitter::MAX_LATE`].
+/// rate. A call that is late by at most [`Transmitter::MAX_LATE`] loses no rate.
 pub struct Egress<P> {
     qdisc: Box<dyn Qdisc<P> + Send>,
     observes: bool,
@@ -29,7 +29,7 @@ struct Counts {
     meters: Meters,
 }
 
-/// Result of a change of discipline for the packets that were queued.
+/// Number of queued packets that survived a change of discipline, and number of drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handover {
     /// Number of packets that moved to the new discipline.
@@ -74,7 +74,7 @@ impl<P: Packet> Egress<P> {
         self.enqueue_known(now, facts, packet, sink);
     }
 
-    /// Like [`enqueue`](Egress::enqueue), if class and length are known; saves a read of the header.
+    /// Like [`enqueue`](Egress::enqueue), for a known class and length; saves a read of the header.
     #[inline]
     pub fn enqueue_known(
         &mut self,
@@ -136,7 +136,7 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// True if the link is free, so that a transmission may start now.
+    /// True if the link is free and a transmission may start now.
     #[inline]
     fn begins(&mut self, now: Instant) -> bool {
         if self.transmitter.free_at() > now {
@@ -147,7 +147,7 @@ impl<P: Packet> Egress<P> {
         true
     }
 
-    /// Updates transmitter and counters by a result of the discipline, without moving it.
+    /// Updates transmitter and counters for a result of the discipline. The result does not move.
     #[inline]
     fn accounts_for(&mut self, now: Instant, answer: &Dequeue<P>) {
         match answer {
@@ -167,8 +167,8 @@ impl<P: Packet> Egress<P> {
         self.transmitter.busy_until(at);
     }
 
-    /// Changes the rate, also for the rest of the current transmission, and reports it to the discipline. An egress
-    /// without a shaper ignores the rate. `reverse` is the rate of the other direction, if known.
+    /// Changes the rate, also for the rest of the current transmission, and reports the rate to the discipline. An
+    /// egress without a shaper ignores the rate. `reverse` is the rate of the other direction, if known.
     pub fn set_rate(&mut self, now: Instant, rate: Rate, reverse: Option<Rate>) {
         self.transmitter.set_rate(now, rate);
         self.qdisc.set_rates(rate, reverse);
@@ -231,12 +231,12 @@ impl<P: Packet> Egress<P> {
     /// Removes all queued packets in order of arrival, and subtracts them from the arrival counters.
     pub fn take_backlog(&mut self) -> Vec<P> {
         let mut waiting: Vec<P> = core::iter::from_fn(|| self.drain()).collect();
-        // A discipline drains each class or flow in order; the stable sort keeps that for equal times.
+        // A discipline drains each class or flow in order. The stable sort preserves this order for equal times.
         waiting.sort_by_key(|packet| packet.header().arrival);
         waiting
     }
 
-    /// Removes the oldest packet of a class or flow, regardless of the schedule, and subtracts it from the arrival
+    /// Removes the oldest packet of a class or flow, in spite of the schedule, and subtracts it from the arrival
     /// counters.
     pub fn drain(&mut self) -> Option<P> {
         let packet = self.qdisc.drain()?;
@@ -255,7 +255,7 @@ impl<P: Packet> Egress<P> {
         self.qdisc
     }
 
-    /// Counters of arriving packets, and of what happened to them.
+    /// Counters of arriving, sent, marked and dropped packets.
     #[inline]
     pub const fn meters(&self) -> &Meters {
         &self.counts.meters

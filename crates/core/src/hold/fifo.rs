@@ -11,7 +11,7 @@ use crate::units::{Instant, Limit};
 /// A FIFO that drops arrivals over the limit.
 #[derive(Clone, Debug)]
 pub struct Fifo<P> {
-    /// Packets with their tickets, which order packets of all classes by arrival.
+    /// Packets with their tickets, the order of arrival over all classes.
     packets: Ring<(u32, P)>,
     bytes: u64,
 }
@@ -30,7 +30,7 @@ impl<P: Packet> Fifo<P> {
 
     #[inline]
     pub(super) fn pop(&mut self) -> Dequeue<P> {
-        // Read before the move, so that the packet is moved once.
+        // Read first, so that the packet moves only once.
         let Some(packet) = self.front() else {
             return Dequeue::Empty;
         };

@@ -1,4 +1,4 @@
-//! The papers' ACK queues, AF and SAD: they drop ACKs that a later one makes redundant.
+//! The papers' ACK queues, AF and SAD. They drop ACKs that a later ACK makes redundant.
 
 use super::ack_chains::{AckChains, Arrival};
 use super::capacity::BuildError;
@@ -12,10 +12,10 @@ use crate::units::{Duration, Instant, Limit};
 /// Place of the surviving ACK in the queue. The survivor is always the later packet, unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survivor {
-    /// AF, ACK filtering (RFC 3449, sec. 5.2.1): the new ACK joins the tail, and the earlier ones of its connection are
+    /// AF, ACK filtering (RFC 3449, sec. 5.2.1): the new ACK joins the tail, and the connection's earlier ACKs are
     /// dropped.
     AtTail,
-    /// SAD, the smart ACK dropper (SAD, sec. 3): the new ACK takes the place of its flow's queued one.
+    /// SAD, the smart ACK dropper (SAD, sec. 3): the new ACK takes the place of the flow's queued ACK.
     InSlot,
 }
 
@@ -24,9 +24,8 @@ pub enum Survivor {
 pub struct FilterBounds {
     /// Maximum number of bytes, newly acknowledged or newly SACKed, that one surviving ACK reports.
     pub max_stretch: u32,
-    /// Maximum time between the arrivals of two survivors of a flow, with [`Survivor::AtTail`]. There each new ACK
-    /// moves to the tail, so without a bound the ACKs of a steady flow may never leave. With [`Survivor::InSlot`] no
-    /// bound is needed.
+    /// Maximum time between the arrivals of two survivors of a flow, for [`Survivor::AtTail`]: each new ACK moves to
+    /// the tail, so without a bound the ACKs of a steady flow may never leave. [`Survivor::InSlot`] needs no bound.
     pub max_gap: Duration,
 }
 
@@ -78,7 +77,7 @@ impl<P: Packet> AckFilter<P> {
         })
     }
 
-    /// Enqueues an ACK; filters before, since this may free places. Not inlined, to keep the ACK parser's stack small.
+    /// Filters, which may free places, then enqueues an ACK. Not inlined, to keep the ACK parser's stack small.
     #[inline(never)]
     fn offer(
         &mut self,

@@ -10,7 +10,7 @@ use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Instant, Limit};
 use alloc::boxed::Box;
 
-/// Minimum quantum in bytes, until a longer packet arrives: a full Ethernet frame.
+/// Initial and minimum quantum in bytes: a full Ethernet frame.
 const MIN_QUANTUM: i64 = FULL_PACKET as i64;
 
 /// Number of queues to which flows are hashed, as in fq_codel.
@@ -26,7 +26,7 @@ struct Turn {
     begun: bool,
 }
 
-/// A queue per flow. If an arrival finds the buffer full, the longest queue drops its oldest packet, so that a flow of
+/// A queue per flow. If an arrival finds the buffer full, the longest queue drops its oldest packet. So a flow with
 /// few packets loses none.
 #[derive(Clone, Debug)]
 pub struct FlowQueues<P> {
@@ -35,8 +35,8 @@ pub struct FlowQueues<P> {
     /// Queues with packets, in the order of their turns.
     round: Rounds,
     flows: u32,
-    /// Bytes added to a deficit per round: the longest packet seen, so that one round suffices for the next packet of
-    /// any queue.
+    /// Bytes added to a deficit per round: the length of the longest packet so far. So each queue can send at least
+    /// one packet per round.
     quantum: i64,
 }
 
@@ -47,7 +47,7 @@ impl<P: Packet> FlowQueues<P> {
     /// The limit is too large, or there is not enough memory.
     pub fn new(limit: Limit) -> Result<Self, BuildError> {
         Ok(Self {
-            // One more, since an overflow drops after the enqueue.
+            // One more: an overflow drops after the enqueue.
             queues: NumberedQueues::new(QUEUES, (), capacity(limit)? + 1)?,
             turns: slots(QUEUES as usize, |_| Turn::default())?,
             round: Rounds::new(QUEUES, 1)?,
@@ -66,8 +66,8 @@ impl<P: Packet> FlowQueues<P> {
         Some(packet)
     }
 
-    /// True if an arrival raised the backlog above both `before` and the limit. After a limit was lowered, excess
-    /// packets stay queued, so that the work per arrival is bounded.
+    /// True if an arrival raised the backlog above both `before` and the limit. Excess packets stay queued after
+    /// a limit was lowered, which bounds the work per arrival.
     const fn has_grown(&self, before: Backlog, limit: Limit) -> bool {
         let now = self.queues.backlog();
         match limit {
@@ -76,8 +76,8 @@ impl<P: Packet> FlowQueues<P> {
         }
     }
 
-    /// Returns the queue to serve; its deficit covers its next packet. Skips at most one queue, because the next one
-    /// gets a quantum, which covers any packet.
+    /// Returns the queue to serve; its deficit covers its next packet. Skips at most one queue: the next queue gets
+    /// a quantum, which covers any packet.
     fn turn(&mut self) -> Option<(u32, Head)> {
         for _ in 0..2 {
             let number = self.round.first(ROUND)?;

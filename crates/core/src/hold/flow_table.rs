@@ -4,7 +4,7 @@ use super::capacity::{BuildError, slots};
 use crate::packet::Flow;
 use alloc::boxed::Box;
 
-/// Number of flows per set, as in CAKE; their tags fill a cache line.
+/// Number of flows per set, as in CAKE. The tags of a set fill a cache line.
 const WAYS: usize = 8;
 
 /// Place of a flow's state; valid until the flow is evicted.
@@ -21,8 +21,8 @@ impl Slot {
     }
 }
 
-/// State of flows by hash, in a set-associative table. Each flow can have one of eight places. If all eight are taken,
-/// the least recently used flow that may be evicted is replaced.
+/// State of flows by hash, in a set-associative table. Each flow has eight possible places. If all eight are in use, a
+/// new flow replaces the least recently used flow that may be evicted.
 #[derive(Clone, Debug)]
 pub struct FlowTable<T> {
     tags: Box<[[Flow; WAYS]]>,
@@ -42,7 +42,7 @@ impl<T> FlowTable<T> {
         })
     }
 
-    /// Returns the set of a flow. Fibonacci hashing spreads both hashes and consecutive numbers.
+    /// Returns the index of a flow's set. Fibonacci hashing spreads hashes as well as consecutive numbers.
     #[inline]
     fn set(&self, flow: Flow) -> usize {
         let hash = flow.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -76,7 +76,7 @@ impl<T> FlowTable<T> {
     }
 
     /// Returns the slot of a flow; `new` creates the state of a new flow. A full set evicts the flow with the smallest
-    /// `last_used`, never one whose `last_used` is `None`. Returns `None` if no flow may be evicted.
+    /// `last_used`. If `last_used` is `None`, the flow is never evicted. Returns `None` if no flow may be evicted.
     #[inline]
     pub fn find_or_insert(
         &mut self,

@@ -39,8 +39,8 @@ struct Flow {
     deficit: i64,
 }
 
-/// A queue per flow. Sparse flows are served first, the others in rounds. If the buffer is full, the longest queue
-/// drops packets.
+/// A queue per flow. Sparse flows are served first, other flows in rounds. If the buffer is full, the longest
+/// queue drops packets.
 #[derive(Clone, Debug)]
 pub struct FqCodel<P> {
     queues: NumberedQueues<P>,
@@ -55,10 +55,10 @@ impl<P: Packet> FqCodel<P> {
     /// # Errors
     /// The limit is too large, or there is not enough memory.
     pub fn new(params: FqCodelParams, limit: Limit) -> Result<Self, BuildError> {
-        // `Rounds` has 65 536 numbers, two of them for its lists.
+        // `Rounds` has 65 536 numbers, of which the lists use two.
         let flows = params.flows.clamp(1, (1 << u16::BITS) - LISTS);
         Ok(Self {
-            // One more, since an overflow drops after the enqueue.
+            // One more: an overflow drops after the enqueue.
             queues: NumberedQueues::new(flows, (), capacity(limit)? + 1)?,
             flows: slots(flows as usize, |_| Flow::default())?,
             rounds: Rounds::new(flows, LISTS)?,
@@ -76,7 +76,8 @@ impl<P: Packet> FqCodel<P> {
                 .exceeds(admission.limit, self.params.memory_limit)
     }
 
-    /// Drops up to half of the longest queue (RFC 8290, sec. 4.1.2). Returns false if no packet is queued.
+    /// Drops packets from the longest queue, up to half of its bytes (RFC 8290, sec. 4.1.2). Returns false
+    /// if no packet is queued.
     fn drop_batch(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> bool {
         let Some(number) = self.queues.longest() else {
             return false;
@@ -116,8 +117,8 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// Handles a flow without packets in its turn. A new flow moves to the end of the old ones, so that those are
-    /// served in between.
+    /// Handles the turn of a flow without packets. A new flow moves to the end of the old flows, so that they are
+    /// served before its next turn.
     fn pause(&mut self, list: u32, number: u32) {
         if list == NEW && self.rounds.first(OLD).is_some() {
             self.rounds.move_to_end(number, OLD);

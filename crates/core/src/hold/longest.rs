@@ -4,7 +4,7 @@ use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
 use core::cmp::Reverse;
 
-/// Number of changes after the last use during which the heap is maintained. A rebuild costs about as much.
+/// Number of changes after the last use for which the heap is maintained. They cost about as much as a rebuild.
 const KEPT: u32 = 2048;
 
 /// Lengths of all queues in bytes.
@@ -13,16 +13,16 @@ pub(super) trait Lengths {
     fn of(&self, queue: u16) -> Option<u32>;
 }
 
-/// A binary heap of queue numbers with the longest queue on top, as in CAKE. It is built on demand and then maintained
-/// for some changes, each in O(log n). Among equal queues the first is on top, so that the result does not depend on
-/// the time of the build.
+/// A binary heap of queue numbers with the longest queue on top, as in CAKE. The heap is built on demand and then
+/// maintained for some changes, each in O(log n). Among equal queues the first is on top, so the result does not
+/// depend on when the heap was built.
 #[derive(Clone, Debug)]
 pub(super) struct Longest {
     /// Queues, the longest first.
     heap: Box<[u16]>,
     /// Position of each queue in the heap.
     places: Box<[u16]>,
-    /// Number of further changes during which the heap is maintained; 0 if it is out of date.
+    /// Number of further changes for which the heap is maintained; 0 if the heap is out of date.
     kept: u32,
 }
 
@@ -47,7 +47,7 @@ impl Longest {
         self.heap.first().map(|queue| u32::from(*queue))
     }
 
-    /// True if the heap is kept up to date.
+    /// True if the heap is up to date.
     #[inline]
     pub(super) const fn is_kept(&self) -> bool {
         self.kept > 0
@@ -75,7 +75,7 @@ impl Longest {
         }
     }
 
-    /// Returns the rank of the queue at a position; `None`, the lowest rank, after the end.
+    /// Returns the rank of the queue at a position. After the end, the rank is `None`, the lowest.
     fn rank(&self, place: usize, lengths: &impl Lengths) -> Option<(u32, Reverse<u16>)> {
         let queue = *self.heap.get(place)?;
         Some((lengths.of(queue)?, Reverse(queue)))
@@ -141,7 +141,7 @@ mod tests {
         for _ in 0..300 {
             for _ in 0..random.next() % (2 * u64::from(KEPT)) {
                 let queue = random.next() % 100;
-                // Few different lengths, so that many are equal.
+                // Few different lengths, so that many queues are equal.
                 let bytes = (random.next() % 10) as u32;
                 let before = core::mem::replace(&mut lengths[queue as usize], bytes);
                 longest.moves(queue as u32, bytes > before, &lengths);

@@ -21,7 +21,7 @@ use core::marker::PhantomData;
 pub struct Parts<Q, S = AnyService> {
     /// Rule that selects the queue of a packet.
     pub classifier: Classifier,
-    /// Detector of encrypted ACKs, which then join the ACK queue.
+    /// Detector of encrypted ACKs. Detected ACKs join the ACK queue.
     pub opaque: Option<OpaqueAcks>,
     /// Hosts at home, for queues that isolate hosts.
     pub answered: Option<Answered>,
@@ -52,7 +52,7 @@ pub enum Buffer {
 
 /// An ACK queue, a data queue, a service that chooses between them, and a controller.
 ///
-/// It uses parts only through their traits: a new part needs no change here.
+/// A machine uses parts only through their traits, so a new part needs no change of the machine.
 pub struct Machine<P, Q, S = AnyService> {
     parts: Parts<Q, S>,
     needs: Needs,
@@ -82,7 +82,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         Ok(machine)
     }
 
-    // A separate stack frame, freed before the deep calls: a kernel's stack is small.
+    // A separate stack frame, freed before the deep calls, because a kernel's stack is small.
     #[inline(never)]
     fn moved(parts: Parts<Q, S>) -> Result<Box<Self>, BuildError> {
         boxed(Self::of(parts)?)
@@ -114,7 +114,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         })
     }
 
-    /// Runs the controller if it is due; otherwise costs one comparison.
+    /// Runs the controller if the time of its next step has come. Otherwise costs one comparison.
     #[inline]
     fn control(&mut self, now: Instant) {
         if now >= self.next_step {
@@ -148,7 +148,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         }
     }
 
-    // Not inlined, since its stack and registers would cost the callers that need no levels.
+    // Not inlined: stack and registers would also cost callers that need no levels.
     #[inline(never)]
     fn follow_levels(&mut self) {
         if let Some(controller) = &mut self.parts.controller {
@@ -173,7 +173,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         if let (Buffer::InRatio(limit), Some(share)) = (self.parts.buffer, settings.data_share) {
             let (data, ack) = split_buffer(limit, share);
             self.parts.limits = [ack, data];
-            // A class over its limit after a change of the ratio still uses places of the other.
+            // After a change of the ratio, a class over its limit still uses places of the other class.
             self.shared = Some(limit.with_value(data.value() + ack.value()));
         }
     }
@@ -183,7 +183,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         self.parts.queues.backlog(Class::Ack) + self.parts.queues.backlog(Class::Data)
     }
 
-    /// Enqueues an arrival. The packet is borrowed until then, so that it moves only once.
+    /// Enqueues an arrival. Borrows the packet until the enqueue, so that it moves only once.
     #[inline(always)]
     fn admit(
         &mut self,
@@ -196,7 +196,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
             Some(answered) => answered.read(now, &packet),
             None => (Network::default(), Host::NONE),
         };
-        // Field by field, since a copy of the whole includes its padding.
+        // Field by field, because a copy of the whole includes padding.
         let Network { hosts, dscp } = network;
         let ticket = self.next_ticket;
         self.next_ticket = ticket.wrapping_add(1);
@@ -209,7 +209,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
             network: Network { hosts, dscp },
             host,
         };
-        // One admission for each class: a shared one would be written to memory for both.
+        // One admission per class: a common admission would be written to memory.
         match class {
             Class::Ack => queues.enqueue(Class::Ack, now, packet, admission(Class::Ack), sink),
             Class::Data => queues.enqueue(Class::Data, now, packet, admission(Class::Data), sink),
@@ -263,7 +263,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
     }
 }
 
-/// Splits a buffer between data queue and ACK queue; each gets at least one packet.
+/// Splits a buffer between the data queue and the ACK queue. Each queue gets at least one packet.
 pub fn split_buffer(limit: Limit, data_share: Share) -> (Limit, Limit) {
     let whole = limit.value();
     let (min_data, min_ack) = match limit {

@@ -34,8 +34,8 @@ impl<T: Copy + core::ops::Add<Output = T> + Default> PerClass<T> {
     }
 }
 
-/// Counters of an egress since its creation, by traffic class: arrivals, and what happened to them. Bytes are as
-/// charged to the link. Invariant: `arrived = sent + left (all reasons) + drained + backlog`.
+/// Counters of an egress since its creation, by traffic class. Bytes are as charged to the link. Invariant:
+/// `arrived = sent + left (all reasons) + drained + backlog`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meters {
     /// Packets given to the discipline.
@@ -44,7 +44,7 @@ pub struct Meters {
     pub sent: PerClass<Counter>,
     /// Packets that this queue marked (CE) and that were sent.
     pub marked: PerClass<Counter>,
-    /// Busy time of the link; a packet's whole time counts when it starts.
+    /// Busy time of the link. A packet's whole transmission time counts at the start of the transmission.
     pub busy: PerClass<Duration>,
     left: [PerClass<Counter>; Reason::COUNT],
 }
@@ -55,7 +55,7 @@ impl Meters {
         self.left[reason as usize]
     }
 
-    /// Queued packets: arrivals that have neither been sent nor left.
+    /// Queued packets: arrivals that were neither sent nor removed.
     pub fn backlog(&self) -> PerClass<Backlog> {
         let mut backlog = PerClass::default();
         for class in TrafficClass::ALL {
@@ -84,8 +84,8 @@ impl Meters {
         sum
     }
 
-    /// Counts an arrival of `len` bytes. This function and the next three are for callers without an
-    /// [`Egress`](super::Egress), which counts its own packets.
+    /// Counts an arrival of `len` bytes. An [`Egress`](super::Egress) counts its own packets: this
+    /// function and the next three are for callers without an egress.
     #[inline]
     pub fn arrives(&mut self, class: TrafficClass, len: u32) {
         self.arrived.of_mut(class).add(len);
@@ -108,7 +108,7 @@ impl Meters {
         }
     }
 
-    /// Removes a packet that moves to another discipline from the arrival counters.
+    /// Subtracts a packet from the arrival counters, because it moves to another discipline.
     pub fn hands_over(&mut self, header: &Header) {
         let class = header.traffic_class();
         let arrived = self.arrived.of_mut(class);

@@ -3,15 +3,15 @@
 //! All memory is bounded and allocated at construction, which may fail with a [`BuildError`]. After that nothing
 //! allocates, and the work per packet is bounded by a constant.
 //!
-//! | what | module |
+//! | part | module |
 //! | --- | --- |
 //! | queues of one class: FIFO, ACK filtering, flow queues, CoDel, FQ-CoDel, CAKE, DualPI2 | [`Queue`] and its implementations |
 //! | a discipline of queues, a service and a controller | [`Machine`] |
 //! | one FIFO for all | [`DropTail`] |
-//! | hosts at home, told from forged addresses | [`Answered`] |
-//! | ACKs that cannot be read, taken for what they are by size and direction | [`OpaqueAcks`] |
+//! | hosts at home, as opposed to forged addresses | [`Answered`] |
+//! | encrypted ACKs, recognised by size and direction | [`OpaqueAcks`] |
 //! | a discipline, its transmitter and its counters | [`Egress`] |
-//! | ACK regeneration beyond the slow link | [`Regenerator`] |
+//! | ACK regeneration after the slow link | [`Regenerator`] |
 
 pub(crate) mod ack_chains;
 mod ack_flow;

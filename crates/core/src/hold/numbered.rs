@@ -24,7 +24,7 @@ impl<S> Lengths for Box<[Numbered<S>]> {
     }
 }
 
-/// A fixed number of FIFOs; finds the longest one. The owner stores a state for each.
+/// A fixed number of FIFOs, each with a state of the owner. Finds the longest FIFO.
 #[derive(Clone, Debug)]
 pub(crate) struct NumberedQueues<P, S = ()> {
     /// All packets; the note of a packet is its ticket.
@@ -73,7 +73,8 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         Some((&mut queue.state, packet, left.into()))
     }
 
-    /// Appends a packet to a queue, or passes it to `reject` if there is no room. Returning it would cost a copy.
+    /// Appends a packet to a queue, or passes it to `reject` if there is no room. Returning the packet would cost
+    /// a copy.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -102,7 +103,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         self.pop_known(number, len)
     }
 
-    /// [`pop`](Self::pop) for a caller that has the packet's length.
+    /// Like [`pop`](Self::pop), for a caller that has the packet's length.
     #[inline]
     pub(crate) fn pop_known(&mut self, number: u32, len: u32) -> Option<P> {
         self.backlog.leave(len);
@@ -143,7 +144,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
             .map_or(Place::NONE, |queue| queue.packets.head())
     }
 
-    /// Returns the place behind this one in its queue.
+    /// Returns the next place in the queue.
     pub(crate) fn next(&self, place: Place) -> Place {
         self.pool.next(place)
     }
@@ -153,7 +154,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         self.first(number) == Place::NONE
     }
 
-    /// True if a queue is empty, and its state.
+    /// Returns true if a queue is empty, and the queue's state.
     #[inline]
     pub(crate) fn is_empty_with(&self, number: u32) -> Option<(bool, &S)> {
         let queue = self.queues.get(number as usize)?;
@@ -171,7 +172,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         self.head_due(number, |_| Instant::ZERO)
     }
 
-    /// [`head`](Self::head) of a packet that is due at a time that depends on the state of its queue.
+    /// Like [`head`](Self::head); `due` computes the due time from the queue's state.
     #[inline]
     pub(crate) fn head_due(&self, number: u32, due: impl FnOnce(&S) -> Instant) -> Option<Head> {
         let queue = self.queues.get(number as usize)?;
@@ -198,7 +199,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
             .map_or(0, |queue| queue.bytes.into())
     }
 
-    /// Returns the queue with the most bytes; the first one among equals.
+    /// Returns the queue with the most bytes; among equal queues, the first.
     pub(crate) fn longest(&mut self) -> Option<u32> {
         self.longest.top(&self.queues)
     }
@@ -208,8 +209,8 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         bytes > memory_limit || !limit.holds(packets, bytes)
     }
 
-    /// True if the backlog exceeds `before`. After a limit was lowered, excess packets stay queued, so that the work
-    /// per arrival is bounded.
+    /// True if the backlog exceeds `before`. Excess packets stay queued after a limit was lowered, which bounds the
+    /// work per arrival.
     pub(crate) const fn has_grown(&self, before: Backlog) -> bool {
         self.backlog.packets > before.packets || self.backlog.bytes > before.bytes
     }

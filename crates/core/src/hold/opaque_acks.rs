@@ -1,13 +1,13 @@
-//! QUIC packets that are treated as ACKs because of their size and direction; their content is encrypted.
+//! QUIC packets that are treated as ACKs because of their size and direction. Their content is encrypted.
 //!
-//! A QUIC packet with only an ACK frame is neither acknowledged nor retransmitted, and a later one repeats its content
+//! A QUIC packet with only an ACK frame is neither acknowledged nor retransmitted; later packets repeat its content
 //! (RFC 9000, sec. 13.2). If a dropped packet had other content, like a window update or a short request, the sender
 //! retransmits it a round trip later. This detection is a guess, so it is off by default.
 //!
-//! A conversation counts as QUIC if long headers of version 1 or 2 were seen in both directions. Its ACKs are small
-//! packets of the smallest size during the download, if that size recurs. A larger packet may have a further frame, such
-//! as a PING of one byte, and leaves. A conversation is no longer treated this way after two packets of a recurring size
-//! that no packet of the server explains.
+//! A conversation counts as QUIC if long headers of version 1 or 2 were seen in both directions. During a download, the
+//! small packets of the smallest size are ACKs, if this size recurs. A larger packet may have a further frame, such as
+//! a PING of one byte, so it is never dropped. Detection ends for a conversation after two packets of a recurring size
+//! that acknowledge no packet of the server.
 
 use super::capacity::BuildError;
 use super::flow_table::FlowTable;
@@ -25,31 +25,31 @@ const FULL: u32 = 600;
 /// in QUIC (RFC 9484) are longer, even with an ACK of TCP inside.
 const MAX_ACK: u32 = 100;
 
-/// Bytes of a download before its first ACK is recognised, and bytes until which every second ACK must leave.
+/// Bytes of a download before its first ACK is recognised; `RAMP` is the number of bytes until which every
+/// second ACK must leave.
 const START: u32 = 40_000;
 const RAMP: u32 = 600_000;
 
-/// Maximum number of earlier packets that later ACKs may still acknowledge: two superpackets.
+/// Maximum number of packets that later ACKs may still acknowledge: two superpackets.
 const MAX_CREDIT: u32 = 96;
 
 /// Maximum time until a receiver acknowledges a packet: 25 ms by default, plus delays at home.
 const ANSWER: Duration = Duration::from_millis(250);
 
-/// Time without recognition after a full packet in the direction of the ACKs. An ACK that overtakes such data makes it
-/// look lost.
+/// Time without recognition after a full packet in the direction of the ACKs. Data that an ACK overtakes looks lost.
 const OWN_DATA: Duration = Duration::from_secs(1);
 
-/// Range of pauses of a download that may be caused by a lost packet: longer than gaps between bursts, shorter than
-/// pauses of applications. After one, no ACK is recognised for some time.
+/// Range of pauses of a download that a lost packet may cause: longer than gaps between bursts, shorter than pauses
+/// of applications. After such a pause, no ACK is recognised for the time `REST`.
 const STALL: core::ops::Range<Duration> = ANSWER..Duration::from_millis(1500);
 const REST: Duration = Duration::from_secs(4);
 
-/// Number of counted sizes. All counts are halved when one reaches the second constant.
+/// Number of counted sizes. All counts are halved when a count reaches `MEMORY`.
 const SIZES: usize = 8;
 const MEMORY: u8 = 64;
-/// Minimum count of a size that shows that a larger packet contains more than an ACK.
+/// Minimum count of a size. Larger packets then contain more than an ACK.
 const SEEN: u8 = 2;
-/// Minimum count of a recurring size, and its minimum part of all counts (one in eight).
+/// Minimum count of a recurring size, and the divisor for its minimum part of all counts.
 const RECURS: u8 = 8;
 const PART: u32 = 8;
 
@@ -62,7 +62,7 @@ const UNEXPLAINED: u8 = 2;
 pub struct OpaqueAck {
     /// Bytes of the download seen before this ACK, modulo 2^32.
     bytes: u32,
-    /// Number that changes at each packet that must not replace its predecessor.
+    /// Number that changes if a packet must not replace its predecessor.
     kind: u32,
     /// The ECN field.
     context: u32,
@@ -92,8 +92,8 @@ impl Sizes {
         count >= RECURS && u32::from(count) * PART >= all
     }
 
-    /// Counts a packet. Returns true if it has the size of a packet with only an ACK: the smallest size that was seen
-    /// twice, and it recurs.
+    /// Counts a packet. Returns true for the size of a packet with only an ACK: the smallest size that was seen
+    /// twice, if it recurs.
     fn is_ack(&mut self, size: u8) -> bool {
         let place = self.0.iter().position(|&(known, _)| known == size);
         let least = || (0..SIZES).min_by_key(|&place| self.0[place].1);
@@ -127,7 +127,7 @@ impl Sizes {
 /// State of a QUIC conversation, from its handshake on.
 #[derive(Clone, Copy, Debug)]
 struct Download {
-    /// True if a long header was seen: from home, and from the server.
+    /// True if a long header was seen, from home and from the server.
     shaken: [bool; 2],
     bytes: u32,
     /// Bytes of the download so far, at most [`RAMP`].
@@ -135,8 +135,8 @@ struct Download {
     /// Number of packets not yet acknowledged, at most [`MAX_CREDIT`].
     credit: u32,
     kind: u32,
-    /// Size of the last packet treated as an ACK, and true if it was the second of a pair. A shorter one may lack a
-    /// frame of its predecessor.
+    /// Size of the last packet treated as an ACK, and true if it was the second of a pair. A shorter packet may
+    /// lack a frame of its predecessor.
     len: u8,
     second: bool,
     sizes: Sizes,
@@ -239,7 +239,7 @@ impl OpaqueAcks {
         }
     }
 
-    /// Returns the conversation of a packet; creates one for a long header.
+    /// Returns the conversation of a packet; creates a conversation for a long header.
     fn conversation(
         &mut self,
         now: Instant,
@@ -250,7 +250,7 @@ impl OpaqueAcks {
             Direction::Up => header.flow,
             Direction::Down => header.flow.reverse(),
         };
-        // Stacks that grease the fixed bit (RFC 9287) clear it in every second packet, but not in long headers.
+        // Stacks that grease the fixed bit (RFC 9287) clear it in half of the short headers, but never in long headers.
         let is_long = header.protocol == Protocol::QuicLong;
         let last_used = |download: &Download| Some(download.last_used.as_nanos());
         let slot = match is_long {
@@ -264,7 +264,7 @@ impl OpaqueAcks {
         Some(download)
     }
 
-    /// Returns the assumed content of an arrival, if it is treated as an ACK.
+    /// Returns the assumed content of an arrival that is treated as an ACK.
     pub fn read(&mut self, now: Instant, header: &Header) -> Option<OpaqueAck> {
         if !is_udp(header) {
             return None;
@@ -281,7 +281,7 @@ impl OpaqueAcks {
         if !is_small || !download.is_ack(now, size) {
             return None;
         }
-        // At the start of a download at most every second ACK is replaced.
+        // At the start of a download, at most every second ACK is replaced.
         download.second = !download.second;
         let starts = download.first < RAMP && !download.second;
         if size < download.len || starts {

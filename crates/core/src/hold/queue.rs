@@ -15,7 +15,7 @@ pub struct Admission {
     pub ticket: u32,
     /// True if the whole buffer has room; the queue's own limit is checked separately.
     pub room: bool,
-    /// Limit of this queue, at most the limit with which it was built. After it was lowered, excess packets stay, and
+    /// Limit of this queue, at most the limit at construction. If the limit was lowered, excess packets stay, and
     /// arrivals are dropped until the limit holds.
     pub limit: Limit,
     /// Assumed content of an encrypted packet that is treated as an ACK.
@@ -36,7 +36,7 @@ impl Admission {
 
 /// Queue of one class. The work per call is bounded by a constant.
 pub trait Queue<P: Packet> {
-    /// Enqueues a packet; may drop it or other packets into `sink`.
+    /// Enqueues a packet. May drop this or other packets into `sink`.
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>);
 
     /// Removes and returns the next packet. An AQM may first drop other packets into `sink`, even all of them.
@@ -56,7 +56,7 @@ pub trait Queue<P: Packet> {
         true
     }
 
-    /// True if it reads [`Header::flow`](crate::packet::Header::flow).
+    /// True if the queue reads [`Header::flow`](crate::packet::Header::flow).
     fn reads_flows(&self) -> bool {
         true
     }
@@ -66,10 +66,10 @@ pub trait Queue<P: Packet> {
         false
     }
 
-    /// Applies the settings, as far as this queue has them.
+    /// Applies the settings that this queue has; ignores others.
     fn tune(&mut self, _settings: &Settings) {}
 
-    /// Reports names and values of its variables.
+    /// Reports names and values of the queue's variables.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }
 
@@ -110,7 +110,7 @@ impl<P: Packet, Q: Queue<P> + ?Sized> Queue<P> for alloc::boxed::Box<Q> {
     }
 }
 
-/// An admission in any order, with room for all that `limit` admits.
+/// Returns an admission with room up to `limit`; the ticket is arbitrary.
 #[cfg(test)]
 pub(crate) const fn within(limit: Limit) -> Admission {
     Admission {

@@ -1,4 +1,4 @@
-//! The two queues of a machine: each with its own memory, or FIFOs that share theirs.
+//! The two queues of a machine: each with its own memory, or FIFOs in shared memory.
 
 use super::capacity::{BuildError, capacity};
 use super::queue::{Admission, Queue};
@@ -37,13 +37,13 @@ pub trait Queues<P: Packet> {
     /// Calls `see` for the packets of both queues, ACKs first.
     fn visit(&self, see: &mut Visit<'_, P>) -> bool;
 
-    /// True if one of them reads flows.
+    /// True if either queue reads flows.
     fn reads_flows(&self) -> bool;
 
     /// True if both queues adapt to changes of the rate.
     fn follows_rates(&self) -> bool;
 
-    /// Applies settings to both.
+    /// Applies settings to both queues.
     fn tune(&mut self, settings: &Settings);
 
     /// See [`Queue::probe`].
@@ -147,7 +147,7 @@ pub struct Fifos<P> {
 }
 
 impl<P: Packet> Fifos<P> {
-    /// Creates empty FIFOs for the packets of a buffer. Each may hold one packet more than its share.
+    /// Creates empty FIFOs for the packets of a buffer. Each FIFO may hold one packet more than its share.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.

@@ -1,4 +1,4 @@
-//! AR, ACK regeneration (SAD, sec. 3; RFC 3449, sec. 5.3.1): after the slow link, filtered ACKs are created again,
+//! AR, ACK regeneration (SAD, sec. 3; RFC 3449, sec. 5.3.1): creates filtered ACKs again after the slow link,
 //! which restores the senders' ACK clock.
 
 use super::capacity::BuildError;
@@ -15,15 +15,15 @@ use core::cmp::Reverse;
 /// Parameters of a regenerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegeneratorParams {
-    /// Number of ACKs regenerated for each filtered one, `R`. A factor of 1 restores their number; a larger one opens
-    /// the senders' windows faster.
+    /// Number of ACKs regenerated for each filtered one, `R`. A factor of 1 restores the number of ACKs; a larger
+    /// factor opens the senders' windows faster.
     pub factor: u32,
     /// Bytes that one ACK acknowledged before filtering: a segment's payload.
     pub segment: u32,
     /// Departure times of the regenerated ACKs.
     pub spacing: Spacing,
     /// Maximum gap between two regenerated ACKs under [`Spacing::Paced`]. A segment's transmission time on the fast
-    /// link suffices to avoid bursts there. Longer gaps delay the last ACK and cost throughput.
+    /// link suffices to avoid bursts on that link. Longer gaps delay the last ACK and cost throughput.
     pub max_gap: Duration,
 }
 
@@ -59,12 +59,12 @@ crate::read_by_name!(Spacing, "unknown; use at-once, paced or smoothed");
 
 /// Maximum number of ACKs that are regenerated before one ACK.
 const MAX_REGENERATED: u32 = 256;
-/// Maximum time for which an ACK is held for pacing, and maximum of the smoothed time.
+/// Maximum time for which an ACK is held for pacing; `MAX_SMOOTHED_HOLD` is the maximum of the smoothed time.
 const MAX_HOLD: Duration = Duration::from_millis(50);
 const MAX_SMOOTHED_HOLD: Duration = Duration::from_secs(1);
 const MAX_FLOWS: u32 = 4096;
-/// Maximum credit of one flow and of all flows, in data segments: 150 ms at 1 Gbit/s and at 10 Gbit/s. Times the
-/// factor, it bounds the ACKs regenerated at once; then each passing segment allows one more.
+/// Maximum credit of one flow and of all flows, in data segments: 150 ms at 1 Gbit/s and at 10 Gbit/s. The
+/// credit times the factor bounds the ACKs regenerated at once.
 const MAX_FLOW_CREDIT: u32 = 1 << 14;
 const MAX_CREDIT: u32 = 1 << 17;
 /// Maximum number of held packets: 50 ms of ACKs at 80 000/s. Further arrivals are dropped.
@@ -79,13 +79,13 @@ struct FlowState {
     interval: Duration,
     /// True once an ACK of the flow has arrived.
     known: bool,
-    /// Time of the last packet of either direction.
+    /// Time of the last packet in either direction.
     used: Instant,
-    /// Data seen in the other direction that no ACK has claimed yet.
+    /// Data of the other direction that no ACK has claimed yet.
     credit: Credit,
     /// Earliest departure time of the flow's next ACK.
     busy_until: Instant,
-    /// True after duplicate ACKs: the next jump of the number closes a hole, and does not indicate filtered ACKs.
+    /// True after duplicate ACKs: the next jump of the number closes a hole, so it is no sign of filtered ACKs.
     hole: bool,
 }
 
@@ -124,7 +124,8 @@ impl Credit {
         }
     }
 
-    /// Claims up to `jump` bytes for an ACK and those regenerated before it. Returns their number, one per `segment`.
+    /// Claims up to `jump` bytes for an ACK and the ACKs regenerated before it. Returns the number of these ACKs, one
+    /// per `segment`.
     fn claim(&mut self, jump: u32, segment: u32) -> u32 {
         let bytes = jump.min(self.bytes);
         // For segments shorter than `segment`, more segments are claimed than ACKs regenerated.
@@ -141,11 +142,11 @@ impl Credit {
 struct Held<P> {
     packet: P,
     info: Option<AckInfo>,
-    /// Previous acknowledgement number of the flow, and the step between regenerated ones.
+    /// Previous acknowledgement number of the flow, and the step between regenerated numbers.
     previous: u32,
     step: u32,
     gap: Duration,
-    /// Number of ACKs still to regenerate, and of those already regenerated.
+    /// Number of ACKs still to regenerate, and number of ACKs regenerated so far.
     remaining: u32,
     made: u32,
 }
@@ -155,12 +156,13 @@ type Due = Reverse<(Instant, u64, Place)>;
 
 /// Forwards packets, and inserts regenerated ACKs in order.
 ///
-/// A regenerated ACK is a copy of a real ACK, with a number between the flow's previous number and the real one. None
-/// is regenerated before an ACK with SACK ranges, ECN marks, a signature or unknown options, or when a hole closes.
-/// Copies are made at departure, so that each held packet needs only one place.
+/// A regenerated ACK is a copy of a real ACK, with a number between the flow's previous number and the real one. No
+/// ACK is regenerated before an ACK with SACK ranges, ECN marks, a signature or unknown options, or when a hole
+/// closes. Copies are made at departure, so each held packet needs only one place.
 ///
 /// ACKs are regenerated only for data that was [observed](Self::observe) in the other direction and that no earlier ACK
-/// has claimed. So a flow's ACKs never exceed its data segments times the factor, whatever numbers a receiver sends.
+/// has claimed. So a flow's ACKs never exceed its data segments times the factor, even if a receiver sends forged
+/// numbers.
 #[derive(Clone, Debug)]
 pub struct Regenerator<P> {
     params: RegeneratorParams,
@@ -169,7 +171,7 @@ pub struct Regenerator<P> {
     list: List,
     /// Held packets by departure time; never exceeds its initial capacity.
     due: BinaryHeap<Due>,
-    /// Number of data segments of all flows for which ACKs may still be regenerated.
+    /// Number of data segments, over all flows, for which ACKs may still be regenerated.
     credit: u32,
     next_ticket: u64,
     regenerated: u64,
@@ -265,8 +267,7 @@ impl<P: Packet + Clone> Regenerator<P> {
         }
     }
 
-    /// Returns the number of ACKs to regenerate before this one, the time of the first, the gap between them, and the
-    /// number at which they start.
+    /// Plans the ACKs to regenerate before this ACK: their count, the time of the first, the gap, and the first number.
     fn plan(&mut self, now: Instant, flow: Flow, info: &AckInfo) -> Plan {
         let params = self.params;
         let nothing = Plan {
@@ -331,7 +332,7 @@ impl<P: Packet + Clone> Regenerator<P> {
         }
     }
 
-    /// Returns the next packet that is due at `now`.
+    /// Returns the next packet with a departure time up to `now`.
     pub fn pop(&mut self, now: Instant) -> Option<P> {
         let mut first = self.due.peek_mut()?;
         let Reverse((at, _, place)) = &mut *first;
@@ -358,7 +359,7 @@ impl<P: Packet + Clone> Regenerator<P> {
         Some(copy)
     }
 
-    /// Time at which the next packet is due.
+    /// Departure time of the next packet.
     pub fn next_at(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((at, ..))| *at)
     }
@@ -415,7 +416,7 @@ mod tests {
         }
     }
 
-    /// Departures and their times for ACKs 10 ms apart whose data was seen.
+    /// Departures and their times for ACKs at intervals of 10 ms. Their data was observed before.
     fn pass(params: RegeneratorParams, acks: &[Facts]) -> Vec<(u64, u32)> {
         let mut regenerator = Regenerator::new(params).unwrap();
         let mut left = Vec::new();
@@ -562,7 +563,7 @@ mod tests {
         assert_eq!(pass(SEGMENT, &[ack(0), sacked, ack(20_000)]).len(), 3);
     }
 
-    /// All that leaves for `acks` 1 us apart after `segments` data segments.
+    /// Number of packets that leave for `acks` at intervals of 1 us, after `segments` data segments.
     fn count(params: RegeneratorParams, segments: u32, acks: impl Iterator<Item = u32>) -> u64 {
         let mut regenerator = Regenerator::new(params).unwrap();
         regenerator.push(at(0), ack(0), &mut Discard);
@@ -580,9 +581,9 @@ mod tests {
     fn acks_of_data_that_did_not_pass_are_not_regenerated() {
         let leaps = || (1..=10_000).map(|n: u32| n.wrapping_mul(256 * 1000));
         assert_eq!(count(SEGMENT, 0, leaps()), 0);
-        // The last segment's ACK is the receiver's own.
+        // The ACK of the last segment comes from the receiver.
         assert_eq!(count(SEGMENT, 300, leaps()), 255 + 43);
-        // Small steps that leave room for one between any two.
+        // Small steps, with room for one ACK between two numbers.
         let steps = (1..=10_000).map(|n| n * 2000);
         assert_eq!(count(SEGMENT, 0, steps.clone()), 0);
         assert_eq!(count(SEGMENT, 20_000, steps), 8192, "the most of one flow");

@@ -8,8 +8,8 @@ use alloc::boxed::Box;
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
     places: Box<[Room<T>]>,
-    // Narrower than the byte counter beside it: at equal width the compiler would update both as a vector, which costs
-    // more.
+    // Narrower than the byte counter beside it. At equal width, the compiler would update both as a vector, which
+    // costs more.
     head: u32,
     len: u32,
 }
@@ -42,7 +42,7 @@ impl<T> Ring<T> {
         })
     }
 
-    /// Returns the place behind the newest value, if there is one. So no value moves that finds no place.
+    /// Returns the place after the newest value, if the ring has room. A value without room then never moves.
     #[inline]
     pub fn vacant(&mut self) -> Option<Vacant<'_, T>> {
         let tail = self.wrap(self.head + self.len);
@@ -69,8 +69,8 @@ impl<T> Ring<T> {
         self.pop_front_or(None, Some)
     }
 
-    /// Removes the oldest value and passes it to `full`, or returns `empty`. This avoids an [`Option`], whose tag would
-    /// be in the value's spare bits.
+    /// Removes the oldest value and passes it to `full`; returns `empty` if there is no value. An [`Option`] would
+    /// store its tag in the value's spare bits.
     #[inline]
     pub fn pop_front_or<R>(&mut self, empty: R, full: impl FnOnce(T) -> R) -> R {
         let Some(place) = self.places.get_mut(self.head as usize) else {
@@ -107,7 +107,7 @@ impl<T> Ring<T> {
         self.len as usize
     }
 
-    /// True if there is none.
+    /// True if the ring has no values.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0

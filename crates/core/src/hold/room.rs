@@ -1,7 +1,7 @@
 //! A place for one value.
 
-/// A place for a value, with a separate tag. An [`Option`] would store its tag in the value's spare bits, so that each
-/// move decodes and encodes it.
+/// A place for a value, with a separate tag. An [`Option`] would store the tag in the value's spare bits, so each move
+/// would decode and encode the tag.
 #[derive(Clone, Debug)]
 #[repr(u8)]
 pub(super) enum Room<T> {

@@ -3,14 +3,14 @@
 use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
 
-/// Neighbours in a ring. A number that is in no list is its own neighbour, so that no null value is needed.
+/// Neighbours in a ring. A number outside the lists is its own neighbour, so no null value is needed.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     previous: u16,
     next: u16,
 }
 
-/// Numbers in ordered lists; each is in at most one list. Every change takes constant time.
+/// Numbers in ordered lists; a number is in at most one list. Every change takes constant time.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
     /// Links of the numbers, followed by links of the lists. A list's own link is between its last and its first
@@ -68,7 +68,7 @@ impl Rounds {
 
     #[inline(always)]
     fn relink(&mut self, number: u16, list: u16) -> Option<()> {
-        // A single member becomes its own neighbour here, and gets others below.
+        // A single member becomes its own neighbour. It gets new neighbours below.
         let Link { previous, next } = *self.link(number)?;
         self.link(previous)?.next = next;
         self.link(next)?.previous = previous;

@@ -17,13 +17,13 @@ impl Place {
     }
 }
 
-/// Neighbours of a place in its list and the owner's note.
+/// Neighbours of a place in its list, and the owner's note.
 pub(crate) trait Links: Copy {
     fn new(previous: Place, next: Place, note: u32) -> Self;
     fn next(&self) -> Place;
     fn note(&self) -> u32;
     fn set_next(&mut self, next: Place);
-    /// Returns the place before, if these links store it.
+    /// Returns the previous place, if these links store it.
     fn previous(&self) -> Option<Place>;
     fn set_previous(&mut self, previous: Place);
 }
@@ -99,7 +99,7 @@ impl Links for Forward {
     fn set_previous(&mut self, _: Place) {}
 }
 
-/// A place, free if it has no value. A packet has spare bits for the tag of an [`Option`], so that links stay aligned.
+/// A place, free if it has no value. The tag of the [`Option`] fits in spare bits of a packet, so links stay aligned.
 #[derive(Clone, Debug)]
 struct Node<T, L> {
     links: L,
@@ -206,7 +206,7 @@ impl<T, L: Links> Slab<T, L> {
         self.node(place)?.value.as_mut()
     }
 
-    /// Returns the place behind this one in its list.
+    /// Returns the next place in the list.
     #[inline]
     pub(crate) fn next(&self, place: Place) -> Place {
         let node = self.nodes.get(place.index());
@@ -231,14 +231,14 @@ impl<T, L: Links> Slab<T, L> {
         }
     }
 
-    /// Returns a place for one more value, if there is one. Checking before the value moves avoids returning the value.
+    /// Returns a place for one more value, if there is room. A check before the move avoids returning the value.
     #[inline]
     pub(crate) fn vacant(&mut self) -> Option<Vacant<'_, T, L>> {
         let place = self.free;
         (place.index() < self.nodes.len()).then_some(Vacant { slab: self, place })
     }
 
-    /// Removes a value from its list; in constant time if links go in both directions.
+    /// Removes a value from its list. Takes constant time if links go in both directions.
     #[inline]
     pub(crate) fn remove(&mut self, list: &mut List, place: Place) -> Option<T> {
         let Node { links, value } = self.nodes.get(place.index())?;
@@ -252,7 +252,7 @@ impl<T, L: Links> Slab<T, L> {
         self.empty(place)
     }
 
-    /// Finds the place before this one by a search from the list's start.
+    /// Finds the previous place by a search from the start of the list.
     fn before(&self, list: &List, place: Place) -> Option<Place> {
         let (mut before, mut at) = (Place::NONE, list.head);
         while at != place {
@@ -299,7 +299,7 @@ impl<T, L: Links> Slab<T, L> {
 }
 
 impl<T> Slab<T> {
-    /// Moves a value to the end of another list; it keeps its place.
+    /// Moves a value to the end of another list. The value keeps its place.
     #[inline]
     pub(crate) fn transfer(&mut self, from: &mut List, to: &mut List, place: Place) {
         let Some(links) = self.links(place) else {

@@ -46,8 +46,8 @@ impl TxTime {
 
 /// Transmits one packet at a time, at the link's rate.
 ///
-/// If the caller is late, the next packets start earlier, so that the rate is still reached. At most
-/// [`MAX_LATE`](Self::MAX_LATE) is made up, which bounds bursts.
+/// If the caller is late, the next packets start earlier to reach the rate. Compensates at most
+/// [`MAX_LATE`](Self::MAX_LATE), which bounds bursts.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmitter {
     tx: TxTime,
@@ -56,7 +56,7 @@ pub struct Transmitter {
 }
 
 impl Transmitter {
-    /// Maximum lateness that is made up; covers a kernel tick at HZ=250.
+    /// Maximum lateness that is compensated; covers a kernel tick at HZ=250.
     pub const MAX_LATE: Duration = Duration::from_millis(5);
 
     /// Creates an idle transmitter.
@@ -69,7 +69,7 @@ impl Transmitter {
 
     /// Creates a transmitter that is always free, for links that are shaped elsewhere.
     pub const fn unshaped() -> Self {
-        // A reciprocal of 0: transmission takes no time.
+        // A reciprocal of 0 means that transmission takes no time.
         let tx = TxTime {
             reciprocal: 0,
             ..TxTime::new(Rate::MAX)
@@ -99,8 +99,8 @@ impl Transmitter {
         self.tx = TxTime::new(rate);
     }
 
-    /// Records that no packet could be sent before `at`, since none was queued or the discipline held them. This time
-    /// is not made up.
+    /// Records that no packet could be sent before `at`: none was queued, or the discipline held them. This time is
+    /// not compensated.
     #[inline]
     pub fn not_before(&mut self, at: Instant) {
         self.free_at = self.free_at.max(at);

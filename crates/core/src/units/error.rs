@@ -1,4 +1,4 @@
-//! Errors of quantities, with a text that says what to write instead.
+//! Errors of quantities. Their texts say what to write instead.
 
 use super::Rate;
 use alloc::string::{String, ToString};
@@ -12,7 +12,7 @@ pub enum UnitError {
         /// A correct example.
         example: &'static str,
     },
-    /// The number has no unit, but needs one.
+    /// The number has no unit, but a unit is required.
     NoUnit {
         /// The accepted units.
         units: &'static str,
@@ -113,7 +113,7 @@ pub(super) fn print_scaled(
     value: u64,
     scale: &[(u64, &str)],
 ) -> fmt::Result {
-    // The largest unit that the value reaches and that shows it exactly; the smallest always does.
+    // The largest unit that is at most the value and shows it exactly. The smallest unit is always exact.
     for &(unit, name) in scale {
         let (whole, rest) = (value / unit, value % unit);
         let thousandths = rest.saturating_mul(1000);

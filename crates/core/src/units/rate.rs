@@ -55,14 +55,14 @@ impl Rate {
         self.0.get() as f64 / 8.0
     }
 
-    /// Time for which `bytes` occupy a link of this rate, rounded up so that the rate is never exceeded.
+    /// Time for which `bytes` occupy a link of this rate. Rounded up, so that the rate is never exceeded.
     #[inline]
     pub const fn tx_time(self, bytes: u32) -> Duration {
         const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;
         let rate = self.0.get();
         Duration::from_nanos(match (bytes as u64).checked_mul(BIT_NANOS_PER_BYTE) {
             Some(bit_nanos) => bit_nanos.div_ceil(rate),
-            // From 2.3 GB on.
+            // The product exceeds 64 bits from 2.3 GB on.
             None => {
                 let nanos = (bytes as u128 * BIT_NANOS_PER_BYTE as u128).div_ceil(rate as u128);
                 if nanos > u64::MAX as u128 {
@@ -78,7 +78,7 @@ impl Rate {
 impl FromStr for Rate {
     type Err = UnitError;
 
-    /// Reads `1mbit`, `256kbit`, `2.5gbit` or `1Mbit/s`; rejects `2Mbps` and `1M`, which may mean bits or bytes.
+    /// Reads `1mbit`, `256kbit`, `2.5gbit` or `1Mbit/s`; rejects `2Mbps` and `1M`, because they may mean bits or bytes.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         const UNITS: &str = "bit, kbit, mbit or gbit";
         let (number, unit) = split(text, "1mbit")?;

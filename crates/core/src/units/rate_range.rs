@@ -33,13 +33,13 @@ const fn rate(bits: u64) -> Rate {
 }
 
 impl RateRange {
-    /// Range of `auto` without a range.
+    /// Range of `auto` without explicit bounds.
     pub const ANY: Self = Self {
         min: rate(256_000),
         max: rate(10_000_000_000),
     };
 
-    /// Rate at which learning starts. It is too high on purpose, so that the first queue reveals the line's rate.
+    /// Rate at which learning starts. The rate is too high on purpose: the first queue then reveals the line's rate.
     pub fn first(&self, direction: Direction) -> Rate {
         self.clamp(match direction {
             Direction::Up => rate(100_000_000),

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// A fraction from 0 to 1 in steps of 2^-30; an integer, so that a scheduler needs no floats.
+/// A fraction from 0 to 1 in steps of 2^-30. An integer type, so that a scheduler needs no floats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Share(u32);
 
@@ -45,7 +45,7 @@ impl Share {
     /// Returns the share nearest to `fraction`; 0 or 1 if it is out of range, 0 if it is not a number.
     #[cfg(feature = "control")]
     pub fn from_f64(fraction: f64) -> Self {
-        // The cast saturates, and takes NaN to 0.
+        // The cast saturates, and converts NaN to 0.
         Self::from_steps((fraction * f64::from(Self::SCALE) + 0.5) as u32)
     }
 
@@ -83,7 +83,7 @@ impl core::str::FromStr for Share {
 
 #[cfg(feature = "control")]
 impl fmt::Display for Share {
-    /// Writes the shortest decimal that is read as this share; ten digits distinguish all steps.
+    /// Writes the shortest decimal that parses to this share. Ten digits distinguish all steps.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for digits in 1..=10 {
             let scale = 10u64.pow(digits);

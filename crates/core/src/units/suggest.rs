@@ -14,10 +14,10 @@ pub fn either<T: AsRef<str>>(words: &[T]) -> String {
     }
 }
 
-/// Maximum number of names for which an error lists all if none is similar.
+/// Maximum number of known names for an error that lists them all, if no name is similar.
 const FEW: usize = 8;
 
-/// Returns the end of an error about an unknown name: at most three similar names, or all names if they are few.
+/// Returns the end of an error about an unknown name: at most three similar names, or all names if there are few.
 pub fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     suggestion_of(name, known, "--help")
 }
@@ -36,7 +36,7 @@ pub fn suggestion_of<'a>(
     }
 }
 
-/// Returns at most three known names similar to an unknown one; those with the same start come first.
+/// Returns at most three known names similar to an unknown name. Names with an equal start come first.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let length = name.chars().count();
     let max = length.div_ceil(3);

@@ -1,5 +1,5 @@
-//! ACKs as receivers build them, their frames, and the rules of `docs/notes/ack-rules.md` as predicates, which share no
-//! code with the product.
+//! ACKs as receivers build them, their frames, and the rules of `docs/notes/ack-rules.md` as predicates. The predicates
+//! share no code with the product.
 
 /// Bytes of a segment.
 pub(crate) const SEGMENT: u32 = 1460;
@@ -23,7 +23,7 @@ pub(crate) enum Extra {
     Md5,
 }
 
-/// Differences of a frame from others of its flow, outside the TCP header.
+/// Properties of a frame outside the TCP header that may differ within a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Path {
     pub(crate) v6: bool,
@@ -36,9 +36,9 @@ pub(crate) struct Path {
     pub(crate) traffic_class: u8,
     /// IPv4 options or IPv6 hop-by-hop options.
     pub(crate) ip_options: bool,
-    /// An outer header of the other version, from this host.
+    /// Host of an outer header of the other IP version.
     pub(crate) tunnel: Option<u8>,
-    /// Bits in which the outer header's DSCP and ECN field differ from the inner ones.
+    /// Bits that differ between the outer and the inner header, in DSCP and ECN field.
     pub(crate) outer_class: u8,
     /// IPv4 options or IPv6 hop-by-hop options in the outer header.
     pub(crate) outer_options: bool,
@@ -93,7 +93,7 @@ impl Said {
     }
 
     pub(crate) fn is_corrupt(&self) -> bool {
-        // A tunnel's outer header is of the other version, so that one of both is IPv4.
+        // A tunnel's outer header has the other version, so one of the two headers is IPv4.
         let has_v4 = !self.path.v6 || self.path.tunnel.is_some();
         self.flipped.is_some() || self.ip_checksum_wrong && has_v4
     }
@@ -141,7 +141,7 @@ impl Said {
         }
     }
 
-    /// Number of bytes left for further options.
+    /// Number of bytes available for further options.
     pub(crate) fn room(&self) -> usize {
         let mut options = Vec::new();
         self.options(&mut options);
@@ -215,7 +215,7 @@ impl Said {
             frame[length_at..length_at + 2].copy_from_slice(&length.to_be_bytes());
         }
         if let Some(bit) = self.flipped {
-            // The data offset and the ports stay: a flip there would end the TCP segment or its flow.
+            // Ports and data offset never flip: the frame would leave its flow, or lose its TCP segment.
             let bit = 32 + bit % 64;
             frame[tcp + bit / 8] ^= 1 << (bit % 8);
         }
@@ -289,7 +289,7 @@ impl Said {
 /// A rule of `docs/notes/ack-rules.md`.
 pub(crate) struct Rule {
     pub(crate) name: &'static str,
-    /// The RFCs that it comes from.
+    /// RFCs from which the rule follows.
     pub(crate) source: &'static str,
     /// True if the first ACK may be filtered for the second.
     pub(crate) lets: fn(&Said, &Said) -> bool,
@@ -304,7 +304,7 @@ fn covered(range: (u32, u32), by: &Said) -> bool {
     !before(by.ack, range.1) || by.ranges().iter().any(inside)
 }
 
-/// The rules that compare two ACKs; `ack_knowledge.rs` tests those that depend on the flow.
+/// The rules that compare two ACKs. `ack_knowledge.rs` tests the rules that depend on the flow.
 pub(crate) const RULES: &[Rule] = &[
     rule("pure", "RFC 3449, sec. 5.2.1", |old, new| {
         old.payload + new.payload == 0

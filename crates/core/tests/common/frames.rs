@@ -1,4 +1,4 @@
-//! Frames that etherparse builds, and the layers around them that it lacks.
+//! Frames built with etherparse, and the outer layers that etherparse lacks.
 
 use etherparse::TcpOptionElement::{
     self, MaximumSegmentSize, Noop, SelectiveAcknowledgement, Timestamp,

@@ -1,5 +1,5 @@
-//! CE marks that senders count from their ACKs, by Linux's rule and by those of RFC 9768. Written from these sources,
-//! without the product's code.
+//! CE marks that senders count from their ACKs, by Linux's rule and by the rules of RFC 9768. Written from these
+//! sources, without the product's code.
 
 use super::acks::{AE, CWR, ECE, SEGMENT, Said};
 use super::receiver::COUNTERS;
@@ -19,7 +19,7 @@ pub(crate) struct Learned {
 pub(crate) enum Rule {
     /// Linux: `__tcp_accecn_process` and `tcp_accecn_process_option` in `net/ipv4/tcp_input.c`.
     Linux {
-        /// True with SACK or without loss: then Linux has the exact number of packets.
+        /// True if Linux has the exact number of packets: with SACK, or without loss.
         knows_packets: bool,
     },
     /// RFC 9768, appendix A.2.2.

@@ -54,7 +54,7 @@ fn damage(seeds: &[Vec<u8>], dice: &mut Dice, frame: &mut Vec<u8>) {
         2 => frame[at] = dice.next() as u8,
         3 | 4 => frame[at] = BYTES[dice.below(BYTES.len())],
         5 | 6 => {
-            // A wrong length or type, sometimes off by a little only.
+            // A wrong length or type; sometimes the difference is small.
             let word = match dice.below(3) {
                 0 => frame.len().wrapping_add(dice.below(41)).wrapping_sub(60) as u16,
                 _ => WORDS[dice.below(WORDS.len())],

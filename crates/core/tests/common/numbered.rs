@@ -1,4 +1,4 @@
-//! A real frame with its sequence number in the test.
+//! A real frame, with its number in the test.
 
 use asymq_core::ack::AckInfo;
 use asymq_core::frame::{Parsed, ack_info};

@@ -1,10 +1,10 @@
-//! A receiver that acknowledges segments from a path with loss, duplication and reordering. It also sends data and
-//! probes, and the path alters its ACKs.
+//! A receiver that acknowledges segments from a path with loss, duplication and reordering. The receiver also
+//! sends data and probes, and the path alters its ACKs.
 
 use super::acks::{AE, CWR, ECE, Extra, PSH, Path, RESERVED, SEGMENT, Said, URG};
 use super::mutate::Dice;
 
-/// First sequence numbers of flows, by host; one wraps in the middle of a history.
+/// First sequence numbers of flows, by host. One of them wraps within a history.
 pub(crate) const FIRST: [u32; 4] = [0, 1_000_000, 0x7fff_f000, u32::MAX - 4500];
 
 /// First values of the AccECN counters for ECT(0), CE and ECT(1), chosen so that two wrap during a history.
@@ -29,11 +29,11 @@ struct Kind {
 struct AccEcn {
     /// Kind of the option, 172 or 174.
     kind: u8,
-    /// True if the kind changes from time to time.
+    /// True if the option's kind changes occasionally.
     changes: bool,
     /// True if counters that have never increased are omitted.
     short: bool,
-    /// Percentage of options that the path removes, and of packets marked CE.
+    /// Percentage of options that the path removes, and percentage of packets marked CE.
     stripped: usize,
     marked: usize,
     /// True if unmarked packets are ECT(1).
@@ -62,7 +62,7 @@ pub(crate) struct Receiver {
     /// Received segments as bits; `next` is the first missing one.
     received: u128,
     next: u32,
-    /// Number after the highest received one.
+    /// Number after the highest received number.
     top: u32,
     /// Ranges out of order, most recent first.
     ranges: Vec<(u32, u32)>,
@@ -122,7 +122,7 @@ impl Receiver {
         }
     }
 
-    /// The frame that it sends next.
+    /// Returns the next frame that the receiver sends.
     pub(crate) fn next(&mut self, dice: &mut Dice) -> Said {
         if let Some(late) = self.late.take() {
             return late;
@@ -153,18 +153,18 @@ impl Receiver {
                     }
                 }
             }
-            // Lost segments, and one beyond them.
+            // Lost segments, then a received one.
             10..=12 => {
                 let beyond = self.top + 1 + dice.below(3) as u32;
                 self.arrives(dice, beyond);
             }
-            // A hole is filled at its beginning, or at a random place.
+            // A segment fills a hole, at its beginning or at a random place.
             13 | 14 => self.arrives(dice, self.next),
             15 if self.top > 0 => {
                 let segment = dice.below(self.top as usize) as u32;
                 self.arrives(dice, segment);
             }
-            // A segment comes twice.
+            // A segment arrives twice.
             16 | 17 if self.top > 0 => {
                 let segment = dice.below(self.top as usize) as u32;
                 if self.received >> segment & 1 == 1 {
@@ -179,7 +179,7 @@ impl Receiver {
             20 => probe = true,
             21 if self.kind.classic_ecn => self.ece = !self.ece,
             23 if dice.below(2) == 0 => return self.data(dice),
-            // A plain duplicate: the number comes again.
+            // A plain duplicate repeats the number.
             _ => {}
         }
         let mut said = self.says(duplicate, dice);
@@ -219,7 +219,7 @@ impl Receiver {
         self.top = self.top.max(segment + 1);
         self.next = (!self.received).trailing_zeros();
         let (received, next) = (self.received, self.next);
-        // The range around it is the most recent now.
+        // The range around the segment becomes the most recent one.
         self.ranges
             .retain(|range| range.1 > next && !(range.0 <= segment + 1 && segment <= range.1));
         if segment >= next {
@@ -291,7 +291,7 @@ impl Receiver {
         (kind, fields, counters.map(|counter| counter & 0x00ff_ffff))
     }
 
-    /// Applies rare behaviour of senders, and changes that paths make to packets.
+    /// Applies rare behaviour of senders, and changes made by paths.
     fn altered(&mut self, mut said: Said, dice: &mut Dice) -> Said {
         match dice.below(160) {
             0 => said.flags |= PSH,
@@ -334,9 +334,9 @@ impl Receiver {
 }
 
 impl Said {
-    /// True if the ACK only causes an answer: its sequence number is below those sent.
+    /// True if the ACK only causes an answer: its sequence number is below the next one to send.
     pub(crate) fn is_probe(&self) -> bool {
-        // Own data has even lengths, so that only a probe's number is off by one.
+        // Own data has even lengths, so only a probe has an odd number.
         self.payload == 0 && self.seq.wrapping_sub(OWN) % 2 == 1
     }
 

@@ -9,14 +9,14 @@ const SEGMENTS: u32 = 128;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sender {
-    /// First sequence number, known after the first ACK; other numbers are relative to it.
+    /// First sequence number, set by the first ACK. Other numbers are relative to this number.
     first: Option<u32>,
     una: u32,
     /// Segments acknowledged or SACKed.
     scoreboard: u128,
     /// Segments acknowledged by any ACK, including rejected ones.
     told: u128,
-    /// Largest TSval and TSecr that it accepted.
+    /// Largest TSval and TSecr that the sender accepted.
     recent: Option<(u32, u32)>,
     /// Largest right edge of the window.
     edge: u32,
@@ -29,7 +29,7 @@ pub(crate) struct Sender {
     /// Number of duplicates for each segment, up to three.
     duplicates: u128,
     run: u8,
-    /// True if the sender uses SACK: it then counts SACKed bytes instead of duplicates (RFC 6675, sec. 5).
+    /// True if the sender uses SACK, and so counts SACKed bytes instead of duplicates (RFC 6675, sec. 5).
     sack: bool,
     dsacks: u32,
     /// Number of ACKs that must never be filtered: unknown options, reserved bits, PSH and URG, IP options.
@@ -116,7 +116,7 @@ impl Sender {
         self.sack |= said.sacks > 0;
         if ack == self.una && self.last_window == Some(said.window) && said.sacks == 0 {
             self.run += 1;
-            // Three marks for each number, so that they compare as a set.
+            // Three bits for each number, so that duplicates compare as a set.
             if self.run <= 3 {
                 let mark = ack / SEGMENT % 40 * 3 + u32::from(self.run) - 1;
                 self.duplicates |= 1 << mark;
@@ -127,7 +127,7 @@ impl Sender {
         (self.una, self.last_window) = (ack, Some(said.window));
     }
 
-    /// Counts marks as Linux does: only from ACKs that make progress by bytes or by their timestamp.
+    /// Counts marks like Linux: only from ACKs with new bytes or a new timestamp.
     fn marks_from(&mut self, said: &Said, new: u128) {
         let val = said.timestamps.map(|(val, _)| val);
         let packets = new.count_ones();
@@ -143,14 +143,14 @@ impl Sender {
         }
     }
 
-    /// Records the loss of an ACK: after it, a sender may miscount marks even without filtering.
+    /// Records the loss of an ACK. After a loss, a sender may miscount marks even without filtering.
     pub(crate) fn misses_one(&mut self) {
         for marks in &mut self.marks {
             marks.confused = true;
         }
     }
 
-    /// True if the sender uses AccECN's option, and all rules that read it have counted the receiver's marks.
+    /// True if the sender uses AccECN's option and every rule that reads the option has counted the receiver's marks.
     pub(crate) fn counts_marks(&self) -> bool {
         let mut of_rules = self.marks.iter().zip(marks::RULES);
         of_rules.all(|(marks, rule)| {
@@ -169,7 +169,7 @@ impl Sender {
         check(self.edge >= other.edge, "window");
         for (place, rule) in marks::RULES.iter().enumerate() {
             let (mine, theirs) = (&self.marks[place], &other.marks[place]);
-            // A sender that ignores the option has no use for it.
+            // A sender that ignores the option needs no option.
             if theirs.confused || *rule == marks::Rule::Ace && theirs.saw_option {
                 continue;
             }

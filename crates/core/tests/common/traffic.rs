@@ -20,7 +20,7 @@ pub(crate) fn packet(now: Instant, number: u64, flows: u64) -> Header {
         flow: Flow(flow),
         len: 52,
         ip_len: 52,
-        // Each ACK of a flow, two in a round, advances by half a full segment.
+        // Each ACK of a flow advances by half a full segment; a flow has two ACKs per round.
         ack: ((number / 4 / flows * 2 + number % 4 / 2) * 730) as u32,
         flags: flags::ACK,
         protocol: Protocol::Tcp,

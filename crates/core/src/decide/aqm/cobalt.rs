@@ -1,4 +1,4 @@
-//! COBALT, CAKE's AQM: CoDel for flows that respond to signals, BLUE for those that do not (Linux's `sch_cake`).
+//! COBALT, CAKE's AQM: CoDel for flows that respond to signals, BLUE for other flows (Linux's `sch_cake`).
 
 use super::inverse_root::root_near;
 use crate::decide::random::SplitMix64;
@@ -11,7 +11,7 @@ pub struct CobaltParams {
     pub target: Duration,
     /// Time from the first signal to the second.
     pub interval: Duration,
-    /// Transmission time of a full packet. Sojourn times below four of these are always acceptable.
+    /// Transmission time of a full packet. Sojourn times below four full packets' times are always acceptable.
     pub full_packet: Duration,
 }
 
@@ -28,13 +28,13 @@ const MAX_STEPS_BACK: u32 = 1024;
 pub struct Cobalt {
     dropping: bool,
     count: u32,
-    /// `1 / sqrt(count)` in units of 2^-32; 0 until the first signal, which is therefore sent at once.
+    /// `1 / sqrt(count)` in units of 2^-32. 0 until the first signal, so this signal is sent at once.
     root: u32,
     /// BLUE's drop probability in units of 2^-32.
     probability: u32,
     /// Time of the last change of BLUE's probability.
     blue_at: Instant,
-    /// Time of the next signal; before the first signal, the time until which the queue counts as active.
+    /// Time of the next signal. Before the first signal: time until which the queue counts as active.
     drop_next: Instant,
 }
 
@@ -107,7 +107,7 @@ impl Cobalt {
         self.probability > 0 && ((random.next() >> 32) as u32) < self.probability
     }
 
-    /// Records what happened to the packet after a decision.
+    /// Records the packet's fate after a decision.
     pub fn decided(
         &mut self,
         params: &CobaltParams,
@@ -162,7 +162,7 @@ mod tests {
         Instant::from_nanos(millis * 1_000_000)
     }
 
-    /// Returns the signals for one second of packets, one per millisecond, with this sojourn time.
+    /// Returns the number of signals in one second with a packet per millisecond, all with this sojourn time.
     fn signals(cobalt: &mut Cobalt, from: u64, sojourn: Duration) -> u32 {
         let mut signals = 0;
         for millis in from..from + 1000 {

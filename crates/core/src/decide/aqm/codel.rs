@@ -1,4 +1,4 @@
-//! CoDel's law (RFC 8289): signals while the sojourn time stays above the target for an interval.
+//! CoDel's law (RFC 8289): sends signals while the sojourn time stays above the target for an interval.
 
 use super::inverse_root::newton;
 use crate::units::{Duration, Instant};
@@ -50,11 +50,11 @@ impl Default for CodelParams {
 pub struct Wait {
     /// Sojourn time of the packet.
     pub sojourn: Duration,
-    /// Bytes queued behind it.
+    /// Bytes queued behind the packet.
     pub backlog: u64,
 }
 
-/// Time unit of 1024 ns, as in Linux, so that both make the same decisions.
+/// Time unit of 1024 ns, as in Linux, for identical decisions.
 const UNIT: u64 = 1 << 10;
 
 const fn whole_units(nanos: u64) -> u64 {
@@ -107,7 +107,7 @@ impl Codel {
         self.dropping
     }
 
-    /// True if the next signal is due.
+    /// True if the time of the next signal has come.
     pub const fn is_due(&self, now: Instant) -> bool {
         self.dropping && whole_units(now.as_nanos()) >= self.drop_next.as_nanos()
     }
@@ -135,12 +135,12 @@ impl Codel {
         self.step();
     }
 
-    /// Schedules the next signal `interval / sqrt(count)` after the previous due time (RFC 8289, sec. 3.3).
+    /// Schedules the next signal `interval / sqrt(count)` after the previous scheduled time (RFC 8289, sec. 3.3).
     pub fn schedule(&mut self, params: &CodelParams) {
         self.drop_next = self.after(params, self.drop_next);
     }
 
-    /// Leaves the dropping state, since the sojourn time is below the target again.
+    /// Leaves the dropping state: the sojourn time is below the target again.
     pub const fn stop(&mut self) {
         self.dropping = false;
     }
@@ -156,7 +156,7 @@ impl Codel {
         self.first_above = None;
     }
 
-    /// Counts drops because of a full buffer, so that signals become more frequent.
+    /// Counts drops by a full buffer, so that signals become more frequent.
     pub const fn add_drops(&mut self, drops: u32) {
         self.count = self.count.wrapping_add(drops);
     }

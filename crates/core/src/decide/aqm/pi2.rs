@@ -12,9 +12,9 @@ pub struct Pi2Params {
     pub target: Duration,
     /// Interval between two updates of the probability.
     pub update: Duration,
-    /// Gain on the difference to the target, in 2^-8 Hz.
+    /// Gain on the difference between delay and target, in 2^-8 Hz.
     pub alpha: u32,
-    /// Gain on the change since the last update, in 2^-8 Hz.
+    /// Gain on the change of the delay since the last update, in 2^-8 Hz.
     pub beta: u32,
     /// Multiple of the probability by which scalable packets are marked.
     pub coupling: u32,
@@ -23,10 +23,10 @@ pub struct Pi2Params {
     pub drop_on_overload: bool,
 }
 
-/// Binary logarithm of the unit in ns of products of gains and times: 64 ns, as in Linux.
+/// Binary logarithm of the time unit in ns for products with gains: 64 ns, as in Linux.
 const GRANULARITY: u32 = 6;
 
-/// Converts a gain from 2^-8 Hz to probability per 64 ns, where 2^32 is probability one.
+/// Converts a gain from 2^-8 Hz to probability per 64 ns, in units of 2^-32.
 const fn scaled(gain: u32) -> i64 {
     let scaled = (gain as u64 * u32::MAX as u64) >> (8 - GRANULARITY);
     (scaled / 1_000_000_000) as i64
@@ -62,7 +62,7 @@ impl Pi2 {
             .wrapping_mul(scaled(params.alpha))
             .wrapping_add(change.wrapping_mul(scaled(params.beta)));
         self.last_delay = delay;
-        // To 32 bits, as in Linux.
+        // Truncated to 32 bits, as in Linux.
         let step = (delta.unsigned_abs() >> GRANULARITY) as u32;
         self.probability = if delta > 0 {
             self.probability.saturating_add(step)
@@ -118,7 +118,7 @@ mod tests {
         drop_on_overload: true,
     };
 
-    /// Verdicts on 100 000 packets, in thousandths: drops, marks.
+    /// Shares of drops and of marks in 100 000 verdicts, in thousandths.
     fn shares(pi2: &mut Pi2, params: &Pi2Params, scalable: bool) -> [u32; 2] {
         let mut shares = [0, 0];
         for _ in 0..100_000 {

@@ -7,7 +7,7 @@ use crate::packet::Header;
 use crate::qdisc::{Backlog, Probe, Reading};
 use crate::units::{Duration, Instant};
 
-/// RED's parameters. Backlogs are in units of 2^-32 packets; probabilities and weights are in units of 2^-32.
+/// RED's parameters. The unit of backlogs is 2^-32 packets; the unit of probabilities and weights is 2^-32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedParams {
     /// Average backlog below which no packet is dropped early.
@@ -18,11 +18,11 @@ pub struct RedParams {
     pub max_probability: u32,
     /// Weight of a new sample in the average.
     pub weight: u32,
-    /// Transmission time of a typical packet; determines the decay of the average while the queue is idle.
+    /// Transmission time of a typical packet. It determines the decay of the average while the queue is idle.
     pub packet_time: Duration,
     /// True if pure ACKs are never dropped early.
     pub spares_acks: bool,
-    /// True if ECN-capable packets are marked instead of dropped below the upper threshold.
+    /// True if ECN-capable packets below the upper threshold are marked instead of dropped.
     pub ecn: bool,
     /// Seed of the random decisions.
     pub seed: u64,
@@ -105,7 +105,7 @@ impl Red {
         }
         self.count = self.count.saturating_add(1);
         let base = scale(self.average - params.min_threshold, self.slope);
-        // Spreads the drops evenly: the gap between two is uniform, not geometric.
+        // Spreads the drops evenly: the gap between drops has a uniform distribution, not a geometric one.
         let spread = ONE.saturating_sub(base.saturating_mul(u64::from(self.count)));
         let coin = self.random.next() >> 32;
         let signals = spread == 0 || scale(coin, spread) < base;
@@ -199,7 +199,7 @@ mod tests {
     fn early_drops_begin_at_the_lower_and_are_certain_at_the_upper_threshold() {
         assert_eq!(share_dropped(24), 0.0);
         assert_eq!(share_dropped(76), 1.0);
-        // With evenly spread drops the mean gap is half of 1/base: twice the base rate, about.
+        // With evenly spread drops the mean gap is half of 1/base, so the rate is about twice the base rate.
         let middle = share_dropped(50);
         assert!((0.05..0.11).contains(&middle), "{middle}");
     }

@@ -27,13 +27,13 @@ mod kind {
 
 /// Parses the pure ACK in `frame`; its TCP header begins at offset `transport`.
 ///
-/// Returns `None` if it is not a pure ACK, or if the checksum of its segment or of an IPv4 header is wrong. Such an ACK
-/// is forwarded in order and never filtered.
+/// Returns `None` if the packet is not a pure ACK, or if the checksum of the segment or of an IPv4 header is wrong.
+/// Such a packet is forwarded in order and never filtered.
 pub fn ack_info(frame: &[u8], transport: u16) -> Option<AckInfo> {
     read_ack(frame, transport, false)
 }
 
-/// Like [`ack_info`], without checking the TCP checksum: for ACKs whose checksum the hardware verifies or computes.
+/// Like [`ack_info`], without checking the TCP checksum, for ACKs with a checksum that hardware verifies or computes.
 pub fn ack_info_of_trusted(frame: &[u8], transport: u16) -> Option<AckInfo> {
     read_ack(frame, transport, true)
 }
@@ -83,7 +83,7 @@ pub fn timestamps(segment: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Facts about a TCP segment from the headers before it.
+/// Facts about a TCP segment from the headers before the segment.
 struct Around {
     /// Length of the segment in bytes.
     payload: usize,
@@ -159,7 +159,7 @@ const fn mix(hash: u64, word: u64) -> u64 {
     product ^ product >> 29
 }
 
-/// Writes number, window and timestamps of `newer` into the ACK in `frame`. Updates its checksum incrementally (RFC
+/// Writes number, window and timestamps of `newer` into the ACK in `frame`. Updates the checksum incrementally (RFC
 /// 1624), so that a wrong checksum stays wrong.
 pub fn rewrite_ack(frame: &mut [u8], transport: u16, newer: &AckInfo) {
     rewrite(frame, transport, newer);
@@ -205,8 +205,8 @@ fn tcp_header(frame: &[u8], transport: u16) -> Option<&[u8]> {
         .filter(|header| header.len() >= FIXED_HEADER)
 }
 
-/// Calls `see` for each option with its kind, body, and offset of the body in the header. Returns `None` if an option's
-/// length is invalid.
+/// Calls `see` for each option with three arguments: kind, body, and offset of the body in the header. Returns `None`
+/// if an option's length is invalid.
 fn for_each_option(header: &[u8], mut see: impl FnMut(u8, &[u8], usize)) -> Option<()> {
     let mut at = FIXED_HEADER;
     while let Some(&kind) = header.get(at) {

@@ -22,8 +22,8 @@ impl Conversation {
     }
 }
 
-/// Secret key of the flow hash. It must come from the system's random source: with the key, a sender could make flows
-/// collide.
+/// Secret key of the flow hash. The key must come from the system's random source: a sender that has the key can make
+/// flows collide.
 #[derive(Clone, Copy)]
 pub struct FlowKey(Option<SipKey>);
 
@@ -111,8 +111,8 @@ impl SipKey {
         ])
     }
 
-    /// Returns the hash of words, taken as little-endian bytes. The upper eight bits of the last word must be zero: the
-    /// length is stored there, which saves one word.
+    /// Returns the hash of words in little-endian byte order. The upper eight bits of the last word must be zero: they
+    /// store the length, which saves one word.
     #[inline]
     fn hash<const N: usize>(&self, mut words: [u64; N]) -> u64 {
         if let Some(last) = words.last_mut() {

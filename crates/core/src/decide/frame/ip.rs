@@ -15,7 +15,7 @@ pub(super) enum Addresses {
     V6(u128, u128),
 }
 
-/// An IP packet with at least all of its headers.
+/// An IP packet with complete headers; the payload may be cut off.
 pub(super) struct Ip<'a> {
     pub(super) addresses: Addresses,
     /// Protocol after all headers (IANA number).
@@ -31,13 +31,13 @@ pub(super) struct Ip<'a> {
     pub(super) header_len: usize,
     /// Available bytes after the headers.
     pub(super) payload: &'a [u8],
-    /// Number of payload bytes that are not available.
+    /// Number of payload bytes that were cut off.
     pub(super) missing: usize,
 }
 
 impl<'a> Ip<'a> {
-    /// Reads `bytes`, which `missing` further bytes follow in the packet. Returns `None` if the version differs, the
-    /// packet is incomplete, or its lengths contradict each other. Ignores bytes after the packet's end.
+    /// Reads `bytes`; the packet continues for `missing` further bytes. Returns `None` if the version differs, the
+    /// packet is incomplete, or its lengths are inconsistent. Ignores bytes after the packet's end.
     #[inline]
     pub(super) fn read(version: Version, bytes: &'a [u8], missing: usize) -> Option<Self> {
         match version {
@@ -46,7 +46,7 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// Returns the available bytes of a packet from `start` to `end`, and the number of missing ones.
+    /// Returns the available bytes of a packet from `start` to `end`, and the number of missing bytes.
     #[inline]
     fn cut(bytes: &[u8], missing: usize, start: usize, end: usize) -> Option<(&[u8], usize)> {
         let beyond = end.saturating_sub(bytes.len());
@@ -141,7 +141,7 @@ impl<'a> Ip<'a> {
         const FRAGMENT: u8 = 44;
         const DESTINATION: u8 = 60;
         const MOBILITY: u8 = 135;
-        // RFC 8200 section 4.1 lists seven; longer chains are refused.
+        // RFC 8200 section 4.1 lists seven headers; longer chains are refused.
         const MOST: usize = 8;
         for _ in 0..=MOST {
             let len = match self.protocol {

@@ -10,9 +10,9 @@ pub(super) struct Link {
     pub(super) scope: u64,
     /// IP version of the payload, if any.
     pub(super) carries: Option<Version>,
-    /// Upper bound of the packet's end in the frame; bytes beyond it are padding.
+    /// Upper bound of the packet's end in the frame. Bytes after it are padding.
     pub(super) end: usize,
-    /// Offset of a length field in the link header, if it has one; it differs from packet to packet.
+    /// Offset of a length field in the link header, if there is one. Its value differs from packet to packet.
     pub(super) length_at: Option<usize>,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn read(frame: &[u8], wire_len: usize) -> Link {
         let (Some(tag), Some(inner)) = (be16(frame, link.len), be16(frame, link.len + 2)) else {
             return link;
         };
-        // A priority tag (identifier 0) leaves the scope as it is.
+        // A priority tag (identifier 0) does not change the scope.
         link.scope = link.scope << 16 | u64::from(tag & 0x0fff);
         link.len += 4;
         ether_type = inner;
@@ -90,7 +90,7 @@ fn pppoe(frame: &[u8], wire_len: usize, link: &mut Link) {
     else {
         return;
     };
-    // The length counts from the PPP protocol on.
+    // The length includes the PPP protocol number.
     let end = link.len + 6 + usize::from(length);
     if end > wire_len || length < 2 {
         return;

@@ -43,8 +43,8 @@ pub fn parse(frame: &[u8], key: &FlowKey) -> Parsed {
     parse_prefix(frame, frame.len(), key)
 }
 
-/// Parses the first bytes of a frame of `wire_len` bytes, for a kernel that has only these. Equals the result of
-/// [`parse`] if `prefix` contains all headers.
+/// Parses the first bytes of a frame of `wire_len` bytes, for a kernel that has only the first bytes. The result
+/// equals that of [`parse`] if `prefix` contains all headers.
 pub fn parse_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey) -> Parsed {
     let mut parsed = Parsed::default();
     let offsets = read_prefix(prefix, wire_len, key, &mut parsed.header);
@@ -64,7 +64,7 @@ pub struct Offsets {
 }
 
 /// Like [`parse_prefix`], but writes into `header`, because a copy of the header costs as much as parsing. `header`
-/// must have default values; `arrival` and `note` may differ, and are kept.
+/// must have default values, except for `arrival` and `note`, which do not change.
 #[inline(always)]
 pub fn read_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) -> Offsets {
     match plain_v4(prefix, wire_len, key, header) {
@@ -73,8 +73,8 @@ pub fn read_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut H
     }
 }
 
-/// Parses the common case: TCP or UDP over IPv4 without options, fragments or tags, with forty bytes available.
-/// Otherwise leaves `header` unchanged.
+/// Parses the common case: TCP or UDP over IPv4 without options, fragments or tags, with at least 40 bytes
+/// available. Otherwise does not change `header`.
 #[inline(always)]
 fn plain_v4(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) -> Option<Offsets> {
     const LINK: usize = 14;
@@ -121,7 +121,7 @@ fn plain_v4(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) 
     })
 }
 
-// Not inlined into the common case.
+// Not inlined, to keep the common case short.
 #[inline(never)]
 fn read_any(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) -> Offsets {
     let link = link::read(prefix, wire_len);
@@ -168,7 +168,7 @@ fn network(
                 let offset = outer.header_len + inner.header_len;
                 (inner, offset)
             }
-            // Not the protocol of its outer header.
+            // For a tunnel packet, not the protocol of the outer header.
             None => {
                 header.flow = key.flow(&Conversation::new(&outer, 0), scope);
                 return None;
@@ -203,13 +203,13 @@ fn network(
     tcp.then_some(offset)
 }
 
-/// Returns the protocol of an IP packet that is not TCP, by the first bytes after the UDP header.
+/// Returns the protocol of a non-TCP IP packet, based on the first bytes after the UDP header.
 fn without_tcp(protocol: u8, payload: &[u8]) -> Protocol {
     const FIRST_BITS: u8 = 0xc0;
     const LONG: u8 = 0xc0;
     const SHORT: u8 = 0x40;
     const VERSIONS: [[u8; 4]; 2] = [[0, 0, 0, 1], [0x6b, 0x33, 0x43, 0xcf]];
-    // OpenVPN's opcode 9 with the key number; one in eight QUIC packets has the same byte.
+    // OpenVPN's opcode 9 with the key number. One in eight QUIC packets begins with the same byte.
     const OPENVPN_DATA: core::ops::RangeInclusive<u8> = 0x48..=0x4f;
     let Some((first, rest)) = payload.get(UDP_HEADER..).and_then(<[u8]>::split_first) else {
         return Protocol::NonTcp;
@@ -224,7 +224,7 @@ fn without_tcp(protocol: u8, payload: &[u8]) -> Protocol {
     }
 }
 
-/// Returns source and destination port of protocols that start with them; 0 for others.
+/// Returns source and destination port, for protocols that start with their ports; 0 for others.
 fn ports_of(protocol: u8, payload: &[u8]) -> u32 {
     const DCCP: u8 = 33;
     const SCTP: u8 = 132;
@@ -282,7 +282,7 @@ mod tests {
             frame[16..18].copy_from_slice(&(random.next() as u16 % 120).to_be_bytes());
             frame[20..22].copy_from_slice(&[[0x40, 0, 0x20][random.next() as usize % 3], 0]);
             frame[23] = [TCP, UDP, 1][random.next() as usize % 3];
-            // One byte of the headers is anything, once in two.
+            // In half of the frames, one byte of the headers is random.
             if random.next().is_multiple_of(2) {
                 frame[12 + random.next() as usize % 42] = random.next() as u8;
             }

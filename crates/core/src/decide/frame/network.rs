@@ -8,14 +8,14 @@ use core::net::{IpAddr, Ipv4Addr};
 /// DSCP of network control, which CAKE assigns to ARP.
 const CS7: u8 = 56;
 
-/// Returns hosts and DSCP of a frame; its network header begins at `offset`, from [`parse`](super::parse). In a tunnel,
-/// the hosts are the inner packet's, and the DSCP is the outer packet's. Without an IP packet all values are 0.
+/// Returns hosts and DSCP of a frame. `offset` is the start of the network header, from [`parse`](super::parse). In a
+/// tunnel, hosts come from the inner packet, and the DSCP from the outer packet. Without an IP packet all values are 0.
 ///
 /// Hosts are hashed without a secret: a sender that chooses its addresses can make two hosts collide, which then share
 /// an account.
 #[inline]
 pub fn hosts_and_dscp(frame: &[u8], offset: u16) -> Network {
-    // The common case, which needs only the addresses.
+    // The common case needs only the addresses.
     match frame.get(offset.into()..).and_then(plain_v4) {
         Some(network) => network,
         None => of_any(frame, offset),
@@ -28,7 +28,7 @@ pub fn hosts_and_dscp_of_plain(frame: &[u8]) -> Option<Network> {
     of_v4(frame.get(14..)?.first_chunk()?)
 }
 
-// Not inlined into the common case.
+// Not inlined, to keep the common case short.
 #[inline(never)]
 fn of_any(frame: &[u8], offset: u16) -> Network {
     const ARP: [u8; 2] = [0x08, 0x06];
@@ -93,8 +93,8 @@ pub struct Ends {
     pub protocol: u8,
 }
 
-/// Returns the ends of a frame; its network header begins at `offset`, from [`parse`](super::parse). In a tunnel, they
-/// are the inner packet's. `None` without an IP packet.
+/// Returns the ends of a frame. `offset` is the start of the network header, from [`parse`](super::parse). In a
+/// tunnel, the ends come from the inner packet. `None` without an IP packet.
 pub fn ends(frame: &[u8], offset: u16) -> Option<Ends> {
     const TCP: u8 = 6;
     let (outer, inner) = packets(frame.get(offset.into()..)?)?;
@@ -134,7 +134,7 @@ fn packets(packet: &[u8]) -> Option<(Ip<'_>, Option<Ip<'_>>)> {
     Some((outer, inner))
 }
 
-/// Hashes an address by Fibonacci hashing, and folds the upper half into the lower one, which spreads neighbouring
+/// Hashes an address by Fibonacci hashing, and folds the upper half into the lower half. This spreads neighbouring
 /// addresses. The result is never 0.
 #[inline]
 const fn host_of_v4(address: u32) -> u64 {

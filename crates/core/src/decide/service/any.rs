@@ -1,4 +1,4 @@
-//! A service: one of this crate, called without a vtable, or one of another crate.
+//! A service of this crate, called without a vtable, or a service of another crate.
 
 use super::{
     AckCredit, AcksFirst, Departure, DueFirst, Heads, InOrder, Next, PacedShares, RoundRobin,
@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 
 macro_rules! services {
     ($($name:ident),*) => {
-        /// A service. Those of this crate are called without a vtable, since each packet calls its service twice.
+        /// A service. Services of this crate are called without a vtable, because each packet calls its service twice.
         pub enum AnyService {
             $(#[doc = concat!("See [`", stringify!($name), "`].")] $name($name),)*
             /// A service of another crate.

@@ -8,8 +8,8 @@ use crate::units::{Instant, Rate};
 /// Credit that an ACK earns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditPer {
-    /// Every byte that an ACK acknowledges, as in the paper's text, so a later ACK compensates a lost one. The credit
-    /// represents what the fast link carried: a header is added for each packet of this many bytes.
+    /// Every byte that an ACK acknowledges, as in the paper's text, so a later ACK compensates for a lost one. The
+    /// credit stands for the bytes on the fast link: a header is added per packet of this many bytes.
     Byte(u32),
     /// Every byte that an ACK acknowledges, without headers.
     Payload,
@@ -21,12 +21,12 @@ pub enum CreditPer {
 /// Credit of the data class, in bytes of the slow link.
 ///
 /// Every data packet spends credit. If no ACK is queued, data leaves even without credit, and the credit stays at zero.
-/// The paper does not define this case; otherwise the link would idle with data queued. The paper sets no bound on
-/// unspent credit; without one, an upload after an hour of pure download would block ACKs for minutes.
+/// The paper does not define this case; without this rule the link would idle with data queued. The paper has no bound
+/// on unspent credit. Without a bound, an upload after an hour of pure download would block ACKs for minutes.
 #[derive(Clone, Debug)]
 pub struct AckCredit {
     per: CreditPer,
-    /// `C_r / C_f` in units of 1/65536: bytes of the slow link per byte of the fast one, including headers.
+    /// `C_r / C_f` in units of 1/65536: bytes of the slow link per byte of the fast link, headers included.
     ratio: u64,
     /// Unspent credit in units of 1/65536 byte.
     credit: u64,
@@ -34,7 +34,7 @@ pub struct AckCredit {
 }
 
 impl AckCredit {
-    /// Creates an account without credit, for at most `max` bytes; 2^48 or more means no bound.
+    /// Creates an account without credit. The maximum credit is `max` bytes; 2^48 or more means no bound.
     pub fn new(per: CreditPer, slow: Rate, fast: Rate, max: u64) -> Self {
         const HEADER: u32 = 40;
         let (packet, payload) = match per {
@@ -70,7 +70,7 @@ impl AckCredit {
         self.credit = self.credit.min(self.max);
     }
 
-    /// True if there is credit for a data packet of `len` bytes, so that it may leave before a queued ACK.
+    /// True if the credit suffices for a data packet of `len` bytes. The packet may then leave before a queued ACK.
     #[inline]
     pub fn affords(&self, len: u32) -> bool {
         self.credit >= u64::from(len) << 16

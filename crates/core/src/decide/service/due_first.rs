@@ -5,21 +5,21 @@ use crate::decide::classify::Class;
 use crate::packet::FULL_PACKET;
 use crate::units::Instant;
 
-/// Maximum bytes of one class in a row while a packet of the other class is due: a full packet.
+/// Bytes of due data in a row after which a due ACK is served: a full packet.
 const MAX_DATA_RUN: u32 = FULL_PACKET;
 
-/// Maximum bytes of ACKs in a row while data is queued, so that data gets at least a quarter of the link.
+/// Bytes of due ACKs after which queued data is served. So data gets at least a quarter of the link.
 const MAX_ACK_RUN: u32 = 3 * FULL_PACKET;
 
-/// Serves due data (of sparse flows), then due ACKs, then other data, then other ACKs. The link idles only if nothing
-/// is queued, and no class can starve the other.
+/// Serves due data (of sparse flows), then due ACKs, then other data, then other ACKs. The link idles only if no
+/// packet is queued. Neither class can starve the other.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DueFirst {
     /// Bytes of data sent since the last ACK while an ACK was due.
     data_run: u32,
-    /// Bytes of ACKs sent since the last ACK that was not due, while data was queued.
+    /// Bytes of ACKs sent while data was queued, since the last data packet that was not due.
     ack_run: u32,
-    /// True for ACKs and for data if a packet was due at the last choice.
+    /// True if an ACK was due at the last choice, and true if data was due.
     due: (bool, bool),
 }
 
@@ -74,7 +74,7 @@ mod tests {
     use crate::decide::service::Head;
     use crate::units::Duration;
 
-    /// Accounts for `bytes` of ACKs that leave while data is queued, and returns the next choice.
+    /// Accounts for `bytes` of ACKs sent while data is queued, and returns the next choice.
     fn after_acks(bytes: u32) -> Next {
         let now = Instant::ZERO + Duration::from_millis(1);
         let head = |due| Head {

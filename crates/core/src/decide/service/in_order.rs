@@ -5,7 +5,7 @@ use crate::decide::ack::before;
 use crate::decide::classify::Class;
 use crate::units::Instant;
 
-/// Serves the packet that arrived first, whatever its class.
+/// Serves the packet that arrived first, independent of its class.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InOrder;
 

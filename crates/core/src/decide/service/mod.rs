@@ -41,7 +41,7 @@ pub trait Service {
         false
     }
 
-    /// Applies the new settings, as far as this service has them.
+    /// Applies the settings that this service has; ignores others.
     fn tune(&mut self, _settings: &Settings) {}
 
     /// Reports names and values of the service's variables.
@@ -55,8 +55,8 @@ pub struct Head {
     pub ticket: u32,
     /// Bytes that the link charges for the packet.
     pub len: u32,
-    /// Time by which the packet should leave; [`Instant::ZERO`] for at once. A queue that sets no due times has only
-    /// packets that should leave at once.
+    /// Time by which the packet should leave; [`Instant::ZERO`] means at once. A queue without due times uses
+    /// [`Instant::ZERO`] for all packets.
     pub due: Instant,
 }
 
@@ -90,7 +90,7 @@ pub struct Departure {
     pub len: u32,
     /// True if a packet of the other class was queued too.
     pub contended: bool,
-    /// Bytes that an ACK newly acknowledges, if the service needs them.
+    /// Bytes that an ACK newly acknowledges; computed only if the service needs them.
     pub acked_bytes: u32,
 }
 

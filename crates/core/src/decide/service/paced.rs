@@ -6,21 +6,23 @@ use crate::decide::control::Settings;
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate, Share};
 
-/// Maximum lateness for which a class is compensated, after the other class used the link.
+/// Maximum lateness that is compensated for a class after the other class used the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MadeUp {
-    /// Time of one packet of this class: short ACKs that follow long data packets get less than their share.
+    /// Time of one packet of this class, at its share. Short ACKs that follow long data packets get less
+    /// than their share.
     #[default]
     Own,
-    /// Time of one packet of this class and one of the other: each class gets its share for all packet sizes.
+    /// The longer of two times: one packet of this class at its share, or one packet of the other class. Each
+    /// class gets its share for all packet sizes.
     Other,
-    /// A fixed time; if it is zero, each turn counts from the class's previous service.
+    /// A fixed time. If the time is zero, each turn counts from the class's previous service.
     UpTo(Duration),
 }
 
-/// Service of two classes, each limited to its share even if the other does not use its own. It is not work conserving.
-/// The CBQ of the ACQ, DCBQ and SAD papers did the same, as their totals of 1.4 to 1.5 show; with borrowing, totals
-/// exceed 1.7.
+/// Service of two classes, each limited to its share even if the other class is idle. The service is not work
+/// conserving. The CBQ of the ACQ, DCBQ and SAD papers was not either, as their totals of 1.4 to 1.5 show. With
+/// borrowing, totals exceed 1.7.
 #[derive(Clone, Debug)]
 pub struct PacedShares {
     link: Rate,
@@ -40,7 +42,8 @@ pub struct PacedShares {
 const MIN_SHARE: Share = Share::from_steps(Share::SCALE / 1000);
 
 impl PacedShares {
-    /// Creates a service in which data has `data_share` of `link`, and ACKs the rest; each has at least 0.1 %.
+    /// Creates a service in which data has `data_share` of `link`, and ACKs have the rest; each class has at
+    /// least 0.1 %.
     pub fn new(link: Rate, data_share: Share, made_up: MadeUp) -> Self {
         let mut paced = Self {
             link,
@@ -59,7 +62,7 @@ impl PacedShares {
 
     fn set_data_share(&mut self, data_share: Share) {
         self.data_share = data_share.clamp(MIN_SHARE, MIN_SHARE.rest());
-        // 256 * 8e9 bit-nanoseconds a byte, over rate times share.
+        // 256 * 8e9 bit-nanoseconds per byte, divided by rate times share.
         let pace = |share: Share| {
             let rate = u128::from(self.link.bits_per_sec()) * u128::from(share.steps().max(1));
             let pace = 256 * 8_000_000_000 * u128::from(Share::SCALE) / rate.max(1);
@@ -69,8 +72,8 @@ impl PacedShares {
         self.ack_pace = pace(self.data_share.rest());
     }
 
-    /// Sets the class's next turn after a packet of `len` bytes. A class that was served late may make up for the time,
-    /// up to the limit of [`MadeUp`]. Time in which it had no packet does not count.
+    /// Sets the class's next turn after a packet of `len` bytes. A class that was served late is compensated, up to the
+    /// limit of [`MadeUp`]. Time in which the class had no packet does not count.
     #[inline]
     fn charge(&mut self, now: Instant, class: Class, len: u32) {
         let (next, pace, own_time, other_time) = match class {
@@ -100,7 +103,7 @@ impl PacedShares {
 }
 
 impl Service for PacedShares {
-    /// Returns the class with the earliest turn, if this turn is due.
+    /// Returns the class with the earliest turn, if the time of this turn has come.
     #[inline]
     fn next(&mut self, now: Instant, heads: Heads) -> Next {
         let (class, at) = match (heads.ack, heads.data) {
@@ -170,7 +173,7 @@ mod tests {
         assert!((half..=half + 3000).contains(&sent), "{sent}");
     }
 
-    /// Bytes of ACKs and of data in 100 s at 56 kbit/s, half for each, when both always wait.
+    /// Bytes of ACKs and of data served in 100 s at 56 kbit/s, half for each class, with both always backlogged.
     fn served(made_up: MadeUp) -> [u64; 2] {
         let link: Rate = "56kbit".parse().unwrap();
         let mut paced = PacedShares::new(link, Share::HALF, made_up);

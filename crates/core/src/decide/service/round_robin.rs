@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::decide::classify::Class;
 
-    /// ACKs and data packets of 1000 that are served when both always wait.
+    /// ACKs and data packets among 1000 served packets, with both classes always backlogged.
     fn served(data_share: Share) -> [u32; 2] {
         let mut service = RoundRobin::new(data_share);
         let head = |len| {

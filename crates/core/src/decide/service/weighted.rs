@@ -7,9 +7,9 @@ use crate::qdisc::{Probe, Reading};
 use crate::units::{Instant, Share};
 
 /// Serves two classes so that their bytes keep the ratio of their weights to within one packet, while both are
-/// backlogged. It is work conserving: a class alone has the whole link, and an absent class earns no claim. If two
-/// packets would finish at the same time, the class that is owed service goes first; if neither is owed any, ACKs go
-/// first.
+/// backlogged. The service is work conserving: a single class gets the whole link, and an idle class earns no
+/// credit. If two packets would finish at the same time, the class behind its share goes first; if neither is
+/// behind, ACKs go first.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightedBytes {
     data_weight: u32,
@@ -23,8 +23,8 @@ impl WeightedBytes {
     /// Sum of both weights.
     pub const SCALE: u32 = Share::SCALE;
 
-    /// Part of a lead that may be rounding error. A share is exact to half a step, and a thousand packets may have been
-    /// charged by it. The part is a millionth of a packet, so it does not affect the shares.
+    /// Maximum rounding error of a lead, per byte of the next packets. A share is exact to half a step, and the error
+    /// adds up over a thousand packets. The bound is a millionth of a packet, so it does not affect the shares.
     const ROUNDING: i64 = 1 << 10;
 
     /// Creates a service with weights in the ratio of `data_share` to the rest.
@@ -60,9 +60,9 @@ impl WeightedBytes {
 }
 
 impl Service for WeightedBytes {
-    /// If both classes have packets, chooses the class whose packet would finish first if both were served at once,
-    /// each at its share. So an ACK that arrives at an empty queue waits only for the data packet in transmission, not
-    /// for a second one.
+    /// If both classes have packets, chooses the class whose packet would finish first if both were served in
+    /// parallel, each at its share. So an ACK that arrives at an empty queue waits only for the data packet in
+    /// transmission, not for a second data packet.
     #[inline]
     fn next(&mut self, _now: Instant, heads: Heads) -> Next {
         let (Some(ack), Some(data)) = (heads.ack, heads.data) else {
@@ -73,7 +73,7 @@ impl Service for WeightedBytes {
             .data_lead
             .saturating_add(self.cost(Class::Data, data.len));
         let later = data_done.saturating_add(self.cost(Class::Ack, ack.len));
-        // Equal capacities owe an ACK for every data packet (AQ, eq. 7): a tie each time.
+        // With equal capacities, each data packet entitles to one ACK (AQ, eq. 7): a tie each time.
         let rounding = Self::ROUNDING * (i64::from(ack.len) + i64::from(data.len));
         let data_is_owed = self.data_lead < -rounding;
         let data_first = match later.unsigned_abs() <= rounding.unsigned_abs() {
@@ -226,7 +226,7 @@ mod tests {
                 assert_eq!(next(&mut service, Some(40), Some(1500)), Class::Data);
                 charge(&mut service, Class::Data, 1500);
             }
-            // After an ACK of 20 bytes data is owed, and would be through with a second one.
+            // After an ACK of 20 bytes data is behind; its packet would finish together with a second such ACK.
             charge(&mut service, Class::Ack, 20);
             assert_eq!(next(&mut service, Some(20), Some(1500)), Class::Data);
         }

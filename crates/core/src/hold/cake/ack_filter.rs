@@ -46,7 +46,7 @@ impl WaitingAcks {
         self.acks.get(place.index())?.as_ref()
     }
 
-    /// Returns a queued ACK that the newest one of its queue, at `newest`, makes redundant.
+    /// Returns a queued ACK that the queue's newest ACK, at `newest`, makes redundant.
     pub(super) fn redundant(
         &self,
         first: Place,
@@ -66,7 +66,7 @@ impl WaitingAcks {
             let Some((_, older)) = self.get(here).filter(|(other, _)| other == flow) else {
                 continue;
             };
-            // ACKs that differ in ECE or CWR both stay, or a change would be hidden.
+            // ACKs that differ in ECE or CWR both stay; dropping one would hide the change.
             if eligible.is_some_and(|(_, echo)| older.flags & ECN != echo) {
                 eligible = None;
                 found -= 1;

@@ -1,7 +1,7 @@
 //! CAKE (Høiland-Jørgensen, Täht and Morton 2018; Linux's `sch_cake`) without its shaper, which is the
 //! [`Egress`](super::Egress). Packets are sorted into tins by DSCP. Each tin has flow queues under COBALT in an
-//! eight-way set-associative table. DRR++ serves them, and divides the quantum among the flows of a host. An ACK filter
-//! is optional.
+//! eight-way set-associative table. DRR++ serves the queues, and divides the quantum among the flows of a host. An ACK
+//! filter is optional.
 
 mod ack_filter;
 mod tins;
@@ -40,7 +40,7 @@ pub struct CakeParams {
     pub memory_limit: u64,
 }
 
-/// List of flows without packets whose COBALT state still decays.
+/// List of flows without packets but with a decaying COBALT state.
 const DECAYING: u32 = OWN;
 
 /// CAKE's queues; see the module's documentation.
@@ -103,8 +103,8 @@ impl<P: Packet> Cake<P> {
         Some(())
     }
 
-    /// Returns the tin to serve: the tin of highest rank among those within their shares. If there is none, returns the
-    /// tin that is within its share again first. No tin starves, since rank counts only within the share.
+    /// Returns the tin to serve: the tin of highest rank within its share. If all tins exceed their shares, returns the
+    /// tin that is within its share again first. No tin starves, because rank counts only within the share.
     fn tin(&self, now: Instant) -> Option<u32> {
         let mut best: Option<(u32, Instant)> = None;
         let tins = self.tins.iter().zip(self.flows.groups());
@@ -117,7 +117,7 @@ impl<P: Packet> Cake<P> {
         best.map(|(tin, _)| tin)
     }
 
-    /// Returns the flow that a tin serves next. With `decays`, one decaying flow comes first for each packet.
+    /// Returns the flow that a tin serves next. With `decays`, decaying flows come first.
     fn flow(&self, tin: u32, decays: bool) -> Option<u32> {
         let lists = match decays {
             true => [DECAYING, NEW, OLD],
@@ -304,7 +304,7 @@ mod tests {
         Cake::new(params, LIMIT).unwrap()
     }
 
-    /// Packets of each of `kinds` in a total of this many; all kinds always have a backlog.
+    /// Returns the packets served of each of `kinds`, in a total of `packets`. All kinds always have a backlog.
     fn shares(cake: &mut Cake<Facts>, kinds: &[Facts], packets: u64) -> alloc::vec::Vec<u64> {
         let mut sent = alloc::vec![0; kinds.len()];
         for kind in kinds {
@@ -313,7 +313,7 @@ mod tests {
             }
         }
         for number in 0..packets {
-            // One millisecond each; the sojourn time is 0, so COBALT sends no signal.
+            // One packet per millisecond. The sojourn time is 0, so COBALT sends no signal.
             let now = Instant::from_nanos(number * 1_000_000);
             let next = cake.dequeue(now, &mut Discard).unwrap();
             let kind = kinds
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn hosts_share_alike_where_they_are_told_apart() {
-        // Nine flows of one host, one of another.
+        // Nine flows of one host, and one flow of another host.
         let kinds: alloc::vec::Vec<Facts> = (1..=10).map(|f| packet(f, f / 10, 0)).collect();
         let flows = shares(
             &mut cake(Isolation::Flows, Diffserv::BestEffort),

@@ -11,7 +11,7 @@ use crate::units::{Duration, Instant, Rate};
 pub enum Diffserv {
     /// A single tin for all packets.
     BestEffort,
-    /// The eight classes of the old precedence field.
+    /// The eight classes of IP's former precedence field.
     Precedence,
     /// Bulk, best effort, voice.
     Three,

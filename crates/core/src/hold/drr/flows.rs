@@ -1,12 +1,12 @@
-//! Flows in groups, and the number of bulk flows of each host. A flow's queue is found in an eight-way set-associative
-//! table as in CAKE, or in hash chains where each flow can use any queue.
+//! Flows in groups, and the number of bulk flows of each host. Flows find their queues in an eight-way set-associative
+//! table as in CAKE, or in hash chains. With chains, each flow can use any queue.
 
 use crate::hold::capacity::{BuildError, slots};
 use crate::hold::numbered::NumberedQueues;
 use crate::packet::{Network, Packet};
 use alloc::boxed::Box;
 
-/// Number of queues among which a flow may choose.
+/// Number of queues that a flow can use.
 const WAYS: u32 = 8;
 
 /// End of a chain; also marks a queue that is in no chain.
@@ -35,7 +35,8 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// Returns for each side (source, destination) if its hosts get equal shares however many flows they have.
+    /// Returns for each side (source, destination): true if its hosts get equal shares, independent of their
+    /// number of flows.
     const fn of_hosts(self) -> [bool; 2] {
         match self {
             Self::DualSrcHost => [true, false],
@@ -54,7 +55,7 @@ impl Isolation {
         }
     }
 
-    /// True if the hosts of packets matter.
+    /// True if the isolation depends on the hosts of packets.
     pub(crate) const fn needs_hosts(self) -> bool {
         !matches!(self, Self::FlowBlind | Self::Flows)
     }
@@ -79,7 +80,7 @@ pub(crate) enum Round {
     None,
     /// Round of new flows.
     Sparse,
-    /// Round of old flows, but still sparse, because the flow's queue was empty when it joined.
+    /// Round of old flows. The flow is still sparse, because its queue was empty when it joined the round.
     SparseInBulk,
     /// Round of old flows.
     Bulk,
@@ -116,7 +117,7 @@ pub(crate) struct Flow<A> {
 }
 
 impl<A> Flow<A> {
-    /// Deficit in bytes: what the flow may still send in its turn. Negative if it has sent more.
+    /// Deficit: the bytes that the flow may still send in its turn. Negative if it has sent more than its quantum.
     #[inline]
     pub(crate) const fn deficit(&self) -> i64 {
         self.deficit as i64
@@ -127,19 +128,19 @@ impl<A> Flow<A> {
         self.deficit = bytes.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
     }
 
-    /// Adds to the deficit; sent bytes are negative.
+    /// Adds `bytes` to the deficit. Negative for sent bytes.
     #[inline]
     pub(crate) fn earn(&mut self, bytes: i64) {
         self.set_deficit(self.deficit().saturating_add(bytes));
     }
 }
 
-/// Tag of a host. Two hosts of one table collide with a probability of 2^-32.
+/// Tag of a host. Two hosts of a table collide with a probability of 2^-32.
 const fn tag_of(host: u64) -> u32 {
     (host ^ host >> 32) as u32
 }
 
-/// Hosts of one side by tag; empty if this side is not isolated.
+/// Hosts of one side, by tag; empty if the side is not isolated.
 #[derive(Clone, Debug)]
 struct Hosts {
     tags: Box<[u32]>,
@@ -174,11 +175,11 @@ pub(super) struct Flows<P, A> {
     isolation: Isolation,
     /// True if the tag of a flow is its hash.
     by_flow: bool,
-    /// First queue of each chain; empty if queues are in sets instead.
+    /// First queue of each chain; empty if queues are in sets.
     chains: Box<[u16]>,
 }
 
-/// Yields the queues of a set, beginning at the hashed one, in a group of `queues` from `first` on.
+/// Yields the queues of a set, beginning with the hashed queue. The group has `queues` queues from `first` on.
 fn ways(queues: u32, first: u32, hash: u64) -> impl Iterator<Item = u32> + Clone {
     let direct = hash as u32 & (queues - 1);
     let inner = direct % WAYS;
@@ -227,7 +228,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         })
     }
 
-    /// Returns the chain of a flow. Hashes the tag again, since tags may be small numbers.
+    /// Returns the chain of a flow. Hashes the tag again, because tags may be small numbers.
     fn chain(&self, tag: u64) -> usize {
         let hash = (tag as u32 ^ (tag >> 32) as u32).wrapping_mul(0x9e37_79b9);
         (hash >> 8) as usize & self.chains.len().wrapping_sub(1)
@@ -258,7 +259,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
             .map(u32::from)
     }
 
-    /// Takes a queue out of its chain.
+    /// Removes a queue from its chain.
     fn unchain(&mut self, number: u32) -> Option<()> {
         let flow = self.get_mut(number)?;
         let (tag, next) = (
@@ -279,7 +280,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(())
     }
 
-    /// Assigns a queue to a flow, at the head of its chain.
+    /// Assigns a queue to a flow, at the head of the flow's chain.
     fn enchain(&mut self, number: u32, tag: u64) -> Option<()> {
         self.unchain(number);
         let chain = self.chain(tag);
@@ -290,8 +291,8 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(())
     }
 
-    /// Returns a queue for a flow that is not in its chain. If the chain is full, the flow shares a queue with another
-    /// one.
+    /// Returns a queue for a flow that has none in its chain. If the chain is full, the flow shares another flow's
+    /// queue.
     pub(super) fn queue_in_chain(
         &mut self,
         flow: u64,
@@ -346,7 +347,8 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         })
     }
 
-    /// Returns the queue of a flow: its own, a free one of its eight, or one shared with another flow.
+    /// Returns the queue of a flow: its own queue, a free queue of its set, or another flow's queue,
+    /// which both then share.
     pub(super) fn queue_in_set(&mut self, group: u32, flow: u64, network: &Network) -> Option<u32> {
         let queues = self.places;
         let first = group * queues;
@@ -414,7 +416,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(number)
     }
 
-    /// Adds or removes a flow in the number of bulk flows of its hosts.
+    /// Adds a flow to the bulk flows of its hosts, or removes it from them.
     pub(super) fn count_bulk(&mut self, number: u32, is_bulk: bool) {
         let Some(flow) = self.queues.state(number) else {
             return;
@@ -431,7 +433,8 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         }
     }
 
-    /// Returns a flow's part of `quantum` in bytes; a host's only flow gets all of it. `dither` compensates rounding.
+    /// Returns a flow's part of `quantum` in bytes. A host's only flow gets the whole quantum. `dither` compensates
+    /// rounding.
     pub(super) fn quantum(&self, number: u32, quantum: u32, dither: u16) -> i64 {
         (self.part(number, quantum) + i64::from(dither)) >> 16
     }
@@ -471,7 +474,7 @@ fn part(load: u16, quantum: u32) -> i64 {
     i64::from(quantum.max(1)) * i64::from(part.max(1))
 }
 
-/// Quotients for small loads, because a division costs as much as the rest of a turn.
+/// Reciprocals of small loads in units of 2^-16. A division would cost as much as the rest of a turn.
 const PARTS: [u16; 64] = {
     let mut parts = [u16::MAX; 64];
     let mut load = 1;

@@ -24,8 +24,8 @@ const LISTS: u32 = 3;
 /// List of queues without an active flow, after the lists of the only group.
 const FREE: u32 = LISTS;
 
-/// Maximum number of turns without a packet, per packet. Beyond it, the remaining rounds are computed at once: if a
-/// host has a thousand flows, each gets a third of a byte per round.
+/// Maximum number of turns without a packet, per packet. After these turns, the remaining rounds are computed at
+/// once. For example, each of a host's thousand flows gets a third of a byte per round.
 const MAX_PASSES: u32 = 1 << 12;
 
 /// Seed for the dither of quanta and for BLUE's drops. Any fixed value works.
@@ -71,7 +71,7 @@ pub(crate) struct FlowRounds<P, A> {
 }
 
 impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
-    /// Creates empty queues in groups with these quanta. Together they hold `limit` plus one packet, since an overflow
+    /// Creates empty queues in groups with these quanta. All queues hold `limit` plus one packet, because an overflow
     /// drops only after the enqueue.
     pub(crate) fn new(
         quanta: &[u32],
@@ -199,7 +199,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.flows.get_mut(number)
     }
 
-    /// Returns a flow and the random generator that its AQM uses.
+    /// Returns a flow, and the random generator for the flow's AQM.
     pub(crate) fn drawing(&mut self, number: u32) -> Option<(&mut Flow<A>, &mut SplitMix64)> {
         Some((self.flows.get_mut(number)?, &mut self.random))
     }
@@ -231,8 +231,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.flows.quantum(number, quantum, dither)
     }
 
-    /// Adds a flow with a packet to a list. A flow that was in no list starts as sparse, in the list that `choose`
-    /// returns for its quantum.
+    /// Adds a flow with a packet to a list. A flow that was in no list starts as sparse. For such a flow, `choose`
+    /// returns the list, based on the flow's quantum.
     pub(crate) fn join(
         &mut self,
         number: u32,
@@ -294,8 +294,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// True if the flow at the head of the round may send. If not, it gets its quantum and moves to the end; `passes`
-    /// counts these moves for the current packet.
+    /// True if the flow at the head of the round may send. If not, the flow gets its quantum and moves to the end.
+    /// `passes` counts these moves for the current packet.
     #[inline]
     pub(crate) fn may_send(&mut self, number: u32, passes: &mut u32) -> Option<bool> {
         match self.flows.get(number)?.deficit() > 0 {
@@ -304,7 +304,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         }
     }
 
-    /// Adds a flow's quantum to its deficit, and moves it to the end of its round.
+    /// Adds a flow's quantum to its deficit, and moves the flow to the end of its round.
     #[inline(never)]
     fn pass_on(&mut self, number: u32, passes: &mut u32) -> Option<()> {
         let round = self.flows.get(number)?.round;
@@ -344,7 +344,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         }
     }
 
-    /// Skips the rounds without an old flow that may send: adds the quanta of all these rounds except the last.
+    /// Skips the rounds in which no old flow may send: adds the quanta of these rounds, except for the last one.
     fn skip_rounds(&mut self, group: u32) -> Option<()> {
         let quantum = self.groups.get(group as usize)?.quantum;
         let old = group * LISTS + OLD;
@@ -360,8 +360,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// Handles a flow without packets in its turn: it leaves the lists, or moves to the owner's list if `keeps` is
-    /// true.
+    /// Handles the turn of a flow without packets: the flow leaves the lists, or moves to the owner's list if
+    /// `keeps` is true.
     pub(crate) fn pause(&mut self, number: u32, keeps: bool) -> Option<()> {
         let round = if keeps { Round::Decaying } else { Round::None };
         self.end(self.group_of(number), number, round)?;
@@ -380,7 +380,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// Ends the present round of a flow.
+    /// Ends the current round of a flow.
     #[inline(always)]
     fn end(&mut self, group: u32, number: u32, round: Round) -> Option<()> {
         let flow = self.flows.get_mut(number)?;
