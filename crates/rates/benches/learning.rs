@@ -6,8 +6,8 @@ use asymq_rates::{Learner, Observed};
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 
-/// Processes a packet up and one down every 12 us, at an RTT of 40 ms, with and without timestamps, and a step of both
-/// laws every 10 ms. `no learner` measures the benchmark's own time.
+/// Processes one packet up and one packet down every 12 us at an RTT of 40 ms, with and without timestamps. Both laws
+/// step every 10 ms. `no learner` measures the benchmark's own time.
 fn learning(criterion: &mut Criterion) {
     const PACKETS: Duration = Duration::from_micros(12);
     let mut learn = |name: &str, between: Duration, flows: u64, stamped: bool, learns: bool| {
@@ -26,7 +26,7 @@ fn learning(criterion: &mut Criterion) {
                 let ms = |at: Instant| (at.as_nanos() / 1_000_000) as u32;
                 let [own, echo] =
                     [now, Instant::from_nanos(now.as_nanos() - rtt.as_nanos())].map(ms);
-                // Half a round trip ago by the server's clock, which started elsewhere.
+                // Half a round trip ago, by the server's clock with its own offset.
                 let server = own.wrapping_add(7000 - 20);
                 let up = segment(stamped.then_some((own, server)), number);
                 let down = segment(stamped.then_some((server, echo)), number);

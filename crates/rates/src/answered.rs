@@ -1,4 +1,4 @@
-//! Pairs of packets: one from home, and the passing packet that answers it.
+//! Pairs of packets: a packet from home, and the passing packet that answers it.
 
 use asymq_core::{Header, Instant, TrafficClass};
 
@@ -11,7 +11,7 @@ pub struct Answered {
     pub class: TrafficClass,
 }
 
-/// Data about a packet from home, kept until its answer arrives.
+/// Data about a packet from home; stored until the answer arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     /// Time that the packet spent at the uplink's shaper in ns, at most 4 s.

@@ -1,9 +1,9 @@
-//! Attributes a queue to a direction when only round trips are readable.
+//! Attributes a queue to a direction if only round trips can be measured.
 //!
 //! A round trip contains the sum of both queues. The directions search in turns. A queue is attributed to the
 //! candidate: the direction whose rate exceeds the last capacity of its line the most. A cut of the candidate's rate is
-//! a test. If it drains nothing, the test has failed: the other line became slower, and the other direction becomes the
-//! candidate. If failed tests of both directions leave the queue unchanged, the path became longer.
+//! a test. If the cut drains nothing, the test has failed: the other line became slower, and the other direction
+//! becomes the candidate. If failed tests of both directions do not change the queue, the path became longer.
 
 use crate::law::{RateLaw, Source};
 use crate::path_delays::LineSignals;
@@ -11,11 +11,12 @@ use crate::round_trips::Trip;
 use alloc::boxed::Box;
 use asymq_core::{Direction, Duration, Instant};
 
-/// Age of the latest timestamps above which round trips are used instead.
+/// Maximum age of the latest timestamps. If they are older, round trips are used.
 const TIMESTAMPS_COUNT: Duration = Duration::from_secs(1);
-/// Maximum duration of a direction's turn if the other one has a backlog.
+/// Maximum duration of a direction's turn if the other direction has a backlog.
 const MAX_TURN: Duration = Duration::from_millis(600);
-/// Time without a backlog that ends a turn. Also the time without a queue that ends a series of failed tests.
+/// Time without a backlog after which a turn ends. Also: time without a queue after which a series of failed
+/// tests ends.
 const IDLE_TIME: Duration = Duration::from_millis(300);
 /// Time for which the other direction leaves capacity unused to drain a queue.
 const YIELD_TIME: Duration = Duration::from_millis(300);
@@ -25,7 +26,7 @@ const LOW_UTILIZATION: f64 = 0.5;
 const ENOUGH_TESTS: u32 = 4;
 /// Maximum relative change at which a queue counts as the same queue.
 const SAME_QUEUE: f64 = 0.2;
-/// Maximum step of a path's delay in ms; a larger one is a full buffer.
+/// Maximum step of a path's delay in ms. A larger step is a full buffer.
 const MAX_STEP: f64 = 150.0;
 /// Assumed ratio of the downlink's rate to the uplink's.
 const DOWN_TO_UP: f64 = 4.0;
@@ -50,9 +51,9 @@ pub(crate) struct Attribution {
     has_candidate: bool,
 }
 
-/// Returns the direction that may have built the queue, among those with enough traffic: the one whose rate exceeds its
-/// last known capacity by the largest factor. If a capacity is unknown, it is the direction with the higher rate; rates
-/// are first scaled by the assumed ratio.
+/// Returns the direction with enough traffic that may have built the queue: its rate exceeds its last known capacity by
+/// the larger factor. If a capacity is unknown, returns the direction with the higher rate, after scaling by
+/// `DOWN_TO_UP`.
 fn candidate(laws: &Laws) -> Option<Direction> {
     let loaded = |direction: Direction| {
         let law = laws[direction as usize].as_ref()?;
@@ -84,8 +85,8 @@ impl Attribution {
         }
     }
 
-    /// Derives the signals of both directions from round trips. Returns false, without any effect, if there are
-    /// timestamps.
+    /// Derives the signals of both directions from round trips. With recent timestamps, has no effect and
+    /// returns false.
     pub(crate) fn attribute(
         &mut self,
         now: Instant,
@@ -104,7 +105,7 @@ impl Attribution {
         match (law.is_some_and(|law| law.is_full()), self.full_since) {
             (true, None) => self.full_since = Some(now),
             (true, Some(_)) => {}
-            // After a failed test: the first intervals of the other direction.
+            // First intervals of the other direction after a failed test.
             (false, None) if self.failed.is_some() => {
                 if now.saturating_since(self.turn_since) > IDLE_TIME {
                     self.failed = None;
@@ -134,8 +135,8 @@ impl Attribution {
         age.is_some_and(|age| age < TIMESTAMPS_COUNT)
     }
 
-    /// Ends the turn of the searching direction if it is over or idle. `found` is true if that direction's queue has
-    /// just drained.
+    /// Ends the searching direction's turn after its maximum time or an idle time. `found` is true if this
+    /// direction's queue has just drained.
     fn take_turns(&mut self, now: Instant, found: bool, laws: &mut Laws, backlogged: [bool; 2]) {
         let next = self.searching.reverse();
         let utilization = |direction: Direction| {
@@ -165,13 +166,13 @@ impl Attribution {
         }
     }
 
-    /// Direction that leaves capacity unused because of the candidate's queue, if any.
+    /// Direction that leaves capacity unused to drain the candidate's queue, if any.
     pub(crate) fn yielding(&self, now: Instant) -> Option<Direction> {
         let since = self.full_since.filter(|_| self.failed.is_none())?;
         (now.saturating_since(since) < YIELD_TIME).then_some(self.candidate.reverse())
     }
 
-    /// Handles a cut of the candidate that drained nothing of `queue`. Returns true if the path became longer;
+    /// Handles a cut of the candidate that did not drain `queue`. Returns true if the path became longer;
     /// otherwise the other direction becomes the candidate.
     pub(crate) fn test_failed(&mut self, now: Instant, queue: Duration, has_both: bool) -> bool {
         let queue = queue.as_millis_f64();

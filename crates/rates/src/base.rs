@@ -24,7 +24,7 @@ impl Base {
         self.value
     }
 
-    /// Raises the minimum by `delay`, since the path became longer.
+    /// Raises the minimum by `delay`, because the path became longer.
     pub(crate) const fn lengthen(&mut self, delay: i64) {
         self.value = self.value.saturating_add(delay);
     }

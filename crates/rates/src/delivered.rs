@@ -1,6 +1,6 @@
 //! Delivery rate of a line.
 
-/// Number of past seconds; the best of them gives the lower bound of the rate.
+/// Number of past seconds. The best second gives the lower bound of the rate.
 const SECONDS: usize = 10;
 /// Averaging times in ms.
 const RECENT: f64 = 100.0;
@@ -11,10 +11,10 @@ const SUSTAINED: f64 = 700.0;
 pub(crate) struct Delivered {
     /// Bytes counted so far.
     counted: u64,
-    /// Mean rates over the two averaging times.
+    /// Mean rates over the averaging times `RECENT` and `SUSTAINED`.
     pub(crate) recent: f64,
     pub(crate) sustained: f64,
-    /// Bits in each of the last seconds, the current second first, and the age of the current one in ms.
+    /// Bits in each of the last seconds, the current second first; and the age of the current second in ms.
     seconds: [f64; SECONDS],
     age: f64,
 }

@@ -1,4 +1,4 @@
-//! Departures of a flow's packets, kept until TCP timestamps echo them.
+//! Departures of a flow's packets, stored until TCP timestamps echo them.
 
 use crate::answered::{Answered, Origin};
 use crate::base::MS;
@@ -6,14 +6,14 @@ use crate::observed::TimedSegment;
 use asymq_core::Header;
 use asymq_core::ack::before;
 
-/// Maximum number of departures kept for their echo.
+/// Maximum number of stored departures.
 const DEPARTURES: usize = 64;
-/// Minimum time between two kept departures, so that the ring covers at least half a second.
+/// Minimum time between two stored departures, so that the ring covers at least half a second.
 const SPACING: u64 = 8 * MS;
-/// Maximum time until which a second packet certainly ends the receiver's wait.
+/// Maximum time after the first packet within which a second packet certainly ends the receiver's wait.
 const SECOND_WITHIN: u64 = 30 * MS;
 
-/// Departures whose echo has not arrived, oldest first.
+/// Departures without an echo so far, oldest first.
 #[derive(Clone, Debug)]
 pub(crate) struct Departures {
     ring: [Option<Departure>; DEPARTURES],
@@ -26,8 +26,8 @@ pub(crate) struct Departures {
 
 /// The first packet with a timestamp, and the new data after it.
 ///
-/// A receiver that delays ACKs echoes the timestamp of the first packet when the second one arrives. That second packet
-/// may have been delayed by the turns of other flows.
+/// A receiver that delays ACKs echoes the timestamp of the first packet when the second packet arrives. Turns of other
+/// flows may have delayed the second packet.
 #[derive(Clone, Copy, Debug)]
 struct Departure {
     stamp: u32,
@@ -41,10 +41,10 @@ struct Departure {
     origin: Origin,
 }
 
-/// A packet whose timestamp was echoed.
+/// A packet with an echoed timestamp.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Echoed {
-    /// Departure of the packet that ended the receiver's wait, and total bytes sent until then.
+    /// Departure of the packet that ended the receiver's wait, and total bytes sent until this departure.
     pub(crate) left: u64,
     pub(crate) bytes: u64,
     pub(crate) by: AckTiming,
@@ -55,7 +55,7 @@ pub(crate) struct Echoed {
 /// Cause of an ACK's delay at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckTiming {
-    /// A second packet; the delay counts from its departure.
+    /// A second packet ended the delay; times count from its departure.
     Second,
     /// No delay.
     Prompt,
@@ -99,13 +99,13 @@ impl Departures {
         (self.latest, self.highest) = (None, None);
     }
 
-    /// Adds a segment that leaves at `at`, when `bytes` have left in total. Keeps the first segment with each timestamp
-    /// as room permits, and the new data after the latest kept one.
+    /// Adds a segment that leaves at `at`, as the last of `bytes` in total. If there is room, stores the first segment
+    /// with each timestamp. Records new data after the latest stored segment.
     pub(crate) fn push(&mut self, segment: &TimedSegment, header: &Header, at: u64, bytes: u64) {
         let &TimedSegment {
             stamp, sequence, ..
         } = segment;
-        // The original may have arrived long ago, so an ACK of a retransmission measures no time.
+        // The original may have arrived long ago, so the ACK of a retransmission is no measurement.
         let is_new = self.highest.is_none_or(|highest| before(highest, sequence));
         if is_new {
             self.highest = Some(sequence);
@@ -140,7 +140,7 @@ impl Departures {
         }
     }
 
-    /// Removes and returns the departure whose first echo is `segment`.
+    /// Removes and returns the departure that `segment` echoes for the first time.
     pub(crate) fn take(&mut self, segment: &TimedSegment) -> Option<Echoed> {
         while self.count > 0 {
             let departure = (*self.ring.get(self.first)?)?;

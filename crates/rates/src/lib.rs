@@ -34,16 +34,16 @@ struct Probing {
     sent: Instant,
     /// Time of the latest interval with samples other than probes.
     read: Instant,
-    /// Number of samples in this interval that came from probes.
+    /// Number of samples from probes in the current interval.
     answers: u32,
 }
 
 impl Probing {
     /// Delivered rate above which the line counts as busy, in bit/ms.
     const BUSY: f64 = 100.0;
-    /// Interval of probes while packets pass but their delays cannot be read.
+    /// Interval of probes while packets pass without measurable delays.
     const BLIND_INTERVAL: Duration = Duration::from_millis(50);
-    /// Interval of probes otherwise, in order to track the minimum delay of an idle line.
+    /// Interval of probes in all other cases. They track the minimum delay of an idle line.
     const INTERVAL: Duration = Duration::from_secs(1);
     /// Time without other samples after which probes are sent more often.
     const BLIND_AFTER: Duration = Duration::from_millis(500);
@@ -53,7 +53,7 @@ impl Probing {
 /// [`comes`](Learner::comes). [`step`](Learner::step) updates the rates once per interval.
 #[derive(Clone, Debug)]
 pub struct Learner {
-    // On the heap: a new learner is built on the stack, which is small in a kernel.
+    // On the heap, because a new learner is built on the stack, which is small in a kernel.
     delays: Box<PathDelays>,
     laws: Laws,
     attribution: Attribution,
@@ -75,7 +75,7 @@ impl Learner {
     /// Time between two steps.
     pub const INTERVAL: Duration = Duration::from_millis(10);
 
-    /// Creates a learner for the directions that have a range; each starts at its rate in `rates`.
+    /// Creates a learner for the directions with a range. Each direction starts at its rate in `rates`.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -98,8 +98,8 @@ impl Learner {
         self.delays.leaves(at, header, observed);
     }
 
-    /// Records a packet that arrives at the downlink's shaper at `at`. Returns the packet from home that `packet`
-    /// answers, if known.
+    /// Records a packet that arrives at the downlink's shaper at `at`. Returns the packet from home that this
+    /// packet answers, if known.
     #[inline]
     pub fn comes(
         &mut self,
@@ -110,7 +110,7 @@ impl Learner {
         self.delays.comes(at, header, observed)
     }
 
-    /// Updates the rates at `now`; `backlogged` is true for shapers with queued packets.
+    /// Updates the rates at `now`. `backlogged` is true for each shaper with queued packets.
     pub fn step(&mut self, now: Instant, mut backlogged: [bool; 2]) {
         let mut signals = Direction::ALL.map(|direction| self.delays.take(direction));
         let trips = self.delays.trips().take();
@@ -155,8 +155,8 @@ impl Learner {
         }
     }
 
-    /// True if a probe is due at `now`: at most 20 per second while packets pass but their delays cannot be read,
-    /// otherwise one per second.
+    /// True if a probe should be sent at `now`: at most 20 per second while packets pass without measurable
+    /// delays, otherwise one per second.
     pub fn probe_is_due(&mut self, now: Instant) -> bool {
         let is_busy = self
             .laws

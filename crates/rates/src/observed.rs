@@ -1,4 +1,4 @@
-//! Header fields of a passing packet that measure its path's delay.
+//! Header fields of a passing packet, from which the delay of its path is measured.
 
 use asymq_core::Header;
 use asymq_core::frame::timestamps;
@@ -9,13 +9,13 @@ use asymq_core::packet::{Protocol, flags};
 pub enum Observed {
     /// TCP with timestamps: the delay of each direction is measurable.
     Stamps(TimedSegment),
-    /// TCP without timestamps: only round trips from data to its ACK are measurable.
+    /// TCP without timestamps: only round trips from data to ACK are measurable.
     Numbers {
         /// Sequence number after the last byte, SYN and FIN included; `None` if the segment has none of these.
         end: Option<u32>,
         /// Acknowledgement number, if present.
         ack: Option<u32>,
-        /// True for a handshake segment, which hosts answer more slowly.
+        /// True for a handshake segment. Hosts answer handshakes more slowly.
         is_syn: bool,
     },
     /// Spin bit of a QUIC short header (RFC 9000, section 17.4).
@@ -29,14 +29,15 @@ pub struct TimedSegment {
     pub stamp: u32,
     /// TSecr.
     pub echo: u32,
-    /// Sequence number of its first byte.
+    /// Sequence number of the first byte.
     pub sequence: u32,
     /// Acknowledgement number.
     pub ack: u32,
 }
 
 impl Observed {
-    /// Reads a frame; its headers begin at these offsets, from [`parse`](asymq_core::frame::parse).
+    /// Reads a frame. `network` and `transport` are the offsets of its headers, from
+    /// [`parse`](asymq_core::frame::parse).
     #[inline]
     pub fn read(header: &Header, frame: &[u8], (network, transport): (u16, u16)) -> Option<Self> {
         match header.protocol {
@@ -120,7 +121,7 @@ mod tests {
         assert_eq!(read(&packet(0x61)), Some(Observed::Spin(true)));
         assert_eq!(read(&packet(0xe1)), None, "a long header");
         for len in 0..packet(0x61).len() {
-            // No panic.
+            // Must not panic.
             let _ = read(&packet(0x61)[..len]);
         }
     }

@@ -11,10 +11,11 @@ use asymq_core::hold::{BuildError, FlowTable, Slot, slots};
 use asymq_core::{Direction, Duration, Flow, Header, Instant, Rate};
 
 const FLOWS: u32 = 256;
-/// Delay of a receiver's ACK timer. Without a prompt answer for this time, its ACKs may include the timer.
+/// Delay of a receiver's ACK timer; `ACKS_BY_TIMER` is the time without a prompt answer after which ACKs
+/// may include this delay.
 const ACK_TIMER: u64 = 40 * MS;
 const ACKS_BY_TIMER: u64 = 200 * MS;
-/// Maximum age of other flows' queues that are assumed for a new flow.
+/// Maximum age of another flow's queue that is assumed for a new flow.
 const COMMON_AGE: u64 = 60 * MS;
 
 /// Measurements of one direction over one interval.
@@ -30,17 +31,17 @@ pub(crate) struct LineSignals {
 #[derive(Clone, Debug)]
 pub(crate) struct PathDelays {
     flows: FlowTable<Timed>,
-    /// Departures by the flow's slot; too large for a kernel's stack.
+    /// Departures, indexed by the flow's slot. Too large for a kernel's stack.
     departures: Box<[Departures]>,
     trips: RoundTrips,
     signals: [LineSignals; 2],
-    /// Latest queue of each direction over all flows, and its time.
+    /// Latest queue of any flow in each direction, and its time.
     common: [(i64, u64); 2],
     /// Time of the latest prompt answer of any flow.
     prompt: u64,
     /// True if an ACK of any flow has waited for a second packet.
     acks_wait: bool,
-    /// Increase of each direction's path delay that the minima do not contain yet.
+    /// Increase of each direction's path delay that the minima do not yet contain.
     shift: [i64; 2],
     /// Transmission time of a byte in ns, to subtract a packet's own transmission time from the delay.
     per_byte: [u64; 2],
@@ -50,7 +51,7 @@ pub(crate) struct PathDelays {
 #[derive(Clone, Debug)]
 struct Timed {
     used: u64,
-    /// Measurements against the server; `None` until it answers.
+    /// Measurements against the server; `None` before the server's first answer.
     far: Option<FarEnd>,
 }
 
@@ -61,13 +62,13 @@ struct FarEnd {
     bases: [Option<Base>; 2],
     shifts: [i64; 2],
     round_trip: Option<Base>,
-    /// Excess of the latest round trip over the minimum, and the time of its end.
+    /// Excess of the latest round trip over the minimum, and time at which this round trip ended.
     excess: (i64, u64),
 }
 
 impl FarEnd {
     /// Returns the excess of a one-way delay at `at` over its minimum, at most `bound`. For a flow's first delay,
-    /// `assumed` is taken as the queue. `shift` is the increase of the path's delay since the start.
+    /// the result is `assumed`. `shift` is the increase of the path's delay since the start.
     #[inline]
     fn queue(
         &mut self,
@@ -151,8 +152,8 @@ impl PathDelays {
         }
     }
 
-    /// Records a packet that arrives from the line at the downlink's shaper. Returns the packet that it answers, if
-    /// known.
+    /// Records a packet that arrives from the line at the downlink's shaper. Returns the packet from home that this
+    /// packet answers, if known.
     #[inline]
     pub(crate) fn comes(
         &mut self,
@@ -187,7 +188,7 @@ impl PathDelays {
         let echoed = departures.take(segment);
         let answered = echoed.map(|echoed| echoed.answered);
         let Some(far) = &mut flow.far else {
-            // The first answer may belong to a handshake, which is slower.
+            // The first answer may belong to a handshake, which hosts answer more slowly.
             departures.clear();
             flow.far = Some(FarEnd {
                 clock: ServerClock::new(segment.stamp, at),
@@ -206,7 +207,7 @@ impl PathDelays {
         if let Some(echoed) = echoed {
             self.acks_wait |= echoed.by == AckTiming::Second;
             if is_ack && self.acks_wait && echoed.by == AckTiming::MaybeTimer {
-                // Ignored if it may include the receiver's timer and a prompt answer came recently.
+                // The sample is ignored if it may include the receiver's timer and there was a recent prompt answer.
                 let alone = at.saturating_sub(self.prompt) > ACKS_BY_TIMER;
                 timer = alone.then_some(ACK_TIMER);
             } else {
@@ -216,14 +217,14 @@ impl PathDelays {
             let base = far.round_trip.get_or_insert(Base::new(trip, at));
             far.excess = (base.excess(trip, at), at);
         }
-        // Without a round trip, a forged clock would be unbounded.
+        // Without a round trip as a bound, a forged clock could show any delay.
         if let (Some(time), Some(_)) = (time, far.round_trip) {
             self.measure(at, slot, time, echoed, timer);
         }
         answered
     }
 
-    /// Takes samples of both directions' delays from the server's clock `time`. `timer` is the delay that the
+    /// Measures the delays of both directions from the server's clock `time`. `timer` is the delay that the
     /// receiver's ACK timer may have added; `None` means that the packet is not a sample.
     #[inline]
     fn measure(
@@ -314,7 +315,7 @@ impl PathDelays {
         self.per_byte[direction as usize] = 8_000_000_000 / rate.bits_per_sec().max(1);
     }
 
-    /// Adds `delay` to a direction's minima, because its path became longer.
+    /// Adds `delay` to a direction's minima, because the path became longer.
     pub(crate) fn lengthen(&mut self, direction: Direction, delay: Duration) {
         let shift = &mut self.shift[direction as usize];
         *shift = shift.saturating_add(delay.as_nanos() as i64);
@@ -331,7 +332,7 @@ mod tests {
     struct Bench {
         delays: PathDelays,
         flow: Flow,
-        /// Tick of the server's clock, its offset in ticks, its drift in ppm.
+        /// Server's clock: tick, offset in ticks, drift in ppm.
         clock: (u64, u32, i64),
     }
 
@@ -383,7 +384,8 @@ mod tests {
             );
         }
 
-        /// Performs exchanges every 10 ms in this range of ms. Returns the shortest measured queues up and down, in ms.
+        /// Performs exchanges every 10 ms within the range `ms`. Returns the shortest measured queues up and down, in
+        /// ms.
         fn run(&mut self, ms: core::ops::Range<u64>, up: u64, down: u64) -> [Option<u64>; 2] {
             for at in ms.step_by(10) {
                 self.exchange(at * 1000 + at % 7 * 100, up * 1000, down * 1000);
@@ -515,7 +517,7 @@ mod tests {
     fn the_ack_timer_is_subtracted_without_recent_prompt_answers() {
         let mut bench = Bench::new(1000, 0, 0);
         bench.run(0..1000, 0, 0);
-        // Until an ACK has waited for a second packet, the timer appears as a queue.
+        // Before any ACK has waited for a second packet, the timer looks like a queue.
         let shown = delayed_acks(&mut bench.clone(), 1000..1500, 60);
         assert!(shown.iter().all(|queue| *queue >= 39), "{shown:?}");
         delayed_acks(&mut bench, 1000..1500, 35);
@@ -529,7 +531,7 @@ mod tests {
         bench.run(0..1000, 0, 0);
         let first = core::mem::replace(&mut bench.flow, Flow(8));
         bench.run(1000..2000, 0, 0);
-        // The other flow gets its answer less than 200 ms after the first.
+        // The other flow is answered less than 200 ms after the first flow.
         bench.flow = first;
         delayed_acks(&mut bench, 2000..2500, 35);
         bench.flow = Flow(8);

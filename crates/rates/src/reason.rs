@@ -15,8 +15,8 @@ asymq_core::named! {
         Idle = "idle",
         /// No packet with readable delays has arrived.
         Blind = "blind",
-        /// The delay increased without a queue here: the path became longer, or the queue belongs to the other
-        /// direction.
+        /// The delay increased without a queue in this direction: the path became longer, or the other
+        /// direction has a queue.
         Path = "path",
         /// The rate is at its lower bound, a share of recent deliveries.
         Delivered = "delivered",

@@ -1,7 +1,7 @@
 //! Round trips from both shapers to the servers, for packets without timestamps (`docs/notes/rates.md`).
 //!
-//! A round trip starts when a packet leaves the uplink's shaper, and ends when its answer arrives at the downlink's, so
-//! it excludes queues at home. An ACK answers data; a server's QUIC spin bit answers the client's.
+//! A round trip starts when a packet leaves the uplink's shaper. It ends when the answer arrives at the downlink's
+//! shaper, so it excludes queues at home. An ACK answers data; a server's QUIC spin bit answers the client's.
 
 use crate::answered::{Answered, Origin};
 use crate::base::{Base, MS};
@@ -14,32 +14,32 @@ use asymq_core::{Direction, Duration, Flow, Header, Instant};
 const FLOWS: u32 = 256;
 /// Maximum number of unanswered probes.
 const PROBES: usize = 8;
-/// Maximum number of unanswered packets kept per flow, and minimum time between two of them.
+/// Maximum number of unanswered packets stored per flow, and minimum time between two of them.
 const WAITING: usize = 8;
 const SPACING: u64 = 30 * MS;
-/// Number of a TCP flow's first answers that are ignored; a web page has fewer.
+/// Number of ignored answers at the start of a TCP flow. A web page has fewer answers.
 const SHORT: u8 = 16;
 /// Maximum round-trip time in ns.
 const MAX_TRIP: u64 = 5_000 * MS;
 /// Maximum age of another flow's queue that is assumed for a new flow.
 const COMMON_AGE: u64 = 250 * MS;
-/// Maximum time between two probe answers that are compared with each other.
+/// Maximum time between two compared probe answers.
 const PAIR_AGE: u64 = 3_000 * MS;
-/// Spin bit: number of changes before it counts, cost of a change out of order, and maximum count.
+/// Spin bit: number of changes before the bit is trusted, cost of a change out of order, and maximum count.
 const ENOUGH_TURNS: u8 = 6;
 const OUT_OF_TURN: u8 = 8;
 const MAX_TURNS: u8 = 16;
-/// Divisor of the minimum round trip (1/4): a change of the spin bit within this time is caused by reordering.
+/// Divisor of the minimum round trip. A change of the spin bit after less than the quotient is reordering.
 const TOO_SHORT: i64 = 4;
 
-/// Best sample of a direction in an interval, from the packet with the shortest queue.
+/// Best sample of a direction in an interval: the packet with the shortest queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DelaySample {
     /// Time in the line minus the propagation delay.
     pub(crate) queue: Duration,
     /// Estimated time at which the packet entered the line.
     pub(crate) entered: Instant,
-    /// Total bytes that had entered or left the line by then, as counted by the shaper.
+    /// Total bytes that had entered (up) or left (down) the line at this time, counted by the shaper.
     pub(crate) bytes: u64,
 }
 
@@ -53,7 +53,7 @@ impl DelaySample {
 /// Round trip with the shortest sum of queues in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trip {
-    /// Excess over the minimum round trip, which is the sum of both queues.
+    /// Excess over the minimum round trip: the sum of both queues.
     pub(crate) queue: Duration,
     /// Times of departure and arrival.
     pub(crate) times: [Instant; 2],
@@ -62,7 +62,7 @@ pub(crate) struct Trip {
 }
 
 impl Trip {
-    /// Returns the trip as a sample of one direction, if the whole queue is in that direction.
+    /// Returns the trip as a sample of one direction, as if the whole queue were in this direction.
     pub(crate) fn sample(&self, direction: Direction) -> DelaySample {
         DelaySample {
             queue: self.queue,
@@ -84,13 +84,13 @@ pub(crate) struct RoundTrips {
     flows: FlowTable<Asking>,
     probes: Box<[Option<Question>]>,
     probe_base: Option<Base>,
-    /// Latest excess of a probe over the minimum, and its time.
+    /// Latest excess of a probe over the minimum, and time of its answer.
     probed: (i64, u64),
     best: Option<Trip>,
     samples: u32,
     /// Latest queue of any flow, and its time.
     common: (i64, u64),
-    /// Increase of the path's delay that the minima do not contain yet.
+    /// Increase of the path's delay that the minima do not yet contain.
     shift: i64,
 }
 
@@ -101,16 +101,17 @@ struct Asking {
     waits: Waiting,
     base: Option<Base>,
     shift: i64,
-    /// Departure of the latest data that was not answered.
+    /// Departure of the latest unanswered data.
     asked: u64,
     /// Highest sequence number that was sent.
     highest: Option<u32>,
-    /// Last spin bit up and down. Number of turns in order minus turns out of order; for TCP the number of answers.
+    /// Last spin bits up and down. `turns`: number of turns in order minus turns out of order; for TCP the number
+    /// of answers.
     spins: [Option<bool>; 2],
     turns: u8,
 }
 
-/// A packet that was not answered yet.
+/// An unanswered packet.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     number: u32,
@@ -175,7 +176,7 @@ impl Asking {
     }
 
     fn out_of_turn(&mut self) {
-        // A bit that never counted may be random, and so may its minimum.
+        // An untrusted bit may be random, and so may its minimum.
         if self.turns < ENOUGH_TURNS {
             self.base = None;
         }
@@ -200,7 +201,7 @@ impl Asking {
                 ..
             } => {
                 if self.highest.is_some_and(|highest| !before(highest, end)) {
-                    // Retransmission: its ACK may answer either copy, and it delays later packets.
+                    // A retransmission: the ACK may answer either copy, and the loss delays the ACKs of later packets.
                     self.waits.clear();
                     return;
                 }
@@ -224,7 +225,7 @@ impl Asking {
         }
     }
 
-    /// Returns the packet that `observed`, which arrives at `at`, answers.
+    /// Returns the packet that an arrival with `observed` at `at` answers.
     #[inline]
     fn answered_by(&mut self, at: u64, observed: &Observed) -> Option<Question> {
         let mut answered = None;
@@ -248,8 +249,8 @@ impl Asking {
         answered.filter(|one| at.saturating_sub(one.at) <= MAX_TRIP)
     }
 
-    /// Records a server's spin bit. Client and server invert it alternately; random bits and reordered packets are out
-    /// of order.
+    /// Records a server's spin bit. Client and server invert the bit alternately; random bits and reordered packets
+    /// are out of order.
     fn spins_back(&mut self, at: u64, spin: bool) -> Option<Question> {
         let is_turn = self.spins[1].is_some_and(|before| before != spin);
         self.spins[1] = Some(spin);
@@ -268,7 +269,7 @@ impl Asking {
         turned
     }
 
-    /// Returns the excess of a trip at `at` over the flow's minimum, if that is known.
+    /// Returns the excess of a trip at `at` over the flow's minimum, if the minimum is known.
     fn excess(&mut self, at: u64, trip: i64, assumed: Option<i64>, shift: i64) -> Option<i64> {
         let is_known = self.base.is_some() || assumed.is_some();
         let value = trip.saturating_sub(assumed.unwrap_or(0)).max(0);
@@ -332,7 +333,7 @@ impl RoundTrips {
     }
 
     /// Records the answer to a probe after `bytes` down. Returns true if it is a sample. The sample is the excess over
-    /// the minimum, but at most the previous answer's excess, since a host may be slow once.
+    /// the minimum. The previous answer's excess is an upper bound, because a host may be slow once.
     pub(crate) fn probe_returns(&mut self, at: u64, number: u16, bytes: u64) -> bool {
         let probe = self.probes.get_mut(usize::from(number) % PROBES);
         let probe = probe.and_then(|it| it.take_if(|it| it.number == u32::from(number)));
@@ -355,7 +356,7 @@ impl RoundTrips {
     }
 
     /// Records a packet from the line whose first bit arrived at `at`; `bytes` have arrived in total. Returns the
-    /// packet that it answers.
+    /// packet from home that this packet answers.
     #[inline]
     pub(crate) fn comes(
         &mut self,
@@ -486,7 +487,7 @@ mod tests {
     fn reordered_spin_bits_are_ignored() {
         let mut bench = Bench::new();
         bench.turns(1000, 20, 0);
-        // The old bit, then the new one again: out of order, and after 2 ms instead of 40.
+        // The old bit, then the new bit again: out of order, and after 2 ms instead of 40 ms.
         bench.exchange(6000, 6040, Observed::Spin(false), Observed::Spin(false));
         bench.exchange(6041, 6042, Observed::Spin(true), Observed::Spin(true));
         bench.queue();
@@ -516,7 +517,7 @@ mod tests {
         // An ACK below the end of the data is not an answer.
         bench.exchange(3200, 3250, data(3000), ack(2500));
         assert_eq!(bench.queue(), None);
-        // Retransmitted, then acknowledged.
+        // A retransmission, then its ACK.
         bench.exchange(3300, 3310, data(3000), ack(3000));
         assert_eq!(bench.queue(), None);
     }

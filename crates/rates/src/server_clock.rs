@@ -4,16 +4,16 @@ use crate::base::MS;
 
 /// Common resolutions of servers' timestamp clocks in ns.
 const TICKS: [i64; 4] = [1_000, 1_000_000, 4_000_000, 10_000_000];
-/// Age of a flow in ns at the first and at the last measurement of its server's resolution.
+/// Ages of a flow in ns at the first and at the last measurement of the server's resolution.
 const FIRST_CHECK: i64 = 100 * MS as i64;
 const LAST_CHECK: i64 = 10_000 * MS as i64;
 
-/// A server's clock: relation of its timestamps to local time.
+/// Relation of a server's timestamps to local time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerClock {
     /// Local time of the first timestamp.
     pub(crate) started: u64,
-    /// Latest timestamp, and number of ticks from the first one to it.
+    /// Latest timestamp, and number of ticks since the first timestamp.
     stamp: u32,
     ticks: i64,
     /// Tick in ns; 0 if unknown.
@@ -33,8 +33,8 @@ impl ServerClock {
         }
     }
 
-    /// Returns the time of `stamp` since the first timestamp by the server's clock, if its resolution is known. The
-    /// flag is true if the resolution changed, which invalidates all earlier times.
+    /// Returns the time from the first timestamp to `stamp` by the server's clock, if the clock's resolution is
+    /// known. The flag is true if the resolution changed, which invalidates all earlier times.
     pub(crate) fn read(&mut self, stamp: u32, at: u64) -> (Option<i64>, bool) {
         let ahead = i64::from(stamp.wrapping_sub(self.stamp) as i32);
         let ticks = self.ticks.saturating_add(ahead);

@@ -6,9 +6,9 @@ use super::tuning::TUNING;
 /// Capacity of one direction's line. Rates in bit/ms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Capacity {
-    /// Latest measurement; before that, the initial rate.
+    /// Latest measurement; before the first one, the initial rate.
     pub(super) latest: f64,
-    /// Value at the time when the line was last clear.
+    /// Capacity when the line was last clear.
     pub(super) cleared: f64,
     /// Steadiness of the line's rate, from 0 to 1.
     pub(super) steady: f64,
@@ -26,7 +26,7 @@ impl Capacity {
         }
     }
 
-    /// Compares the capacity with the capacity at the previous queue; called when the line is clear again.
+    /// Compares the capacity with that of the previous queue. Called when the line is clear again.
     pub(super) fn on_cleared(&mut self) {
         let moved = (self.latest / self.cleared - 1.0).abs();
         self.steady = match moved < TUNING.steady_within {
@@ -41,7 +41,7 @@ impl Capacity {
         (TUNING.resume_share - less) * self.latest
     }
 
-    /// Transmission time of a full packet in ms, with the bound that the rules for steady lines use.
+    /// Transmission time of a full packet in ms, bounded for the rules of steady lines.
     fn packet(&self) -> f64 {
         packet_ms(self.latest).min(TUNING.max_packet_ms)
     }

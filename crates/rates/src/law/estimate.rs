@@ -1,4 +1,4 @@
-//! Estimates the queue in the line, and the rates into and out of it, from the samples of the last intervals.
+//! Estimates the queue in the line, and the rates into and out of the line, from the samples of the last intervals.
 
 use super::ms;
 use super::tuning::TUNING;
@@ -6,9 +6,9 @@ use crate::path_delays::LineSignals;
 use alloc::boxed::Box;
 use asymq_core::hold::{BuildError, array};
 
-/// Number of intervals kept.
+/// Number of stored intervals.
 const HISTORY: usize = 24;
-/// Maximum number of intervals for the minimum of the queue.
+/// Maximum number of intervals over which the minimum of the queue is taken.
 const WINDOW: usize = 6;
 
 /// Samples of one interval: times in ms, bytes.
@@ -32,7 +32,7 @@ pub(super) struct Through {
 /// Estimate of one direction's queue. Times in ms.
 #[derive(Clone, Debug)]
 pub(super) struct Estimate {
-    // On the heap: a new law is built on the stack, which is small in a kernel.
+    // On the heap, because a new law is built on the stack, which is small in a kernel.
     history: Box<[Option<Interval>; HISTORY]>,
     /// Number of consecutive intervals with a queue, up to `HISTORY`.
     queued: usize,
@@ -97,8 +97,8 @@ impl Estimate {
         self.history.iter().flatten().next()
     }
 
-    /// Returns the rates into and out of the line over the latest intervals with a queue; `None` if these are too
-    /// short.
+    /// Returns the rates into and out of the line over the latest intervals with a queue. Returns `None` if these
+    /// intervals are too short.
     pub(super) fn through(&self) -> Option<Through> {
         let mut sampled = self.history.iter().take(self.queued).flatten();
         let last = sampled.next()?;

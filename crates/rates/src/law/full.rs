@@ -6,7 +6,7 @@ use super::estimate::Estimate;
 use super::tuning::TUNING;
 use asymq_core::Direction;
 
-/// A line with a queue, tracked since it became full. Times in ms, rates in bit/ms.
+/// A line with a queue, tracked since the line became full. Times in ms, rates in bit/ms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Full {
     /// Rate before the queue was found.
@@ -15,17 +15,17 @@ pub(super) struct Full {
     first_capacity: f64,
     /// True if the queue was still short at the first measurement.
     is_early: bool,
-    /// Queue at the last change that only a real queue can make.
+    /// Queue at its last change that proves a real queue.
     changed_queue: f64,
-    /// Drain expected since that change.
+    /// Drain expected since the last such change.
     expected_drain: f64,
-    /// Time since that change.
+    /// Time since the last such change.
     unchanged: f64,
     /// Maximum of the queue.
     peak: f64,
     /// Total drain expected from the cut.
     cut_drain: f64,
-    /// Maximum of the queue since its latest fall, and the time since then.
+    /// Maximum of the queue since its latest fall, and time since this fall.
     crest: f64,
     stalled: f64,
 }
@@ -60,7 +60,7 @@ impl Full {
         self.cut_drain += elapsed * (1.0 - rate / capacity.latest).max(0.0);
         if let Some(through) = estimate.through() {
             let share = through.into / capacity.latest;
-            // If the queue grows while less enters, it may belong to the other direction.
+            // A queue that grows while less data enters may belong to the other direction.
             let may_be_others = source == Source::Candidate && through.change > 0.0;
             if through.change.abs() > TUNING.change.at(estimate.noise) && !may_be_others {
                 capacity.latest += TUNING.capacity_gain * (through.out - capacity.latest);
@@ -76,7 +76,7 @@ impl Full {
         }
     }
 
-    /// True if the cut drained nothing, so that the delay is not a queue of this direction's line.
+    /// True if the cut drained nothing. The delay is then no queue of this direction's line.
     pub(super) fn has_failed(&self, queue: f64, source: Source) -> bool {
         let undrained = self.expected_drain - (self.changed_queue - queue).max(0.0);
         match source {
@@ -85,17 +85,17 @@ impl Full {
         }
     }
 
-    /// True if the queue fell by more than the cut can drain: the cause is jitter, or the line became faster.
+    /// True if the queue fell by more than the cut can drain. The cause is jitter, or a faster line.
     pub(super) fn was_jitter(&self, queue: f64) -> bool {
         self.peak - queue > TUNING.jitter.at(self.cut_drain)
     }
 
-    /// True if the first measurement is below the capacity at the time when the line was last clear.
+    /// True if the first measurement is below the capacity when the line was last clear.
     pub(super) fn is_slower(&self, capacity: &Capacity) -> bool {
         self.first_capacity < TUNING.slower_share * capacity.cleared
     }
 
-    /// Rate of a candidate after its test failed; lower if its own line slowed down before the senders did.
+    /// Rate of a candidate after a failed test. Lower if the candidate's own line slowed down before the senders did.
     pub(super) fn rate_after_test(&self, capacity: &Capacity) -> f64 {
         match self.is_early && self.is_slower(capacity) {
             true => self
@@ -105,7 +105,7 @@ impl Full {
         }
     }
 
-    /// Returns the share of the capacity to leave unused, so that `excess` ms of the queue drain.
+    /// Returns the share of the capacity to leave unused, in order to drain `excess` ms of the queue.
     pub(super) fn cut(
         &self,
         excess: f64,

@@ -1,4 +1,4 @@
-//! Law that sets one shaper's rate from the queue in the line behind or before it.
+//! Law that sets one shaper's rate from the queue in the line after it (up) or before it (down).
 //!
 //! ```text
 //!                     queue > full, in two intervals
@@ -12,10 +12,11 @@
 //!
 //! - **Clear**: while the shaper has a backlog, the rate grows. Without a backlog, it returns to the last used rate.
 //! - **Full**: the rate is the line's capacity minus a cut that drains the queue. If the cut drains nothing, the delay
-//!   is the path's, or a queue of the other direction.
-//! - **Blind**: nothing is measured, and the rate does not grow.
+//!   belongs to the path, or to a queue of the other direction.
+//! - **Blind**: there are no samples, and the rate does not grow.
 //!
-//! If a queue is attributed to the other direction, this one stays clear. `Full` ends with a rate near the capacity.
+//! If a queue is attributed to the other direction, this direction stays clear. `Full` ends with a rate near the
+//! capacity.
 
 mod capacity;
 mod estimate;
@@ -36,9 +37,9 @@ use tuning::TUNING;
 /// Source of the queue that a direction's samples contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// This direction: its own delays are measured, or only its rate is learnt.
+    /// This direction: its delays are measured, or it is the only direction with a learnt rate.
     Own,
-    /// Tentatively this direction: round trips contain the queues of both, and a cut tests this one.
+    /// Tentatively this direction: round trips contain the queues of both directions, and a cut tests this direction.
     Candidate,
     /// The other direction.
     Other,
@@ -78,12 +79,12 @@ pub struct RateLaw {
     capacity: Capacity,
     estimate: Estimate,
     delivered: Delivered,
-    /// Time spent searching, and last rate that was used.
+    /// Duration of the search, and last rate in use.
     searched: f64,
     used_rate: f64,
     /// Mean of the shaper's backlog, 0 to 1.
     busy: f64,
-    /// Share of the rate left unused because of the other direction's queue.
+    /// Share of the rate that stays unused because of the other direction's queue.
     yielded: f64,
     now: f64,
     reason: Reason,
@@ -130,7 +131,7 @@ impl RateLaw {
     }
 
     /// Updates the rate from the signals of an interval that ends at `now`. `backlogged` is true if packets are queued
-    /// at the shaper. Returns a delay that proved not to be a queue of this direction, if there is one.
+    /// at the shaper. May return a delay that proved not to be a queue of this direction.
     #[inline(never)]
     pub(crate) fn step(
         &mut self,
@@ -176,7 +177,8 @@ impl RateLaw {
         failed
     }
 
-    /// Time without a sample after which the law is blind; extended by the candidate's queue, which delays its samples.
+    /// Time without a sample after which the law is blind. A queue in round trips extends the time, because it delays
+    /// the samples.
     fn blind_after(&self) -> f64 {
         let answers = match self.source {
             Source::Own => 0.0,
@@ -185,15 +187,14 @@ impl RateLaw {
         TUNING.blind_after_ms + answers.min(TUNING.max_blind_queues_ms)
     }
 
-    /// Leaves the state `Full`, if it is the current one, and resumes near the capacity.
+    /// If the state is `Full`, leaves it and resumes near the capacity.
     fn end_full(&mut self) {
         if self.is_full() {
             self.rate = self.rate.max(self.capacity.resume_rate());
         }
     }
 
-    /// Handles an interval in `Clear`. Returns a delay that proved not to be a queue of this direction, if there is
-    /// one.
+    /// Handles an interval in `Clear`. May return a delay that proved not to be a queue of this direction.
     #[inline(never)]
     fn clear(&mut self, above: u32, interval: &Interval) -> Option<Duration> {
         let above = match self.estimate.queue > interval.full {
@@ -214,7 +215,7 @@ impl RateLaw {
         self.full(full, interval)
     }
 
-    /// Handles an interval in `Full`; returns the same as `clear`.
+    /// Handles an interval in `Full`. Returns a delay like [`clear`](Self::clear).
     #[inline(never)]
     fn full(&mut self, mut full: Full, interval: &Interval) -> Option<Duration> {
         if self.estimate.queue < interval.clear {
@@ -324,8 +325,8 @@ impl RateLaw {
         self.yielded = share;
     }
 
-    /// Share that the other direction should leave unused because of this one's queue: this one's cut, if its line
-    /// became slower.
+    /// Share that the other direction should leave unused to drain this direction's queue: this direction's cut if
+    /// its line became slower, otherwise 0.
     pub(crate) fn share_to_yield(&self) -> f64 {
         match &self.state {
             State::Full(full) if full.is_slower(&self.capacity) => {
@@ -340,7 +341,7 @@ impl RateLaw {
         matches!(self.state, State::Full(_))
     }
 
-    /// Rate as a share of the capacity at the time when the line was last clear; `None` before that.
+    /// Rate as a share of the capacity when the line was last clear; `None` if the line was never clear.
     pub(crate) fn search_share(&self) -> Option<f64> {
         let capacity = &self.capacity;
         capacity.is_measured.then_some(self.rate / capacity.cleared)
@@ -360,7 +361,7 @@ impl RateLaw {
         self.delivered.sustained > TUNING.loaded_share * known
     }
 
-    /// Recently delivered rate as a share of the capacity; while that is unknown, as a share of the rate.
+    /// Recently delivered rate as a share of the capacity. While the capacity is unknown: as a share of the rate.
     pub(crate) fn utilization(&self) -> f64 {
         let known = match self.capacity.is_measured {
             true => self.capacity.latest,
@@ -381,7 +382,7 @@ impl RateLaw {
         rate.unwrap_or(self.range.min)
     }
 
-    /// Queue in the line; zero while it is attributed to the other direction.
+    /// Queue in the line; zero while the queue is attributed to the other direction.
     pub fn queue(&self) -> Duration {
         if self.source == Source::Other {
             return Duration::ZERO;

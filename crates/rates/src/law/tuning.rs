@@ -16,19 +16,18 @@ impl Linear {
 /// Declares the constants, each with its value.
 macro_rules! tuning {
     ($($(#[$doc:meta])* $name:ident: $type:ty = $value:expr;)+) => {
-        /// Constants of the law. "Per second" refers to time. Shares are shares of the capacity, unless noted
-        /// otherwise.
+        /// Constants of the law. Shares are shares of the capacity, except where noted.
         pub(super) struct Tuning {
             $($(#[$doc])* pub(super) $name: $type,)+
         }
 
-        /// Values in use. `docs/notes/rates.md` lists the lines on which they were chosen.
+        /// Current values. `docs/notes/rates.md` lists the lines on which they were chosen.
         pub(super) const TUNING: Tuning = Tuning { $($name: $value,)+ };
     };
 }
 
 tuning! {
-    /// Number of samples in the last intervals that suffices for the minimum of the queue.
+    /// Sufficient number of samples for the minimum of the queue.
     enough_samples: u32 = 8;
     /// Queue in ms above which the line is full; depends on the transmission time of a full packet.
     full: Linear = Linear { ms: 7.0, per: 0.5 };
@@ -48,7 +47,7 @@ tuning! {
     blind_after_ms: f64 = 250.0;
     /// Factor of the candidate's queue that is added to `blind_after_ms`, because answers wait in that queue.
     blind_queues: f64 = 2.0;
-    /// Maximum of the time in ms that `blind_queues` adds.
+    /// Maximum time in ms that `blind_queues` adds.
     max_blind_queues_ms: f64 = 2000.0;
 
     /// Time in ms in which a standing queue should drain, up and down. Delayed ACKs of receivers add noise to the
@@ -58,17 +57,17 @@ tuning! {
     steady_drain_ms: [f64; 2] = [100.0, 40.0];
     /// Minimum cut of the rate, as a share.
     min_cut: f64 = 0.035;
-    /// Maximum cut for draining the queue in time, as a share.
+    /// Maximum cut to drain the queue in `drain_ms`, as a share.
     max_cut: f64 = 0.4;
     /// Change of the queue in ms that proves a real queue; depends on the noise.
     change: Linear = Linear { ms: 4.0, per: 2.0 };
     /// Weight of a new measurement in the capacity.
     capacity_gain: f64 = 0.5;
-    /// Time in ms without such a change after which the cut grows.
+    /// Time in ms after which the cut grows if the queue has not changed by `change`.
     unchanged_after_ms: f64 = 150.0;
-    /// Growth of the cut after that time, as a share per ms.
+    /// Growth of the cut after `unchanged_after_ms`, as a share per ms.
     unchanged_cut_per_ms: f64 = 0.0015;
-    /// Maximum of the cut that grows while the queue does not change, as a share.
+    /// Maximum of this growing cut, as a share.
     max_unchanged_cut: f64 = 0.35;
     /// Rate into the line, as a share, at which a queue certainly drains.
     draining_share: f64 = 0.8;
@@ -76,11 +75,11 @@ tuning! {
     undrained_ms: f64 = 20.0;
     /// Time in ms without a fall of the queue after which a candidate's test has failed; depends on the queue.
     stalled: Linear = Linear { ms: 220.0, per: 2.0 };
-    /// Queue in ms below which it counts as fallen; depends on its maximum.
+    /// Queue in ms below which the queue counts as fallen; depends on the queue's maximum.
     fallen: Linear = Linear { ms: -5.0, per: 0.9 };
     /// Minimum cut of a candidate as a share, so that a fall of the queue is visible.
     test_cut: f64 = 0.2;
-    /// Maximum queue in ms at which senders have certainly not slowed down yet.
+    /// Maximum queue in ms at which senders have certainly not reduced their rates yet.
     early_ms: f64 = 40.0;
     /// Share of the last known capacity below which the line counts as slower.
     slower_share: f64 = 0.85;
@@ -97,11 +96,11 @@ tuning! {
     growth: f64 = 0.02;
     /// Duration of the initial growth in ms.
     pause_ms: f64 = 100.0;
-    /// Increase of the growth after that, as a share per second per second.
+    /// Increase of the growth after `pause_ms`, as a share per second per second.
     acceleration: f64 = 0.5;
     /// Maximum growth of the rate, as a share per second.
     max_growth: f64 = 0.7;
-    /// Latest part of the search in ms whose effect is not yet in the round trips.
+    /// Duration in ms of the latest part of the search, whose effect is not yet in the round trips.
     unanswered_ms: f64 = 150.0;
     /// Growth towards the last used rate while there is no backlog, as a share per second.
     return_growth: f64 = 0.3;
@@ -115,10 +114,11 @@ tuning! {
     steady_within: f64 = 0.1;
     /// Addition to `pause_ms` on a steady line in ms; depends on the transmission time of a full packet.
     steady_pause: Linear = Linear { ms: 1000.0, per: 400.0 };
-    /// Maximum transmission time of a full packet that these rules use, in ms.
+    /// Maximum transmission time of a full packet in the rules for steady lines, in ms.
     max_packet_ms: f64 = 15.0;
 
-    /// Sustained rate, as a share of the capacity, above which the line may have a queue. Page loads stay below it.
+    /// Sustained rate, as a share of the capacity, above which the line may have a queue. Page loads stay below
+    /// this share.
     loaded_share: f64 = 0.45;
     /// Lower bound of the rate, as a share of the best recent second.
     delivered_share: f64 = 0.25;

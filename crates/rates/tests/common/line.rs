@@ -1,4 +1,4 @@
-//! With arbitrary samples, a learnt rate stays within its range and above its floor, and recovers soon.
+//! With arbitrary samples, a learnt rate stays within its range and above its floor, and recovers within seconds.
 
 use asymq_core::{Direction, Duration, Flow, Header, Instant, Rate};
 use asymq_rates::{Learner, Observed, RateRange, TimedSegment};
@@ -22,7 +22,7 @@ impl Readable {
 /// A forged packet that an attacker sends on the downlink.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
-    /// The conversation, one of eight.
+    /// Number of the conversation, one of eight.
     pub(crate) conversation: u8,
     /// Difference of the server's timestamp from the correct one.
     pub(crate) stamp: i32,
@@ -46,13 +46,13 @@ struct Bench {
     sends: u64,
     steps: u64,
     stamps: [u32; 8],
-    /// Sequence number of the next packet up of every conversation.
+    /// Sequence number of the next uplink packet, common to all conversations.
     sequence: u32,
     range: RateRange,
     readable: Readable,
     /// Last spin bit of each server.
     spins: [bool; 8],
-    /// Bytes sent up in each of the last ten seconds, the current one first.
+    /// Bytes sent up in each of the last ten seconds, the current second first.
     seconds: [u64; 10],
     second: u64,
 }
@@ -134,8 +134,8 @@ impl Bench {
         self.now = until;
     }
 
-    /// Checks that each rate is within its range, and that the uplink's rate is above a share of its delivery in the
-    /// best of the last nine whole seconds.
+    /// Checks that each rate is within its range. Checks that the uplink's rate is above a share of the best
+    /// delivery in the last nine whole seconds.
     fn check(&self) {
         for direction in Direction::ALL {
             let rate = self.rate(direction);
@@ -146,7 +146,7 @@ impl Bench {
         }
         let best = self.seconds[..9].iter().max().copied().unwrap_or(0);
         let rate = self.rate(Direction::Up).bits_per_sec();
-        // Seconds begin at other times here than in the law, hence half of the share.
+        // Seconds of this test and of the law begin at different times, hence half of the share.
         assert!(
             rate >= self.range.min.bits_per_sec().max(best),
             "{rate}, {best} bytes"
@@ -182,11 +182,11 @@ impl Bench {
     }
 }
 
-/// Runs honest servers that deliver ten times the floor for two seconds; then `claims`, repeated for five seconds; then
-/// honest samples.
+/// Runs three phases: two seconds of honest servers that deliver ten times the floor, five seconds of repeated
+/// `claims`, then honest samples.
 ///
 /// # Panics
-/// A rate leaves its range, falls to the floor or below a share of recent deliveries, or is still near the floor two
+/// A rate is out of its range, falls to the floor or below a share of recent deliveries, or is near the floor two
 /// seconds after the last claim.
 pub(crate) fn rates_keep_their_bounds(readable: Readable, claims: &[Claim]) {
     let rate = |bits| Rate::from_bits_per_sec(bits).unwrap_or(Rate::MAX);
@@ -201,7 +201,7 @@ pub(crate) fn rates_keep_their_bounds(readable: Readable, claims: &[Claim]) {
             let conversation = (bench.now / MS % 8) as u8;
             let stamp = (bench.now / MS) as u32;
             bench.stamps[usize::from(conversation)] = stamp;
-            // An ACK acknowledges the data of 20 ms ago.
+            // An ACK acknowledges data that was sent 20 ms earlier.
             let behind = (bench.rate(Direction::Up).bits_per_sec() / 8 / 190 * 138 / 50) as i32;
             bench.comes(Claim {
                 conversation,
