@@ -12,7 +12,7 @@ pub(crate) const IPV4: usize = 20;
 pub struct Arrival {
     /// Arrival time.
     pub at: Instant,
-    /// The frame's number among the frames to send; `None` on the reverse path.
+    /// Number of the frame among the frames to send; `None` on the reverse path.
     pub number: Option<u16>,
     /// Number of its conversation.
     pub conversation: u16,
@@ -20,7 +20,8 @@ pub struct Arrival {
     pub bytes: Vec<u8>,
 }
 
-/// Reads the number of a frame from IPv4's identification or the end of IPv6's flow label, which disciplines ignore.
+/// Reads the number of a frame from IPv4's identification or from the end of IPv6's flow label. Disciplines ignore
+/// both.
 pub fn number(frame: &[u8]) -> u16 {
     match frame.get(number_at(frame)) {
         Some(&[high, low]) => u16::from_be_bytes([high, low]),

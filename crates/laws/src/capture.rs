@@ -6,8 +6,8 @@ use asymq_core::Flow;
 use asymq_core::frame::{FlowKey, parse};
 use asymq_core::units::Instant;
 
-/// Linux TCP before an uplink of 1 Mbit/s, recorded by `kernel/test/record.py`: the first bytes of each packet in both
-/// directions, on the home side of a router.
+/// Linux TCP over an uplink of 1 Mbit/s: the first bytes of each packet in both directions. `kernel/test/record.py`
+/// recorded them on the home side of a router.
 pub const HOME: &[u8] = include_bytes!("home.pcap");
 
 /// Little-endian, in nanoseconds.
@@ -18,8 +18,8 @@ const HEADER: usize = 24;
 pub(crate) const EMPTY: usize = HEADER;
 const SECOND: u64 = 1_000_000_000;
 
-/// Reads the frames of an IP capture, with times since the first. The sender of the first frame is at home; frames from
-/// home get numbers. Truncated bytes are zero.
+/// Reads the frames of an IP capture. Times count from the first frame, whose sender is at home. Frames from home get
+/// numbers. Truncated bytes are zero.
 ///
 /// # Errors
 /// The file is not a capture, or is truncated.
@@ -77,7 +77,7 @@ pub(crate) struct Capture(Vec<u8>);
 impl Default for Capture {
     fn default() -> Self {
         let mut bytes = Vec::new();
-        // Version 2.4, times as they are, as many bytes of each as there are.
+        // Version 2.4, no time zone, no limit on captured bytes.
         for word in [MAGIC, 2 | 4 << 16, 0, 0, u32::MAX, ETHERNET] {
             bytes.extend(word.to_le_bytes());
         }

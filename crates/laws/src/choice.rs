@@ -3,7 +3,7 @@
 use asymq_core::catalog::{Catalog, Config, Kind, Params, Place, Role, known_parameters, resolve};
 use asymq_core::units::{Limit, Rate};
 
-/// Returns a number below a positive bound. The number 0 selects the first or most common choice.
+/// Function that returns a number below a positive bound. The number 0 selects the first or most common choice.
 pub type Source<'a> = dyn FnMut(usize) -> usize + 'a;
 
 /// Makes a source from a list of 16-bit words; it returns 0 after the end of the list.
@@ -112,7 +112,7 @@ fn rate(source: &mut Source<'_>) -> Rate {
     Rate::from_bits_per_sec(bits).expect("within the range of rates")
 }
 
-/// Returns a random valid limit. Small ones are likely, because they take effect and large ones need memory.
+/// Returns a random valid limit. Small limits are likely: they take effect, while large limits need memory.
 fn limit(source: &mut Source<'_>) -> Limit {
     match source(16) {
         0..=5 => Limit::Packets(1 + source(60) as u32),

@@ -1,5 +1,5 @@
-//! Arriving frames and their fates, which must be equal for every representation of packets: frames, kernel buffers, or
-//! only facts.
+//! Arriving frames and their fates. The fates must be equal for every representation of packets: frames, kernel
+//! buffers, or facts only.
 
 pub use crate::arrival::{Arrival, number};
 
@@ -20,8 +20,8 @@ const UPLOADS: u16 = 2;
 const DOWNLOADS: u16 = 3;
 const VOICE: u16 = 5;
 
-/// Four seconds of traffic for 1 Mbit/s: two uploads in bursts, ACKs of three downloads (also duplicates and ACKs with
-/// data), and a call. Each has its own server. The downloads are on the reverse path.
+/// Four seconds of traffic for 1 Mbit/s: two uploads in bursts, ACKs of three downloads (some are duplicates, some
+/// have data), and a call. Each conversation has its own server. The downloads are on the reverse path.
 pub fn arrivals() -> Vec<Arrival> {
     const MS: u64 = 1_000_000;
     const DOWNLOADED: u64 = 1460;
@@ -50,7 +50,7 @@ pub fn arrivals() -> Vec<Arrival> {
                 1 => acked += DOWNLOADED,
                 _ => acked += 2 * DOWNLOADED,
             }
-            // Now and then with data of its own.
+            // Some ACKs have data.
             let length = if dice.below(25) == 0 { 100 } else { 0 };
             events.push((at, true, download, acked, length));
             at += (2 + dice.below(6)) * MS + dice.below(MS);
@@ -128,7 +128,7 @@ fn frame(leaves: bool, conversation: u16, count: u32, length: usize, number: u16
         transport[4..6].copy_from_slice(&length.to_be_bytes());
         6
     } else {
-        // Uploads and the reverse path count what they send, ACKs what they got.
+        // Uploads and the reverse path count sent segments, ACKs count received ones.
         let counts_sent = !leaves || conversation < UPLOADS;
         let (sequence, ack) = if counts_sent { (count, 1) } else { (1, count) };
         transport[4..8].copy_from_slice(&sequence.to_be_bytes());
@@ -162,7 +162,7 @@ pub trait Held: Packet + Sized {
 /// Fates of the frames.
 #[derive(Default)]
 pub struct Verdicts {
-    /// One line per packet that was sent or dropped: time in ns, verdict, number, and `ce` if marked.
+    /// One line per sent or dropped packet: time in ns, verdict, number, and `ce` if marked.
     pub lines: String,
     /// Packets that were sent, as a capture; empty if the representation has no frames.
     capture: Capture,
@@ -218,7 +218,7 @@ pub fn verdicts<P: Held + Send + 'static>(
         let mut parsed = parse(&arrival.bytes, &key);
         parsed.header = Header {
             arrival: arrival.at,
-            // Ties between equal queues depend on their numbers, which depend on a secret.
+            // Ties between equal queues depend on flow numbers. Hashes would depend on a secret.
             flow: Flow(u64::from(arrival.conversation) << 1),
             len: parsed.header.ip_len,
             ..parsed.header
@@ -263,8 +263,8 @@ impl Held for Whole {
     }
 }
 
-/// Checks that packets represented as `P` leave like whole frames: same order, times, verdicts and marks; if `P` has
-/// frames, same bytes.
+/// Checks that packets represented as `P` leave like whole frames, with equal order, times, verdicts and marks. If
+/// `P` has frames, their bytes must be equal too.
 ///
 /// # Errors
 /// The first difference, or the reason why no comparison was possible.
@@ -303,7 +303,7 @@ mod tests {
         for arrival in arrivals() {
             let parsed = parse(&arrival.bytes, &FlowKey::new([0, 0]));
             if parsed.header.is_pure_ack() {
-                // Only an ACK with right checksums is believed.
+                // Only an ACK with correct checksums is parsed.
                 let info = ack_info(&arrival.bytes, parsed.transport).unwrap();
                 assert_eq!(info.ack, parsed.header.ack);
                 acks += 1;

@@ -7,7 +7,7 @@ use asymq_core::catalog::Catalog;
 use asymq_core::packet::{Flow, Header, Protocol};
 use asymq_core::units::Duration;
 
-/// Number of bytes for choosing a discipline and its parts, two per choice; each step uses six further bytes.
+/// Number of bytes for the choice of a discipline and its parts, two per choice. Each step uses six further bytes.
 const CHOICE: usize = 128;
 
 fn step(&[op, flow, a, b, c, d]: &[u8; 6]) -> Step {

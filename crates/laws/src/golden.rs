@@ -1,5 +1,5 @@
-//! Golden traces: the output of a discipline for a fixed input, to the microsecond. They show that behaviour is
-//! unchanged, not that it is correct.
+//! Golden traces: the output of a discipline for a fixed input, to the microsecond. Golden traces show that
+//! behaviour is unchanged, not that it is correct.
 
 use crate::packet::Numbered;
 use alloc::string::String;

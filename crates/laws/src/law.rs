@@ -1,5 +1,5 @@
-//! The laws. They use only the [`Qdisc`](asymq_core::Qdisc) trait: packets, backlog and probed variables. Queued
-//! packets are counted here.
+//! The laws. They use only the [`Qdisc`](asymq_core::Qdisc) trait: packets, backlog and probed variables. The
+//! laws count queued packets themselves.
 
 use crate::packet::Numbered;
 use asymq_core::catalog::{
@@ -28,19 +28,19 @@ pub enum Step {
     DrainAll,
 }
 
-/// Applies `steps` to the discipline of `config`, then empties it.
+/// Applies `steps` to the discipline of `config`, then dequeues all packets. Checks these laws:
 ///
 /// - Every packet leaves exactly once and unchanged. The backlog is the packets that have not left.
-/// - While packets wait, one leaves. Only a discipline with `borrow` = `false` may return a later time instead; at that
-///   time, one leaves.
+/// - While packets are queued, a dequeue returns a packet. Only a discipline with `borrow` = `false` may return a later
+///   time instead; a dequeue at the returned time returns a packet.
 /// - Packets of one class and flow leave in order. If a part splits flows by their ECN field, unmarked packets with
 ///   equal fields leave in order.
-/// - If an arrival increases the backlog of a class or of the whole queue, this backlog is within its limit afterwards.
-/// - A service by bytes keeps the ratio of the shares to within a packet while both classes wait.
-/// - `visit` visits every queued packet once, or none.
+/// - If an arrival increases the backlog of a class or of the whole buffer, the increased backlog is within its limit.
+/// - A service by bytes keeps the ratio of the shares to within one packet while both classes are backlogged.
+/// - `visit` visits either every queued packet once, or no packet.
 /// - Only pure ACKs are filtered, and only ECN-capable packets are marked.
 ///
-/// A description with more packets than a queue can have must be refused.
+/// A description with a larger limit than a queue's maximum must be refused.
 ///
 /// # Panics
 /// A law is broken.
@@ -113,7 +113,7 @@ struct Bench {
     backlogs: [Backlog; 2],
     marks_reported: u64,
     marks_seen: u64,
-    /// Last packet sent of each class and flow; also of each ECN field, if the discipline splits flows by it.
+    /// Last packet sent of each class and flow; if the discipline splits flows by ECN field, of each ECN field too.
     last_sent: HashMap<(Class, Flow, u8), u64>,
     /// Bytes by which data is ahead of its share since both classes became backlogged.
     data_lead: f64,
@@ -164,7 +164,7 @@ impl Bench {
             }
         }
         assert_eq!(self.qdisc.backlog(), self.total(), "backlog()");
-        // Not after every step: it is expensive.
+        // Not after every step, because the check is expensive.
         if let Step::Wait(_) | Step::Observe(_) = step {
             self.check_visit();
         }
@@ -215,7 +215,7 @@ impl Bench {
                 let side = self.classifier.class(&packet.header);
                 let part = if self.splits_by_ecn { came as u8 } else { 0 };
                 let flow = (side, packet.header.flow, part);
-                // Another AQM may mark an arrival before its part of the flow is chosen.
+                // An AQM may mark an arrival before the arrival's part of the flow is chosen.
                 let is_known = !self.splits_by_ecn || packet.marks == 0;
                 if is_known && let Some(last) = self.last_sent.insert(flow, packet.number) {
                     assert!(last < packet.number, "{} overtook {last}", packet.number);
@@ -264,7 +264,7 @@ impl Bench {
         value
     }
 
-    /// Checks that a queue which an arrival made longer is within its limit.
+    /// Checks that an arrival which increased a backlog left it within its limit.
     fn check_limits(&self, before: [Backlog; 2]) {
         if let Some(limit) = self.limits.whole {
             let (now, before) = (used(limit, self.total()), before[0] + before[1]);
@@ -314,7 +314,7 @@ impl Limits {
     fn new(parts: &[&Entry], config: &Config) -> Self {
         let whole = match config.find(BUFFER_SPLIT) {
             Some(BufferSplit::Shared) => Some(config.limit),
-            // Two classes have room for a packet each, however small the buffer is.
+            // Each of the two classes has room for a packet, even in the smallest buffer.
             Some(BufferSplit::InRatio) => Some(match config.limit {
                 Limit::Packets(packets) => Limit::Packets(packets.max(2)),
                 Limit::Bytes(bytes) => Limit::Bytes(bytes.max(1514 + 120)),

@@ -1,15 +1,14 @@
 //! The laws of every discipline, as tests that any crate can run on its own catalog.
 //!
-//! - [`obey`]: carries out steps on a discipline and panics where a law is broken.
-//! - [`choice`]: any configuration that a catalog can describe, from a source of numbers.
-//! - [`strategy`]: the same, and steps, for proptest.
-//! - [`fuzz`]: the same from a fuzzer's bytes.
+//! - [`obey`]: applies steps to a discipline, and panics if a law is broken.
+//! - [`choice`]: random configurations of a catalog, from a source of numbers.
+//! - [`strategy`]: configurations and steps for proptest.
+//! - [`fuzz`]: configurations and steps from a fuzzer's bytes.
 //! - [`capture`]: reads frames of real links, and writes departures as a capture.
-//! - [`frames`]: the same frames through every holder of packets, with the same verdicts.
-//! - [`golden`]: what a discipline does with a recorded input, packet by packet.
+//! - [`frames`]: checks that fates of frames do not depend on the representation of packets.
+//! - [`golden`]: traces of a discipline for a recorded input.
 //!
-//! All of it is made from the catalog's entries, so that no discipline, part or parameter can be
-//! forgotten:
+//! All tests use the catalog's entries, so they cover every discipline, part and parameter:
 //!
 //! ```
 //! use asymq_core::catalog::Standard;

@@ -18,12 +18,12 @@ pub fn config<C: Catalog + Clone>(catalog: C) -> impl Strategy<Value = Config> {
         .prop_map(move |words| choice::config(&catalog, &mut choice::from_words(words)))
 }
 
-/// Calls of a driver, with packets as hosts send them.
+/// Calls of a driver, with packets like those of hosts.
 pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     steps_of(usual().boxed(), 20_000_000)
 }
 
-/// Calls with usual and contradictory packets mixed, and jumps of time.
+/// Calls with a mix of usual and contradictory packets, and with jumps of time.
 pub fn absurd_steps() -> impl Strategy<Value = Vec<Step>> {
     steps_of(prop_oneof![usual(), absurd()].boxed(), u64::MAX)
 }
