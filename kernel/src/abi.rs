@@ -1,6 +1,6 @@
 //! Functions that the C half calls; `module/asymq.h` declares the same functions.
 //!
-//! All memory of an instance is in C's arena, which is freed as a whole. Dropping a value here frees no memory.
+//! All memory of an instance is in C's arena, which is freed as a whole. Dropping a Rust value frees no memory.
 
 use crate::frame::Frame;
 use crate::host::{Handle, Host, Listener, lasts};
@@ -18,7 +18,7 @@ use core::ffi::{c_char, c_void};
 pub(crate) struct Setup {
     now: u64,
     secret: [u64; 2],
-    /// Options of an instance whose rates may change; null if a new instance is needed.
+    /// Options of an instance that may continue at other rates; null if a new instance is required.
     before: *const Numbers,
     numbers: *const Numbers,
     /// True if the device is an IFB, which handles a downlink.
@@ -28,9 +28,9 @@ pub(crate) struct Setup {
 /// Result of building an instance.
 #[repr(C)]
 pub(crate) struct Built {
-    /// Null if refused, or if the present instance continues.
+    /// New instance; null if refused, or if the current instance continues.
     instance: *mut Instance,
-    /// Rates of the link and of the other direction in bit/s; the latter is 0 if unknown.
+    /// Rates of the link and of the reverse direction in bit/s. The latter is 0 if unknown.
     link: u64,
     reverse: u64,
     /// Reason of a refusal, zero-terminated, and the wrong attribute.
@@ -38,23 +38,23 @@ pub(crate) struct Built {
     attribute: u32,
     /// Maximum number of queued packets.
     limit: u32,
-    /// True if the present instance continues, at these rates.
+    /// True if the current instance continues at these rates.
     reuse: bool,
-    /// True if it shapes to the link's rate.
+    /// True if the instance shapes to the link's rate.
     shaped: bool,
-    /// True if it needs packets of the reverse path.
+    /// True if the instance needs packets of the reverse path.
     observes: bool,
-    /// True if it needs departures of the device at which its packets arrived.
+    /// True if the instance needs departures of the device at which its packets arrived.
     follows: bool,
     /// True if hosts are identified by addresses before this machine's NAT.
     nat: bool,
-    /// True if it learns its rate.
+    /// True if the instance learns its rate.
     learns: bool,
-    /// True if its rates may change while it runs.
+    /// True if the rates of a running instance may change.
     follows_rates: bool,
-    /// True if packets may bypass it while it is idle.
+    /// True if packets may bypass the idle instance.
     bypass: bool,
-    /// True if it was refused for lack of memory.
+    /// True if the request was refused for lack of memory.
     out_of_memory: bool,
 }
 
@@ -76,7 +76,7 @@ impl Built {
     }
 }
 
-/// Builds an instance, or finds that the present one can continue at other rates. `built` is zeroed.
+/// Builds an instance, or reports that the current instance can continue at other rates. `built` is zeroed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
     if let Err(refusal) = build(setup, built) {
@@ -118,7 +118,7 @@ fn build(setup: &Setup, built: &mut Built) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Rates in bit/s (down: 0 if unknown), and the buffer attribute.
+/// Rates in bit/s (`down` is 0 if unknown), and the buffer attribute.
 #[repr(C)]
 pub(crate) struct Line {
     up: u64,
@@ -145,7 +145,7 @@ unsafe extern "C" fn asymq_usual(numbers: &mut Numbers, queue_len: u32) {
     numbers.set_usual(queue_len.clamp(50, 10_000));
 }
 
-/// Takes over the counters of `old`. Removes its packets if it is `whole`, that is, had no fault.
+/// Takes over the counters of `old`. If `old` is `whole`, that is, had no fault, removes its packets.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_take_over(instance: &mut Instance, old: &mut Instance, whole: bool) {
     if whole {
@@ -156,7 +156,7 @@ unsafe extern "C" fn asymq_take_over(instance: &mut Instance, old: &mut Instance
     instance.take_over(old);
 }
 
-/// Changes the rates, in bit/s; `reverse` is 0 if unknown.
+/// Changes the rates in bit/s; `reverse` is 0 if unknown.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_move(instance: &mut Instance, now: u64, link: u64, reverse: u64) {
     if let Some(link) = Rate::from_bits_per_sec(link) {
@@ -171,7 +171,7 @@ unsafe extern "C" fn asymq_learnt(instance: &Instance) -> u64 {
     instance.learnt().map_or(0, Rate::bits_per_sec)
 }
 
-/// After a fault: subtracts queued packets from the arrival counters. Returns the learnt rate in bit/s, or 0.
+/// Subtracts queued packets from the arrival counters after a fault. Returns the learnt rate in bit/s, or 0.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_settle(instance: &mut Instance) -> u64 {
     instance.settle();

@@ -10,11 +10,11 @@ pub(crate) struct Frame {
     pub(crate) wire_len: u32,
     /// Length that the qdisc layer charges.
     pub(crate) charged: u32,
-    /// Payload of each segment of an aggregate; 0 for a single packet.
+    /// Payload of each segment of an aggregate in bytes; 0 for a single packet.
     pub(crate) segment: u16,
-    /// Bytes at the start that the packet lacks.
+    /// Bytes at the start of the frame that are not in the packet.
     pub(crate) added: u16,
-    /// True if the checksum need not be verified.
+    /// True if the checksum does not need verification.
     pub(crate) trusted: bool,
     /// True if hosts are identified by addresses before this machine's NAT.
     pub(crate) nat: bool,

@@ -11,7 +11,8 @@ use core::panic::PanicInfo;
 pub(crate) type Handle = *mut c_void;
 
 unsafe extern "C" {
-    /// Allocates memory of the instance being built; null without memory, or while none is being built.
+    /// Allocates memory for the instance being built. Returns null if there is not enough memory, or no
+    /// instance is being built.
     safe fn asymq_host_alloc(size: usize) -> *mut u8;
     fn asymq_host_free(place: *mut u8, size: usize);
     safe fn asymq_host_lasts();
@@ -26,7 +27,7 @@ unsafe extern "C" {
     fn asymq_host_nest_end(to: *mut c_void, nest: *mut c_void);
 }
 
-/// Makes later allocations exist as long as the instance being built.
+/// Gives later allocations the lifetime of the instance being built.
 pub(crate) fn lasts() {
     asymq_host_lasts();
 }
@@ -71,7 +72,7 @@ fn panicked(info: &PanicInfo<'_>) -> ! {
 pub(crate) struct Host(pub(crate) *mut c_void);
 
 impl Host {
-    /// Passes a dropped or filtered packet to C, which frees it.
+    /// Passes a dropped or filtered packet to C, which frees the packet.
     pub(crate) fn gone(self, packet: Handle, filtered: bool) {
         // SAFETY: C passed `packet` to this instance, which has not returned it.
         unsafe { asymq_host_gone(self.0, packet, filtered) }

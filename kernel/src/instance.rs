@@ -17,7 +17,7 @@ use asymq_core::{Direction, Fate, Header, Packet as _, Reason, Sink, TrafficClas
 use asymq_rates::RateLaw;
 use asymq_wire::statistics::{self, class};
 
-/// Maximum number of an aggregate's segments that are counted one by one.
+/// Maximum number of segments of an aggregate that are counted one by one.
 const MAX_SEGMENTS: u32 = 512;
 
 pub(crate) struct Instance {
@@ -60,7 +60,7 @@ impl Instance {
         Self::of(now, description, qdisc, learning, key)
     }
 
-    /// A separate function keeps its stack frame out of deep calls.
+    /// A separate function, so that its stack frame is not below deep calls.
     #[inline(never)]
     fn of(
         now: Instant,
@@ -83,12 +83,12 @@ impl Instance {
         })
     }
 
-    /// True if its rates may change while it runs.
+    /// True if the rates of a running instance may change.
     pub(crate) fn follows_rates(&self) -> bool {
         self.learning.is_none() && self.egress.qdisc().follows_rates()
     }
 
-    /// True if it can continue at other rates and, with `buffer_moves`, with another buffer.
+    /// True if the instance can continue at other rates and, with `buffer_moves`, with another buffer.
     pub(crate) fn follows(&self, buffer_moves: bool) -> bool {
         self.follows_rates() && (self.separate || !buffer_moves)
     }
@@ -97,7 +97,7 @@ impl Instance {
         self.egress.set_rate(now, link, reverse);
     }
 
-    /// Takes over the counters of another instance, which is empty.
+    /// Takes over the counters of another, empty instance.
     pub(crate) fn take_over(&mut self, other: &Self) {
         self.windows.go_on_from(&other.windows);
         self.egress.count_from(*other.egress.meters());
@@ -123,12 +123,12 @@ impl Instance {
         self.egress.observes_reverse() || self.learns() == Some(Direction::Up)
     }
 
-    /// True if packets may bypass it while it is idle: it has no shaper.
+    /// True if packets may bypass the idle instance, which has no shaper.
     pub(crate) fn allows_bypass(&self) -> bool {
         self.learning.is_none() && self.egress.qdisc().allows_bypass()
     }
 
-    /// Returns the direction whose rate it learns.
+    /// Returns the direction whose rate the instance learns.
     pub(crate) fn learns(&self) -> Option<Direction> {
         self.learning.as_ref().map(Learning::direction)
     }
@@ -137,7 +137,7 @@ impl Instance {
         self.learning.as_ref()?.law().map(RateLaw::rate)
     }
 
-    /// Updates a learnt rate if it is due.
+    /// Updates a learnt rate if the time of the next update has come.
     #[inline]
     fn learn(&mut self, now: Instant) {
         let Some(learning) = &mut self.learning else {
@@ -149,7 +149,7 @@ impl Instance {
         }
     }
 
-    /// Parses a frame. Offsets count in the frame; those in the packet are smaller by `added`.
+    /// Parses a frame. Offsets count from the start of the frame; offsets in the packet are smaller by `added`.
     fn parse(&self, frame: &Frame) -> Parsed {
         parse_prefix(frame.bytes(), frame.wire_len as usize, &self.key)
     }
@@ -171,7 +171,7 @@ impl Instance {
             .enqueue_known(now, (class, len), packet, &mut Freed(host));
     }
 
-    /// Reads an arrival's header facts; returns its class and length.
+    /// Reads an arrival's header facts. Returns the arrival's class and length.
     #[inline(always)]
     fn read(&mut self, now: Instant, frame: &Frame, packet: &mut Skb) -> (TrafficClass, u32) {
         packet.read(frame, &self.key, self.overhead.as_ref());

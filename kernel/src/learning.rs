@@ -1,4 +1,4 @@
-//! A learnt rate: of the uplink at its own device, or of the downlink at an IFB.
+//! A learnt rate: the uplink's at its device, or the downlink's at an IFB.
 
 use crate::frame::Frame;
 use alloc::boxed::Box;
@@ -67,7 +67,7 @@ impl Learning {
         self.learner.comes(now, header, observed.as_ref());
     }
 
-    /// Returns a new rate if one is due. `backlogged` is true if packets are queued.
+    /// Returns a new rate if the time of the next step has come. `backlogged` is true if packets are queued.
     #[inline]
     pub(crate) fn step(&mut self, now: Instant, backlogged: bool) -> Option<Rate> {
         if now < self.at {

@@ -12,7 +12,7 @@ use core::ffi::CStr;
 pub(crate) struct Description {
     pub(crate) config: Config,
     pub(crate) overhead: Overhead,
-    /// True if it shapes to the link's rate; otherwise its parent shapes.
+    /// True if the qdisc shapes to the link's rate; otherwise its parent shapes.
     pub(crate) shaped: bool,
     /// True if hosts are identified by addresses before this machine's NAT.
     pub(crate) nat: bool,

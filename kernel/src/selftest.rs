@@ -11,11 +11,11 @@ use asymq_laws::frames::{Arrival, Held, arrivals, number, same_verdicts};
 use asymq_laws::{capture, golden};
 use core::ffi::{CStr, c_char};
 
-/// Reads the byte after its allocation, so that KASAN reports it.
+/// Reads the byte after an allocation; KASAN must report this.
 #[unsafe(no_mangle)]
 extern "C" fn asymq_misread() {
     let bytes = alloc::vec![0u8; 24];
-    // SAFETY: unsound on purpose. The actual allocation is longer.
+    // SAFETY: unsound on purpose; the actual allocation is longer.
     unsafe {
         core::hint::black_box(&bytes)
             .as_ptr()
@@ -35,7 +35,7 @@ unsafe extern "C" {
 }
 
 impl Held for Skb {
-    /// Headers may be in two pieces. The kernel marks a packet only if its IP header is in one piece.
+    /// The headers may be in two pieces. The kernel marks a packet only if the IP header is in one piece.
     fn hold(arrival: &Arrival, parsed: &Parsed) -> Self {
         let bytes = &arrival.bytes;
         let split = match arrival.conversation % 3 {
@@ -66,9 +66,9 @@ impl Held for Skb {
     }
 }
 
-/// Runs the golden trace of every discipline, and reports if the output equals the recording, after changing a byte in
-/// the recording of `spoil`. If `spoil` is empty, test frames in the kernel's buffers also pass each discipline:
-/// `frames.NAME` reports if they leave like whole frames, and `capture.NAME` the same for real TCP.
+/// Runs the golden trace of every discipline, and reports if the output equals the recording. First changes a byte in
+/// the recording of the discipline `spoil`. If `spoil` is empty, also passes frames in kernel buffers through each
+/// discipline. `frames.NAME` (test frames) and `capture.NAME` (real TCP) report if they leave like whole frames.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_selftest(spoil: *const c_char) {
     // SAFETY: a parameter of the module, zero-terminated.

@@ -28,8 +28,8 @@ impl Skb {
         Self { header, handle }
     }
 
-    /// Reads header facts from the frame. The length is the one that the link charges: without `overhead`, the qdisc
-    /// layer's. Inlined, so that each fact is written only once, in place.
+    /// Reads header facts from the frame. The length is that charged by the link; without `overhead`, that of the
+    /// qdisc layer. Inlined, so that each fact is written only once, in place.
     #[inline(always)]
     pub(crate) fn read(&mut self, frame: &Frame, key: &FlowKey, overhead: Option<&Overhead>) {
         let header = &mut self.header;
@@ -44,7 +44,7 @@ impl Skb {
         };
     }
 
-    /// Returns a packet with these header facts. Headers begin at these offsets.
+    /// Returns a packet with these header facts and offsets of headers.
     #[cfg(feature = "selftest")]
     pub(crate) fn new(header: Header, handle: Handle, network: u16, transport: u16) -> Self {
         let note = note(&Offsets {
@@ -62,7 +62,7 @@ impl Skb {
         (self.header.note >> 16) as u16 & !PLAIN
     }
 
-    /// Returns the offset of the TCP header in the frame; 0 unless TCP.
+    /// Returns the offset of the TCP header in the frame; 0 for other protocols.
     #[inline]
     pub(crate) const fn transport_at(&self) -> u16 {
         self.header.note as u16
@@ -80,7 +80,7 @@ impl Skb {
     }
 }
 
-/// Flag stored beside the offset of a network header, which is smaller.
+/// Flag in the upper bit of the network header's offset. Offsets are below this bit.
 const PLAIN: u16 = 1 << 15;
 
 #[inline]

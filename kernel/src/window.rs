@@ -6,16 +6,16 @@ use asymq_core::hold::{BuildError, PerClass, slots};
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Duration, Instant};
 
-/// Length of a window. Statistics cover the last whole window and the present one.
+/// Length of a window. Statistics cover the last whole window and the current window.
 const LENGTH: Duration = Duration::from_millis(10_000);
 
-/// Buckets per doubling of a time: a percentile is exact to one eighth.
+/// Buckets per doubling of a time. Percentiles are accurate to one eighth.
 const STEPS: u64 = 8;
 /// Resolution of times, as a power of two of ns: 4.1 us, for times up to two minutes.
 const UNIT: u32 = 12;
 const BUCKETS: usize = 8 * 23;
 
-/// Packets of each class by sojourn time. Boxed: an instance is built on the stack, which is small.
+/// Packets of each class by sojourn time. Boxed, because an instance is built on the stack, which is small.
 struct Histograms(Box<[u32]>);
 
 impl Histograms {
@@ -83,11 +83,11 @@ pub(crate) struct Recent {
     pub(crate) percentiles: [Duration; 4],
 }
 
-/// The last whole window and the present one.
+/// The last whole window and the current window.
 pub(crate) struct Windows {
     last: Window,
     present: Window,
-    /// Time at which the present window becomes the last one.
+    /// End of the current window.
     turns: Instant,
 }
 
@@ -116,7 +116,7 @@ impl Windows {
         }
     }
 
-    /// Records a packet that is sent; `sent` already includes it.
+    /// Records a sent packet; `sent` already includes this packet.
     #[inline]
     pub(crate) fn sends(
         &mut self,
@@ -149,7 +149,8 @@ impl Windows {
         self.present.longest = [Duration::ZERO; TrafficClass::COUNT];
     }
 
-    /// Returns the statistics of a class. `sent` counts all its packets. All are 0 after two windows without a packet.
+    /// Returns the statistics of a class. `sent` counts all packets of the class. All results are 0 after two windows
+    /// without a packet.
     pub(crate) fn recent(&self, now: Instant, class: TrafficClass, sent: Counter) -> Recent {
         let silent = now.saturating_since(self.present.since).as_nanos() >= 2 * LENGTH.as_nanos();
         let since = if silent { &self.present } else { &self.last };

@@ -1,4 +1,4 @@
-//! Numbers as netlink's attributes, in native byte order.
+//! Numbers as netlink attributes, in native byte order.
 
 use super::statistics::{self, Unit};
 use super::{ATTRIBUTES, COUNT, Numbers, VERSION, Width, id, ids};
@@ -8,13 +8,13 @@ use alloc::vec::Vec;
 /// Flag bits in an attribute's type.
 const FLAGS: u16 = 0xC000;
 const NESTED: u16 = 0x8000;
-/// Attribute of older modules, which exchanged words.
+/// Attribute of older modules, which exchanged text.
 const WORDS: u16 = 1;
 
 /// Error in received attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadError {
-    /// The sender has another version.
+    /// The sender has another version of the exchange.
     Version,
     /// The attributes are truncated.
     Cut,
@@ -45,7 +45,7 @@ fn put_all(to: &mut Vec<u8>, numbers: &Numbers) {
     }
 }
 
-/// Encodes the payload of `TCA_OPTIONS`: effective values, and those given by the user.
+/// Encodes the payload of `TCA_OPTIONS`: effective values, and values given by the user.
 pub fn encode(numbers: &Numbers, given: &Numbers) -> Vec<u8> {
     let (mut bytes, mut nest) = (Vec::new(), Vec::new());
     put(&mut bytes, id::VERSION, &VERSION.to_ne_bytes());
@@ -75,7 +75,7 @@ fn number(payload: &[u8]) -> Option<u64> {
     })
 }
 
-/// Returns the effective values, and those given by the user.
+/// Returns the effective values, and the values given by the user.
 ///
 /// # Errors
 /// The sender has another version, or attributes are truncated.
@@ -106,7 +106,7 @@ pub fn decode(bytes: &[u8]) -> Result<(Numbers, Numbers), ReadError> {
 /// Decodes names, units and values from `TCA_STATS_APP`, in its order. Dots separate levels.
 ///
 /// # Errors
-/// The sender has another version.
+/// The sender has another version of the exchange.
 pub fn decode_statistics(
     bytes: &[u8],
     mut show: impl FnMut(&str, Unit, u64),

@@ -1,4 +1,4 @@
-//! Encodes values of parameters as whole numbers.
+//! Encodes parameter values as whole numbers.
 
 use asymq_core::catalog::{Either, Kind, Value};
 use asymq_core::units::{Bytes, Duration, Limit, Rate, Share};
@@ -6,7 +6,7 @@ use asymq_core::units::{Bytes, Duration, Limit, Rate, Share};
 /// Unit of fractions.
 const BILLION: u64 = 1_000_000_000;
 
-/// Bit that distinguishes a limit in bytes from one in packets.
+/// Bit that is set for a limit in bytes, and clear for a limit in packets.
 const LIMIT_BYTES: u64 = 1 << 63;
 
 pub(crate) fn limit_number(limit: Limit) -> u64 {
@@ -31,14 +31,14 @@ pub(crate) fn billionths(number: f64) -> u64 {
     (number * BILLION as f64 + 0.5) as u64
 }
 
-/// Bit that marks a step that is a rate.
+/// Bit that is set for a step given as a rate.
 const RATE: u64 = 1 << 63;
 
-/// Position of words among values of another kind.
+/// Numbers of keywords beside values of another kind.
 enum Words {
-    /// Numbers from 0 on, each value's number increased by this.
+    /// Keywords have numbers from 0 on. The numbers of values are increased by this.
     Low(u64),
-    /// Numbers downwards from `u64::MAX`.
+    /// Keywords have numbers downwards from `u64::MAX`.
     High,
 }
 

@@ -2,7 +2,7 @@
 
 use asymq_core::catalog::Role;
 
-/// Version of the exchange between `tc` and the module. It increases when a number changes its meaning.
+/// Version of the exchange between `tc` and the module. Increases when a number changes its meaning.
 pub const VERSION: u32 = 1;
 
 /// Width of an attribute.
@@ -10,7 +10,7 @@ pub const VERSION: u32 = 1;
 pub enum Width {
     /// A boolean, 0 or 1.
     U8,
-    /// A count, the index of a word, or a share in steps of 2^-30.
+    /// A count, the index of a keyword, or a share in steps of 2^-30.
     U32,
     /// A number that may be negative.
     S32,
@@ -26,13 +26,13 @@ pub mod id {
     pub const GIVEN: u16 = 3;
     /// Discipline.
     pub const QDISC: u16 = 4;
-    /// Rate of the link in bit/s; the current one if it is learnt.
+    /// Rate of the link in bit/s; for a learnt rate, the current value.
     pub const UP: u16 = 5;
     /// Rate of the reverse direction in bit/s.
     pub const DOWN: u16 = 6;
     /// Buffer: packets, or bytes if bit 63 is set.
     pub const BUFFER: u16 = 7;
-    /// True if it shapes to the link's rate.
+    /// True if the qdisc shapes to the link's rate.
     pub const SHAPED: u16 = 8;
     /// True if hosts are identified by addresses before this machine's NAT.
     pub const NAT: u16 = 9;
@@ -42,7 +42,7 @@ pub mod id {
     pub const MPU: u16 = 11;
     /// 0 plain, 1 ATM, 2 PTM.
     pub const FRAMING: u16 = 12;
-    /// Basis of the overhead: 0 a frame, by default; 1 an IP packet; 2 a frame, as given.
+    /// Basis of the overhead: 0 frame (default), 1 IP packet, 2 frame (keyword `raw`).
     pub const BASIS: u16 = 13;
     /// Lowest rate that may be learnt, in bit/s.
     pub const UP_MIN: u16 = 14;
@@ -109,7 +109,7 @@ pub const ATTRIBUTES: &[Attribute] = &[
     own(id::CONTROLLER, "controller", Width::U32),
 ];
 
-/// Number of the first parameter; the others follow.
+/// Number of the first parameter; other parameters follow.
 pub const FIRST_PARAMETER: u16 = 32;
 
 /// Parameters of the catalog.
@@ -274,8 +274,8 @@ pub(crate) const USUAL: &[(u16, u64)] = &[
     (id::MAX_STRETCH, 93_440),
 ];
 
-/// Value that divides the buffer into two limits.
+/// Value of [`id::BUFFER_SPLIT`] for separate limits.
 pub(crate) const SEPARATE: u64 = 1;
 
-/// Attributes of its limits: total, ACKs, data.
+/// Attributes of the default discipline's limits: total, ACKs, data.
 pub(crate) const USUAL_LIMITS: [u16; 3] = [id::BUFFER, id::ACK_LIMIT, id::DATA_LIMIT];

@@ -1,9 +1,9 @@
 //! Numbers that `tc` and the Linux module exchange over netlink.
 //!
-//! Every number here is an ABI: lists grow only at their end, and `tests/ids` records them. They contain the
-//! disciplines, parts and parameters that the qdisc offers. Other disciplines of the catalog have no number.
+//! Every number is an ABI: lists grow only at their end, and `tests/ids` records all numbers. The lists contain the
+//! disciplines, parts and parameters of the qdisc. Other disciplines of the catalog have no number.
 //!
-//! [`Numbers`] contain a discipline with all its values, or only the values that a user gave. User space parses words
+//! [`Numbers`] contain a discipline with all its values, or only the values that a user gave. User space parses text
 //! (`text`, `attributes`). The module converts numbers to a [`Config`] with [`config`].
 #![no_std]
 
@@ -56,7 +56,7 @@ pub enum WireError {
     Missing(u16),
     /// An attribute is out of range.
     Invalid(u16),
-    /// The attribute belongs to none of the discipline's parts.
+    /// No part of the discipline has this attribute.
     Foreign(u16),
     /// There is not enough memory.
     OutOfMemory,
@@ -95,7 +95,7 @@ impl Numbers {
             .map(|((value, _), id)| (id, *value))
     }
 
-    /// True if only the line's rates differ, or also the buffer if it bounds nothing.
+    /// True if only the line's rates differ. The buffer may differ too if ACKs and data have separate limits.
     pub fn differ_in_rates_alone(&self, others: &Self) -> bool {
         let buffer_too = self.is_separate();
         let mut all = (0..).zip(self.values.iter().zip(&self.has));
@@ -113,7 +113,7 @@ impl Numbers {
         })
     }
 
-    /// Sets the default discipline: SAD, which needs no rate, on a fast link, with limits of `packets`.
+    /// Sets the default discipline: SAD on a fast link, with limits of `packets`. SAD needs no rate.
     pub fn set_usual(&mut self, packets: u32) {
         let limit = limit_number(Limit::Packets(packets));
         for (id, value) in ids::USUAL {
@@ -150,7 +150,7 @@ impl Numbers {
     /// Reads the range of a learnt rate.
     ///
     /// # Errors
-    /// The lower rate exceeds the higher one.
+    /// The minimum exceeds the maximum.
     pub fn learnt_range(&self) -> Result<Option<RateRange>, WireError> {
         let (Some(min), Some(max)) = (self.get(id::UP_MIN), self.get(id::UP_MAX)) else {
             return Ok(None);
@@ -179,7 +179,7 @@ fn shaped_rate(bits: u64) -> Option<Rate> {
     Rate::from_bits_per_sec(bits)
 }
 
-/// Returns the entry that a number names in a role.
+/// Returns the entry that a role's number selects.
 fn entry(numbers: &Numbers, role: Role) -> Result<&'static Entry, WireError> {
     let id = ids::of_role(role);
     let place = usize::try_from(numbers.needed(id)?).unwrap_or(usize::MAX);
@@ -187,7 +187,7 @@ fn entry(numbers: &Numbers, role: Role) -> Result<&'static Entry, WireError> {
     Standard.entry(role, name).ok_or(WireError::Invalid(id))
 }
 
-/// Builds the description of a discipline from its numbers, and checks them all.
+/// Builds the description of a discipline from its numbers, and checks all numbers.
 ///
 /// # Errors
 /// A number is invalid. A missing parameter is an error when the discipline is built.
@@ -200,7 +200,7 @@ pub fn config(numbers: &Numbers) -> Result<Config, WireError> {
     }
     let declared = |id: u16| {
         let (name, _) = ids::parameter(id)?;
-        // Later parts override earlier ones, as for words.
+        // Later parts override earlier ones, as in text.
         let parts = chosen.iter().rev().flat_map(|part| part.parameters);
         let own = COMMON.iter().chain(discipline.parameters);
         let mut all = own.chain(parts).chain(LIMITS);
@@ -231,7 +231,7 @@ pub fn config(numbers: &Numbers) -> Result<Config, WireError> {
     })
 }
 
-/// Converts rates in bit/s (reverse: 0 if unknown) and the buffer's number. `None` if one is out of range.
+/// Converts rates in bit/s (`down` is 0 if unknown) and the buffer's number. `None` if a number is out of range.
 pub fn line(up: u64, down: u64, buffer: u64) -> Option<(Rate, Option<Rate>, Limit)> {
     let reverse = match down {
         0 => None,
@@ -243,7 +243,7 @@ pub fn line(up: u64, down: u64, buffer: u64) -> Option<(Rate, Option<Rate>, Limi
 /// Reads the rates and the buffer.
 ///
 /// # Errors
-/// One is missing or out of range.
+/// A rate or the buffer is missing or out of range.
 pub fn rates(numbers: &Numbers) -> Result<(Rate, Option<Rate>, Limit), WireError> {
     let limit = numbers.needed(id::BUFFER)?;
     Ok((

@@ -25,20 +25,20 @@ pub type Statistic = (&'static str, Unit);
 /// Number of the padding to 8 bytes, in every list.
 pub const PAD: u16 = 1;
 
-/// Number of the first statistic of a list; the others follow.
+/// Number of the first statistic of a list; other statistics follow.
 pub const FIRST: u16 = 2;
 
-/// Numbers of lists, and of the entries beside them.
+/// Numbers of lists, and of single entries beside the lists.
 pub mod id {
     /// [`VERSION`](crate::VERSION).
     pub const VERSION: u16 = 2;
     /// Faults since the last change, if any.
     pub const FAILED: u16 = 3;
-    /// The first list; the others follow.
+    /// The first list; other lists follow.
     pub const FIRST_LIST: u16 = 4;
 }
 
-/// Lists with their names: of all classes, of each class, of control variables, of the qdisc, and of its device.
+/// Lists with their names: all classes, each class, control variables, the qdisc, and its device.
 pub const LISTS: &[(&str, &[Statistic])] = &[
     ("", TOTAL),
     ("ack", CLASS),
@@ -52,7 +52,8 @@ pub const LISTS: &[(&str, &[Statistic])] = &[
 /// Number of packets of all classes for each fate.
 pub const TOTAL: &[Statistic] = &[("dropped", Count), ("filtered", Count), ("marked", Count)];
 
-/// Statistics of one class of traffic. Reasons of drops are printed in the middle, but are at the end of this list.
+/// Statistics of one class of traffic. Reasons of drops are at the end of this list, but `tc` prints them in the
+/// middle.
 pub const CLASS: &[Statistic] = &[
     ("sent.packets", Count),
     ("sent.bytes", Count),
@@ -76,13 +77,13 @@ pub mod class {
 
     /// Packets sent, followed by their bytes.
     pub const SENT: u16 = FIRST;
-    /// Packets waiting, followed by their bytes.
+    /// Queued packets, followed by their bytes.
     pub const BACKLOG: u16 = FIRST + 2;
     /// Number of packets marked.
     pub const MARKED: u16 = FIRST + 4;
     /// Rate of the last 10 to 20 seconds.
     pub const RATE: u16 = FIRST + 5;
-    /// Sojourn times: this one and three more.
+    /// First of four sojourn times.
     pub const SOJOURN: u16 = FIRST + 6;
 }
 

@@ -1,4 +1,4 @@
-//! Converts words of `tc` to numbers, and back.
+//! Converts arguments of `tc` to numbers, and back.
 
 use crate::encoding::{self, limit_from_number, limit_number};
 use crate::{Numbers, id, ids, names};
@@ -14,7 +14,7 @@ use asymq_core::catalog::{
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Limit, Rate, RateRange, suggestion};
 
-/// Names of the qdisc itself; all others are from the catalog.
+/// Names of the qdisc itself; all other names are from the catalog.
 mod name {
     pub(crate) const QDISC: &str = "qdisc";
     pub(crate) const UP: &str = "up";
@@ -26,13 +26,13 @@ mod name {
     pub(crate) const ALL: [&str; 7] = [QDISC, UP, DOWN, BUFFER, OVERHEAD, SHAPED, NAT];
 }
 
-/// Word that resets a value to its default.
+/// Keyword that resets a value to its default.
 const DEFAULT: &str = "default";
 
 /// Assumed rate of a link without a given rate.
 const USUAL_RATE: &str = "1gbit";
 
-/// Switches with two words: name, word for true, word for false.
+/// Switches with two keywords: the keyword for true, which is also the name, and the keyword for false.
 const SWITCHES: [[&str; 2]; 2] = [["shaped", "unshaped"], ["nat", "nonat"]];
 
 /// Facts about a qdisc's device.
@@ -46,7 +46,7 @@ pub struct Device {
     pub learnt: Option<Rate>,
 }
 
-/// True for a filler, as in `overhead docsis`, which `asymq gateway` also accepts.
+/// True for a superfluous word: `overhead` in `overhead docsis`. `asymq gateway` accepts it too.
 fn is_filler(word: &str, next: Option<&&str>) -> bool {
     word == name::OVERHEAD && next.is_some_and(|next| Overhead::is_keyword(next))
 }
@@ -57,7 +57,7 @@ fn switch(word: &str) -> Option<(&'static str, bool)> {
     Some((on, word != *off))
 }
 
-/// Error for a command whose words do not form pairs, from its last word.
+/// Error for a command whose last argument has no value.
 fn no_value(word: &str) -> String {
     let value = match word {
         _ if names(Role::Qdisc).contains(&word) => {
@@ -78,7 +78,7 @@ fn no_value(word: &str) -> String {
 pub fn words<'a>(words: &[&'a str]) -> Result<Vec<(&'a str, String)>, String> {
     let mut found = Vec::new();
     let mut link: Vec<&str> = Vec::new();
-    // Words come in pairs, except single words and the discipline's name at the start.
+    // Arguments are pairs, except for single keywords and the discipline's name at the start.
     let alone = |place: usize, word: &str| {
         Overhead::is_keyword(word)
             || switch(word).is_some()
@@ -125,7 +125,7 @@ pub fn words<'a>(words: &[&'a str]) -> Result<Vec<(&'a str, String)>, String> {
     Ok(found)
 }
 
-/// Merges new words into earlier values; `default` removes a value.
+/// Merges new arguments into earlier values. `default` removes a value.
 pub fn merge<'a>(before: Params, words: impl IntoIterator<Item = (&'a str, String)>) -> Params {
     let mut given = before;
     for (name, value) in words {
@@ -163,7 +163,7 @@ fn parse_rate(given: &Params, name: &str) -> Result<Option<Rate>, String> {
     given.get(name).map(read).transpose()
 }
 
-/// Range of the learnt rate, if it is learnt.
+/// Range of the rate, if the rate is learnt.
 fn auto(given: &Params) -> Result<Option<RateRange>, String> {
     let text = given.get(name::UP).unwrap_or_default();
     let range = RateRange::of_auto(text).transpose();
@@ -174,7 +174,7 @@ fn missing(name: &str, example: &str, user: &str) -> String {
     format!("{name}: required with `{user}`; write `{name} {example}`")
 }
 
-/// Declarations of all parts; several may have the same name.
+/// Parameter declarations of all parts. Several declarations may have one name.
 fn declarations() -> Vec<Parameter> {
     let entries = Standard.entries();
     let own = entries.iter().flat_map(|entry| entry.parameters);
@@ -257,13 +257,13 @@ fn set_overhead(numbers: &mut Numbers, overhead: &Overhead) {
     numbers.set(id::BASIS, basis.into());
 }
 
-/// Converts the user's values back to words.
+/// Converts the user's values back to text.
 pub fn given(numbers: &Numbers) -> Params {
     let shown = shown(numbers).into_iter();
     shown.collect()
 }
 
-/// Names and values in the order of `tc`'s output, as words that `tc` accepts. Omits values without such words.
+/// Names and values in the order of `tc`'s output, in a form that `tc` accepts. Omits values without such a form.
 pub fn shown(numbers: &Numbers) -> Vec<(String, String)> {
     let all = declarations();
     let mut shown = Vec::new();

@@ -1,4 +1,4 @@
-//! Numbers on netlink are an ABI: none may ever change.
+//! Numbers on netlink are an ABI: no number may ever change.
 
 use asymq_core::catalog::{Catalog, Config, Kind, Params, Role, Standard, known_parameters};
 use asymq_core::{Direction, Rate};
@@ -35,7 +35,7 @@ fn resolved(command: &str) -> Result<(Numbers, Numbers), String> {
     Ok((describe(&given, &DEVICE)?, numbers_of(&given)?))
 }
 
-/// Lists every number, with a parameter's words if it has some.
+/// Lists every number, with the keywords of each parameter.
 fn list() -> String {
     let mut list = String::new();
     for attribute in ATTRIBUTES {
@@ -69,7 +69,7 @@ fn list() -> String {
     list
 }
 
-/// Names and numbers may only be added, and words of a parameter only at the end of its line.
+/// Names and numbers may only be added; keywords of a parameter only at the end of its line.
 #[test]
 fn no_number_moves() {
     let golden = include_str!("ids");
@@ -102,7 +102,7 @@ fn constant(name: &str) -> String {
     format!("TCA_ASYMQ_{}", name.to_uppercase().replace('-', "_"))
 }
 
-/// All attributes with minimum and maximum, except the nest of given values.
+/// All attributes with minimum and maximum, without the nest of given values.
 fn bounded() -> Vec<(u16, &'static str, Width, (i128, i128))> {
     let own = ATTRIBUTES.iter().map(|own| {
         let of_role = ROLES.into_iter().find(|role| role.key() == own.name);
@@ -384,7 +384,7 @@ fn every_number_names_something_of_the_catalog() {
     }
 }
 
-/// The kernel builds exactly the discipline that the words describe.
+/// The kernel builds exactly the discipline that the arguments describe.
 #[test]
 fn numbers_are_the_words() {
     for name in offered() {
@@ -432,7 +432,7 @@ fn by_words(given: &Params) -> Config {
     asymq_core::catalog::resolve(&Standard, &value("qdisc"), &rest, &Params::new(), place).unwrap()
 }
 
-/// Printed words can be given again, with the same meaning.
+/// Printed options are accepted as input, with the same meaning.
 #[test]
 fn printed_options_are_accepted_again() {
     for command in [
@@ -665,7 +665,7 @@ fn other_versions_are_refused() {
     assert!(decode(&bytes).is_ok());
     bytes[4] += 1;
     assert!(decode(&bytes).is_err());
-    // Sent by a module that exchanged words.
+    // A message of a module that exchanged text.
     let mut words = vec![13, 0, 1, 0];
     words.extend(b"up 1mbit\0\0\0\0");
     assert!(decode(&words).is_err());
