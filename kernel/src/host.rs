@@ -11,8 +11,7 @@ use core::panic::PanicInfo;
 pub(crate) type Handle = *mut c_void;
 
 unsafe extern "C" {
-    /// Allocates memory for the instance being built. Returns null if there is not enough memory, or no
-    /// instance is being built.
+    /// Allocates memory for the instance being built; null without memory, or if no instance is being built.
     safe fn asymq_host_alloc(size: usize) -> *mut u8;
     fn asymq_host_free(place: *mut u8, size: usize);
     safe fn asymq_host_lasts();

@@ -149,8 +149,7 @@ impl Windows {
         self.present.longest = [Duration::ZERO; TrafficClass::COUNT];
     }
 
-    /// Returns the statistics of a class. `sent` counts all packets of the class. All results are 0 after two windows
-    /// without a packet.
+    /// Returns a class's statistics; 0 after two windows without packets. `sent` counts the packets of the class.
     pub(crate) fn recent(&self, now: Instant, class: TrafficClass, sent: Counter) -> Recent {
         let silent = now.saturating_since(self.present.since).as_nanos() >= 2 * LENGTH.as_nanos();
         let since = if silent { &self.present } else { &self.last };

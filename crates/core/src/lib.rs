@@ -1,7 +1,8 @@
 //! The disciplines of asymq, sans-I/O.
 //!
-//! A discipline gets packets and the current time, and returns packets. It never reads a clock, uses a global random
-//! generator, allocates packets or does I/O. So the simulator, the gateway and the kernel run the same implementation.
+//! A discipline gets packets and the current time, and returns packets. A discipline never reads a clock, uses a
+//! global random generator, allocates packets or does I/O. So the simulator, the gateway and the kernel run the same
+//! implementation.
 //!
 //! The interface:
 //!

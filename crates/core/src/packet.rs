@@ -37,8 +37,8 @@ pub enum Protocol {
     Quic,
     /// UDP with a long QUIC header of version 1 or 2, as in handshakes (RFC 9000, sec. 17.2; RFC 9369).
     QuicLong,
-    /// A packet that cannot be interpreted: not IP, a fragment, truncated or malformed. It is queued as data, and
-    /// dropped only if the queue is full.
+    /// A packet that cannot be interpreted: not IP, a fragment, truncated or malformed. An opaque packet is
+    /// queued as data, and dropped only if the queue is full.
     #[default]
     Opaque,
 }

@@ -40,7 +40,7 @@ pub trait Qdisc<P: Packet> {
     /// nothing.
     fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}
 
-    /// True if [`set_rates`](Qdisc::set_rates) has the same result as building the discipline for the new rates.
+    /// True if [`set_rates`](Qdisc::set_rates) is equivalent to building the discipline for the new rates.
     fn follows_rates(&self) -> bool {
         false
     }

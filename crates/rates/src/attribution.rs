@@ -15,8 +15,7 @@ use asymq_core::{Direction, Duration, Instant};
 const TIMESTAMPS_COUNT: Duration = Duration::from_secs(1);
 /// Maximum duration of a direction's turn if the other direction has a backlog.
 const MAX_TURN: Duration = Duration::from_millis(600);
-/// Time without a backlog after which a turn ends. Also: time without a queue after which a series of failed
-/// tests ends.
+/// Time without a backlog that ends a turn; time without a queue that ends a series of failed tests.
 const IDLE_TIME: Duration = Duration::from_millis(300);
 /// Time for which the other direction leaves capacity unused to drain a queue.
 const YIELD_TIME: Duration = Duration::from_millis(300);

@@ -36,8 +36,7 @@ pub struct TimedSegment {
 }
 
 impl Observed {
-    /// Reads a frame. `network` and `transport` are the offsets of its headers, from
-    /// [`parse`](asymq_core::frame::parse).
+    /// Reads a frame with its headers at the offsets from [`parse`](asymq_core::frame::parse).
     #[inline]
     pub fn read(header: &Header, frame: &[u8], (network, transport): (u16, u16)) -> Option<Self> {
         match header.protocol {

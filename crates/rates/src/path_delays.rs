@@ -11,8 +11,7 @@ use asymq_core::hold::{BuildError, FlowTable, Slot, slots};
 use asymq_core::{Direction, Duration, Flow, Header, Instant, Rate};
 
 const FLOWS: u32 = 256;
-/// Delay of a receiver's ACK timer; `ACKS_BY_TIMER` is the time without a prompt answer after which ACKs
-/// may include this delay.
+/// Delay of a receiver's ACK timer. ACKs may include it after `ACKS_BY_TIMER` without a prompt answer.
 const ACK_TIMER: u64 = 40 * MS;
 const ACKS_BY_TIMER: u64 = 200 * MS;
 /// Maximum age of another flow's queue that is assumed for a new flow.
@@ -384,8 +383,7 @@ mod tests {
             );
         }
 
-        /// Performs exchanges every 10 ms within the range `ms`. Returns the shortest measured queues up and down, in
-        /// ms.
+        /// Performs exchanges every 10 ms in the range `ms`. Returns the shortest measured queues up and down in ms.
         fn run(&mut self, ms: core::ops::Range<u64>, up: u64, down: u64) -> [Option<u64>; 2] {
             for at in ms.step_by(10) {
                 self.exchange(at * 1000 + at % 7 * 100, up * 1000, down * 1000);

@@ -105,8 +105,7 @@ struct Asking {
     asked: u64,
     /// Highest sequence number that was sent.
     highest: Option<u32>,
-    /// Last spin bits up and down. `turns`: number of turns in order minus turns out of order; for TCP the number
-    /// of answers.
+    /// Last spin bits up and down. `turns`: turns in order minus turns out of order; for TCP, number of answers.
     spins: [Option<bool>; 2],
     turns: u8,
 }

@@ -52,8 +52,7 @@ pub const LISTS: &[(&str, &[Statistic])] = &[
 /// Number of packets of all classes for each fate.
 pub const TOTAL: &[Statistic] = &[("dropped", Count), ("filtered", Count), ("marked", Count)];
 
-/// Statistics of one class of traffic. Reasons of drops are at the end of this list, but `tc` prints them in the
-/// middle.
+/// Statistics of one class of traffic. Reasons of drops come last, but `tc` prints them in the middle.
 pub const CLASS: &[Statistic] = &[
     ("sent.packets", Count),
     ("sent.bytes", Count),

@@ -53,7 +53,7 @@ struct Load {
     /// Queued bytes, saturated at 4 GB.
     bytes: u32,
     packets: u32,
-    /// Active flows; always fewer than there are queues.
+    /// Number of active flows; below the number of queues.
     flows: u16,
     /// Active flows that are ahead of their share.
     ahead: u16,

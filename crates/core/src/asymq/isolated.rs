@@ -103,8 +103,8 @@ impl<P: Packet> Isolated<P> {
         })
     }
 
-    /// Returns a queue for a flow that is not active. If none is free, reclaims one from an idle flow; if there is none,
-    /// shares the queue that is served next.
+    /// Returns a queue for an inactive flow: a free queue, or the queue of an idle flow. Without both, the flow shares
+    /// the queue that is served next.
     #[inline(never)]
     fn queue_of(&mut self, flow: u64, hosts: [u64; 2]) -> Option<u32> {
         // Only the hosts matter; two numbers fit registers.
@@ -178,8 +178,7 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// Updates a flow, its host and the rounds after a packet has joined. Returns the host that is charged for the
-    /// queue.
+    /// Updates a flow, its host and the rounds after an enqueue. Returns the host that is charged for the queue.
     #[inline(always)]
     fn join(
         &mut self,

@@ -84,8 +84,7 @@ impl<P: Packet> Isolated<P> {
         {}
     }
 
-    /// True if the backlog is within all limits. The limits of flows and hosts are never lower, so they
-    /// are not checked.
+    /// True if the backlog is within all limits. Does not check those of flows and hosts, which are never lower.
     #[inline]
     pub(super) fn has_room(&self, room: bool, limit: Limit) -> bool {
         let queues = self.flows.queues();

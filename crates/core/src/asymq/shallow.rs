@@ -8,7 +8,7 @@ const BEYOND: Duration = Duration::from_millis(1);
 /// Number of steps of the ramp, from no marks to marks on every packet.
 const STEPS: u64 = 256;
 
-/// Remaining fraction of a flow's last mark. It spreads the marks evenly.
+/// Remaining fraction of a flow's last mark, which spreads the marks evenly.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shallow {
     remainder: u8,

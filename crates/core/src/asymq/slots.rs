@@ -35,7 +35,7 @@ pub struct Slots<P> {
     acks: AckChains<P, Since>,
     /// ACKs that are ready to be sent.
     order: List,
-    /// Held ACKs, oldest first, at most one per flow. It leaves after the flow's ACKs in `order`.
+    /// Held ACKs, oldest first, at most one per flow. Held ACKs leave after the flow's ACKs in `order`.
     held: List,
     wait: SlotWait,
     /// Accounts of the hosts for first ACKs of flows.

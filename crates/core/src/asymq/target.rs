@@ -1,4 +1,4 @@
-//! AQM of one flow queue. It learns a target of the sojourn time from the effect of each signal on the queue.
+//! AQM of one flow queue. The AQM learns a target of the sojourn time from the effect of each signal on the queue.
 //!
 //! A queue that stays above its target gets one signal (a CE mark or a drop), and then time to respond. If the queue
 //! ran empty after the signal, the target was too low and rises. If a standing queue remained, it only added delay,

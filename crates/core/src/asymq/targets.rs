@@ -1,5 +1,4 @@
-//! Pool of learnt targets. A flow takes a target when its queue first exceeds the initial target. Most flows never need
-//! one.
+//! Pool of learnt targets. A flow takes a target when its queue first exceeds the initial one; most flows never do.
 
 use super::target::{Sends, Signal, Target, TargetParams};
 use crate::hold::{BuildError, slots};

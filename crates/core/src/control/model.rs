@@ -82,8 +82,7 @@ impl FullRates {
 }
 
 impl Capacities {
-    /// Solves eqs. 1 to 4 for the four rates. The solution is that of eqs. 5 and 6, with a separate ACK demand per
-    /// direction.
+    /// Solves eqs. 1 to 4 for the four rates: eqs. 5 and 6, with a separate ACK demand per direction.
     ///
     /// `download` is the ACK demand of the downloads, whose ACKs go up; `upload` is the ACK demand of the uploads.
     ///

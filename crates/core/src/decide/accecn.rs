@@ -15,8 +15,8 @@ pub(crate) const ACE_STRETCH: u32 = 6 * FULL;
 /// Bytes of a full packet.
 const FULL: u32 = 1460;
 
-/// Maximum number of marks reported by one surviving ACK without [`ACE_STRETCH`]. It applies if the option resolves
-/// a wrap of ACE.
+/// Maximum number of marks reported by one surviving ACK without [`ACE_STRETCH`]. The limit applies if the option
+/// resolves a wrap of ACE.
 ///
 /// Linux estimates the number of marked packets as `marked bytes / mean packet`, rounded up. For three full packets,
 /// the estimate stays below eight (the next wrap) if packets are at least 3/7 full on average. The mean counts all
@@ -33,7 +33,7 @@ const CE: u8 = 1;
 pub(crate) enum Reader {
     /// The sender may have ignored the ACK, or has no counter to attribute an ACK without the option to.
     Passed,
-    /// The sender has read the counters. It attributes bytes to no counter, or to an unknown counter.
+    /// The sender has read the counters, and attributes bytes to no counter or to an unknown counter.
     Unsettled,
     /// The sender has read the counters, and attributes bytes to the counter at this index.
     Settled(u8),
@@ -42,8 +42,7 @@ pub(crate) enum Reader {
 }
 
 impl AccEcn {
-    /// Returns a bit for each counter that has grown since `older`. Returns `None` if the options differ in kind or
-    /// a counter decreased.
+    /// Returns a bit per counter that has grown since `older`; `None` if the kinds differ or a counter decreased.
     fn advances(&self, older: &Self) -> Option<u8> {
         const HALF: u32 = 1 << 23;
         if self.order != older.order || self.fields != older.fields {

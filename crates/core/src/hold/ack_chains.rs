@@ -204,8 +204,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         None
     }
 
-    /// Reports the number of ACKs that were not filtered although a later ACK of the flow was queued, by group of
-    /// rules.
+    /// Reports, by group of rules, the number of ACKs not filtered although a later ACK of the flow was queued.
     pub(crate) fn probe(&self, show: &mut Probe<'_>) {
         for (unfiltered, count) in Unfiltered::ALL.into_iter().zip(self.unfiltered) {
             show(unfiltered.variable(), Reading::Count(count));

@@ -32,7 +32,7 @@ impl Host {
     /// Host of packets without an address.
     pub const NONE: Self = Self(0);
 
-    /// Host of all addresses that the line has not answered. It may stand for many real hosts.
+    /// Host of all addresses that the line has not answered; may stand for many real hosts.
     pub const COMMON: Self = Self(u8::MAX);
 
     fn of(slot: Slot) -> Self {

@@ -76,8 +76,7 @@ impl<P: Packet> FqCodel<P> {
                 .exceeds(admission.limit, self.params.memory_limit)
     }
 
-    /// Drops packets from the longest queue, up to half of its bytes (RFC 8290, sec. 4.1.2). Returns false
-    /// if no packet is queued.
+    /// Drops up to half of the longest queue's bytes (RFC 8290, sec. 4.1.2). Returns false if no packet is queued.
     fn drop_batch(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> bool {
         let Some(number) = self.queues.longest() else {
             return false;

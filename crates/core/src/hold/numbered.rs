@@ -73,8 +73,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         Some((&mut queue.state, packet, left.into()))
     }
 
-    /// Appends a packet to a queue, or passes it to `reject` if there is no room. Returning the packet would cost
-    /// a copy.
+    /// Appends a packet to a queue; without room, passes it to `reject`. Returning the packet would cost a copy.
     #[inline]
     pub(crate) fn push(
         &mut self,

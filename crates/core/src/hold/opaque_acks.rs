@@ -25,8 +25,7 @@ const FULL: u32 = 600;
 /// in QUIC (RFC 9484) are longer, even with an ACK of TCP inside.
 const MAX_ACK: u32 = 100;
 
-/// Bytes of a download before its first ACK is recognised; `RAMP` is the number of bytes until which every
-/// second ACK must leave.
+/// Bytes of a download before its first ACK is recognised. Up to `RAMP` bytes, every second ACK must leave.
 const START: u32 = 40_000;
 const RAMP: u32 = 600_000;
 

@@ -124,8 +124,8 @@ impl Credit {
         }
     }
 
-    /// Claims up to `jump` bytes for an ACK and the ACKs regenerated before it. Returns the number of these ACKs, one
-    /// per `segment`.
+    /// Claims up to `jump` bytes for an ACK and the ACKs regenerated before it. Returns their number, one per
+    /// `segment`.
     fn claim(&mut self, jump: u32, segment: u32) -> u32 {
         let bytes = jump.min(self.bytes);
         // For segments shorter than `segment`, more segments are claimed than ACKs regenerated.
@@ -161,8 +161,7 @@ type Due = Reverse<(Instant, u64, Place)>;
 /// closes. Copies are made at departure, so each held packet needs only one place.
 ///
 /// ACKs are regenerated only for data that was [observed](Self::observe) in the other direction and that no earlier ACK
-/// has claimed. So a flow's ACKs never exceed its data segments times the factor, even if a receiver sends forged
-/// numbers.
+/// has claimed. So a flow's ACKs never exceed its data segments times the factor, even with forged numbers.
 #[derive(Clone, Debug)]
 pub struct Regenerator<P> {
     params: RegeneratorParams,
@@ -504,7 +503,7 @@ mod tests {
             last.saturating_since(now)
         };
         at(0, 0);
-        // 10 ms, then 3/4 of 10 ms plus 1/4 of 50 ms; half of it is before the real ACK.
+        // 10 ms, then 3/4 of 10 ms plus 1/4 of 50 ms; half of this time is before the real ACK.
         assert_eq!(at(10, 2000), Duration::from_millis(5));
         assert_eq!(at(60, 4000), Duration::from_millis(10));
     }

@@ -15,8 +15,7 @@
 //!   belongs to the path, or to a queue of the other direction.
 //! - **Blind**: there are no samples, and the rate does not grow.
 //!
-//! If a queue is attributed to the other direction, this direction stays clear. `Full` ends with a rate near the
-//! capacity.
+//! Queues attributed to the other direction do not change the state. `Full` ends with a rate near the capacity.
 
 mod capacity;
 mod estimate;
@@ -177,8 +176,7 @@ impl RateLaw {
         failed
     }
 
-    /// Time without a sample after which the law is blind. A queue in round trips extends the time, because it delays
-    /// the samples.
+    /// Time without a sample after which the law is blind. Longer if a queue in the round trips delays the samples.
     fn blind_after(&self) -> f64 {
         let answers = match self.source {
             Source::Own => 0.0,

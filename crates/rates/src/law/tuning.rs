@@ -117,8 +117,7 @@ tuning! {
     /// Maximum transmission time of a full packet in the rules for steady lines, in ms.
     max_packet_ms: f64 = 15.0;
 
-    /// Sustained rate, as a share of the capacity, above which the line may have a queue. Page loads stay below
-    /// this share.
+    /// Sustained rate, as a share of the capacity, above which the line may have a queue. Page loads stay below.
     loaded_share: f64 = 0.45;
     /// Lower bound of the rate, as a share of the best recent second.
     delivered_share: f64 = 0.25;

@@ -2,8 +2,7 @@
 
 use super::ip::{Addresses, Ip};
 
-/// True if the IPv4 header at the start of `packet` has a correct checksum. Always true for IPv6, whose header
-/// has no checksum.
+/// True if the IPv4 header at the start of `packet` has a correct checksum. Always true for IPv6, which has none.
 #[inline]
 pub(super) fn ip_header_is_right(ip: &Ip<'_>, packet: &[u8]) -> bool {
     match ip.addresses {

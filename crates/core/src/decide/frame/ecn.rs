@@ -3,8 +3,7 @@
 use crate::packet::Ecn;
 
 /// Sets CE in the outermost IP header of `frame`, which begins at `network`, if the packet is ECN-capable. Updates
-/// IPv4's checksum incrementally (RFC 1624), so that a wrong checksum stays wrong. Returns true if the packet now
-/// has CE.
+/// IPv4's checksum incrementally (RFC 1624); a wrong checksum stays wrong. Returns true if the packet now has CE.
 pub fn mark_ce(frame: &mut [u8], network: u16) -> bool {
     let Some(ip) = frame.get_mut(usize::from(network)..) else {
         return false;

@@ -12,7 +12,7 @@ pub(super) struct Link {
     pub(super) carries: Option<Version>,
     /// Upper bound of the packet's end in the frame. Bytes after it are padding.
     pub(super) end: usize,
-    /// Offset of a length field in the link header, if there is one. Its value differs from packet to packet.
+    /// Offset of the link header's length field, if any. This field differs from packet to packet.
     pub(super) length_at: Option<usize>,
 }
 

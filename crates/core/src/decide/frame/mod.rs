@@ -30,7 +30,7 @@ pub struct Parsed {
     /// Facts that disciplines read. The caller sets `arrival`, and replaces `len` (the frame's length) by the bytes
     /// that the link's [`Overhead`](crate::decide::overhead::Overhead) charges.
     pub header: Header,
-    /// Offset of the network header, or of the payload if there is none.
+    /// Offset of the network header; without one, offset of the payload.
     pub network: u16,
     /// Offset of the TCP header; 0 for other protocols.
     pub transport: u16,

@@ -9,12 +9,10 @@ use crate::units::{Duration, Instant, Rate, Share};
 /// Maximum lateness that is compensated for a class after the other class used the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MadeUp {
-    /// Time of one packet of this class, at its share. Short ACKs that follow long data packets get less
-    /// than their share.
+    /// Time of one packet of this class, at its share. Short ACKs after long data packets get less than their share.
     #[default]
     Own,
-    /// The longer of two times: one packet of this class at its share, or one packet of the other class. Each
-    /// class gets its share for all packet sizes.
+    /// Time of `Own`, or of the other class's packet if longer. Each class gets its share for all packet sizes.
     Other,
     /// A fixed time. If the time is zero, each turn counts from the class's previous service.
     UpTo(Duration),
@@ -42,8 +40,7 @@ pub struct PacedShares {
 const MIN_SHARE: Share = Share::from_steps(Share::SCALE / 1000);
 
 impl PacedShares {
-    /// Creates a service in which data has `data_share` of `link`, and ACKs have the rest; each class has at
-    /// least 0.1 %.
+    /// Creates a service: data has `data_share` of `link`, ACKs have the rest; each class has at least 0.1 %.
     pub fn new(link: Rate, data_share: Share, made_up: MadeUp) -> Self {
         let mut paced = Self {
             link,

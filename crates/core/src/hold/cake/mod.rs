@@ -162,7 +162,7 @@ impl<P: Packet> Cake<P> {
         None
     }
 
-    /// Returns any flow with packets. It may not be the next to send, since COBALT may drop its packets.
+    /// Returns any flow with packets. Another flow may send next, because COBALT may drop packets of this flow.
     fn any_flow(&self) -> Option<u32> {
         let tin = self.tins.iter().rposition(|tin| tin.packets > 0)? as u32;
         let lists = [NEW, OLD, DECAYING].into_iter();

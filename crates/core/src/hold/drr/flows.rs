@@ -35,8 +35,7 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// Returns for each side (source, destination): true if its hosts get equal shares, independent of their
-    /// number of flows.
+    /// Returns for each side (source, destination): true if its hosts get equal shares with any number of flows.
     const fn of_hosts(self) -> [bool; 2] {
         match self {
             Self::DualSrcHost => [true, false],
@@ -347,8 +346,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         })
     }
 
-    /// Returns the queue of a flow: its own queue, a free queue of its set, or another flow's queue,
-    /// which both then share.
+    /// Returns the queue of a flow: its own queue, a free queue of its set, or a shared queue.
     pub(super) fn queue_in_set(&mut self, group: u32, flow: u64, network: &Network) -> Option<u32> {
         let queues = self.places;
         let first = group * queues;
@@ -433,8 +431,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         }
     }
 
-    /// Returns a flow's part of `quantum` in bytes. A host's only flow gets the whole quantum. `dither` compensates
-    /// rounding.
+    /// Returns a flow's part of `quantum` in bytes. A host's only flow gets all of it. `dither` compensates rounding.
     pub(super) fn quantum(&self, number: u32, quantum: u32, dither: u16) -> i64 {
         (self.part(number, quantum) + i64::from(dither)) >> 16
     }
