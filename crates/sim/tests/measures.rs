@@ -78,7 +78,7 @@ fn a_stall_ends_with_the_next_segment_and_not_with_the_flow() {
     let paced = "--flow down,rtt=50ms,start=10s,stop=30s,rate=11680bit";
     let flow = summary(paced).flows.remove(0);
     near(flow.longest_stall_s, 1.0, 0.001);
-    // A path that loses everything from the start is one stall of the whole window.
+    // On a path that loses everything from the start, the flow stalls for the whole measurement.
     let dead = with("--flow down,rtt=50ms", |scenario| {
         scenario.netem_down = Some("loss 100%".parse().unwrap());
     });
