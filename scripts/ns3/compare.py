@@ -25,7 +25,7 @@ ROOT = HERE.parent.parent
 
 # Rate in Mbit/s, round-trip time in ms, buffer in packets.
 PLAIN = [(10, 100, 50), (10, 100, 20), (20, 40, 100), (5, 200, 40)]
-# As above, plus the marking threshold in packets.
+# Like PLAIN, plus the marking threshold in packets.
 MARKED = [(10, 100, 100, 20), (10, 20, 100, 10), (20, 40, 200, 30), (5, 200, 200, 40)]
 # Our name, ns-3's name, and options other than the window.
 PAIRS = [

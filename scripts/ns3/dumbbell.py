@@ -102,17 +102,17 @@ def run(setting):
         helper = ns.PointToPointHelper()
         helper.SetDeviceAttribute("DataRate", ns.StringValue(f"{int(rate)}bps"))
         helper.SetChannelAttribute("Delay", ns.StringValue(f"{int(delay * 1e9)}ns"))
-        # The device holds one packet: the queue is the discipline's.
+        # The device holds only one packet, so that the discipline holds the queue.
         helper.SetQueue("ns3::DropTailQueue", "MaxSize", ns.StringValue("1p"))
         return helper.Install(a, b)
 
-    # Home, bottleneck, server: together half a round trip.
+    # Home, bottleneck and server: half a round trip in total.
     bottleneck = link(routers.Get(0), routers.Get(1), setting["up"], 0.001)
     bottleneck.Get(1).SetAttribute("DataRate", ns.StringValue(f"{int(setting['down'])}bps"))
     control = ns.TrafficControlHelper()
     if setting["mark_above"]:
         step = str(setting["mark_above"])
-        # RFC 8257, sec. 3.1: RED of a step, over the backlog and not its average.
+        # RFC 8257, sec. 3.1: RED with a step, for the current backlog instead of its average.
         control.SetRootQueueDisc(
             "ns3::RedQueueDisc",
             "MaxSize", ns.StringValue(f"{setting['buffer']}p"),

@@ -152,9 +152,9 @@ class End:
         if not sys.stdin.readline():
             return
         self.start = time.monotonic()
-        # Waits until frames can pass: the handshake must not depend on its retransmission.
+        # Waits until frames can pass, so that the handshake does not depend on its retransmission.
         self.tunnel.start()
-        # The lab ends its programs by closing their input.
+        # The lab ends its programs by closing their standard input.
         thread(lambda: (sys.stdin.read(), self.stop(1)))
         thread(self.echo)
         if self.is_home:
