@@ -108,7 +108,7 @@ pub struct Header {
     pub flow: Flow,
     /// Bytes that the link charges for the packet, link-layer overhead included.
     pub len: u32,
-    /// Size of the IP packet in bytes, header included; 0 if it is not IP.
+    /// Size of the IP packet in bytes, header included; 0 for other packets.
     pub ip_len: u32,
     /// TCP payload in bytes; 0 for other protocols.
     pub payload: u32,
@@ -143,7 +143,7 @@ impl Header {
     #[inline]
     pub const fn is_pure_ack(&self) -> bool {
         const CONTROL: u16 = flags::ACK | flags::SYN | flags::FIN | flags::RST;
-        // This function and the next ones have no branches, because branches would be unpredictable.
+        // No branches in this function and the next ones: the processor could not predict them.
         matches!(self.protocol, Protocol::Tcp)
             & (self.payload == 0)
             & (self.flags & CONTROL == flags::ACK)
@@ -169,7 +169,7 @@ impl Header {
 /// Facts from the network layer, in addition to the flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Network {
-    /// Source and destination host, as hashes of their addresses; 0 if there is none.
+    /// Source and destination host, as hashes of their addresses; 0 without an address.
     pub hosts: [u64; 2],
     /// The DSCP (RFC 2474).
     pub dscp: u8,

@@ -144,7 +144,7 @@ macro_rules! reasons {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// Fate of the packet; counters group reasons by it.
+            /// Fate of the packet; counters group reasons by fate.
             pub const fn fate(self) -> Fate {
                 match self { $(Self::$name => Fate::$fate,)* }
             }
@@ -167,7 +167,7 @@ crate::named! {
     /// Result for a packet that was not sent unchanged.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Fate {
-        /// Lost: the sender retransmits it, or lacks it.
+        /// Lost: the sender must retransmit the packet, or the receiver lacks it.
         Dropped = "dropped",
         /// Dropped because another packet contains the same information.
         Filtered = "filtered",

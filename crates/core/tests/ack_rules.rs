@@ -651,7 +651,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// ACKs to a sender that may have rejected the previous ACK as a probe: the sequence number advances after it.
+/// ACKs to a sender that may have rejected the previous ACK as a probe: the sequence number advances after that ACK.
 fn after_a_probe() -> [Row; 4] {
     let probe_of = |ack, window| Said {
         window,

@@ -85,7 +85,7 @@ impl Aq {
         value
     }
 
-    /// Runs one interval with this many bytes of UDP in each direction; returns its end.
+    /// Runs one interval with this many bytes of UDP in each direction. Returns the end of the interval.
     fn interval_with_udp(&mut self, up: u32, down: u32) {
         self.qdisc.enqueue(self.now, udp(up), &mut Discard);
         self.qdisc.observe(self.now, &udp(down));

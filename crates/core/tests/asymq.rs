@@ -110,13 +110,13 @@ impl Bench {
         }
     }
 
-    /// Returns the flow of the packet that leaves next, and true if it is an ACK.
+    /// Returns the flow of the packet that leaves next, and true if the packet is an ACK.
     fn next_flow(&mut self) -> Option<(u64, bool)> {
         let packet = self.next()?;
         Some((packet.header.flow.0, packet.header.payload == 0))
     }
 
-    /// Starts a download. Its first ACK does not wait, and leaves here.
+    /// Starts a download. The first ACK, which does not wait, has left on return.
     fn known(&mut self, flow: u64) {
         self.ack(flow, 0);
         assert_eq!(self.next_flow(), Some((flow, true)));

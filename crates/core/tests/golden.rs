@@ -21,7 +21,7 @@ const TO_THE_LETTER: [(&str, &str); 7] = [
     ("unused-share", "follow"),
 ];
 
-/// Every discipline with its defaults; also with its paper's values if these differ.
+/// Every discipline with its defaults; also with the paper's values if these differ.
 fn configs() -> Vec<(String, Config)> {
     let mut configs = Vec::new();
     let none = Params::new();

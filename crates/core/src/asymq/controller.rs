@@ -54,7 +54,7 @@ pub struct AckNeedParams {
     pub exponent: f64,
     /// Maximum share of the uplink for ACKs.
     pub max_share: f64,
-    /// Time at the start of a download in which its ACKs do not wait. Converted to bytes at the downlink's learnt rate.
+    /// Time at the start of a download in which ACKs do not wait. Converted to bytes at the downlink's learnt rate.
     pub ramp: Duration,
     /// Gain: relative change of the wait per unit of difference between the ACKs' share and the allowed share.
     pub gain: f64,
@@ -103,8 +103,8 @@ impl<const STEPS: usize> Rates<STEPS> {
 
 /// Controller of the ACKs' wait.
 ///
-/// Every half second in which the uplink is busy, it sets `wait *= 1 + gain (a - p s)`. Here `a` is the ACKs' share of
-/// the uplink, `s` the downlink's unused share and `p` the exponent. If `s` falls with the number of ACKs `n` as
+/// Every half second in which the uplink is busy, the controller sets `wait *= 1 + gain (a - p s)`: `a` is the ACKs'
+/// share of the uplink, `s` the downlink's unused share, `p` the exponent. If `s` falls with the number of ACKs `n` as
 /// `n^-p`, one more ACK costs as much as it gains at `a = p s`.
 #[derive(Clone, Debug)]
 pub struct AckNeed {

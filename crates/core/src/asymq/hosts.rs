@@ -1,8 +1,8 @@
 //! Accounts of the hosts at home. They bound the share that a host gains by opening many flows.
 //!
 //! asymq serves new flows at once, and gives each flow a queue. Without a bound, a host with thousands of flows would
-//! multiply both advantages. If a host exceeds its bounds, its new flows are bulk flows and share one queue, which
-//! drops only its own packets. A host without neighbours has no bounds.
+//! multiply both advantages. If a host exceeds its bounds, its new flows are bulk flows, and share a queue that drops
+//! only its own packets. A host without neighbours has no bounds.
 
 use crate::hold::{BuildError, Host, slots};
 use crate::packet::FULL_PACKET;
@@ -102,7 +102,7 @@ impl Recent {
         }
     }
 
-    /// Counts a host at its first packet in this epoch. Starts the epoch if it is the first host.
+    /// Counts a host at its first packet in this epoch. The first host starts the epoch.
     #[cold]
     fn note_first(&mut self, epoch: Epoch, last: &mut Epoch) {
         if self.epoch != epoch {
@@ -150,7 +150,7 @@ pub(super) const fn overflow_flow(host: Host) -> u64 {
 
 impl Hosts {
     /// Creates empty accounts of hosts that share `link`. New flows of a host without neighbours get
-    /// `1 / part_alone` of the link; if `part_alone` is zero, they get the whole link.
+    /// `1 / part_alone` of the link; if `part_alone` is zero, new flows get the whole link.
     pub(super) fn new(link: Rate, part_alone: u64) -> Result<Self, BuildError> {
         Ok(Self {
             accounts: slots(ACCOUNTS, |_| Account::default())?,
@@ -189,7 +189,7 @@ impl Hosts {
         }
     }
 
-    /// Counts a packet of a host that joins a queue. `opens` is true if its flow becomes active.
+    /// Counts a host's packet that joins a queue. `opens` is true if the packet's flow becomes active.
     pub(super) fn on_enqueue(&mut self, now: Instant, host: Host, len: u32, opens: bool) {
         let competes = self.compete();
         if let Some(load) = self.loads.get_mut(host.index()) {
@@ -332,7 +332,7 @@ impl Hosts {
         exceeds
     }
 
-    /// True if a new flow of this host must share its overflow queue.
+    /// True if a new flow of this host must join the host's overflow queue.
     pub(super) fn needs_overflow_queue(&self, host: Host, exceeds: bool) -> bool {
         let most = if exceeds { FEW_FLOWS } else { MANY_FLOWS };
         let load = || self.loads.get(host.index());

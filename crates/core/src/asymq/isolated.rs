@@ -26,7 +26,7 @@ pub struct IsolatedParams {
     pub isolation: Isolation,
     /// Parameters of each queue's AQM.
     pub target: TargetParams,
-    /// Number of queues: at least the number of packets, so that each flow with a packet has its own.
+    /// Number of queues: at least the number of packets, so that each flow with a packet has its own queue.
     pub queues: u32,
     /// Maximum number of flows with a learnt target.
     pub targets: u32,
@@ -71,7 +71,7 @@ pub struct Isolated<P> {
     pub(super) params: IsolatedParams,
     /// Bytes that the flows of one host may send ahead of their shares.
     pub(super) host_credit_limit: u32,
-    /// The flow that sends next, or [`NO_FLOW`] if the queues have changed since it was found.
+    /// The flow that sends next, or [`NO_FLOW`] if the queues have changed since the search.
     pub(super) next: u32,
 }
 
@@ -270,7 +270,7 @@ impl<P: Packet> Isolated<P> {
         Some(waits && flow.aqm.debt < self.credit_limit(&flow.aqm))
     }
 
-    /// Records if a flow is ahead of its share, and updates its host's count.
+    /// Records if a flow is ahead of its share, and updates the count of the flow's host.
     fn set_ahead(&mut self, number: u32, is_ahead: bool) -> Option<()> {
         let state = &mut self.flows.flow_mut(number)?.aqm;
         if core::mem::replace(&mut state.ahead, is_ahead) != is_ahead {

@@ -11,13 +11,13 @@ use crate::packet::{Ecn, FULL_PACKET, Header, Protocol};
 /// Size in bytes below which a packet is small.
 const SMALL: u32 = FULL_PACKET / 4;
 
-/// True if a packet may belong to a call: it is not TCP, and its protocol is visible.
+/// True if a packet may belong to a call: not TCP, with a visible protocol.
 #[inline]
 pub(super) fn is_small(header: &Header) -> bool {
     matches!(header.protocol, Protocol::NonTcp | Protocol::Quic) && header.len < SMALL
 }
 
-/// AQM state of a queue, and of its flow.
+/// AQM state of a queue, and of the queue's flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Learnt {
     /// Half of the flow's hash.

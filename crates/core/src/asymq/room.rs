@@ -84,7 +84,7 @@ impl<P: Packet> Isolated<P> {
         {}
     }
 
-    /// True if the backlog is within all limits. Does not check those of flows and hosts, which are never lower.
+    /// True if the backlog is within all limits. Skips the limits of flows and hosts, which are never lower.
     #[inline]
     pub(super) fn has_room(&self, room: bool, limit: Limit) -> bool {
         let queues = self.flows.queues();

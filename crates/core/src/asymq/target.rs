@@ -1,9 +1,9 @@
 //! AQM of one flow queue. The AQM learns a target of the sojourn time from the effect of each signal on the queue.
 //!
 //! A queue that stays above its target gets one signal (a CE mark or a drop), and then time to respond. If the queue
-//! ran empty after the signal, the target was too low and rises. If a standing queue remained, it only added delay,
-//! and the target falls. So the target approaches the queue that the sender's window needs. That queue depends on
-//! round-trip time and congestion control, which are not measured.
+//! ran empty after the signal, the target was too low and rises. If a queue remained all the time, it only added
+//! delay, and the target falls. So the target approaches the queue that the sender's window needs. That queue
+//! depends on round-trip time and congestion control, which are not measured.
 
 use crate::packet::FULL_PACKET;
 use crate::units::{Duration, Instant};
@@ -34,7 +34,7 @@ pub struct TargetParams {
     pub max: Duration,
     /// Time for which a queue must exceed its target before a signal; zero disables signals.
     pub interval: Duration,
-    /// Bytes that must be queued behind a dropped packet, so that its sender detects the loss.
+    /// Bytes that must be queued behind a dropped packet, so that the sender detects the loss.
     pub floor: u64,
     /// Transmission time of a full packet.
     pub full_packet: Duration,

@@ -1,4 +1,4 @@
-//! Pool of learnt targets. A flow takes a target when its queue first exceeds the initial one; most flows never do.
+//! Pool of learnt targets. A flow takes a target when its queue first exceeds the initial one. Most flows take none.
 
 use super::target::{Sends, Signal, Target, TargetParams};
 use crate::hold::{BuildError, slots};
@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 /// Maximum number of entries checked in a search for a target that was not used recently; bounds the work.
 const MAX_PROBES: u32 = 8;
 
-/// Index of a flow's target in the pool, if it has one.
+/// Index of a flow's target in the pool, if the flow has a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot(u16);
 
@@ -42,7 +42,7 @@ impl Targets {
         })
     }
 
-    /// Returns the target of the flow in this queue, if it still has one.
+    /// Returns the target of the flow in this queue, if the flow still has one.
     #[inline]
     fn get(&mut self, number: u32, slot: Slot) -> Option<&mut Target> {
         let target = self.entries.get_mut(usize::from(slot.0))?;

@@ -13,14 +13,14 @@ use alloc::format;
 use alloc::string::String;
 
 /// Complete description of a discipline at a link. [`resolve`](fn@super::resolve) makes it from flags, files and
-/// control requests. The simulator, lab, gateway and results use it. Equal descriptions build equal disciplines.
+/// control requests. Used by simulator, lab, gateway and results. Equal descriptions build equal disciplines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub struct Config {
     /// Name of the discipline.
     pub qdisc: Cow<'static, str>,
-    /// Capacity of its link.
+    /// Capacity of the discipline's link.
     pub link: Rate,
     /// Assumed capacity of the reverse direction, if known.
     #[cfg_attr(

@@ -77,7 +77,7 @@ parameters! {
 }
 
 /// Default limit of AFVQ's ACK queue: the ACKs that arrive during the transmission of one data packet. A queue with a
-/// slot per flow gets at least [`FLOWS`], since a flow without a slot stalls.
+/// slot per flow gets at least [`FLOWS`], because a flow without a slot stalls.
 const MAX_ACKS: Typed<Limit> = ACK_LIMIT.or("down/up").computed(max_acks);
 
 fn max_acks(context: &Context<'_>) -> Value {

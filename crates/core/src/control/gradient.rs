@@ -48,7 +48,7 @@ pub enum Gamma {
     Rate(Rate),
 }
 
-/// Reaction if a class used less than half of its share in an interval. Its rate then does not show its demand.
+/// Reaction if a class used less than half of its share in an interval. The rate then does not show the demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnusedShare {
     /// The share becomes the served rate, as in the papers: the share of an idle data class falls to

@@ -1,6 +1,6 @@
 //! The papers' equations, and controllers that apply them once per interval.
 //!
-//! This module may use floats. Only [`AckLimit`] is called per packet, and it uses integers.
+//! This module may use floats. Only [`AckLimit`] is called per packet; this controller uses integers.
 
 pub mod ack_limit;
 pub mod aq;

@@ -82,7 +82,7 @@ impl FullRates {
 }
 
 impl Capacities {
-    /// Solves eqs. 1 to 4 for the four rates: eqs. 5 and 6, with a separate ACK demand per direction.
+    /// Solves eqs. 1 to 4 for the four rates, like eqs. 5 and 6, but with a separate ACK demand per direction.
     ///
     /// `download` is the ACK demand of the downloads, whose ACKs go up; `upload` is the ACK demand of the uploads.
     ///
@@ -235,7 +235,7 @@ pub fn worst_delay(buffer: f64, rate: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// AQ, sec. 4: the link of most of its figures.
+    /// The link of most figures in AQ, sec. 4.
     const AQ: Capacities = Capacities {
         up: 1e6,
         down: 10e6,

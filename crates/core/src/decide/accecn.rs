@@ -118,8 +118,8 @@ impl Taken<'_> {
     }
 }
 
-/// True if `older` may be dropped between `previous` and `newer`: the sender counts the same marks and reaches the same
-/// state without it. `stretch` is the number of bytes that `newer` then reports at once.
+/// True if `older` may be dropped between `previous` and `newer`: without `older`, the sender counts the same marks and
+/// reaches the same state. `stretch` is the number of bytes that `newer` then reports at once.
 pub(crate) fn tells_marks(
     (newer, top): (&AckInfo, u32),
     older: Taken<'_>,

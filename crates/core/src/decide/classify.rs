@@ -26,7 +26,7 @@ pub enum Classifier {
     /// the size of real ACKs varies: 52 to 80 bytes with timestamps and SACK, more with IPv6.
     #[default]
     PureAck,
-    /// An IP packet of at most this many bytes is an ACK, unless it is opaque. AQ (sec. 3) uses 40.
+    /// An IP packet of at most this many bytes is an ACK if it is not opaque. AQ (sec. 3) uses 40.
     Size(u32),
     /// All packets are data.
     None,

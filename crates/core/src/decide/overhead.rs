@@ -14,7 +14,7 @@ enum Framing {
     Plain,
     /// Whole ATM cells of 53 bytes, each with 48 bytes of payload (ADSL).
     Atm,
-    /// PTM's 64b/65b code (VDSL2): one byte more for every 64 bytes or part of them, as in CAKE.
+    /// PTM's 64b/65b code (VDSL2): one byte more for every 64 bytes or part of 64 bytes, as in CAKE.
     Ptm,
 }
 
@@ -69,7 +69,7 @@ impl Overhead {
         self.charge_packet(parsed.header.ip_len, parsed.network, frame_len)
     }
 
-    /// Like [`charge`](Self::charge), for a frame whose IP packet of `ip_len` bytes (0 for none) begins at `network`.
+    /// Like [`charge`](Self::charge), for a frame with an IP packet of `ip_len` bytes (0 for none) at offset `network`.
     #[inline]
     pub fn charge_packet(&self, ip_len: u32, network: u16, frame_len: u32) -> u32 {
         self.charge_len(match self.basis {

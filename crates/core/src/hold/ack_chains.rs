@@ -261,7 +261,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         arrival.len <= older || admission.admits(without, arrival.len)
     }
 
-    /// Records an arrival queued after the flow's ACK at `previous`; `None` if it must never be filtered.
+    /// Records an arrival queued after the flow's ACK at `previous`. Returns `None` if the arrival must
+    /// never be filtered.
     fn remember(&mut self, arrival: &Arrival, previous: Place) -> Option<Past> {
         let (slot, info) = arrival.filterable()?;
         let (top, reader) = self.knowledge(slot, info, previous);
@@ -302,7 +303,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Some(older)
     }
 
-    /// Removes the last packet of a flow, which is in `list`.
+    /// Removes the last packet of a flow from `list`.
     #[inline(never)]
     pub(crate) fn remove_tail(&mut self, list: &mut List, place: Place) -> Option<P> {
         let waiting = self.slab.remove(list, place)?;
@@ -316,7 +317,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Some(waiting.packet)
     }
 
-    /// Appends a packet to `list`; returns it if there is no room.
+    /// Appends a packet to `list`; returns the packet if there is no room.
     #[inline(never)]
     pub(crate) fn append(
         &mut self,

@@ -57,7 +57,7 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// The sender's state after it has processed this ACK.
+    /// State of the sender after it has processed this ACK.
     pub(crate) const fn taken(&self) -> Taken<'_> {
         Taken {
             info: &self.info,

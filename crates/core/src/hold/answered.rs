@@ -1,6 +1,6 @@
 //! Hosts at home. An address becomes a host with its own account when the line has answered the address. All
-//! unanswered addresses share one account. A sender may forge addresses, but it cannot forge the packets that follow
-//! an answer. While no address has been answered, the first few addresses count as hosts.
+//! unanswered addresses share one account. A sender may forge addresses, but not the packets that follow an answer.
+//! While no address has been answered, the first few addresses count as hosts.
 //!
 //! Answers are recognised by flow, so they are recognised behind NAT too.
 
@@ -124,7 +124,7 @@ impl Answered {
         }
     }
 
-    /// Returns the network facts of an arrival and its host. The address is zero until the host has been answered.
+    /// Returns the network facts and the host of an arrival. The home address is zero if the host has no account.
     #[inline(always)]
     pub fn read<P: Packet>(&mut self, now: Instant, packet: &P) -> (Network, Host) {
         if !self.needs_hosts {

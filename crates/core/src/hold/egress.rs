@@ -66,7 +66,7 @@ impl<P: Packet> Egress<P> {
         self.counts.meters = meters;
     }
 
-    /// Enqueues a packet that arrives at `now`; its header has the same time.
+    /// Enqueues a packet that arrives at `now`, which is also the header's arrival time.
     #[inline]
     pub fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
         let header = packet.header();

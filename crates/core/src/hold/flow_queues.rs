@@ -16,7 +16,7 @@ const MIN_QUANTUM: i64 = FULL_PACKET as i64;
 /// Number of queues to which flows are hashed, as in fq_codel.
 const QUEUES: u32 = 1024;
 
-/// The only list of [`Rounds`].
+/// The single list of [`Rounds`].
 const ROUND: u32 = 0;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,8 +76,8 @@ impl<P: Packet> FlowQueues<P> {
         }
     }
 
-    /// Returns the queue to serve; its deficit covers its next packet. Skips at most one queue: the next queue gets
-    /// a quantum, which covers any packet.
+    /// Returns the queue to serve. The queue's deficit covers its next packet. Skips at most one queue: the next
+    /// queue gets a quantum, which covers any packet.
     fn turn(&mut self) -> Option<(u32, Head)> {
         for _ in 0..2 {
             let number = self.round.first(ROUND)?;

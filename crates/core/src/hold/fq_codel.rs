@@ -116,7 +116,7 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// Handles the turn of a flow without packets. A new flow moves to the end of the old flows, so that they are
+    /// Handles the turn of a flow without packets. A new flow moves to the end of the old flows, which are then
     /// served before its next turn.
     fn pause(&mut self, list: u32, number: u32) {
         if list == NEW && self.rounds.first(OLD).is_some() {

@@ -57,7 +57,7 @@ pub struct Machine<P, Q, S = AnyService> {
     parts: Parts<Q, S>,
     needs: Needs,
     acked: Option<AckedBytes>,
-    /// Limit of both classes together, if there is one.
+    /// Common limit of both classes, if any.
     shared: Option<Limit>,
     signals: Signals,
     stepped_at: Instant,
@@ -237,7 +237,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         self.follow();
     }
 
-    /// Applies the AQM, which may mark or drop the packet.
+    /// Applies the AQM. The AQM may mark or drop the packet.
     #[inline(never)]
     fn ask_aqm(
         &mut self,

@@ -48,7 +48,7 @@ const SIZES: usize = 8;
 const MEMORY: u8 = 64;
 /// Minimum count of a size. Larger packets then contain more than an ACK.
 const SEEN: u8 = 2;
-/// Minimum count of a recurring size, and the divisor for its minimum part of all counts.
+/// Minimum count of a recurring size. `PART` is the divisor of all counts for a second minimum.
 const RECURS: u8 = 8;
 const PART: u32 = 8;
 

@@ -42,10 +42,10 @@ pub trait Queue<P: Packet> {
     /// Removes and returns the next packet. An AQM may first drop other packets into `sink`, even all of them.
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P>;
 
-    /// Removes the next packet without applying an AQM, to move it to another discipline.
+    /// Removes the next packet without applying an AQM. Used to move packets to another discipline.
     fn drain(&mut self) -> Option<P>;
 
-    /// Returns the packet with which [`dequeue`](Queue::dequeue) would start.
+    /// Returns the first packet that [`dequeue`](Queue::dequeue) would handle.
     fn head(&mut self) -> Option<Head>;
 
     /// Queued packets and bytes.

@@ -44,7 +44,7 @@ crate::named! {
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
     pub enum Spacing {
-        /// Together with the ACK that follows them.
+        /// At the departure of the real ACK after them.
         AtOnce = "at-once",
         /// Spread evenly over the time since the flow's previous ACK.
         #[default]
@@ -235,7 +235,7 @@ impl<P: Packet + Clone> Regenerator<P> {
         };
         let plan = match &info {
             Some(info) => self.plan(now, flow, info),
-            // Other packets of the flow must not overtake its held ACKs.
+            // Other packets of the flow must not overtake the flow's held ACKs.
             None => {
                 let state = self.flows.find(flow).and_then(|slot| self.flows.get(slot));
                 Plan {
@@ -302,7 +302,7 @@ impl<P: Packet + Clone> Regenerator<P> {
             state.newest = info.ack;
         }
         let jump = info.ack.wrapping_sub(previous);
-        // An ACK uses up credit even if nothing is regenerated for it.
+        // An ACK uses credit even if no ACK is regenerated before it.
         let claimed = match advances {
             true => state.credit.claim(jump, params.segment.max(1)),
             false => 0,

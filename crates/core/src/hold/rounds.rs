@@ -13,8 +13,7 @@ struct Link {
 /// Numbers in ordered lists; a number is in at most one list. Every change takes constant time.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
-    /// Links of the numbers, followed by links of the lists. A list's own link is between its last and its first
-    /// member.
+    /// Links of the numbers, followed by links of the lists. A list's link is between the list's last and first member.
     links: Box<[Link]>,
     count: u32,
 }

@@ -99,8 +99,8 @@ impl Transmitter {
         self.tx = TxTime::new(rate);
     }
 
-    /// Records that no packet could be sent before `at`: none was queued, or the discipline held them. This time is
-    /// not compensated.
+    /// Records that no packet could be sent before `at`: no packet was queued, or the discipline held the packets.
+    /// This time is not compensated.
     #[inline]
     pub fn not_before(&mut self, at: Instant) {
         self.free_at = self.free_at.max(at);

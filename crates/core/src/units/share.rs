@@ -42,7 +42,7 @@ impl Share {
         (part >> 30) as u64
     }
 
-    /// Returns the share nearest to `fraction`; 0 or 1 if it is out of range, 0 if it is not a number.
+    /// Returns the share nearest to `fraction`; 0 or 1 for a value out of range, 0 for NaN.
     #[cfg(feature = "control")]
     pub fn from_f64(fraction: f64) -> Self {
         // The cast saturates, and converts NaN to 0.

@@ -21,7 +21,7 @@ impl Dice {
     }
 }
 
-/// Copies one of `seeds` into `frame`, and damages it in up to six places.
+/// Copies one of `seeds` into `frame`, and damages the copy in up to six places.
 pub(crate) fn hostile(seeds: &[Vec<u8>], dice: &mut Dice, frame: &mut Vec<u8>) {
     frame.clear();
     frame.extend(&seeds[dice.below(seeds.len())]);
@@ -31,7 +31,7 @@ pub(crate) fn hostile(seeds: &[Vec<u8>], dice: &mut Dice, frame: &mut Vec<u8>) {
 }
 
 fn damage(seeds: &[Vec<u8>], dice: &mut Dice, frame: &mut Vec<u8>) {
-    /// Values with which parsers fail: extreme lengths, types, protocols, flags.
+    /// Values that often break parsers: extreme lengths, types, protocols, flags.
     const WORDS: [u16; 20] = [
         0, 1, 19, 20, 39, 40, 59, 60, 0x7fff, 0x8000, 0xffff, 0x0800, 0x86dd, 0x8100, 0x88a8,
         0x8864, 0x1100, 0x0021, 0x0057, 0x2000,

@@ -78,7 +78,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Creates the flow with this number; its kind is random.
+    /// Creates the flow with this number. The flow's kind is random.
     pub(crate) fn new(dice: &mut Dice, flow: u64) -> Self {
         let one_in = |dice: &mut Dice, n| dice.below(n) == 0;
         let accecn = one_in(dice, 4);

@@ -29,7 +29,7 @@ const fn table() -> [u32; TABLE] {
 
 static ROOTS: [u32; TABLE] = table();
 
-/// Returns the root of `count`; `near` is the root of the count before or after it.
+/// Returns the root of `count`; `near` is the root of the previous or next count.
 pub(super) fn root_near(near: u32, count: u32) -> u32 {
     match ROOTS.get(count as usize) {
         Some(root) => *root,

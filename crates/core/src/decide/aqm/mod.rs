@@ -32,7 +32,7 @@ pub enum Verdict {
 
 /// An AQM that acts on arrivals. An AQM that acts on departures is a [`Queue`](crate::hold::Queue).
 pub trait Aqm {
-    /// Returns the verdict on an arriving packet; `backlog` excludes it.
+    /// Returns the verdict on an arriving packet. `backlog` excludes this packet.
     fn arrives(&mut self, now: Instant, header: &Header, class: Class, backlog: Backlog)
     -> Verdict;
 

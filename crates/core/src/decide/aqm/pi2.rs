@@ -18,8 +18,8 @@ pub struct Pi2Params {
     pub beta: u32,
     /// Multiple of the probability by which scalable packets are marked.
     pub coupling: u32,
-    /// If true, overload drops all kinds of packets; if false, it marks all scalable packets until the buffer
-    /// overflows.
+    /// If true, overload drops packets of all kinds. If false, overload marks all scalable packets until the
+    /// buffer is full.
     pub drop_on_overload: bool,
 }
 
@@ -52,7 +52,7 @@ impl Default for Pi2 {
 }
 
 impl Pi2 {
-    /// Updates the probability for the current queueing delay. Returns true if it changed.
+    /// Updates the probability for the current queueing delay. Returns true if the probability changed.
     pub fn update(&mut self, params: &Pi2Params, delay: Duration) -> bool {
         let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
         let (before, delay) = ((self.probability, self.last_delay), nanos(delay));

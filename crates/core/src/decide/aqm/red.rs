@@ -77,7 +77,7 @@ impl Red {
         }
     }
 
-    /// True if an arriving packet gets a congestion signal; `backlog` excludes it.
+    /// True if an arriving packet gets a congestion signal. `backlog` excludes this packet.
     fn signals(&mut self, now: Instant, backlog: u32) -> bool {
         let params = &self.params;
         if let Some(since) = self.idle_since.take() {

@@ -25,7 +25,7 @@ mod kind {
     pub(super) const ACCECN_1: u8 = 174;
 }
 
-/// Parses the pure ACK in `frame`; its TCP header begins at offset `transport`.
+/// Parses the pure ACK in `frame`. The TCP header begins at offset `transport`.
 ///
 /// Returns `None` if the packet is not a pure ACK, or if the checksum of the segment or of an IPv4 header is wrong.
 /// Such a packet is forwarded in order and never filtered.

@@ -123,7 +123,7 @@ fn version(packet: &[u8]) -> Option<Version> {
     }
 }
 
-/// Returns an IP packet, and the inner packet if it is a tunnel packet.
+/// Returns an IP packet and, for a tunnel packet, the inner packet.
 #[inline]
 fn packets(packet: &[u8]) -> Option<(Ip<'_>, Option<Ip<'_>>)> {
     // Only the packet's headers are needed.

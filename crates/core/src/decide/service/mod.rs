@@ -70,7 +70,7 @@ pub struct Heads {
 }
 
 impl Heads {
-    /// Returns the class that has a packet, if the other has none.
+    /// Returns the only class with a packet; `None` if both or neither have one.
     #[inline]
     pub const fn only(&self) -> Option<Class> {
         match (&self.ack, &self.data) {

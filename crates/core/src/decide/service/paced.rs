@@ -19,8 +19,8 @@ pub enum MadeUp {
 }
 
 /// Service of two classes, each limited to its share even if the other class is idle. The service is not work
-/// conserving. The CBQ of the ACQ, DCBQ and SAD papers was not either, as their totals of 1.4 to 1.5 show. With
-/// borrowing, totals exceed 1.7.
+/// conserving. Nor was the CBQ of the ACQ, DCBQ and SAD papers: their totals are 1.4 to 1.5. With borrowing,
+/// totals exceed 1.7.
 #[derive(Clone, Debug)]
 pub struct PacedShares {
     link: Rate,
@@ -69,7 +69,7 @@ impl PacedShares {
         self.ack_pace = pace(self.data_share.rest());
     }
 
-    /// Sets the class's next turn after a packet of `len` bytes. A class that was served late is compensated, up to the
+    /// Sets a class's next turn after a packet of `len` bytes. A class that was served late is compensated, up to the
     /// limit of [`MadeUp`]. Time in which the class had no packet does not count.
     #[inline]
     fn charge(&mut self, now: Instant, class: Class, len: u32) {

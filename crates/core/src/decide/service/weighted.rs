@@ -6,10 +6,9 @@ use crate::decide::control::Settings;
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Instant, Share};
 
-/// Serves two classes so that their bytes keep the ratio of their weights to within one packet, while both are
-/// backlogged. The service is work conserving: a single class gets the whole link, and an idle class earns no
-/// credit. If two packets would finish at the same time, the class behind its share goes first; if neither is
-/// behind, ACKs go first.
+/// Keeps the bytes of two classes in the ratio of their weights to within one packet, while both are backlogged. The
+/// service is work conserving: a single class gets the whole link, and an idle class earns no credit. If two packets
+/// would finish at the same time, the class behind its share goes first; if neither is behind, ACKs go first.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightedBytes {
     data_weight: u32,

@@ -1,5 +1,5 @@
 //! CAKE's ACK filter, with CAKE's own rules. Some rules are stricter than in [`AckFilter`](crate::hold::AckFilter),
-//! others are looser (`docs/notes/ack-rules.md`).
+//! some looser (`docs/notes/ack-rules.md`).
 
 use crate::decide::ack::{AckInfo, SackRange, before};
 use crate::hold::capacity::{BuildError, slots};
@@ -10,9 +10,9 @@ use alloc::boxed::Box;
 /// Strength of CAKE's ACK filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CakeAckFilter {
-    /// Drops an ACK if two later ones make it redundant.
+    /// Drops an ACK if two later ACKs make it redundant.
     Conservative,
-    /// Drops an ACK if the next one makes it redundant.
+    /// Drops an ACK if the next ACK makes it redundant.
     Aggressive,
 }
 
@@ -106,7 +106,7 @@ fn is_redundant(older: &AckInfo, newer: &AckInfo) -> bool {
     }
 }
 
-/// True if the newer ACK SACKs more bytes; `None` if it lacks a SACK range of the older one.
+/// True if the newer ACK SACKs more bytes; `None` if it lacks a SACK range of the older ACK.
 fn sacks_more(older: &AckInfo, newer: &AckInfo) -> Option<bool> {
     let (old, new) = (older.ranges(), newer.ranges());
     let kept = old.iter().all(|range| {

@@ -127,7 +127,7 @@ impl<P: Packet> Cake<P> {
         lists.into_iter().find_map(first)
     }
 
-    /// Handles a flow without packets in its turn: it leaves the rounds once its COBALT state has decayed.
+    /// Handles the turn of a flow without packets: the flow leaves the rounds once its COBALT state has decayed.
     fn pause(&mut self, now: Instant, number: u32) -> Option<()> {
         let (params, cobalt) = self.cobalt(number)?;
         cobalt.queue_empty(&params, now);

@@ -414,7 +414,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(number)
     }
 
-    /// Adds a flow to the bulk flows of its hosts, or removes it from them.
+    /// Adds a flow to the bulk flows of its hosts, or removes the flow.
     pub(super) fn count_bulk(&mut self, number: u32, is_bulk: bool) {
         let Some(flow) = self.queues.state(number) else {
             return;
@@ -431,7 +431,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         }
     }
 
-    /// Returns a flow's part of `quantum` in bytes. A host's only flow gets all of it. `dither` compensates rounding.
+    /// Returns a flow's part of `quantum` in bytes. A host's only flow gets the quantum. `dither` compensates rounding.
     pub(super) fn quantum(&self, number: u32, quantum: u32, dither: u16) -> i64 {
         (self.part(number, quantum) + i64::from(dither)) >> 16
     }
@@ -446,7 +446,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
     }
 
     /// Like [`quantum`](Self::quantum), in units of 2^-16 bytes: the quantum divided by the larger number of bulk flows
-    /// of its two hosts.
+    /// of the two hosts.
     pub(super) fn part(&self, number: u32, quantum: u32) -> i64 {
         let hosts = self.get(number).map_or([0; 2], |flow| flow.hosts);
         part(load(&self.hosts, hosts), quantum)
