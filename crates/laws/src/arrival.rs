@@ -14,9 +14,9 @@ pub struct Arrival {
     pub at: Instant,
     /// Number of the frame among the frames to send; `None` on the reverse path.
     pub number: Option<u16>,
-    /// Number of its conversation.
+    /// Number of the frame's conversation.
     pub conversation: u16,
-    /// Ethernet frame with IP and TCP or UDP; [`number`] reads its number.
+    /// Ethernet frame with IP and TCP or UDP; [`number`] reads the frame's number.
     pub bytes: Vec<u8>,
 }
 

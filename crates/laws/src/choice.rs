@@ -6,7 +6,7 @@ use asymq_core::units::{Limit, Rate};
 /// Function that returns a number below a positive bound. The number 0 selects the first or most common choice.
 pub type Source<'a> = dyn FnMut(usize) -> usize + 'a;
 
-/// Makes a source from a list of 16-bit words; it returns 0 after the end of the list.
+/// Makes a source from a list of 16-bit words. The source returns 0 after the end of the list.
 pub fn from_words(words: impl IntoIterator<Item = u16>) -> impl FnMut(usize) -> usize {
     let mut words = words.into_iter();
     move |bound| usize::from(words.next().unwrap_or(0)) % bound.max(1)

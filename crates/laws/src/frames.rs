@@ -218,7 +218,7 @@ pub fn verdicts<P: Held + Send + 'static>(
         let mut parsed = parse(&arrival.bytes, &key);
         parsed.header = Header {
             arrival: arrival.at,
-            // Ties between equal queues depend on flow numbers. Hashes would depend on a secret.
+            // Fixed flow numbers: with hashes, ties between equal queues would depend on a secret.
             flow: Flow(u64::from(arrival.conversation) << 1),
             len: parsed.header.ip_len,
             ..parsed.header

@@ -264,7 +264,7 @@ impl Bench {
         value
     }
 
-    /// Checks that an arrival which increased a backlog left it within its limit.
+    /// Checks that a backlog is within its limit after an arrival that increased it.
     fn check_limits(&self, before: [Backlog; 2]) {
         if let Some(limit) = self.limits.whole {
             let (now, before) = (used(limit, self.total()), before[0] + before[1]);

@@ -1,9 +1,9 @@
 //! Attributes a queue to a direction if only round trips can be measured.
 //!
 //! A round trip contains the sum of both queues. The directions search in turns. A queue is attributed to the
-//! candidate: the direction whose rate exceeds the last capacity of its line the most. A cut of the candidate's rate is
-//! a test. If the cut drains nothing, the test has failed: the other line became slower, and the other direction
-//! becomes the candidate. If failed tests of both directions do not change the queue, the path became longer.
+//! candidate: the direction whose rate most exceeds the last capacity of its line. A cut of the candidate's rate is a
+//! test. If the cut drains nothing, the test has failed: the other line became slower, and the other direction becomes
+//! the candidate. If failed tests of both directions do not change the queue, the path became longer.
 
 use crate::law::{RateLaw, Source};
 use crate::path_delays::LineSignals;
@@ -19,11 +19,11 @@ const MAX_TURN: Duration = Duration::from_millis(600);
 const IDLE_TIME: Duration = Duration::from_millis(300);
 /// Time for which the other direction leaves capacity unused to drain a queue.
 const YIELD_TIME: Duration = Duration::from_millis(300);
-/// Utilization below which a direction's turn ends if the other is busier.
+/// Utilization below which a direction's turn ends if the other direction is busier.
 const LOW_UTILIZATION: f64 = 0.5;
 /// Number of consecutive failed tests with one queue that prove a longer path.
 const ENOUGH_TESTS: u32 = 4;
-/// Maximum relative change at which a queue counts as the same queue.
+/// Maximum relative difference between two failed tests of one queue.
 const SAME_QUEUE: f64 = 0.2;
 /// Maximum step of a path's delay in ms. A larger step is a full buffer.
 const MAX_STEP: f64 = 150.0;

@@ -7,7 +7,7 @@ pub(crate) const MS: u64 = 1_000_000;
 const RISE_PER_TICK: i64 = 1_000_000 / 10 / 15;
 const TICK_BITS: u32 = 26;
 
-/// Minimum of a delay in ns, which rises slowly.
+/// Slowly rising minimum of a delay, in ns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Base {
     value: i64,

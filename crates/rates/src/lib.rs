@@ -43,9 +43,9 @@ impl Probing {
     const BUSY: f64 = 100.0;
     /// Interval of probes while packets pass without measurable delays.
     const BLIND_INTERVAL: Duration = Duration::from_millis(50);
-    /// Interval of probes in all other cases. They track the minimum delay of an idle line.
+    /// Interval of probes in all other cases, to track the minimum delay of an idle line.
     const INTERVAL: Duration = Duration::from_secs(1);
-    /// Time without other samples after which probes are sent more often.
+    /// Time without other samples after which the shorter interval of probes applies.
     const BLIND_AFTER: Duration = Duration::from_millis(500);
 }
 
@@ -92,7 +92,7 @@ impl Learner {
         })
     }
 
-    /// Records a packet that the uplink's shaper sends. Its last bit leaves at `at`.
+    /// Records a packet that the uplink's shaper sends. The packet's last bit leaves at `at`.
     #[inline]
     pub fn leaves(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
         self.delays.leaves(at, header, observed);
@@ -186,7 +186,7 @@ impl Learner {
         self.probing.answers += u32::from(self.delays.probe_returns(at, number));
     }
 
-    /// Law of a direction; `None` if its rate is not learnt.
+    /// Law of a direction; `None` if the direction's rate is not learnt.
     pub fn law(&self, direction: Direction) -> Option<&RateLaw> {
         self.laws[direction as usize].as_deref()
     }

@@ -11,7 +11,7 @@ use asymq_core::hold::{BuildError, FlowTable, Slot, slots};
 use asymq_core::{Direction, Duration, Flow, Header, Instant, Rate};
 
 const FLOWS: u32 = 256;
-/// Delay of a receiver's ACK timer. ACKs may include it after `ACKS_BY_TIMER` without a prompt answer.
+/// Delay of a receiver's ACK timer. ACKs may include this delay after `ACKS_BY_TIMER` without a prompt answer.
 const ACK_TIMER: u64 = 40 * MS;
 const ACKS_BY_TIMER: u64 = 200 * MS;
 /// Maximum age of another flow's queue that is assumed for a new flow.
@@ -34,7 +34,7 @@ pub(crate) struct PathDelays {
     departures: Box<[Departures]>,
     trips: RoundTrips,
     signals: [LineSignals; 2],
-    /// Latest queue of any flow in each direction, and its time.
+    /// Latest queue of any flow in each direction, and time of its measurement.
     common: [(i64, u64); 2],
     /// Time of the latest prompt answer of any flow.
     prompt: u64,
@@ -133,7 +133,7 @@ impl PathDelays {
         Some(slot)
     }
 
-    /// Records a packet that the uplink's shaper sends. Its last bit leaves at `at`.
+    /// Records a packet that the uplink's shaper sends. The packet's last bit leaves at `at`.
     #[inline]
     pub(crate) fn leaves(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
         let (bytes, own) = self.count(Direction::Up, header);
@@ -299,7 +299,7 @@ impl PathDelays {
         self.trips.probe_leaves(at.as_nanos(), number, bytes);
     }
 
-    /// Records the answer to a probe. Returns true if it is a sample.
+    /// Records the answer to a probe. Returns true if the answer is a sample.
     pub(crate) fn probe_returns(&mut self, at: Instant, number: u16) -> bool {
         let bytes = self.signals[Direction::Down as usize].bytes;
         self.trips.probe_returns(at.as_nanos(), number, bytes)

@@ -18,7 +18,7 @@ asymq_core::named! {
         /// The delay increased without a queue in this direction: the path became longer, or the other
         /// direction has a queue.
         Path = "path",
-        /// The rate is at its lower bound, a share of recent deliveries.
+        /// The rate is at its lower bound: a share of recent deliveries.
         Delivered = "delivered",
     }
 }

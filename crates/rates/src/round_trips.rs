@@ -1,7 +1,8 @@
 //! Round trips from both shapers to the servers, for packets without timestamps (`docs/notes/rates.md`).
 //!
-//! A round trip starts when a packet leaves the uplink's shaper. It ends when the answer arrives at the downlink's
-//! shaper, so it excludes queues at home. An ACK answers data; a server's QUIC spin bit answers the client's.
+//! A round trip starts when a packet leaves the uplink's shaper. The round trip ends when the answer arrives at
+//! the downlink's shaper, so it excludes queues at home. An ACK answers data; a server's QUIC spin bit answers the
+//! client's.
 
 use crate::answered::{Answered, Origin};
 use crate::base::{Base, MS};
@@ -88,7 +89,7 @@ pub(crate) struct RoundTrips {
     probed: (i64, u64),
     best: Option<Trip>,
     samples: u32,
-    /// Latest queue of any flow, and its time.
+    /// Latest queue of any flow, and time of its measurement.
     common: (i64, u64),
     /// Increase of the path's delay that the minima do not yet contain.
     shift: i64,
@@ -331,8 +332,8 @@ impl RoundTrips {
         }
     }
 
-    /// Records the answer to a probe after `bytes` down. Returns true if it is a sample. The sample is the excess over
-    /// the minimum. The previous answer's excess is an upper bound, because a host may be slow once.
+    /// Records the answer to a probe after `bytes` down. Returns true if the answer is a sample. The sample is the
+    /// excess over the minimum. The previous answer's excess is an upper bound, because a host may be slow once.
     pub(crate) fn probe_returns(&mut self, at: u64, number: u16, bytes: u64) -> bool {
         let probe = self.probes.get_mut(usize::from(number) % PROBES);
         let probe = probe.and_then(|it| it.take_if(|it| it.number == u32::from(number)));

@@ -15,7 +15,7 @@ pub(super) struct Full {
     first_capacity: f64,
     /// True if the queue was still short at the first measurement.
     is_early: bool,
-    /// Queue at its last change that proves a real queue.
+    /// Queue at the last change that only a real queue can cause.
     changed_queue: f64,
     /// Drain expected since the last such change.
     expected_drain: f64,

@@ -10,12 +10,13 @@
 //!           └─ Blind ◄┴──────────────────────────────────┘
 //! ```
 //!
-//! - **Clear**: while the shaper has a backlog, the rate grows. Without a backlog, it returns to the last used rate.
+//! - **Clear**: while the shaper has a backlog, the rate grows. Without a backlog, the rate returns to the last used
+//!   one.
 //! - **Full**: the rate is the line's capacity minus a cut that drains the queue. If the cut drains nothing, the delay
 //!   belongs to the path, or to a queue of the other direction.
 //! - **Blind**: there are no samples, and the rate does not grow.
 //!
-//! Queues attributed to the other direction do not change the state. `Full` ends with a rate near the capacity.
+//! If a queue is attributed to the other direction, the state is Clear. `Full` ends with a rate near the capacity.
 
 mod capacity;
 mod estimate;

@@ -3,7 +3,7 @@
 /// A time that depends linearly on another time.
 pub(super) struct Linear {
     pub(super) ms: f64,
-    /// Factor by which the other time is multiplied.
+    /// Factor of the other time.
     pub(super) per: f64,
 }
 
@@ -69,7 +69,7 @@ tuning! {
     unchanged_cut_per_ms: f64 = 0.0015;
     /// Maximum of this growing cut, as a share.
     max_unchanged_cut: f64 = 0.35;
-    /// Rate into the line, as a share, at which a queue certainly drains.
+    /// Rate into the line below which a queue certainly drains, as a share.
     draining_share: f64 = 0.8;
     /// Missing part of the expected drain in ms that proves a longer path.
     undrained_ms: f64 = 20.0;
@@ -117,7 +117,7 @@ tuning! {
     /// Maximum transmission time of a full packet in the rules for steady lines, in ms.
     max_packet_ms: f64 = 15.0;
 
-    /// Sustained rate, as a share of the capacity, above which the line may have a queue. Page loads stay below.
+    /// Sustained rate, as a share of the capacity, above which the line may have a queue. Page loads use less.
     loaded_share: f64 = 0.45;
     /// Lower bound of the rate, as a share of the best recent second.
     delivered_share: f64 = 0.25;
