@@ -145,7 +145,7 @@ unsafe extern "C" fn asymq_usual(numbers: &mut Numbers, queue_len: u32) {
     numbers.set_usual(queue_len.clamp(50, 10_000));
 }
 
-/// Takes over the counters of `old`. If `old` is `whole`, that is, had no fault, removes its packets.
+/// Takes over the counters of `old`. If `old` had no fault (`whole`), removes its packets.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_take_over(instance: &mut Instance, old: &mut Instance, whole: bool) {
     if whole {
@@ -223,7 +223,7 @@ unsafe extern "C" fn asymq_depart(instance: &mut Instance, now: u64, frame: &Fra
     instance.departs(Instant::from_nanos(now), frame);
 }
 
-/// Forgets all packets; C frees them.
+/// Forgets all packets; C frees the packets.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_reset(instance: &mut Instance) {
     instance.empty();

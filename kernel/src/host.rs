@@ -84,7 +84,7 @@ pub(crate) fn with_frame<T>(packet: Handle, read: impl FnOnce(&Frame) -> T) -> T
     read(unsafe { &*asymq_host_frame(packet) })
 }
 
-/// Marks a packet with CE if it is ECN-capable.
+/// Marks a packet with CE if the packet is ECN-capable.
 pub(crate) fn mark(packet: Handle) -> bool {
     // SAFETY: the packet is queued.
     unsafe { asymq_host_mark(packet) }
@@ -112,7 +112,7 @@ impl Listener {
 
     /// Writes a list of statistics.
     pub(crate) fn list(self, id: u16, tell: impl FnOnce()) {
-        // SAFETY: `nest` is what C returned.
+        // SAFETY: `nest` came from C.
         unsafe {
             let nest = asymq_host_nest(self.0, id.into());
             tell();

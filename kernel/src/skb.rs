@@ -28,8 +28,8 @@ impl Skb {
         Self { header, handle }
     }
 
-    /// Reads header facts from the frame. The length is that charged by the link; without `overhead`, that of the
-    /// qdisc layer. Inlined, so that each fact is written only once, in place.
+    /// Reads header facts from the frame. The link's overhead determines the length; without `overhead`, the
+    /// qdisc layer does. Inlined, so that each fact is written only once, in place.
     #[inline(always)]
     pub(crate) fn read(&mut self, frame: &Frame, key: &FlowKey, overhead: Option<&Overhead>) {
         let header = &mut self.header;

@@ -173,7 +173,7 @@ impl Numbers {
     }
 }
 
-/// Converts a number of bit/s to a rate, if it is within the range of real links.
+/// Converts a number of bit/s to a rate, if the number is within the range of real links.
 fn shaped_rate(bits: u64) -> Option<Rate> {
     let bits = is_link_rate(bits).then_some(bits)?;
     Rate::from_bits_per_sec(bits)
