@@ -1,8 +1,8 @@
-/* Sends the packets of a trace through one of Linux' qdiscs and a link, and reports the fate of each.
+/* Sends the packets of a trace through one of Linux's qdiscs and a link, and reports the fate of each packet.
  *
- * First line: settings as name=value. Then a line for each packet:
+ * The first line contains settings as name=value. Then comes one line per packet:
  *   nanoseconds flow length source destination tos kind acknowledgement flags tsval sackstart sackend
- * kind is a (pure ACK) or d (anything else); 0 stands for no timestamp and no SACK range. */
+ * kind is a (pure ACK) or d (other packets). A timestamp or SACK range of 0 is absent. */
 #include "kernel.h"
 #ifdef QDISC_codel
 #include "codel.c"
@@ -114,7 +114,7 @@ static void configure(struct Qdisc *sch)
 	dualpi2_calculate_c_protection(sch, q, setting("classic_protection", 10));
 }
 
-/* The timer starts with the first packet, and expires before packets of the same time. */
+/* The timer starts with the first packet. It expires before packets that arrive at that time. */
 static void run_timer(struct Qdisc *sch, long long until)
 {
 	struct dualpi2_sched_data *q = sch->data;
@@ -226,7 +226,7 @@ int main(void)
 	while (more) {
 		more = scanf("%lld %u %u %u %u %u %c %u %u %u %u %u", &at, &flow, &len, &src, &dst, &tos,
 			     &kind, &ack, &flags, &tsval, &sack_start, &sack_end) == 12;
-		/* The link sends packets that can start before this arrival. */
+		/* Sends the packets whose transmission can start before this arrival. */
 		for (passed = more ? at : INT64_MAX; sch.q.qlen && free_at <= passed;) {
 			struct sk_buff *skb;
 
@@ -238,7 +238,7 @@ int main(void)
 			free_at += (skb->len * 8000000000LL + link - 1) / link;
 			leaves(skb, "sent");
 #ifdef QDISC_dualpi2
-			/* A device dequeues until the queue is empty, which resets the credit. */
+			/* A device dequeues until the queue is empty. The empty queue resets the credit. */
 			if (!sch.q.qlen)
 				DEQUEUE(&sch);
 #endif

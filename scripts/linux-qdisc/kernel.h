@@ -1,5 +1,5 @@
 /* The parts of the kernel that codel, fq_codel, cake and dualpi2 need, in user space. The driver provides the clock
- * and the random numbers; functions that free a packet report it. */
+ * and the random numbers. Functions that free a packet report the packet. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -207,7 +207,7 @@ static int INET_ECN_set_ce(struct sk_buff *skb)
 #define TCPOLEN_SACK_BASE 2
 struct tcp_sack_block_wire { __be32 start_seq, end_seq; };
 
-/* Flow keys: the hashes are the driver's. */
+/* Flow keys; the driver provides the hashes. */
 enum { FLOW_DISSECTOR_KEY_IPV4_ADDRS = 1, FLOW_DISSECTOR_KEY_IPV6_ADDRS };
 #define FLOW_DISSECTOR_F_STOP_AT_FLOW_LABEL 0
 struct flow_keys {

@@ -42,7 +42,7 @@ NS2_TCP = {"newreno": "Newreno", "reno": "Reno"}
 
 
 def ns2(setting, seed, tcp, delayed_ack):
-    """Utilizations up and down of one ns-2 run."""
+    """Returns the utilizations up and down of one ns-2 run."""
     _, up, down, flows_up, flows_down, shortest, longest, buffer = setting
     keys = {
         "up": up * 1e6,
@@ -66,7 +66,7 @@ def ns2(setting, seed, tcp, delayed_ack):
 
 
 def asymq(command, setting, seeds, tcp, delayed_ack):
-    """Utilizations up and down of asymq's runs, one pair per seed."""
+    """Returns the utilizations up and down of asymq's runs, one pair per seed."""
     _, up, down, flows_up, flows_down, shortest, longest, buffer = setting
     words = [
         *command,
@@ -89,7 +89,7 @@ def asymq(command, setting, seeds, tcp, delayed_ack):
 
 
 def cpu_seconds(words):
-    """CPU time of a command."""
+    """Returns the CPU time of a command in seconds."""
 
     def spent():
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -123,7 +123,7 @@ def compare_speed(command):
 
 
 def find_asymq():
-    """The simulation command: a release build, or asymq on the PATH."""
+    """Returns the simulation command: a release build, or asymq on the PATH."""
     for path in [ROOT / "target/release/asymq", shutil.which("asymq")]:
         if path and os.access(path, os.X_OK):
             return [str(path), "sim"]

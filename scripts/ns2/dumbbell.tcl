@@ -21,7 +21,7 @@ foreach {key value} $argv {
 }
 
 Agent/TCP set packetSize_ $opt(mss)
-# In packets; the default is never reached.
+# In packets. The queue never reaches the default.
 Agent/TCP set window_ $opt(window)
 
 set ns [new Simulator]

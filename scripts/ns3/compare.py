@@ -42,7 +42,7 @@ DURATION, WARMUP = 60, 5
 
 
 def settings(only):
-    """Name, our TCP, ns-3's, options, flows and place of every comparison."""
+    """Yields every comparison: name, our TCP, ns-3's TCP, options, flows and place."""
     for name, ours, theirs, options in PAIRS:
         if only and name not in only:
             continue
@@ -53,7 +53,7 @@ def settings(only):
 
 
 def ns3(python, cases, seeds):
-    """Results of ns-3, a list by seed for each case; one process, which takes 20 s to start."""
+    """Returns ns-3's results: a list by seed for each case. Uses one process, because a start takes 20 s."""
     asked = [
         {
             "up": place[0] * 1e6,
@@ -87,7 +87,7 @@ def ns3(python, cases, seeds):
 
 
 def asymq(command, case, seeds):
-    """Results of asymq, in the same form."""
+    """Returns asymq's results in this form."""
     _, ours, _, options, flows, place = case
     words = [
         *command, "sim", "--json", "--qdisc=droptail", f"--up={place[0]}mbit", f"--down={place[0]}mbit",

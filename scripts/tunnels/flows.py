@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One tunnel with TCP flows inside, as a program that `asymq lab --quic` starts at both ends.
 
-Arguments and output are those of scripts/quic/flows/src/lib.rs. The tunnel uses the first flow's port at home, and all
+scripts/quic/flows/src/lib.rs describes arguments and output. The tunnel uses the first flow's port at home, and all
 flows share its round-trip time. `run` beside this file sets TUNNEL (wireguard or openvpn) and TUNNEL_DIR, which contains
 the keys; each end writes its counters there.
 """
@@ -23,7 +23,7 @@ PROBE_INTERVAL = 0.1
 
 
 class Tunnel:
-    """This end of the tunnel: `own` is its port, `peer` the other's address and port."""
+    """This end of the tunnel. `own` is the port of this end, `peer` the address and port of the other end."""
 
     def __init__(self, side, own, peer):
         self.side, self.own, self.peer, self.device = side, own, peer, f"tun-{side}"
@@ -54,7 +54,7 @@ class Tunnel:
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL)
 
     def counters(self):
-        """Datagrams that reached this host, packets that the tunnel passed on, and replays by its own log."""
+        """Returns the datagrams that reached this host, the packets passed on, and the replays in the tunnel's log."""
         snmp = pathlib.Path("/proc/net/snmp").read_text().splitlines()
         names, values = [line.split()[1:] for line in snmp if line.startswith("Udp:")]
         udp = dict(zip(names, map(int, values)))
@@ -125,7 +125,7 @@ class End:
             thread(self.carry, sock, flows[port])
 
     def echo(self):
-        """Returns what the probe inside the tunnel sends; at home sends it and measures its round trips."""
+        """Echoes the probe inside the tunnel. At home, sends the probe and measures its round trips."""
         sock = socket.socket(type=socket.SOCK_DGRAM)
         if self.is_home:
             thread(self.probe, sock)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Bulk flows of `aioquic`, one HTTP/3 request each: GET for a download, PUT for an upload.
 
-The words and the answers are those of src/lib.rs. aioquic has no BBR and asks for no ACK frequency.
+src/lib.rs describes the arguments and the output. aioquic has no BBR, and does not request an ACK frequency.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ UNSENT = 256 << 10
 
 
 def widen(sock):
-    """Room for packets that arrive while this process waits for a processor."""
+    """Enlarges the buffer for packets that arrive while this process is not scheduled."""
     so_rcvbufforce = 33
     sock.setsockopt(socket.SOL_SOCKET, so_rcvbufforce, 4 << 20)
 
 
 class Seen:
-    """Counts of a flow at this side."""
+    """Counters of a flow on this side."""
 
     def __init__(self):
         self.warm = float("inf")
@@ -50,7 +50,7 @@ class Seen:
 
 
 class Trace(QuicLoggerTrace):
-    """Counts a connection's events and keeps none."""
+    """Counts a connection's events without storing them."""
 
     seen = None
 
@@ -83,7 +83,7 @@ class Logger(QuicLogger):
 
 
 class Bulk(QuicConnectionProtocol):
-    """A connection with one flow, which `plan` finds by home's port."""
+    """A connection with one flow. `plan` contains the flow under home's port."""
 
     def __init__(self, quic, stream_handler=None, plan=None, flow=None):
         super().__init__(quic)
@@ -120,7 +120,7 @@ class Bulk(QuicConnectionProtocol):
         self.fill()
 
     def fill(self):
-        """Keeps data to send, if this side sends."""
+        """If this side sends, queues data so that the connection always has data to send."""
         if self.stream is None or self.flow.is_upload != self.plan.is_home:
             return
         sender = self._quic._streams[self.stream].sender

@@ -67,7 +67,7 @@ pub fn run(setting: &Setting) -> Outcome {
         let ack = acks.front().map_or(u64::MAX, |(arrival, _)| *arrival);
         let send = if window_full { u64::MAX } else { next_send.max(now) };
         if !flying.is_empty() && timer < ack.min(send) {
-            // No packet arrived for a second: all are lost.
+            // If no packet arrives for a second, all packets are lost.
             now = timer;
             last_ack = now;
             lose(&mut *control, flying.drain(..), &mut in_flight, at(now), &at);
@@ -78,7 +78,7 @@ pub fn run(setting: &Setting) -> Outcome {
             flying.push_back(Flying { number: next_number, sent: now });
             let rate = control.metrics().pacing_rate.unwrap_or(u64::MAX).max(1);
             next_send = now + PACKET * SECOND / rate;
-            // The whole propagation delay is behind the link.
+            // All propagation delay is after the link.
             while leaving.front().is_some_and(|end| *end <= now) {
                 leaving.pop_front();
             }

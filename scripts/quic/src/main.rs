@@ -31,8 +31,8 @@ fn main() -> std::io::Result<()> {
             let mut last = Duration::MAX;
             each_line(|line| {
                 let [ack, end, rtt] = [line[0], line[1], line[2]];
-                // Both count the time of the ACK that ends a round in that round; asymq counts it in the next. Each
-                // time is therefore passed with the following ACK.
+                // quiche and tquic count the RTT of the ACK that ends a round in this round, asymq in the next. Each
+                // RTT is therefore passed with the following ACK.
                 let rtt = std::mem::replace(&mut last, Duration::from_nanos(rtt));
                 if name == "quiche" {
                     return quiche.on_ack(ack, end, rtt).to_string();

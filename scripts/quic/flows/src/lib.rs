@@ -8,9 +8,9 @@
 //!
 //! A flow is a connection from home's UDP port. It starts START ns after the start of the run. The program prints
 //! `ready` after opening its sockets, and starts the run when it reads a line from standard input. It ends `end` ns
-//! later, or when standard input is closed, and then prints a line of JSON per flow. A reader reports in-order data of
-//! its application; a sender its counters after the warm-up. Both report packet numbers, so that the lab can find
-//! spurious losses.
+//! later, or when standard input is closed, and then prints a line of JSON per flow. A reader reports data that
+//! its application read, a sender its counters after the warm-up. Readers and senders report packet numbers, so that
+//! the lab can find spurious losses.
 
 mod qlog;
 
@@ -34,14 +34,14 @@ pub struct Plan {
     pub home: IpAddr,
     pub server: SocketAddr,
     pub is_bbr: bool,
-    /// Packets per ACK that senders request by ACK_FREQUENCY; 0 for none.
+    /// Packets per ACK that senders request by ACK_FREQUENCY; 0 for no request.
     pub ack_every: u64,
     pub warm: Duration,
     pub end: Duration,
     pub flows: Vec<Flow>,
 }
 
-/// A flow, and this side's measurements of it.
+/// A flow, and the measurements of this side.
 pub struct Flow {
     pub is_upload: bool,
     pub port: u16,
@@ -60,7 +60,7 @@ pub struct Seen {
 }
 
 impl Plan {
-    /// Parses the command line, which the lab wrote.
+    /// Parses the command line that the lab wrote.
     ///
     /// # Panics
     /// The arguments are not from the lab.
@@ -177,7 +177,7 @@ impl Seen {
     }
 }
 
-/// A socket whose buffer holds arriving data while this process is not scheduled.
+/// Opens a socket with a buffer for data that arrive while this process is not scheduled.
 pub fn socket(address: SocketAddr) -> std::io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
     let bytes: libc::c_int = 4 << 20;
@@ -199,7 +199,7 @@ pub fn socket(address: SocketAddr) -> std::io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// A self-signed certificate with its key; DER, then PEM.
+/// Returns a self-signed certificate and its key, in DER and then in PEM.
 pub fn certificate() -> (Vec<u8>, Vec<u8>, String, String) {
     let made = rcgen::generate_simple_self_signed(["asymq".into()]).expect("a certificate");
     let (certificate, key) = (made.cert, made.signing_key);

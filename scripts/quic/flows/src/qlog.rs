@@ -1,4 +1,4 @@
-//! Counters of a connection's qlog, read as it is written.
+//! Counters of a connection, read from its qlog while the stack writes it.
 
 use super::Seen;
 use std::io;
@@ -26,7 +26,7 @@ impl Counts {
         self.warm.is_some_and(|warm| Instant::now() > warm)
     }
 
-    /// A packet arrived.
+    /// Records that a packet arrived.
     pub fn receives(&mut self, number: u64) {
         let at = self.received.partition_point(|[_, last]| last + 1 < number);
         match self.received.get_mut(at) {

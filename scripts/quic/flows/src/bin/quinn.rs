@@ -158,7 +158,7 @@ fn transport(plan: &Plan, flow: &Flow) -> TransportConfig {
         .qlog_stream(qlog(&flow.seen));
     if plan.ack_every > 0 {
         let mut frequency = AckFrequencyConfig::default();
-        // Number of packets that may wait; the next one is acknowledged at once.
+        // Number of packets without an ACK; the next packet causes an immediate ACK.
         frequency
             .ack_eliciting_threshold(VarInt::from_u64(plan.ack_every - 1).expect("a small number"));
         transport.ack_frequency_config(Some(frequency));

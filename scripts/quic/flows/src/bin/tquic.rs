@@ -80,7 +80,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for &index in &unstarted {
             wait = wait.min((start + plan.flows[index].start).saturating_duration_since(now));
         }
-        // epoll counts in whole milliseconds, rounded up; pacing needs less.
+        // epoll rounds up to whole milliseconds, but pacing needs shorter waits.
         if wait < Duration::from_millis(1) && !wait.is_zero() {
             std::thread::sleep(wait);
             wait = Duration::ZERO;
@@ -109,7 +109,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::process::exit(0)
 }
 
-/// A socket with its endpoint: one per flow at home, one in total at the servers.
+/// A socket with its endpoint. Home has one per flow, the servers have one for all flows.
 struct Side {
     endpoint: Endpoint,
     wire: Rc<Wire>,
@@ -257,7 +257,7 @@ fn config(plan: &Plan) -> Result<Config, Box<dyn Error>> {
     let tls = if plan.is_home {
         TlsConfig::new_client_config(protocols, false)?
     } else {
-        // The library reads only files.
+        // Writes files, because the library reads only files.
         let (.., certificate, key) = asymq_quic::certificate();
         let folder = std::env::temp_dir().join(format!("asymq-quic-{}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
