@@ -24,7 +24,7 @@ struct Registered {
 
 static REGISTERED: Mutex<Vec<Registered>> = Mutex::new(Vec::new());
 
-/// The standard catalog, plus the disciplines registered by Python.
+/// The standard catalog, and the disciplines registered by Python.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WithPython;
 
@@ -56,7 +56,7 @@ fn registered() -> std::sync::MutexGuard<'static, Vec<Registered>> {
     REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Simulator for a scenario: the compiled one, unless a discipline is a Python class.
+/// Returns the simulator for a scenario: the compiled one, unless a discipline of the scenario is a Python class.
 pub(crate) fn simulator(scenario: &asymq_scenario::Scenario) -> Simulator<'static> {
     let registered = registered();
     let of_python = |config: &Config| registered.iter().any(|r| r.entry.name == config.qdisc);
@@ -66,7 +66,7 @@ pub(crate) fn simulator(scenario: &asymq_scenario::Scenario) -> Simulator<'stati
     }
 }
 
-/// Registers a class under a name. Replaces a previous class of that name, as when a notebook's cell is rerun.
+/// Registers a class under a name. Replaces a previous class of this name, as when a notebook's cell runs again.
 #[pyfunction]
 pub(crate) fn register(
     name: &str,
@@ -113,11 +113,11 @@ pub(crate) fn register(
             _ => own.push(parameter),
         }
     }
-    // An entry is never freed: results and flags refer to it.
+    // Never freed, because results and flags refer to the entry.
     let entry = Box::leak(Box::new(Entry {
         title: leak(title),
         parameters: Vec::leak(own),
-        // A class may use any rate, so it gets both.
+        // Every class gets both rates, because it may use them.
         needs_reverse: true,
         ..Entry::part(Role::Qdisc, leak(name), leak(summary))
     }));
@@ -129,7 +129,7 @@ pub(crate) fn register(
     Ok(())
 }
 
-/// Makes a parameter of the same kind as its default.
+/// Creates a parameter of the same kind as its default.
 fn parameter(name: &str, default: &Bound<'_, PyAny>) -> PyResult<Parameter> {
     const WIDEST: f64 = 1e15;
     let truth = default.cast::<PyBool>();

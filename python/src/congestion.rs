@@ -1,5 +1,5 @@
-//! A congestion control implemented by a Python object. Events call its methods, and its window is read after each
-//! event. A breach of the contract ends the run with an error.
+//! A congestion control implemented by a Python object. Events call the object's methods. After each event, its window
+//! is read. A breach of the contract ends the run with an error.
 
 use crate::discipline::{broken, raise};
 use asymq_args::Defaults;
@@ -69,7 +69,7 @@ pub(crate) struct LostSegment {
     app_limited: bool,
 }
 
-/// A class that satisfies the contract.
+/// A class that fulfils the contract.
 pub(crate) struct Class {
     class: Py<PyAny>,
     /// Optional methods that the class has.
@@ -94,7 +94,7 @@ impl Class {
         }
     }
 
-    /// Creates the object of a connection. If the constructor fails, its error ends the run.
+    /// Creates the object for a connection. An error in its constructor ends the run.
     fn make(&self, connection: &congestion::Connection) -> Box<dyn CongestionControl> {
         let made = Python::attach(|py| {
             let shown = Connection {
@@ -118,10 +118,10 @@ impl Class {
     }
 }
 
-/// The classes that Python has registered.
+/// The classes registered by Python.
 struct Registered {
     catalog: Catalog,
-    /// Names of the classes for scenarios; never freed.
+    /// Names of the classes, for scenarios; never freed.
     names: &'static [OutsideTcp],
 }
 
@@ -143,12 +143,12 @@ pub(crate) fn names() -> &'static [OutsideTcp] {
     registered().names
 }
 
-/// Defaults of scenarios, which may name the registered classes.
+/// Returns defaults of scenarios, which may name the registered classes.
 pub(crate) fn defaults() -> Defaults {
     Defaults::sim().with(names())
 }
 
-/// Registers a class under a name. Replaces a previous class of that name, as when a notebook's cell is rerun.
+/// Registers a class under a name. Replaces a previous class of this name, as when a notebook's cell runs again.
 #[pyfunction]
 pub(crate) fn register_congestion(
     name: &str,
@@ -168,7 +168,7 @@ pub(crate) fn register_congestion(
     Ok(())
 }
 
-/// Input of the laws: a function that makes a congestion control, and its description.
+/// Returns the input of the laws: a function that creates a congestion control, and its description.
 pub(crate) fn tried(
     class: Py<PyAny>,
     events: Vec<String>,
@@ -190,14 +190,14 @@ struct PyCongestion {
     paces: bool,
     /// Maximum window, in segments.
     largest: f64,
-    // Values read after the last event.
+    // Values read after the latest event.
     window: f64,
     threshold: f64,
     pacing_rate: Option<f64>,
 }
 
 impl PyCongestion {
-    /// Calls a method, then reads the window and the rates.
+    /// Calls a method, and then reads the window and the rates.
     fn tell(&mut self, event: &'static str, arguments: impl for<'py> PyCallArgs<'py>) {
         let told = Python::attach(|py| {
             let object = self.object.bind(py);

@@ -1,5 +1,5 @@
-//! A discipline implemented by a Python object. Packets stay in Rust: Python gets their fields, and selects the ones
-//! that leave. A breach of the contract ends the run with an error.
+//! A discipline implemented by a Python object. Packets stay in Rust: Python gets their fields, and selects the
+//! packets that leave. A breach of the contract ends the run with an error.
 
 use asymq_core::catalog::{Config, Entry, Value};
 use asymq_core::hold::BuildError;
@@ -95,7 +95,7 @@ pub(crate) struct Place {
     limit_bytes: Option<u64>,
 }
 
-/// A drop or a mark that a method of the discipline requested.
+/// A drop or a mark, requested by a method of the discipline.
 enum Act {
     Drop(u64, Reason),
     Mark(u64),
@@ -157,7 +157,7 @@ impl Sink {
     }
 }
 
-/// Makes the error for a breach of a class's contract.
+/// Creates the error for a breach of a class's contract.
 pub(crate) fn broken(message: String) -> PyErr {
     PyRuntimeError::new_err(message)
 }
@@ -167,14 +167,14 @@ pub(crate) struct PyQdisc<P> {
     object: Py<PyAny>,
     observes: bool,
     sink: Py<Sink>,
-    /// Waiting packets, by number.
+    /// Queued packets, by number.
     held: HashMap<u64, P>,
     next: u64,
     backlog: Backlog,
 }
 
 impl<P: CorePacket> PyQdisc<P> {
-    /// Creates an object of this class at the place that `config` describes.
+    /// Creates an object of the class for the place in `config`.
     pub(crate) fn new(
         class: Py<PyAny>,
         entry: &'static Entry,
@@ -209,7 +209,7 @@ impl<P: CorePacket> PyQdisc<P> {
             };
             Ok((object.unbind(), observes, Py::new(py, sink)?))
         });
-        // If the constructor fails, its error ends the run.
+        // An error in the constructor ends the run.
         let (object, observes, sink) = made.unwrap_or_else(|error| raise(error));
         Ok(Self {
             object,
@@ -249,7 +249,7 @@ impl<P: CorePacket> PyQdisc<P> {
         }
     }
 
-    /// Removes and returns the waiting packet of this number.
+    /// Removes and returns the queued packet with this number.
     fn release(&mut self, number: u64, what: &str) -> P {
         let packet = self.held.remove(&number);
         let packet = packet.unwrap_or_else(|| {

@@ -39,11 +39,11 @@ pub(crate) fn check_laws(py: Python<'_>, name: &str, cases: u32) -> PyResult<()>
                 max_shrink_iters: 1000,
                 ..Cases::default()
             };
-            // Each call uses the same steps, so that a repeated call shows if a change fixed the fault.
+            // Uses the same steps in each call. A repeated call therefore shows if a change fixed the fault.
             let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
             let mut runner = TestRunner::new_with_rng(settings, random);
             let hook = std::panic::take_hook();
-            // A broken law is a result here, so its panic must print nothing.
+            // Silences panics, because a violation is a result here.
             std::panic::set_hook(Box::new(|_| {}));
             let tried = runner.run(&strategy::steps(), |steps| {
                 stop.check();
@@ -81,7 +81,7 @@ pub(crate) fn check_congestion(
         let cause = Cell::new(None);
         let checked = laws::check(cases, |steps| {
             stop.check();
-            // An exception in a method violates the contract.
+            // An exception in a method is a violation.
             let obeyed = catch_unwind(AssertUnwindSafe(|| laws::obey(&make, about, steps)));
             obeyed
                 .unwrap_or_else(|payload| Err(said_by(payload, &cause)))
@@ -101,7 +101,7 @@ pub(crate) fn check_congestion(
     }
 }
 
-/// Returns the text of a method's error, which is stored, or of a panic.
+/// Returns the stored error of a method, or the text of a panic.
 fn said_by(payload: Box<dyn Any + Send>, cause: &Cell<Option<PyErr>>) -> String {
     let text = said(&*payload);
     cause.set(payload.downcast().ok().map(|error| *error));
@@ -127,7 +127,7 @@ fn story(reason: &str, steps: &[Step]) -> String {
     story
 }
 
-/// Text of a panic.
+/// Returns the text of a panic.
 fn said(payload: &(dyn Any + Send)) -> String {
     if let Some(error) = payload.downcast_ref::<PyErr>() {
         return error.to_string();

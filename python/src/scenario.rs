@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[pyclass(frozen, eq, module = "asymq._asymq")]
 #[derive(Clone)]
 pub(crate) struct Scenario {
-    /// Words given; `None` for a scenario from a result.
+    /// The user's keywords and values; `None` for a scenario from a result.
     words: Option<Words>,
     pub(crate) resolved: Resolved,
 }
@@ -65,7 +65,7 @@ impl Scenario {
             format!("--tcp={}", defaults.tcp),
         ];
         words.extend(defaults.probe.map(|probe| format!("--probe={probe}")));
-        // Listed flows replace the default flows.
+        // A listed flow replaces the default flows.
         if typed.get("flow").is_none() {
             words.push(format!("--flows-up={}", defaults.flows.0));
             words.push(format!("--flows-down={}", defaults.flows.1));
@@ -148,7 +148,7 @@ impl Scenario {
         })
     }
 
-    /// Makes a scenario from a resolved one.
+    /// Creates a scenario from a resolved one.
     pub(crate) const fn of(resolved: Resolved) -> Self {
         Self {
             words: None,
@@ -163,7 +163,7 @@ fn replay(json: &str, changes: &Words) -> PyResult<Scenario> {
     Ok(Scenario::of(resolved.map_err(|error| bad_input(&error))?))
 }
 
-/// Flags of a scenario, including the flags of Python's disciplines.
+/// Flags of a scenario, including those of disciplines written in Python.
 fn flags() -> Flags<ScenarioArgs> {
     Flags::new(&WithPython)
 }

@@ -18,7 +18,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Unwinds a run between two steps after Python was interrupted.
+/// Payload that unwinds a run between two steps, after Python was interrupted.
 struct Stopped;
 
 /// Interval at which a long call checks for Ctrl-C.
@@ -52,7 +52,7 @@ pub(crate) fn simulate(
         None => Ok(()),
     };
     let runs = match seeds[..] {
-        // Python's thread checks for Ctrl-C itself.
+        // Python's thread itself checks for Ctrl-C.
         [seed] => py.detach(|| {
             let look =
                 || Python::attach(|py| py.check_signals()).unwrap_or_else(|error| raise(error));
@@ -94,8 +94,8 @@ impl Stop {
     }
 }
 
-/// Runs `work` without Python's lock in a pool of this many threads, by default one per core, and checks for Ctrl-C.
-/// The pool is always new, because a forked process has no threads of its parent.
+/// Runs `work` without Python's lock in a pool of this many threads (default: one per core), and checks for Ctrl-C.
+/// The pool is always new, because a forked process does not have its parent's threads.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     threads: Option<usize>,
@@ -121,7 +121,7 @@ fn watched<T: Send>(
             let (done, waits) = mpsc::channel::<()>();
             let (pool, stop) = (&pool, &stop);
             let worker = scope.spawn(move || {
-                // Dropped in any case.
+                // Dropped even if the work unwinds.
                 let _done = done;
                 pool.install(|| work(stop))
             });
@@ -147,7 +147,7 @@ fn watched<T: Send>(
     })
 }
 
-/// Converts the payload of a panic to Python's exception.
+/// Converts the payload of a panic to an exception of Python.
 pub(crate) fn raised(payload: Box<dyn Any + Send>) -> PyErr {
     if payload.is::<Stopped>() {
         return PyKeyboardInterrupt::new_err(());

@@ -25,7 +25,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Name of the folder of a sweep's parts, in its output folder.
+/// Name of the folder with a sweep's parts, in the output folder.
 const PARTS: &str = "runs";
 /// Name of the file that lists the experiments of the parts.
 const TASKS: &str = "tasks.json";
@@ -134,7 +134,7 @@ impl Sweep {
         }
         let mut round = 0;
         let mut before: Option<Vec<Experiment>> = None;
-        // The parts' runs go where `asymq sweep` writes them, so that it can resume this sweep.
+        // Stores the parts' runs where `asymq sweep` stores runs, so that it can resume this sweep.
         let (looks, known) = (self.plan.looks(), Results::open(&out).map_err(io)?);
         let decided = seeds::decide(&first, looks, known, |experiments, mut results| {
             round += 1;
@@ -211,12 +211,12 @@ impl Sweep {
     }
 }
 
-/// Defaults of experiments: the papers', plus the congestion controls registered by Python.
+/// Defaults of experiments: those of the papers, and the congestion controls registered by Python.
 fn defaults() -> Defaults {
     Defaults::paper().with(congestion::names())
 }
 
-/// Experiments of the last folder read. A worker gets many tasks of the same folder.
+/// Experiments of the folder that was read last. A worker gets many tasks of one folder.
 static READ: Mutex<Option<(String, Arc<Work>)>> = Mutex::new(None);
 
 struct Work {
@@ -251,7 +251,7 @@ impl Work {
     }
 }
 
-/// File with the results of a task.
+/// Returns the file with the results of a task.
 fn part(out: &Path, task: &Task) -> PathBuf {
     out.join(PARTS).join(format!("{}.csv.gz", task.name))
 }
@@ -284,7 +284,7 @@ pub(crate) fn run_task(py: Python<'_>, out: PathBuf, task: &str) -> PyResult<()>
     written.map_err(|error| failure(&*error))
 }
 
-/// Writes a file under a temporary name, and renames it when it is complete and on disk.
+/// Writes a file under a temporary name. Renames the file when it is complete and on disk.
 fn whole(path: &Path, write: impl FnOnce(&mut File) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);

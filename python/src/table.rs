@@ -45,7 +45,7 @@ impl Columns {
     }
 }
 
-/// Converts cells to an array of their kind; to texts if kinds are mixed.
+/// Converts cells to an array of their kind. If kinds are mixed, converts them to texts.
 fn array(cells: &[&Option<Cell>]) -> ArrayRef {
     let cells = || cells.iter().map(|cell| cell.as_ref());
     match Kind::of_all(cells().flatten()) {
