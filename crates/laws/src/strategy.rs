@@ -11,8 +11,8 @@ use proptest::prelude::*;
 /// Upper bound of the numbers used by [`choice::config`].
 const WORDS: usize = 240;
 
-/// A discipline of the catalog with random parts and parameters, at a random place; shrinks to first and common
-/// choices.
+/// A discipline of the catalog with random parts and parameters, at a random place. Shrinks to the first or
+/// most common choices.
 pub fn config<C: Catalog + Clone>(catalog: C) -> impl Strategy<Value = Config> {
     prop::collection::vec(any::<u16>(), WORDS)
         .prop_map(move |words| choice::config(&catalog, &mut choice::from_words(words)))

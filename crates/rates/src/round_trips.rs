@@ -249,8 +249,8 @@ impl Asking {
         answered.filter(|one| at.saturating_sub(one.at) <= MAX_TRIP)
     }
 
-    /// Records a server's spin bit. Client and server invert the bit alternately; random bits and reordered packets
-    /// are out of order.
+    /// Records a server's spin bit. Client and server invert the bit alternately. Random bits and reordered packets
+    /// break this order.
     fn spins_back(&mut self, at: u64, spin: bool) -> Option<Question> {
         let is_turn = self.spins[1].is_some_and(|before| before != spin);
         self.spins[1] = Some(spin);

@@ -1,7 +1,7 @@
-//! Flows that send ahead of their share. A packet that finds its flow's queue empty leaves at once, although the flow's
-//! turns have not paid for its earlier packets yet. The debt has an upper bound. A turn without a packet repays the
-//! debt, so that shares hold in the long run. A flow that sends at its share and keeps its queue empty does not wait
-//! for the rounds of other flows.
+//! Flows that send ahead of their share. A packet that finds its flow's queue empty leaves at once, even if the flow is
+//! in debt: its turns have not yet paid for earlier packets. The debt has an upper bound. A turn without a packet
+//! repays the debt, so that shares hold in the long run. A flow that sends at its share and keeps its queue empty does
+//! not wait for the rounds of other flows.
 
 use crate::hold::{BuildError, Rounds};
 

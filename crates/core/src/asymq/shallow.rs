@@ -2,7 +2,7 @@
 
 use crate::units::Duration;
 
-/// Part of the sojourn time above which packets are marked; the other part is a full packet's transmission time.
+/// Fixed part of the marking threshold. The other part is a full packet's transmission time.
 const BEYOND: Duration = Duration::from_millis(1);
 
 /// Number of steps of the ramp, from no marks to marks on every packet.

@@ -142,8 +142,8 @@ impl AckInfo {
         older.ranges().iter().all(|range| self.covers(*range))
     }
 
-    /// True if the fields show that a sender which processes the later ACK `other` also processes this ACK. An ACK
-    /// with a lower sequence number may be a probe.
+    /// True if a sender that processes the later ACK `other` also processes this ACK, by their fields. An ACK with
+    /// a lower sequence number may be a probe.
     pub(crate) const fn is_taken_like(&self, other: &Self) -> bool {
         self.seq == other.seq
             && self.context == other.context

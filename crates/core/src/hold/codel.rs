@@ -14,8 +14,8 @@ use crate::units::{Instant, Limit};
 pub(super) const MAX_DROPS: u32 = 32;
 
 /// Returns the next packet that CoDel does not drop (RFC 8289, sec. 5.5). `take` removes the oldest packet of the
-/// queue, and returns it with the bytes that remain. `drops` is the number of further packets that may be dropped;
-/// each drop decrements it.
+/// queue, and returns the packet and the remaining bytes. `drops` is the number of further packets that may be
+/// dropped; each drop decrements it.
 pub(super) fn dequeue<P: Packet>(
     codel: &mut Codel,
     params: &CodelParams,

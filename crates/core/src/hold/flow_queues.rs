@@ -66,8 +66,8 @@ impl<P: Packet> FlowQueues<P> {
         Some(packet)
     }
 
-    /// True if an arrival raised the backlog above both `before` and the limit. Excess packets stay queued after
-    /// a limit was lowered, which bounds the work per arrival.
+    /// True if an arrival raised the backlog above both `before` and the limit. After a limit was lowered,
+    /// excess packets stay queued, so the work per arrival is bounded.
     const fn has_grown(&self, before: Backlog, limit: Limit) -> bool {
         let now = self.queues.backlog();
         match limit {

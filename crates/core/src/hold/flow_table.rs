@@ -76,7 +76,7 @@ impl<T> FlowTable<T> {
     }
 
     /// Returns the slot of a flow; `new` creates the state of a new flow. A full set evicts the flow with the smallest
-    /// `last_used`. If `last_used` is `None`, the flow is never evicted. Returns `None` if no flow may be evicted.
+    /// `last_used`. A flow with `last_used` `None` is never evicted. Returns `None` if no flow may be evicted.
     #[inline]
     pub fn find_or_insert(
         &mut self,

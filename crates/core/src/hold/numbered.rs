@@ -208,8 +208,8 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         bytes > memory_limit || !limit.holds(packets, bytes)
     }
 
-    /// True if the backlog exceeds `before`. Excess packets stay queued after a limit was lowered, which bounds the
-    /// work per arrival.
+    /// True if the backlog exceeds `before`. After a limit was lowered, excess packets stay queued, so the work per
+    /// arrival is bounded.
     pub(crate) const fn has_grown(&self, before: Backlog) -> bool {
         self.backlog.packets > before.packets || self.backlog.bytes > before.bytes
     }

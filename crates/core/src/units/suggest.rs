@@ -14,7 +14,7 @@ pub fn either<T: AsRef<str>>(words: &[T]) -> String {
     }
 }
 
-/// Maximum number of known names for an error that lists them all, if no name is similar.
+/// If no name is similar, an error lists all known names, up to this number.
 const FEW: usize = 8;
 
 /// Returns the end of an error about an unknown name: at most three similar names, or all names if there are few.

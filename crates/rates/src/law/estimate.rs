@@ -21,7 +21,7 @@ pub(super) struct Interval {
     pub(super) bytes: f64,
 }
 
-/// Rates of the same bytes into and out of the line while it had a queue, in bit/ms, and change of the queue in ms.
+/// Rates of the same bytes into and out of a line with a queue, in bit/ms. `change`: change of the queue in ms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Through {
     pub(super) out: f64,

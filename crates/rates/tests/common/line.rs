@@ -186,8 +186,8 @@ impl Bench {
 /// `claims`, then honest samples.
 ///
 /// # Panics
-/// A rate is out of its range, falls to the floor or below a share of recent deliveries, or is near the floor two
-/// seconds after the last claim.
+/// A rate leaves its range, falls to the floor, or falls below a share of recent deliveries. Two seconds after
+/// the last claim, a rate is still near the floor.
 pub(crate) fn rates_keep_their_bounds(readable: Readable, claims: &[Claim]) {
     let rate = |bits| Rate::from_bits_per_sec(bits).unwrap_or(Rate::MAX);
     let range = RateRange {

@@ -28,7 +28,7 @@ const MAX_STEPS_BACK: u32 = 1024;
 pub struct Cobalt {
     dropping: bool,
     count: u32,
-    /// `1 / sqrt(count)` in units of 2^-32. 0 until the first signal, so this signal is sent at once.
+    /// `1 / sqrt(count)` in units of 2^-32. 0 before the first signal, so the first signal is sent at once.
     root: u32,
     /// BLUE's drop probability in units of 2^-32.
     probability: u32,

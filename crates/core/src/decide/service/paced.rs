@@ -19,8 +19,8 @@ pub enum MadeUp {
 }
 
 /// Service of two classes, each limited to its share even if the other class is idle. The service is not work
-/// conserving. Nor was the CBQ of the ACQ, DCBQ and SAD papers: their totals are 1.4 to 1.5. With borrowing,
-/// totals exceed 1.7.
+/// conserving. The CBQ of the ACQ, DCBQ and SAD papers does not borrow either: totals are 1.4 to 1.5; with
+/// borrowing, above 1.7.
 #[derive(Clone, Debug)]
 pub struct PacedShares {
     link: Rate,

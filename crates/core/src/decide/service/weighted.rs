@@ -60,8 +60,8 @@ impl WeightedBytes {
 
 impl Service for WeightedBytes {
     /// If both classes have packets, chooses the class whose packet would finish first if both were served in
-    /// parallel, each at its share. So an ACK that arrives at an empty queue waits only for the data packet in
-    /// transmission, not for a second data packet.
+    /// parallel, each at its share. So an ACK that arrives at an empty queue waits only for the packet in
+    /// transmission, not for a second one.
     #[inline]
     fn next(&mut self, _now: Instant, heads: Heads) -> Next {
         let (Some(ack), Some(data)) = (heads.ack, heads.data) else {
@@ -72,7 +72,7 @@ impl Service for WeightedBytes {
             .data_lead
             .saturating_add(self.cost(Class::Data, data.len));
         let later = data_done.saturating_add(self.cost(Class::Ack, ack.len));
-        // With equal capacities, each data packet entitles to one ACK (AQ, eq. 7): a tie each time.
+        // With equal capacities, each data packet is followed by one ACK (AQ, eq. 7): a tie each time.
         let rounding = Self::ROUNDING * (i64::from(ack.len) + i64::from(data.len));
         let data_is_owed = self.data_lead < -rounding;
         let data_first = match later.unsigned_abs() <= rounding.unsigned_abs() {

@@ -273,8 +273,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// Turns a sparse flow into a bulk flow that starts with a deficit of `-debt` bytes, so that many new bulk flows do
-    /// not all send at once.
+    /// Turns a sparse flow into a bulk flow with a deficit of `-debt` bytes. The debt keeps many new bulk flows from
+    /// sending at once.
     pub(crate) fn demote(&mut self, number: u32, debt: u32) -> Option<()> {
         let flow = self.flows.get_mut(number)?;
         if flow.round == Round::Sparse {
