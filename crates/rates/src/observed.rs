@@ -69,7 +69,7 @@ impl Observed {
     }
 }
 
-/// Returns the spin bit of a QUIC short header, for IP packets without extension headers outside tunnels.
+/// Returns the spin bit of a QUIC short header; `None` in tunnels and behind IP extension headers.
 #[inline]
 fn spin(frame: &[u8], network: u16) -> Option<bool> {
     const UDP: u8 = 17;

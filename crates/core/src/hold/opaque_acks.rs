@@ -18,7 +18,7 @@ use crate::units::{Direction, Duration, Instant};
 /// Capacity of the conversation table. A new conversation evicts the least recently used one.
 const MAX_FLOWS: u32 = 512;
 
-/// Minimum bytes of a full IP packet.
+/// Minimum size of a full IP packet in bytes.
 const FULL: u32 = 600;
 
 /// Maximum size of an ACK's IP packet in bytes: QUIC stacks send 60 to 97 bytes without losses. The packets of a tunnel
