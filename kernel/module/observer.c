@@ -49,7 +49,7 @@ static int __net_init asymq_net_init(struct net *net)
 	return 0;
 }
 
-/* A subsystem: the kernel removes it after the namespace's devices and their qdiscs. */
+/* Registered as a subsystem, so that the kernel removes it after the namespace's devices and qdiscs. */
 static struct pernet_operations asymq_net_ops = {
 	.init = asymq_net_init,
 	.id = &asymq_net_id,

@@ -207,7 +207,7 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	u32 key = 0;
 	int err;
 
-	/* tc's notification comes after its change. */
+	/* tc's notification comes after the change. */
 	if (asymq_change_rates(sch, options)) {
 		q->changed = true;
 		return 0;

@@ -1,4 +1,4 @@
-//! Data of `asymq.Scenario`: words of the command line, and the scenario that results from them.
+//! Data of `asymq.Scenario`: the user's flags and values, and the scenario that results from them.
 
 use crate::catalog::WithPython;
 use crate::congestion::defaults;

@@ -52,7 +52,7 @@ typedef u64 netdev_features_t;
 #define do_div(n, d) ((n) /= (d))
 #define div64_u64(a, b) ((u64)(a) / (u64)(b))
 #define cpu_to_be32 htonl
-/* A constant, like the kernel's. */
+/* A constant expression, as in the kernel. */
 #undef htons
 #define htons(x) ((u16)(((x) & 0xff) << 8 | ((x) >> 8 & 0xff)))
 #define NSEC_PER_SEC 1000000000L

@@ -206,7 +206,7 @@ const MEANINGS: [(&str, &str); 7] = [
     ),
 ];
 
-/// Rules that prevented the filter from dropping most of the surviving ACKs.
+/// Rules that most often prevented the filter from dropping an ACK.
 fn most_kept_by(summary: &Summary) -> &str {
     let kept = summary
         .up

@@ -1,7 +1,7 @@
 //! Changes the gateway on request: by the control socket, and by SIGHUP.
 //!
-//! A request is either settings as text, which end with the stream, or the word [`STATUS`]. The answer is one line
-//! that begins with `ok:` or `error:`.
+//! A request is the word [`STATUS`], or settings as text up to the end of the stream. The answer is one line that
+//! begins with `ok:` or `error:`.
 
 use crate::change::Changer;
 use crate::clients::{Clients, Limits, RequestState};

@@ -193,7 +193,7 @@ impl DirectionState {
         self.meters().backlog().total()
     }
 
-    /// Calls `each` for the queued frames of a discipline until it returns false.
+    /// Calls `each` for the queued frames of a discipline until `each` returns false.
     pub(crate) fn visit(&self, each: &mut dyn FnMut(&Frame) -> bool) {
         if let BuiltStage::Queue(egress) = &self.stage {
             egress.qdisc().visit(each);

@@ -404,7 +404,7 @@ impl Gateway {
         ));
     }
 
-    /// Receives frames that travel in `direction`, and sends those that need no queue. Returns their number.
+    /// Receives frames that travel in `direction`, and sends those that need no queue. Returns the number received.
     fn take(&mut self, now: Instant, direction: Direction) -> usize {
         let [wan, lan] = &mut self.links;
         let (from, to, reverse) = match direction {

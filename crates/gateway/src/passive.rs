@@ -15,7 +15,7 @@ const CLASS_BITS: u32 = 2;
 const UNIT_NS: u64 = 4;
 
 /// Round-trip times and acknowledged bytes. A round trip lasts from the arrival of a segment from home to the
-/// departure of its answer towards home. It includes both queues of the gateway.
+/// departure of its answer towards home. A round trip includes both queues of the gateway.
 pub(crate) struct Passive {
     flows: Box<[Acknowledged]>,
     /// Acknowledged TCP payload in bytes, up and down.

@@ -184,7 +184,7 @@ pub(crate) const fn is_in_use(address: &Address) -> bool {
 }
 
 impl Port {
-    /// Opens the interface `name` of the calling thread's network namespace. Its offloads are off until the drop.
+    /// Opens the interface `name` of the calling thread's network namespace. The port's offloads stay off.
     ///
     /// # Errors
     /// There is no such Ethernet interface, or a privilege is missing.

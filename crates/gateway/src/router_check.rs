@@ -11,8 +11,8 @@ use std::path::Path;
 /// Kinds of interfaces that can move to another network namespace: hardware (empty), and some virtual kinds.
 const MOVABLE: [&str; 4] = ["", "veth", "vlan", "macvlan"];
 
-/// Checks if `asymq router` can take over an interface of the calling thread's network namespace. It must refuse if a
-/// finding is marked as wrong.
+/// Checks if `asymq router` can take over an interface of the calling thread's network namespace. A finding marked
+/// as wrong is a reason to refuse.
 pub fn inspect_router(name: &str) -> Vec<Finding> {
     let subject = format!("--wan {name}");
     let wrong = |problem: String, remedy: &str| vec![Finding::wrong(&subject, problem, remedy)];
@@ -124,7 +124,7 @@ fn session(network: &mut Network, links: &[LinkInfo], port: &LinkInfo) -> Option
     })
 }
 
-/// Returns the address of this process's SSH client. `sudo` removes it from the environment, so parents count too.
+/// Returns the SSH client's address from the environment of this process or, since `sudo` removes it, of a parent.
 fn session_peer() -> Option<IpAddr> {
     const PARENTS: usize = 32;
     let mut process = "self".to_owned();

@@ -77,7 +77,7 @@ impl PortFollower {
         }
     }
 
-    /// Moves a port that was plugged in again into the namespace. Its name may have changed.
+    /// Moves a port that was plugged in again, under any name, into the namespace.
     fn fetch(&mut self) -> io::Result<()> {
         let is_port = |of: &LinkInfo| {
             of.mac == self.mac && of.index != self.index && KINDS.contains(&of.kind.as_str())

@@ -45,7 +45,7 @@ pub enum Quantity {
     Upload,
     /// Ratio of the rates delivered down.
     Download,
-    /// Ratio of the utility, which is the sum of both directions' shares of their capacities.
+    /// Ratio of the utilities: each is the sum of both directions' rates as shares of their capacities.
     Utility,
     /// Difference of the sojourn times of calls.
     Wait,
@@ -108,7 +108,7 @@ impl Loaded {
     }
 }
 
-/// Rule for loaded pairs. It treats both settings alike, so that neither setting influences the selection of pairs.
+/// Rule for loaded pairs. The rule treats both settings alike, so that neither influences the selection of pairs.
 struct Load {
     capacity: [f64; 2],
 }

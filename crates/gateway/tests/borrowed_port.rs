@@ -165,7 +165,7 @@ impl Router {
     }
 
     fn take(&self, before: &mut dyn FnMut(&str) -> io::Result<()>) -> io::Result<RouterPort> {
-        // A thread has no namespace to return to.
+        // Enters the namespace on this thread, and returns to the previous one afterwards.
         let outer = self.outer.as_fd().try_clone_to_owned()?;
         let here = Netns::current()?;
         Netns::from(outer).enter()?;

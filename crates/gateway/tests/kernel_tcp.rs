@@ -69,7 +69,7 @@ fn counted(host: &Netns) -> Counted {
     }
 }
 
-/// WRR that gives data this share, and ACKs the rest. ACKs overtake data.
+/// WRR in which data has the share `data_share`, and ACKs have the remaining share. ACKs overtake data.
 fn wrr(data_share: &str, ack_queue: &str) -> GatewayConfig {
     let (up, down): (Rate, Rate) = ("2mbit".parse().unwrap(), "20mbit".parse().unwrap());
     let params = Params::new()

@@ -151,7 +151,7 @@ pub(crate) struct CarriedDirection {
 }
 
 impl CarriedDirection {
-    /// Evaluates a direction from its counts in order and on arrival.
+    /// Computes a direction's results from the counts of bytes in order and of arrived bytes.
     pub(crate) fn new(started: f64, window: Window, in_order: &Counts, arrived: &Counts) -> Self {
         let arrived = if arrived.0.is_empty() {
             in_order

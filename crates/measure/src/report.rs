@@ -1,4 +1,4 @@
-//! Result of a measurement; its names are the same as in results of simulator and lab.
+//! Result of a measurement. Keys have the names used in results of the simulator and the lab.
 
 use crate::load::Range;
 use asymq_core::Direction;

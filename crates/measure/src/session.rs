@@ -179,7 +179,7 @@ impl Session {
         take_up_to(&self.bytes_left, most as u64) as usize
     }
 
-    /// Counts the bytes moved of a reservation, and returns the others to the budget.
+    /// Counts `moved` bytes of a reservation, and returns its other bytes to the budget.
     pub(crate) fn settle(&self, reserved: usize, moved: usize) {
         self.bytes_left
             .fetch_add(reserved.saturating_sub(moved) as u64, Relaxed);

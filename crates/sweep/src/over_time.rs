@@ -20,8 +20,8 @@ pub(crate) struct Settled {
     pub(crate) settled: bool,
 }
 
-/// Accepted ratio of the variance of the mean to its minimum. Slow oscillations make the minimum flat. Among equally
-/// good truncations, the earliest keeps the largest part of the run.
+/// Accepted ratio of the mean's variance to the minimum variance. Slow oscillations make the minimum flat. Among
+/// equally good truncations, the earliest keeps the largest part of the run.
 const FLAT: f64 = 1.2;
 
 /// Minimum difference of the means before and after the truncation, as a share of the link, that counts as a

@@ -113,7 +113,7 @@ pub(crate) struct PlannedArgs<S: AnySettings> {
     pub(crate) given: Given<S>,
 }
 
-/// Merges flags over the file, adds defaults, and parses both. Also returns the merged keys and values.
+/// Merges flags over the file, adds defaults, and parses the result. Also returns the merged keys and values.
 pub(super) type Read =
     fn(&Words, Option<&Path>, &dyn Catalog) -> Result<(SettingsArgs, Words), ScenarioError>;
 

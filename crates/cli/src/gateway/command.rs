@@ -157,7 +157,7 @@ impl Plan {
     }
 }
 
-/// The router's port. It is restored at the end, unless a service manager does so.
+/// The router's port. Dropping restores the port, unless a service manager does so.
 struct GivenBack(RouterPort);
 
 impl Drop for GivenBack {

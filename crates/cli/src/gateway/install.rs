@@ -43,7 +43,7 @@ const OURS: &str = "# Written by asymq ";
 /// Mark in the unit if [`BINARY`] is a copy, which must be removed with the unit.
 const COPIED: &str = "# The program in /usr/local/bin was copied there by the same command.";
 
-/// Writes the service and its settings, without starting it.
+/// Writes the service and its settings. Does not start the service.
 pub(super) fn install(args: &InstallArgs<HostArgs>, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let (settings, words) = args.planned.settings(read, catalog)?;
     let settings = settings.host;

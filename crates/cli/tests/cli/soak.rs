@@ -155,7 +155,7 @@ fn soak() {
     assert_eq!(numbered.sent, numbered.arrived + numbered.dropped);
 }
 
-/// Applies all loads at the same time. Returns the figures with a full history, if the history became full.
+/// Applies all loads at the same time. Returns the figures taken after the page's history became full, if it did.
 fn load(
     gateway: &mut Subject,
     control: &Path,

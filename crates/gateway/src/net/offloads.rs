@@ -38,7 +38,7 @@ pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<bo
 }
 
 impl Feature {
-    /// Commands to read and write the offload, and its bit (`linux/ethtool.h`).
+    /// Returns the commands to read and write the offload, and the offload's bit (`linux/ethtool.h`).
     const fn commands(self) -> (u32, u32, u32) {
         const ETH_FLAG_LRO: u32 = 1 << 15;
         match self {

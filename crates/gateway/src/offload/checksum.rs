@@ -8,7 +8,7 @@ pub(crate) fn sum(bytes: &[u8]) -> u16 {
     fold(words(bytes))
 }
 
-/// Completes the checksum over all bytes from `start` on. Its field is at `start + offset` and contains the pseudo
+/// Completes the checksum over all bytes from `start` on. The field at `start + offset` contains the pseudo
 /// header's sum, except for SCTP. Returns `None` if the field is outside the frame.
 #[inline]
 pub(crate) fn complete(frame: &mut [u8], start: usize, offset: usize) -> Option<()> {

@@ -69,7 +69,7 @@ impl RxRing {
     fn slot(&self) -> (*mut u8, &AtomicU32) {
         let offset = self.next * self.slot_size;
         assert!(offset + self.slot_size <= self.memory.len());
-        // SAFETY: just checked to lie within the mapping.
+        // SAFETY: the check above keeps the slot within the mapping.
         let slot = unsafe { self.memory.as_mut_ptr().add(offset) };
         let header: *mut libc::tpacket2_hdr = slot.cast();
         // SAFETY: a slot starts with this header, aligned since slot sizes are powers of two; the
@@ -93,7 +93,7 @@ impl RxRing {
             return false;
         }
         let header: *mut libc::tpacket2_hdr = slot.cast();
-        // SAFETY: TP_STATUS_USER, read with Acquire, makes the slot ours until we give it back.
+        // SAFETY: TP_STATUS_USER, read with Acquire, makes the slot ours until its status is written.
         let header = unsafe { &*header.cast_const() };
         let start = usize::from(header.tp_mac).saturating_sub(Self::VNET_HDR);
         let end = (usize::from(header.tp_mac) + header.tp_snaplen as usize).min(self.slot_size);

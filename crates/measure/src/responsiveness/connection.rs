@@ -48,7 +48,7 @@ const FRAME_HEAD: u64 = 9;
 const RATE_EVERY: Duration = Duration::from_millis(50);
 /// Maximum bytes of an answer's headers.
 const MAX_HEAD: u32 = 16 * 1024;
-/// Content of loads.
+/// Data that loads send.
 static ZEROS: [u8; FRAME] = [0; FRAME];
 
 /// HTTP/2's name in TLS's negotiation (ALPN).

@@ -17,7 +17,7 @@ const KEY: &str = "key";
 /// Name of the column with a run's result, in the format of `runs.jsonl`.
 const RESULT: &str = "result";
 
-/// Columns of all parts. They depend only on the experiments.
+/// Columns of all parts. The columns depend only on the experiments.
 #[derive(Debug)]
 pub struct Columns {
     columns: super::Columns,
