@@ -342,7 +342,7 @@ fn take(
         if let Err(error) = &answer
             && error.kind() == io::ErrorKind::NetworkDown
         {
-            // The socket returns the error once. The next call returns the frame.
+            // After an interface went down, the first call returns the error, the second the frame.
             *down = answer.err();
             answer = socket.receive(superpacket);
         }

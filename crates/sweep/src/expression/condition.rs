@@ -64,7 +64,7 @@ pub struct Comparison {
     pub difference: Sample,
     /// Accepted range of the difference.
     pub accepted: Range,
-    /// Positions of the compared points in the list; both ends of a step for a trend.
+    /// Positions of the compared points in the list. A trend compares two neighbouring points.
     pub places: Vec<usize>,
 }
 

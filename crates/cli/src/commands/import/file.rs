@@ -252,7 +252,7 @@ fn strs(words: &[String]) -> Vec<&str> {
 }
 
 /// Reads `qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit ...`, or the tc command that creates it. Some
-/// keywords take a value. Each port has one section; a section with a rate is preferred.
+/// keywords take a value. Returns one section per port, with a rate if possible.
 fn tc(text: &str) -> Vec<Section> {
     const KINDS: [&str; 6] = ["cake", "cake_mq", "fq_codel", "tbf", "htb", "hfsc"];
     let mut sections: Vec<Section> = Vec::new();

@@ -255,7 +255,7 @@ pub(super) fn tcp_case(parts: &[Part], len: usize, segment: usize) -> (Superpack
     (packet, frames.collect())
 }
 
-/// A whole frame with `payload` bytes of TCP payload.
+/// Builds a whole frame with `len` bytes of TCP payload.
 pub(super) fn segment_of(parts: &[Part], len: usize) -> Vec<u8> {
     build(parts, &tcp(0, 0x10, &payload(len)), 0, Form::Frame)
 }
