@@ -52,7 +52,7 @@ pub struct RouterPort {
     folder: PathBuf,
 }
 
-/// Callback before each step of a take-over; gets the step's name. Its error ends the take-over and restores the port.
+/// Callback before each step of a take-over; gets the step's name. An error ends the take-over and restores the port.
 pub type BeforeStep<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
 
 impl RouterPort {

@@ -209,7 +209,7 @@ fn status(control: &Path) -> anyhow::Result<Status> {
         .with_context(|| format!("{}: not a gateway of this version", control.display()))
 }
 
-/// Waits for the next snapshot and returns it; the latest one may predate a recent change.
+/// Returns the status with the next snapshot, because the latest one may predate a recent change.
 fn fresh_status(control: &Path) -> anyhow::Result<Status> {
     let latest = status(control)?;
     for _ in 0..MAX_POLLS {

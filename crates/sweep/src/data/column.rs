@@ -135,7 +135,7 @@ impl Row {
         }
     }
 
-    /// Adds the values in a JSON value, each named by its path. Lists remain JSON.
+    /// Adds the values inside a JSON value, each under its path. Lists remain JSON.
     pub(super) fn flatten(&mut self, path: &str, value: &Value) {
         match value {
             Value::Object(fields) => {
