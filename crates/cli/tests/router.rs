@@ -634,8 +634,20 @@ fn install_writes_a_service_or_the_qdiscs_and_uninstall_removes_all_of_it() {
         "/etc/udev/rules.d/86-asymq-router.rules",
         "/usr/local/bin/asymq",
     ];
+    let udev =
+        ["sys/class/net/enp1s0/ifindex", "run/udev/data/n7"].map(|file| root.path().join(file));
+    for (file, text) in udev
+        .iter()
+        .zip(["7\n", "E:ID_NET_NAME_PATH=enp1s0\nE:ID_NET_NAME_X=a\"b\n"])
+    {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
     let install = "install --wan enp1s0 --up 19mbit --overhead docsis";
     assert_eq!(of(install).1, Some(0));
+    for file in udev {
+        fs::remove_file(file).unwrap();
+    }
     assert_eq!(files(root.path()), service);
     let text = |path: &str| fs::read_to_string(root.path().join(&path[1..])).unwrap();
     let settings = text(service[0]);
@@ -648,7 +660,10 @@ fn install_writes_a_service_or_the_qdiscs_and_uninstall_removes_all_of_it() {
         assert!(settings.contains(line), "{line}: {settings}");
     }
     let rule = text(service[3]);
-    assert!(rule.contains("ENV{INTERFACE}==\"enp1s0\""), "{rule}");
+    // systemd-networkd's DHCP identity is a hash of this name.
+    let keys =
+        "ENV{INTERFACE}==\"enp1s0\", ENV{NM_UNMANAGED}=\"0\", ENV{ID_NET_NAME_PATH}=\"enp1s0\"\n";
+    assert!(rule.ends_with(keys), "{rule}");
     let (answer, code) = of(&format!("{install} --kernel"));
     assert!(
         answer.contains("'asymq router uninstall' first"),

@@ -12,7 +12,7 @@ use asymq_gateway::{GatewayError, RouterPort, check_interface_name, default_stat
 const SETTINGS: &str = "/etc/asymq-router.toml";
 pub(super) const UNIT: &str = "/etc/systemd/system/asymq-router.service";
 const PORT_UNIT: &str = "/etc/systemd/system/asymq-router-port.service";
-/// Overrides NetworkManager's rule, which ignores veth pairs, even one that replaces a port.
+/// Rule of the pair for NetworkManager and systemd-networkd ([`udev_rule`]).
 const UDEV: &str = "/etc/udev/rules.d/86-asymq-router.rules";
 /// Service and files of `--kernel`.
 pub(super) const QDISC_SERVICE: &str = "asymq-router-qdisc";
@@ -49,7 +49,7 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
             SETTINGS,
             settings_file(MARK, "asymq-router", &words, &[("control", CONTROL)]),
         ),
-        (UDEV, udev_rule(&wan)),
+        (UDEV, udev_rule(&wan, &udev_data(&target, &wan))),
     ];
     if !is_packaged {
         let units = [
@@ -90,14 +90,28 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
     bail!("not confirmed within {time}: the service is removed and the port given back");
 }
 
-/// Makes NetworkManager manage the pair under the port's name.
-fn udev_rule(wan: &str) -> String {
+/// udev's record of the port, or of the pair that replaces it; empty if there is none.
+fn udev_data(target: &Target, wan: &str) -> String {
+    let index = target.text(&format!("/sys/class/net/{wan}/ifindex"));
+    target.text(&format!("/run/udev/data/n{}", index.trim()))
+}
+
+/// Makes NetworkManager manage the pair, whose veth driver it ignores otherwise. systemd-networkd derives its DHCP
+/// identity from a name that udev gives to hardware only: the pair gets the port's, and so keeps its lease.
+fn udev_rule(wan: &str, port: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     // Other characters are special in a rule; `?` matches any single character.
     let name = wan.replace(|letter: char| !is_plain(letter), "?");
+    let names = port.lines().filter_map(|line| {
+        let (key, value) = line.strip_prefix("E:")?.split_once('=')?;
+        let is_name =
+            key.starts_with("ID_NET_NAME_") && key.chars().chain(value.chars()).all(is_plain);
+        is_name.then(|| format!(", ENV{{{key}}}=\"{value}\""))
+    });
     format!(
-        "{MARK}: NetworkManager manages this pair.\n\
-         SUBSYSTEM==\"net\", ENV{{ID_NET_DRIVER}}==\"veth\", ENV{{INTERFACE}}==\"{name}\", ENV{{NM_UNMANAGED}}=\"0\"\n"
+        "{MARK}: NetworkManager manages this pair; DHCP identifies it as the port.\n\
+         SUBSYSTEM==\"net\", ENV{{ID_NET_DRIVER}}==\"veth\", ENV{{INTERFACE}}==\"{name}\", ENV{{NM_UNMANAGED}}=\"0\"{}\n",
+        names.collect::<String>()
     )
 }
 
