@@ -168,12 +168,11 @@ impl<P: Packet> Isolated<P> {
     }
 
     #[cold]
-    fn move_flow(&mut self, number: u32, home: Host, hosts_now: [u64; 2]) -> Option<()> {
+    fn move_flow(&mut self, number: u32, home: Host, hosts: [u64; 2]) -> Option<()> {
         let bytes = self.flows.queues().bytes(number);
         let aqm = &mut self.flows.flow_mut(number)?.aqm;
-        let hosts = [core::mem::replace(&mut aqm.host, home), home];
-        self.hosts.move_flow(hosts, bytes, aqm.packets, aqm.ahead);
-        let hosts = hosts_now;
+        let moved = [core::mem::replace(&mut aqm.host, home), home];
+        self.hosts.move_flow(moved, bytes, aqm.packets, aqm.ahead);
         self.flows.renew(number, &Network { hosts, dscp: 0 });
         Some(())
     }

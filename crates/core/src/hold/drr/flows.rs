@@ -59,6 +59,14 @@ impl Isolation {
         !matches!(self, Self::FlowBlind | Self::Flows)
     }
 
+    /// True if each flow has a queue: the tag of a flow is then its hash.
+    const fn has_flows(self) -> bool {
+        matches!(
+            self,
+            Self::Flows | Self::DualSrcHost | Self::DualDstHost | Self::Triple
+        )
+    }
+
     const fn tag(self, flow: u64, network: &Network) -> u64 {
         let [source, destination] = network.hosts;
         match self {
@@ -172,8 +180,6 @@ pub(super) struct Flows<P, A> {
     /// Number of queues per group, rounded up to a power of two; also the size of the host tables.
     places: u32,
     isolation: Isolation,
-    /// True if the tag of a flow is its hash.
-    by_flow: bool,
     /// First queue of each chain; empty if queues are in sets.
     chains: Box<[u16]>,
 }
@@ -201,7 +207,6 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
             hosts: Hosts::of(isolation, count)?,
             places,
             isolation,
-            by_flow: isolation.tag(1, &Network::default()) == 1,
             chains: slots(0, |_| END)?,
         })
     }
@@ -222,7 +227,6 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
             hosts: Hosts::of(isolation, places as usize)?,
             places,
             isolation,
-            by_flow: isolation.tag(1, &Network::default()) == 1,
             chains: slots(places as usize, |_| END)?,
         })
     }
@@ -340,7 +344,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
     /// Returns the queue of a flow in its chain, and the round of the flow.
     #[inline(always)]
     pub(super) fn find(&self, flow: u64, network: &Network) -> Option<(u32, Round)> {
-        self.in_chain(match self.by_flow {
+        self.in_chain(match self.isolation.has_flows() {
             true => flow,
             false => self.isolation.tag(flow, network),
         })
