@@ -1,5 +1,6 @@
 //! Parses settings files of other programs into sections of options.
 
+use super::rules::listed;
 use asymq_scenario::quoted;
 
 /// Program to which a section belongs.
@@ -251,20 +252,58 @@ fn strs(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
 }
 
+/// Replaces `$NAME` and `${NAME}` by the values that a script assigns, which may have one variable in them.
+fn expanded(line: &str, variables: &[(String, String)]) -> String {
+    const MAX: (usize, usize) = (200, 256);
+    let mut line = line.to_owned();
+    let mut variables: Vec<_> = variables.iter().take(MAX.0).collect();
+    // `$UP` is also the start of `$UPLINK`.
+    variables.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+    for (name, value) in variables.iter().chain(&variables) {
+        if value.len() <= MAX.1 && line.len() <= 16 * MAX.1 && line.contains('$') {
+            line = line.replace(&format!("${{{name}}}"), value);
+            line = line.replace(&format!("${name}"), value);
+        }
+    }
+    line
+}
+
+/// Marks the overhead of tc's size table (stab) after the word `start`: it adds to the frame, unlike tc-cake's.
+fn stab<'a>(words: &[&'a str], start: &str) -> Vec<&'a str> {
+    let at = words.iter().position(|word| *word == start);
+    let (before, table) = words.split_at(at.unwrap_or(words.len()));
+    let table = table.iter().map(|word| match *word {
+        "overhead" => "stab-overhead",
+        word => word,
+    });
+    before.iter().copied().chain(table).collect()
+}
+
 /// Reads `qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit ...`, or the tc command that creates it. Some
 /// keywords take a value. Returns one section per port, with a rate if possible.
 fn tc(text: &str) -> Vec<Section> {
     const KINDS: [&str; 6] = ["cake", "cake_mq", "fq_codel", "tbf", "htb", "hfsc"];
     let mut sections: Vec<Section> = Vec::new();
-    for line in text.lines() {
-        let shown = shell_words(line);
+    let variables = pairs(text);
+    let lines = text.lines().flat_map(|line| line.split([';', '&', '|']));
+    for line in lines.map(|line| expanded(line, &variables)) {
+        let mut shown = shell_words(&line);
+        shown.truncate(
+            shown
+                .iter()
+                .position(|word| word.contains('>'))
+                .unwrap_or(shown.len()),
+        );
         let typed = typed_qdisc(&shown).map(strs);
         let (kind, words) = match (&typed, &strs(&shown)[..]) {
             (Some(words), _) => match words.iter().position(|word| KINDS.contains(word)) {
-                Some(at) => (words[at], [&words[..at], &words[at + 1..]].concat()),
+                Some(at) => (
+                    words[at],
+                    [&stab(&words[..at], "stab"), &words[at + 1..]].concat(),
+                ),
                 None => continue,
             },
-            (None, ["qdisc", kind, _handle, rest @ ..]) => (*kind, rest.to_vec()),
+            (None, ["qdisc", kind, _handle, rest @ ..]) => (*kind, stab(rest, "linklayer")),
             _ => continue,
         };
         if NOT_CHOSEN.contains(&kind) {
@@ -276,7 +315,10 @@ fn tc(text: &str) -> Vec<Section> {
             section.push(key, value);
         }
         // The children of cake_mq have equal options.
-        let port = |known: &Section| known.get("dev") == section.get("dev");
+        let port = |known: &Section| {
+            let of = |one: &Section| (one.get("dev").to_owned(), one.is_download());
+            of(known) == of(&section)
+        };
         match sections.iter_mut().find(|known| port(known)) {
             Some(known) if !known.has_rate() && section.has_rate() => *known = section,
             Some(_) => {}
@@ -291,41 +333,16 @@ fn tc(text: &str) -> Vec<Section> {
 
 /// Pairs tc's keywords with their values.
 pub(super) fn tc_words<'a>(words: &[&'a str]) -> Vec<(&'a str, &'a str)> {
-    const WITH_VALUE: [&str; 27] = [
-        "r2q",
-        "default",
-        "direct_packets_stat",
-        "direct_qlen",
-        "rate",
-        "burst",
-        "lat",
-        "peakrate",
-        "minburst",
-        "dev",
-        "parent",
-        "refcnt",
-        "bandwidth",
-        "rtt",
-        "overhead",
-        "mpu",
-        "memlimit",
-        "fwmark",
-        "limit",
-        "flows",
-        "quantum",
-        "target",
-        "interval",
-        "memory_limit",
-        "drop_batch",
-        "ce_threshold",
-        "handle",
-    ];
+    const WITH_VALUE: &str = "r2q default direct_packets_stat direct_qlen rate burst lat peakrate minburst dev \
+        parent refcnt bandwidth rtt overhead mpu memlimit fwmark limit flows quantum target \
+        interval memory_limit drop_batch ce_threshold handle latency buffer maxburst mtu \
+        tsize linklayer stab-overhead total_overhead hard_header_len";
     let mut pairs = Vec::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         // CAKE's `flows` has no value; fq_codel's `flows` has a number.
         let is_number = |next: &&str| next.starts_with(|letter: char| letter.is_ascii_digit());
-        let has_value = WITH_VALUE.contains(word)
+        let has_value = listed(WITH_VALUE, word)
             && (*word != "flows" || words.as_slice().first().is_some_and(is_number));
         let value = match has_value {
             true => words.next().copied().unwrap_or_default(),

@@ -79,21 +79,32 @@ fn port_below(sessions: &str) -> Option<&str> {
     ports.all(|other| other == port).then_some(port)
 }
 
-/// Creates one link per section. If tc shows both directions of a link, merges them.
+/// Creates one link per section. If tc shows both directions of a link, merges them: the only two, or `eth0` and
+/// `ifb4eth0`.
 fn links(sections: &[Section], wan: Option<&str>, sessions: &str) -> Vec<Link> {
-    let is_uplink = |half: &Section| half.dialect == Dialect::Tc && !half.is_download();
-    match sections {
+    let halves = sections.iter().partition(|of| of.is_download());
+    let (mut downs, ups): (Vec<&Section>, Vec<&Section>) = halves;
+    let is_only = downs.len() == 1 && ups.len() == 1;
+    let mut links = Vec::new();
+    for up in ups {
+        let ifb = format!("ifb4{}", up.interface());
+        // SQM shortens the name to the kernel's maximum.
+        let is_its = |down: &&Section| is_only || ifb.get(..15).unwrap_or(&ifb) == down.interface();
+        let down = downs.iter().position(is_its);
+        let down = down.filter(|_| up.dialect == Dialect::Tc);
         // The uplink comes last, so that its flags override the downlink's.
-        [down, up] | [up, down] if down.is_download() && is_uplink(up) => {
-            vec![Link::new(&[down, up], wan, sessions)]
-        }
-        _ => {
-            let links = sections.iter();
-            links
-                .map(|section| Link::new(&[section], wan, sessions))
-                .collect()
-        }
+        let both: Vec<&Section> = down
+            .map(|at| downs.remove(at))
+            .into_iter()
+            .chain([up])
+            .collect();
+        links.push(Link::new(&both, wan, sessions));
     }
+    let downs = downs
+        .into_iter()
+        .map(|down| Link::new(&[down], wan, sessions));
+    links.extend(downs);
+    links
 }
 
 /// Reads at most a megabyte. Limits the number of words, because all pairs are compared.
@@ -170,7 +181,7 @@ impl Link {
             }
             _ => {}
         }
-        let order = |flag: &String| ORDER.iter().position(|name| flag.starts_with(name));
+        let order = |flag: &String| ORDER.split(' ').position(|name| flag.starts_with(name));
         link.flags.sort_by_key(order);
         link
     }
@@ -292,17 +303,7 @@ fn ordered_fates(section: &Section) -> Vec<(String, Fate)> {
 }
 
 /// Order of the flags in a command line.
-const ORDER: [&str; 9] = [
-    "--lan",
-    "--wan",
-    "--up",
-    "--down",
-    "--qdisc-down",
-    "--overhead",
-    "--mpu",
-    "--atm",
-    "--ptm",
-];
+const ORDER: &str = "--lan --wan --up --down --qdisc-down --overhead --mpu --atm --ptm";
 
 #[cfg(test)]
 mod tests {
@@ -623,6 +624,107 @@ qdisc cake 0: dev eth0 parent 8001:2 bandwidth 10Mbit
         // The kernel shows the rate only at the child qdiscs.
         let children = mq.replacen(" bandwidth 10Mbit", " refcnt 6", 1);
         assert_eq!(commands(&children, ""), ["--wan eth0 --up 10mbit"]);
+    }
+
+    #[test]
+    fn a_script_of_tc_commands_is_read_with_its_variables() {
+        let script = "ul_if=wan # upload interface
+cake_ul_rate_Mbps=10
+cake_dl_rate_Mbps=20
+cake_ul_options=\"diffserv4 dual-srchost nonat wash noatm overhead 18\"
+dl_if=ifb-${ul_if}
+start() {
+\ttc qdisc add dev $ul_if handle ffff: ingress
+\ttc qdisc add dev ${ul_if} root cake bandwidth ${cake_ul_rate_Mbps}Mbit ${cake_ul_options}
+\ttc qdisc add dev ${dl_if} root cake bandwidth ${cake_dl_rate_Mbps}Mbit ingress
+}
+";
+        let both = "--wan wan --up 10mbit --down 20mbit --qdisc-down cake";
+        assert_eq!(commands(script, ""), [format!("{both} --overhead 18")]);
+        let line = "tc qdisc del dev wan root; tc qdisc add dev wan root cake bandwidth 10mbit && \
+                    tc qdisc add dev ifb4wan root cake bandwidth 20mbit ingress 2>/dev/null || true";
+        assert_eq!(commands(line, ""), [both]);
+        let text = described(&file::sections(line, ""), true);
+        assert!(!text.contains("unknown"), "{text}");
+        let growing = format!(
+            "a={}\ntc qdisc add dev eth0 root cake $a{}",
+            "$a".repeat(99),
+            "$a".repeat(2000)
+        );
+        let _ = file::sections(&growing, "");
+    }
+
+    #[test]
+    fn a_size_table_adds_to_the_frame() {
+        for (line, flags) in [
+            (
+                "tc qdisc add dev eth0 root stab mtu 2047 tsize 512 mpu 68 overhead 22 linklayer ethernet cake bandwidth 1mbit",
+                "--overhead 36 --mpu 68",
+            ),
+            (
+                "tc qdisc add dev eth0 root stab linklayer atm overhead 18 tbf rate 1mbit burst 3k latency 50ms",
+                "--overhead 32 --atm",
+            ),
+            (
+                "qdisc cake 1: dev eth0 root bandwidth 1Mbit rtt 100ms raw overhead 0 linklayer ethernet overhead 22 mpu 64 mtu 2047 tsize 512",
+                "--overhead raw 22 --mpu 64",
+            ),
+        ] {
+            assert_eq!(
+                commands(line, ""),
+                [format!("--wan eth0 --up 1mbit {flags}")]
+            );
+            let text = described(&file::sections(line, ""), true);
+            assert!(!text.contains("unknown"), "{text}");
+        }
+    }
+
+    #[test]
+    fn several_links_keep_their_downlinks_and_outputs_without_a_port_are_one_link() {
+        let cake = |dev: &str, rate: &str| format!("qdisc cake 1: {dev}root bandwidth {rate}\n");
+        let shown = [
+            cake("dev wan ", "19Mbit"),
+            cake("dev ifb4wan ", "95Mbit ingress"),
+            cake("dev wwan-very-long ", "5Mbit"),
+            cake("dev ifb4wwan-very-l ", "25Mbit ingress"),
+        ];
+        let links = [
+            "--wan wan --up 19mbit --down 95mbit --qdisc-down cake",
+            "--wan wwan-very-long --up 5mbit --down 25mbit --qdisc-down cake",
+        ];
+        assert_eq!(commands(&shown.concat(), ""), links);
+        let nameless = cake("", "19Mbit") + &cake("", "95Mbit ingress");
+        assert_eq!(
+            commands(&nameless, ""),
+            [links[0].replace("--wan wan", "--wan WAN")]
+        );
+    }
+
+    #[test]
+    fn rates_have_the_units_of_their_program() {
+        let tc = |rate: &str| {
+            commands(
+                &format!("tc qdisc add dev eth0 root cake bandwidth {rate}"),
+                "",
+            )
+            .remove(0)
+        };
+        for (rate, expected) in [
+            ("950000", "950kbit"),
+            ("1mbps", "8mbit"),
+            ("1.5MBps", "12mbit"),
+            ("10mibit", "10485.76kbit"),
+        ] {
+            assert_eq!(tc(rate), format!("--wan eth0 --up {expected}"));
+        }
+        let sqm =
+            "config queue\n option interface wan\n option upload 10mbit\n option download 9000";
+        assert_eq!(
+            commands(sqm, ""),
+            ["--wan wan --down 9mbit --qdisc-down cake --up RATE   # asymq measure finds RATE"]
+        );
+        let steady = "ul_if=wan\nmin_ul_shaper_rate_kbps=20000\nmax_ul_shaper_rate_kbps=20000\n";
+        assert_eq!(commands(steady, ""), ["--wan wan --up 20mbit"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::file::{Dialect, Section, tc_words};
 use asymq_core::catalog::link_rate;
 use asymq_core::overhead::Overhead;
+use asymq_core::units::Rate;
 
 /// Result for one option.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,14 +35,8 @@ const RULES: &str = "asymq classifies by behaviour; it has no rules for ports or
 
 /// Returns the results for an option: several for qdisc options in its value, or a downlink rate without shaper.
 pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<(String, Fate)> {
-    const OF_QDISC: [&str; 5] = [
-        "eqdisc_opts",
-        "iqdisc_opts",
-        "nongameqdiscoptions",
-        "EXTRA_PARAMETERS_INGRESS",
-        "EXTRA_PARAMETERS_EGRESS",
-    ];
-    if OF_QDISC.contains(&key) && !value.is_empty() {
+    const OF_QDISC: &str = "eqdisc_opts iqdisc_opts nongameqdiscoptions EXTRA_PARAMETERS_INGRESS EXTRA_PARAMETERS_EGRESS";
+    if listed(OF_QDISC, key) && !value.is_empty() {
         let words: Vec<&str> = value.split_whitespace().collect();
         let pairs = tc_words(&words).into_iter();
         let is_down = key == "iqdisc_opts" || key.ends_with("_INGRESS");
@@ -72,6 +67,11 @@ pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<(String, F
     fates
 }
 
+/// True if `names`, separated by spaces, has this one.
+pub(super) fn listed(names: &str, name: &str) -> bool {
+    names.split(' ').any(|known| known == name)
+}
+
 fn left(reason: &str) -> Fate {
     LeftOut(reason.into())
 }
@@ -81,12 +81,22 @@ fn kbit(flag: &str, value: &str) -> Fate {
     if value == "0" {
         return left("0 disables shaping there; asymq router learns the rate and shapes");
     }
+    if !value.chars().all(|c| c.is_ascii_digit() || c == '.') {
+        return left("not a number of kbit/s");
+    }
     rate(flag, &format!("{value}kbit"))
 }
 
+/// Reads a rate of tc: `1mbps` is 8 Mbit/s, a bare number is bit/s.
 fn rate(flag: &str, value: &str) -> Fate {
     let value = value.to_ascii_lowercase();
-    match link_rate(&value) {
+    let (value, times) = match (value.strip_suffix("bps"), value.parse::<u64>()) {
+        (Some(value), _) => (format!("{value}bit"), 8),
+        (None, Ok(bits)) => (format!("{bits}bit"), 1),
+        _ => (value, 1),
+    };
+    let times = |rate: Rate| Rate::from_bits_per_sec(rate.bits_per_sec().saturating_mul(times));
+    match link_rate(&value).map(|rate| times(rate).unwrap_or(rate)) {
         Ok(rate) => Flag(format!("{flag} {rate}")),
         Err(error) => LeftOut(format!("not a rate: {error}")),
     }
@@ -154,31 +164,30 @@ pub(super) fn link_flags(words: &str) -> Result<Vec<String>, String> {
 
 /// Position of an option's link keywords in the program's tc command. Later keywords override earlier ones.
 pub(super) fn link_rank(dialect: Dialect, option: &str) -> usize {
-    const ORDER: [&str; 9] = [
-        "COMMON_LINK_PRESETS",
-        "ETHER_VLAN_KEYWORD",
-        "linklayer",
-        "LINK_COMPENSATION",
-        "LINKTYPE",
-        "overhead",
-        "OVERHEAD",
-        "tcMPU",
-        "MPU",
-    ];
+    const ORDER: &str = "COMMON_LINK_PRESETS ETHER_VLAN_KEYWORD linklayer LINK_COMPENSATION LINKTYPE overhead OVERHEAD tcMPU MPU";
     let key = option.split(' ').next();
     match dialect {
         Dialect::Tc => 0,
         _ => ORDER
-            .iter()
-            .position(|known| Some(*known) == key)
-            .unwrap_or(ORDER.len()),
+            .split(' ')
+            .position(|known| Some(known) == key)
+            .unwrap_or(usize::MAX),
+    }
+}
+
+/// Size of an Ethernet header, to which tc's size table adds its overhead.
+const ETHERNET: i64 = 14;
+
+fn linklayer(value: &str) -> Fate {
+    match value {
+        "atm" | "adsl" => Link("atm".into()),
+        _ => left("not ATM: --overhead is enough"),
     }
 }
 
 /// Reads SQM's overhead. Only CAKE adds it to the IP packet. Other mechanisms add it to the frame, whose Ethernet
 /// header has 14 bytes. SQM's default is `fq_codel`, but SQM's scripts for CAKE replace that.
 fn sqm_overhead(section: &Section, value: &str) -> Fate {
-    const ETHERNET: i64 = 14;
     let is_cake = match section.get("linklayer_adaptation_mechanism") {
         "" | "default" => {
             ["qdisc", "script"].map(|key| section.get(key).contains("cake")) != [false; 2]
@@ -191,6 +200,11 @@ fn sqm_overhead(section: &Section, value: &str) -> Fate {
     }
 }
 
+const OF_SQMS_SHAPER: &str = "linklayer_advanced linklayer_adaptation_mechanism tcMTU tcTSIZE shaper shaper_burst \
+    shaper_burst_dur_us htb_quantum_function use_mq ishaper_burst_dur_us eshaper_burst_dur_us autoflow";
+const OF_TCS_SHAPER: &str = "burst lat latency buffer maxburst mtu tsize stab total_overhead hard_header_len peakrate \
+    minburst r2q default direct_packets_stat direct_qlen";
+
 fn sqm(section: &Section, key: &str, value: &str) -> Fate {
     match key {
         "interface" => interface("--wan", value),
@@ -198,10 +212,7 @@ fn sqm(section: &Section, key: &str, value: &str) -> Fate {
         "download" => kbit("--down", value),
         "enabled" if value == "1" => left(ITS_OWN),
         "enabled" => left("this link's SQM is off"),
-        "linklayer" => match value {
-            "atm" | "adsl" => Link("atm".into()),
-            _ => left("not ATM: --overhead is enough"),
-        },
+        "linklayer" => linklayer(value),
         "overhead" | "tcMPU" if matches!(section.get("linklayer"), "" | "none") => {
             left("SQM ignores it without a link layer")
         }
@@ -214,18 +225,7 @@ fn sqm(section: &Section, key: &str, value: &str) -> Fate {
         "squash_dscp" | "squash_ingress" | "zero_dscp_ingress" | "ignore_dscp_ingress" => {
             left(DSCP)
         }
-        "linklayer_advanced"
-        | "linklayer_adaptation_mechanism"
-        | "tcMTU"
-        | "tcTSIZE"
-        | "shaper"
-        | "shaper_burst"
-        | "shaper_burst_dur_us"
-        | "htb_quantum_function"
-        | "use_mq"
-        | "ishaper_burst_dur_us"
-        | "eshaper_burst_dur_us"
-        | "autoflow" => left(SHAPER),
+        key if listed(OF_SQMS_SHAPER, key) => left(SHAPER),
         "debug_logging" | "verbosity" | "log" => left(ITS_OWN),
         _ => unknown(),
     }
@@ -240,8 +240,7 @@ fn qosmate(section: &Section, key: &str, value: &str) -> Fate {
         // Older versions use it for all disciplines except CAKE.
         "OH" if section.get("ROOT_QDISC") != "cake" => overhead(value),
         "OH" => left("qosmate ignores it with ROOT_QDISC cake"),
-        "LINKTYPE" if matches!(value, "atm" | "adsl") => Link("atm".into()),
-        "LINKTYPE" => left("not ATM: --overhead is enough"),
+        "LINKTYPE" => linklayer(value),
         "MPU" => number("mpu", value),
         "ETHER_VLAN_KEYWORD" => match value.parse::<usize>() {
             Ok(0) => left("adds nothing"),
@@ -281,40 +280,20 @@ fn range(section: &Section, flag: &str, way: &str, max: &str) -> Fate {
     let [low, high] = bounds.map(|value| link_rate(&format!("{value}kbit")));
     match (low, high) {
         (Ok(low), Ok(high)) if low < high => Flag(format!("{flag} auto:{low}..{high}")),
-        (Ok(_), Ok(_)) => left("the minimum is not below the maximum"),
+        (Ok(low), Ok(high)) if low == high => Flag(format!("{flag} {low}")),
+        (Ok(_), Ok(_)) => left("the minimum exceeds the maximum"),
         (Err(error), _) | (_, Err(error)) => LeftOut(format!("not a rate: {error}")),
     }
 }
 
 /// Prefixes of cake-autorate's keys whose values asymq learns.
-const LEARNT_KEYS: [&str; 22] = [
-    "min_",
-    "max_",
-    "adjust_",
-    "shaper_",
-    "high_load",
-    "connection_",
-    "base_",
-    "reflector",
-    "no_pingers",
-    "ping",
-    "irtt_",
-    "randomize_",
-    "retain_",
-    "dl_",
-    "ul_",
-    "alpha_",
-    "bufferbloat_",
-    "decay_",
-    "stall_",
-    "global_",
-    "enable_sleep",
-    "sustained_idle",
-];
+const LEARNT_KEYS: &str = "delay_ min_ max_ adjust_ shaper_ high_load connection_ base_ reflector no_pingers ping \
+    irtt_ randomize_ retain_ dl_ ul_ alpha_ bufferbloat_ decay_ stall_ global_ enable_sleep \
+    sustained_idle";
 
 fn autorate(section: &Section, key: &str, value: &str) -> Fate {
     let is_fixed = |way: &str| section.get(&format!("adjust_{way}_shaper_rate")) == "0";
-    let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| key.starts_with(prefix));
+    let starts = |prefixes: &str| prefixes.split(' ').any(|prefix| key.starts_with(prefix));
     match key {
         "ul_if" => interface("--wan", value),
         "dl_if" => left("asymq shapes the downlink without an IFB"),
@@ -337,10 +316,8 @@ fn autorate(section: &Section, key: &str, value: &str) -> Fate {
         {
             range(section, "--down", "dl", "80000")
         }
-        _ if starts(&["output_", "log_", "debug", "startup_", "if_up_", "monitor_"]) => {
-            left(ITS_OWN)
-        }
-        _ if starts(&LEARNT_KEYS) => left(LEARNT),
+        _ if starts("output_ log_ debug startup_ if_up_ monitor_") => left(ITS_OWN),
+        _ if starts(LEARNT_KEYS) => left(LEARNT),
         _ => unknown(),
     }
 }
@@ -356,14 +333,14 @@ fn tc(section: &Section, key: &str, value: &str) -> Fate {
         "qdisc" if matches!(value, "htb" | "hfsc") => {
             left("its rates are in its classes; add --up and --down, or asymq router learns them")
         }
-        "burst"
-        | "lat"
-        | "peakrate"
-        | "minburst"
-        | "r2q"
-        | "default"
-        | "direct_packets_stat"
-        | "direct_qlen" => left(SHAPER),
+        // After `raw`, CAKE adds to the frame too.
+        "stab-overhead" if section.options.iter().any(|(key, _)| key == "raw") => overhead(value),
+        "stab-overhead" => match value.parse::<i64>() {
+            Ok(bytes) => overhead(&bytes.saturating_add(ETHERNET).to_string()),
+            Err(_) => left("not a whole number"),
+        },
+        "linklayer" => linklayer(value),
+        key if listed(OF_TCS_SHAPER, key) => left(SHAPER),
         "root" | "refcnt" | "parent" | "handle" | "ingress" | "egress" => left(OWN_QDISC),
         _ => of_qdisc(key, value),
     }
