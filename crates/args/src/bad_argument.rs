@@ -1,9 +1,10 @@
 //! A wrong argument, reported in one line.
 
 use asymq_core::catalog::ConfigError;
-use asymq_core::units::suggestion;
+use asymq_core::units::{nearest, suggestion};
 use asymq_scenario::quoted;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command};
 use std::error::Error;
 use std::fmt;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
@@ -63,8 +64,9 @@ impl From<ConfigError> for BadArgument {
     }
 }
 
-impl From<&clap::Error> for BadArgument {
-    fn from(error: &clap::Error) -> Self {
+impl BadArgument {
+    /// Converts clap's error about the flags of `command`.
+    pub fn of_clap(error: &clap::Error, command: &Command) -> Self {
         // clap names an argument with its value's placeholder: `--up <RATE>`, `--sack[=<true|false>]`.
         let argument = text(error, ContextKind::InvalidArg)
             .and_then(|name| name.split([' ', '=', '[']).next().map(str::to_owned))
@@ -86,12 +88,22 @@ impl From<&clap::Error> for BadArgument {
                 )
             }
             ErrorKind::UnknownArgument => {
-                unknown("unknown argument", text(error, ContextKind::SuggestedArg))
+                let flags = command.get_arguments().filter_map(Arg::get_long);
+                let near = nearest(argument.trim_start_matches('-'), flags);
+                let near = near.map(|near| format!(" {near}").replace(" `", " `--"));
+                unknown("unknown argument", near)
             }
-            ErrorKind::InvalidSubcommand => unknown(
-                "unknown command",
-                list(error, ContextKind::SuggestedSubcommand).pop(),
-            ),
+            ErrorKind::InvalidSubcommand => {
+                let names = command.get_subcommands().map(Command::get_name);
+                let own = || {
+                    Some(format!(
+                        "`{}`",
+                        list(error, ContextKind::SuggestedSubcommand).pop()?
+                    ))
+                };
+                let near = nearest(&argument, names).or_else(own);
+                unknown("unknown command", near.map(|near| format!(" {near}")))
+            }
             ErrorKind::ArgumentConflict
                 if text(error, ContextKind::PriorArg) == text(error, ContextKind::InvalidArg) =>
             {
@@ -136,7 +148,7 @@ pub(crate) fn explain(cause: &(dyn Error + 'static)) -> String {
 
 fn unknown(what: &str, suggestion: Option<String>) -> String {
     match suggestion {
-        Some(suggestion) => format!("{what}; did you mean `{suggestion}`?"),
+        Some(suggestion) => format!("{what}; did you mean{suggestion}?"),
         None => format!("{what}; --help lists all"),
     }
 }

@@ -287,7 +287,7 @@ impl<A: Settings> Flags<A> {
         let given = matches.and_then(|matches| Given::<A>::from_arg_matches(&matches));
         given
             .map(|given| given.words)
-            .map_err(|error| BadArgument::from(&error))
+            .map_err(|error| BadArgument::of_clap(&error, &self.command))
     }
 
     /// Converts entries of a table to text and checks all of them.
@@ -461,6 +461,6 @@ mod tests {
             said("--up=1mbitt"),
             "--up 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit"
         );
-        assert!(said("--upp=1mbit").starts_with("--upp: unknown argument; did you mean `--up`?"));
+        assert!(said("--upp=1mbit").starts_with("--upp: unknown argument; did you mean `--up`"));
     }
 }

@@ -175,12 +175,13 @@ pub fn run_words(words: impl IntoIterator<Item = OsString>) -> u8 {
 fn run(catalogs: Catalogs, words: impl IntoIterator<Item = OsString>) -> u8 {
     let words = help::asked(words.into_iter().collect());
     let is_used = |name: &str| words.get(1).is_some_and(|word| word == name);
-    let parsed = command_for(catalogs.names, is_used, help::is_printed(&words))
-        .try_get_matches_from(&words)
+    let mut command = command_for(catalogs.names, is_used, help::is_printed(&words));
+    let parsed = command
+        .try_get_matches_from_mut(&words)
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(&error, &command, &words),
     };
     match cli.command.run(catalogs) {
         Ok(()) => 0,
@@ -239,7 +240,7 @@ pub fn in_one_line(error: &(dyn Error + 'static)) -> String {
 }
 
 /// Reports an invalid command line, or prints the requested help.
-fn refuse(error: &clap::Error) -> u8 {
+fn refuse(error: &clap::Error, command: &clap::Command, words: &[OsString]) -> u8 {
     match error.kind() {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
@@ -248,7 +249,10 @@ fn refuse(error: &clap::Error) -> u8 {
             let _ = error.print();
         }
         _ => {
-            let error = BadArgument::from(error).to_string();
+            let command = words.iter().fold(command, |command, word| {
+                command.find_subcommand(word).unwrap_or(command)
+            });
+            let error = BadArgument::of_clap(error, command).to_string();
             let _ = writeln!(io::stderr(), "{}", shown(&error));
         }
     }

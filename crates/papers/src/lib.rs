@@ -143,7 +143,8 @@ impl Files {
             .filter(|name| paper_of(select) == paper_of(name))
             .collect();
         let papers: Vec<&str> = GROUPS.iter().map(|(paper, ..)| *paper).collect();
-        let near = nearest(select, papers.iter().copied().chain(names()));
+        let known = ["all"].into_iter().chain(papers.iter().copied());
+        let near = nearest(select, known.chain(names()));
         Err(SelectError::Unknown {
             select: select.to_owned(),
             instead: match (near, within.as_slice()) {

@@ -3,7 +3,7 @@
 use crate::ack_policy::AckPolicy;
 use crate::tcp::Tcp;
 use crate::text::{part, unknown_key};
-use asymq_core::units::Duration;
+use asymq_core::units::{Duration, nearest};
 use std::fmt;
 use std::str::FromStr;
 
@@ -81,6 +81,15 @@ impl QuicStack {
         (every, wait)
     }
 
+    /// Suggests a stack of simulator or lab for a name that is unknown and no path.
+    pub fn near(name: &str) -> Option<String> {
+        let known = Self::ALL.iter().map(|stack| stack.name);
+        let mut known = known.chain(["tquic", "aioquic"]);
+        let is_unknown = !name.contains('/') && !known.clone().any(|known| known == name);
+        let near = is_unknown.then(|| nearest(name, &mut known)).flatten()?;
+        Some(format!("{name}: unknown stack; did you mean {near}?"))
+    }
+
     /// Lists the names for an error message.
     pub(crate) fn either() -> String {
         let names: Vec<&str> = Self::ALL.iter().map(|stack| stack.name).collect();
@@ -132,9 +141,8 @@ impl FromStr for QuicFlows {
             }
         }
         if flows.up + flows.down == 0 || flows.up.max(flows.down) > MAX {
-            return Err(format!(
-                "no flows or too many; use 1 to {MAX} a direction; {FORM}"
-            ));
+            let many = format!("no flows or too many; use 1 to {MAX} a direction; {FORM}");
+            return Err(QuicStack::near(stack).unwrap_or(many));
         }
         if let Some(packets @ (0 | 65..)) = flows.ack_every {
             return Err(format!("ack-every={packets}: use 1 to 64"));
@@ -212,10 +220,16 @@ mod tests {
     fn quic_flows_without_a_flow_a_stack_or_a_known_word_are_refused() {
         let error = |text: &str| text.parse::<QuicFlows>().unwrap_err();
         assert!(error("quinn").starts_with("no flows"), "{}", error("quinn"));
+        let near = "chrom: unknown stack; did you mean `chrome`?";
+        assert_eq!(error("chrom"), near);
+        assert!(error("./chrom").starts_with("no flows"));
         assert!(error("quinn,down=501").starts_with("no flows or too many"));
         assert!(error(",down=1").starts_with("write it like quinn,down=10"));
         assert!(error("quinn,left=1").starts_with("unknown key 'left'; write it like"));
         assert!(error("quinn,down=1,ack-every=65").starts_with("ack-every=65"));
-        assert!(error("quinn,down=many").starts_with("many: "));
+        assert_eq!(
+            error("quinn,down=many"),
+            "many: not a whole number; write it like 5"
+        );
     }
 }

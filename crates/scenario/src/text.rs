@@ -47,7 +47,15 @@ fn is_invisible(letter: char) -> bool {
 /// # Errors
 /// The part, and the reason why it is invalid.
 pub(crate) fn part<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error| format!("{text}: {error}"))
+    text.parse().map_err(|error: T::Err| {
+        // The standard library's words for a number.
+        match error.to_string().as_str() {
+            "invalid digit found in string" => {
+                format!("{text}: not a whole number; write it like 5")
+            }
+            error => format!("{text}: {error}"),
+        }
+    })
 }
 
 /// Returns the error for an unknown key. `form` is the valid form, which ends with the keys in parentheses.

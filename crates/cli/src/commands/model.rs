@@ -149,13 +149,13 @@ pub(crate) fn run(args: &ModelArgs) -> anyhow::Result<()> {
 pub(crate) fn answer_words(
     words: impl IntoIterator<Item = String>,
 ) -> Result<serde_json::Value, BadArgument> {
-    let parser = ModelArgs::augment_args(Command::new("model"))
+    let mut parser = ModelArgs::augment_args(Command::new("model"))
         .no_binary_name(true)
         .disable_help_flag(true);
     let args = parser
-        .try_get_matches_from(words)
+        .try_get_matches_from_mut(words)
         .and_then(|matches| ModelArgs::from_arg_matches(&matches))
-        .map_err(|error| BadArgument::from(&error))?;
+        .map_err(|error| BadArgument::of_clap(&error, &parser))?;
     let (answer, _) = answer(&args);
     Ok(serde_json::to_value(answer).expect("an answer is plain values"))
 }

@@ -190,6 +190,31 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     ("simulate", "simulate: unknown command; did you mean `sim`?"),
     (
+        "gateway --wna eth0",
+        "--wna: unknown argument; did you mean `--wan`?",
+    ),
+    (
+        "gateway chekc",
+        "chekc: unknown command; did you mean `check`?",
+    ),
+    (
+        "sim --quic chrom",
+        "--quic chrom: chrom: unknown stack; did you mean `chrome`?",
+    ),
+    (
+        "sim --quic chrome,down=x",
+        "--quic chrome,down=x: x: not a whole number; write it like 5",
+    ),
+    (
+        "sim --up atuo",
+        "--up atuo: no range LOW..HIGH of rates; write auto, or auto:1mbit..20mbit",
+    ),
+    (
+        "sim --overhead mup",
+        "--overhead mup: unknown keyword 'mup'; did you mean `mpu`?",
+    ),
+    ("reproduce al", "al: unknown; did you mean `all` or `aq`?"),
+    (
         "reproduce nothing",
         "nothing: unknown; use all, aq, acq-vaq, dcbq, sad, afvq, beyond, senders, rates",
     ),

@@ -119,6 +119,7 @@ fn row(arg: &clap::Arg) -> String {
     let values = arg.get_value_names().unwrap_or_default().join(" ");
     let name = match names.join(", ") {
         name if name.is_empty() => values,
+        name if arg.is_require_equals_set() => format!("{name}[={values}]"),
         name if takes_value => format!("{name} {values}"),
         name => name,
     };

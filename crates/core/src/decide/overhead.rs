@@ -183,7 +183,8 @@ impl fmt::Display for OverheadError {
         match self {
             Self::UnknownKeyword(word) => {
                 write!(f, "unknown keyword '{word}'; ")?;
-                match nearest(word, KEYWORDS.iter().map(|(keyword, ..)| *keyword)) {
+                let keywords = KEYWORDS.iter().map(|(keyword, ..)| *keyword);
+                match nearest(word, keywords.chain(["overhead", "mpu"])) {
                     Some(nearest) => write!(f, "did you mean {nearest}?"),
                     None => {
                         f.write_str("use overhead N, mpu N, or tc-cake's, like docsis or pppoe-ptm")

@@ -1,6 +1,6 @@
 //! Range of a learnt rate, as in flags.
 
-use super::{Direction, Rate};
+use super::{Direction, Rate, nearest};
 
 use core::fmt;
 
@@ -47,9 +47,11 @@ impl RateRange {
         })
     }
 
-    /// Reads `auto` or `auto:1mbit..20mbit`; `None` if the text does not begin with `auto`.
+    /// Reads `auto` or `auto:1mbit..20mbit`; `None` if the text does not begin with `auto` or a similar word.
     pub fn of_auto(text: &str) -> Option<Result<Self, BadRateRange>> {
-        let rest = text.strip_prefix("auto")?;
+        let Some(rest) = text.strip_prefix("auto") else {
+            return nearest(text, ["auto"]).map(|_| Err(BadRateRange));
+        };
         if rest.is_empty() {
             return Some(Ok(Self::ANY));
         }

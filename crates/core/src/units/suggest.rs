@@ -57,24 +57,29 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     Some(either(&near.collect::<Vec<_>>()))
 }
 
-/// Number of characters to insert, remove or replace (Levenshtein); ignores case, and treats `_` as `-`.
+/// Number of characters to insert, remove or replace, or of neighbours to swap (optimal string alignment). Ignores case,
+/// and treats `_` as `-`.
 fn distance(one: &str, other: &str) -> usize {
-    let same = |c: char| match c {
-        '_' => '-',
-        c => c.to_ascii_lowercase(),
+    let letters = |word: &str| -> Vec<char> {
+        let same = word.chars().map(|c| if c == '_' { '-' } else { c });
+        same.map(|c| c.to_ascii_lowercase()).collect()
     };
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (line, a) in one.chars().map(same).enumerate() {
-        let mut diagonal = core::mem::replace(&mut row[0], line + 1);
-        let mut left = line + 1;
-        for (above, b) in row.iter_mut().skip(1).zip(other.chars().map(same)) {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = *above;
-            left = replaced.min(left.min(diagonal) + 1);
-            *above = left;
+    let (one, other) = (letters(one), letters(other));
+    // Distances of the prefixes of `one`, one character longer in each row, to each prefix of `other`.
+    let mut rows: Vec<Vec<usize>> = alloc::vec![(0..=other.len()).collect()];
+    for i in 1..=one.len() {
+        let mut row = alloc::vec![i];
+        for j in 1..=other.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(one[i - 1] != other[j - 1]);
+            let mut least = replaced.min(rows[i - 1][j].min(row[j - 1]) + 1);
+            if i > 1 && j > 1 && one[i - 2] == other[j - 1] && one[i - 1] == other[j - 2] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row.last().copied().unwrap_or(one.chars().count())
+    rows[one.len()][other.len()]
 }
 
 #[cfg(test)]
@@ -92,6 +97,7 @@ mod tests {
             ("asymk", "; did you mean `asymq`?"),
             ("nothing-like-it", "; --help lists all"),
             ("q", "; did you mean `aq` or `fq`?"),
+            ("rde", "; did you mean `red`?"),
             ("", "; --help lists all"),
         ] {
             assert_eq!(suggestion(name, known), expected, "{name}");

@@ -9,7 +9,7 @@ use crate::window::Window;
 use crate::{clock, sys};
 use asymq_core::units::Duration;
 use asymq_gateway::net::Netns;
-use asymq_scenario::{QuicFlows as Flows, Scenario, Tcp};
+use asymq_scenario::{QuicFlows as Flows, QuicStack, Scenario, Tcp};
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -217,9 +217,10 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), LabError> {
 }
 
 fn refusal(flows: &Flows, why: &str) -> LabError {
-    let message = match flows.stack.contains('/') {
-        true => format!("{why}: {}", flows.stack),
-        false => format!(
+    let message = match (QuicStack::near(&flows.stack), flows.stack.contains('/')) {
+        (Some(near), _) => near,
+        (None, true) => format!("{why}: {}", flows.stack),
+        (None, false) => format!(
             "{why}: asymq-quic-{} in PATH or {}; build it by scripts/quic/stacks {0}, or write the path of a program",
             flows.stack,
             cache().display(),
