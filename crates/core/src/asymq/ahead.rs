@@ -44,7 +44,7 @@ impl Ahead {
         self.bytes
     }
 
-    /// Adds a flow with a backlog of `bytes`.
+    /// Adds a flow with a backlog of `bytes`, or moves it to the end of the order with zero.
     pub(super) fn add(&mut self, number: u32, bytes: u64) {
         self.count += u32::from(!self.has(number));
         self.order.move_to_end(number, 0);
@@ -64,11 +64,6 @@ impl Ahead {
         if self.has(number) {
             self.bytes = self.bytes.saturating_sub(len.into());
         }
-    }
-
-    /// Moves a flow to the end of the order.
-    pub(super) fn move_to_end(&mut self, number: u32) {
-        self.add(number, 0);
     }
 
     /// Removes a flow with a backlog of `bytes`.

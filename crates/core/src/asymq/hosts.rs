@@ -49,7 +49,7 @@ struct Account {
 
 /// Backlog and active flows of a host.
 #[derive(Clone, Copy, Debug, Default)]
-struct Load {
+pub(super) struct Load {
     /// Queued bytes, saturated at 4 GB.
     bytes: u32,
     packets: u32,
@@ -117,10 +117,6 @@ impl Recent {
             self.current += 1;
             self.count = self.count.max(self.current);
         }
-    }
-
-    const fn count(&self) -> u32 {
-        self.count
     }
 
     /// True if a host last seen in epoch `last` is already counted.
@@ -202,13 +198,9 @@ impl Hosts {
         }
     }
 
-    /// Counts a packet of a host that leaves a queue.
-    pub(super) fn on_dequeue(&mut self, host: Host, len: u32) {
-        self.leave(host, len);
-    }
-
+    /// Counts a packet of a host that leaves a queue. Returns the remaining load.
     #[inline]
-    fn leave(&mut self, host: Host, len: u32) -> Option<&mut Load> {
+    pub(super) fn on_dequeue(&mut self, host: Host, len: u32) -> Option<&mut Load> {
         let load = self.loads.get_mut(host.index())?;
         load.bytes = load.bytes.saturating_sub(len);
         load.packets = load.packets.saturating_sub(1);
@@ -219,9 +211,9 @@ impl Hosts {
     /// each competing host.
     #[inline]
     pub(super) fn on_departure(&mut self, now: Instant, host: Host, len: u32) {
-        let round = u64::from(self.busy.count()) * u64::from(FULL_PACKET);
+        let round = u64::from(self.busy.count) * u64::from(FULL_PACKET);
         let byte = self.byte;
-        if let Some(load) = self.leave(host, len).filter(|load| load.packets == 0) {
+        if let Some(load) = self.on_dequeue(host, len).filter(|load| load.packets == 0) {
             load.turn = now + Duration::from_nanos(round.saturating_mul(byte) >> 8);
         }
     }
@@ -290,13 +282,7 @@ impl Hosts {
     }
 
     fn has_neighbours(&self, host: Host) -> bool {
-        self.seen.count() > 1 || host == Host::COMMON
-    }
-
-    /// Charges a packet of a new flow to its host. Returns true if the host exceeds its part of the link.
-    #[inline]
-    pub(super) fn exceeds_part(&mut self, now: Instant, host: Host, flow: u64, len: u32) -> bool {
-        self.has_bounds(host) && self.charge(now, host, flow, len)
+        self.seen.count > 1 || host == Host::COMMON
     }
 
     /// True if a host has bounds: it has neighbours, or its new flows get only a part of the link.
@@ -305,15 +291,17 @@ impl Hosts {
         self.has_neighbours(host) || self.part_alone > 0
     }
 
+    /// Charges a packet of a new flow to its host, which has bounds. Returns true if the host exceeds its part of the
+    /// link.
     #[inline(never)]
-    fn charge(&mut self, now: Instant, host: Host, flow: u64, len: u32) -> bool {
+    pub(super) fn exceeds_part(&mut self, now: Instant, host: Host, flow: u64, len: u32) -> bool {
         let is_alone = !self.has_neighbours(host);
         let busy = &mut self.busy;
         let Some(account) = self.accounts.get_mut(host.index()) else {
             return false;
         };
         let is_busy = busy.counts(account.busy);
-        let others = u64::from(busy.count()).saturating_sub(is_busy.into());
+        let others = u64::from(busy.count).saturating_sub(is_busy.into());
         let part = match is_busy {
             _ if is_alone => self.part_alone,
             true => PART_BESIDE_BULK,
@@ -342,7 +330,7 @@ impl Hosts {
     /// True if two or more hosts compete for the link.
     #[inline]
     pub(super) fn compete(&self) -> bool {
-        self.busy.count() > 1
+        self.busy.count > 1
     }
 
     /// True if the backlog of a host exceeds its part while other hosts compete; `None` if none competes. Competing
@@ -355,7 +343,7 @@ impl Hosts {
         per_flow: u64,
         limit: Limit,
     ) -> Option<bool> {
-        let busy = u64::from(self.busy.count());
+        let busy = u64::from(self.busy.count);
         let load = self.loads.get(host.index())?;
         if busy < 2 {
             return None;

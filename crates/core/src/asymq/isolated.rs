@@ -298,7 +298,7 @@ impl<P: Packet> Isolated<P> {
         self.set_ahead(number, debt > 0)?;
         let credit_limit = self.credit_limit(&self.flows.flow(number)?.aqm);
         match (1..=MAX_BACKLOG_AHEAD).contains(&left) && debt < credit_limit {
-            true => self.ahead.move_to_end(number),
+            true => self.ahead.add(number, 0),
             false => self.ahead.remove(number, left),
         }
         Some(())

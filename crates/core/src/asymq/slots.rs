@@ -1,7 +1,7 @@
 //! ACK queue with a slot per flow. While data is sent, an ACK waits in its slot for a later one.
 
 use super::hosts::Hosts;
-use super::target::Since;
+use super::target::NEVER;
 use crate::decide::ack::{AckInfo, before};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
@@ -31,8 +31,8 @@ const FIRST_ACKS: u64 = 2;
 /// ACK queue with a slot per flow. A later ACK takes the slot of the ACK that it supersedes.
 #[derive(Clone, Debug)]
 pub struct Slots<P> {
-    /// The chained ACKs. The note of a held ACK is the start of its wait.
-    acks: AckChains<P, Since>,
+    /// The chained ACKs. The note of a held ACK is the start of its wait; that of another ACK is [`NEVER`].
+    acks: AckChains<P, Instant>,
     /// ACKs that are ready to be sent.
     order: List,
     /// Held ACKs, oldest first, at most one per flow. Held ACKs leave after the flow's ACKs in `order`.
@@ -62,11 +62,8 @@ impl<P: Packet> Slots<P> {
     fn is_beyond_part(&mut self, now: Instant, packet: &P, host: Host, is_known: bool) -> bool {
         let header = packet.header();
         self.hosts.note(now, host);
-        header.is_pure_ack()
-            && !is_known
-            && self
-                .hosts
-                .exceeds_part(now, host, header.flow.0, header.len)
+        let (flow, len) = (header.flow.0, header.len);
+        header.is_pure_ack() && !is_known && self.hosts.exceeds_part(now, host, flow, len)
     }
 
     /// True if an arrival may be held after its predecessor. An ACK that repeats a number (a duplicate, window update
@@ -85,7 +82,7 @@ impl<P: Packet> Slots<P> {
     fn release(&mut self, arrival: &Arrival) {
         if let Some(slot) = arrival.slot() {
             let lists = (&mut self.held, &mut self.order);
-            let ends_wait = |since: &mut Since| since.take().is_some();
+            let ends_wait = |since: &mut Instant| core::mem::replace(since, NEVER) != NEVER;
             self.acks.transfer_tail(slot, lists, ends_wait);
         }
     }
@@ -114,23 +111,21 @@ impl<P: Packet> Queue<P> for Slots<P> {
             }
             return;
         }
-        if !(self.acks.admits(&arrival, &admission)) {
+        if !self.acks.admits(&arrival, &admission) {
             return sink.dropped(now, packet, Reason::OverLimit);
         }
         let since = match self.may_wait(&arrival, false) {
-            Some(true) => Since::from(now),
-            _ => Since::default(),
+            Some(true) => now,
+            _ => NEVER,
         };
         // No later ACK can supersede the flow's last queued ACK.
         self.release(&arrival);
-        let list = match since.get() {
-            Some(_) => &mut self.held,
-            None => &mut self.order,
+        let list = match since {
+            NEVER => &mut self.order,
+            _ => &mut self.held,
         };
-        if let Err(packet) = self
-            .acks
-            .append(list, &arrival, (packet, admission.ticket, since))
-        {
+        let entry = (packet, admission.ticket, since);
+        if let Err(packet) = self.acks.append(list, &arrival, entry) {
             sink.dropped(now, packet, Reason::OverLimit);
         }
     }
@@ -151,12 +146,11 @@ impl<P: Packet> Queue<P> for Slots<P> {
     fn head(&mut self) -> Option<Head> {
         let ready = self.acks.head(&self.order);
         let (head, since) = ready.or_else(|| self.acks.head(&self.held))?;
-        Some(Head {
-            due: since
-                .get()
-                .map_or(Instant::ZERO, |since| since + self.wait.time),
-            ..head
-        })
+        let due = match since {
+            NEVER => Instant::ZERO,
+            _ => since + self.wait.time,
+        };
+        Some(Head { due, ..head })
     }
 
     #[inline]

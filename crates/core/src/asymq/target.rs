@@ -81,6 +81,9 @@ impl Sends {
     }
 }
 
+/// Instant of an event that has not happened. The time since this instant is zero.
+pub(super) const NEVER: Instant = Instant::MAX;
+
 /// Treatment of a packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
@@ -90,37 +93,6 @@ pub(super) enum Signal {
     Mark,
     /// Mark it, or drop it if it is not ECN-capable.
     Drop,
-}
-
-/// An optional instant in eight bytes; an [`Option`] needs sixteen.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Since(Instant);
-
-impl From<Instant> for Since {
-    fn from(instant: Instant) -> Self {
-        Self(instant)
-    }
-}
-
-impl Since {
-    pub(super) fn get(self) -> Option<Instant> {
-        (self.0 != Instant::MAX).then_some(self.0)
-    }
-
-    fn set(&mut self, instant: Instant) {
-        self.0 = instant;
-    }
-
-    pub(super) fn take(&mut self) -> Option<Instant> {
-        core::mem::take(self).get()
-    }
-
-    fn get_or_set(&mut self, instant: Instant) -> Instant {
-        if self.get().is_none() {
-            self.set(instant);
-        }
-        self.0
-    }
 }
 
 /// A time in four bytes. Times above 4.3 s are stored as 4.3 s, which is above every target.
@@ -139,29 +111,23 @@ impl ShortTime {
     }
 }
 
-impl Default for Since {
-    fn default() -> Self {
-        Self(Instant::MAX)
-    }
-}
-
-/// State of one queue.
-#[derive(Clone, Copy, Debug, Default)]
+/// State of one queue. An instant is [`NEVER`] if its event has not happened.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     /// The target; zero before the first packet.
     target: ShortTime,
     /// Time at which the queue first exceeded its target, while it exceeds the target.
-    above: Since,
+    above: Instant,
     /// Time of the last signal.
     signalled: Instant,
     /// Time of the signal whose effect is being observed.
-    epoch: Since,
+    epoch: Instant,
     /// Minimum sojourn time in the epoch; zero if the queue ran empty.
     low: ShortTime,
     /// Time in the epoch in which both the queue and the link were idle.
     idle: ShortTime,
     /// For an empty queue: the link's idle clock when the queue ran empty.
-    empty_since: Since,
+    empty_since: Instant,
     /// Number of signals since the queue last stayed at its target.
     signals: u8,
     /// Data of the pool in otherwise unused padding: the flow's queue, and a flag for recent use.
@@ -173,20 +139,27 @@ impl Target {
     /// Creates an initial target for the flow in this queue.
     pub(super) fn of(owner: u16) -> Self {
         Self {
+            target: ShortTime::default(),
+            above: NEVER,
+            signalled: Instant::ZERO,
+            epoch: NEVER,
+            low: ShortTime::default(),
+            idle: ShortTime::default(),
+            empty_since: NEVER,
+            signals: 0,
+            used: false,
             owner,
-            ..Self::default()
         }
     }
 
     /// Counts the idle time that ends with this arrival. `idle` is the link's idle clock: while other queues have
     /// packets, an empty queue costs no throughput.
     pub(super) fn on_enqueue(&mut self, idle: Instant) {
-        if let Some(since) = self.empty_since.take() {
-            let idle = idle.saturating_since(since);
-            if idle <= MAX_IDLE {
-                self.idle = ShortTime::of(self.idle.get() + idle);
-            }
+        let idle = idle.saturating_since(self.empty_since);
+        if idle <= MAX_IDLE {
+            self.idle = ShortTime::of(self.idle.get() + idle);
         }
+        self.empty_since = NEVER;
     }
 
     /// Returns the signal for a packet that leaves after `sojourn`, with `left` bytes queued behind it.
@@ -208,20 +181,20 @@ impl Target {
         self.low = ShortTime::of(self.low.get().min(sojourn));
         if left == 0 {
             self.low = ShortTime::default();
-            self.empty_since.set(idle);
+            self.empty_since = idle;
         }
         let (target, floor) = sends.bounds(self.target.get(), sojourn, params);
         let hold = params.interval * 4 + target;
         if sojourn <= target.max(params.full_packet * MIN_PACKETS) || left < floor {
-            self.above.take();
+            self.above = NEVER;
             if now.saturating_since(self.signalled) > hold * 2 {
                 self.signals = 0;
             }
             return Signal::None;
         }
-        let since = self.above.get_or_set(now);
+        self.above = self.above.min(now);
         let halvings = self.signals.saturating_sub(1).min(MAX_HALVINGS);
-        if now.saturating_since(since) < params.interval / (1 << halvings) {
+        if now.saturating_since(self.above) < params.interval / (1 << halvings) {
             return Signal::None;
         }
         if self.signals > 0 && now.saturating_since(self.signalled) < hold / (1 << halvings) {
@@ -248,19 +221,18 @@ impl Target {
 
     /// Starts an epoch if none is running.
     fn watch(&mut self, now: Instant) {
-        if self.epoch.get().is_none() {
-            self.epoch.set(now);
+        if self.epoch == NEVER {
+            self.epoch = now;
             self.idle = ShortTime::default();
             self.low = ShortTime::MAX;
         }
     }
 
     fn judge(&mut self, now: Instant, params: &TargetParams) {
-        let over = |began: Instant| now.saturating_since(began) >= EPOCH;
-        if !self.epoch.get().is_some_and(over) {
+        if now.saturating_since(self.epoch) < EPOCH {
             return;
         }
-        self.epoch.take();
+        self.epoch = NEVER;
         let (target, idle, low) = (self.target.get(), self.idle.get(), self.low.get());
         let target = match idle > MIN_IDLE {
             true => target + (idle / 2).min(target),
@@ -302,7 +274,7 @@ pub(super) mod tests {
         fn new() -> Self {
             Self {
                 sends: Sends::Data,
-                target: Target::default(),
+                target: Target::of(0),
                 now: Instant::from_nanos(1),
                 idle: Instant::ZERO,
                 drops: 0,

@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_target_from_the_pool_learns_like_one_of_its_own() {
-        let mut own = Target::default();
+        let mut own = Target::of(0);
         let expected = course(|now, sojourn, left| {
             own.on_enqueue(Instant::ZERO);
             let signal = own.on_dequeue((now, Instant::ZERO), sojourn, left, Sends::Data, &PARAMS);
