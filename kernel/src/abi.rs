@@ -171,7 +171,7 @@ unsafe extern "C" fn asymq_learnt(instance: &Instance) -> u64 {
     instance.learnt().map_or(0, Rate::bits_per_sec)
 }
 
-/// Subtracts queued packets from the arrival counters after a fault. Returns the learnt rate in bit/s, or 0.
+/// Handles a fault: subtracts the queued packets from the arrival counters. Returns the learnt rate in bit/s, or 0.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_settle(instance: &mut Instance) -> u64 {
     instance.settle();

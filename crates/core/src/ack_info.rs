@@ -38,8 +38,8 @@ pub struct AccEcn {
 
 /// Content of a pure ACK, without its flow.
 ///
-/// The default is an ACK without options and with correct checksums. Owners of packets use the default for unknown
-/// fields: ACKs with equal `seq` and `context` may replace each other.
+/// The default is an ACK without options and with correct checksums. A packet's owner may leave unknown fields at their
+/// defaults. ACKs with equal `seq` and `context` may replace each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckInfo {
     /// Sequence number. If it is below the sender's next number, the ACK is a probe.
@@ -63,6 +63,6 @@ pub struct AckInfo {
     pub signed: bool,
     /// The AccECN option.
     pub accecn: Option<AccEcn>,
-    /// Hash of link headers, DSCP, ECN field and tunnel: the network treats packets with equal values alike.
+    /// Hash of link headers, DSCP, ECN field and tunnel. The network treats packets with equal hashes in the same way.
     pub context: u32,
 }

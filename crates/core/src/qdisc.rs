@@ -30,8 +30,8 @@ pub trait Qdisc<P: Packet> {
         true
     }
 
-    /// True if a driver without a shaper may send a packet directly while no packet is queued. Later decisions of
-    /// the discipline must not depend on this packet.
+    /// True if a driver without a shaper may send packets without the discipline while no packet is queued. The
+    /// discipline's later decisions must not depend on such packets.
     fn allows_bypass(&self) -> bool {
         false
     }
@@ -45,7 +45,7 @@ pub trait Qdisc<P: Packet> {
         false
     }
 
-    /// Removes the next packet, in spite of the schedule; the oldest packet of a class comes first. Used to move
+    /// Removes the next packet, regardless of the schedule; the oldest packet of a class comes first. Used to move
     /// the backlog to another discipline. Drained packets count as neither sent nor dropped.
     fn drain(&mut self) -> Option<P>;
 
@@ -96,8 +96,8 @@ impl Reading {
 
 /// Result of [`Qdisc::dequeue`].
 #[derive(Debug, PartialEq, Eq)]
-// With a separate tag, the packet is copied as a whole. With a tag in the packet's spare values, every dequeue would
-// split and reassemble the packet.
+// Has a separate tag, so that the packet is copied as a whole. If the tag were in spare values of the packet, every
+// dequeue would split and reassemble the packet.
 #[repr(u8)]
 pub enum Dequeue<P> {
     /// Packet to transmit.
@@ -164,7 +164,7 @@ reasons! {
 }
 
 crate::named! {
-    /// Result for a packet that was not sent unchanged.
+    /// Result for a packet that was dropped or marked.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Fate {
         /// Lost: the sender must retransmit the packet, or the receiver lacks it.

@@ -19,7 +19,7 @@ pub(crate) const EMPTY: usize = HEADER;
 const SECOND: u64 = 1_000_000_000;
 
 /// Reads the frames of an IP capture. Times count from the first frame, whose sender is at home. Frames from home get
-/// numbers. Truncated bytes are zero.
+/// numbers. Bytes that the capture cut off are replaced by zeros.
 ///
 /// # Errors
 /// The file is not a capture, or is truncated.

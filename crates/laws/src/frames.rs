@@ -1,5 +1,5 @@
-//! Arriving frames and their fates. The fates must be equal for every representation of packets: frames, kernel
-//! buffers, or facts only.
+//! Arriving frames, and what happens to each of them. The result must be equal for every representation of packets:
+//! frames, kernel buffers, or facts only.
 
 pub use crate::arrival::{Arrival, number};
 

@@ -32,9 +32,9 @@ pub enum Step {
 ///
 /// - Every packet leaves exactly once and unchanged. The backlog is the packets that have not left.
 /// - While packets are queued, a dequeue returns a packet. Only a discipline with `borrow` = `false` may return a later
-///   time instead; a dequeue at the returned time returns a packet.
-/// - Packets of one class and flow leave in order. If a part splits flows by their ECN field, unmarked packets with
-///   equal fields leave in order.
+///   time instead; at that time, a dequeue returns a packet.
+/// - Packets of one class and flow leave in order. If a part splits flows by ECN field, this holds for unmarked packets
+///   with equal fields.
 /// - If an arrival increases the backlog of a class or of the whole buffer, the increased backlog is within its limit.
 /// - A service by bytes keeps the ratio of the shares to within one packet while both classes are backlogged.
 /// - `visit` visits either every queued packet once, or no packet.
@@ -215,7 +215,7 @@ impl Bench {
                 let side = self.classifier.class(&packet.header);
                 let part = if self.splits_by_ecn { came as u8 } else { 0 };
                 let flow = (side, packet.header.flow, part);
-                // An AQM may mark an arrival before the arrival's part of the flow is chosen.
+                // An AQM may mark an arrival before its ECN field selects a part of the flow.
                 let is_known = !self.splits_by_ecn || packet.marks == 0;
                 if is_known && let Some(last) = self.last_sent.insert(flow, packet.number) {
                     assert!(last < packet.number, "{} overtook {last}", packet.number);

@@ -5,7 +5,7 @@
 //! - [`strategy`]: configurations and steps for proptest.
 //! - [`fuzz`]: configurations and steps from a fuzzer's bytes.
 //! - [`capture`]: reads frames of real links, and writes departures as a capture.
-//! - [`frames`]: checks that fates of frames do not depend on the representation of packets.
+//! - [`frames`]: checks that results do not depend on the representation of packets.
 //! - [`golden`]: traces of a discipline for a recorded input.
 //!
 //! All tests use the catalog's entries, so they cover every discipline, part and parameter:

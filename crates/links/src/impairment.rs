@@ -71,7 +71,7 @@ impl Impairment {
             None => false,
             Some(Loss::Random(probability)) => self.happens(probability),
             Some(Loss::Gemodel { p, r, bad, good }) => {
-                // As in netem, the state changes first, but the former state decides about the loss.
+                // As in netem, the state changes first, but the previous state determines the loss.
                 let (change, loss) = match self.bad {
                     true => (r, bad),
                     false => (p, good),

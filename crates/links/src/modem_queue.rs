@@ -1,4 +1,4 @@
-//! A modem's FIFO, whose rate and size the shaper cannot read.
+//! The FIFO of a modem, with a rate and a size that the shaper cannot read.
 
 use crate::schedule::Schedule;
 use asymq_core::Limit;
@@ -41,8 +41,9 @@ pub struct KnownRates {
 struct Grants {
     times: RttRange,
     random: SplitMix64,
-    /// Time of the latest request, and of its grant.
+    /// Time of the latest request.
     requested: u64,
+    /// Time of the grant of this request.
     granted: u64,
 }
 
@@ -161,7 +162,7 @@ impl ModemQueue {
         self.schedule.capacity(now)
     }
 
-    /// Rates until `end`: the mean, and the extremes over one second. Seconds of outages are excluded.
+    /// Rates until `end`: the mean, and the minimum and maximum over one second. Seconds with an outage do not count.
     pub fn known_rates(&self, end: u64) -> KnownRates {
         const SECOND: u64 = 1_000_000_000;
         /// Share of the mean below which a second is an outage.

@@ -22,7 +22,6 @@ pub struct Opportunities {
     left: u32,
 }
 
-/// ns per second times bits per byte.
 const BIT_NANOS_PER_BYTE: u128 = 8_000_000_000;
 
 impl Schedule {

@@ -1,9 +1,9 @@
 //! Attributes a queue to a direction if only round trips can be measured.
 //!
 //! A round trip contains the sum of both queues. The directions search in turns. A queue is attributed to the
-//! candidate: the direction whose rate most exceeds the last capacity of its line. A cut of the candidate's rate is a
-//! test. If the cut drains nothing, the test has failed: the other line became slower, and the other direction becomes
-//! the candidate. If failed tests of both directions do not change the queue, the path became longer.
+//! candidate: the direction whose rate most exceeds the last known capacity of its line. A cut of the candidate's rate
+//! tests this. If the cut drains nothing, the test has failed: the other line became slower, and the other direction
+//! becomes the candidate. If tests of both directions fail with the same queue, the path became longer.
 
 use crate::law::{RateLaw, Source};
 use crate::path_delays::LineSignals;
@@ -17,13 +17,13 @@ const TIMESTAMPS_COUNT: Duration = Duration::from_secs(1);
 const MAX_TURN: Duration = Duration::from_millis(600);
 /// Time without a backlog that ends a turn; time without a queue that ends a series of failed tests.
 const IDLE_TIME: Duration = Duration::from_millis(300);
-/// Time for which the other direction leaves capacity unused to drain a queue.
+/// Time for which the direction without the queue leaves capacity unused, so that the queue drains.
 const YIELD_TIME: Duration = Duration::from_millis(300);
 /// Utilization below which a direction's turn ends if the other direction is busier.
 const LOW_UTILIZATION: f64 = 0.5;
-/// Number of consecutive failed tests with one queue that prove a longer path.
+/// Number of consecutive failed tests with the same queue that prove a longer path.
 const ENOUGH_TESTS: u32 = 4;
-/// Maximum relative difference between two failed tests of one queue.
+/// Maximum relative difference of the queues in two failed tests that count as the same queue.
 const SAME_QUEUE: f64 = 0.2;
 /// Maximum step of a path's delay in ms. A larger step is a full buffer.
 const MAX_STEP: f64 = 150.0;
@@ -38,12 +38,13 @@ pub(crate) type Laws = [Option<Box<RateLaw>>; 2];
 pub(crate) struct Attribution {
     searching: Direction,
     candidate: Direction,
-    /// Start of the turn, and the last time at which the searching direction's shaper had a backlog.
+    /// Start of the turn.
     turn_since: Instant,
+    /// Last time at which the searching direction's shaper had a backlog.
     backlogged_at: Instant,
     /// Time of the latest interval with timestamps.
     timestamps_at: Option<Instant>,
-    /// The queue of consecutive failed tests in ms, and the number of these tests.
+    /// Queue in ms during consecutive failed tests, and the number of these tests.
     failed: Option<(f64, u32)>,
     full_since: Option<Instant>,
     /// True if a direction carries enough traffic to build a queue.
@@ -84,7 +85,7 @@ impl Attribution {
         }
     }
 
-    /// Derives the signals of both directions from round trips. With recent timestamps, has no effect and
+    /// Derives the signals of both directions from round trips. If there are recent timestamps, does nothing and
     /// returns false.
     pub(crate) fn attribute(
         &mut self,
@@ -157,7 +158,7 @@ impl Attribution {
         }
     }
 
-    /// Source of the queue in the round trips, from the point of view of one direction.
+    /// Source of the queue in the round trips, as seen from one direction.
     pub(crate) fn source(&self, direction: Direction) -> Source {
         match direction == self.candidate && self.has_candidate {
             true => Source::Candidate,
@@ -165,7 +166,7 @@ impl Attribution {
         }
     }
 
-    /// Direction that leaves capacity unused to drain the candidate's queue, if any.
+    /// Direction that leaves capacity unused so that the candidate's queue drains, if any.
     pub(crate) fn yielding(&self, now: Instant) -> Option<Direction> {
         let since = self.full_since.filter(|_| self.failed.is_none())?;
         (now.saturating_since(since) < YIELD_TIME).then_some(self.candidate.reverse())

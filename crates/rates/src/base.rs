@@ -1,6 +1,5 @@
 //! Minimum of a delay.
 
-/// One ms in ns.
 pub(crate) const MS: u64 = 1_000_000;
 
 /// Rise of a minimum, in ns per tick of 2^26 ns (67 ms): 100 ppm, the drift between two clocks of 50 ppm each.
@@ -19,7 +18,6 @@ impl Base {
         Self { value, at }
     }
 
-    /// The minimum so far.
     pub(crate) const fn least(&self) -> i64 {
         self.value
     }

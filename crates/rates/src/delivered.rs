@@ -9,13 +9,13 @@ const SUSTAINED: f64 = 700.0;
 /// Deliveries of one direction, in bit/ms.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delivered {
-    /// Bytes counted so far.
     counted: u64,
     /// Mean rates over the averaging times `RECENT` and `SUSTAINED`.
     pub(crate) recent: f64,
     pub(crate) sustained: f64,
-    /// Bits in each of the last seconds, the current second first; and the age of the current second in ms.
+    /// Bits in each of the last seconds, the current second first.
     seconds: [f64; SECONDS],
+    /// Age of the current second in ms.
     age: f64,
 }
 

@@ -10,7 +10,7 @@ use asymq_core::ack::before;
 const DEPARTURES: usize = 64;
 /// Minimum time between two stored departures, so that the ring covers at least half a second.
 const SPACING: u64 = 8 * MS;
-/// Maximum time after the first packet within which a second packet certainly ends the receiver's wait.
+/// Time after the first packet within which a second packet always ends the receiver's wait.
 const SECOND_WITHIN: u64 = 30 * MS;
 
 /// Departures without an echo so far, oldest first.
@@ -35,17 +35,18 @@ struct Departure {
     bytes: u64,
     /// Sequence number of the second packet.
     second: u32,
-    /// Time in ns and number of bytes between both departures; 0 ns until the second packet departs.
+    /// Time in ns between both departures; 0 until the second packet departs.
     later: u32,
+    /// Number of bytes between both departures.
     more: u32,
     origin: Origin,
 }
 
-/// A packet with an echoed timestamp.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Echoed {
-    /// Departure of the packet that ended the receiver's wait, and total bytes sent until this departure.
+    /// Time at which the packet that ended the receiver's wait departed.
     pub(crate) left: u64,
+    /// Total bytes sent by this time.
     pub(crate) bytes: u64,
     pub(crate) by: AckTiming,
     /// The packet whose timestamp was echoed.
@@ -57,7 +58,6 @@ pub(crate) struct Echoed {
 pub(crate) enum AckTiming {
     /// A second packet ended the delay; times count from its departure.
     Second,
-    /// No delay.
     Prompt,
     /// The receiver's timer may have delayed the ACK.
     MaybeTimer,
@@ -99,7 +99,7 @@ impl Departures {
         (self.latest, self.highest) = (None, None);
     }
 
-    /// Adds a segment that leaves at `at`, as the last of `bytes` in total. If there is room, stores the first segment
+    /// Adds a segment that leaves at `at`; `bytes` in total have then left. If there is room, stores the first segment
     /// with each timestamp. Records new data after the latest stored segment.
     pub(crate) fn push(&mut self, segment: &TimedSegment, header: &Header, at: u64, bytes: u64) {
         let &TimedSegment {

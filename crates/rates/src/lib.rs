@@ -41,7 +41,7 @@ struct Probing {
 impl Probing {
     /// Delivered rate above which the line counts as busy, in bit/ms.
     const BUSY: f64 = 100.0;
-    /// Interval of probes while packets pass without measurable delays.
+    /// Interval of probes while packets pass but no delay is measurable.
     const BLIND_INTERVAL: Duration = Duration::from_millis(50);
     /// Interval of probes in all other cases, to track the minimum delay of an idle line.
     const INTERVAL: Duration = Duration::from_secs(1);

@@ -11,7 +11,7 @@ use asymq_core::hold::{BuildError, FlowTable, Slot, slots};
 use asymq_core::{Direction, Duration, Flow, Header, Instant, Rate};
 
 const FLOWS: u32 = 256;
-/// Delay of a receiver's ACK timer. ACKs may include this delay after `ACKS_BY_TIMER` without a prompt answer.
+/// Delay of a receiver's ACK timer. If there was no prompt answer for `ACKS_BY_TIMER`, ACKs may include this delay.
 const ACK_TIMER: u64 = 40 * MS;
 const ACKS_BY_TIMER: u64 = 200 * MS;
 /// Maximum age of another flow's queue that is assumed for a new flow.
@@ -40,7 +40,7 @@ pub(crate) struct PathDelays {
     prompt: u64,
     /// True if an ACK of any flow has waited for a second packet.
     acks_wait: bool,
-    /// Increase of each direction's path delay that the minima do not yet contain.
+    /// Increase of each direction's path delay that is not yet in the minima.
     shift: [i64; 2],
     /// Transmission time of a byte in ns, to subtract a packet's own transmission time from the delay.
     per_byte: [u64; 2],
@@ -66,8 +66,8 @@ struct FarEnd {
 }
 
 impl FarEnd {
-    /// Returns the excess of a one-way delay at `at` over its minimum, at most `bound`. For a flow's first delay,
-    /// the result is `assumed`. `shift` is the increase of the path's delay since the start.
+    /// Returns the excess of a one-way delay at `at` over its minimum, at most `bound`; for the first delay of a flow,
+    /// returns `assumed`. `shift` is the increase of the path's delay since the start.
     #[inline]
     fn queue(
         &mut self,
@@ -216,7 +216,7 @@ impl PathDelays {
             let base = far.round_trip.get_or_insert(Base::new(trip, at));
             far.excess = (base.excess(trip, at), at);
         }
-        // Without a round trip as a bound, a forged clock could show any delay.
+        // A round trip bounds the delay; otherwise a forged clock could show any delay.
         if let (Some(time), Some(_)) = (time, far.round_trip) {
             self.measure(at, slot, time, echoed, timer);
         }
@@ -282,7 +282,6 @@ impl PathDelays {
         }
     }
 
-    /// Returns the measurements since the last call.
     pub(crate) fn take(&mut self, direction: Direction) -> LineSignals {
         let signals = &mut self.signals[direction as usize];
         let taken = *signals;
@@ -305,7 +304,6 @@ impl PathDelays {
         self.trips.probe_returns(at.as_nanos(), number, bytes)
     }
 
-    /// Round trips of packets without timestamps.
     pub(crate) const fn trips(&mut self) -> &mut RoundTrips {
         &mut self.trips
     }

@@ -13,7 +13,6 @@ use asymq_core::hold::{BuildError, FlowTable, Slot, slots};
 use asymq_core::{Direction, Duration, Flow, Header, Instant};
 
 const FLOWS: u32 = 256;
-/// Maximum number of unanswered probes.
 const PROBES: usize = 8;
 /// Maximum number of unanswered packets stored per flow, and minimum time between two of them.
 const WAITING: usize = 8;
@@ -30,7 +29,8 @@ const PAIR_AGE: u64 = 3_000 * MS;
 const ENOUGH_TURNS: u8 = 6;
 const OUT_OF_TURN: u8 = 8;
 const MAX_TURNS: u8 = 16;
-/// Divisor of the minimum round trip. A change of the spin bit after less than the quotient is reordering.
+/// Divisor of the minimum round trip. A change of the spin bit counts as reordering if it comes sooner than the
+/// quotient.
 const TOO_SHORT: i64 = 4;
 
 /// Best sample of a direction in an interval: the packet with the shortest queue.
@@ -91,7 +91,7 @@ pub(crate) struct RoundTrips {
     samples: u32,
     /// Latest queue of any flow, and time of its measurement.
     common: (i64, u64),
-    /// Increase of the path's delay that the minima do not yet contain.
+    /// Increase of the path's delay that is not yet in the minima.
     shift: i64,
 }
 
@@ -176,7 +176,7 @@ impl Asking {
     }
 
     fn out_of_turn(&mut self) {
-        // An untrusted bit may be random, and so may its minimum.
+        // Before the bit is trusted, it may be random, and so may its minimum.
         if self.turns < ENOUGH_TURNS {
             self.base = None;
         }
@@ -283,7 +283,6 @@ impl Asking {
 }
 
 impl RoundTrips {
-    /// Creates empty tables.
     pub(crate) fn new() -> Result<Self, BuildError> {
         Ok(Self {
             flows: FlowTable::new(FLOWS)?,

@@ -13,8 +13,9 @@ const LAST_CHECK: i64 = 10_000 * MS as i64;
 pub(crate) struct ServerClock {
     /// Local time of the first timestamp.
     pub(crate) started: u64,
-    /// Latest timestamp, and number of ticks since the first timestamp.
+    /// Latest timestamp.
     stamp: u32,
+    /// Number of ticks since the first timestamp.
     ticks: i64,
     /// Tick in ns; 0 if unknown.
     tick: i64,

@@ -16,7 +16,7 @@ pub enum AckPolicy {
 }
 
 impl AckPolicy {
-    /// Linux's delayed ACKs with their minimum time. Linux adapts the time, and sends the first 16 ACKs at once.
+    /// Linux's delayed ACKs with the minimum delay. Linux adapts the delay, and sends the first 16 ACKs at once.
     pub const LINUX: Self = Self::Delayed(Duration::from_millis(40));
 
     /// Returns the policy that sends an ACK for every `packets` packets, or after `timeout`. Defaults are every second

@@ -70,7 +70,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Checks every listed flow together with the settings that it inherits from the scenario.
+    /// Checks every listed flow, including the settings that it inherits from the scenario.
     fn check_flows(&self) -> Result<(), BadValue> {
         const MAX: usize = 1000;
         let count = self.flow.len();
@@ -333,7 +333,7 @@ impl Scenario {
     }
 }
 
-/// Replaces a discipline's description from a file by the catalog's; both must be equal.
+/// Replaces a discipline's description from a file by that of the catalog. Both must be equal.
 fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Result<(), BadValue> {
     let place = Place {
         link: config.link,

@@ -74,7 +74,7 @@ impl ListedFlow {
             tcp,
             // QUIC's ACKs have ranges.
             sack: self.sack.unwrap_or(sack) || self.encapsulation == Encapsulation::Quic,
-            // Inherited from the scenario if this congestion control supports ECN.
+            // Inherited from the scenario, if the flow's congestion control supports ECN.
             tcp_ecn: match tcp.ecn() {
                 TcpEcn::Required => true,
                 TcpEcn::Unspecified => false,

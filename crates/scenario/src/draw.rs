@@ -15,20 +15,20 @@ pub enum Source {
     Download(u32),
     /// A flow that is listed separately.
     Listed(u32),
-    /// The probe.
+    /// The probe, a small UDP echo.
     Probe,
     /// A source of short transfers.
     Web(u32),
-    /// A flow of constant-rate UDP.
+    /// A UDP flow of constant rate.
     Udp(u32),
     /// The path behind the link of a direction.
     Link(Direction),
-    /// An element of a sequence of random numbers, by its index.
+    /// A number in a random sequence, by its index.
     Sequence(u32),
 }
 
-/// The random quantities of a source. Each is a function of seed, source and quantity. So a new quantity or another
-/// order of drawing changes no other quantity.
+/// The random quantities of a source. Each depends only on seed, source and quantity, so that a new quantity or another
+/// order of drawing changes no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
     /// The flow's round-trip time, within the scenario's range.
@@ -69,12 +69,12 @@ impl Source {
     }
 }
 
-/// Converts 53 of these bits to a number from 0 to below 1.
+/// Converts 53 of these bits to a number of at least 0 and below 1.
 pub const fn fraction(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Draws a number from 0 to below 1.
+/// Draws a number of at least 0 and below 1.
 pub fn uniform(seed: u64, source: Source, draw: Draw) -> f64 {
     let stream = source.number() << 8 | draw as u64;
     fraction(mix(mix(seed).wrapping_add(mix(!stream))))

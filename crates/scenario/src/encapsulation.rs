@@ -8,7 +8,7 @@ pub enum Encapsulation {
     None,
     /// Queues read only length and flow; packets have the lengths of TCP.
     Opaque,
-    /// Queues read only length and flow; ACKs and senders are QUIC's.
+    /// Queues read only length and flow; ACKs and senders follow QUIC.
     Quic,
     /// Queues read only length and tunnel; all flows in a tunnel look like one flow.
     Tunnel(Tunnel),
@@ -64,7 +64,7 @@ impl Tunnel {
     /// MTU of the tunnel in IP bytes: WireGuard's default, which is small enough for every path.
     pub const MTU: u32 = 1420;
 
-    /// Returns the IP bytes of the tunnel's packet that carries an IP packet of `inner` bytes.
+    /// Returns the IP bytes of the outer packet for an inner IP packet of `inner` bytes.
     pub fn outer(self, inner: u32) -> u32 {
         const IP: u32 = 20;
         const UDP: u32 = 8;
@@ -82,7 +82,7 @@ impl Tunnel {
         }
     }
 
-    /// Default replay window in packets: the receiver drops a packet that is this far behind the newest one. Linux and
+    /// Default replay window: the receiver drops a packet that is so many packets behind the newest one. Linux and
     /// wireguard-go have 8192 bits minus one word (RFC 6479), OpenVPN has 64 (`--replay-window 64`), strongSwan has 32.
     pub const fn window(self) -> u32 {
         match self {

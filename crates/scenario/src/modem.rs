@@ -1,4 +1,4 @@
-//! A modem whose buffer size and rate are unknown to the shaper.
+//! A modem with a buffer size and a rate that the shaper cannot read.
 
 use crate::rtt::RttRange;
 use crate::text::{part, step};
@@ -130,11 +130,11 @@ pub enum RateSource {
     Oracle,
     /// 97 % of the modem's true rate, for comparison.
     Oracle97,
-    /// 97 % of the modem's true rate, minus a share that empties the modem's queue, for comparison.
+    /// 97 % of the modem's true rate, or less while the modem's queue must be emptied, for comparison.
     OracleDrain,
     /// 95 % of the modem's mean rate over the run.
     FixedMean,
-    /// 95 % of the lowest rate that the modem has over any second outside of outages.
+    /// 95 % of the modem's lowest rate over one second; outages do not count.
     FixedMin,
     /// The estimate of CAKE's `autorate-ingress`, from the arrival times of packets at the downlink.
     AutorateIngress,

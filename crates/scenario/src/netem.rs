@@ -13,7 +13,7 @@ pub struct Netem {
     pub loss: Option<Loss>,
     /// Delay of packets that are not lost.
     pub delay: Option<Delay>,
-    /// Packets that are not delayed and so overtake others.
+    /// Packets that are not delayed, and therefore overtake others.
     pub reorder: Option<Reorder>,
 }
 
@@ -52,7 +52,7 @@ pub struct Delay {
 pub struct Reorder {
     /// Probability that a packet is sent without delay, if `gap` permits.
     pub probability: Percent,
-    /// At least `gap` - 1 packets are delayed between two packets without delay.
+    /// Between two packets without delay, at least `gap` - 1 packets are delayed.
     pub gap: u32,
 }
 

@@ -7,7 +7,7 @@ use asymq_core::units::{Duration, nearest};
 use std::fmt;
 use std::str::FromStr;
 
-/// Rule by which a QUIC stack's receiver sends ACKs, including the sender's requests: both ends run this stack.
+/// Rule by which a QUIC stack's receiver sends ACKs, including requests of the sender, which has the same stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuicStack {
     /// The stack's name in flags, files and results.
@@ -16,9 +16,9 @@ pub struct QuicStack {
     pub paired: u64,
     /// The number of packets per ACK after the `paired` packets.
     pub every: u32,
-    /// The maximum delay of an ACK is the round-trip time divided by this, at most 25 ms; 0 for 25 ms.
+    /// Divisor of the round-trip time; the quotient, at most 25 ms, is an ACK's maximum delay; 0 for 25 ms.
     pub rtt_part: u32,
-    /// One of this number of ACKs carries a PING, so that the sender acknowledges it; 0 for no PINGs.
+    /// One of so many ACKs carries a PING, so that the sender acknowledges the ACK; 0 for no PINGs.
     pub pings: u32,
     /// The source of this rule, such as a file of the stack.
     pub source: &'static str,
@@ -72,7 +72,7 @@ impl QuicStack {
         AckPolicy::Every(every, Duration::from_millis(25))
     }
 
-    /// Returns packets per ACK and the maximum delay of an ACK in ns, for `packets` packets so far and `rtt` ns.
+    /// Returns packets per ACK and an ACK's maximum delay in ns, after `packets` packets, for a round trip of `rtt` ns.
     pub fn rule(&self, packets: u64, rtt: u64) -> (u32, u64) {
         const MAX_ACK_DELAY: u64 = 25_000_000;
         let every = if packets < self.paired { 2 } else { self.every };

@@ -89,7 +89,7 @@ pub struct Summary {
     /// Grade of the 99th percentile of `probe_ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_grade: Option<Grade>,
-    /// Share of the probe's packets lost in either direction, counted when a later packet arrives (simulator).
+    /// Share of the probe's packets lost in either direction, as shown by the arrival of a later packet (simulator).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_lost: Option<f64>,
     /// Share of the probe's packets whose delays up and down together exceed 50 ms (only with modems).
@@ -135,7 +135,7 @@ pub struct DirectionReport {
     /// Probe: grade of the 99th percentile of `probe_ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_grade: Option<Grade>,
-    /// Probe: share of its packets lost in this direction, counted when a later packet arrives (simulator).
+    /// Probe: share of its packets lost in this direction, as shown by the arrival of a later packet (simulator).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_lost: Option<f64>,
     /// Queue: number of dropped packets.
@@ -326,7 +326,7 @@ pub struct FlowResult {
     /// Number of segments that the sender retransmitted; for QUIC, number of packets declared lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmissions: Option<f64>,
-    /// Number of the sender's retransmission timeouts; for QUIC, of its probe timeouts.
+    /// Number of the sender's retransmission timeouts; for QUIC, number of its probe timeouts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<f64>,
     /// Number of packets that the sender declared lost although they arrived (QUIC).
@@ -363,8 +363,8 @@ impl Goodput {
         }
     }
 
-    /// Returns Jain's fairness index of flows' rates: 1 if all rates are equal or all are 0, 1/n if one of n flows has
-    /// everything (Jain, Chiu and Hawe 1984).
+    /// Returns Jain's fairness index of the flows' rates: 1 if all rates are equal or all are 0, 1/n if only one of n
+    /// flows has a rate above 0 (Jain, Chiu and Hawe 1984).
     pub fn jain(rates: &[f64]) -> f64 {
         let total: f64 = rates.iter().sum();
         let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
@@ -385,7 +385,7 @@ impl Goodput {
 }
 
 impl Summary {
-    /// Queueing delay of the probe above which it counts as late, since calls then suffer.
+    /// Queueing delay above which a packet of the probe counts as late, because a call then suffers.
     pub const LATE: Duration = Duration::from_millis(50);
 
     /// Computes the summary from the two directions and the flows.
@@ -416,7 +416,7 @@ impl Summary {
         self.probe_grade = delays.map(Grade::of);
     }
 
-    /// Adds grades of the probe's delays; standard deviations get none.
+    /// Adds grades of the probe's delays; standard deviations get no grades.
     fn graded(mut self, grade: fn(Percentiles) -> Option<Grade>) -> Self {
         for direction in [&mut self.up, &mut self.down] {
             direction.probe_grade = direction.probe_ms.and_then(grade);
@@ -426,7 +426,7 @@ impl Summary {
     }
 }
 
-/// Values at the ends of consecutive intervals from the start of the run, including the warm-up.
+/// One value per interval from the start of the run, including the warm-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Length of an interval in seconds.

@@ -72,7 +72,7 @@ pub struct Scenario {
     /// True if simulated hosts use SACK (RFC 2018), with RACK-TLP and PRR (RFC 8985, RFC 9937).
     #[serde(default, skip_serializing_if = "is_default")]
     pub sack: bool,
-    /// True if simulated hosts use timestamps (RFC 7323): 12 bytes of each segment's payload, and 12 of each ACK.
+    /// True if simulated hosts use timestamps (RFC 7323): 12 bytes less payload in each segment, 12 more in each ACK.
     #[serde(default, skip_serializing_if = "is_default")]
     pub timestamps: bool,
     /// True if simulated hosts use appropriate byte counting (RFC 3465, L = 2).
@@ -122,7 +122,7 @@ pub struct Scenario {
     /// Modem after the uplink's shaper; steps and trace of the uplink change the modem's rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modem_up: Option<Modem>,
-    /// Modem before the downlink's shaper, which then stands at the home end of the link.
+    /// Modem before the downlink's shaper, which is then at the home end of the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modem_down: Option<Modem>,
     /// Source of the rate of the shaper before `modem_up`.
@@ -137,7 +137,7 @@ pub struct Scenario {
     /// Random profile of both modems' rates and of the path's delay, in place of steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_profile: Option<RateProfile>,
-    /// True if learning a rate sends probes while passing packets do not show the delay.
+    /// True if probes are sent for a learnt rate while no passing packet shows the delay.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rate_probe: bool,
     /// Maximum drift of the servers' clocks in ppm; their offsets are random. If absent, all hosts share one clock.
@@ -146,10 +146,10 @@ pub struct Scenario {
     /// Resolution of the servers' TCP timestamps; 1 ms if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_tick: Option<Duration>,
-    /// Loss and delay after the uplink; with several links, after the last.
+    /// Loss and delay after the uplink; with several links, after the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_up: Option<Netem>,
-    /// Loss and delay after the downlink; with several links, after the last.
+    /// Loss and delay after the downlink; with several links, after the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_down: Option<Netem>,
     /// Loss and delay on each host's own path to the uplink.

@@ -32,8 +32,8 @@ properties! {
     kernel_name: Option<&'static str>,
     /// ns-2's name of the sender; `None` if ns-2 lacks it, or has only Linux's code for it.
     ns2_name: Option<&'static str>,
-    /// True if the simulator uses SACK by default. The window then grows too fast for recovery without SACK, which
-    /// repairs one loss per round-trip time.
+    /// True if the simulator uses SACK by default: the window grows so fast that recovery without SACK, one loss per
+    /// round-trip time, is too slow.
     has_sack_by_default: bool,
     /// The response to ECN.
     ecn: TcpEcn,
@@ -146,7 +146,7 @@ pub struct OutsideTcp {
 }
 
 impl OutsideTcp {
-    /// Creates a name that differs from those of asymq's congestion controls.
+    /// Creates a name. It must differ from the names of asymq's congestion controls.
     ///
     /// # Errors
     /// The text is not a valid name, or asymq uses it.
@@ -257,7 +257,7 @@ impl fmt::Display for Tcp {
 impl FromStr for Tcp {
     type Err = String;
 
-    /// Parses a congestion control's name. The driver checks other names later.
+    /// Parses a congestion control's name. A name that asymq does not have is checked later, by the driver.
     fn from_str(name: &str) -> Result<Self, String> {
         let own = Self::ALL.iter().find(|tcp| tcp.name() == name);
         match own {

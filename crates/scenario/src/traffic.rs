@@ -20,7 +20,7 @@ pub struct WebLoad {
 }
 
 impl WebLoad {
-    /// Returns the size in bytes that a transfer exceeds with probability `1 - u`, for `u` from 0 to below 1.
+    /// Returns the size in bytes that a transfer exceeds with probability `1 - u`; `u` is at least 0 and below 1.
     pub fn size(&self, u: f64) -> f64 {
         let least = self.mean_size.0 as f64 * (self.shape - 1.0) / self.shape;
         least * libm::pow(1.0 - u, -1.0 / self.shape)

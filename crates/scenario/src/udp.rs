@@ -71,7 +71,7 @@ impl Aim {
     }
 }
 
-/// Packets that a second host at home sends as a flood, beside its neighbours' traffic. No host answers them.
+/// Packets of a flood from a second host at home. No host answers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flood {
     /// UDP packets of this number of flows, in random order.

@@ -1,11 +1,11 @@
-//! Flows that send ahead of their share. A packet that finds its flow's queue empty leaves at once, even if the flow is
-//! in debt: its turns have not yet paid for earlier packets. The debt has an upper bound. A turn without a packet
-//! repays the debt, so that shares hold in the long run. A flow that sends at its share and keeps its queue empty does
-//! not wait for the rounds of other flows.
+//! Flows that send ahead of their share. If the queue of a flow is empty, the flow's next packet leaves at once, before
+//! its turn. The flow then owes these bytes, up to a maximum debt. A turn without a packet repays debt, so that shares
+//! hold in the long run. So a flow that sends at its share and keeps its queue empty never waits for the rounds of
+//! other flows.
 
 use crate::hold::{BuildError, Rounds};
 
-/// Set of flows with a packet that leaves before the packets of bulk flows.
+/// Set of flows whose next packet leaves before the packets of bulk flows.
 #[derive(Clone, Debug)]
 pub(super) struct Ahead {
     order: Rounds,
@@ -15,7 +15,6 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// An empty set for `queues` flows.
     pub(super) fn new(queues: u32) -> Result<Self, BuildError> {
         Ok(Self {
             order: Rounds::new(queues, 1)?,
@@ -39,7 +38,6 @@ impl Ahead {
         self.count > 0 && self.order.has(number)
     }
 
-    /// Backlog of all flows in the set.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }

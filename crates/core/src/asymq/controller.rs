@@ -17,15 +17,15 @@ const PEAK: usize = 2;
 /// Window in steps for the sustained rate, which excludes bursts.
 const KEPT_UP: usize = 10;
 
-/// Maximum rate of an older window, as a multiple of the downlink's sustained rate. A higher rate counts as a burst.
+/// Multiple of the downlink's sustained rate above which the rate of an older window counts as a burst.
 const BURST: f64 = 2.0;
 
 /// Minimum utilization of the uplink for a decision. On an uplink with less traffic, ACKs hardly wait.
 const BUSY: f64 = 0.9;
 /// Maximum relative change of the wait in one decision.
 const MAX_CHANGE: f64 = 0.3;
-/// Maximum mean time, in seconds, that the segments released by one ACK take on the downlink. Applies if the downlink
-/// is shaped behind the line's own queue: there, a call waits behind these bursts.
+/// Maximum mean time on the downlink, in seconds, of the segments that one ACK releases. Applies if the downlink's
+/// shaper is at home: a call then waits behind these bursts in the line's own queue.
 const BURST_TIME: f64 = 0.006;
 /// Share of the uplink that ACKs may use to keep bursts short.
 const BURST_SHARE: f64 = 0.03;
@@ -74,7 +74,6 @@ impl<const STEPS: usize> Rates<STEPS> {
         }
     }
 
-    /// Mean rate over the last `steps`.
     fn mean(&self, steps: usize) -> f64 {
         self.0.iter().take(steps).sum::<f64>() / steps as f64
     }
@@ -104,8 +103,8 @@ impl<const STEPS: usize> Rates<STEPS> {
 /// Controller of the ACKs' wait.
 ///
 /// Every half second in which the uplink is busy, the controller sets `wait *= 1 + gain (a - p s)`: `a` is the ACKs'
-/// share of the uplink, `s` the downlink's unused share, `p` the exponent. If `s` falls with the number of ACKs `n` as
-/// `n^-p`, one more ACK costs as much as it gains at `a = p s`.
+/// share of the uplink, `s` the downlink's unused share, `p` the exponent. If `s` is proportional to `n^-p` for `n`
+/// ACKs, one more ACK costs as much as it gains when `a = p s`.
 #[derive(Clone, Debug)]
 pub struct AckNeed {
     params: AckNeedParams,
@@ -168,8 +167,8 @@ impl AckNeed {
         }
     }
 
-    /// Returns the downlink's learnt capacity. Subtracts one packet: a window may contain one packet more than the
-    /// link carries in its time.
+    /// Returns the downlink's learnt capacity. Subtracts one packet, because a window may contain one packet more than
+    /// the link carries in that time.
     fn learnt_capacity(&self) -> f64 {
         let excess = self.segment / (STEP.as_secs_f64() * PEAK as f64);
         let kept_up = self.down.kept_up();
@@ -201,8 +200,9 @@ impl AckNeed {
         self.wait *= 1.0 + change.min(bound).clamp(-MAX_CHANGE, MAX_CHANGE);
     }
 
-    /// Returns the maximum factor on the wait. The longer of two waits counts: with bursts of `BURST_TIME`, or with
-    /// `BURST_SHARE` for ACKs. A slower reverse path has no bound: its discipline has a queue per flow for the bursts.
+    /// Returns the maximum factor on the wait. The new wait is at most the longer of two waits: the wait at which
+    /// bursts take `BURST_TIME`, and the wait at which ACKs take `BURST_SHARE`. There is no bound if the reverse path
+    /// is slower than this link or unknown: then its own discipline has a queue per flow for the bursts.
     fn bound(&self, ack_share: f64) -> f64 {
         let acks = self.acks_sent.mean(DECISION);
         match self.params.down {

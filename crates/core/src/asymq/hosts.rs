@@ -22,14 +22,14 @@ const BURST: Duration = Duration::from_millis(4);
 /// Minimum of a host's burst in bytes: a few probes on a slow link.
 const MIN_BURST: u32 = 800;
 
-/// Divisor of the link's rate. The quotient is for new flows of a host that also has other flows on the link.
+/// Divisor of the link's rate for new flows of a host that also has other flows on the link.
 const PART_BESIDE_BULK: u64 = 16;
 /// Minimum divisor of the link's rate for a host that has only new flows.
 const MIN_PART: u64 = 8;
 
-/// Number of queues above which a host's flows share one queue if they exceed the host's part.
+/// Number of a host's queues above which further flows share one queue if they exceed the host's part.
 const FEW_FLOWS: u32 = 64;
-/// Number of queues above which all further flows of a host share one queue.
+/// Number of a host's queues above which all further flows share one queue.
 const MANY_FLOWS: u32 = 256;
 
 /// Maximum debt of a host for new flows, as transmission time.
@@ -38,9 +38,9 @@ const MAX_DEBT: Duration = Duration::from_millis(1000);
 /// Account of a host's new flows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    /// Time at which the host's part of the link will have carried all its new flows.
+    /// Time at which the host's part of the link will have carried all packets of its new flows.
     free_at: Instant,
-    /// Half of the hash of the flow last served as new. A host with a single new flow uses no overflow queue.
+    /// Half of the hash of the last new flow. A host with a single new flow uses no overflow queue.
     last: u32,
     /// Epochs in which the host was last seen and last busy.
     seen: Epoch,
@@ -207,7 +207,7 @@ impl Hosts {
         Some(load)
     }
 
-    /// Counts a sent packet of a host. If the host has no other packet, schedules its next turn after a full packet of
+    /// Counts a sent packet of a host. If the host has no further packet, its next turn comes after one full packet of
     /// each competing host.
     #[inline]
     pub(super) fn on_departure(&mut self, now: Instant, host: Host, len: u32) {
@@ -218,7 +218,7 @@ impl Hosts {
         }
     }
 
-    /// Returns a host's idle clock, which runs while other hosts use the host's part of the link.
+    /// Returns a host's idle clock. It runs while other hosts use this host's part of the link.
     #[inline]
     pub(super) fn idle(&self, host: Host) -> Duration {
         let load = self.loads.get(host.index());
@@ -232,7 +232,7 @@ impl Hosts {
         }
     }
 
-    /// Counts a flow of a host that gets ahead of its share, or is no longer ahead.
+    /// Counts a flow of a host that becomes ahead of its share, or is no longer ahead.
     pub(super) fn count_ahead(&mut self, host: Host, is_ahead: bool) {
         if let Some(load) = self.loads.get_mut(host.index()) {
             load.ahead = match is_ahead {
@@ -333,9 +333,9 @@ impl Hosts {
         self.busy.count > 1
     }
 
-    /// True if the backlog of a host exceeds its part while other hosts compete; `None` if none competes. Competing
-    /// hosts have equal parts of `bytes` and of three quarters of `limit`. A host may have `per_flow` bytes for each
-    /// of its flows if that is more than its part of `bytes`.
+    /// True if the backlog of a host exceeds its part while other hosts compete; `None` without competition. Competing
+    /// hosts have equal parts of `bytes` and of three quarters of `limit`. Instead of its part of `bytes`, a host may
+    /// have `per_flow` bytes for each of its flows if this is more.
     pub(super) fn exceeds_room(
         &self,
         host: Host,

@@ -13,8 +13,8 @@ use crate::packet::{Ecn, FULL_PACKET, Header, Network, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
-/// List of new flows whose first packet is at most their quantum. Such a packet, for example a probe, does not wait
-/// for full packets of uploads that have paused.
+/// List of new flows whose first packet fits in their quantum, for example probes. Such packets do not wait for full
+/// packets of uploads that have paused.
 const SMALL: u32 = OWN;
 
 /// Parameters of the data queue, except its limit.
@@ -26,14 +26,14 @@ pub struct IsolatedParams {
     pub isolation: Isolation,
     /// Parameters of each queue's AQM.
     pub target: TargetParams,
-    /// Number of queues: at least the number of packets, so that each flow with a packet has its own queue.
+    /// Number of queues. If it is at least the number of packets, each flow with a packet has its own queue.
     pub queues: u32,
     /// Maximum number of flows with a learnt target.
     pub targets: u32,
     /// Maximum backlog of all flows in bytes. Above this backlog the longest queue drops its oldest packet.
     pub bulk_limit: u64,
-    /// Backlog in bytes that each long-lived flow may have, even if the sum of all flows exceeds `bulk_limit`. With
-    /// less, a flow loses so many packets that most of its traffic is retransmissions.
+    /// Backlog in bytes that each long-lived flow may have, even if the sum of all flows exceeds `bulk_limit`. With a
+    /// shorter queue, most packets of a flow would be retransmissions.
     pub flow_limit: u64,
 }
 
@@ -226,7 +226,7 @@ impl<P: Packet> Isolated<P> {
         self.deactivate(number)
     }
 
-    /// Removes a flow without a packet from the rounds.
+    /// Removes a flow without packets from the rounds.
     pub(super) fn deactivate(&mut self, number: u32) -> Option<()> {
         self.next = NO_FLOW;
         let flow = self.flows.flow_mut(number)?;
@@ -269,7 +269,7 @@ impl<P: Packet> Isolated<P> {
         Some(waits && flow.aqm.debt < self.credit_limit(&flow.aqm))
     }
 
-    /// Records if a flow is ahead of its share, and updates the count of the flow's host.
+    /// Sets whether a flow is ahead of its share, and updates the count of its host.
     fn set_ahead(&mut self, number: u32, is_ahead: bool) -> Option<()> {
         let state = &mut self.flows.flow_mut(number)?.aqm;
         if core::mem::replace(&mut state.ahead, is_ahead) != is_ahead {
@@ -279,8 +279,8 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// Charges a flow for a packet of `len` bytes that leaves before its turn; `left` bytes of the flow stay queued.
-    /// If the flow is `alone`, the packet is free.
+    /// Adds a packet of `len` bytes that leaves before its turn to the flow's debt; `left` bytes of the flow stay
+    /// queued. If no other flow has a packet (`alone`), the packet is free.
     pub(super) fn charge_early(
         &mut self,
         number: u32,
@@ -319,7 +319,7 @@ impl<P: Packet> Isolated<P> {
         u64::from(flows.max(1))
     }
 
-    /// Returns the flow that sends next: the result of `head`, or of a new search.
+    /// Returns the flow that sends next: the one that `head` found, or the result of a new search.
     pub(super) fn found_flow(&mut self) -> Option<u32> {
         match core::mem::replace(&mut self.next, NO_FLOW) {
             NO_FLOW => self.next_flow(),
@@ -367,7 +367,7 @@ impl<P: Packet> Isolated<P> {
 impl<P: Packet> Queue<P> for Isolated<P> {
     #[inline(always)]
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
-        // Copies: a call with a reference to the admission would keep the whole admission in memory.
+        // Copies, because a reference to the admission would keep the whole admission in memory.
         let (header, network, home) = (*packet.header(), admission.network, admission.host);
         let (ticket, room, limit) = (admission.ticket, admission.room, admission.limit);
         let Some(chosen) = self.place(now, &header, &network, home) else {
@@ -398,13 +398,13 @@ impl<P: Packet> Queue<P> for Isolated<P> {
             self.drop_stale(now, number, (header.flow, header.len), sink);
         }
         match self.has_room(room, limit) {
-            // Shortcut with the same result.
+            // Shortcut: the search would find no victim.
             true => debug_assert!(self.victim(number, host, (room, limit)).is_none()),
             false => self.make_room(now, (number, host), before, (room, limit), sink),
         }
     }
 
-    // Inlined into the machine, so that the packet, which is popped last, is copied once.
+    // Inlined into the machine, so that the packet is copied only once.
     #[inline(always)]
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
         let (number, len) = self.admit_oldest(now, sink)?;

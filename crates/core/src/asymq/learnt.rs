@@ -11,7 +11,7 @@ use crate::packet::{Ecn, FULL_PACKET, Header, Protocol};
 /// Size in bytes below which a packet is small.
 const SMALL: u32 = FULL_PACKET / 4;
 
-/// True if a packet may belong to a call: not TCP, with a visible protocol.
+/// True if a packet may belong to a call: it is small, not TCP, and its protocol is visible.
 #[inline]
 pub(super) fn is_small(header: &Header) -> bool {
     matches!(header.protocol, Protocol::NonTcp | Protocol::Quic) && header.len < SMALL
@@ -50,8 +50,8 @@ impl Learnt {
         }
     }
 
-    /// Returns the size of the first quantum after a pause. The QUIC ACKs of a download pause often. With a whole
-    /// quantum after each pause, they would exceed their share. A call is never a bulk flow, and gets a whole quantum.
+    /// Returns the kind of the first quantum after a pause. A flow of QUIC ACKs pauses often, and would exceed its
+    /// share with a whole quantum after each pause. A call is never a bulk flow, and gets a whole quantum.
     pub(super) fn first_turn(&self, protocol: Protocol) -> FirstTurn {
         if protocol == Protocol::Quic && self.was_bulk && u32::from(self.size) < SMALL {
             return FirstTurn::Divided;

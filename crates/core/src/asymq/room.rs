@@ -33,8 +33,8 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// True if the oldest packet of a queue is too late for its call. A packet of `len` bytes of the call has just
-    /// arrived. After an outage, late packets would delay new packets.
+    /// True if the oldest packet of a queue is too late for its call, of which a packet of `len` bytes has just
+    /// arrived. After an outage, such late packets would delay new packets.
     pub(super) fn is_stale(&self, now: Instant, number: u32, (flow, len): (Flow, u32)) -> bool {
         let (interval, full_packet) = (self.params.target.interval, self.params.target.full_packet);
         let newer = u64::from(len.saturating_mul(NEWER));
@@ -84,7 +84,8 @@ impl<P: Packet> Isolated<P> {
         {}
     }
 
-    /// True if the backlog is within all limits. Skips the limits of flows and hosts, which are never lower.
+    /// True if the backlog is within the common limits and no hosts compete. Then no flow or host exceeds its own
+    /// limit.
     #[inline]
     pub(super) fn has_room(&self, room: bool, limit: Limit) -> bool {
         let queues = self.flows.queues();

@@ -11,8 +11,8 @@ use crate::packet::Packet;
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
-/// Bounds of an ACK's wait. The wait ends after a time, after a number of acknowledged bytes, or if a later ACK does
-/// not supersede the ACK.
+/// Bounds of an ACK's wait. The wait ends after a time, after a number of acknowledged bytes, or when a later ACK
+/// arrives that cannot replace this ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotWait {
     /// Maximum wait.
@@ -25,13 +25,13 @@ pub struct SlotWait {
     pub max_stretch: u32,
 }
 
-/// Divisor of the link's rate: the quotient is for first ACKs of flows of a host without neighbours.
+/// Divisor of the link's rate for the first ACKs of flows, if their host has no neighbours.
 const FIRST_ACKS: u64 = 2;
 
 /// ACK queue with a slot per flow. A later ACK takes the slot of the ACK that it supersedes.
 #[derive(Clone, Debug)]
 pub struct Slots<P> {
-    /// The chained ACKs. The note of a held ACK is the start of its wait; that of another ACK is [`NEVER`].
+    /// ACKs, chained by flow. The note of a held ACK is the start of its wait; that of another ACK is [`NEVER`].
     acks: AckChains<P, Instant>,
     /// ACKs that are ready to be sent.
     order: List,
@@ -57,8 +57,8 @@ impl<P: Packet> Slots<P> {
         })
     }
 
-    /// True if a packet is the first ACK of a flow and the host has used up its part for first ACKs. First ACKs are
-    /// easily forged, so such a flow gets no slot and evicts no other flow.
+    /// True if a packet is the first ACK of a flow and its host has used up its part for first ACKs. Such a flow gets
+    /// no slot and evicts no other flow, because first ACKs are easy to forge.
     fn is_beyond_part(&mut self, now: Instant, packet: &P, host: Host, is_known: bool) -> bool {
         let header = packet.header();
         self.hosts.note(now, host);
@@ -66,8 +66,8 @@ impl<P: Packet> Slots<P> {
         header.is_pure_ack() && !is_known && self.hosts.exceeds_part(now, host, flow, len)
     }
 
-    /// True if an arrival may be held after its predecessor. An ACK that repeats a number (a duplicate, window update
-    /// or probe) may be held only if it has SACK ranges.
+    /// True if an ACK may be held, given the flow's previous ACK. An ACK that repeats a number (a duplicate, window
+    /// update or probe) may be held only if it has SACK ranges.
     #[inline]
     fn may_wait(&self, arrival: &Arrival, replaced: bool) -> Option<bool> {
         let (slot, info) = arrival.filterable()?;

@@ -1,9 +1,9 @@
 //! AQM of one flow queue. The AQM learns a target of the sojourn time from the effect of each signal on the queue.
 //!
 //! A queue that stays above its target gets one signal (a CE mark or a drop), and then time to respond. If the queue
-//! ran empty after the signal, the target was too low and rises. If a queue remained all the time, it only added
-//! delay, and the target falls. So the target approaches the queue that the sender's window needs. That queue
-//! depends on round-trip time and congestion control, which are not measured.
+//! ran empty after the signal, the target was too low and rises. If a queue remained all the time, it only added delay,
+//! and the target falls. So the target approaches the queue length that the sender's window needs. This length depends
+//! on round-trip time and congestion control, which are not measured.
 
 use crate::packet::FULL_PACKET;
 use crate::units::{Duration, Instant};
@@ -68,8 +68,8 @@ pub(super) enum Sends {
 
 impl Sends {
     /// Returns the effective target, and the bytes that must be queued behind a packet for a signal. `target` is the
-    /// flow's target. Above the maximum target, a further full packet is required: the sender's window can hardly
-    /// shrink there, and a loss would cost a timeout.
+    /// flow's target. Above the maximum target, one more full packet must be queued: the sender's window is then near
+    /// its minimum, and a loss would cost a timeout.
     #[inline]
     fn bounds(self, target: Duration, sojourn: Duration, params: &TargetParams) -> (Duration, u64) {
         let more = u64::from(sojourn > params.max) * u64::from(FULL_PACKET);
@@ -116,7 +116,7 @@ impl ShortTime {
 pub(super) struct Target {
     /// The target; zero before the first packet.
     target: ShortTime,
-    /// Time at which the queue first exceeded its target, while it exceeds the target.
+    /// While the queue exceeds its target: the time since which it does.
     above: Instant,
     /// Time of the last signal.
     signalled: Instant,
@@ -126,11 +126,11 @@ pub(super) struct Target {
     low: ShortTime,
     /// Time in the epoch in which both the queue and the link were idle.
     idle: ShortTime,
-    /// For an empty queue: the link's idle clock when the queue ran empty.
+    /// For an empty queue: value of the link's idle clock when the queue ran empty.
     empty_since: Instant,
-    /// Number of signals since the queue last stayed at its target.
+    /// Number of signals since the queue was last at or below its target.
     signals: u8,
-    /// Data of the pool in otherwise unused padding: the flow's queue, and a flag for recent use.
+    /// Data of the pool, stored in padding: the flow's queue, and a flag for recent use.
     pub(super) used: bool,
     pub(super) owner: u16,
 }
@@ -152,8 +152,8 @@ impl Target {
         }
     }
 
-    /// Counts the idle time that ends with this arrival. `idle` is the link's idle clock: while other queues have
-    /// packets, an empty queue costs no throughput.
+    /// Counts the idle time that ends with this arrival, by the link's idle clock `idle`. Time in which other queues
+    /// have packets does not count, because the link is then busy.
     pub(super) fn on_enqueue(&mut self, idle: Instant) {
         let idle = idle.saturating_since(self.empty_since);
         if idle <= MAX_IDLE {
@@ -394,7 +394,7 @@ pub(super) mod tests {
 
     #[test]
     fn an_empty_queue_raises_the_target_by_half_of_the_time_in_which_the_link_was_idle() {
-        // Neither 3 ms nor a pause of the application counts as idle time.
+        // Idle times of up to 3 ms and pauses of the application do not count.
         let cases = [
             (50, 0, 40),
             (50, 3, 40),

@@ -1,4 +1,5 @@
-//! Pool of learnt targets. A flow takes a target when its queue first exceeds the initial one. Most flows take none.
+//! Pool of learnt targets. A flow takes a target from the pool when its queue first exceeds the initial target. Most
+//! flows never do.
 
 use super::target::{Sends, Signal, Target, TargetParams};
 use crate::hold::{BuildError, slots};
@@ -90,7 +91,7 @@ impl Targets {
         self.idle_since = Instant::MAX;
     }
 
-    /// Calls [`Target::on_enqueue`] with the sum of two idle clocks: the host's (`of_host`) and the link's.
+    /// Calls [`Target::on_enqueue`] with the sum of two idle clocks: that of the host (`of_host`) and that of the link.
     #[inline]
     pub(super) fn on_enqueue(
         &mut self,

@@ -22,28 +22,28 @@ parameters! {
     ACK_SEGMENTS: f64 = "ack-segments", "0.64", "Maximum number of segments that one ACK may acknowledge, per ms of its wait",
         within Kind::Number(0.0, 1000.0);
     RAMP: Duration = "ack-ramp", "250ms",
-        "Duration of a download's start, in which ACKs do not wait; counted in bytes at the learnt rate of the downlink";
+        "Duration of the start of a download, during which ACKs do not wait; measured in bytes at the learnt rate of the downlink";
     /// Off by default, because it guesses which packets are ACKs.
     pub(super) THIN_OPAQUE: bool = "thin-opaque", "false",
-        "Filter small QUIC packets like ACKs if a download runs in the other direction; they are encrypted, so this is a guess";
+        "Filter small QUIC packets like ACKs while a download runs in the other direction; these packets are encrypted, so that asymq can only guess";
     BULK_LIMIT: Duration = "bulk-limit", "250ms", "Maximum backlog of all long-lived flows, as transmission time at the link's rate";
-    FLOW_LIMIT: Bytes = "flow-limit", "6000b", "Backlog that each long-lived flow may have even if all of them exceed bulk-limit",
+    FLOW_LIMIT: Bytes = "flow-limit", "6000b", "Backlog that a long-lived flow may have even if all long-lived flows together exceed bulk-limit",
         within Kind::Size(0, 1 << 30);
     BULK_TARGET: Duration = "bulk-target", "40ms",
         "Initial target for the sojourn time of a long-lived flow; asymq then learns the target";
     BULK_MIN: Duration = "bulk-min", "5ms", "Minimum of the learnt target of a long-lived flow";
     BULK_INTERVAL: Duration = "bulk-interval", "200ms", "Time for which a flow's queue must exceed its target before asymq signals congestion";
     BULK_FLOOR: Bytes = "bulk-floor", "2800b",
-        "Bytes of the flow that must be queued after a packet before it may be dropped, so that its sender detects the loss",
+        "Minimum number of bytes of a flow that must be queued behind a packet for it to be dropped; the sender then detects the loss",
         within Kind::Size(0, 1 << 30);
-    MIN_WAIT: Duration = "min-ack-wait", "4ms", "Minimum of the ACKs' waiting time that the controller sets";
-    MAX_WAIT: Duration = "max-ack-wait", "100ms", "Maximum of the ACKs' waiting time that the controller sets";
+    MIN_WAIT: Duration = "min-ack-wait", "4ms", "Minimum of the time for which the controller lets ACKs wait";
+    MAX_WAIT: Duration = "max-ack-wait", "100ms", "Maximum of the time for which the controller lets ACKs wait";
     FULL: f64 = "downlink-full", "0.98", "Utilization above which the downlink counts as full, so that ACKs may wait longer",
         within Kind::Number(0.0, 1.0);
     MAX_SHARE: f64 = "max-ack-share", "0.2",
         "Maximum share of the uplink that the controller allows for ACKs",
         within Kind::Number(0.0, 1.0);
-    GAIN: f64 = "ack-gain", "2", "Gain of the controller: relative change of the wait per unit of the ACKs' share above the allowed one",
+    GAIN: f64 = "ack-gain", "2", "Gain of the controller: relative change of the ACKs' wait, per unit of their share above the allowed share",
         within Kind::Number(0.0, 40.0);
     EXPONENT: f64 = "ack-exponent", "3",
         "Allowed share of the uplink for ACKs, as a multiple of the unused share of the downlink",
@@ -75,15 +75,14 @@ fn of_line<T>(link: Rate, household: T, beyond: T) -> T {
     }
 }
 
-/// Number of flow queues. A peer-to-peer client opens hundreds of uploads, and each sparse flow needs its own queue
-/// besides. On a household's link there are more queues than packets.
+/// Number of flow queues. A peer-to-peer client opens hundreds of uploads, and each sparse flow also needs its own
+/// queue. On a household's link there are more queues than packets.
 const QUEUES: u32 = 1024;
 const HOUSEHOLD_QUEUES: u32 = 448;
 
 /// Default discipline.
 pub const DEFAULT_QDISC: &str = "asymq";
 
-/// The discipline and its parts.
 pub(super) static ENTRIES: &[Entry] = entries! {
     Entry::part(Role::Qdisc, DEFAULT_QDISC,
         "Sends only as many ACKs as the downlink needs; a queue per flow for other packets, sparse flows first"),
@@ -110,7 +109,6 @@ pub(super) static ENTRIES: &[Entry] = entries! {
         maker: Maker::Controller(controller), needs_link: true, moves: &["ack-wait"];
 };
 
-/// Slots in which ACKs wait.
 #[inline(never)]
 pub(super) fn slots<P: Packet + Send + 'static>(
     config: &Config,

@@ -12,8 +12,9 @@ use alloc::format;
 #[cfg(not(feature = "text"))]
 use alloc::string::String;
 
-/// Complete description of a discipline at a link. [`resolve`](fn@super::resolve) makes it from flags, files and
-/// control requests. Used by simulator, lab, gateway and results. Equal descriptions build equal disciplines.
+/// Complete description of a discipline at a link, for simulator, lab, gateway and results.
+/// [`resolve`](fn@super::resolve) makes it from flags, files and control requests. Equal descriptions build equal
+/// disciplines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
@@ -28,7 +29,7 @@ pub struct Config {
         serde(default, skip_serializing_if = "Option::is_none")
     )]
     pub reverse: Option<Rate>,
-    /// Limit of the backlog; if ACKs and data have separate queues, the limit of each.
+    /// Limit of the backlog. If ACKs and data have separate limits, the default of each.
     pub limit: Limit,
     /// Names of the discipline's parts, and all parameters of each.
     #[cfg_attr(feature = "serde", serde(flatten))]

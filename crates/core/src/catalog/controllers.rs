@@ -14,7 +14,8 @@ use crate::hold::{BuildError, boxed};
 use crate::units::{Bytes, Duration, Limit, Rate};
 
 parameters! {
-    /// Above 0 by default: a class without service has no gradient, so the rule would never serve it again.
+    /// Above 0 by default: a class that is not served has no measurable gradient, so the rule would never serve it
+    /// again.
     MIN_SHARE: f64 = "min-share", "0.05", "Minimum share of the link that the controller assigns to a class",
         within Kind::Number(0.0, 0.5);
     ACK_SIZE: Bytes = "ack-size", "40b", "Size of an ACK on the link (AQ's S_A)", within Kind::Size(1, 65_535);
@@ -43,7 +44,8 @@ const INTERVAL: Typed<Duration> = interval("200ms");
 /// Maximum step in (kbit/s)^2; fits the number format of `tc`.
 const MAX_GAMMA: f64 = 1e9;
 
-/// Default step of `acq`, which scales with the link's rate: the papers' numbers suit links of a few hundred kbit/s.
+/// Default step of `acq`. It scales with the link's rate, because the papers' numbers suit only links of a few hundred
+/// kbit/s.
 const GAMMA: Typed<Gamma> = gamma("0.0005 up^2").computed(|context| {
     let up = context.link.bits_per_sec() as f64 / 1000.0;
     Value::Number((0.0005 * up * up).min(MAX_GAMMA))
@@ -64,14 +66,14 @@ const fn gamma(default: &'static str) -> Typed<Gamma> {
 }
 
 parameters! {
-    /// Equal shares by default: by the papers' rule, a data class that was idle has no share left.
+    /// Equal shares by default: by the papers' rule, a data class has no share after it was idle.
     UNUSED_SHARE: UnusedShare = "unused-share", "equal-shares",
         "Shares after an interval in which a class used less than half of its share: follow uses the served rates, as in the papers; equal-shares gives both classes half";
     UTILITY: Utility = "utility", "utilization",
         "Utility to maximize: utilization (sum of both directions), priority:W (the upload counts W times) or proportional (fairness)";
     /// Equal shares by default: the download keeps most of its rate. By the paper's rule the download stops.
     BEYOND_LIMIT: BeyondLimit = "beyond-limit", "equal-shares",
-        "Reaction of AQ if its eq. 11 does not hold: starve-acks, as in the paper's figures, or equal-shares";
+        "Reaction of AQ if both directions cannot be full (eq. 11): starve-acks, as in the paper's figures, or equal-shares";
     CONFIGURED_RATE: Rate = "configured-rate", "the link's", "Uplink rate that AQ's equations assume",
         computed |context| Value::Rate(context.link);
 }
@@ -192,7 +194,7 @@ pub(super) static CONTROLLERS: &[Entry] = entries! {
     controller("dcbq", dcbq, "Follows the gradient of a utility; measures downloads by the number of ACKs"), source: "DCBQ, sec. 4.1",
         moves: &["data-share"],
         parameters: listed![interval("5s"), GAMMA_RATE, UTILITY, MIN_SHARE, UNUSED_SHARE, DATA_SIZE, GIVEN_DATA_PER_ACK];
-    controller("afvq", afvq, "Lowers the ACK queue's limit as the data queue grows, to one packet when that is full"),
+    controller("afvq", afvq, "Lowers the ACK queue's limit as the data queue grows, to one packet when the data queue is full"),
         source: "AFVQ, abstract; docs/notes/afvq.md", parameters: listed![GIVEN_DATA_PER_ACK, MAX_ACKS],
         counts_acks: true;
 };

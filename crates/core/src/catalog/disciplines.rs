@@ -36,8 +36,8 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
     // A short FIFO drops the ACKs of some flows for minutes.
     paper("afvq", "AFVQ", "ACKs first; the limit of their queue falls as the data queue grows"), source: "AFVQ, abstract",
         brings: &[("ack-queue", "sad"), ("service", "acks-first"), ("controller", "afvq")];
-    // An idle class lends its share. With only the paper's rule, the line idles. At 1/20 Mbit/s a FIFO of ACKs drops
-    // all ACKs of some flows for minutes.
+    // A class may use the share of an idle class. By the paper's rule alone, the line would idle. At 1/20 Mbit/s a FIFO
+    // of ACKs drops all ACKs of some flows for minutes.
     paper("acq", "ACQ", "Adjusts both shares along the gradient of a utility"), source: "ACQ, sec. 3",
         brings: &[("ack-queue", "sad"), ("service", "cbq"), ("borrow", "true"), ("controller", "acq")];
     paper("dcbq", "DCBQ", "ACQ that measures downloads by the number of arriving ACKs"),

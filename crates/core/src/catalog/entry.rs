@@ -47,7 +47,7 @@ pub enum Shown {
 #[derive(Clone, Copy, Debug)]
 pub enum Maker {
     /// The catalog itself builds the entry: a queue by [`Catalog::queue`](super::Catalog::queue), a discipline by
-    /// [`Catalog::build`](super::Catalog::build). The default of the latter composes parts.
+    /// [`Catalog::build`](super::Catalog::build). `Catalog::build` composes parts by default.
     Catalog,
     /// Nothing is built: the role stays empty.
     Nothing,
@@ -78,7 +78,7 @@ pub struct Entry {
     pub group: Group,
     /// Default values of parameters and parts, which the user's values override.
     pub brings: &'static [(&'static str, &'static str)],
-    /// Parameters of this entry. Parameters from which a default is computed come before it.
+    /// Parameters of this entry. If a default is computed from other parameters, these come first.
     pub parameters: &'static [Parameter],
     /// Parameters of other parts that this part sets; the user cannot set them.
     pub moves: &'static [&'static str],
@@ -88,7 +88,7 @@ pub struct Entry {
     pub needs_reverse: bool,
     /// True if the entry needs the rate of its own link. A qdisc that does not shape has no such rate.
     pub needs_link: bool,
-    /// True if bytes of ACKs and data keep the ratio of the shares when borrowing is on.
+    /// True if, with borrowing, the bytes of ACKs and data keep the ratio of the shares.
     pub shares_bytes: bool,
     /// True if the entry counts each ACK as 40 bytes when the limit of the ACK queue is in bytes.
     pub counts_acks: bool,

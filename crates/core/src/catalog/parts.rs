@@ -33,7 +33,7 @@ fn whole_buffer(context: &Context<'_>) -> Value {
 parameters! {
     /// Data's share of the link.
     pub DATA_SHARE: Share = "data-share", "0.5", "Data's share of the link (SAD's g)";
-    /// True if a class may use the other's unused share; this default is WRR's.
+    /// True if a class may use the unused share of the other class. The default is that of WRR.
     pub BORROW: bool = "borrow", "true", "Let a class use the other's unused share";
     pub(super) ECN: bool = "ecn", "false", "Mark ECN-capable packets instead of dropping them early";
     pub(super) DATA_SIZE: Bytes = "data-size", "1500b", "Bytes of a full data packet on the link (AQ's S_D)",
@@ -41,7 +41,8 @@ parameters! {
     /// 64 segments by default: preserves the sender's ACK clock, and bounds the burst that one ACK releases.
     pub(super) MAX_STRETCH: Option<Bytes> = "max-stretch", "93440b",
         "Maximum number of bytes between two ACKs of a flow after filtering, or none";
-    /// Limited by default: each new ACK moves to the tail, so without a limit a steady flow's ACKs might never leave.
+    /// Limited by default: each new ACK moves to the tail, so that without a limit the ACKs of a steady flow might
+    /// never leave.
     pub(super) MAX_GAP: Option<Duration> = "max-gap", "50ms",
         "Maximum time between two ACKs of a flow after filtering, or none";
 }

@@ -134,7 +134,7 @@ impl Catalog for Standard {
     }
 }
 
-/// Object-safe [`Catalog::build`] for one packet type. Drivers are then compiled once for all catalogs.
+/// Object-safe form of [`Catalog::build`] for one packet type. With it, drivers are compiled once for all catalogs.
 pub trait Build<P>: Sync {
     /// Builds an empty discipline from a resolved description.
     ///

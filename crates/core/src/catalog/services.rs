@@ -14,9 +14,9 @@ use crate::hold::BuildError;
 use crate::units::{Bytes, Duration, Share};
 
 parameters! {
-    /// By default, the time of the other class's packet: then a class of short packets gets its share.
+    /// By default, the time of one packet of the other class. With this time, a class of short packets gets its share.
     MADE_UP: MadeUp = "made-up", "other",
-        "Lost service time that a class may make up for if it does not borrow: a time, own (one of its packets) or other (one of each class)";
+        "Maximum missed service time for which a class without borrowing is compensated: a time, own (one packet of the class) or other (one packet of each class, whichever takes longer)";
     /// A full data queue by default. With more credit, an upload after a long download would block ACKs for minutes.
     MAX_CREDIT: Option<Bytes> = "max-credit", "150000b", "Maximum unspent credit, or none";
     CREDIT: Credit = "credit", "byte",

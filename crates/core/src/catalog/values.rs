@@ -33,7 +33,6 @@ impl Values {
         Some(value)
     }
 
-    /// Returns a value as type `T`.
     pub(super) fn read<T: FromValue>(&self, name: &str) -> Option<T> {
         self.get(name).and_then(T::from_value)
     }
@@ -58,7 +57,7 @@ impl Values {
         self.0.retain(|(known, _)| known != name);
     }
 
-    /// Iterates over names and values, sorted by name if [`set`](Self::set) added all values.
+    /// Iterates over names and values. They are sorted by name if all of them were added by [`set`](Self::set).
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (&**name, value))
     }
@@ -107,7 +106,6 @@ mod serde_impl {
         }
     }
 
-    /// Serialized form of a [`Value`].
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "not text, a number or a truth")]
     enum Written {

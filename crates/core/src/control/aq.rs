@@ -5,8 +5,8 @@ use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate, Share};
 
-/// Behaviour of AQ if the capacities violate eq. 11: then no ratio fills both directions. If only a *measurement*
-/// violates eq. 11, the last valid ratio remains in use. Only this rule explains why the paper's links are full at
+/// Behaviour of AQ if the capacities violate eq. 11, so that no ratio fills both directions. If only a *measurement*
+/// violates eq. 11, AQ continues to use the last valid ratio. Only this rule explains why the paper's links are full at
 /// high UDP rates (sec. 4.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BeyondLimit {
@@ -14,7 +14,7 @@ pub enum BeyondLimit {
     /// and the upload has half of the uplink.
     #[default]
     EqualShares,
-    /// ACKs are served only if the data queue is empty, and have room for one packet in the buffer. The paper's
+    /// ACKs are served only if the data queue is empty, and the buffer has room for only one ACK. The paper's
     /// implementation probably did this: Figs. 5 and 6 show a full upload and no download.
     StarveAcks,
 }
@@ -28,7 +28,7 @@ pub enum DataPerAck {
     Measured,
 }
 
-/// AQ's four parameters, its interval, and two choices that the paper does not specify.
+/// AQ's four parameters, its interval, and two choices that the paper leaves open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AqParams {
     /// Uplink capacity, the paper's `C_u`.

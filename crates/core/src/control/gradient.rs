@@ -75,8 +75,8 @@ pub struct GradientParams {
     pub utility: Utility,
     /// Method of measuring the download.
     pub meter: DownloadMeter,
-    /// Minimum share of each class, from 0 (as in the papers) to 0.5. A class without service has no gradient, so the
-    /// rule would never serve it again.
+    /// Minimum share of each class, from 0 (as in the papers) to 0.5. A class that is not served has no measurable
+    /// gradient, so the rule would never serve it again.
     pub min_share: f64,
     /// Reaction if a class uses less than half of its share.
     pub unused_share: UnusedShare,
@@ -134,7 +134,7 @@ impl Gradient {
         Some(Share::from_f64(self.share))
     }
 
-    /// True if either class used less than half of its share.
+    /// True if one of the classes used less than half of its share.
     fn is_slack(&self, signals: &Signals, upload: f64, acks: f64) -> bool {
         let wants_less = |class: Class, rate: f64, share: f64| {
             signals.backlog[class as usize].packets == 0 && rate < share * self.up() / 2.0
@@ -143,7 +143,7 @@ impl Gradient {
             || wants_less(Class::Ack, acks, 1.0 - self.share)
     }
 
-    /// Returns both classes to equal shares.
+    /// Resets both classes to equal shares.
     fn rest(&mut self) -> Share {
         self.share = 0.5;
         Self::INITIAL_SHARE

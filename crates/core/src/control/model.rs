@@ -29,8 +29,8 @@ impl core::error::Error for OutOfReach {}
 
 /// Bytes of ACKs in one direction per byte of data in the other.
 ///
-/// This is the paper's `r_s = S_A / S_D` (eq. 8) if every packet is acknowledged. With `d` packets per ACK, eqs. 3 and
-/// 4 and all results from them hold with `r_s / d`.
+/// If every packet is acknowledged, this is the paper's `r_s = S_A / S_D` (eq. 8). With `d` packets per ACK, `r_s / d`
+/// replaces `r_s` in eqs. 3 and 4 and in all results from them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AckDemand(f64);
 
@@ -41,7 +41,7 @@ impl AckDemand {
         Self(f64::from(ack_size) / data_bytes)
     }
 
-    /// Returns the ratio.
+    /// Returns the bytes of ACKs per byte of data.
     pub const fn ratio(self) -> f64 {
         self.0
     }
@@ -204,7 +204,7 @@ impl Amp {
     }
 
     /// Bounds of the forward channel, as in the paper's table. The sentence above the table gives the ACKs' share as `1
-    /// - f` instead of `f`. In both cases the reverse packets bound the ACKs.
+    /// - f` instead of `f`. With both formulas, the ACKs are bounded by the reverse packets.
     pub fn forward_bound(&self) -> Bound {
         let acks = self.forward() / bits(self.ack_size);
         Bound {
@@ -226,7 +226,7 @@ fn bits(bytes: u32) -> f64 {
 }
 
 /// Returns the maximum queueing delay under DropTail in seconds (eq. 12): a full buffer of `buffer` bytes, drained at
-/// `rate` bit/s. With `B_D` and `R_D`, the result is the delay of data under AQ (eq. 13).
+/// `rate` bit/s. For the buffer `B_D` and the rate `R_D`, the result is the delay of data under AQ (eq. 13).
 pub fn worst_delay(buffer: f64, rate: f64) -> f64 {
     buffer * 8.0 / rate
 }

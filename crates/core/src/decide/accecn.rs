@@ -15,8 +15,8 @@ pub(crate) const ACE_STRETCH: u32 = 6 * FULL;
 /// Bytes of a full packet.
 const FULL: u32 = 1460;
 
-/// Maximum number of marks reported by one surviving ACK without [`ACE_STRETCH`]. The limit applies if the option
-/// resolves a wrap of ACE.
+/// Maximum number of marks that one surviving ACK may report if it exceeds [`ACE_STRETCH`] and the option resolves a
+/// wrap of ACE.
 ///
 /// Linux estimates the number of marked packets as `marked bytes / mean packet`, rounded up. For three full packets,
 /// the estimate stays below eight (the next wrap) if packets are at least 3/7 full on average. The mean counts all
@@ -31,7 +31,7 @@ const CE: u8 = 1;
 /// State of a sender after an ACK: the counter that gets the bytes of ACKs without the option (Linux's `est_ecnfield`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// The sender may have ignored the ACK, or has no counter to attribute an ACK without the option to.
+    /// The sender may have ignored the ACK, or has no counter for the bytes of ACKs without the option.
     Passed,
     /// The sender has read the counters, and attributes bytes to no counter or to an unknown counter.
     Unsettled,
@@ -133,7 +133,7 @@ pub(crate) fn tells_marks(
         // The bytes belong to another counter than CE's, so ACE has not wrapped.
         return short || marks == 0 && state == Reader::Guessing;
     }
-    // Without agreement, a reordered ACK made ACE wrap between two of the ACKs.
+    // If they do not agree, a reordered ACK made ACE wrap between two of the ACKs.
     let agrees = match (&newer.accecn, &previous.info.accecn) {
         (Some(option), Some(older)) => option.marked_bytes_since(older) <= marks * FULL,
         _ => false,
@@ -158,8 +158,8 @@ impl AckInfo {
         (self.flags as u32 >> 6) & 7
     }
 
-    /// Returns the increase of ACE since `older`, in marks. A receiver sends an ACK before the eighth mark (RFC 9768,
-    /// sec. 3.2.2.5.1).
+    /// Returns the increase of ACE since `older`, in marks. It is exact, because a receiver sends an ACK before the
+    /// eighth mark (RFC 9768, sec. 3.2.2.5.1).
     pub(crate) const fn marks_since(&self, older: &Self) -> u32 {
         self.ace().wrapping_sub(older.ace()) & 7
     }

@@ -1,7 +1,7 @@
 //! Rules by which a later acknowledgement makes an earlier one redundant.
 //!
 //! A queued ACK `O` may be filtered for a later ACK `N` of its flow only if every rule holds. `docs/notes/ack-rules.md`
-//! gives the reasons under the same names; `tests/ack_rules.rs` tests each rule on real frames.
+//! gives the reason for each rule; `tests/ack_rules.rs` tests each rule on real frames.
 //!
 //! | rule | `O` is filtered for `N` only if | source |
 //! | --- | --- | --- |
@@ -142,8 +142,8 @@ impl AckInfo {
         older.ranges().iter().all(|range| self.covers(*range))
     }
 
-    /// True if a sender that processes the later ACK `other` also processes this ACK, by their fields. An ACK with
-    /// a lower sequence number may be a probe.
+    /// True if, by the fields of both, a sender that processes the later ACK `other` also processes this ACK. An ACK
+    /// with a lower sequence number may be a probe.
     pub(crate) const fn is_taken_like(&self, other: &Self) -> bool {
         self.seq == other.seq
             && self.context == other.context
@@ -183,8 +183,8 @@ impl AckInfo {
     /// True if this later ACK of a flow contains all information of `older`, so that `older` may be filtered. The
     /// module's documentation lists the rules.
     ///
-    /// `previous` is the ACK sent before `older`, if the sender processes it. An ACK has room for few SACK ranges;
-    /// earlier ACKs report the others.
+    /// `previous` is the ACK sent before `older`, if the sender processes that ACK. It matters because an ACK has room
+    /// for only a few SACK ranges; earlier ACKs report the others.
     ///
     /// With an equal cumulative number, this ACK must have more SACKed bytes, because the sender counts plain
     /// duplicates.
@@ -216,7 +216,7 @@ impl AckInfo {
             (Some(newer), Some(older)) => newer.covers(older),
             _ => false,
         };
-        // With AccECN's option the three flags are a counter, which may advance up to a wrap.
+        // With AccECN's option the three flags are a counter. It may advance by less than a wrap.
         let counts = || match (&self.accecn, &older.accecn, previous) {
             (Some(_), Some(_), Some(previous)) => {
                 older.marks_since(previous) + self.marks_since(older) <= ACE_MARKS

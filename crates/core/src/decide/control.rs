@@ -45,11 +45,11 @@ pub struct Step {
 /// Measurements that a controller may request, in addition to arrivals and departures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Counters of the reverse path.
+    /// True if the controller reads [`Signals::reverse`].
     pub reverse: bool,
-    /// Bytes newly acknowledged by passing ACKs.
+    /// True if the controller reads [`Signals::acked_bytes`].
     pub acked_bytes: bool,
-    /// A call of [`Controller::follow`] after every packet.
+    /// True if [`Controller::follow`] is called after every packet.
     pub levels: bool,
 }
 

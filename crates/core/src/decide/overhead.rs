@@ -6,10 +6,8 @@ use Framing::{Atm, Plain, Ptm};
 use alloc::string::{String, ToString};
 use core::{fmt, str::FromStr};
 
-/// Framing of the link layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Framing {
-    /// No framing.
     #[default]
     Plain,
     /// Whole ATM cells of 53 bytes, each with 48 bytes of payload (ADSL).
@@ -20,8 +18,8 @@ enum Framing {
 
 /// Accounting of one link's overhead.
 ///
-/// By default the link charges a frame's own length. A given overhead is added to the length of the IP packet. So it
-/// must include *everything* that the link adds, such as VLAN tags and PPPoE.
+/// By default the link charges a frame's own length. If an overhead is given, it is added to the length of the IP
+/// packet. It must therefore include *everything* that the link adds, such as VLAN tags and PPPoE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overhead {
     /// Bytes added to every packet, -64 to 256.
@@ -38,7 +36,6 @@ enum Basis {
     /// The frame's length, because no overhead was given.
     #[default]
     Frame,
-    /// The IP packet's length.
     Ip,
     /// The frame's length, because of the keyword `raw`.
     Raw,

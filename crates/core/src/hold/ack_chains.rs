@@ -14,8 +14,8 @@ use crate::packet::{Flow, Header, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Visit};
 use crate::units::{Instant, Limit};
 
-/// Range of the number of flows whose ACKs are filtered. Within the range, the number equals the limit in packets.
-/// ACKs of further flows are queued without filtering.
+/// Range of the number of flows whose ACKs are filtered. Within this range, the number is the limit in packets. ACKs of
+/// further flows are queued without filtering.
 const FLOWS: core::ops::RangeInclusive<u32> = 80..=8192;
 
 #[derive(Clone, Debug)]
@@ -54,7 +54,6 @@ impl Arrival {
         }
     }
 
-    /// Returns the flow's slot, if it has one.
     pub(crate) const fn slot(&self) -> Option<Slot> {
         self.slot
     }
@@ -72,7 +71,7 @@ pub(crate) struct AckChains<P, N> {
     slab: Slab<Waiting<P, N>>,
     flows: FlowTable<FlowState>,
     backlog: Backlog,
-    /// Number of ACKs that were not filtered although a later ACK was queued, per group of [`Unfiltered`].
+    /// Number of ACKs that were kept although a later ACK was queued, for each group of [`Unfiltered`].
     unfiltered: [u64; Unfiltered::ALL.len()],
 }
 
@@ -92,8 +91,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         self.flows.find(flow)
     }
 
-    /// Compares an arrival with the history of its flow; `known` is the flow's slot, if the flow has one. An opaque
-    /// packet is compared by its assumed content.
+    /// Compares an arrival with the history of its flow; `known` is the slot of the flow, if it has one. For an opaque
+    /// packet, its assumed content is compared.
     pub(crate) fn read(
         &mut self,
         packet: &P,
@@ -171,9 +170,9 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Some((state, &self.ack_at(place, state)?.info))
     }
 
-    /// Returns the place of the flow's last queued ACK if the arrival may replace it. Conditions: the arrival makes the
-    /// queued ACK redundant, the survivor acknowledges at most `max_stretch` new bytes, and `permits` returns true. The
-    /// argument of `permits` is the arrival time of the ACK before the place.
+    /// Returns the place of the flow's last queued ACK if the arrival may replace it. The arrival must make the queued
+    /// ACK redundant, acknowledge at most `max_stretch` new bytes, and `permits` must return true. The argument of
+    /// `permits` is the arrival time of the ACK before the queued one.
     pub(crate) fn redundant_tail(
         &mut self,
         arrival: &Arrival,
@@ -204,15 +203,15 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         None
     }
 
-    /// Reports, by group of rules, the number of ACKs not filtered although a later ACK of the flow was queued.
+    /// Reports, by group of rules, the number of ACKs that were kept although a later ACK of the flow was queued.
     pub(crate) fn probe(&self, show: &mut Probe<'_>) {
         for (unfiltered, count) in Unfiltered::ALL.into_iter().zip(self.unfiltered) {
             show(unfiltered.variable(), Reading::Count(count));
         }
     }
 
-    /// Returns the bound that filtering for `newer` would violate, if any. Bounds: at most `max_stretch` new
-    /// bytes, and no hidden mark.
+    /// Returns the rule that would be violated if `newer` replaced the ACK, if any: at most `max_stretch` new bytes,
+    /// and no hidden mark.
     fn bound(
         state: &FlowState,
         newer: &AckInfo,
@@ -239,13 +238,14 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         (!tells).then_some(Unfiltered::Marks)
     }
 
-    /// True if an arrival has room beside all queued packets.
+    /// True if there is room for an arrival without removing a packet.
     #[inline]
     pub(crate) const fn admits(&self, arrival: &Arrival, admission: &Admission) -> bool {
         admission.admits(self.backlog, arrival.len)
     }
 
-    /// True if an arrival may replace `older`. If not, `older` must stay: removing it would lose both packets.
+    /// True if there is room for an arrival after `older` is removed. If not, `older` must stay; otherwise both packets
+    /// would be lost.
     pub(crate) fn admits_instead_of(
         &self,
         older: Place,
@@ -276,7 +276,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         })
     }
 
-    /// Returns the highest number reported and the sender's state, if `info` is sent after `previous`.
+    /// Returns the highest number reported to the sender, and the sender's state, after `previous` and `info` are sent.
     fn knowledge(&self, slot: Slot, info: &AckInfo, previous: Place) -> (u32, Reader) {
         let known = self.flows.get(slot).filter(|state| state.accecn);
         let previous = known.and_then(|state| self.ack_at(previous, state));
@@ -407,7 +407,6 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         waiting.all(|waiting| see(&waiting.packet))
     }
 
-    /// Returns the queued packets and bytes.
     #[inline]
     pub(crate) const fn backlog(&self) -> Backlog {
         self.backlog

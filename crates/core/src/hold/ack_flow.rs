@@ -33,8 +33,8 @@ impl Newest {
         }
     }
 
-    /// True if a sender that has received this ACK ignores `info`: a probe, a reordered ACK, or an ACK with an
-    /// old timestamp. An ignored ACK does not count as a duplicate, and does not end a run of duplicates.
+    /// True if a sender that has received this ACK ignores `info`, because `info` is a probe, a reordered ACK, or has
+    /// an old timestamp. An ignored ACK does not count as a duplicate, and does not end a run of duplicates.
     fn outdates(&self, info: &AckInfo) -> bool {
         let old_timestamp = match info.timestamps {
             Some((val, _)) => self.has_val && before(val, self.val),
@@ -71,21 +71,21 @@ impl Past {
 pub(crate) struct FlowState {
     /// Last queued packet of the flow.
     pub(crate) tail: Place,
-    /// Newest queued ACK, and the number of its duplicates.
+    /// Newest queued ACK.
     newest: Option<Newest>,
+    /// Number of duplicates of `newest`.
     duplicates: u8,
     /// True once an ACK of the flow has carried AccECN counters.
     pub(crate) accecn: bool,
-    /// Last ACK sent; before any was sent, the flow's first ACK.
+    /// Last ACK sent, or the first ACK of the flow if none has been sent.
     pub(crate) last_sent: Past,
-    /// Arrival time of `last_sent`.
     pub(crate) last_arrival: Instant,
     /// Bytes acknowledged by the ACKs that were sent, modulo 2^32.
     pub(crate) acked: u32,
 }
 
 impl FlowState {
-    /// Creates the state of a flow whose first ACK is `info`; numbers are relative to that ACK.
+    /// Creates the state of a flow whose first ACK is `info`; its numbers are relative to those of this ACK.
     pub(crate) const fn new(info: &AckInfo, arrival: Instant) -> Self {
         Self {
             tail: Place::NONE,
@@ -119,8 +119,8 @@ impl FlowState {
     #[inline]
     pub(crate) fn duplicates(&self, info: &AckInfo) -> Option<u8> {
         let newest = self.newest?;
-        // An ACK before a step of the sequence number may be a probe. A probe is no duplicate; its window and number
-        // are ignored.
+        // If the sequence number changes after an ACK, that ACK may be a probe. A probe is no duplicate, and its window
+        // and number are ignored.
         let (repeats, place) = match newest.seq == info.seq {
             true => (
                 newest.ack == info.ack && newest.window == info.window,

@@ -1,4 +1,4 @@
-//! Counts the bytes that passing ACKs acknowledge, that is, the downloaded bytes.
+//! Counts the bytes that passing ACKs acknowledge: the downloaded bytes.
 
 use super::capacity::BuildError;
 use super::flow_table::FlowTable;

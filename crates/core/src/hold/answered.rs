@@ -44,14 +44,13 @@ impl Host {
         Self(number as u8)
     }
 
-    /// Returns the host's number.
     #[inline]
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Number of a second; 0 means no time.
+/// Time in whole seconds; 0 means never.
 fn second(now: Instant) -> u32 {
     ((now.as_nanos() >> 30) as u32).max(1)
 }
@@ -70,7 +69,7 @@ fn is_answered(flows: &mut [u32], flow: Flow) -> bool {
     seen.map(|seen| *seen = 0).is_some()
 }
 
-/// Returns a packet's hosts without the host at home, which has no account.
+/// Returns a packet's hosts with the address of the host at home set to zero.
 #[cold]
 #[inline(never)]
 const fn without_home([source, destination]: [u64; 2], home_is_source: bool) -> [u64; 2] {
@@ -90,9 +89,9 @@ pub struct Answered {
     hosts: FlowTable<u32>,
     /// Fingerprints of flows with a packet on the reverse path since their last packet from home; zero if empty.
     flows: Box<[u32]>,
-    /// Last second in which the line counts as visible, after its last answer to any host.
+    /// Last second in which the reverse path counts as visible. Each answer to a host extends this time.
     visible_until: u32,
-    /// Start of the current lifetime, and number of unanswered addresses counted as hosts since then.
+    /// Start of the current lifetime, and number of unanswered addresses that have counted as hosts since then.
     guesses: (u32, u32),
 }
 

@@ -1,4 +1,4 @@
-//! CoDel (RFC 8289) on a FIFO, and its dequeue function for any queue.
+//! CoDel (RFC 8289) on a FIFO, and CoDel's dequeue function for any queue.
 
 use super::capacity::BuildError;
 use super::fifo::Fifo;
@@ -14,8 +14,8 @@ use crate::units::{Instant, Limit};
 pub(super) const MAX_DROPS: u32 = 32;
 
 /// Returns the next packet that CoDel does not drop (RFC 8289, sec. 5.5). `take` removes the oldest packet of the
-/// queue, and returns the packet and the remaining bytes. `drops` is the number of further packets that may be
-/// dropped; each drop decrements it.
+/// queue, and returns the packet and the remaining bytes. `drops` is the number of packets that may still be dropped;
+/// each drop decrements it.
 pub(super) fn dequeue<P: Packet>(
     codel: &mut Codel,
     params: &CodelParams,

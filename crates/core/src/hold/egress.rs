@@ -24,7 +24,6 @@ pub struct Egress<P> {
 
 /// All counters, so that the egress holds only one pointer to them.
 struct Counts {
-    /// Queued packets.
     waiting: u32,
     meters: Meters,
 }
@@ -147,7 +146,7 @@ impl<P: Packet> Egress<P> {
         true
     }
 
-    /// Updates transmitter and counters for a result of the discipline. The result does not move.
+    /// Updates transmitter and counters for a result of the discipline, without moving the result.
     #[inline]
     fn accounts_for(&mut self, now: Instant, answer: &Dequeue<P>) {
         match answer {
@@ -180,7 +179,7 @@ impl<P: Packet> Egress<P> {
         self.transmitter.free_at()
     }
 
-    /// True if the discipline needs to see the packets of the reverse path.
+    /// True if the discipline needs the packets of the reverse path.
     #[inline]
     pub const fn observes_reverse(&self) -> bool {
         self.observes
@@ -236,7 +235,7 @@ impl<P: Packet> Egress<P> {
         waiting
     }
 
-    /// Removes the oldest packet of a class or flow, in spite of the schedule, and subtracts it from the arrival
+    /// Removes the oldest packet of a class or flow, regardless of the schedule, and subtracts it from the arrival
     /// counters.
     pub fn drain(&mut self) -> Option<P> {
         let packet = self.qdisc.drain()?;

@@ -22,7 +22,7 @@ pub enum Survivor {
 /// Bounds of filtering, so that senders still get an ACK clock and RTT samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterBounds {
-    /// Maximum number of bytes, newly acknowledged or newly SACKed, that one surviving ACK reports.
+    /// Maximum number of newly acknowledged and SACKed bytes that one surviving ACK reports.
     pub max_stretch: u32,
     /// Maximum time between the arrivals of two survivors of a flow, for [`Survivor::AtTail`]: each new ACK moves to
     /// the tail, so without a bound the ACKs of a steady flow may never leave. [`Survivor::InSlot`] needs no bound.

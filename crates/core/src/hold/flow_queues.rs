@@ -35,8 +35,8 @@ pub struct FlowQueues<P> {
     /// Queues with packets, in the order of their turns.
     round: Rounds,
     flows: u32,
-    /// Bytes added to a deficit per round: the length of the longest packet so far. So each queue can send at least
-    /// one packet per round.
+    /// Bytes added to a deficit per round: the length of the longest packet so far, so that each queue can send at
+    /// least one packet per round.
     quantum: i64,
 }
 
@@ -66,8 +66,8 @@ impl<P: Packet> FlowQueues<P> {
         Some(packet)
     }
 
-    /// True if an arrival raised the backlog above both `before` and the limit. After a limit was lowered,
-    /// excess packets stay queued, so the work per arrival is bounded.
+    /// True if an arrival raised the backlog above both `before` and the limit. When a limit is lowered, excess packets
+    /// stay queued, so that the work per arrival is bounded.
     const fn has_grown(&self, before: Backlog, limit: Limit) -> bool {
         let now = self.queues.backlog();
         match limit {
@@ -76,8 +76,8 @@ impl<P: Packet> FlowQueues<P> {
         }
     }
 
-    /// Returns the queue to serve. The queue's deficit covers its next packet. Skips at most one queue: the next
-    /// queue gets a quantum, which covers any packet.
+    /// Returns the queue to serve, whose deficit covers its next packet. Skips at most one queue, because the next one
+    /// gets a quantum, which covers any packet.
     fn turn(&mut self) -> Option<(u32, Head)> {
         for _ in 0..2 {
             let number = self.round.first(ROUND)?;

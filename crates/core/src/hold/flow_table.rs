@@ -42,7 +42,7 @@ impl<T> FlowTable<T> {
         })
     }
 
-    /// Returns the index of a flow's set. Fibonacci hashing spreads hashes as well as consecutive numbers.
+    /// Returns the index of a flow's set. Fibonacci hashing distributes both hashes and consecutive numbers evenly.
     #[inline]
     fn set(&self, flow: Flow) -> usize {
         let hash = flow.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -61,7 +61,6 @@ impl<T> FlowTable<T> {
         Some(Slot((first + way) as u32))
     }
 
-    /// Slot of a flow, and its state.
     #[inline]
     pub(crate) fn find_mut(&mut self, flow: Flow) -> Option<(Slot, &mut T)> {
         let set = self.set(flow);
@@ -75,8 +74,8 @@ impl<T> FlowTable<T> {
         })
     }
 
-    /// Returns the slot of a flow; `new` creates the state of a new flow. A full set evicts the flow with the smallest
-    /// `last_used`. A flow with `last_used` `None` is never evicted. Returns `None` if no flow may be evicted.
+    /// Returns the slot of a flow; `new` creates the state of a new flow. In a full set, the flow with the smallest
+    /// `last_used` is evicted; a flow with `None` is never evicted. Returns `None` if no flow may be evicted.
     #[inline]
     pub fn find_or_insert(
         &mut self,

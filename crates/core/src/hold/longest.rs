@@ -4,7 +4,8 @@ use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
 use core::cmp::Reverse;
 
-/// Number of changes after the last use for which the heap is maintained. This costs about as much as a rebuild.
+/// Number of changes after the last use for which the heap is maintained. So many changes cost about as much as a
+/// rebuild.
 const KEPT: u32 = 2048;
 
 /// Lengths of all queues in bytes.
@@ -14,8 +15,8 @@ pub(super) trait Lengths {
 }
 
 /// A binary heap of queue numbers with the longest queue on top, as in CAKE. The heap is built on demand and then
-/// maintained for some changes, each in O(log n). Among equal queues the first is on top, so the result does not
-/// depend on when the heap was built.
+/// maintained for some changes, each in O(log n). Among equal queues the first is on top, so that the result does not
+/// depend on the time at which the heap was built.
 #[derive(Clone, Debug)]
 pub(super) struct Longest {
     /// Queues, the longest first.
@@ -36,7 +37,6 @@ impl Longest {
         })
     }
 
-    /// The longest queue.
     pub(super) fn top(&mut self, lengths: &impl Lengths) -> Option<u32> {
         if self.kept == 0 {
             for place in (0..self.heap.len() / 2).rev() {

@@ -52,7 +52,7 @@ pub enum Buffer {
 
 /// An ACK queue, a data queue, a service that chooses between them, and a controller.
 ///
-/// A machine uses parts only through their traits, so a new part needs no change of the machine.
+/// A machine uses parts only through their traits, so that a new part requires no change here.
 pub struct Machine<P, Q, S = AnyService> {
     parts: Parts<Q, S>,
     needs: Needs,
@@ -173,7 +173,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         if let (Buffer::InRatio(limit), Some(share)) = (self.parts.buffer, settings.data_share) {
             let (data, ack) = split_buffer(limit, share);
             self.parts.limits = [ack, data];
-            // After a change of the ratio, a class over its limit still uses places of the other class.
+            // After a change of the ratio, a class above its limit still occupies places of the other class.
             self.shared = Some(limit.with_value(data.value() + ack.value()));
         }
     }
@@ -306,7 +306,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Qdisc<P> for Machine<P, Q, S> {
     #[inline]
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Dequeue<P> {
         self.control(now);
-        // An AQM may drop all packets of a queue, once for each queue.
+        // In each queue, an AQM may drop all packets.
         for _ in 0..Class::COUNT + 1 {
             let Parts {
                 queues, service, ..

@@ -84,8 +84,8 @@ impl Meters {
         sum
     }
 
-    /// Counts an arrival of `len` bytes. An [`Egress`](super::Egress) counts its own packets: this
-    /// function and the next three are for callers without an egress.
+    /// Counts an arrival of `len` bytes. This function and the next three are for callers without an
+    /// [`Egress`](super::Egress), which counts its packets itself.
     #[inline]
     pub fn arrives(&mut self, class: TrafficClass, len: u32) {
         self.arrived.of_mut(class).add(len);

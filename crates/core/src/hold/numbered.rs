@@ -116,7 +116,6 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         self.pool.pop(&mut queue.packets)
     }
 
-    /// Removes a packet from its queue.
     #[inline]
     pub(crate) fn remove(&mut self, number: u32, place: Place) -> Option<P> {
         let len = self.pool.get(place)?.header().len;
@@ -143,7 +142,6 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
             .map_or(Place::NONE, |queue| queue.packets.head())
     }
 
-    /// Returns the next place in the queue.
     pub(crate) fn next(&self, place: Place) -> Place {
         self.pool.next(place)
     }
@@ -160,7 +158,6 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         Some((queue.packets.is_empty(), &queue.state))
     }
 
-    /// The oldest packet of a queue.
     pub(crate) fn front(&self, number: u32) -> Option<&P> {
         self.pool.get(self.first(number))
     }
@@ -208,13 +205,12 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         bytes > memory_limit || !limit.holds(packets, bytes)
     }
 
-    /// True if the backlog exceeds `before`. After a limit was lowered, excess packets stay queued, so the work per
+    /// True if the backlog exceeds `before`. When a limit is lowered, excess packets stay queued, so that the work per
     /// arrival is bounded.
     pub(crate) const fn has_grown(&self, before: Backlog) -> bool {
         self.backlog.packets > before.packets || self.backlog.bytes > before.bytes
     }
 
-    /// Packets and bytes in all queues.
     pub(crate) const fn backlog(&self) -> Backlog {
         self.backlog
     }

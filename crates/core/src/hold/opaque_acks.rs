@@ -35,7 +35,8 @@ const MAX_CREDIT: u32 = 96;
 /// Maximum time until a receiver acknowledges a packet: 25 ms by default, plus delays at home.
 const ANSWER: Duration = Duration::from_millis(250);
 
-/// Time without recognition after a full packet in the direction of the ACKs. Data that an ACK overtakes looks lost.
+/// Time after a full packet in the direction of the ACKs in which no ACK is recognised: data that an ACK overtakes
+/// would count as lost.
 const OWN_DATA: Duration = Duration::from_secs(1);
 
 /// Range of pauses of a download that a lost packet may cause: longer than gaps between bursts, shorter than pauses
@@ -46,7 +47,7 @@ const REST: Duration = Duration::from_secs(4);
 /// Number of counted sizes. All counts are halved when a count reaches `MEMORY`.
 const SIZES: usize = 8;
 const MEMORY: u8 = 64;
-/// Minimum count of a size. Larger packets then contain more than an ACK.
+/// Minimum count of the size of an ACK alone. Packets of larger sizes then contain more than an ACK.
 const SEEN: u8 = 2;
 /// Minimum count of a recurring size. `PART` is the divisor of all counts for a second minimum.
 const RECURS: u8 = 8;
@@ -134,14 +135,15 @@ struct Download {
     /// Number of packets not yet acknowledged, at most [`MAX_CREDIT`].
     credit: u32,
     kind: u32,
-    /// Size of the last packet treated as an ACK, and true if it was the second of a pair. A shorter packet may
-    /// lack a frame of its predecessor.
+    /// Size of the last packet treated as an ACK. A shorter packet may lack a frame of that packet. The flag is true
+    /// for the second packet of a pair.
     len: u8,
     second: bool,
     sizes: Sizes,
     unexplained: u8,
-    /// Time of the last packet treated as an ACK, and time of the download's last packet.
+    /// Time of the last packet treated as an ACK.
     acked: Instant,
+    /// Time of the download's last packet.
     arrived: Instant,
     /// Time until which no packet is treated as an ACK.
     not_before: Instant,
@@ -167,7 +169,6 @@ impl Download {
         }
     }
 
-    /// Counts a packet of the server.
     fn observe(&mut self, now: Instant, len: u32) {
         let pause = now.saturating_since(self.last_used);
         self.credit = match pause > ANSWER {

@@ -44,7 +44,7 @@ crate::named! {
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
     pub enum Spacing {
-        /// At the departure of the real ACK after them.
+        /// At once, just before the real ACK.
         AtOnce = "at-once",
         /// Spread evenly over the time since the flow's previous ACK.
         #[default]
@@ -72,8 +72,9 @@ const MAX_HELD: u32 = 1 << 12;
 
 #[derive(Clone, Copy, Debug)]
 struct FlowState {
-    /// Highest acknowledgement number seen, and arrival time of the latest ACK.
+    /// Highest acknowledgement number seen.
     newest: u32,
+    /// Arrival time of the latest ACK.
     passed: Instant,
     /// Smoothed time between ACKs; zero before the second ACK.
     interval: Duration,
@@ -85,7 +86,8 @@ struct FlowState {
     credit: Credit,
     /// Earliest departure time of the flow's next ACK.
     busy_until: Instant,
-    /// True after duplicate ACKs: the next jump of the number closes a hole, so it is no sign of filtered ACKs.
+    /// True after duplicate ACKs: the next jump of the number then closes a hole, and does not show that ACKs were
+    /// filtered.
     hole: bool,
 }
 
@@ -124,11 +126,11 @@ impl Credit {
         }
     }
 
-    /// Claims up to `jump` bytes for an ACK and the ACKs regenerated before it. Returns their number, one per
-    /// `segment`.
+    /// Claims up to `jump` bytes for an ACK and the ACKs regenerated before it. Returns the number of these ACKs, one
+    /// per `segment`.
     fn claim(&mut self, jump: u32, segment: u32) -> u32 {
         let bytes = jump.min(self.bytes);
-        // For segments shorter than `segment`, more segments are claimed than ACKs regenerated.
+        // If segments are shorter than `segment`, more segments are claimed than ACKs are regenerated.
         let share = u64::from(self.segments) * u64::from(bytes);
         let segments = share.div_ceil(u64::from(self.bytes).max(1)) as u32;
         self.bytes -= bytes;
@@ -142,12 +144,14 @@ impl Credit {
 struct Held<P> {
     packet: P,
     info: Option<AckInfo>,
-    /// Previous acknowledgement number of the flow, and the step between regenerated numbers.
+    /// Previous acknowledgement number of the flow.
     previous: u32,
+    /// Step between regenerated numbers.
     step: u32,
     gap: Duration,
-    /// Number of ACKs still to regenerate, and number of ACKs regenerated so far.
+    /// Number of ACKs still to regenerate.
     remaining: u32,
+    /// Number of ACKs regenerated so far.
     made: u32,
 }
 
@@ -158,7 +162,7 @@ type Due = Reverse<(Instant, u64, Place)>;
 ///
 /// A regenerated ACK is a copy of a real ACK, with a number between the flow's previous number and the real one. No
 /// ACK is regenerated before an ACK with SACK ranges, ECN marks, a signature or unknown options, or when a hole
-/// closes. Copies are made at departure, so each held packet needs only one place.
+/// closes. Copies are made only at departure, so that each held packet occupies one place.
 ///
 /// ACKs are regenerated only for data that was [observed](Self::observe) in the other direction and that no earlier ACK
 /// has claimed. So a flow's ACKs never exceed its data segments times the factor, even with forged numbers.

@@ -42,7 +42,8 @@ impl<T> Ring<T> {
         })
     }
 
-    /// Returns the place after the newest value, if the ring has room. A value without room then never moves.
+    /// Returns the place after the newest value, if the ring has room. If there is no room, the caller's value is not
+    /// moved.
     #[inline]
     pub fn vacant(&mut self) -> Option<Vacant<'_, T>> {
         let tail = self.wrap(self.head + self.len);

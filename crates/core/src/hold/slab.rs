@@ -8,7 +8,6 @@ use alloc::boxed::Box;
 pub(crate) struct Place(u32);
 
 impl Place {
-    /// No place.
     pub(crate) const NONE: Self = Self(u32::MAX);
 
     /// Index of the place, for tables of the owner.
@@ -206,7 +205,6 @@ impl<T, L: Links> Slab<T, L> {
         self.node(place)?.value.as_mut()
     }
 
-    /// Returns the next place in the list.
     #[inline]
     pub(crate) fn next(&self, place: Place) -> Place {
         let node = self.nodes.get(place.index());
@@ -231,7 +229,7 @@ impl<T, L: Links> Slab<T, L> {
         }
     }
 
-    /// Returns a place for one more value, if there is room. A check before the move avoids returning the value.
+    /// Returns a place for one more value, if there is room. If not, the caller's value is not moved.
     #[inline]
     pub(crate) fn vacant(&mut self) -> Option<Vacant<'_, T, L>> {
         let place = self.free;
@@ -275,7 +273,6 @@ impl<T, L: Links> Slab<T, L> {
         }
     }
 
-    /// Removes and returns a list's first value.
     #[inline]
     pub(crate) fn pop(&mut self, list: &mut List) -> Option<T> {
         let place = list.head;

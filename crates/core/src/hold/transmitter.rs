@@ -46,8 +46,8 @@ impl TxTime {
 
 /// Transmits one packet at a time, at the link's rate.
 ///
-/// If the caller is late, the next packets start earlier to reach the rate. Compensates at most
-/// [`MAX_LATE`](Self::MAX_LATE), which bounds bursts.
+/// If the caller is late, the next packets start earlier, so that the rate is reached. At most
+/// [`MAX_LATE`](Self::MAX_LATE) is compensated, which bounds bursts.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmitter {
     tx: TxTime,
@@ -99,8 +99,8 @@ impl Transmitter {
         self.tx = TxTime::new(rate);
     }
 
-    /// Records that no packet could be sent before `at`: no packet was queued, or the discipline held the packets.
-    /// This time is not compensated.
+    /// Records that no packet could be sent before `at`, because none was queued or the discipline held them. This time
+    /// is not compensated.
     #[inline]
     pub fn not_before(&mut self, at: Instant) {
         self.free_at = self.free_at.max(at);

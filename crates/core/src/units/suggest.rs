@@ -22,7 +22,7 @@ pub fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> S
     suggestion_of(name, known, "--help")
 }
 
-/// Like [`suggestion`], with the list of names from `list`.
+/// Like [`suggestion`], but `list` gives the names that are listed.
 pub fn suggestion_of<'a>(
     name: &str,
     known: impl IntoIterator<Item = &'a str>,

@@ -21,7 +21,8 @@ pub(super) struct Interval {
     pub(super) bytes: f64,
 }
 
-/// Rates of the same bytes into and out of a line with a queue, in bit/ms. `change`: change of the queue in ms.
+/// Rates in bit/ms at which the same bytes entered and left a line with a queue. `change` is the change of the queue in
+/// ms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Through {
     pub(super) out: f64,

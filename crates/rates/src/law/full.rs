@@ -15,7 +15,7 @@ pub(super) struct Full {
     first_capacity: f64,
     /// True if the queue was still short at the first measurement.
     is_early: bool,
-    /// Queue at the last change that only a real queue can cause.
+    /// Queue at its last significant change, which only a real queue can cause.
     changed_queue: f64,
     /// Drain expected since the last such change.
     expected_drain: f64,
@@ -25,8 +25,9 @@ pub(super) struct Full {
     peak: f64,
     /// Total drain expected from the cut.
     cut_drain: f64,
-    /// Maximum of the queue since its latest fall, and time since this fall.
+    /// Maximum of the queue since its latest fall.
     crest: f64,
+    /// Time since the latest fall of the queue.
     stalled: f64,
 }
 
@@ -85,7 +86,7 @@ impl Full {
         }
     }
 
-    /// True if the queue fell by more than the cut can drain. The cause is jitter, or a faster line.
+    /// True if the queue fell by more than the cut can drain, because of jitter or a faster line.
     pub(super) fn was_jitter(&self, queue: f64) -> bool {
         self.peak - queue > TUNING.jitter.at(self.cut_drain)
     }
@@ -95,7 +96,8 @@ impl Full {
         self.first_capacity < TUNING.slower_share * capacity.cleared
     }
 
-    /// Rate of a candidate after a failed test. Lower if the candidate's own line slowed down before the senders did.
+    /// Rate of a candidate after a failed test. It is lower if the candidate's own line slowed down before the senders
+    /// did.
     pub(super) fn rate_after_test(&self, capacity: &Capacity) -> f64 {
         match self.is_early && self.is_slower(capacity) {
             true => self

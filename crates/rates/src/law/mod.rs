@@ -13,7 +13,7 @@
 //! - **Clear**: while the shaper has a backlog, the rate grows. Without a backlog, the rate returns to the last used
 //!   one.
 //! - **Full**: the rate is the line's capacity minus a cut that drains the queue. If the cut drains nothing, the delay
-//!   belongs to the path, or to a queue of the other direction.
+//!   comes from the path, or from a queue of the other direction.
 //! - **Blind**: there are no samples, and the rate does not grow.
 //!
 //! If a queue is attributed to the other direction, the state is Clear. `Full` ends with a rate near the capacity.
@@ -39,9 +39,9 @@ use tuning::TUNING;
 pub(crate) enum Source {
     /// This direction: its delays are measured, or it is the only direction with a learnt rate.
     Own,
-    /// Tentatively this direction: round trips contain the queues of both directions, and a cut tests this direction.
+    /// Probably this direction: round trips contain the queues of both directions, and a cut tests whether the queue is
+    /// in this direction.
     Candidate,
-    /// The other direction.
     Other,
 }
 
@@ -79,8 +79,9 @@ pub struct RateLaw {
     capacity: Capacity,
     estimate: Estimate,
     delivered: Delivered,
-    /// Duration of the search, and last rate in use.
+    /// Duration of the search.
     searched: f64,
+    /// Last rate in use.
     used_rate: f64,
     /// Mean of the shaper's backlog, 0 to 1.
     busy: f64,
@@ -104,7 +105,6 @@ fn packet_ms(rate: f64) -> f64 {
 }
 
 impl RateLaw {
-    /// Creates a law that starts at `rate`.
     #[inline(never)]
     pub(crate) fn new(
         range: RateRange,

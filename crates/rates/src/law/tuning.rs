@@ -13,7 +13,6 @@ impl Linear {
     }
 }
 
-/// Declares the constants, each with its value.
 macro_rules! tuning {
     ($($(#[$doc:meta])* $name:ident: $type:ty = $value:expr;)+) => {
         /// Constants of the law. Shares are shares of the capacity, except where noted.
@@ -71,7 +70,7 @@ tuning! {
     max_unchanged_cut: f64 = 0.35;
     /// Rate into the line below which a queue certainly drains, as a share.
     draining_share: f64 = 0.8;
-    /// Missing part of the expected drain in ms that proves a longer path.
+    /// Part of the expected drain, in ms, whose absence proves a longer path.
     undrained_ms: f64 = 20.0;
     /// Time in ms without a fall of the queue after which a candidate's test has failed; depends on the queue.
     stalled: Linear = Linear { ms: 220.0, per: 2.0 };
@@ -100,13 +99,13 @@ tuning! {
     acceleration: f64 = 0.5;
     /// Maximum growth of the rate, as a share per second.
     max_growth: f64 = 0.7;
-    /// Duration in ms of the latest part of the search, whose effect is not yet in the round trips.
+    /// Duration in ms of the latest part of the search, whose effect round trips do not show yet.
     unanswered_ms: f64 = 150.0;
     /// Growth towards the last used rate while there is no backlog, as a share per second.
     return_growth: f64 = 0.3;
     /// Rate after the queue has drained, as a share.
     resume_share: f64 = 0.98;
-    /// Reduction of `resume_share` on a steady line, as a share per ms of a full packet's transmission time.
+    /// On a steady line: reduction of `resume_share` for each ms that a full packet's transmission takes.
     steady_resume_per_ms: f64 = 0.003;
     /// Number of consecutive queues at one capacity after which the line counts as steady.
     steady_after: f64 = 4.0;

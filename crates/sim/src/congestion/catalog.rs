@@ -42,7 +42,8 @@ impl Catalog {
         Self(Vec::new())
     }
 
-    /// Adds a congestion control, or replaces the one of this name. Calls `make` per connection, in any thread.
+    /// Adds a congestion control, or replaces the one with this name. `make` is called for each connection, in any
+    /// thread.
     ///
     /// # Errors
     /// asymq has a congestion control of this name, or the name is invalid.

@@ -10,7 +10,8 @@ pub trait CongestionControl {
     /// Reports that the connection is established.
     fn on_established(&mut self, initial_window: f64);
     /// Reports that `acked` segments were acknowledged at `now`, outside fast recovery and while the window limited the
-    /// sender. `srtt` is the smoothed round-trip time in ns. `acked` is 0 for a split ACK (AR's factor `R`).
+    /// sender. `srtt` is the smoothed round-trip time in ns. `acked` is 0 for a further ACK of the same segment, as ACK
+    /// regeneration sends with `R` above 1.
     fn on_ack(&mut self, acked: u64, now: u64, srtt: u64);
     /// Reports the start of fast recovery by the third duplicate ACK, with `flight` segments in flight.
     fn on_fast_retransmit(&mut self, flight: f64);
@@ -42,7 +43,8 @@ pub trait CongestionControl {
     fn pacing_rate(&self) -> Option<f64> {
         None
     }
-    /// True if the congestion control deliberately sends below the capacity, so that delivery rates do not show it.
+    /// True if the congestion control deliberately sends below the capacity, so that delivery rates do not show the
+    /// capacity.
     fn limits_samples(&self) -> bool {
         false
     }
@@ -56,8 +58,8 @@ pub trait CongestionControl {
     /// Reports an ACK of `acked` segments up to `una`, of which `marked` were marked. With classic ECN, `marked` is 0
     /// or `acked`. `end` is the number after the highest segment sent. Called only with ECN.
     fn on_echo(&mut self, _acked: u64, _marked: u64, _una: u64, _end: u64) {}
-    /// Responds to a mark with `flight` segments in flight, at most once per window. The default response is that to a
-    /// loss (RFC 3168, section 6.1.2).
+    /// Responds to a mark with `flight` segments in flight, at most once per window. By default, a mark has the same
+    /// effect as a loss (RFC 3168, section 6.1.2).
     fn on_mark(&mut self, flight: f64) {
         self.on_fast_retransmit(flight);
         self.on_recovered();
@@ -69,7 +71,8 @@ pub trait CongestionControl {
 pub(crate) enum Recovery {
     /// The first new ACK ends fast recovery (RFC 5681, section 3.2).
     Reno,
-    /// A partial ACK retransmits the next hole. An ACK of all data sent before the recovery ends it (RFC 6582).
+    /// A partial ACK retransmits the next hole. An ACK of all data that was sent before the recovery ends the recovery
+    /// (RFC 6582).
     NewReno,
 }
 
@@ -79,9 +82,9 @@ pub(crate) enum Recovery {
 pub struct Lost {
     /// Number of the segment; 0 is the SYN.
     pub number: u64,
-    /// Segments in flight when this segment was sent, itself included.
+    /// Segments in flight when this segment was sent, including this segment.
     pub in_flight: u64,
-    /// Segments lost since this segment was sent, itself included.
+    /// Number of segments lost since this segment was sent, including this segment.
     pub lost: u64,
     /// Total number of segments delivered up to now.
     pub delivered: u64,
@@ -125,7 +128,7 @@ pub struct AckSample {
     pub window_limited: bool,
 }
 
-/// A congestion control with a window and a slow-start threshold that another one may change.
+/// A congestion control whose window and slow-start threshold another one may change.
 pub(crate) trait WindowBased: CongestionControl + Copy {
     /// Sets window and threshold.
     fn adjust(&mut self, window: f64, threshold: f64);

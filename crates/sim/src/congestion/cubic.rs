@@ -124,7 +124,7 @@ impl CongestionControl for Cubic {
         self.reno.cwnd = self.reno.ssthresh;
     }
 
-    /// Section 4.8: like Reno, except for the threshold. The next epoch starts on a plateau.
+    /// Section 4.8: like Reno, except for the threshold. The next epoch starts at the plateau of the curve.
     fn on_timeout(&mut self, flight: f64) {
         self.cwnd_prior = self.reno.cwnd;
         // A repeated timeout with one segment in flight leaves the threshold unchanged (RFC 5681, section 3.1). Other

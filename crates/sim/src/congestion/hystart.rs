@@ -8,7 +8,7 @@ pub(super) const MS: u64 = 1_000_000;
 /// Bounds in ns of the rise of the round-trip time that ends slow start (RFC 9406, section 4.3).
 pub(super) const MIN_RTT_THRESH: u64 = 4 * MS;
 pub(super) const MAX_RTT_THRESH: u64 = 16 * MS;
-/// The last round's minimum is divided by this number to compute the rise.
+/// Divisor of the last round's minimum; the quotient is the rise that ends slow start.
 pub(super) const MIN_RTT_DIVISOR: u64 = 8;
 /// Minimum number of samples in a round for a valid minimum.
 pub(super) const RTT_SAMPLES: u32 = 8;
@@ -23,8 +23,9 @@ pub(crate) struct HyStart<C> {
     phase: Phase,
     /// Number whose acknowledgement ends the round.
     window_end: u64,
-    /// Minimum round-trip times of the last and the current round in ns; `u64::MAX` if there is none.
+    /// Minimum round-trip time of the last round in ns; `u64::MAX` if there is none.
     last_min: u64,
+    /// Minimum round-trip time of the current round in ns.
     current_min: u64,
     samples: u32,
 }
@@ -42,7 +43,6 @@ enum Phase {
 }
 
 impl<C: WindowBased> HyStart<C> {
-    /// Creates the window of a new connection.
     pub(crate) const fn new(inner: C) -> Self {
         Self {
             inner,
@@ -88,7 +88,7 @@ impl<C: WindowBased> HyStart<C> {
                     };
                 }
             }
-            // A burst caused the rise: slow start resumes.
+            // The rise was caused by a burst: slow start resumes.
             Phase::Conservative { baseline, .. } if self.current_min < baseline => {
                 self.phase = Phase::SlowStart;
             }

@@ -171,8 +171,8 @@ struct Shown {
 }
 
 const INITIAL: f64 = 10.0;
-/// The laws on changes apply to windows above this number of segments: the largest minimum window of a known congestion
-/// control (BBR's draft, section 2.8).
+/// Number of segments above which the laws about changes of windows apply: the largest minimum window of a known
+/// congestion control (BBR's draft, section 2.8).
 const FEW: f64 = 4.0;
 /// Upper bound of all windows: TCP's largest window in segments of 88 bytes, the minimum in scenarios.
 const LARGEST: f64 = ((1u64 << 30) / 88) as f64;
@@ -182,7 +182,6 @@ struct Trial {
     control: Box<dyn CongestionControl>,
     answers_losses: bool,
     now: u64,
-    /// Number of acknowledged segments.
     una: u64,
     recovery: Option<Recovery>,
 }
@@ -190,7 +189,6 @@ struct Trial {
 #[derive(Clone, Copy)]
 struct Recovery {
     from: From,
-    /// Window before the recovery.
     before: f64,
 }
 
@@ -350,7 +348,7 @@ impl Trial {
                 self.recovery = None;
                 self.control.on_recovered();
                 let reduced = self.reduced(recovery.before);
-                // ACKs during the recovery may have opened the window.
+                // ACKs during the recovery may have increased the window.
                 let opened = Bounds::most(recovery.before.max(window).max(FEW));
                 match recovery.from {
                     From::LossByDuplicates => reduced,

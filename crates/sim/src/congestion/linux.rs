@@ -10,7 +10,7 @@ const SECOND: u64 = 1000 * MS;
 const SCALE: u64 = 1024;
 const C: u64 = 410;
 const BETA: u64 = 717;
-/// Maximum age of the increment interval while the window is constant.
+/// Maximum time without an update of the increment while the window is constant.
 const UPDATE: u64 = SECOND / 32;
 /// Maximum number of segments per increment before the first loss: growth by at least 5 % a round trip.
 const MAX_FIRST_COUNT: u64 = 20;
@@ -27,13 +27,14 @@ pub(crate) struct LinuxCubic {
     ssthresh: u64,
     /// Maximum number of segments credited per ACK in slow start.
     counted: u64,
-    /// Segments acknowledged since the window grew, and the number needed for the next growth (`snd_cwnd_cnt`, `cnt`).
+    /// Segments acknowledged since the window grew (`snd_cwnd_cnt`).
     credit: u64,
+    /// Segments needed for the next growth (`cnt`).
     count: u64,
     /// The window before the last reduction; 0 after a timeout.
     last_max: u64,
     epoch: Option<Epoch>,
-    /// Window at the last update of `count`, and time of this update.
+    /// Window and time at the last update of `count`.
     updated: (u64, u64),
     /// Minimum round-trip time, without samples from the first second of an epoch.
     min_rtt: Option<u64>,
@@ -46,11 +47,13 @@ pub(crate) struct LinuxCubic {
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: u64,
-    /// Time from the start to the plateau in 1/1024 s, and the plateau.
+    /// Time from the start to the plateau in 1/1024 s.
     k: u64,
+    /// Window of the plateau.
     plateau: u64,
-    /// Window of a Reno sender, and segments acknowledged since that window grew.
+    /// Window of a Reno sender.
     reno: u64,
+    /// Segments acknowledged since `reno` grew.
     acked: u64,
 }
 

@@ -18,7 +18,7 @@ const SWING: f64 = 4.0 / 128.0;
 /// Minimum rate in full packets per second: 100 kbit/s.
 const MIN_RATE: f64 = 12_500.0 / 1500.0;
 
-/// A window whose rate grows by a segment per 25 ms in each 25 ms, even at shorter round-trip times. Below two
+/// A window whose rate grows by one segment per 25 ms every 25 ms, even at shorter round-trip times. Below two
 /// segments, the rate alone limits the flow, at times with one segment in flight. Linux's version also shortens packets
 /// if less than two fit into a round trip. A scenario can set a flow's `mss` instead.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,6 @@ pub(crate) struct Prague {
 }
 
 impl Prague {
-    /// Creates the window of a new connection.
     pub(crate) const fn new() -> Self {
         Self {
             inner: Reno::new(),
@@ -53,8 +52,8 @@ impl Prague {
         }
     }
 
-    /// Grows the window in congestion avoidance: the rate increases by a segment per 25 ms in each 25 ms, as for a flow
-    /// with this round-trip time. Marked segments do not count.
+    /// Grows the window in congestion avoidance: the rate increases by one segment per 25 ms every 25 ms, as for a flow
+    /// with a round-trip time of 25 ms. Marked segments do not count.
     fn grow(&mut self, clean: f64) {
         let (window, threshold) = (self.inner.window(), self.threshold());
         let share = (self.srtt as f64 / VIRTUAL_RTT as f64).min(1.0);

@@ -30,8 +30,9 @@ pub(super) struct Received {
     bytes: [u32; 3],
     /// Number of counters in the option, up to the last counter that has changed.
     fields: u8,
-    /// Number of marks since the last ACK; then true if the last packet was marked.
+    /// Number of marks since the last ACK.
     pending: u32,
+    /// True if the last packet was marked.
     marked: bool,
     /// True if an ACK must be sent at once (sec. 3.2.2.5.1).
     pub(super) due: bool,

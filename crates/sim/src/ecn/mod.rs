@@ -12,7 +12,7 @@ use asymq_core::packet::flags;
 pub(crate) struct EcnSender {
     /// True if the window was reduced; the next new segment reports this.
     reduced: bool,
-    /// End of the last window that was reduced for a mark; segments below have had a response.
+    /// End of the last window that was reduced because of a mark. Marks of segments below it have had their response.
     answered: u64,
     /// Counters if both ends use AccECN.
     accurate: Option<Delivered>,
@@ -83,8 +83,8 @@ impl EcnSender {
         una < self.answered
     }
 
-    /// True if an ACK up to `una` requires a reduction for a mark. There is one reduction per window, which ends below
-    /// `end` (section 6.1.2).
+    /// True if an ACK up to `una` requires a reduction because of a mark. There is one reduction per window; the
+    /// current window ends below `end` (section 6.1.2).
     pub(crate) fn answers(&mut self, una: u64, end: u64) -> bool {
         let answers = una > self.answered;
         if answers {
@@ -110,13 +110,13 @@ pub(crate) struct EcnReceiver {
     /// True if ACKs now carry ECE.
     marked: bool,
     established: bool,
-    /// AccECN counters, if the receiver supports AccECN; then true if the SYN requested AccECN.
+    /// AccECN counters, if the receiver supports AccECN.
     accurate: Option<Received>,
+    /// True if the SYN requested AccECN.
     asked: bool,
 }
 
 impl EcnReceiver {
-    /// Creates a receiver without segments.
     pub(crate) const fn new(echo: Echo) -> Self {
         Self {
             echo,

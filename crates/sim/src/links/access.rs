@@ -19,7 +19,7 @@ pub(crate) struct Hop {
 }
 
 impl Hop {
-    /// Buffer of an access link in packets; each counts with the length of the arriving packet.
+    /// Buffer of an access link in packets. All queued packets are assumed to have the length of the arriving packet.
     const BUFFER: u64 = 1000;
 
     /// An idle hop of `rate` and `delay` in ns.
@@ -36,7 +36,7 @@ impl Hop {
         self.delay
     }
 
-    /// Shuts this hop, which then rejects all packets. Returns an open copy for callers that handle rejected packets.
+    /// Shuts this hop, so that it rejects all packets. Returns an open copy, for callers that handle rejected packets.
     pub(crate) fn shut(&mut self) -> Self {
         let open = *self;
         self.free = u64::MAX / 2;
@@ -126,7 +126,6 @@ impl<O: Options> Pipe<O> {
         behind == 0
     }
 
-    /// Number of segments in transit.
     #[cfg(test)]
     pub(crate) fn len(&self) -> u64 {
         self.len as u64
@@ -143,7 +142,6 @@ impl<O: Options> Pipe<O> {
         Some((segment, select_unpredictable(self.len > 0, at, u64::MAX)))
     }
 
-    /// True if no segment is in transit.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }

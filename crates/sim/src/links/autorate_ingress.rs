@@ -58,7 +58,6 @@ impl AutorateIngress {
         }
     }
 
-    /// Rate of the shaper in bit/s.
     pub(crate) const fn rate(&self) -> f64 {
         8.0 * self.rate as f64
     }

@@ -94,7 +94,6 @@ impl<O: Options> Beyond<O> {
             .push_back((at, packet));
     }
 
-    /// The further link at `position`.
     pub(crate) fn link(&mut self, direction: usize, position: usize) -> &mut Link<O> {
         &mut self.stages[direction][position].link
     }
@@ -149,7 +148,6 @@ impl<O: Options> Beyond<O> {
         )
     }
 
-    /// Number of further links in each direction.
     pub(crate) fn len(&self) -> usize {
         self.stages[0].len()
     }

@@ -53,14 +53,14 @@ pub(crate) struct Watched {
 /// A changing rate, and the time at which the link may continue.
 struct Varying {
     schedule: Schedule,
-    /// Earliest start of the next packet, if it is queued by then.
+    /// Earliest start of the next packet, if one is queued at that time.
     resumes: Option<u64>,
 }
 
 impl Varying {
     /// Returns the time at which the link may send; `None` if it may send at `now`.
     fn waits_until(&mut self, now: u64) -> Option<u64> {
-        // If this time has passed, the link has been idle since.
+        // If this time has passed, the link has been idle since then.
         let said = self.resumes.filter(|at| *at >= now);
         let start = said.unwrap_or_else(|| self.schedule.wake(now));
         self.resumes = Some(start);
@@ -164,7 +164,8 @@ impl<O: Options> Link<O> {
         self.reverse_path.push_back((at, header));
     }
 
-    /// Minimum time in ns from the start of a transmission until the packet affects anything else; at least 1.
+    /// Minimum time in ns, at least 1, from the start of a transmission until the packet affects another part of the
+    /// world.
     #[inline]
     pub(crate) fn lookahead(&self) -> u64 {
         self.lookahead
@@ -188,7 +189,7 @@ impl<O: Options> Link<O> {
         self.show_reverse_path(now);
         let at = Instant::from_nanos(now);
         self.egress.enqueue(at, packet, &mut self.losses);
-        // Cheaper than `asked_next`; one extra call after a drop is harmless.
+        // Cheaper than `asked_next`; after a drop it may cause one extra call, which is harmless.
         self.next = self.next.min(now.max(self.egress.free_at().as_nanos()));
     }
 

@@ -39,7 +39,6 @@ impl<O: Options> Wire<O> {
         }
     }
 
-    /// True if packets may overtake others.
     pub(crate) fn reorders(&self) -> bool {
         self.impairment.as_ref().is_some_and(Impairment::reorders)
     }
@@ -82,7 +81,6 @@ impl<O: Options> Wire<O> {
         self.lost_data.of(conversation)
     }
 
-    /// Number of packets in transit.
     #[cfg(test)]
     pub(crate) fn under_way(&self) -> u64 {
         self.under_way.len() as u64

@@ -26,7 +26,6 @@ pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
     /// Copies the timestamps of a later ACK into these options.
     fn set_timestamps(&mut self, _timestamps: (u32, u32)) {}
 
-    /// Sets QUIC's spin bit.
     fn set_spin(&mut self, _spin: bool) {}
 
     /// Marks the packet if it is ECN-capable. Returns true if it now has CE.
@@ -57,8 +56,9 @@ pub(crate) struct TcpOptions {
     pub(crate) flags: u16,
     /// QUIC's spin bit (RFC 9000, section 17.4).
     pub(crate) spin: bool,
-    /// QUIC: additional bytes of an ACK, beyond its minimum; then true if the ACK carries a PING.
+    /// For QUIC: additional bytes of an ACK beyond its minimum.
     pub(crate) added: u8,
+    /// True if the ACK carries a PING.
     pub(crate) ping: bool,
 }
 

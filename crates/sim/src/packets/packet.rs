@@ -61,7 +61,7 @@ pub(crate) enum Kind {
 
 /// A value for each kind of segment.
 ///
-/// Two of the eight entries are unused: with three bits for the kind, no index needs a check.
+/// Two of the eight entries are unused, so that an index of three bits needs no check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PerKind<T>([T; 8]);
 
@@ -183,7 +183,6 @@ impl<O: Options> SimPacket<O> {
         self.header.flow.0 & FLOOD_FLOW != 0
     }
 
-    /// Returns the tunnel that encapsulates the packet.
     #[inline]
     pub(crate) fn tunnel(&self) -> Option<Tunnel> {
         if !O::EXTRAS || self.header.flow.0 >> 62 != 1 {
@@ -194,7 +193,6 @@ impl<O: Options> SimPacket<O> {
             .copied()
     }
 
-    /// Sets the packet's number in its tunnel.
     pub(crate) fn set_tunnel_number(&mut self, number: u32) {
         self.header.payload = number;
     }
@@ -229,7 +227,7 @@ const FLOOD_FLOW: u64 = 1 << 63;
 /// conversation's index and `payload` is the packet's number in the tunnel. Queues read these fields only for TCP.
 const TUNNEL_FLOW: u64 = 1 << 62;
 
-/// Mask of the conversation's index in the number of a flood's packet.
+/// Bits of the conversation's index in the number of a flood's packet.
 const FLOOD_INDEX: usize = (1 << FLOOD_INDEX_BITS) - 1;
 const FLOOD_INDEX_BITS: u32 = 16;
 
@@ -324,7 +322,6 @@ impl Layout {
         }
     }
 
-    /// Returns this layout with another encapsulation.
     pub(crate) fn encapsulated(self, encapsulation: Encapsulation) -> Self {
         if encapsulation == Encapsulation::None {
             return self;
@@ -415,7 +412,7 @@ impl Layout {
         }
     }
 
-    /// Returns the segment in a packet whose header a regenerator may have rewritten.
+    /// Returns the segment of a packet; a regenerator may have rewritten its header.
     pub(crate) fn as_regenerated<O: Options>(&self, packet: &SimPacket<O>) -> Segment<O> {
         let segment = packet.segment;
         if segment.kind() != Kind::Ack || self.encapsulation != Encapsulation::None {

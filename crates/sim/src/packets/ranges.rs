@@ -25,7 +25,6 @@ impl RangeSet {
         }
     }
 
-    /// Returns the range that contains `number`.
     pub(crate) fn containing(&self, number: u64) -> Option<(u64, u64)> {
         let index = self.0.partition_point(|&(_, e)| e <= number);
         self.0.get(index).copied().filter(|&(s, _)| s <= number)

@@ -10,8 +10,9 @@ use asymq_core::packet::flags;
 pub(crate) struct FullReceiving {
     sack: bool,
     timestamps: bool,
-    /// PINGs of a QUIC receiver. Only the first segment after a gap is acknowledged at once (RFC 9000, section 13.2.1),
-    /// because gaps remain: QUIC retransmits under new numbers. `None` for TCP, which acknowledges each at once.
+    /// PINGs of a QUIC receiver. QUIC retransmits with new numbers, so that gaps remain; only the first segment after a
+    /// gap is acknowledged at once (RFC 9000, section 13.2.1). `None` for TCP, which acknowledges each segment after a
+    /// gap at once.
     pub(super) quic: Option<Pings>,
     /// Delay of ACKs as in Linux; `None` for other receivers.
     delay: Option<AckDelay>,
@@ -19,8 +20,9 @@ pub(crate) struct FullReceiving {
     pushed: bool,
     pub(super) clock: HostClock,
     mss: u16,
-    /// Lowest missing segment, and segments received beyond it.
+    /// Lowest missing segment.
     next: u64,
+    /// Segments received beyond `next`.
     beyond: RangeSet,
     /// Segment that arrived twice, for the DSACK (RFC 2883) in the next ACK.
     duplicate: Option<u64>,
@@ -32,7 +34,6 @@ pub(crate) struct FullReceiving {
 }
 
 impl FullReceiving {
-    /// Creates a receiver without segments.
     pub(crate) fn new(sack: bool, timestamps: bool, mss: u16, ecn: Option<EcnReceiver>) -> Self {
         Self {
             sack,
@@ -159,11 +160,12 @@ impl FullReceiving {
     }
 }
 
-/// PINGs in a QUIC receiver's ACKs. The sender acknowledges these ACKs; then the receiver can discard ranges.
+/// PINGs in a QUIC receiver's ACKs. The sender acknowledges these ACKs, so that the receiver can discard ranges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pings {
-    /// Number of ACKs per PING, and number of ACKs since the last PING.
+    /// Number of ACKs per PING.
     every: u32,
+    /// Number of ACKs since the last PING.
     since: u32,
     /// Arrival of the last packet in ns.
     last: u64,

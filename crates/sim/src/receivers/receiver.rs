@@ -26,8 +26,9 @@ pub(crate) struct Receiver<E = ()> {
     end: u64,
     /// Time at which a delayed ACK must be sent, in ns; `u64::MAX` if there is none.
     deadline: u64,
-    /// Time of the last in-order delivery, and the longest time without one, in ns.
+    /// Time of the last in-order delivery in ns.
     delivered_at: u64,
+    /// Longest time without an in-order delivery in ns.
     longest_stall: u64,
 }
 
@@ -38,7 +39,7 @@ impl<E: Receiving> Receiver<E> {
         }
     }
 
-    /// Makes this receiver acknowledge as QUIC does. One of every `pings` ACKs carries a PING; 0 for no PINGs.
+    /// Makes this receiver acknowledge like QUIC. One of `pings` ACKs carries a PING; 0 for no PINGs.
     pub(crate) fn acknowledge_as_quic(&mut self, pings: u32) {
         if let Some(full) = self.extension.full() {
             full.quic = Some(Pings::new(pings));
@@ -55,7 +56,6 @@ impl<E: Receiving> Receiver<E> {
         (self.every, self.timeout) = (packets, timeout);
     }
 
-    /// Creates a receiver without segments.
     pub(crate) fn new(policy: AckPolicy, extension: E) -> Self {
         let (every, timeout) = policy.parts();
         Self {
@@ -169,7 +169,6 @@ impl<E: Receiving> Receiver<E> {
         self.longest_stall
     }
 
-    /// Clears the stalls before `now`.
     pub(crate) fn clear_stall(&mut self, now: u64) {
         self.delivered_at = self.delivered_at.max(now);
         self.longest_stall = 0;

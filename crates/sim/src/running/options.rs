@@ -13,7 +13,7 @@ pub struct RunOptions<'a> {
     pub capture_up: Option<&'a mut dyn Write>,
     /// Output for a pcapng trace of the downlink.
     pub capture_down: Option<&'a mut dyn Write>,
-    /// Called after each simulated second. The function may unwind to end the run early.
+    /// Function that is called after each simulated second. It may unwind, to end the run early.
     pub pulse: Option<&'a dyn Fn()>,
 }
 

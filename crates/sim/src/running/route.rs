@@ -48,7 +48,7 @@ pub(super) struct Route<'a, V: Variant> {
 }
 
 impl<V: Variant> Route<'_, V> {
-    /// Forwards a packet that leaves the link at `position` of a chain, at time `at`.
+    /// Forwards a packet that leaves the link at `position` of a chain at time `at`.
     #[cold]
     pub(super) fn pass_on<const DIRECTION: usize>(
         &mut self,

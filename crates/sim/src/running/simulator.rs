@@ -22,7 +22,7 @@ pub struct Simulator<'a> {
 
 static NONE: congestion::Catalog = congestion::Catalog::new();
 
-/// Simulator with the disciplines of [`Standard`], compiled in this crate. A conversion of `&Standard` in another crate
+/// Simulator with the disciplines of [`Standard`], compiled in this crate. Converting `&Standard` in another crate
 /// would compile them again.
 pub static STANDARD: Simulator<'static> = Simulator {
     plain: &Standard,
@@ -73,7 +73,7 @@ impl<'a> Simulator<'a> {
     }
 
     /// Runs `scenario` with each of its seeds, on all cores. The report does not depend on the number of cores. After
-    /// each run, `progress` gets the number of finished runs, from any thread.
+    /// each run, any thread calls `progress` with the number of finished runs.
     ///
     /// # Errors
     /// See [`run`](Self::run). If several runs fail, returns the error of the first of their seeds.
@@ -125,7 +125,7 @@ impl<'a> Simulator<'a> {
     }
 }
 
-/// Makes the report of runs of `scenario` that were performed one by one.
+/// Makes a report of `runs`, which [`run`](Self::run) performed one by one for `scenario`.
 pub fn report(scenario: &Scenario, runs: Vec<Run>) -> Report {
     let tool = Tool {
         version: env!("CARGO_PKG_VERSION").into(),

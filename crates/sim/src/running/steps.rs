@@ -102,7 +102,6 @@ pub(crate) struct Stepped<'a, V: Variant> {
     world: World<'a, V>,
     seed: u64,
     now: u64,
-    /// End of the warm-up.
     warmup: u64,
     end: u64,
     /// Counters at the end of the warm-up, once it is reached.
@@ -112,7 +111,6 @@ pub(crate) struct Stepped<'a, V: Variant> {
 }
 
 impl<'a, V: Variant> Stepped<'a, V> {
-    /// Creates a run at its start.
     pub(crate) fn new(
         disciplines: &dyn Build<SimPacket<V::Options>>,
         scenario: &Scenario,

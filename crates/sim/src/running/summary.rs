@@ -26,8 +26,8 @@ pub(crate) struct Snapshot {
     capacity: [Option<f64>; 2],
     /// Number of ACKs that were not filtered although a later ACK was queued, if the discipline counts them.
     unfiltered: [Option<[u64; Unfiltered::ALL.len()]>; 2],
-    /// Segments received in each conversation. They are counted when they leave the bottleneck, a fixed time before
-    /// their arrival.
+    /// Segments received in each conversation. A segment is counted when it leaves the bottleneck, a fixed time before
+    /// its arrival.
     received: Vec<Received>,
     /// Number of packets dropped at access links, and number lost by paths, by direction.
     access_dropped_and_lost: [(u64, u64); 2],
@@ -93,7 +93,7 @@ impl Snapshot {
         Used::new(&self.meters[direction], self.at, self.capacity[direction])
     }
 
-    /// Takes the counters of a world that has run until `at`.
+    /// Reads the counters of a world that has run until `at`.
     pub(crate) fn take<V: Variant>(world: &World<'_, V>, at: u64) -> Self {
         let received = |agent: &Agent<V>| match agent {
             Agent::Tcp(flow) => Received {
@@ -327,7 +327,6 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// An empty series.
     pub(crate) fn new() -> Self {
         Self {
             last: Default::default(),

@@ -1,13 +1,13 @@
 //! One run: conversations, the two directions of the bottleneck link, and the loop over events.
 //!
-//! Two ideas keep events few, and both are exact:
+//! Two ideas reduce the number of events without changing results:
 //!
 //! - Everything between a packet's departure from one bottleneck queue and the resulting arrivals at the other
 //!   (propagation, access links, the agent's response) concerns only its conversation. It is computed when the packet
 //!   departs, with the time of each event. Timers of a side that expire before a segment arrives run first.
-//! - A packet that departs at one queue reaches the other at least one propagation delay later. So each
-//!   direction runs ahead on its own until then (conservative lookahead, Chandy and Misra 1979). Only the
-//!   order of arrivals and departures at one queue remains.
+//! - A packet that departs at one queue reaches the other at least one propagation delay later. Until then, each
+//!   direction runs independently (conservative lookahead, Chandy and Misra 1979). Only arrivals and departures at the
+//!   same queue must be in order.
 
 use super::route::{DOWN, Route, UP, hand_over, way};
 use crate::events::{EventSet, NEVER};
@@ -426,8 +426,8 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// Starts a short transfer of the load at `source`, at the index of a completed one if possible. With 65 536 active
-    /// conversations, the transfer is discarded.
+    /// Starts a short transfer of the load at `source`. It gets the index of a completed transfer, if there is one.
+    /// With 65 536 active conversations, it is discarded.
     #[cold]
     fn start_transfer(&mut self, now: u64, source: usize) {
         let (lasting, present) = self.conversations.split_at_mut(self.lasting);
@@ -453,7 +453,6 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// Flushes the traces.
     pub(crate) fn finish_captures(self) -> std::io::Result<()> {
         self.captures
             .into_iter()

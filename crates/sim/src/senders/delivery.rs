@@ -16,7 +16,7 @@ struct Sent {
     delivered: u64,
     delivered_at: u64,
     lost: u64,
-    /// Number of segments in flight when this segment was sent, itself included.
+    /// Number of segments in flight when this segment was sent, including this segment.
     in_flight: u64,
     app_limited: bool,
     /// True if the segment was sent more than once; it then gives no round-trip time (Karn).
@@ -47,20 +47,21 @@ pub(crate) struct Deliveries {
     app_limited: u64,
     /// The last round trip with a full window ends when this number of segments is delivered.
     full_until: u64,
-    /// Below this number, no segment that was sent only once is in flight.
+    /// All segments below this number that were sent only once are delivered or lost.
     judged: u64,
     min_rtt: Option<u64>,
     srtt: u64,
     /// State of RACK if it detects losses (with SACK). The following fields are then used too.
     rack: Option<Rack>,
-    /// Segments that are SACKed but not acknowledged, and the number of these segments.
+    /// Segments that are SACKed but not acknowledged.
     sacked: RangeSet,
+    /// Number of the segments in `sacked`.
     sacked_count: u64,
     /// Lost segments that have not been retransmitted yet.
     holes: BTreeSet<u64>,
     /// Retransmitted segments and their send times, in order of send time.
     again: VecDeque<(u64, u64)>,
-    /// True if the latest detection found a retransmission lost.
+    /// True if a retransmission was among the losses of the latest detection.
     lost_again: bool,
     /// Time in ns at which further segments count as lost, unless they arrive before.
     due: Option<u64>,
@@ -254,7 +255,7 @@ impl Deliveries {
             return answer;
         };
         self.first_at = self.first_at.max(newest.at);
-        // The longer interval: neither a burst of ACKs nor a burst of segments shows the path's rate.
+        // The longer of both intervals, because a burst of ACKs or of segments does not show the path's rate.
         let interval = (newest.at - newest.first_at).max(now - newest.delivered_at);
         answer.prior = newest.delivered;
         answer.delivered = self.delivered - newest.delivered;

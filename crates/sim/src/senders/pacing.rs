@@ -19,7 +19,7 @@ const UNPACED: u64 = 10;
 impl Pacer {
     /// Sets the rate, in segments per second.
     pub(crate) fn set_rate(&mut self, rate: f64) {
-        // Below one segment a minute, the retransmission timer sends, not the pacer.
+        // Below one segment a minute, the retransmission timer sends instead of the pacer.
         self.interval = (1e9 / rate.max(1.0 / 60.0)) as u64;
     }
 
@@ -29,7 +29,6 @@ impl Pacer {
         !self.waits
     }
 
-    /// Records that a segment leaves.
     pub(crate) fn on_sent(&mut self, now: u64) {
         self.sent += 1;
         if self.sent > UNPACED {
@@ -42,7 +41,6 @@ impl Pacer {
         if self.waits { self.next } else { u64::MAX }
     }
 
-    /// Clears the held segment.
     pub(crate) fn wake(&mut self) {
         self.waits = false;
     }
@@ -60,8 +58,9 @@ pub(crate) fn rate_of_window(window: f64, threshold: f64, srtt: u64) -> f64 {
 /// segments makes the receiver acknowledge at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bursts {
-    /// Segments of the current burst, and number of them that have not left.
+    /// Segments of the current burst.
     len: u64,
+    /// Segments of the burst that have not left.
     left: u64,
 }
 

@@ -16,8 +16,9 @@ pub(crate) struct Rack {
     /// The highest segment delivered (`RACK.fack`).
     highest: u64,
     reordering_seen: bool,
-    /// `RACK.reo_wnd_mult` minus one, and `RACK.reo_wnd_persist`.
+    /// `RACK.reo_wnd_mult` minus one.
     wider: u64,
+    /// `RACK.reo_wnd_persist`.
     persist: u32,
     /// DSACKs count again when this number is acknowledged (`RACK.dsack_round`).
     dsack_round: u64,

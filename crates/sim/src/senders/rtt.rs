@@ -19,7 +19,7 @@ pub(crate) struct RttEstimator {
     extent: RttExtent,
     /// A tick in ns.
     tick: u64,
-    /// Current variation and its maximum in this round trip, in ticks times 4; last number of the round trip.
+    /// Current variation and its maximum in this round trip, in quarters of a tick; last number of the round trip.
     deviation: i64,
     max_deviation: i64,
     round_end: u64,
@@ -78,8 +78,8 @@ impl RttEstimator {
         }
     }
 
-    /// Creates an estimator like Linux's. It uses a sample of each ACK in ns, the maximum variation in a round trip,
-    /// and a minimum variation.
+    /// Creates an estimator like Linux's. It takes a sample in ns from each ACK, and uses the maximum variation in a
+    /// round trip, with a lower bound.
     pub(crate) const fn linux() -> Self {
         Self {
             tick: 1,
@@ -121,7 +121,6 @@ impl RttEstimator {
         self.end_backoff();
     }
 
-    /// Range of the samples.
     pub(crate) const fn extent(&self) -> RttExtent {
         self.extent
     }

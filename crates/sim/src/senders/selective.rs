@@ -92,8 +92,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.send_selective(now, ack > before, out);
     }
 
-    /// True if a loss starts a recovery. After a timeout, only the loss of a retransmission does, as in Linux.
-    /// Otherwise, a sender with a constant window would lose the same segments repeatedly.
+    /// True if a loss starts a recovery. After a timeout, only the loss of a retransmission starts one, as in Linux.
+    /// Otherwise a sender with a constant window would lose the same segments repeatedly.
     fn starts_recovery(&self, lost_again: bool) -> bool {
         self.phase == Phase::Open || self.phase == Phase::AfterTimeout && lost_again
     }
@@ -331,7 +331,6 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.send_selective(now, false, out);
     }
 
-    /// Starts the retransmission timer.
     #[inline]
     pub(super) fn restart_timer(&mut self, now: u64) {
         if let Some(repair) = self.extension.repair() {

@@ -32,7 +32,7 @@ pub(crate) struct Sender<C, E = ()> {
     /// Value of `end` at the last reduction; no fast retransmit until this is acknowledged (RFC 6582, 3.2, 2).
     pub(super) recover: u64,
     pub(super) duplicate_acks: u32,
-    /// True if this recovery has seen a partial ACK; only the first one restarts the timer (RFC 6582, "impatient"
+    /// True after the first partial ACK of this recovery; only the first one restarts the timer (RFC 6582, "impatient"
     /// variant).
     partial_ack_seen: bool,
     /// Segment whose round trip is measured, and its send time; never a retransmission (Karn).
@@ -40,7 +40,8 @@ pub(crate) struct Sender<C, E = ()> {
     /// Time at which the retransmission timer expires, in ns; `u64::MAX` if it is not set.
     pub(super) deadline: u64,
     pub(super) receive_window: f64,
-    /// Number after the last segment written by the application; unlimited for greedy applications.
+    /// Number after the last segment that the application has written; unlimited for an application that writes all at
+    /// once.
     pub(super) limit: u64,
     /// Time in ns since which no segment is unacknowledged.
     pub(super) idle_since: u64,
@@ -50,7 +51,6 @@ pub(crate) struct Sender<C, E = ()> {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SenderCounts {
-    /// Number of retransmitted segments.
     pub(crate) retransmissions: u64,
     pub(crate) timeouts: u64,
     /// Range of the measured round-trip times.
@@ -152,7 +152,6 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Resets the counters.
     pub(crate) fn clear_counts(&mut self) {
         self.counts = SenderCounts::default();
         self.rtt.clear_extent();
@@ -215,8 +214,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Processes an ACK of all segments below `number` and of a part of segment `number`. The ACK counts as new data,
-    /// since only regeneration splits ACKs, to open the window earlier (AR's factor `R`).
+    /// Processes an ACK of all segments below `number` and of a part of segment `number`. It counts as an ACK of new
+    /// data: only ACK regeneration with `R` above 1 splits ACKs, to open the window earlier.
     #[cold]
     pub(crate) fn on_ack_within(
         &mut self,

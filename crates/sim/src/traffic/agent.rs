@@ -65,7 +65,7 @@ pub(crate) struct Cbr {
     pub(crate) stop: u64,
     pub(crate) interval: u64,
     pub(crate) kind: Kind,
-    /// For a flood: index of the conversation, and number of packets sent.
+    /// Index of the conversation and number of packets sent; `None` unless it is a flood.
     pub(crate) flood: Option<(usize, u64)>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Probe {
     pub(crate) longest: [Cell<u64>; 2],
     /// Queueing delays of both directions together.
     pub(crate) round_trips: Histogram,
-    /// First number of a datagram that is counted; numbers are departure times in ns.
+    /// Number of the first datagram that is counted; numbers are departure times in ns.
     pub(crate) since: u64,
     /// Counters of datagrams at the server, on the way back, and of round trips.
     pub(crate) at_server: Arrivals,

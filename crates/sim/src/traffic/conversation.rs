@@ -23,14 +23,15 @@ pub(crate) struct Conversation<V: Variant> {
     pub(crate) agent: Agent<V>,
     /// Time at which the agent's next timer at each side expires.
     pub(crate) deadlines: [u64; 2],
-    /// Time of the timer event in the event set, never later than the deadlines.
+    /// Time of the timer event in the event set: at most the earliest deadline.
     pub(crate) armed: u64,
     pub(crate) index: usize,
     pub(crate) layout: Layout,
     /// Links of a chain that the packets pass; `None` for all links.
     pub(crate) links: Option<Links>,
-    /// Paths from each side to its bottleneck queue, and from the bottleneck to each side.
+    /// Paths from each side to its bottleneck queue.
     pub(crate) out: [Exit<V::Options>; 2],
+    /// Paths from the bottleneck to each side.
     pub(crate) back: [Hop; 2],
     /// Packets lost between the bottleneck and each side.
     pub(crate) back_losses: [AccessLosses; 2],
@@ -58,7 +59,7 @@ pub(crate) struct Exit<O> {
     pub(crate) sent: u64,
 }
 
-/// A path with impairments and its own hop, because the exit's hop is shut.
+/// A path with impairments. It has a hop of its own, because the hop of the exit is shut.
 struct Impaired {
     hop: Hop,
     impairment: Impairment,

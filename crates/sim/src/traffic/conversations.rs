@@ -27,7 +27,7 @@ pub(crate) struct Models {
 }
 
 impl From<TcpModel> for Models {
-    /// Models without listed flows.
+    /// Creates the models of a scenario without listed flows.
     fn from(common: TcpModel) -> Self {
         Self {
             common,

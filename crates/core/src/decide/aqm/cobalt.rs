@@ -11,7 +11,7 @@ pub struct CobaltParams {
     pub target: Duration,
     /// Time from the first signal to the second.
     pub interval: Duration,
-    /// Transmission time of a full packet. Sojourn times below four full packets' times are always acceptable.
+    /// Transmission time of a full packet. Sojourn times below four such times are always acceptable.
     pub full_packet: Duration,
 }
 
@@ -34,7 +34,7 @@ pub struct Cobalt {
     probability: u32,
     /// Time of the last change of BLUE's probability.
     blue_at: Instant,
-    /// Time of the next signal. Before the first signal: time until which the queue counts as active.
+    /// Time of the next signal, or, before the first signal, time until which the queue counts as active.
     drop_next: Instant,
 }
 
@@ -50,7 +50,7 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// Updates BLUE after the queue was empty in its turn.
+    /// Updates BLUE after a turn in which the queue was empty.
     pub fn queue_empty(&mut self, params: &CobaltParams, now: Instant) {
         if self.probability > 0 && now.saturating_since(self.blue_at) > params.target {
             self.probability = self.probability.saturating_sub(FALL);
@@ -107,7 +107,7 @@ impl Cobalt {
         self.probability > 0 && ((random.next() >> 32) as u32) < self.probability
     }
 
-    /// Records the packet's fate after a decision.
+    /// Updates the state after a decision and its result for the packet.
     pub fn decided(
         &mut self,
         params: &CobaltParams,

@@ -145,7 +145,7 @@ impl Codel {
         self.dropping = false;
     }
 
-    /// Updates the state after the queue became empty in its turn.
+    /// Updates the state after a turn in which the queue became empty.
     pub const fn run_empty(&mut self) {
         self.stop();
         self.forget_wait();

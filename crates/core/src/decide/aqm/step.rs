@@ -6,7 +6,7 @@ use crate::packet::Header;
 use crate::qdisc::Backlog;
 use crate::units::{Instant, Limit};
 
-/// Signals congestion to every data packet that arrives at a backlog of at least the threshold. Pure ACKs pass.
+/// Marks or drops every data packet that arrives while the backlog is at least the threshold. Pure ACKs pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     threshold: Limit,

@@ -14,8 +14,8 @@ pub struct Frame<B> {
     pub network: u16,
     /// Offset of the TCP header; 0 for other protocols.
     pub transport: u16,
-    /// Host at home of a packet with a translated address (NAT); 0 for other packets. The lowest bit is the end with
-    /// the translated address: 0 for the source, 1 for the destination. The other bits are a hash of the host.
+    /// Host at home of a packet with a translated address (NAT); 0 for other packets. The lowest bit is 0 if the source
+    /// address is translated, 1 for the destination. The other bits are a hash of the host.
     pub translated: u64,
     /// Bytes of the frame as received.
     pub bytes: B,

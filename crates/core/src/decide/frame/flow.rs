@@ -3,7 +3,6 @@
 use super::ip::{Addresses, Ip};
 use crate::packet::Flow;
 
-/// Addresses, protocol and ports of a packet.
 pub(super) struct Conversation {
     addresses: Addresses,
     protocol: u8,

@@ -25,7 +25,6 @@ pub(super) struct Ip<'a> {
     pub(super) ecn: Ecn,
     /// DSCP and ECN field: TOS in IPv4, traffic class in IPv6.
     pub(super) traffic_class: u8,
-    /// Length of the packet.
     pub(super) len: u32,
     /// Length of the headers, options and extension headers included.
     pub(super) header_len: usize,

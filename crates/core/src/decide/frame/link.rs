@@ -2,7 +2,6 @@
 
 use super::ip::Version;
 
-/// Link header of a frame.
 pub(super) struct Link {
     /// Length of the link header in bytes.
     pub(super) len: usize,
@@ -28,7 +27,6 @@ impl Link {
 /// Maximum number of VLAN tags; a frame with more is opaque.
 const MOST_TAGS: usize = 3;
 
-/// EtherTypes.
 mod ether {
     pub(super) const IPV4: u16 = 0x0800;
     pub(super) const IPV6: u16 = 0x86dd;

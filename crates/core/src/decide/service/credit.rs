@@ -8,10 +8,10 @@ use crate::units::{Instant, Rate};
 /// Credit that an ACK earns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditPer {
-    /// Every byte that an ACK acknowledges, as in the paper's text, so a later ACK compensates for a lost one. The
-    /// credit stands for the bytes on the fast link: a header is added per packet of this many bytes.
+    /// Every byte that an ACK acknowledges earns credit, as in the paper's text, so that a later ACK compensates for a
+    /// lost one. Credit counts bytes on the fast link: a header is added for each packet of this many bytes.
     Byte(u32),
-    /// Every byte that an ACK acknowledges, without headers.
+    /// Every byte that an ACK acknowledges earns credit, without headers.
     Payload,
     /// Each ACK that acknowledges new bytes earns one segment of this many bytes; a duplicate ACK earns nothing. This
     /// reproduces the paper's figures.
@@ -76,7 +76,7 @@ impl AckCredit {
         self.credit >= u64::from(len) << 16
     }
 
-    /// Subtracts a data packet's size, `Size(p)`, from the credit, down to zero.
+    /// Subtracts a data packet's size, `Size(p)`, from the credit. The credit never falls below zero.
     #[inline]
     pub fn spend(&mut self, len: u32) {
         self.credit = self.credit.saturating_sub(u64::from(len) << 16);

@@ -5,10 +5,10 @@ use crate::decide::classify::Class;
 use crate::packet::FULL_PACKET;
 use crate::units::Instant;
 
-/// Bytes of due data in a row after which a due ACK is served: a full packet.
+/// Bytes of due data after which a due ACK is served: one full packet.
 const MAX_DATA_RUN: u32 = FULL_PACKET;
 
-/// Bytes of due ACKs after which queued data is served. So data gets at least a quarter of the link.
+/// Bytes of due ACKs after which queued data is served. Data thus gets at least a quarter of the link.
 const MAX_ACK_RUN: u32 = 3 * FULL_PACKET;
 
 /// Serves due data (of sparse flows), then due ACKs, then other data, then other ACKs. The link idles only if no
@@ -17,9 +17,9 @@ const MAX_ACK_RUN: u32 = 3 * FULL_PACKET;
 pub struct DueFirst {
     /// Bytes of data sent since the last ACK while an ACK was due.
     data_run: u32,
-    /// Bytes of ACKs sent while data was queued, since the last data packet that was not due.
+    /// Bytes of ACKs sent since the last data packet that was not due, while data was queued.
     ack_run: u32,
-    /// True if an ACK was due at the last choice, and true if data was due.
+    /// For ACKs and for data: true if a packet was due at the last choice.
     due: (bool, bool),
 }
 

@@ -9,18 +9,20 @@ use crate::units::{Duration, Instant, Rate, Share};
 /// Maximum lateness that is compensated for a class after the other class used the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MadeUp {
-    /// Time of one packet of this class, at its share. Short ACKs after long data packets get less than their share.
+    /// Time of one packet of this class, at the share of the class. Short ACKs between long data packets get less than
+    /// their share.
     #[default]
     Own,
-    /// Time of `Own`, or of the other class's packet if longer. Each class gets its share for all packet sizes.
+    /// The time of `Own`, or the time of one packet of the other class if this is longer. Each class gets its share for
+    /// all packet sizes.
     Other,
-    /// A fixed time. If the time is zero, each turn counts from the class's previous service.
+    /// A fixed time. With zero, lateness is never compensated.
     UpTo(Duration),
 }
 
 /// Service of two classes, each limited to its share even if the other class is idle. The service is not work
-/// conserving. The CBQ of the ACQ, DCBQ and SAD papers does not borrow either: totals are 1.4 to 1.5; with
-/// borrowing, above 1.7.
+/// conserving. The CBQ of the ACQ, DCBQ and SAD papers does not borrow either: their total utilizations are 1.4 to 1.5,
+/// and would be above 1.7 with borrowing.
 #[derive(Clone, Debug)]
 pub struct PacedShares {
     link: Rate,

@@ -5,11 +5,11 @@ use crate::decide::control::Settings;
 use crate::qdisc::Probe;
 use crate::units::{Instant, Share};
 
-/// Serves packets of both classes in the ratio of the weights, for all packet sizes. With equal weights the classes
+/// Serves numbers of packets in the ratio of the weights, whatever their sizes. With equal weights the classes
 /// alternate (DCBQ, sec. 5.1).
 #[derive(Clone, Copy, Debug)]
 pub struct RoundRobin {
-    /// Deficits, with each packet counted as one byte.
+    /// The service by bytes, with each packet counted as one byte.
     packets: WeightedBytes,
 }
 

@@ -23,7 +23,7 @@ impl WeightedBytes {
     pub const SCALE: u32 = Share::SCALE;
 
     /// Maximum rounding error of a lead, per byte of the next packets. A share is exact to half a step, and the error
-    /// adds up over a thousand packets. The bound is a millionth of a packet, so it does not affect the shares.
+    /// adds up over a thousand packets. The bound is only a millionth of a packet.
     const ROUNDING: i64 = 1 << 10;
 
     /// Creates a service with weights in the ratio of `data_share` to the rest.
@@ -37,7 +37,7 @@ impl WeightedBytes {
         service
     }
 
-    /// Changes the ratio. Keeps the current lead of a class.
+    /// Changes the ratio. A class that is ahead of its share stays ahead.
     fn set_data_share(&mut self, data_share: Share) {
         self.data_weight = data_share.steps();
         self.ack_weight = data_share.rest().steps();
@@ -59,9 +59,8 @@ impl WeightedBytes {
 }
 
 impl Service for WeightedBytes {
-    /// If both classes have packets, chooses the class whose packet would finish first if both were served in
-    /// parallel, each at its share. So an ACK that arrives at an empty queue waits only for the packet in
-    /// transmission, not for a second one.
+    /// If both classes have packets, chooses the packet that would finish first if both were sent in parallel, each at
+    /// its share. An ACK that arrives at an empty queue then waits for at most one data packet.
     #[inline]
     fn next(&mut self, _now: Instant, heads: Heads) -> Next {
         let (Some(ack), Some(data)) = (heads.ack, heads.data) else {
@@ -72,7 +71,8 @@ impl Service for WeightedBytes {
             .data_lead
             .saturating_add(self.cost(Class::Data, data.len));
         let later = data_done.saturating_add(self.cost(Class::Ack, ack.len));
-        // With equal capacities, each data packet is followed by one ACK (AQ, eq. 7): a tie each time.
+        // With equal capacities, one ACK follows each data packet (AQ, eq. 7), and both would always finish at the same
+        // time.
         let rounding = Self::ROUNDING * (i64::from(ack.len) + i64::from(data.len));
         let data_is_owed = self.data_lead < -rounding;
         let data_first = match later.unsigned_abs() <= rounding.unsigned_abs() {

@@ -21,7 +21,6 @@ const MAX_LOOKS: u32 = 64;
 
 const ECN: u16 = flags::ECE | flags::CWR;
 
-/// Content of the queued ACKs.
 #[derive(Clone, Debug)]
 pub(super) struct WaitingAcks {
     mode: CakeAckFilter,

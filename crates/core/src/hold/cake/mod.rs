@@ -103,8 +103,9 @@ impl<P: Packet> Cake<P> {
         Some(())
     }
 
-    /// Returns the tin to serve: the tin of highest rank within its share. If all tins exceed their shares, returns the
-    /// tin that is within its share again first. No tin starves, because rank counts only within the share.
+    /// Returns the tin to serve: the tin of highest rank that is within its share. If all tins exceed their shares,
+    /// returns the tin that will be within its share first. No tin starves, because a tin has priority only within its
+    /// share.
     fn tin(&self, now: Instant) -> Option<u32> {
         let mut best: Option<(u32, Instant)> = None;
         let tins = self.tins.iter().zip(self.flows.groups());
@@ -117,7 +118,7 @@ impl<P: Packet> Cake<P> {
         best.map(|(tin, _)| tin)
     }
 
-    /// Returns the flow that a tin serves next. With `decays`, decaying flows come first.
+    /// Returns the flow that a tin serves next. If `decays` is true, decaying flows come first.
     fn flow(&self, tin: u32, decays: bool) -> Option<u32> {
         let lists = match decays {
             true => [DECAYING, NEW, OLD],
@@ -162,7 +163,7 @@ impl<P: Packet> Cake<P> {
         None
     }
 
-    /// Returns any flow with packets. Another flow may send next, because COBALT may drop packets of this flow.
+    /// Returns a flow with packets, not always the one that sends next: COBALT may drop packets first.
     fn any_flow(&self) -> Option<u32> {
         let tin = self.tins.iter().rposition(|tin| tin.packets > 0)? as u32;
         let lists = [NEW, OLD, DECAYING].into_iter();

@@ -6,7 +6,7 @@ use crate::hold::numbered::NumberedQueues;
 use crate::packet::{Network, Packet};
 use alloc::boxed::Box;
 
-/// Number of queues that a flow can use.
+/// Number of queues in which a flow can be.
 const WAYS: u32 = 8;
 
 /// End of a chain; also marks a queue that is in no chain.
@@ -35,7 +35,7 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// Returns for each side (source, destination): true if its hosts get equal shares with any number of flows.
+    /// For each side (source, destination): true if its hosts get equal shares, independent of their numbers of flows.
     const fn of_hosts(self) -> [bool; 2] {
         match self {
             Self::DualSrcHost => [true, false],
@@ -112,14 +112,12 @@ impl Tag {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flow<A> {
-    /// AQM state of the queue.
     pub(crate) aqm: A,
     deficit: i32,
     tag: Tag,
     /// Source and destination, as indices of the host tables.
     hosts: [u16; 2],
     pub(crate) round: Round,
-    /// Next queue of the chain.
     next: u16,
 }
 
@@ -262,7 +260,6 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
             .map(u32::from)
     }
 
-    /// Removes a queue from its chain.
     fn unchain(&mut self, number: u32) -> Option<()> {
         let flow = self.get_mut(number)?;
         let (tag, next) = (
@@ -373,7 +370,6 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(number)
     }
 
-    /// Sets the hosts of a queue's flow.
     fn set_hosts(&mut self, number: u32, first: u32, network: &Network) -> Option<()> {
         let was_bulk = self.get(number)?.round == Round::Bulk;
         if was_bulk {
@@ -435,12 +431,12 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         }
     }
 
-    /// Returns a flow's part of `quantum` in bytes. A host's only flow gets the quantum. `dither` compensates rounding.
+    /// Returns a flow's part of `quantum` in bytes. The only flow of a host gets the whole quantum. `dither`
+    /// compensates for rounding.
     pub(super) fn quantum(&self, number: u32, quantum: u32, dither: u16) -> i64 {
         (self.part(number, quantum) + i64::from(dither)) >> 16
     }
 
-    /// Adds a flow's [`quantum`](Self::quantum) to its deficit.
     #[inline]
     pub(super) fn earn_quantum(&mut self, number: u32, quantum: u32, dither: u16) -> Option<()> {
         let flow = self.queues.state_mut(number)?;

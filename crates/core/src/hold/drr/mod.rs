@@ -1,5 +1,5 @@
-//! DRR++ (MacGregor and Shi 2000) as in `sch_cake`: flow queues in groups, new flows before old ones, the quantum
-//! divided among the bulk flows of a host. Used by CAKE and by asymq's data queue.
+//! DRR++ (MacGregor and Shi 2000) as in `sch_cake`: flow queues in groups. New flows are served before old ones, and
+//! the quantum is divided among the bulk flows of a host. Used by CAKE and by asymq's data queue.
 
 mod flows;
 
@@ -24,8 +24,8 @@ const LISTS: u32 = 3;
 /// List of queues without an active flow, after the lists of the only group.
 const FREE: u32 = LISTS;
 
-/// Maximum number of turns without a packet, per packet. After these turns, the remaining rounds are computed at
-/// once. For example, each of a host's thousand flows gets a third of a byte per round.
+/// Maximum number of turns without a packet until the remaining rounds are computed at once. If a host has a thousand
+/// flows, each gets only a third of a byte per round.
 const MAX_PASSES: u32 = 1 << 12;
 
 /// Seed for the dither of quanta and for BLUE's drops. Any fixed value works.
@@ -50,7 +50,7 @@ pub(crate) enum FirstTurn {
     Whole,
 }
 
-/// A tin of CAKE, or a whole queue.
+/// Flows that are served in rounds with each other: a tin of CAKE, or all flows of asymq's data queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Group {
     /// Quantum in bytes of a flow whose hosts have no other flow.
@@ -204,7 +204,6 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some((self.flows.get_mut(number)?, &mut self.random))
     }
 
-    /// The first flow of a group's list.
     pub(crate) fn first(&self, group: u32, list: u32) -> Option<u32> {
         self.rounds.first(group * LISTS + list)
     }
@@ -231,8 +230,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.flows.quantum(number, quantum, dither)
     }
 
-    /// Adds a flow with a packet to a list. A flow that was in no list starts as sparse. For such a flow, `choose`
-    /// returns the list, based on the flow's quantum.
+    /// Adds a flow with a packet to a list. A flow that was in no list starts as sparse; `choose` returns its list,
+    /// given its quantum.
     pub(crate) fn join(
         &mut self,
         number: u32,
@@ -273,8 +272,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// Turns a sparse flow into a bulk flow with a deficit of `-debt` bytes. The debt keeps many new bulk flows from
-    /// sending at once.
+    /// Turns a sparse flow into a bulk flow with a deficit of `-debt` bytes. Because of the debt, many new bulk flows
+    /// do not all send at once.
     pub(crate) fn demote(&mut self, number: u32, debt: u32) -> Option<()> {
         let flow = self.flows.get_mut(number)?;
         if flow.round == Round::Sparse {

@@ -2,7 +2,7 @@
 //! flight.
 //!
 //! Section numbers are the draft's. Volumes are in segments instead of bytes, since all segments are full. Not
-//! implemented: the undo of spurious losses, since no sender of this simulator detects them; ECN, since the draft
+//! implemented: undo after spurious losses, because no sender of this simulator detects these; ECN, because the draft
 //! specifies no response.
 
 mod filter;
@@ -109,7 +109,8 @@ pub(crate) struct Bbr3 {
     probe_rtt_done_at: Option<u64>,
     probe_rtt_round_done: bool,
 
-    /// Segments delivered when the round started. The first ACK of a segment sent later ends the round.
+    /// Number of segments delivered at the start of the round. The first ACK of a segment that was sent later ends the
+    /// round.
     next_round: u64,
     round: u64,
     round_start: bool,
@@ -121,7 +122,7 @@ pub(crate) struct Bbr3 {
     loss_events: u32,
     /// Number after the last segment that was declared lost.
     lost_end: u64,
-    /// True if the application paused and left the path idle.
+    /// True if the application paused, so that the path was idle.
     idle_restart: bool,
     bw_latest: f64,
     inflight_latest: f64,
@@ -426,7 +427,7 @@ impl CongestionControl for Bbr3 {
         if !self.is_probe_sample || !is_too_high(lost.lost, lost.in_flight) {
             return;
         }
-        // Flight at the loss that crossed the threshold. That loss is this segment or a part of it.
+        // Flight at the loss that crossed the threshold, which is this segment or a part of it.
         let flight_before = lost.in_flight as f64 - 1.0;
         let lost_before = lost.lost as f64 - 1.0;
         let prefix = (LOSS_THRESHOLD * flight_before - lost_before) / (1.0 - LOSS_THRESHOLD);
