@@ -55,7 +55,7 @@ impl Words {
                 "the result of several disciplines; save one of its reports, and run that";
             return Err(wrong(1, message.into()));
         }
-        // Read from the text, so that errors name the line.
+        // Read from the text, so that errors contain the line number.
         let mut scenario = match value.get("scenario") {
             Some(_) => serde_json::from_str(text).map(|result: OfResult| result.scenario),
             None => serde_json::from_str(text),

@@ -22,9 +22,9 @@ settings! {
     /// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
     #[derive(PartialEq)]
     pub struct ScenarioArgs: "Scenario" {
-        /// Uplink capacity. auto or auto:1mbit..20mbit learns the shaper's rate, and needs --modem-up [default: 1mbit].
+        /// Uplink capacity, or auto (auto:1mbit..20mbit) for a shaper that learns its rate; auto needs --modem-up [default: 1mbit].
         pub up: Option<LineRate> = "RATE";
-        /// Downlink capacity; auto or auto:1mbit..20mbit shapes to a learnt rate and needs --modem-down [default: 10mbit].
+        /// Downlink capacity, or auto (auto:1mbit..20mbit) for a shaper that learns its rate; auto needs --modem-down [default: 10mbit].
         pub down: Option<LineRate> = "RATE";
         /// Downlink rate that the uplink's discipline assumes [default: --down for disciplines that use it].
         pub assumed_down: Option<Rate> = "RATE", read link_rate;
@@ -42,35 +42,35 @@ settings! {
         pub qdisc: Option<String> = "NAME";
         /// Parameters of the disciplines.
         pub qdisc_params: QdiscParams;
-        /// Kernel qdisc for the uplink instead of --qdisc, like "cake ack-filter"; rate and overhead are taken from the scenario unless given (lab only).
+        /// Kernel qdisc for the uplink instead of --qdisc, like "cake ack-filter"; without a rate or overhead it uses the scenario's (lab only).
         pub tc: Option<String> = "QDISC";
         /// Discipline at the downlink [default: droptail].
         pub qdisc_down: Option<String> = "NAME";
-        /// Parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's, except parts].
+        /// Parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's parameters, but the downlink's own parts].
         pub param_down: Vec<String> = "NAME=VALUE";
         /// Congestion control.
         pub tcp: Option<Tcp> = "NAME", arg |arg| arg.help(tcp_help());
-        /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10: name of the stack or path of its program, number of flows in each direction, congestion control [default: --tcp], packets per ACK [default: the stack's]. Stacks of the simulator: chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2, msquic. Stacks of the lab, built by scripts/quic/stacks: quinn, tquic, aioquic.
+        /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10: name of the stack or path of its program, number of flows in each direction, congestion control [default: --tcp], packets per ACK [default: by the stack]. Stacks of the simulator: chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2, msquic. Stacks of the lab, built by scripts/quic/stacks: quinn, tquic, aioquic.
         pub quic: Option<QuicFlows> = "FLOWS";
-        /// Payload of a full TCP segment, 88b to 65495b; always 1460b in the lab, of which timestamps take 12 bytes [default: 1460b].
+        /// Payload of a full TCP segment, 88b to 65495b; always 1460b in the lab, including 12 bytes of timestamps [default: 1460b].
         pub mss: Option<Bytes> = "SIZE";
         /// Timeout of delayed ACKs; 0 acknowledges every packet (simulator only) [default: 0; 40ms with linux].
         pub delayed_ack: Option<Duration> = "TIME", arg |arg| optional(arg, "100ms");
-        /// Number of packets per ACK; --delayed-ack limits the wait for them (simulator only) [default: 1; 2 with linux].
+        /// Number of packets per ACK; the receiver waits for them at most --delayed-ack (simulator only) [default: 1; 2 with linux].
         pub ack_every: Option<u32> = "N", read within(1..=64);
         /// Receive window of every host, in packets or bytes [default: unlimited].
         pub window: Option<Limit> = "LIMIT";
-        /// UDP flow of constant rate: direction, rate, packet size and time, like up:500kbit or down:3mbit:200b@60s..80s; up:1mbit/2..3 uses only links 2 and 3 of a chain. A word after the packet size makes it a flood by a second host at home: udp, syns or acks start a new flow with each packet, 40 uses 40 flows. A further word, server or forged, directs the flood at the first flow's server (simulator only). Repeatable.
+        /// UDP flow of constant rate: direction, rate, packet size and time, like up:500kbit or down:3mbit:200b@60s..80s; up:1mbit/2..3 uses only links 2 and 3 of a chain. A word after the packet size makes it a flood from a second host at home: udp, syns or acks start a new flow with each packet; 40 uses 40 flows. A further word, server or forged, directs the flood at the first flow's server; forged also varies the source address (simulator only). Repeatable.
         pub udp: Vec<UdpBurst> = "FLOW";
         /// Interval of the probe, a small UDP echo whose queueing delay is reported; 0 disables it.
         pub probe: Option<Duration> = "TIME";
-        /// Duration of a run, with its warm-up [default: 60s].
+        /// Duration of a run, including the warm-up [default: 60s].
         pub duration: Option<Duration> = "TIME";
         /// Warm-up: time at the start of a run that is excluded from the means [default: 5s].
         pub warmup: Option<Duration> = "TIME";
         /// Seed of the first run [default: 1].
         pub seed: Option<u64> = "N";
-        /// Number of runs, 1 to 10000; each uses the next seed [default: 5 simulated, 1 real].
+        /// Number of runs, 1 to 10000; each uses the next seed [default: 5, in the lab 1].
         pub runs: Option<u32> = "N", read within(1..=10_000);
         /// Flags of the simulator alone.
         pub simulated: SimulatedArgs;
@@ -83,10 +83,10 @@ fn tcp_help() -> String {
         names.join(", ")
     };
     format!(
-        "Congestion control of the senders: {} (simulator); {} (lab) [default: {} simulated, {} real]",
+        "Congestion control of the senders. In the simulator: {} [default: {}]; in the lab: {} [default: {}]",
         names(&mut Tcp::simulated()),
-        names(&mut Tcp::real()),
         Defaults::paper().tcp,
+        names(&mut Tcp::real()),
         Defaults::lab().tcp,
     )
 }
@@ -95,7 +95,7 @@ fn tcp_help() -> String {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Scenario")]
 pub struct ScenarioFlags {
-    /// Scenario file (TOML, same names); flags override it.
+    /// Scenario file (TOML); its keys are the flags without dashes. Flags override the file.
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// The flags.

@@ -24,7 +24,7 @@ const LEFT: i32 = 8;
 
 const TITLE: LabelStyle = LabelStyle::new(20, &TEXT).bold();
 const SUBTITLE: LabelStyle = LabelStyle::new(15, &MUTED);
-/// Maximum characters in a line of a subtitle, if the font is wide.
+/// Maximum number of characters in a line of a subtitle, for a wide font.
 const CHARACTERS: usize = 62;
 const NAME: LabelStyle = LabelStyle::new(17, &TEXT).bold();
 const LEVEL: LabelStyle = LabelStyle::new(14, &MUTED).ending();
@@ -217,7 +217,7 @@ struct Panel {
     span: f64,
 }
 
-/// Highest utilization in a panel. It exceeds 1 because a burst may exceed the capacity during one interval.
+/// Highest utilization in a panel: above 1, because a burst may exceed the capacity during one interval.
 const TOP_LEVEL: f64 = 1.1;
 
 impl Panel {

@@ -53,7 +53,7 @@ struct Column {
     /// Heading of the column, in two lines.
     head: [&'static str; 2],
     value: fn(&Summary) -> Option<f64>,
-    /// True if larger values are better, false if smaller ones are; `None` if neither.
+    /// True if larger values are better, false if smaller values are better; `None` if neither.
     more: Option<bool>,
     decimals: usize,
     /// Text to show after the value.
@@ -69,7 +69,7 @@ pub(crate) enum Width {
     Terminal,
     /// Additional columns, shown if fewer than eight columns have a value.
     Spare,
-    /// Columns that apply only to some disciplines are included.
+    /// Also the columns that apply only to some disciplines.
     All,
     /// All columns, each with its standard deviation.
     Wide,
@@ -217,7 +217,7 @@ fn most_kept_by(summary: &Summary) -> &str {
     most.map_or("", |(rules, _)| rules)
 }
 
-/// Share of ACKs that filters did not drop, and the main reason, if the table has no column for it.
+/// Share of ACKs that filters did not drop, and the main reason; `None` if the table has a column for it.
 fn kept_in_words(reports: &[Report]) -> Option<String> {
     let of = |report: &Report| {
         let share: f64 = report.mean.up.unfiltered.values().sum();

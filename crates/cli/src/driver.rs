@@ -17,7 +17,6 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// The simulator or the lab.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Driver {
     /// The simulator.

@@ -100,7 +100,7 @@ pub(crate) fn discipline(config: &Config, catalog: &dyn Catalog) -> String {
         .collect();
     let resolved = |given: &Params| {
         let own = |place| resolve(catalog, &config.qdisc, given, &surroundings, place);
-        // The default part may need a reverse rate although the chosen part does not.
+        // The default part may need a reverse rate even if the chosen part does not.
         let reverse = Some(place.link);
         own(place).or_else(|_| own(Place { reverse, ..place }))
     };
@@ -110,7 +110,7 @@ pub(crate) fn discipline(config: &Config, catalog: &dyn Catalog) -> String {
             .filter(|(name, value)| from.get(name) != Some(value))
             .collect()
     };
-    // The chosen parts, and the values that are not defaults with these parts.
+    // The chosen parts, and all values that differ from the defaults of these parts.
     let changed = || -> Option<Params> {
         let mut parts = differing(&resolved(&Params::new()).ok()?.params);
         for (name, _) in config.params.iter() {

@@ -3,7 +3,7 @@
 use clap::{Arg, ArgAction, Command};
 use std::ffi::OsString;
 
-/// Maximum number of flags of a command whose brief help lists all of them.
+/// Number of flags up to which the brief help of a command lists all flags.
 const MANY: usize = 40;
 
 /// Flags in the brief help, by id.

@@ -58,7 +58,7 @@ enum Command {
     Sim(Box<commands::sim::SimArgs>),
     #[cfg(feature = "research")]
     Lab(Box<commands::sim::LabArgs>),
-    /// Bridge two interfaces, shape the uplink, and schedule ACKs and data.
+    /// Bridge two interfaces, shape the uplink, and send only as many ACKs as the downlink needs.
     #[cfg(target_os = "linux")]
     #[command(after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --watch")]
     Gateway(Box<gateway::GatewayArgs>),
@@ -127,8 +127,8 @@ pub fn command(catalog: &dyn Catalog) -> clap::Command {
     command_for(catalog, |_| true, true)
 }
 
-/// Builds [`command`] with all flags of the subcommand in use only. Disciplines' flags get their help only on request:
-/// building all of it takes longer than a short simulation.
+/// Builds [`command`], but only the subcommand in use gets all of its flags. Flags of disciplines get their help texts
+/// only on request, because building all of them takes longer than a short simulation.
 fn command_for(
     catalog: &dyn Catalog,
     is_used: impl Fn(&str) -> bool,

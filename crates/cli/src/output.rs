@@ -31,7 +31,6 @@ fn write(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Prints `value` as indented JSON.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     write(&(serde_json::to_string_pretty(value)? + "\n"))
 }

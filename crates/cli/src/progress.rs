@@ -26,7 +26,6 @@ struct State {
 }
 
 impl ProgressBar {
-    /// Creates a bar of `length` steps.
     pub(crate) fn new(length: u64) -> Self {
         Self {
             shown: io::stderr().is_terminal(),
@@ -40,7 +39,6 @@ impl ProgressBar {
         }
     }
 
-    /// Sets the number of finished steps.
     pub(crate) fn set_position(&self, position: u64) {
         self.update(|state| state.position = position);
     }
@@ -55,7 +53,6 @@ impl ProgressBar {
         self.update(|state| state.message = message.into());
     }
 
-    /// Removes the bar from the terminal.
     pub(crate) fn finish_and_clear(&self) {
         if self.shown {
             let _ = write!(io::stderr(), "\r\x1b[K");

@@ -9,7 +9,6 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Creates a table with these column headings.
     pub(crate) fn new<const N: usize>(heads: [&str; N]) -> Self {
         let mut table = Self {
             gap: "  ",

@@ -404,7 +404,7 @@ fn a_setup_that_would_cut_off_its_owner_is_refused() {
     let run = "--wan @ --state DIR/state";
     let (answer, code) = place.run(run, session);
     let expected = format!(
-        "session: this session, from 192.0.2.1, came in by {}; ",
+        "session: your login session from 192.0.2.1 uses {}; ",
         place.port
     );
     assert!(answer.contains(&expected), "{answer}");

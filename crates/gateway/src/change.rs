@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 
-/// A new link, and a channel for returning the replaced one.
+/// A new link, and a channel that returns the replaced link.
 type Request = (BuiltLink, Sender<(Handover, BuiltLink)>);
 
 /// Sends changes to a gateway from any thread.

@@ -51,7 +51,8 @@ enum State {
     Reading(Vec<u8>),
     /// The answer that is being sent, and the number of bytes sent.
     Writing(Vec<u8>, usize),
-    /// Bytes discarded since the answer was sent. Discarding them avoids a TCP reset that overtakes the answer.
+    /// Bytes that arrived and were discarded since the answer was sent. Otherwise a TCP reset could overtake the
+    /// answer.
     Draining(usize),
 }
 
@@ -123,7 +124,8 @@ impl Clients {
         Ok(std::array::from_fn(|other| of_others[other]))
     }
 
-    /// Accepts clients, and serves each whose request has already arrived. Only the others count against the limit.
+    /// Accepts clients. A client whose request has already arrived is served at once, and does not count against the
+    /// limit.
     fn accept(&mut self, answer: Answer<'_>) {
         for _ in 0..self.limits.clients {
             let accepted = self.listener.accept().and_then(|(stream, _)| {

@@ -34,7 +34,7 @@ pub struct LinkConfig {
     pub down: Option<Rate>,
     /// Ranges of learnt rates, up and down; `None` for a fixed rate.
     pub auto: [Option<RateRange>; 2],
-    /// Host that gets echo requests. Requests are sent only while passing packets show no delays.
+    /// Host that gets echo requests while passing packets show no delays.
     pub rate_probe: Option<Ipv4Addr>,
     /// Bytes that the link adds to a packet.
     pub overhead: Overhead,

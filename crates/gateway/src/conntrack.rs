@@ -31,8 +31,7 @@ pub struct HostsBehindNat {
     pub tracked: bool,
     /// Number of connections whose host is known.
     pub connections: u64,
-    /// Number of connections for which the map had no room. Each time, one connection remains without a host, and its
-    /// flow is treated as the router's own.
+    /// Number of connections for which the map had no room. Their flows are treated as the router's own.
     pub refused: u64,
 }
 

@@ -95,7 +95,7 @@ impl DirectionState {
         }
     }
 
-    /// Shows the stage a frame that was sent in the other direction.
+    /// Passes the header of a frame that was sent in the other direction to the stage.
     #[inline]
     pub(crate) fn observe(&mut self, now: Instant, reverse: &Header) {
         match &mut self.stage {
@@ -223,7 +223,6 @@ impl DirectionState {
         }
     }
 
-    /// Control variables of the discipline.
     pub(crate) fn probes(&self) -> Vec<(&'static str, f64)> {
         let mut probes = Vec::new();
         if let BuiltStage::Queue(egress) = &self.stage {

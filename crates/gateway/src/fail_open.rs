@@ -39,7 +39,7 @@ impl FailOpen {
                 self.hold = Some(hold);
                 Ok(was)
             }
-            // If only one direction is bridged, its bridge must be removed.
+            // Perhaps only one direction is bridged; its bridge must be removed.
             Err(error) => {
                 let mut was = false;
                 for rule in rules {

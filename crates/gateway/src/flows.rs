@@ -84,7 +84,6 @@ pub(crate) struct FlowCounters {
 }
 
 impl FlowCounters {
-    /// Allocates the table.
     pub(crate) fn new(requests: FlowRequests) -> Result<Self, BuildError> {
         Ok(Self {
             requests,

@@ -159,7 +159,7 @@ impl Forwarder {
         self.sent(now, direction, &frame.header, &frame.bytes, offsets);
     }
 
-    /// Counts a sent packet, and shows it to the other direction.
+    /// Counts a sent packet, and passes its header to the other direction.
     #[inline]
     fn sent(
         &mut self,
@@ -244,7 +244,6 @@ impl Forwarder {
         }
     }
 
-    /// Updates the learnt rates.
     #[cold]
     fn learn(&mut self, now: Instant) {
         self.learns_at = now + Learner::INTERVAL;

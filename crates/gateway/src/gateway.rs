@@ -32,7 +32,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::panic::{self, AssertUnwindSafe};
 
-/// Maximum frames that one direction receives or sends before the other direction's turn.
+/// Maximum number of frames that one direction receives or sends before it is the other direction's turn.
 const BATCH: usize = 64;
 /// Default interval of snapshots.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
@@ -252,7 +252,7 @@ impl Gateway {
         let mut report_at = clock() + self.report_interval;
         let mut drain = Drain::default();
         let mut rest = Rest::default();
-        // Latest time at which the loop should have continued.
+        // Time by which the loop should have continued.
         let mut due = clock();
         for link in &self.links {
             link.log_lines().iter().for_each(|line| (self.log)(line));

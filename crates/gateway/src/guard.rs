@@ -86,7 +86,7 @@ impl Drop for Guard {
     }
 }
 
-/// Ends the process at a time limit, which starts when one of these wakers wakes.
+/// Ends the process at a time limit. The time starts when one of these wakers wakes.
 fn watch([asked, broken, ended]: &[Waker; 3], disabled_offloads: &Mutex<DisabledOffloads>) {
     let mut deadline: Option<Instant> = None;
     let (mut requests, mut panicked) = (0, false);

@@ -14,8 +14,9 @@ use std::path::Path;
 struct Facts {
     links: Vec<LinkInfo>,
     addresses: Vec<Address>,
-    /// Names of Wi-Fi interfaces, and of interfaces held by a gateway.
+    /// Names of Wi-Fi interfaces.
     wifi: Vec<String>,
+    /// Names of interfaces that a gateway holds.
     held: Vec<String>,
     /// Interface of the default route.
     default: Option<String>,
@@ -130,7 +131,7 @@ impl Facts {
         match links.any(|link| link.name == wan && link.hardware == libc::ARPHRD_ETHER) {
             true => format!(
                 "keep its addresses, and take the port over with 'sudo asymq router --wan {wan} --up {up}'{rate}; \
-                 'asymq router check --wan {wan}' lists reasons against it first"
+                 'asymq router check --wan {wan}' first lists problems"
             ),
             false => format!(
                 "keep its addresses; take the Ethernet port below {wan} over with 'sudo asymq router --wan', or \

@@ -116,7 +116,7 @@ fn stacked(network: &mut Network, link: &LinkInfo, subject: &str) -> Vec<Finding
                 subject,
                 format!("{} on it has the address {}", of.name, address.ip),
                 format!(
-                    "it may be the way to this host: on a router use 'asymq router --wan {}' instead (docs/router/which-way.md), on a \
+                    "you may be logged in over this address: on a router use 'asymq router --wan {}' instead (docs/router/which-way.md), on a \
                      box between router and modem move the address to a third interface, from a console",
                     of.name
                 ),
@@ -180,7 +180,7 @@ fn timers() -> Option<Finding> {
     (late > LATE).then(|| {
         Finding::wrong(
             "timers",
-            format!("half of them are more than {late} late"),
+            format!("half of them expire more than {late} late"),
             "reduce the load of this machine, or boot a kernel with high-resolution timers (highres=on)",
         )
     })

@@ -82,7 +82,7 @@ impl InterfaceHold {
         let before = journal.map_or_else(Vec::new, |journal| journal.read(&self.identity));
         let mut to_do = Vec::new();
         for &setting in settings {
-            // The setting does not exist: the kernel has no IPv6, or the interface lacks the offload.
+            // The setting does not exist, because the kernel has no IPv6 or the interface lacks the offload.
             let Ok(now) = setting.read(link) else {
                 continue;
             };
@@ -144,7 +144,7 @@ impl InterfaceHold {
         self.changes.iter().map(|change| change.setting)
     }
 
-    /// True if every setting has its original value again: the index then belongs to another interface.
+    /// True if every setting has its original value again. Then another interface has taken over the index.
     pub(crate) fn is_other_interface(&self, link: &LinkInfo) -> bool {
         let is_other_interface =
             |setting: Setting| setting.read(link).is_ok_and(|now| now != setting.held());
@@ -220,7 +220,6 @@ fn no_journal(error: &io::Error) -> String {
     )
 }
 
-/// True if a gateway holds the interface.
 pub(crate) fn is_held(index: u32) -> bool {
     Lock::take(index).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
 }

@@ -100,7 +100,6 @@ impl Link {
         port.is_some_and(|port| port.sender().is_waiting())
     }
 
-    /// True if a received frame is pending.
     pub(crate) fn is_pending(&self) -> bool {
         self.port.as_ref().is_some_and(Port::is_pending)
     }

@@ -26,9 +26,8 @@ pub(crate) struct Offload {
     needs_checksum: bool,
     /// GSO type without the ECN bit.
     kind: u8,
-    /// True if CWR has its meaning from RFC 3168. Only the first segment then carries CWR.
+    /// True if CWR has the meaning of RFC 3168. Then only the first segment carries CWR.
     ecn: bool,
-    /// Payload bytes per frame.
     segment: usize,
     checksum_start: usize,
     checksum_offset: usize,
@@ -154,7 +153,7 @@ fn cleared_flags(first: bool, last: bool, ecn: bool) -> u8 {
     const FIN_PSH: u8 = 0x09;
     const CWR: u8 = 0x80;
     let at_end = if last { 0 } else { FIN_PSH };
-    // Without ECN mark, CWR is part of AccECN's counter, which all segments carry (RFC 9768).
+    // Without the ECN bit, CWR is a part of AccECN's counter, which all segments carry (RFC 9768).
     let at_start = if first || !ecn { 0 } else { CWR };
     at_end | at_start
 }

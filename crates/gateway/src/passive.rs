@@ -30,8 +30,8 @@ struct Acknowledged {
     number: u32,
 }
 
-/// Returns the note for a segment that just arrived from the line: the time since the answered segment arrived, and
-/// that segment's class. Returns 0 if the segment answers none.
+/// Returns the note for a segment that just arrived from the line: the time since the arrival of the segment that it
+/// answers, and the class of that segment. Returns 0 if it answers no segment.
 #[inline]
 pub(crate) fn note(header: &Header, answered: Option<Answered>) -> u32 {
     let Some(answered) = answered.filter(|_| header.protocol == Protocol::Tcp) else {
@@ -69,7 +69,6 @@ impl Passive {
         }
     }
 
-    /// Counts the bytes that a segment acknowledges.
     #[inline]
     pub(crate) fn acknowledge(&mut self, direction: Direction, header: &Header) {
         /// Maximum step of the number. A larger step means another connection or an old segment.

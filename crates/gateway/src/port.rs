@@ -243,7 +243,6 @@ impl Port {
         &self.name
     }
 
-    /// True if a received frame is pending.
     pub(crate) fn is_pending(&self) -> bool {
         self.ring.is_pending()
     }
@@ -342,7 +341,7 @@ fn take(
         if let Err(error) = &answer
             && error.kind() == io::ErrorKind::NetworkDown
         {
-            // After an interface went down, the first call returns the error, the second the frame.
+            // After an interface went down, the first call returns the error and the second call returns the frame.
             *down = answer.err();
             answer = socket.receive(superpacket);
         }

@@ -17,7 +17,7 @@ const LINK: usize = 22;
 const SHORTEST: usize = 60;
 const LONGEST: usize = LINK + IP_HEADER + ICMP_HEADER + SHORTEST;
 
-/// A request as a frame on the stack.
+/// An ICMP echo request, as an Ethernet frame.
 pub(crate) struct Request {
     bytes: [u8; LONGEST],
     len: usize,

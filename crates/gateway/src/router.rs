@@ -36,7 +36,7 @@ struct Journal {
     name: String,
     /// Name of the port's namespace.
     namespace: String,
-    /// True once the pair has the port's configuration. Other programs may change it from then on.
+    /// True once the pair has the port's configuration, which other programs may change from then on.
     complete: bool,
     /// True if the port stays taken over when the gateway ends; the service manager then restores it.
     keep: bool,
@@ -52,7 +52,8 @@ pub struct RouterPort {
     folder: PathBuf,
 }
 
-/// Callback before each step of a take-over; gets the step's name. An error ends the take-over and restores the port.
+/// Function that is called with the name of each step before the step. An error ends the take-over and restores the
+/// port.
 pub type BeforeStep<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
 
 impl RouterPort {
@@ -82,7 +83,7 @@ impl RouterPort {
                     is_free(&inner, name)?;
                     return port(inner, journal);
                 }
-                // The process of a previous take-over was killed before the last step.
+                // A previous take-over was killed before its last step.
                 _ => drop(give_back(&journal, folder)?),
             }
         }

@@ -39,8 +39,7 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
     if let Some(master) = links.iter().find(|of| Some(of.index) == link.master) {
         refuse(
             format!("is a member of the {} {}", kind(master), master.name),
-            "name the port that leads to the modem and has the address of the Internet itself"
-                .into(),
+            "use the port that leads to the modem and has the Internet address".into(),
         );
     }
     if !MOVABLE.contains(&link.kind.as_str()) {
@@ -55,7 +54,7 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
     if Path::new("/sys/class/net").join(name).join("dsa").exists() {
         refuse(
             "leads to a switch chip (DSA): its ports would lose their uplink".into(),
-            "name the switch's port that leads to the modem, like wan, or use the qdisc (docs/router/qdisc.md)".into(),
+            "use the switch's port that leads to the modem, like wan, or the qdisc (docs/router/qdisc.md)".into(),
         );
     }
     let on_top = |of: &&LinkInfo| {
@@ -68,7 +67,7 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
                 top.name
             ),
             format!(
-                "name {} itself for now; the service takes the port over before it: 'asymq router install --next-boot', and reboot",
+                "use --wan {} for now; for a service, run 'asymq router install --next-boot' and reboot: it then takes the port over first",
                 top.name
             ),
         );
@@ -87,8 +86,8 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
     }
     for hook in hooked_by(name) {
         refuse(
-            format!("{hook} hooks into it: it would stop working, or bypass asymq"),
-            "take the port out of these rules".into(),
+            format!("{hook} uses the port, and would stop working or bypass asymq"),
+            "remove the port from these rules".into(),
         );
     }
     if is_held(link.index) {
@@ -118,7 +117,7 @@ fn session(network: &mut Network, links: &[LinkInfo], port: &LinkInfo) -> Option
     (out.index == port.index || is_tunnel || is_on_top).then(|| {
         Finding::wrong(
             SESSION,
-            format!("this session, from {peer}, came in by {}", out.name),
+            format!("your login session from {peer} uses {}", out.name),
             "log in from home or at the console; or add --confirm 60s, which gives the port back unless you confirm, or --yes",
         )
     })

@@ -100,7 +100,7 @@ impl Sender {
         if let Ok(xdp) = &mut self.xdp
             && fits(frame, self.longest.min(xdp.longest() - TAG))
         {
-            // Ignores errors here and below: the next flush returns them again.
+            // Ignores errors here and below, because the next flush returns them again.
             if !self.packet.is_empty() {
                 let _ = self.packet.send(losses);
             }

@@ -21,7 +21,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub const SNAPSHOT_FORMAT: u32 = 2;
 
 /// State of a gateway at one moment. Bytes are as charged to the link. Rates are in bit/s over the last interval.
-/// Counters start at 0. Deserialization omits maps with variable keys: losses, control variables, reasons.
+/// Counters start at 0. Deserialization skips maps with variable keys: losses, control variables, reasons.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Snapshot {
     /// [`SNAPSHOT_FORMAT`]; 0 before the first snapshot.

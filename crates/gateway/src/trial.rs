@@ -16,9 +16,10 @@ pub const MIN_PAIRS: usize = 8;
 pub const CONFIDENCE: f64 = 0.95;
 /// Number of draws of random orders.
 const DRAWS: usize = 1999;
-/// Minimum share of the capacity that the higher outcome of a loaded pair reaches.
+/// Minimum of the higher outcome of a loaded pair, as a share of the capacity.
 const LOADED: f64 = 0.5;
-/// Minimum share that the lower outcome reaches. Below it, a transfer started or ended between the two intervals.
+/// Minimum of the lower outcome, as a share of the capacity. If it is lower, a transfer started or ended between the
+/// two intervals.
 const STILL_LOADED: f64 = 0.05;
 
 /// Measurements of one interval.
@@ -124,7 +125,7 @@ impl Load {
         }
     }
 
-    /// For each direction, true if the pair is loaded.
+    /// For each direction: true if the pair is loaded.
     fn is_on(&self, pair: &Pair) -> [bool; 2] {
         [0, 1].map(|of| {
             let [one, other] = pair.map(|outcome| outcome.delivered[of] / self.capacity[of]);
@@ -248,7 +249,7 @@ impl Spread {
     }
 }
 
-/// Returns a number of standard errors. In 95 % of the draws, no quantity's mean exceeds it.
+/// Returns the number of standard errors that no quantity's mean exceeds in 95 % of the draws.
 fn limit(compared: &[Compared], pairs: usize, seed: u64) -> f64 {
     /// Differences of a quantity, the sum of their squares, and their number.
     type Row = (Vec<f64>, f64, usize);

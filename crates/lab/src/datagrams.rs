@@ -22,7 +22,7 @@ pub(crate) const PROBE_PACKET: u32 = 64;
 pub(crate) struct Datagrams {
     probe: Option<Probe>,
     bursts: Vec<Burst>,
-    /// Receivers of the bursts, never read. Because their ports are open, hosts do not answer "port unreachable".
+    /// Receivers of the bursts, which are never read. With open ports, hosts do not answer "port unreachable".
     _sinks: Vec<UdpSocket>,
 }
 
@@ -180,7 +180,7 @@ impl Probe {
         }
     }
 
-    /// Sends probes that reached the server back to the client, with the current time in them.
+    /// Sends probes that have reached the server back to the client, and writes the current time into them.
     fn turn(&mut self, window: Window) -> io::Result<()> {
         let mut packet = [0; PROBE_PACKET as usize];
         while let Some((len, from)) = if_ready(self.server.recv_from(&mut packet))? {

@@ -100,7 +100,7 @@ fn command(guest: &Guest, series: bool) -> io::Result<String> {
         }
     }
     let own = quoted(&env::current_exe()?)?;
-    // Reads the program first: later page faults would advance the counted clock.
+    // Reads the whole program first, because later page faults would advance the guest's clock.
     text += &format!("cat {own} >/dev/null\n");
     let series = if series { " --series" } else { "" };
     text += &format!(

@@ -107,8 +107,8 @@ impl LinkMeter {
         self.sent(class).bytes as f64 / self.capacity()
     }
 
-    /// Share of the capacity that the delivered bytes of a class's flows used, at most the share of the class itself.
-    /// The limit is needed because bytes that arrived out of order before the window are delivered in it.
+    /// Share of the capacity that the bytes delivered by `flows` used, at most the share of the class. Without this
+    /// limit, bytes that arrived out of order before the window would count when they are delivered.
     pub(crate) fn delivered(&self, flows: &[FlowResults], class: TrafficClass) -> f64 {
         let wire: f64 = flows.iter().map(|flow| flow.wire).sum();
         wire.min(self.sent(class).bytes as f64) / self.capacity()

@@ -173,7 +173,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Waits until a probe after the load is as fast as it was on the idle line.
+    /// Waits after a load until a probe is as fast as on the idle line.
     fn drain(&self) -> Result<(), MeasureError> {
         const SLOWER: f64 = 0.005;
         let from = self.now();
@@ -278,7 +278,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Returns the server's counts; fails if they exceed the bytes that the client has sent.
+    /// Returns the server's counts. Fails if they exceed the number of bytes that the client has sent.
     fn counts(&self, since: f64) -> Result<Counts, MeasureError> {
         let Some(control) = &self.control else {
             return Ok(Counts::default());

@@ -28,7 +28,7 @@ pub(crate) struct Control {
     reader: Option<JoinHandle<()>>,
 }
 
-/// Counts with their arrival times, and the reason why further counts will not arrive.
+/// Counts with their arrival times, and the reason why no further counts will arrive, if any.
 #[derive(Debug, Default)]
 struct Feed {
     counts: Vec<(f64, Counted)>,
@@ -153,8 +153,8 @@ impl Control {
         last.map_or_else(Vec::new, |(_, counted)| counted.up.clone())
     }
 
-    /// Returns the counts since `start` by the client's clock. The count with the shortest delay defines the offset
-    /// between the clocks.
+    /// Returns the counts since `start`, with times by the client's clock. The count with the shortest delay defines
+    /// the offset between the clocks.
     pub(crate) fn counts(&self, start: f64) -> Counts {
         let feed = lock(&self.feed);
         let server = |counted: &Counted| counted.us as f64 / 1e6;

@@ -190,7 +190,7 @@ impl Flows {
         }
     }
 
-    /// Calls `tick`, which records counts, during a load. The warm-up begins when all flows carry data, or after
+    /// Runs a load, and calls `tick`, which records counts. The warm-up begins when all flows carry data, or after
     /// [`CONNECT`]. Returns the window after the warm-up, and the number of flows without data.
     pub(crate) fn run(
         &self,

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Port of an iperf3 server.
 pub(crate) const PORT: u16 = 5201;
 
-/// Time limit for the server's results, which must cross the queue that the load has filled.
+/// Time limit for the server's results, which must pass the queue that the load has filled.
 pub(crate) const RESULTS: Duration = Duration::from_secs(30);
 
 /// States of the control connection.

@@ -146,7 +146,8 @@ pub(crate) struct CarriedDirection {
     pub(crate) goodput: Option<Vec<f64>>,
     /// Payload that crossed the line in bit/s, with its range; `None` if unknown.
     pub(crate) arrived: Option<(f64, Range)>,
-    /// Payload that crossed the line over time. Payload in order stalls after a loss, then exceeds the line's rate.
+    /// Payload that crossed the line, over time. Payload delivered in order would stall after a loss, and then exceed
+    /// the line's rate.
     pub(crate) series: Vec<(f64, f64)>,
 }
 
@@ -173,9 +174,9 @@ pub(crate) struct Carried {
     pub(crate) started: f64,
     /// The part after the warm-up.
     pub(crate) window: Window,
-    /// Results of uploads and of downloads; `None` if the load had none.
+    /// Results of the uploads and of the downloads; `None` if the load had no such flows.
     pub(crate) directions: [Option<CarriedDirection>; 2],
-    /// Number of flows that did not carry data before the warm-up.
+    /// Number of flows that had carried no data at the start of the warm-up.
     pub(crate) silent: usize,
     /// Ratio of IP packets to payload in bytes.
     pub(crate) ip_bytes: f64,

@@ -65,7 +65,7 @@ pub(crate) enum Place {
 
 impl Places {
     /// Finds a place for a newcomer. `holders` are the present clients with their idle times. If no place is free, a
-    /// network with fewer places may replace a client of the network with the most.
+    /// newcomer may replace a client of the largest network, if its own network has fewer clients.
     pub(crate) fn find(self, holders: &[(Network, Duration)], newcomer: Network) -> Place {
         let count = |network| holders.iter().filter(|holder| holder.0 == network).count();
         let own = count(newcomer);

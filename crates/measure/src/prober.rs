@@ -34,7 +34,7 @@ fn open(server: SocketAddr) -> io::Result<UdpSocket> {
 pub(crate) struct Sample {
     /// Time of sending in seconds.
     pub(crate) sent: f64,
-    /// Time up and down, in seconds. Each includes an unknown constant; their sum is the round trip without the
+    /// Time up and down, in seconds. Each includes an unknown constant offset; their sum is the round trip without the
     /// server's processing time. `None` without an answer.
     pub(crate) took: Option<[f64; 2]>,
 }
@@ -184,8 +184,8 @@ pub(crate) struct Delays {
 }
 
 impl Baseline {
-    /// Computes the baseline from the fastest probes of two idle periods. If the periods differ by more than clocks
-    /// drift, the queue had not drained; the later period is then ignored.
+    /// Computes the baseline from the fastest probes of two idle periods. If the periods differ by more than clocks can
+    /// drift, the queue had not drained, and the later period is ignored.
     pub(crate) fn of(samples: &[Sample], before: Window, after: Option<Window>) -> Option<Self> {
         const MAX_DRIFT: f64 = 200e-6;
         let fastest = |window| {

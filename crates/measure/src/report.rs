@@ -61,12 +61,12 @@ impl Link {
         let doubt = |(direction, rate, range): (&str, Option<f64>, Option<Range>)| {
             let Some(range) = rate.and(range) else {
                 return Some(format!(
-                    "The capacity of the {direction} is unknown: too few counts came; use a longer --duration."
+                    "The capacity of the {direction} is unknown: too few counts arrived; use a longer --duration."
                 ));
             };
             range.is_wide().then(|| {
                 format!(
-                    "The capacity of the {direction} is only known to be {} to {}: use a longer --duration.",
+                    "The capacity of the {direction} is known only to be between {} and {}: use a longer --duration.",
                     tidy(range.low),
                     tidy(range.high)
                 )
@@ -103,7 +103,7 @@ pub struct Load {
     pub goodput_utility: Option<f64>,
     /// Per-flow goodput in bit/s; empty if unknown.
     pub goodput: Goodput,
-    /// Number of flows that carried no data before the warm-up.
+    /// Number of flows that had carried no data at the start of the warm-up.
     pub silent_flows: usize,
     /// Queueing delay of the probe in both directions in total, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,8 +222,7 @@ impl Advice {
         let lost = |load: &Load| load.probe_lost.is_some_and(|lost| lost > 0.05);
         if measured.loads().iter().any(|(_, load)| lost(load)) {
             unsure.push(
-                "Over 5 % of the probes were lost under load: percentiles are of those that came back."
-                    .into(),
+                "Over 5 % of the probes were lost under load: the percentiles exclude them.".into(),
             );
         }
         if command.is_some() {

@@ -100,7 +100,7 @@ impl Server {
             SockRef::from(&self.listener).set_read_timeout(Some(wait))?;
             match self.listener.accept() {
                 Ok((stream, peer)) => admit(&mut strangers, stream, peer.ip().to_canonical()),
-                // The listener's timeout, or a connection that its client has closed.
+                // The listener's timeout, or the client has already closed the connection.
                 Err(error) if is_timeout(&error) => {}
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                 // No free file descriptors: waits until some connections are closed.

@@ -138,7 +138,6 @@ impl Session {
         lock(&self.flows).is_some() && Instant::now() < self.deadline
     }
 
-    /// Microseconds since the session's start.
     pub(crate) fn clock(&self) -> u64 {
         self.started.elapsed().as_micros() as u64
     }
@@ -167,7 +166,6 @@ impl Session {
         }
     }
 
-    /// True while an upload is open.
     pub(crate) fn has_uploads(&self) -> bool {
         let flows = lock(&self.flows);
         let mut keys = flows.iter().flat_map(HashMap::keys);

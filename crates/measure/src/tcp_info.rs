@@ -47,8 +47,8 @@ impl Counter {
     }
 }
 
-/// Three counts in bytes: segments that crossed the line (those of downloads as full segments), bytes delivered in
-/// order (for uploads, the first count), and all headers, with `headers` per packet.
+/// Returns three counts in bytes: segments that crossed the line (in downloads, each as a full segment), bytes
+/// delivered in order (in uploads, equal to the first count), and all headers, with `headers` per packet.
 #[cfg(feature = "https")]
 fn packets(info: &[u8], direction: Direction, headers: u64) -> Option<[u64; 3]> {
     const BYTES_RECEIVED: usize = 128;
@@ -119,8 +119,8 @@ fn long(info: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Bytes that the other end acknowledged. Duplicate ACKs, and segments after a loss, count with the mean segment size.
-/// Otherwise the count would jump by whole windows.
+/// Bytes that the other end acknowledged. Segments beyond a loss are counted with the mean segment size; otherwise the
+/// count would jump by whole windows.
 fn acknowledged(info: &[u8]) -> Option<u64> {
     const SACKED: usize = 28;
     const BYTES_ACKED: usize = 120;

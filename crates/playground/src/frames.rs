@@ -41,8 +41,8 @@ pub(crate) const SAMPLE: usize = 8;
 
 /// Appends the last `intervals` of the time series as one sample. The sample starts with the used share and the share
 /// used by TCP data, for the uplink and then for the downlink. The longest waits in ms follow: of ACKs, data and other
-/// packets at the uplink, and of other packets at the downlink. With a probe, the waits of other packets are the
-/// probe's, including modems.
+/// packets at the uplink, and of other packets at the downlink. With a probe, the waits of other packets are those of
+/// the probe, including modems.
 pub(crate) fn record_sample(
     steps: &Steps<'_>,
     series: &Series,

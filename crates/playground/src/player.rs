@@ -11,7 +11,7 @@ use serde_json::json;
 /// Time between two frames.
 const FRAME: Duration = Duration::from_millis(20);
 
-/// Longest run with this interval between frames. A longer run has longer intervals, to bound the number of frames.
+/// Longest run with frames every [`FRAME`]. In a longer run the interval is longer, to bound the number of frames.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// Number of frames per sample; with [`FRAME`] a sample is an interval of the time series.
@@ -27,11 +27,11 @@ pub struct Player {
     shown: u64,
     /// States of both queues every 20 ms (less often in runs over 120 s), since the last [`forget`](Self::forget).
     pub frames: Vec<u16>,
-    /// Samples since the last [`forget`](Self::forget), one per ten frames.
+    /// Samples of the time series since the last [`forget`](Self::forget): one sample per ten frames.
     pub samples: Vec<f32>,
 }
 
-/// Records that the page requests from the simulator.
+/// Records that the simulator makes for the page.
 const OPTIONS: RunOptions<'static> = RunOptions {
     series: true,
     capture_up: None,

@@ -17,7 +17,7 @@ const MAX_UNUSED: f64 = 0.01;
 /// | quantity | value |
 /// | --- | --- |
 /// | sum of the windows after a loss | b x, with b = 1 - (1 - kept) / (n - (1 - kept)(n - 1) / 2) |
-/// | time until the sum is 1, with idle times on the link | d = 1 - b x |
+/// | time until the sum is 1, during which the link is partly idle | d = 1 - b x |
 /// | capacity lost in that time | d² / 2 |
 /// | time from a sum of 1 to a sum of w, if a round trip takes w | (w² - 1) / 2 |
 /// | queue at a sum of w | w - 1 |

@@ -1,4 +1,4 @@
-//! Convergence of runs: the measured window of a scenario's runs, and a test if the runs had settled.
+//! Convergence of runs: the measured window of a scenario's runs, and a test of whether the runs had settled.
 
 use crate::metrics::Metrics;
 use crate::statistics::Estimate;

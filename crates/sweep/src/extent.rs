@@ -43,7 +43,6 @@ pub fn preview(mut experiment: Experiment) -> Experiment {
     experiment
 }
 
-/// Returns the items at these indices.
 fn kept<T: Clone>(all: &[T], keep: &[usize]) -> Vec<T> {
     keep.iter().map(|&index| all[index].clone()).collect()
 }

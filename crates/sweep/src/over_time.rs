@@ -3,7 +3,7 @@
 use asymq_scenario::{Scenario, Series};
 use std::collections::BTreeMap;
 
-/// Shares of the link. For each, the time below the share is a metric.
+/// Shares of the link. For each share, the time below it is a metric.
 const LEVELS: [(f64, &str); 3] = [(0.1, "0.1"), (0.5, "0.5"), (0.9, "0.9")];
 
 /// Number of batches for the settling time. Shorter batches would hide a slow rise in noise.
@@ -20,8 +20,8 @@ pub(crate) struct Settled {
     pub(crate) settled: bool,
 }
 
-/// Accepted ratio of the mean's variance to the minimum variance. Slow oscillations make the minimum flat. Among
-/// equally good truncations, the earliest keeps the largest part of the run.
+/// Maximum accepted ratio of the mean's variance to its minimum. With slow oscillations many truncations are about
+/// equally good; the earliest keeps the largest part of the run.
 const FLAT: f64 = 1.2;
 
 /// Minimum difference of the means before and after the truncation, as a share of the link, that counts as a

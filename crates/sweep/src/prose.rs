@@ -7,7 +7,7 @@ pub(crate) enum Part<'a> {
     Value(&'a str),
 }
 
-/// Returns the parts of a sentence, alternately text and expression.
+/// Returns the parts of a sentence: text and expressions in turn.
 pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -21,7 +21,6 @@ pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// Returns the expressions in a sentence.
 pub(crate) fn values(text: &str) -> impl Iterator<Item = &str> {
     parts(text).into_iter().filter_map(|part| match part {
         Part::Value(value) => Some(value),

@@ -54,8 +54,8 @@ pub fn decide(
     }
 }
 
-/// Doubles the seeds of undecided claims for look number `look`, except for claims that `further` looks are unlikely
-/// to decide. Returns true if a scenario got more seeds.
+/// Doubles the seeds of undecided claims for look number `look`, except for claims that would probably stay undecided
+/// after `further` looks. Returns true if a scenario got more seeds.
 fn extend(
     first: &[Experiment],
     extended: &mut [Experiment],

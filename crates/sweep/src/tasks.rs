@@ -60,7 +60,7 @@ impl Task {
     }
 }
 
-/// Adds those `results` of these experiments to `folder` that are missing there.
+/// Adds those `results` of these experiments that are missing in `folder` to it.
 ///
 /// # Errors
 /// The results cannot be read or written.

@@ -12,8 +12,8 @@ asymq_core::named! {
         Reproduced = "reproduced",
         /// The intervals of direction, order and trend lie within their ranges, but an interval of a number does not.
         InShape = "reproduced in shape",
-        /// The interval of a direction, an order or a trend lies outside its range. If the claim has none of these,
-        /// the interval of a number does.
+        /// The interval of a direction, an order or a trend lies outside its range. If the claim has none of these, the
+        /// interval of a number lies outside its range.
         NotReproduced = "not reproduced",
         /// A precondition of the claim fails.
         Vacuous = "vacuous",
@@ -92,8 +92,8 @@ impl Finding<'_> {
     }
 }
 
-/// A condition, and the comparison that decides it. This is the comparison with the smallest margin among the failed
-/// ones, else among the open ones, else among all.
+/// A condition, and the comparison that decides it. This is the comparison with the smallest margin: among the failed
+/// ones; if none failed, among the open ones; otherwise among all.
 #[derive(Clone, Debug)]
 pub struct Check<'a> {
     /// The condition.

@@ -24,7 +24,7 @@ pub(crate) struct CompareArgs {
     /// cake+ack-filter, asymq].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
-    /// Use each discipline in both directions, as a home does that also shapes its downlink.
+    /// Use each discipline in both directions, like a home that also shapes its downlink.
     #[arg(long)]
     both: bool,
     /// Compare all disciplines.

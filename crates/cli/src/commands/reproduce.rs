@@ -21,7 +21,8 @@ pub(crate) struct ReproduceArgs {
     /// Read the experiments from this folder instead of the built-in ones.
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
-    /// Compare with an earlier result file. Exit with an error if a claim confirmed there now fails significantly, or if a tolerance differs.
+    /// Compare the verdicts with those of an earlier file. Fails if a claim that held there now fails significantly, or
+    /// if its tolerance is not the same.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
     /// Folder to which the report and all results are written.

@@ -32,7 +32,8 @@ pub(crate) struct SimArgs {
 pub(crate) struct LabArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Run under this kernel in a QEMU guest: path of a boot/vmlinuz-VERSION, with lib/modules/VERSION next to boot.
+    /// Run in a QEMU guest with this kernel: path of boot/vmlinuz-VERSION, with lib/modules/VERSION beside the folder
+    /// boot.
     #[arg(long, value_name = "FILE")]
     kernel: Option<PathBuf>,
     /// Load this kernel module in the guest, like sch_asymq.ko with tc's plugin q_asymq.so in the same folder; repeatable.
@@ -55,7 +56,6 @@ struct OutputArgs {
     flows: bool,
 }
 
-/// Runs `asymq sim`.
 pub(crate) fn sim(args: SimArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let tracks = Tracks {
         series: args.output.series,
@@ -65,7 +65,6 @@ pub(crate) fn sim(args: SimArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     run(Driver::Sim, args.scenario, &args.output, &tracks, catalogs)
 }
 
-/// Runs `asymq lab`.
 pub(crate) fn real(args: LabArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let tracks = Tracks {
         series: args.output.series,

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// Run an experiment from a file (docs/research/experiments.md), and write its report.
 #[derive(Debug, Args)]
 pub(crate) struct SweepArgs {
-    /// The experiment file.
+    /// Experiment file.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Folder to which the report and all results are written.
@@ -32,7 +32,7 @@ pub(crate) struct SweepArgs {
     options: SweepOptions,
 }
 
-/// Merge the parts of a sweep (--shard), and write its report.
+/// Merge the parts of a sweep that ran with --shard, and write its report.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
     /// Output folders of the parts.
@@ -52,7 +52,7 @@ pub(crate) struct SweepOptions {
     /// Run a preview with fewer seeds, shorter runs and fewer points.
     #[arg(long)]
     quick: bool,
-    /// Seed of the first run of every scenario; overrides the file's.
+    /// Seed of the first run of every scenario; overrides the seeds of the file.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Maximum number of simultaneous runs [default: one per core].
@@ -74,7 +74,6 @@ pub(super) fn threads(jobs: Option<u32>) -> usize {
     jobs.map_or_else(cores, |jobs| jobs as usize)
 }
 
-/// Runs `asymq sweep`.
 pub(crate) fn sweep(args: &SweepArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let experiment = asymq_sweep::experiment::read(&args.file, &catalogs.of_experiments())?;
     let plan = args.options.plan(&[experiment]);
@@ -82,7 +81,6 @@ pub(crate) fn sweep(args: &SweepArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Runs `asymq merge`.
 pub(crate) fn merge(args: &MergeArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let load = |folder: &PathBuf| {
         Plan::load(folder).map_err(|error| BadArgument::new("merge", format!("{error:#}")))

@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct GatewayArgs {
-    /// A command for a running gateway; without one, a gateway runs.
+    /// Subcommand; if absent, a gateway runs.
     #[command(subcommand)]
     pub(crate) command: Option<GatewayCommand>,
-    /// Settings file (TOML, same names); flags override it. SIGHUP reloads it.
+    /// Settings file (TOML, keys like flags); flags override it. SIGHUP reloads it.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
@@ -42,8 +42,8 @@ pub(crate) enum GatewayCommand {
     Set(Box<SetArgs>),
     /// Compare a running gateway with other settings, in a randomised trial on live traffic.
     #[command(
-        after_help = "Example: asymq gateway try --control /run/asymq/control --qdisc droptail\n\nWithout a setting \
-                      it compares with no shaping. See docs/router/gateway.md for what it measures."
+        after_help = "Example: asymq gateway try --control /run/asymq/control --qdisc droptail\n\nWithout \
+                      settings, the other side of the trial is no shaping at all. Results: docs/router/gateway.md."
     )]
     Try(Box<TryArgs>),
     /// Check this host for problems that affect a gateway, and print a remedy for each.
@@ -54,7 +54,7 @@ pub(crate) enum GatewayCommand {
         after_help = "Example: asymq gateway install --lan eth1 --wan eth0 --up 950kbit --overhead docsis"
     )]
     Install(Box<InstallArgs<HostArgs>>),
-    /// Remove the service, and restore interfaces after a gateway was killed.
+    /// Stop and remove the service, and restore the interfaces.
     Uninstall(UninstallArgs),
     /// Restore interfaces after a gateway was killed.
     Restore(RestoreArgs),
@@ -90,7 +90,7 @@ pub(crate) struct TryArgs {
         help_heading = "Trial"
     )]
     pub(crate) hold: Duration,
-    /// Time after each change that is excluded from the measurement.
+    /// Time after each change of the settings that the measurement excludes.
     #[arg(
         long,
         value_name = "TIME",
@@ -106,7 +106,7 @@ pub(crate) struct TryArgs {
 /// Settings of a gateway or router that is not running yet.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PlannedArgs<S: AnySettings> {
-    /// Settings file (TOML, same names); flags override it.
+    /// Settings file (TOML); its keys are the flags without dashes. Flags override it.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
@@ -159,7 +159,7 @@ pub(super) fn add_missing(words: &mut Words, defaults: &[(&str, &str)]) {
     }
 }
 
-/// Folder of journals in a settings file, if the file is valid and contains one.
+/// Folder of journals in a settings file, if the file is valid and has this setting.
 pub(super) fn state_of<S: AnySettings>(file: &Path, catalog: &dyn Catalog) -> Option<PathBuf> {
     let words = Flags::<S>::new(catalog).file(file).ok()?;
     Some(words.get("state")?.into())
@@ -170,7 +170,7 @@ pub(super) fn state_of<S: AnySettings>(file: &Path, catalog: &dyn Catalog) -> Op
 pub(crate) struct CheckArgs<S: AnySettings> {
     #[command(flatten)]
     pub(crate) planned: PlannedArgs<S>,
-    /// Print the findings as JSON.
+    /// Print the list of problems as JSON.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 }
@@ -205,7 +205,7 @@ pub(crate) struct UninstallArgs {
 /// Flags of `asymq gateway restore`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// Folder with the journals of the killed gateway [default: /run/asymq/state and /run/asymq-root/state].
+    /// Folder with the journals of the killed gateway (--state) [default: /run/asymq/state and /run/asymq-root/state].
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 }
@@ -229,7 +229,7 @@ settings! {
     /// Host and outputs of a gateway or a router.
     pub(crate) struct ServiceArgs: "" {
         /// Folder for journals of changed interfaces; only its owner may write there [default: /run/asymq/state; for
-        /// root, beside a service: /run/asymq-root/state].
+        /// root, if a service uses that folder: /run/asymq-root/state].
         pub(crate) state: Option<PathBuf> = "DIR", arg |arg| arg.help_heading("Host");
         /// Socket type for sending frames: af-xdp, af-packet or auto, which uses AF_XDP if possible [default: auto].
         pub(crate) send: Option<SendBy> = "WAY", arg |arg| arg.help_heading("Host");
@@ -273,27 +273,29 @@ pub(crate) enum Role {
 settings! {
     /// Settings that may change while a gateway runs.
     pub(crate) struct LinkArgs: "" {
-        /// Rate to shape the uplink to, usually 95 % of the measured rate; auto or auto:1mbit..20mbit learns it from
-        /// passing TCP packets [default: auto].
+        /// Rate of the uplink's shaper, usually 95 % of the measured rate; auto or auto:1mbit..20mbit learns the rate
+        /// from passing TCP packets [default: auto].
         pub(crate) up: Option<LineRate> = "RATE";
-        /// Rate to shape the downlink to, usually 95 % of the measured rate; auto learns it [default: auto on a router, unshaped at a gateway].
+        /// Rate of the downlink's shaper, usually 95 % of the measured rate; auto learns the rate [default: auto on a
+        /// router; no shaper at a gateway].
         pub(crate) down: Option<LineRate> = "RATE";
-        /// IPv4 host for up to 20 echo requests per second; they are sent only while passing packets do not show the
-        /// line's delay [default: no requests].
+        /// IPv4 host that gets up to 20 echo requests per second while no passing packet shows the line's delay
+        /// [default: no requests].
         pub(crate) rate_probe: Option<Ipv4Addr> = "HOST";
-        /// Side of the slow link on which this gateway stands [default: home].
+        /// Side of the slow link on which this gateway is [default: home].
         pub(crate) role: Option<Role> = "SIDE", read one_of;
         /// Discipline at the uplink [default: asymq].
         pub(crate) qdisc: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
-        /// Uplink buffer, in packets or bytes [default: 100 ms of full packets, from 50p to 5000p, or 20 ms if that is more].
+        /// Uplink buffer, in packets or bytes [default: full packets for 100 ms, at least 50p; at most 5000p, or 20 ms
+        /// if this is more].
         pub(crate) buffer: Option<Limit> = "LIMIT";
-        /// Discipline at the downlink, used only with --down; none disables shaping [default: asymq].
+        /// Discipline at the downlink, if --down is given; none sends frames at once [default: asymq].
         pub(crate) qdisc_down: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
-        /// Downlink buffer [default: as for the uplink].
+        /// Downlink buffer [default: by the same rule as --buffer].
         pub(crate) buffer_down: Option<Limit> = "LIMIT";
         pub(crate) qdisc_params: QdiscParams;
-        /// Parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's, except for
-        /// parts].
+        /// Parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's parameters,
+        /// but the downlink's own parts].
         pub(crate) param_down: Vec<String> = "NAME=VALUE", arg |arg| arg.help_heading("Discipline");
         /// Number of ACKs that a headend regenerates for each filtered one; 0 for none [default: 1].
         pub(crate) regenerate: Option<u32> = "R", read within(0..=64), arg |arg| arg.help_heading("Headend");
@@ -305,11 +307,11 @@ settings! {
         /// Bytes that the link adds to a packet: a number, or tc-cake's keywords (docsis, ethernet, pppoe-ptm,
         /// pppoe-vcmux ether-vlan, ...) [default: the Ethernet frame].
         pub(crate) overhead: Vec<String> = "N|WORD", read overhead_words, arg |arg| arg.num_args(1..).allow_negative_numbers(true).help_heading("Link layer");
-        /// Minimum bytes that the link charges for a packet.
+        /// Minimum number of bytes that a packet takes on the link.
         pub(crate) mpu: Option<u32> = "N", arg |arg| arg.help_heading("Link layer");
-        /// Charge for packets in ATM cells (ADSL).
+        /// Count the bytes of whole ATM cells for each packet (ADSL).
         pub(crate) atm: Option<bool> = "true|false", arg |arg| arg.conflicts_with("ptm").help_heading("Link layer");
-        /// Charge for PTM's 64b/65b encoding (VDSL2).
+        /// Count the bytes that PTM's 64b/65b encoding adds (VDSL2).
         pub(crate) ptm: Option<bool> = "true|false", arg |arg| arg.help_heading("Link layer");
     }
 }

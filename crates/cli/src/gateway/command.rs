@@ -64,7 +64,6 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Parses flags and file.
     pub(super) fn new(
         read: Read,
         typed: &Words,

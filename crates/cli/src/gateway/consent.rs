@@ -44,7 +44,7 @@ pub(super) fn is_confirmed(time: Duration) -> bool {
     });
     match confirmed.recv_timeout(time.into()) {
         Ok(()) => true,
-        // At the end of standard input, waits on; the end is no confirmation.
+        // At the end of standard input, continues to wait: the end is no confirmation.
         Err(RecvTimeoutError::Disconnected) => {
             thread::sleep(time.into());
             false

@@ -25,7 +25,7 @@ const PACKAGED: &str = "/usr/lib/systemd/system/asymq.service";
 const USER: &str = "/etc/sysusers.d/asymq.conf";
 const NETWORKD: &str = "/etc/systemd/network/10-asymq.network";
 const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/asymq.conf";
-/// Path of the program's copy, made if the service cannot read the program, or if a new build would replace it.
+/// Path of the program's copy. The program is copied if the service cannot read it, or if a new build would replace it.
 const BINARY: &str = "/usr/local/bin/asymq";
 
 const FILES: Files = Files {
@@ -210,7 +210,7 @@ impl Binary {
 
 /// Paths of a service. Each file begins with a mark.
 pub(super) struct Files {
-    /// Settings, and the path for settings that these replace.
+    /// Path of the settings file, and path to which a replaced settings file is renamed.
     pub(super) settings: [&'static str; 2],
     pub(super) unit: &'static str,
     pub(super) others: &'static [&'static str],

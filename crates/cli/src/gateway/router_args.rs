@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct RouterArgs {
-    /// A command; without one, a router runs.
+    /// Subcommand; if absent, a router runs.
     #[command(subcommand)]
     pub(crate) command: Option<RouterCommand>,
-    /// Settings file (TOML, same names); flags override it. SIGHUP reloads it.
+    /// Settings file (TOML, keys like flags); flags override it. SIGHUP reloads it.
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub(crate) enum RouterCommand {
     /// Restore the port after `asymq router` was killed.
     Restore(RestoreRouter),
     #[command(hide = true)]
-    /// Take over the port without shaping; the kernel forwards packets (used by the service).
+    /// Take over the port without shaping, and let the kernel forward packets (used by the service).
     Take(Box<TakeRouter>),
     /// Change settings of a running router, like `asymq gateway set`.
     Set(Box<SetArgs>),
@@ -60,7 +60,7 @@ pub(crate) struct InstallRouter {
     /// Start at the next boot instead of now; needed for a port with VLANs.
     #[arg(long, help_heading = "Host")]
     pub(super) next_boot: bool,
-    /// Set up the kernel qdisc (sch_asymq) instead of the program, each time the port appears; with --down also at an IFB.
+    /// Instead of the program, set the kernel qdisc (sch_asymq) each time the port appears; with --down also at an IFB.
     #[arg(long, help_heading = "Host", conflicts_with = "next_boot")]
     pub(super) kernel: bool,
     #[command(flatten)]
@@ -88,7 +88,7 @@ pub(crate) struct RestoreRouter {
     /// Folder with the journals [default: /run/asymq/state and /run/asymq-root/state].
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
-    /// Settings file from which to read --state.
+    /// Settings file of the router; its key `state` replaces --state.
     #[arg(long, value_name = "FILE", conflicts_with = "state")]
     pub(super) config: Option<PathBuf>,
 }

@@ -96,8 +96,9 @@ fn udev_data(target: &Target, wan: &str) -> String {
     target.text(&format!("/run/udev/data/n{}", index.trim()))
 }
 
-/// Makes NetworkManager manage the pair, whose veth driver it ignores otherwise. systemd-networkd derives its DHCP
-/// identity from a name that udev gives to hardware only: the pair gets the port's, and so keeps its lease.
+/// Makes NetworkManager manage the pair; by default it ignores the veth driver. systemd-networkd derives its DHCP
+/// identity from a name that udev gives only to hardware. The pair gets the name of the port, so that the lease stays
+/// the same.
 fn udev_rule(wan: &str, port: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     // Other characters are special in a rule; `?` matches any single character.

@@ -20,7 +20,7 @@ use std::thread;
 
 /// Interval of polling for a new snapshot; the gateway creates one per second.
 const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(200);
-/// Maximum number of polls without a new snapshot. Then the gateway is considered stuck.
+/// Number of polls without a new snapshot after which the gateway is considered stuck.
 const MAX_POLLS: usize = 50;
 
 /// Runs the trial, restores the settings, and prints the result. Ctrl-C ends it early.
@@ -89,6 +89,7 @@ struct Trial<'a> {
     control: &'a Path,
     /// Original settings, and the settings to try.
     arms: [Words; 2],
+    /// Names of both settings.
     names: [String; 2],
     settle: f64,
     measured: f64,
@@ -130,7 +131,7 @@ impl Trial<'_> {
                 both => both,
             };
             bar.set_position(counted as u64);
-            // Shows no interim results: ending the trial at a good one would bias it.
+            // Shows no interim results, because a user who ends the trial at a good result would bias it.
             let more = match counted == self.pairs.len() {
                 true => String::new(),
                 false => format!(", {} more without enough load", self.pairs.len() - counted),
@@ -186,7 +187,7 @@ impl Trial<'_> {
                 continue;
             }
             polls = 0;
-            // The first snapshot includes time before the change, so it counts as settling.
+            // The first snapshot includes time before the change, so that it belongs to the settling time.
             if settled < self.settle {
                 settled += now.interval;
             } else if let Some(before) = &before {

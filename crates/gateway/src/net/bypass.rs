@@ -22,7 +22,7 @@ pub struct BypassBlock(
     #[expect(dead_code, reason = "its tables exist as long as the socket")] Netlink,
 );
 
-/// Priority of the blocking chain. It runs before the bridge's chain, which does not get the frames dropped here.
+/// Priority of the blocking chain. It runs before the bridge's chain, so that frames dropped here are not bridged.
 const BEFORE: i32 = -300;
 const DROP: u32 = 0;
 const ACCEPT: u32 = 1;

@@ -14,8 +14,9 @@ struct Kind {
     table: u16,
     name: u16,
     hook: u16,
-    /// Attributes for the hook's interface: a single name, and a list of names.
+    /// Attribute for the name of the hook's only interface.
     device: Option<u16>,
+    /// Attribute for a list of interface names.
     devices: u16,
 }
 

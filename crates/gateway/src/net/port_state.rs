@@ -372,7 +372,6 @@ fn route(body: &[u8]) -> Option<Route> {
     Some(Route { message, expires })
 }
 
-/// Permanent and proxied neighbours of an interface.
 fn neighbours(network: &mut Network, index: u32) -> io::Result<Vec<String>> {
     const PROXY: u8 = 8;
     let mut found = Vec::new();
@@ -412,7 +411,7 @@ fn sysctls(name: &str) -> BTreeMap<PathBuf, String> {
             .flatten()
             .map(move |file| (Path::new(of).join(file.file_name()), file.path()))
     });
-    // Some files cannot be read, for example a secret that was never set.
+    // Files that cannot be read are omitted, for example a secret that was never set.
     files
         .filter_map(|(key, path)| Some((key, fs::read_to_string(path).ok()?)))
         .collect()
@@ -444,7 +443,6 @@ fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).into_owned()
 }
 
-/// Parses hexadecimal digits to bytes.
 fn bytes(hex: &str) -> Vec<u8> {
     let digits = hex.as_bytes().chunks_exact(2);
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();

@@ -35,7 +35,8 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Offset of an IPv6 header with a jumbo option (RFC 2675), which only a superpacket needs, not its segments.
+    /// Offset of an IPv6 header with a jumbo option (RFC 2675). Only the superpacket needs this option, not its
+    /// segments.
     pub(super) const fn jumbo(&self) -> Option<usize> {
         self.jumbo
     }
@@ -73,7 +74,7 @@ impl Layers {
                     let header_len = usize::from(segment[at] & 15) * 4;
                     let header = segment.get_mut(at..at + header_len)?;
                     let id = u16::from_be_bytes([header[4], header[5]]);
-                    // The identification wraps, and so may the number.
+                    // The identification wraps, so that the number may wrap too.
                     let id = id.wrapping_add(number as u16);
                     header[4..6].copy_from_slice(&id.to_be_bytes());
                     header[10..12].fill(0);

@@ -48,7 +48,7 @@ fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
 pub(crate) fn start_clock() -> impl Fn() -> Instant {
     let start = std::time::Instant::now();
     move || {
-        // Starts above zero, because zero means "never": AQ's first interval starts with its first packet.
+        // Starts above zero, because zero means "never": a machine's first interval starts with its first packet.
         let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Instant::from_nanos(nanos.max(1))
     }

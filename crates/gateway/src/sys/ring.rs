@@ -79,7 +79,6 @@ impl RxRing {
         })
     }
 
-    /// True if a frame is pending.
     pub(crate) fn is_pending(&self) -> bool {
         self.slot().1.load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }

@@ -76,7 +76,6 @@ impl AsFd for PacketSocket {
     }
 }
 
-/// Sets the size of a socket's queue.
 pub(crate) fn set_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
     // The forced variant ignores net.core.rmem_max, but needs CAP_NET_ADMIN.
     let wanted = bytes as i32;

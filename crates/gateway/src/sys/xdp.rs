@@ -15,7 +15,8 @@ use std::time::Duration;
 const CHUNKS: u32 = 256;
 /// Maximum number of frames that the kernel has not accepted yet.
 const BATCH: u32 = 64;
-/// Attempts to bind, and the pause between them: the kernel frees a closed socket's queue with a delay.
+/// Number of attempts to bind, and pause between two of them, because the kernel frees a closed socket's queue with a
+/// delay.
 const BUSY: (u32, Duration) = (100, Duration::from_millis(1));
 
 /// Sends frames by an interface's first transmit queue, without blocking.
@@ -29,7 +30,7 @@ pub(crate) struct XdpSender {
     descriptors: Ring,
     completions: Ring,
     written: u32,
-    /// Number of completions read.
+    /// Number of entries read from the ring of completions.
     completed: u32,
 }
 
@@ -167,7 +168,6 @@ impl XdpSender {
         self.descriptors.consumer().load(Ordering::Acquire)
     }
 
-    /// Frees the chunks of completed frames.
     fn complete(&mut self) {
         let ready = self.completions.producer().load(Ordering::Acquire);
         while self.completed != ready {

@@ -180,7 +180,7 @@ impl FlowResults {
     }
 }
 
-/// Arguments of both programs that follow the side.
+/// Arguments of both programs, after the side.
 fn words(scenario: &Scenario, flows: &Flows, plan: &Plan) -> Vec<String> {
     let tcp = flows.tcp.unwrap_or(scenario.tcp);
     let mut words = vec![

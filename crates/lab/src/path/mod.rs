@@ -2,8 +2,7 @@
 //!
 //! Uplink: a transmitter at the uplink's rate, a regenerator if the discipline has one, then half the flow's round trip
 //! to the servers. Downlink: the other half, then the scenario's discipline and a transmitter at the downlink's rate.
-//! Behind each transmitter, frames are lost, delayed or reordered as the scenario defines. The kernel does not need
-//! netem.
+//! After each transmitter, frames are lost, delayed or reordered as the scenario defines, without the kernel's netem.
 //!
 //! With a modem, the modem replaces the transmitter, and the gateway holds the discipline of its direction.
 

@@ -38,7 +38,7 @@ pub(crate) fn run(
     const BATCH: usize = 64;
     precise_timers();
     sys::set_realtime();
-    // Flows are identified by their ports; an attack on the path's hash is impossible.
+    // A fixed key: flows are identified by their ports, and no attack on the hash is possible here.
     let key = FlowKey::new([0, 0]);
     let mut lateness = Histogram::default();
     loop {

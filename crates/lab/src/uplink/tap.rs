@@ -21,7 +21,7 @@ pub(crate) struct Tap(Arc<Mutex<State>>);
 struct State {
     /// Arrival times of waiting packets, by a hash that is equal before and after the queue.
     arrived: HashMap<u64, Instant>,
-    /// Departure times of packets whose departure was read before their arrival.
+    /// Departure times of packets whose arrival has not been read yet.
     left: HashMap<u64, Instant>,
     sojourns: Histogram,
 }

@@ -206,7 +206,6 @@ impl Goodput {
     }
 }
 
-/// Standard deviation of a population.
 fn deviation(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let squares = values.iter().map(|value| (value - mean).powi(2));

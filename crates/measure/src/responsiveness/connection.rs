@@ -85,7 +85,6 @@ impl Moved {
         (bytes as f64 * of_tls * of_http) as u64
     }
 
-    /// Bytes of both directions.
     pub(super) fn both(&self) -> u64 {
         self.received.load(Relaxed) + self.sent()
     }
@@ -99,7 +98,7 @@ pub(super) struct Paced {
     since: Instant,
     sent: usize,
     /// Rate in bytes per second: the maximum over recent intervals, reduced by a tenth per interval. A mean would
-    /// shrink the limit of a sender that its host delays.
+    /// reduce the limit of a sender that is delayed by its host.
     rate: f64,
 }
 
@@ -260,7 +259,7 @@ impl Target {
             .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
             .with_no_client_auth();
         config.alpn_protocols = vec![H2.to_vec()];
-        // A foreign probe stands for a browser's first visit.
+        // A foreign probe represents a browser's first visit.
         config.resumption = Resumption::disabled();
         Ok(Self {
             address,
@@ -278,7 +277,6 @@ impl Target {
         }
     }
 
-    /// Opens a connection.
     pub(super) async fn connect(&self) -> io::Result<Connection> {
         let start = Instant::now();
         let stream = TcpStream::connect(self.address).await?;

@@ -76,7 +76,7 @@ impl Carrier {
         let uri = &site.endpoints.upload;
         let (mut response, mut stream) = request(&connection.requests, uri, true).await?;
         let _ = self.open.set(Open::new(&mut connection, Direction::Up));
-        // An early answer is more informative than the reset that follows it.
+        // An early answer explains more than the reset that follows it.
         let answered = tokio::select! {
             biased;
             answer = &mut response => answer,
@@ -236,7 +236,8 @@ impl DirectionLoad {
         // Rounding must not place the window's end after the last count.
         let to = counts.last()?.at - 1e-6;
         let from = (to / 2.0).min(to - least);
-        // In-order payload stalls after a loss; the maximum share shows the mean size of segments.
+        // Payload delivered in order stalls after a loss, so that only the maximum share gives the mean size of
+        // segments.
         let window = counts.iter().filter(|count| count.at >= from);
         let share = |count: &Count| count.bytes[1] as f64 / count.bytes[0] as f64;
         let full = window.map(share).reduce(f64::max)?;

@@ -248,7 +248,7 @@ enum Asked {
 }
 
 /// Returns the type and content of a small object; `None` if the path has no object.
-/// A connection keeps the configuration of its first request, with that request's server name.
+/// A connection stores the configuration for its first request, with the server name of that request.
 fn small_object(
     method: &Method,
     path: &str,

@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Common kind of all these cells; [`Kind::Number`] without cells.
+    /// Common kind of all these cells; [`Kind::Number`] if there are none.
     pub fn of_all<'a>(cells: impl Iterator<Item = &'a Cell>) -> Self {
         let mut kinds = cells.map(|cell| match cell {
             Cell::Text(_) => Self::Text,

@@ -81,8 +81,8 @@ pub fn time_series_of(report: &Report) -> Table {
     Table::new("time_series", rows.flatten().collect())
 }
 
-/// Passes on every run that has a result, in the order of the report. Arguments are the run's place, the columns that
-/// identify it, and the result.
+/// Calls the function for every run that has a result, in the order of the report. Arguments are the run's place, the
+/// columns that identify it, and the result.
 fn for_runs(
     decided: &Decided,
     mut each: impl FnMut(&Experiment, Place, Row, &Stored) -> io::Result<()>,

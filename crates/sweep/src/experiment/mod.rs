@@ -27,7 +27,8 @@ pub struct Experiment {
     pub title: String,
     /// The quotation from the paper.
     pub says: String,
-    /// Result of the search for `[found]`: the numbers used for the choice, the held-out numbers, and random settings.
+    /// Result of the search for `[found]`: for the numbers used in the search, for the held-out numbers, and for random
+    /// settings.
     pub search: Option<String>,
     /// Assumptions about parameters that the paper's text does not specify. Results replace `{ ... }`.
     pub assumptions: Vec<String>,
@@ -271,7 +272,7 @@ impl Measure {
         }
     }
 
-    /// True for a measure of settling, which needs full runs.
+    /// True if the measure is about settling, so that it needs full runs.
     pub fn is_about_settling(&self) -> bool {
         let measures =
             |name: &&str| matches!(*name, "settling" | "unsettled") || name.ends_with(".drift");

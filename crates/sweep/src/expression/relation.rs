@@ -16,13 +16,13 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// True if the points of the subject are compared with each other.
+    /// True if each point of the subject is compared with the next one.
     pub fn is_trend(self) -> bool {
         matches!(self, Self::Rising | Self::Falling)
     }
 }
 
-/// Accepted distance from a value, and the basis of this distance.
+/// Accepted distance between two values, and the quantity that limits this distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// The distance, in the unit of the values.

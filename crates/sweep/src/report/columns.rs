@@ -13,7 +13,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Splits the outcomes into those with the settings of the text, and the verdicts of those with `[found]`.
+    /// Returns the outcomes with the settings of the text, and the verdicts of the outcomes with `[found]`.
     pub(super) fn of(outcomes: &[Outcome], preview: bool) -> (Vec<&Outcome>, Self) {
         let (found, text): (Vec<_>, Vec<_>) =
             outcomes.iter().partition(|o| o.experiment.is_found());

@@ -55,7 +55,7 @@ struct Figure<'a> {
     chart: &'a Chart,
 }
 
-/// A panel with its curves. If each series has a separate row of panels, all curves belong to one series.
+/// A panel with its curves. If each series has a separate row of panels, the curves are those of one series.
 struct Drawing<'a> {
     title: String,
     /// Index of the panel in the chart.
@@ -300,7 +300,6 @@ fn along(recording: &Recording, expression: &Expression, average: bool) -> Vec<f
     values
 }
 
-/// The smallest and the largest finite value.
 fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.filter(|value| value.is_finite()).fold(
         (f64::INFINITY, f64::NEG_INFINITY),

@@ -169,8 +169,8 @@ impl Text {
     }
 }
 
-/// Returns both sides of the condition that determined the verdict. This is the first that fails, otherwise the first
-/// undecided one, otherwise the first.
+/// Returns both sides of the condition that determined the verdict. This is the first condition that fails; if none
+/// fails, the first that is undecided; otherwise the first.
 fn found(outcome: &Outcome, finding: &Finding<'_>) -> String {
     let such = |answer| finding.checks.iter().find(|check| check.answer == answer);
     let check = [Answer::No, Answer::Open, Answer::Yes]

@@ -13,7 +13,7 @@ struct Column {
     published: bool,
 }
 
-/// One row per series and point, with two columns per measure: our value and the published one.
+/// One row per series and point, with two columns per measure: our value and the published value.
 pub(super) fn table(outcome: &Outcome) -> impl RenderOnce {
     let experiment = &outcome.experiment;
     let swept = experiment.points.len() > 1;

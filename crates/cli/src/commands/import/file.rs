@@ -45,7 +45,7 @@ impl Section {
             .unwrap_or_default()
     }
 
-    /// True if the section describes a link: it has an option, and for cake-autorate one with `ul_` or `dl_`.
+    /// True if the section describes a link: it has an option; cake-autorate's has one with `ul_` or `dl_`.
     fn is_of_a_link(&self) -> bool {
         let is_for_autorate = |key: &str| key.contains("ul_") || key.contains("dl_");
         let mut keys = self.options.iter().map(|(key, _)| key);
@@ -96,7 +96,7 @@ pub(super) fn sections(text: &str, name: &str) -> Vec<Section> {
             section.push("overhead", "0");
         }
     }
-    // OpenWrt's example of a link is disabled, and remains beside the real link.
+    // OpenWrt's default configuration has a disabled example, which remains beside the real link.
     let is_on = |section: &Section| section.get("enabled") != "0";
     let any_is_on = sections.iter().any(is_on);
     sections.retain(|of| of.is_of_a_link() && (is_on(of) || !any_is_on));
@@ -160,7 +160,7 @@ fn uci(text: &str) -> Vec<Section> {
     sections
 }
 
-/// SQM's names in shell files (Debian's `/etc/sqm/eth0.iface.conf`), if not equal to UCI's names apart from case.
+/// SQM's names in shell files (Debian's `/etc/sqm/eth0.iface.conf`) that differ from UCI's by more than case.
 const SQM_IN_SHELL: [(&str, &str); 9] = [
     ("UPLINK", "upload"),
     ("DOWNLINK", "download"),

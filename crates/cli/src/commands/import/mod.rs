@@ -23,7 +23,7 @@ pub(crate) struct ImportArgs {
     /// output of `uci show` or `tc qdisc show`, or a tc command line; - reads standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Port that leads to the modem; overrides the one in the file.
+    /// Port that leads to the modem; overrides the port in the file.
     #[arg(long, value_name = "IF")]
     wan: Option<String>,
     /// Print the command for a separate gateway between this router and the modem.
@@ -107,7 +107,7 @@ fn links(sections: &[Section], wan: Option<&str>, sessions: &str) -> Vec<Link> {
     links
 }
 
-/// Reads at most a megabyte. Limits the number of words, because all pairs are compared.
+/// Reads at most a megabyte. Limits the number of words, because all pairs of options are compared.
 fn read(path: &Path) -> anyhow::Result<String> {
     const MAX: u64 = 1 << 20;
     const MAX_WORDS: usize = 10_000;
@@ -286,7 +286,7 @@ fn below_vlan(flag: &str) -> Option<&str> {
     (port.starts_with("--wan ") && id.parse::<u16>().is_ok()).then_some(port)
 }
 
-/// Results for a section's options. Link-layer options come in the order in which tc receives them.
+/// Results for a section's options. Link-layer options are in the order in which tc receives them.
 fn ordered_fates(section: &Section) -> Vec<(String, Fate)> {
     let options = section.options.iter();
     let fates = options.flat_map(|(key, value)| fates(section, key, value));

@@ -29,8 +29,8 @@ use std::sync::atomic::AtomicBool;
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Examples: on the server   asymq measure serve   and on this host   asymq measure HOST\n\
-                  The IETF's test: asymq measure https://HOST:4043"
+    after_help = "Examples:\n  asymq measure serve                (on the server)\n  asymq measure HOST                 \
+                  (on this host)\n  asymq measure https://HOST:4043    (on this host, with the IETF's test)"
 )]
 pub(crate) struct MeasureArgs {
     /// Serve measurements instead.
@@ -40,19 +40,20 @@ pub(crate) struct MeasureArgs {
     /// of any server of the IETF's responsiveness test.
     #[arg(value_name = "HOST|URL", required = true)]
     host: Option<String>,
-    /// Use the iperf3 server (`iperf3 -s`) on HOST; measures only rates, since iperf3 echoes no probes.
+    /// Use the iperf3 server (`iperf3 -s`) on HOST; measures only rates, because iperf3 echoes no probes.
     #[arg(long)]
     iperf3: bool,
-    /// Number of TCP flows in each direction [default: 4]; with a URL, their maximum [default: 16].
+    /// Number of TCP flows in each direction [default: 4]; with a URL, the maximum number [default: 16].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=MAX_FLOWS as i64))]
     flows: Option<u8>,
-    /// Measured time of each of the three loads, 1s to 60s [default: 10s]; with a URL, its maximum [default: 20s].
+    /// Measured time of each load (up, down, both), 1s to 60s [default: 10s]; with a URL, the maximum time [default:
+    /// 20s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 60))]
     duration: Option<Duration>,
-    /// Warm-up before each load is measured, 1s to 30s [default: 4s].
+    /// Time of each load before the measured time, 1s to 30s [default: 4s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 30))]
     warmup: Option<Duration>,
-    /// With a URL: measurement interval, 1s to 10s; the IETF's draft recommends 5s [default: 1s].
+    /// With a URL: interval of the measurement, 1s to 10s; the IETF's draft recommends 5s [default: 1s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 10))]
     interval: Option<Duration>,
     /// Print JSON (docs/reference/json.md).
@@ -82,7 +83,7 @@ struct ServeArgs {
     /// Maximum time per client, 10s to 600s.
     #[arg(long, value_name = "TIME", default_value = "180s", value_parser = time(10, 600))]
     time: Duration,
-    /// Maximum bytes per client in both directions; with the responsiveness test, per connection.
+    /// Maximum bytes per client, up plus down; in the responsiveness test, per connection.
     #[arg(long, value_name = "SIZE", default_value = "20gb")]
     bytes: Bytes,
     #[cfg(feature = "https")]

@@ -1,4 +1,4 @@
-//! Finds the shaper of this host that a measurement passes through.
+//! Finds the shaper of this host through which a measurement passes.
 
 use asymq_gateway::request_status;
 use std::path::Path;
