@@ -50,7 +50,7 @@ settings! {
         pub param_down: Vec<String> = "NAME=VALUE";
         /// Congestion control.
         pub tcp: Option<Tcp> = "NAME", arg |arg| arg.help(tcp_help());
-        /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10: name of the stack or path of its program, number of flows in each direction, congestion control [default: --tcp], packets per ACK [default: by the stack]. Stacks of the simulator: chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2, msquic. Stacks of the lab, built by scripts/quic/stacks: quinn, tquic, aioquic.
+        /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10: name of the stack or path of its program, number of flows in each direction, congestion control [default: --tcp], packets per ACK [default: by the stack]. Stacks of the simulator: chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2, msquic. Stacks of the lab, built by scripts/quic/stacks: quinn, aioquic.
         pub quic: Option<QuicFlows> = "FLOWS";
         /// Payload of a full TCP segment, 88b to 65495b; always 1460b in the lab, including 12 bytes of timestamps [default: 1460b].
         pub mss: Option<Bytes> = "SIZE";

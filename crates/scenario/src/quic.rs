@@ -84,7 +84,7 @@ impl QuicStack {
     /// Suggests a stack of simulator or lab for a name that is unknown and no path.
     pub fn near(name: &str) -> Option<String> {
         let known = Self::ALL.iter().map(|stack| stack.name);
-        let mut known = known.chain(["tquic", "aioquic"]);
+        let mut known = known.chain(["aioquic"]);
         let is_unknown = !name.contains('/') && !known.clone().any(|known| known == name);
         let near = is_unknown.then(|| nearest(name, &mut known)).flatten()?;
         Some(format!("{name}: unknown stack; did you mean {near}?"))

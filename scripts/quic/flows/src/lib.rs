@@ -128,8 +128,8 @@ impl Plan {
         start
     }
 
-    /// Prints the measurements; `has_timeouts` is true if the stack counts its probe timeouts.
-    pub fn report(&self, start: Instant, has_timeouts: bool) {
+    /// Prints the measurements.
+    pub fn report(&self, start: Instant) {
         let mut out = String::new();
         for flow in &self.flows {
             let mut seen = flow.seen.lock().expect("no panic");
@@ -150,16 +150,10 @@ impl Plan {
                 seen.received,
                 longest_stall.as_nanos()
             );
-            let timeouts = match has_timeouts {
-                true => counts.timeouts.to_string(),
-                false => "null".into(),
-            };
-            let _ = write!(out, ",\"timeouts\":{timeouts},\"sent\":{}", counts.sent);
-            let _ = writeln!(
-                out,
-                ",\"lost\":{:?},\"received\":{:?}}}",
-                counts.lost, counts.received
-            );
+            let (timeouts, sent) = (counts.timeouts, counts.sent);
+            let _ = write!(out, ",\"timeouts\":{timeouts},\"sent\":{sent}");
+            let (lost, received) = (&counts.lost, &counts.received);
+            let _ = writeln!(out, ",\"lost\":{lost:?},\"received\":{received:?}}}");
         }
         let _ = std::io::stdout().write_all(out.as_bytes());
     }

@@ -30,7 +30,7 @@ fn main() -> Result<(), Failure> {
             servers(&plan)?
         };
         sleep_until((end + plan.end).into()).await;
-        plan.report(end, true);
+        plan.report(end);
         std::process::exit(0)
     })
 }
