@@ -68,7 +68,7 @@ impl Plan {
             let experiment = experiment::read_text(name, &path, text, defaults)?;
             if experiment.has_found {
                 let name = format!("{FOUND}/{name}");
-                let experiment = experiment::read_found(&name, &path, text, defaults)?;
+                let experiment = experiment::read_text(&name, &path, text, defaults)?;
                 found.push(reduced(for_claims(experiment)));
             }
             experiments.push(reduced(experiment));

@@ -2,7 +2,6 @@
 
 mod read;
 
-pub(crate) use read::read_found;
 pub use read::{BadExperiment, read, read_text};
 
 use crate::expression::{Condition, Expression};

@@ -11,7 +11,6 @@ pub(super) struct File {
     pub(super) title: String,
     #[serde(default)]
     pub(super) says: String,
-    #[serde(default)]
     pub(super) search: Option<String>,
     #[serde(default)]
     pub(super) assumptions: Vec<Spanned<String>>,
@@ -62,7 +61,6 @@ impl Keys {
 #[serde(deny_unknown_fields)]
 pub(super) struct SeriesEntry {
     pub(super) id: Spanned<String>,
-    #[serde(default)]
     pub(super) title: Option<String>,
     #[serde(default, rename = "set")]
     pub(super) _set: toml::Table,
@@ -85,7 +83,6 @@ pub(super) struct MeasureEntry {
     pub(super) id: Spanned<String>,
     pub(super) title: String,
     pub(super) of: Spanned<String>,
-    #[serde(default)]
     pub(super) unit: Option<String>,
     #[serde(default = "three")]
     pub(super) digits: usize,
@@ -106,9 +103,7 @@ pub(super) struct ChartEntry {
     pub(super) panels: Vec<PanelEntry>,
     #[serde(default)]
     pub(super) series: Vec<Spanned<String>>,
-    #[serde(default)]
     pub(super) y_label: Option<Spanned<PerPanel<String>>>,
-    #[serde(default)]
     pub(super) y_range: Option<Spanned<PerPanel<(f64, f64)>>>,
     #[serde(default)]
     pub(super) log_x: bool,
@@ -126,7 +121,6 @@ pub(super) enum PerPanel<T> {
 pub(super) struct PanelEntry {
     pub(super) title: String,
     pub(super) of: Spanned<String>,
-    #[serde(default)]
     pub(super) measure: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) paper: BTreeMap<Spanned<String>, f64>,
@@ -143,7 +137,6 @@ pub(super) struct ClaimEntry {
     pub(super) in_shape: Vec<Spanned<String>>,
     #[serde(default)]
     pub(super) only_if: Vec<Spanned<String>>,
-    #[serde(default)]
     pub(super) because: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) shown_by: Vec<Spanned<String>>,

@@ -9,7 +9,7 @@ mod sweep;
 
 pub use reader::BadExperiment;
 
-use super::{Experiment, Measure, Point};
+use super::{Experiment, FOUND, Measure, Point};
 use crate::metrics;
 use asymq_args::{Defaults, read_bounded};
 use file::{File, MeasureEntry};
@@ -34,7 +34,8 @@ pub fn read(path: &Path, defaults: &Defaults) -> Result<Experiment, BadExperimen
     read_text(&format!("own/{name}"), path, &text, defaults)
 }
 
-/// Like [`read`], for a text. Only errors contain `path`.
+/// Like [`read`], for a text. Only errors contain `path`. An experiment below [`FOUND`] has the settings of `[found]`
+/// instead of the scenario's; values from series and sweep remain.
 ///
 /// # Errors
 /// A line is invalid.
@@ -44,22 +45,7 @@ pub fn read_text(
     text: &str,
     defaults: &Defaults,
 ) -> Result<Experiment, BadExperiment> {
-    let found = false;
-    Reader::new(path, text, defaults, found).experiment(name)
-}
-
-/// Like [`read_text`], with the settings of `[found]` instead of the scenario's. Values from series and sweep remain.
-///
-/// # Errors
-/// A line is invalid.
-pub(crate) fn read_found(
-    name: &str,
-    path: &Path,
-    text: &str,
-    defaults: &Defaults,
-) -> Result<Experiment, BadExperiment> {
-    let found = true;
-    Reader::new(path, text, defaults, found).experiment(name)
+    Reader::new(path, text, defaults).experiment(name)
 }
 
 impl Reader<'_> {
@@ -69,7 +55,7 @@ impl Reader<'_> {
         let table = table.get_ref();
         let mut base = self.keys(table, "scenario")?;
         let found = self.keys(table, "found")?;
-        if self.found {
+        if name.split('/').next() == Some(FOUND) {
             base = found.or(&base);
         }
         let axes = self.axes(&file, table)?;

@@ -38,20 +38,17 @@ pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) flags: Flags<ScenarioArgs>,
     pub(super) defaults: &'a Defaults,
-    /// True if `[found]` overrides `[scenario]`.
-    pub(super) found: bool,
 }
 
 pub(super) type Read<T> = Result<T, BadExperiment>;
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(path: &'a Path, text: &'a str, defaults: &'a Defaults, found: bool) -> Self {
+    pub(super) fn new(path: &'a Path, text: &'a str, defaults: &'a Defaults) -> Self {
         Self {
             path,
             text,
             flags: Flags::new(&Standard),
             defaults,
-            found,
         }
     }
 }
