@@ -128,7 +128,7 @@ impl ModemQueue {
             .partition_point(|step| step.at.as_nanos() <= self.free_at);
         let extra = passed
             .checked_sub(1)
-            .map_or(0, |last| self.delays[last].delay.as_nanos());
+            .map_or(0, |last| self.delays[last].to.as_nanos());
         self.out_at = self.out_at.max(self.free_at + extra);
         Some(self.out_at)
     }

@@ -64,7 +64,7 @@ impl Schedule {
 
     pub(crate) fn steps(rate: Rate, steps: &[RateStep]) -> Self {
         let first = std::iter::once((0, rate));
-        let steps = steps.iter().map(|step| (step.at.as_nanos(), step.rate));
+        let steps = steps.iter().map(|step| (step.at.as_nanos(), step.to));
         Self::Steps(first.chain(steps).collect())
     }
 

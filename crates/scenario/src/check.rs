@@ -1,6 +1,7 @@
 //! Checks a scenario for values that no driver can run.
 
 use crate::ack_policy::AckPolicy;
+use crate::link_rate::Step;
 use crate::links::Links;
 use crate::modem::RateSource;
 use crate::scenario::Scenario;
@@ -119,7 +120,7 @@ impl Scenario {
             ("steps-up", &self.steps_up, &self.trace_up),
             ("steps-down", &self.steps_down, &self.trace_down),
         ] {
-            check_order(name, steps, |step| step.at)?;
+            check_order(name, steps)?;
             if let (Some(step), Some(_)) = (steps.first(), trace) {
                 let message = "beside a trace of the same direction; use one of them";
                 return Err(bad(name, step, message));
@@ -158,7 +159,7 @@ impl Scenario {
             let message = "no modem behind which the delay could change; add --modem-up";
             return Err(bad("steps-delay", step, message));
         }
-        check_order("steps-delay", &self.steps_delay, |step| step.at)?;
+        check_order("steps-delay", &self.steps_delay)?;
         if let Some(rate_profile) = self.rate_profile {
             let line = self.modem_up.or(self.modem_down);
             let message = "no modem whose rate could change; add --modem-up";
@@ -397,12 +398,8 @@ fn check_stop(
     require(stop.is_none_or(|stop| stop > start), name, value, message)
 }
 
-fn check_order<S: fmt::Display>(
-    name: &str,
-    steps: &[S],
-    at: fn(&S) -> Duration,
-) -> Result<(), BadValue> {
-    let wrong = steps.windows(2).find(|pair| at(&pair[1]) <= at(&pair[0]));
+fn check_order<T: fmt::Display>(name: &str, steps: &[Step<T>]) -> Result<(), BadValue> {
+    let wrong = steps.windows(2).find(|pair| pair[1].at <= pair[0].at);
     wrong.map_or(Ok(()), |pair| {
         let message = "not later than the step before; write the steps in the order of their times";
         Err(bad(name, &pair[1], message))

@@ -1,12 +1,11 @@
 //! Derived scenarios and flows: a rate profile as steps, the settings of one listed flow, QUIC flows as listed flows.
 
 use crate::ack_policy::AckPolicy;
-use crate::draw::fraction;
-use crate::draw::{Draw, Source, uniform};
+use crate::draw::{Draw, Source, fraction, uniform};
 use crate::encapsulation::{Encapsulation, Tunnel};
 use crate::flow::ListedFlow;
-use crate::link_rate::RateStep;
-use crate::modem::{DelayStep, Modem};
+use crate::link_rate::{DelayStep, RateStep};
+use crate::modem::Modem;
 use crate::quic::{QuicFlows, QuicStack};
 use crate::rate_profile::RateProfile;
 use crate::rtt::RttRange;
@@ -32,7 +31,7 @@ impl Scenario {
             let rate = modem.map_or(0.0, |modem| modem.rate.bits_per_sec() as f64);
             let steps = changes.shares.iter().map(|(from, shares)| RateStep {
                 at: at(*from),
-                rate: Rate::from_bits_per_sec((rate * shares[way]) as u64).unwrap_or(NOTHING),
+                to: Rate::from_bits_per_sec((rate * shares[way]) as u64).unwrap_or(NOTHING),
             });
             steps.collect()
         };
@@ -45,7 +44,7 @@ impl Scenario {
                 .iter()
                 .map(|(from, ms)| DelayStep {
                     at: at(*from),
-                    delay: at(ms / 1e3),
+                    to: at(ms / 1e3),
                 })
                 .collect(),
             ..self.clone()

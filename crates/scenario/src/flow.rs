@@ -13,7 +13,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A TCP flow of a scenario. Absent values are inherited from the scenario.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListedFlow {
     /// Direction of the flow's data.
     pub direction: Direction,
@@ -101,23 +101,7 @@ impl FromStr for ListedFlow {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut direction = None;
         let mut seen: Vec<&str> = Vec::new();
-        let mut flow = Self {
-            direction: Direction::Up,
-            rtt: None,
-            start: None,
-            stop: None,
-            size: None,
-            rate: None,
-            tcp: None,
-            sack: None,
-            mss: None,
-            ack_policy: None,
-            links: None,
-            encapsulation: Encapsulation::None,
-            acks_per_rtt: None,
-            stack: None,
-            spin: false,
-        };
+        let mut flow = Self::default();
         let (mut every, mut delay, mut hidden) = (None, None, None);
         for item in text.split(',').map(str::trim) {
             let (key, value) = match item {

@@ -1,37 +1,49 @@
 //! Link rates that change over time: steps, and traces of delivery opportunities.
 
-use crate::text::step;
+use crate::text::part;
 use asymq_core::units::{Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A change of a link's rate.
+/// A change during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateStep {
+pub struct Step<T> {
     /// Time of the change, since the start of the run.
     pub at: Duration,
-    /// The new rate.
-    pub rate: Rate,
+    /// The new value.
+    pub to: T,
 }
 
-impl FromStr for RateStep {
+/// A change of a link's rate.
+pub type RateStep = Step<Rate>;
+
+/// A change of the one-way delay that the path beyond both modems adds to the propagation delay.
+pub type DelayStep = Step<Duration>;
+
+impl<T: FromStr<Err: fmt::Display>> FromStr for Step<T> {
     type Err = String;
 
-    /// Parses `10s:2mbit`.
+    /// Parses `10s:2mbit` and `10s:25ms`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let (at, rate) = step(text, "write it like 10s:2mbit (time, new rate)")?;
-        Ok(Self { at, rate })
+        const FORM: &str =
+            "write it like 10s:2mbit (time, new rate) or 10s:25ms (time, extra one-way delay)";
+        let (at, to) = text.split_once(':').ok_or(FORM)?;
+        Ok(Self {
+            at: part(at)?,
+            to: part(to)?,
+        })
     }
 }
 
-impl fmt::Display for RateStep {
+impl<T: fmt::Display> fmt::Display for Step<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.at, self.rate)
+        write!(f, "{}:{}", self.at, self.to)
     }
 }
 
 crate::text::serde_as_string!(RateStep);
+crate::text::serde_as_string!(DelayStep);
 
 /// Delivery opportunities of a link in Mahimahi's format (Netravali et al. 2015). Each opportunity carries up to 1500
 /// bytes of one or several packets; unused bytes are lost. After its last opportunity the trace starts again.

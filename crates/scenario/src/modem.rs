@@ -1,9 +1,8 @@
 //! A modem with a buffer size and a rate that the shaper cannot read.
 
 use crate::rtt::RttRange;
-use crate::text::{part, step};
-use asymq_core::units::RateRange;
-use asymq_core::units::{Duration, Limit, Rate};
+use crate::text::part;
+use asymq_core::units::{Duration, Limit, Rate, RateRange};
 use std::fmt;
 use std::str::FromStr;
 
@@ -88,33 +87,6 @@ impl fmt::Display for Modem {
 }
 
 crate::text::serde_as_string!(Modem);
-
-/// A change of the additional delay on the path beyond both modems.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DelayStep {
-    /// Time of the change, since the start of the run.
-    pub at: Duration,
-    /// New one-way delay, added to the propagation delay.
-    pub delay: Duration,
-}
-
-impl FromStr for DelayStep {
-    type Err = String;
-
-    /// Parses `10s:25ms`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (at, delay) = step(text, "write it like 10s:25ms (time, extra one-way delay)")?;
-        Ok(Self { at, delay })
-    }
-}
-
-impl fmt::Display for DelayStep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.at, self.delay)
-    }
-}
-
-crate::text::serde_as_string!(DelayStep);
 
 /// Source of a shaper's rate if there is a modem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

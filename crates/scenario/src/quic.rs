@@ -29,28 +29,36 @@ impl QuicStack {
     pub const ALL: &[Self] = &[
         Self::new(
             "chrome",
-            (100, 10, 4, 20),
+            100,
+            10,
+            4,
+            20,
             "quiche, QuicReceivedPacketManager",
         ),
-        Self::new("mvfst", (0, 10, 4, 0), "mvfst, QuicConstants.h"),
-        Self::new("neqo", (0, 64, 4, 0), "neqo-transport, ackrate.rs"),
-        Self::new("picoquic", (0, 64, 4, 0), "picoquic, frames.c"),
-        Self::new(
-            "quinn",
-            (0, 2, 0, 0),
-            "RFC 9000, section 13.2.2; quinn-proto",
-        ),
+        Self::new("mvfst", 0, 10, 4, 0, "mvfst, QuicConstants.h"),
+        Self::new("neqo", 0, 64, 4, 0, "neqo-transport, ackrate.rs"),
+        Self::new("picoquic", 0, 64, 4, 0, "picoquic, frames.c"),
+        Self::new("quinn", 0, 2, 0, 0, "RFC 9000, section 13.2.2; quinn-proto"),
         Self::new(
             "quic-go",
-            (0, 2, 0, 20),
+            0,
+            2,
+            0,
+            20,
             "quic-go, received_packet_tracker.go",
         ),
-        Self::new("ngtcp2", (0, 2, 0, 11), "ngtcp2, ngtcp2_settings.c"),
-        Self::new("msquic", (0, 2, 0, 0), "msquic, quicdef.h"),
+        Self::new("ngtcp2", 0, 2, 0, 11, "ngtcp2, ngtcp2_settings.c"),
+        Self::new("msquic", 0, 2, 0, 0, "msquic, quicdef.h"),
     ];
 
-    const fn new(name: &'static str, rule: (u64, u32, u32, u32), source: &'static str) -> Self {
-        let (paired, every, rtt_part, pings) = rule;
+    const fn new(
+        name: &'static str,
+        paired: u64,
+        every: u32,
+        rtt_part: u32,
+        pings: u32,
+        source: &'static str,
+    ) -> Self {
         Self {
             name,
             paired,

@@ -402,11 +402,7 @@ impl Summary {
             up,
             down,
             flows,
-            probe_ms: None,
-            probe_grade: None,
-            probe_lost: None,
-            probe_late: None,
-            web_ms: None,
+            ..Self::default()
         }
     }
 

@@ -3,8 +3,8 @@
 use crate::ack_policy::AckPolicy;
 use crate::draw::{Draw, Source, uniform};
 use crate::flow::ListedFlow;
-use crate::link_rate::{RateStep, RateTrace};
-use crate::modem::{DelayStep, Modem, RateSource};
+use crate::link_rate::{DelayStep, RateStep, RateTrace};
+use crate::modem::{Modem, RateSource};
 use crate::netem::Netem;
 use crate::quic::QuicFlows;
 use crate::rate_profile::RateProfile;

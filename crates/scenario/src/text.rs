@@ -1,6 +1,6 @@
 //! Text forms of a scenario's quantities, in flags, files and results.
 
-use asymq_core::units::{Duration, nearest};
+use asymq_core::units::nearest;
 use std::fmt;
 use std::str::FromStr;
 
@@ -64,15 +64,6 @@ pub(crate) fn unknown_key(key: &str, form: &str) -> String {
     let end = nearest(key, keys.split(',').map(str::trim))
         .map_or_else(|| form.to_owned(), |near| format!("did you mean {near}?"));
     format!("unknown key '{key}'; {end}")
-}
-
-/// Parses a time and the value that applies from then on, like `10s:2mbit`; `form` is the valid form.
-pub(crate) fn step<T: FromStr<Err: fmt::Display>>(
-    text: &str,
-    form: &str,
-) -> Result<(Duration, T), String> {
-    let (at, value) = text.split_once(':').ok_or(form)?;
-    Ok((part(at)?, part(value)?))
 }
 
 /// Like [`part`], for a direction; `form` is the valid form that the error shows.

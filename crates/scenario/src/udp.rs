@@ -36,40 +36,22 @@ pub struct UdpBurst {
     pub aim: Aim,
 }
 
-/// Addresses of a flood's packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Aim {
-    /// Each flow goes to a different server.
-    #[default]
-    Servers,
-    /// All flows go to the server of the scenario's first flow.
-    Server,
-    /// All flows go to the server of the scenario's first flow, each from a different forged address.
-    Forged,
-}
-
-impl FromStr for Aim {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "server" => Ok(Self::Server),
-            "forged" => Ok(Self::Forged),
-            _ => Err("unknown addresses; use server or forged".into()),
-        }
+asymq_core::named! {
+    /// Addresses of a flood's packets.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Aim {
+        /// Each flow goes to a different server.
+        #[default]
+        Servers = "servers",
+        /// All flows go to the server of the scenario's first flow.
+        Server = "server",
+        /// All flows go to the server of the scenario's first flow, each from a different forged address.
+        Forged = "forged",
     }
 }
 
-impl Aim {
-    const fn suffix(self) -> &'static str {
-        match self {
-            Self::Servers => "",
-            Self::Server => ":server",
-            Self::Forged => ":forged",
-        }
-    }
-}
+asymq_core::read_by_name!(Aim, "unknown addresses; use server or forged");
 
 /// Packets of a flood from a second host at home. No host answers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +151,10 @@ impl fmt::Display for UdpBurst {
             write!(f, ":{}", self.packet)?;
         }
         if let Some(flood) = self.flood {
-            write!(f, ":{flood}{}", self.aim.suffix())?;
+            write!(f, ":{flood}")?;
+            if self.aim != Aim::default() {
+                write!(f, ":{}", self.aim)?;
+            }
         }
         if let Some(stop) = self.stop {
             write!(f, "@{}..{stop}", self.start)?;

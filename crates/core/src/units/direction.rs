@@ -2,11 +2,12 @@
 
 crate::named! {
     /// Direction of data over the link, as seen from home.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
     pub enum Direction {
         /// From home to the Internet.
+        #[default]
         Up = "up",
         /// From the Internet to home.
         Down = "down",

@@ -50,7 +50,7 @@ pub(crate) fn access_rate(scenario: &Scenario) -> Rate {
     let steps = scenario.steps_up.iter().chain(&scenario.steps_down);
     let traces = scenario.trace_up.iter().chain(&scenario.trace_down);
     let changed = steps
-        .map(|step| step.rate)
+        .map(|step| step.to)
         .chain(traces.map(RateTrace::mean_rate));
     let fastest = changed
         .fold(scenario.up.max(scenario.down), Rate::max)
