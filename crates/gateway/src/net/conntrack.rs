@@ -1,6 +1,6 @@
 //! The kernel's table of connections.
 
-use super::message::{Message, Netlink, attributes};
+use super::message::{Message, Netlink, attributes, find};
 use crate::sys::{add_membership, set_receive_buffer};
 use std::io;
 use std::net::Ipv4Addr;
@@ -99,9 +99,8 @@ impl AsFd for Conntrack {
 
 /// Returns a translated connection as seen on the line, and its address at home.
 fn translated(body: &[u8]) -> Option<(Translated, Ipv4Addr)> {
-    let find = |kind| attributes(body).find(|(of, _)| *of == kind);
-    let [sent, replied] = [CTA_TUPLE_ORIG, CTA_TUPLE_REPLY].map(find);
-    let (sent, replied) = (Tuple::read(sent?.1), Tuple::read(replied?.1));
+    let [sent, replied] = [CTA_TUPLE_ORIG, CTA_TUPLE_REPLY].map(|kind| find(body, kind));
+    let (sent, replied) = (Tuple::read(sent?), Tuple::read(replied?));
     let Tuple {
         ends: [from, to],
         protocol,

@@ -2,7 +2,7 @@
 //! rules would stop working.
 
 use super::bypass::{family_of, kind};
-use super::message::{Message, Netlink, attributes};
+use super::message::{Message, Netlink, attributes, find, text};
 use std::io;
 
 const NFTA_DEVICE_NAME: u16 = 1;
@@ -58,21 +58,14 @@ pub fn hooked_by(interface: &str) -> Vec<String> {
 impl Kind {
     /// Describes an object if it hooks into the interface.
     fn read(&self, body: &[u8], interface: &str) -> Option<String> {
-        let find = |kind| {
-            attributes(body)
-                .find(|(of, _)| *of == kind)
-                .map(|(_, value)| value)
-        };
-        let text =
-            |of: &[u8]| String::from_utf8_lossy(of.strip_suffix(&[0]).unwrap_or(of)).into_owned();
-        let hook = find(self.hook)?;
+        let hook = find(body, self.hook)?;
         let is_ours = attributes(hook).any(|(kind, value)| {
             let mut listed = attributes(value).filter(|(kind, _)| *kind == NFTA_DEVICE_NAME);
             Some(kind) == self.device && text(value) == interface
                 || kind == self.devices && listed.any(|(_, name)| text(name) == interface)
         });
         is_ours.then_some(())?;
-        let (name, table) = (text(find(self.name)?), text(find(self.table)?));
+        let (name, table) = (text(find(body, self.name)?), text(find(body, self.table)?));
         Some(format!(
             "the {} {name} of nftables' table {table}",
             self.text

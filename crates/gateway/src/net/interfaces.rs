@@ -1,7 +1,7 @@
 //! Interfaces and their addresses, read over netlink.
 
-use super::message::{Message, attributes};
-use super::{Network, interface};
+use super::Network;
+use super::message::{Message, attributes, find, interface, text, word};
 use std::io;
 use std::net::IpAddr;
 
@@ -91,8 +91,7 @@ impl Network {
         body[..2].copy_from_slice(&[family as u8, octets.len() as u8 * 8]);
         let request = Message::get(libc::RTM_GETROUTE).body(&body);
         let found = self.all(request.attribute(libc::RTA_DST, &octets), |body| {
-            let out = attributes(body.get(12..)?).find(|(kind, _)| *kind == libc::RTA_OIF);
-            number(out?.1)
+            word(find(body.get(12..)?, libc::RTA_OIF)?, 0)
         });
         found.map(|found| found.first().copied())
     }
@@ -103,12 +102,8 @@ impl Network {
         let mut body = [0; 20];
         body[4..8].copy_from_slice(&index.to_ne_bytes());
         let found = self.all(Message::dump(libc::RTM_GETQDISC).body(&body), |body| {
-            let kind = attributes(body.get(20..)?).find(|(kind, _)| *kind == libc::TCA_KIND)?;
-            Some((
-                number(body.get(4..)?)?,
-                number(body.get(8..)?)?,
-                text(kind.1),
-            ))
+            let kind = find(body.get(20..)?, libc::TCA_KIND)?;
+            Some((word(body, 4)?, word(body, 8)?, text(kind)))
         });
         let set = found?
             .into_iter()
@@ -135,9 +130,9 @@ impl Network {
 }
 
 fn link(body: &[u8]) -> Option<LinkInfo> {
-    let flags = number(body.get(8..)?)?.cast_signed();
+    let flags = word(body, 8)?.cast_signed();
     let mut found = LinkInfo {
-        index: number(body.get(4..)?)?,
+        index: word(body, 4)?,
         hardware: u16::from_ne_bytes([*body.get(2)?, *body.get(3)?]),
         up: flags & libc::IFF_UP != 0,
         carrier: flags & libc::IFF_RUNNING != 0,
@@ -149,12 +144,11 @@ fn link(body: &[u8]) -> Option<LinkInfo> {
         match kind {
             libc::IFLA_IFNAME => found.name = text(value),
             libc::IFLA_ADDRESS => found.mac = value.try_into().unwrap_or_default(),
-            libc::IFLA_MTU => found.mtu = number(value).unwrap_or_default(),
-            libc::IFLA_MASTER => found.master = number(value),
-            libc::IFLA_LINK => found.below = number(value),
+            libc::IFLA_MTU => found.mtu = word(value, 0).unwrap_or_default(),
+            libc::IFLA_MASTER => found.master = word(value, 0),
+            libc::IFLA_LINK => found.below = word(value, 0),
             libc::IFLA_LINKINFO => {
-                let info = attributes(value).find(|(kind, _)| *kind == libc::IFLA_INFO_KIND);
-                found.kind = info.map(|(_, value)| text(value)).unwrap_or_default();
+                found.kind = find(value, libc::IFLA_INFO_KIND).map_or_else(String::new, text);
             }
             _ => {}
         }
@@ -164,7 +158,7 @@ fn link(body: &[u8]) -> Option<LinkInfo> {
 
 fn address(body: &[u8]) -> Option<Address> {
     let [family, prefix, flags, scope] = *body.first_chunk()?;
-    let index = number(body.get(4..)?)?;
+    let index = word(body, 4)?;
     let (mut ip, mut protocol) = (None, None);
     for (kind, value) in attributes(body.get(8..)?) {
         match kind {
@@ -191,13 +185,4 @@ fn address(body: &[u8]) -> Option<Address> {
             && dynamic
             && protocol.is_none_or(|protocol| protocol == FROM_ANNOUNCEMENT),
     })
-}
-
-fn number(value: &[u8]) -> Option<u32> {
-    value.first_chunk().copied().map(u32::from_ne_bytes)
-}
-
-fn text(value: &[u8]) -> String {
-    let value = value.strip_suffix(&[0]).unwrap_or(value);
-    String::from_utf8_lossy(value).into_owned()
 }

@@ -34,6 +34,11 @@ impl Message {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
+    /// Request to change the interface of this index.
+    pub(super) fn link(index: u32) -> Self {
+        Self::get(libc::RTM_NEWLINK).body(&interface(index, 0, 0))
+    }
+
     /// Request for one object, or to change or remove it.
     pub(super) fn get(kind: u16) -> Self {
         Self::new(kind, 0)
@@ -101,6 +106,15 @@ impl Message {
     }
 }
 
+/// The struct `ifinfomsg`: family, padding, type (2), index, flags, mask of changed flags.
+pub(super) fn interface(index: u32, flags: u32, changed: u32) -> [u8; 16] {
+    let mut body = [0; 16];
+    body[4..8].copy_from_slice(&index.to_ne_bytes());
+    body[8..12].copy_from_slice(&flags.to_ne_bytes());
+    body[12..].copy_from_slice(&changed.to_ne_bytes());
+    body
+}
+
 #[derive(Debug)]
 pub(super) struct Netlink(Socket);
 
@@ -131,12 +145,10 @@ impl Netlink {
         let mut answers = vec![0; 1 << 16];
         let mut failed = None;
         while let Ok(len) = self.0.read(&mut answers) {
-            let mut rest = &answers[..len];
-            while let Some((kind, body, after)) = split(rest) {
+            for (kind, body) in split(&answers[..len]) {
                 if kind == libc::NLMSG_ERROR && code(body) != 0 {
                     failed.get_or_insert_with(|| io::Error::from_raw_os_error(-code(body)));
                 }
-                rest = after;
             }
         }
         self.0.set_nonblocking(false)?;
@@ -149,11 +161,10 @@ impl Netlink {
         let mut answers = vec![0; 1 << 16];
         loop {
             let len = self.0.read(&mut answers)?;
-            let mut rest = &answers[..len];
-            if rest.is_empty() {
+            if len == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            while let Some((kind, body, after)) = split(rest) {
+            for (kind, body) in split(&answers[..len]) {
                 // The body of the last message begins with an error number.
                 if [libc::NLMSG_ERROR, libc::NLMSG_DONE].contains(&kind) {
                     return match code(body) {
@@ -162,13 +173,10 @@ impl Netlink {
                     };
                 }
                 each(body);
-                rest = after;
             }
         }
     }
-}
 
-impl Netlink {
     pub(super) const fn socket(&self) -> &Socket {
         &self.0
     }
@@ -186,11 +194,7 @@ impl Netlink {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 len => len?,
             };
-            let mut rest = &answers[..len];
-            while let Some((kind, body, after)) = split(rest) {
-                each(kind as u16, body);
-                rest = after;
-            }
+            split(&answers[..len]).for_each(|(kind, body)| each(kind as u16, body));
         }
     }
 }
@@ -200,12 +204,15 @@ fn code(body: &[u8]) -> i32 {
     code.map_or(0, |code| i32::from_ne_bytes(*code))
 }
 
-/// Returns type and body of the first message, and the remaining bytes.
-fn split(bytes: &[u8]) -> Option<(libc::c_int, &[u8], &[u8])> {
-    let len = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
-    let kind = u16::from_ne_bytes([*bytes.get(4)?, *bytes.get(5)?]);
-    let after = bytes.get(len.next_multiple_of(4)..).unwrap_or(&[]);
-    Some((kind.into(), bytes.get(HEADER..len)?, after))
+/// Iterates over the messages: type and body of each.
+fn split(mut bytes: &[u8]) -> impl Iterator<Item = (libc::c_int, &[u8])> {
+    std::iter::from_fn(move || {
+        let len = word(bytes, 0)? as usize;
+        let kind = u16::from_ne_bytes([*bytes.get(4)?, *bytes.get(5)?]);
+        let body = bytes.get(HEADER..len)?;
+        bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or(&[]);
+        Some((kind.into(), body))
+    })
 }
 
 /// Iterates over the attributes after a message's fixed structure.
@@ -217,4 +224,21 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
         bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or(&[]);
         Some((kind & !(libc::NLA_F_NESTED as u16), value))
     })
+}
+
+/// Returns the value of the first attribute of this kind.
+pub(super) fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    attributes(bytes).find_map(|(of, value)| (of == kind).then_some(value))
+}
+
+/// Reads 32 bits at an offset.
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    let word = bytes.get(at..)?.first_chunk().copied();
+    word.map(u32::from_ne_bytes)
+}
+
+/// Reads a text with or without its final zero.
+pub(super) fn text(value: &[u8]) -> String {
+    let value = value.strip_suffix(&[0]).unwrap_or(value);
+    String::from_utf8_lossy(value).into_owned()
 }

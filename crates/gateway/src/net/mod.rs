@@ -17,7 +17,7 @@ pub use netns::Netns;
 pub use offloads::{Feature, feature, link_speed, set_feature};
 pub use port_state::PortState;
 
-use message::{Message, Netlink};
+use message::{Message, Netlink, interface};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -105,14 +105,18 @@ impl Network {
 
     fn set_flag(&mut self, index: u32, flag: libc::c_int, on: bool) -> io::Result<()> {
         let flag = flag.cast_unsigned();
-        let body = interface(index, if on { flag } else { 0 }, flag);
+        self.set_flags(index, if on { flag } else { 0 }, flag)
+    }
+
+    fn set_flags(&mut self, index: u32, flags: u32, changed: u32) -> io::Result<()> {
+        let body = interface(index, flags, changed);
         self.0.request(Message::get(libc::RTM_NEWLINK).body(&body))
     }
 
     /// Renames an interface.
     pub fn rename(&mut self, index: u32, name: &str) -> io::Result<()> {
-        let request = Message::get(libc::RTM_NEWLINK).body(&interface(index, 0, 0));
-        self.0.request(request.text(libc::IFLA_IFNAME, name))
+        self.0
+            .request(Message::link(index).text(libc::IFLA_IFNAME, name))
     }
 
     /// Moves an interface into a network namespace under this name. It arrives down, and without addresses and routes.
@@ -124,8 +128,7 @@ impl Network {
     ) -> io::Result<()> {
         const IFLA_NEW_IFINDEX: u16 = 49;
         let fd = namespace.as_raw_fd().cast_unsigned().to_ne_bytes();
-        let request = Message::get(libc::RTM_NEWLINK)
-            .body(&interface(index, 0, 0))
+        let request = Message::link(index)
             .attribute(libc::IFLA_NET_NS_FD, &fd)
             .text(libc::IFLA_IFNAME, to.1)
             .attribute(IFLA_NEW_IFINDEX, &to.0.to_ne_bytes());
@@ -143,9 +146,8 @@ impl Network {
     }
 
     fn set_number(&mut self, index: u32, attribute: u16, value: u32) -> io::Result<()> {
-        let request = Message::get(libc::RTM_NEWLINK).body(&interface(index, 0, 0));
         self.0
-            .request(request.attribute(attribute, &value.to_ne_bytes()))
+            .request(Message::link(index).attribute(attribute, &value.to_ne_bytes()))
     }
 
     /// Removes an interface, and its veth peer.
@@ -197,13 +199,4 @@ impl Network {
         let request = request.attribute(libc::NDA_DST, &address.octets());
         self.0.request(request.attribute(libc::NDA_LLADDR, &mac))
     }
-}
-
-/// The struct `ifinfomsg`: family, padding, type (2), index, flags, mask of changed flags.
-fn interface(index: u32, flags: u32, changed: u32) -> [u8; 16] {
-    let mut body = [0; 16];
-    body[4..8].copy_from_slice(&index.to_ne_bytes());
-    body[8..12].copy_from_slice(&flags.to_ne_bytes());
-    body[12..].copy_from_slice(&changed.to_ne_bytes());
-    body
 }

@@ -1,7 +1,7 @@
 //! The configuration that the kernel deletes when an interface leaves its network namespace.
 
-use super::message::{Message, attributes};
-use super::{Network, interface};
+use super::Network;
+use super::message::{Message, attributes, find, interface, text, word};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -116,24 +116,20 @@ impl PortState {
                 failed = Err(error);
             }
         };
-        let of_link = || Message::get(libc::RTM_NEWLINK).body(&interface(index, 0, 0));
         for (kind, number) in &self.numbers {
             if now.numbers.get(kind) != Some(number) {
                 note(network.set_number(index, *kind, *number));
             }
         }
         if now.alias != self.alias {
-            let alias = of_link().attribute(libc::IFLA_IFALIAS, self.alias.as_bytes());
+            let alias = Message::link(index).attribute(libc::IFLA_IFALIAS, self.alias.as_bytes());
             note(network.0.request(alias));
         }
         for altname in self.altnames.iter().filter(|of| !now.altnames.contains(of)) {
             let message = Message::create(RTM_NEWLINKPROP).body(&interface(index, 0, 0));
             let list = |list: Message| list.text(IFLA_ALT_IFNAME, altname);
-            note(
-                network
-                    .0
-                    .request(message.nest(IFLA_PROP_LIST | NESTED, list)),
-            );
+            let message = message.nest(IFLA_PROP_LIST | NESTED, list);
+            note(network.0.request(message));
         }
         let before = self
             .sysctls
@@ -144,12 +140,7 @@ impl PortState {
             });
         write_sysctls(before, name);
         if now.flags != self.flags {
-            let body = interface(index, self.flags, FLAGS);
-            note(
-                network
-                    .0
-                    .request(Message::get(libc::RTM_NEWLINK).body(&body)),
-            );
+            note(network.set_flags(index, self.flags, FLAGS));
         }
         note(self.apply_addresses(network, index));
         note(self.apply_routes(network, index));
@@ -170,9 +161,8 @@ impl PortState {
         for other in now.iter().filter(|of| !self.addresses.contains(of)) {
             let is_kept = self.addresses.iter().any(|of| key(of) == key(other));
             if !is_kept {
-                network
-                    .0
-                    .request(Message::get(libc::RTM_DELADDR).body(&bytes(other)))?;
+                let request = Message::get(libc::RTM_DELADDR).body(&bytes(other));
+                network.0.request(request)?;
             }
         }
         for address in self.addresses.iter().filter(|of| !now.contains(of)) {
@@ -304,8 +294,7 @@ fn nexthops(network: &mut Network, index: u32) -> io::Result<(Vec<u32>, Vec<Stri
             let &[family, _, protocol, ..] = &body[..] else {
                 continue;
             };
-            let id = values().find(|(of, _)| *of == NHA_ID);
-            ids.extend(id.and_then(|(_, id)| word(id, 0)));
+            ids.extend(find(&body[NEXTHOP_BODY..], NHA_ID).and_then(|id| word(id, 0)));
             let head = Message::bare().body(&[family, 0, protocol, 0, body[4] & ONLINK, 0, 0, 0]);
             // Later attributes occur only in the kernel's answers.
             let settings = values().filter(|(of, _)| *of <= NHA_RES_GROUP);
@@ -348,7 +337,7 @@ fn route(body: &[u8]) -> Option<Route> {
     head[8] &= ONLINK;
     head[9..].fill(0);
     let (mut message, mut expires) = (Message::bare().body(&head), 0);
-    let has_object = attributes(&body[ROUTE_BODY..]).any(|(kind, _)| kind == RTA_NH_ID);
+    let has_object = find(&body[ROUTE_BODY..], RTA_NH_ID).is_some();
     for (kind, value) in attributes(&body[ROUTE_BODY..]) {
         message = match kind {
             libc::RTA_CACHEINFO => {
@@ -428,19 +417,6 @@ fn write_sysctls<'a>(values: impl Iterator<Item = (&'a PathBuf, &'a str)>, name:
             let _ = fs::write(folder(&of, name).join(file), value);
         }
     }
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes
-        .get(at..)?
-        .first_chunk()
-        .copied()
-        .map(u32::from_ne_bytes)
-}
-
-fn text(value: &[u8]) -> String {
-    let value = value.strip_suffix(&[0]).unwrap_or(value);
-    String::from_utf8_lossy(value).into_owned()
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
