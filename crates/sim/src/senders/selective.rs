@@ -71,8 +71,13 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
             congestion.on_lost(now, &lost);
         });
         let (in_flight, lost_again) = (sample.in_flight, deliveries.lost_again());
+        // The head was retransmitted after the SACKed segment was sent, so its ACK is still on its way.
+        let waits = deliveries.oldest() > sample.rtt.map(|rtt| now - rtt);
         if let Some(rtt) = sample.rtt {
             self.rtt.sample_each(rtt, una, self.end);
+            if ack == before && waits {
+                self.restart_timer(now);
+            }
         }
         self.take_probe_answer(ack, before, blocks);
         if ack > before {
@@ -485,6 +490,20 @@ mod tests {
             recovery.windows(2).all(|pair| pair[0] + pair[1] == 1),
             "{sent:?}"
         );
+    }
+
+    #[test]
+    fn a_sack_of_a_segment_sent_before_the_retransmission_restarts_the_timer() {
+        let (mut wire, una) = Wire::open(16);
+        assert_eq!(wire.ack(una, &[(una + 1, una + 4)])[0], una);
+        wire.now += RTT / 2;
+        let sent = wire.ack(una, &[(una + 8, una + 12), (una + 1, una + 4)]);
+        assert_eq!(wire.sender.deadline(), wire.now + wire.sender.rtt.timeout());
+        // A segment sent after the retransmission arrives, so the retransmission is late.
+        let before = wire.sender.deadline();
+        wire.now += RTT / 2;
+        wire.ack(una, &[(sent[0], sent[0] + 1)]);
+        assert!(wire.sender.deadline() <= before);
     }
 
     #[test]
