@@ -118,7 +118,7 @@ pub fn exposition(snapshot: &Snapshot) -> String {
             }
         }
     }
-    let help = "Time in the queue of packets sent in the last interval.";
+    let help = "Time that packets of the last interval spent in the queue.";
     page.metric("sojourn_seconds", GAUGE, help);
     for ([direction, class], of) in classes() {
         for (quantile, millis) in [

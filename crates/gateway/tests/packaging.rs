@@ -100,8 +100,8 @@ fn reference() -> String {
     let (page, served) = (page(), served());
     let mut text = String::from(
         "# Metrics\n\n\
-         `asymq gateway --metrics 127.0.0.1:9800` serves these at `/metrics`, in Prometheus' text format and in base units. This \
-         page is generated from the code.\n\n\
+         `asymq gateway --metrics 127.0.0.1:9800` serves these metrics at `/metrics`, in Prometheus' text format and in base units. \
+         This page is generated from the code.\n\n\
          | name | type | labels | meaning |\n| --- | --- | --- | --- |\n",
     );
     for head in page.split("# HELP ").skip(1) {
@@ -119,8 +119,8 @@ fn reference() -> String {
         let labels: Vec<String> = labels.collect();
         text += &format!("| `{name}` | {kind} | {} | {help} |\n", labels.join("; "));
     }
-    text += "\n`packaging/grafana/asymq.json` is a Grafana dashboard of all of them, \
-             `packaging/prometheus/asymq.rules.yml` has alerts.\n";
+    text += "\n`packaging/grafana/asymq.json` is a Grafana dashboard that shows all of them. \
+             `packaging/prometheus/asymq.rules.yml` contains alerts.\n";
     text
 }
 

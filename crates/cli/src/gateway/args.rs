@@ -205,7 +205,7 @@ pub(crate) struct UninstallArgs {
 /// Flags of `asymq gateway restore`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// Folder with the journals of the killed gateway (--state) [default: /run/asymq/state and /run/asymq-root/state].
+    /// Folder of the killed gateway's journals (its --state) [default: /run/asymq/state and /run/asymq-root/state].
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 }
