@@ -48,13 +48,13 @@ pub(super) struct Probes {
 pub struct ForeignTimes {
     /// Number of probes that ended in the window.
     pub probes: usize,
-    /// Time of TCP's handshake in ms. Like the next two, a mean without the slowest 5 %.
+    /// Time of TCP's handshake in ms. All three times are means without the slowest 5 %.
     pub tcp_ms: f64,
     /// TLS's handshake in ms, one round trip.
     pub tls_ms: f64,
     /// Time from the request for one byte to its arrival, in ms.
     pub http_ms: f64,
-    /// 60 000 divided by the mean of the three.
+    /// Round trips per minute: 60 000 divided by the mean of the three times.
     pub rpm: f64,
 }
 

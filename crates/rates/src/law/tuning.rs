@@ -66,9 +66,9 @@ tuning! {
     unchanged_after_ms: f64 = 150.0;
     /// Growth of the cut after `unchanged_after_ms`, as a share per ms.
     unchanged_cut_per_ms: f64 = 0.0015;
-    /// Maximum of this growing cut, as a share.
+    /// Maximum of the cut that grows at `unchanged_cut_per_ms`, as a share.
     max_unchanged_cut: f64 = 0.35;
-    /// Rate into the line below which a queue certainly drains, as a share.
+    /// Rate into the line below which a queue certainly drains, as a share of the capacity.
     draining_share: f64 = 0.8;
     /// Part of the expected drain, in ms, whose absence proves a longer path.
     undrained_ms: f64 = 20.0;
@@ -76,7 +76,7 @@ tuning! {
     stalled: Linear = Linear { ms: 220.0, per: 2.0 };
     /// Queue in ms below which the queue counts as fallen; depends on the queue's maximum.
     fallen: Linear = Linear { ms: -5.0, per: 0.9 };
-    /// Minimum cut of a candidate as a share, so that a fall of the queue is visible.
+    /// Minimum cut of a candidate, as a share; a smaller cut would not visibly shorten the queue.
     test_cut: f64 = 0.2;
     /// Maximum queue in ms at which senders have certainly not reduced their rates yet.
     early_ms: f64 = 40.0;
