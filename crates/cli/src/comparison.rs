@@ -157,7 +157,7 @@ const COLUMNS: [Column; 14] = [
     }),
     Column::time("bulk_up_p50_ms", ["bulk", "up ms"], 0, |mean| {
         let classes = mean.up.sojourn_by_class_ms.as_ref();
-        classes.map(|classes| classes.data.p50)
+        classes.and_then(|classes| Some(classes.data?.p50))
     }),
     Column::time("probe_up_p99_ms", ["probe", "up ms"], 0, |mean| {
         p99(mean.up.probe_ms)

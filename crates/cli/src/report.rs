@@ -6,7 +6,9 @@ use crate::table::Table;
 use crate::words::span;
 use asymq_args::Defaults;
 use asymq_core::catalog::Catalog;
-use asymq_scenario::{DirectionReport, Extent, FlowResult, Grade, Report, Scenario, Summary};
+use asymq_scenario::{
+    DirectionReport, Extent, FlowResult, Grade, Percentiles, Report, Scenario, Summary,
+};
 use std::fmt::Write;
 
 /// Text that explains the cells formatted by [`spread`].
@@ -44,13 +46,17 @@ pub(crate) fn full(
     for (name, mean, sd) in [("up", &mean.up, &sd.up), ("down", &mean.down, &sd.down)] {
         let pair =
             |of: fn(&DirectionReport) -> f64, decimals| spread(of(mean), of(sd), decimals, several);
+        let wait = |of: fn(Percentiles) -> f64| {
+            let sojourn = mean.sojourn_ms.map(of);
+            sojourn.map_or("-".to_owned(), |ms| format!("{ms:.1} ms"))
+        };
         table.row([
             name.to_owned(),
             pair(|d| d.utilization, 3),
             pair(|d| d.data, 3),
             pair(|d| d.ack, 3),
-            format!("{:.1} ms", mean.sojourn_ms.p50),
-            format!("{:.1} ms", mean.sojourn_ms.p99),
+            wait(|sojourn| sojourn.p50),
+            wait(|sojourn| sojourn.p99),
         ]);
     }
     let pair = |of: fn(&Summary) -> f64| spread(of(mean), of(sd), 3, several);
@@ -143,7 +149,7 @@ fn packet_table(report: &Report, several: bool) -> Table {
             counted(mean.retransmissions, 0),
             counted(mean.timeouts, 1),
             format!("{:.0}", mean.acks_per_s),
-            format!("{:.0}", mean.bytes_per_ack),
+            counted(mean.bytes_per_ack, 0),
         ]);
     }
     table
@@ -164,7 +170,9 @@ fn delivery_table(report: &Report, several: bool) -> Table {
             spread(direction.delivered, sd.delivered, 3, several),
             share(smallest),
             share(jain),
-            format!("{:.2} s", direction.longest_stall_s),
+            jain.map_or("-".to_owned(), |_| {
+                format!("{:.2} s", direction.longest_stall_s)
+            }),
         ]);
     }
     table

@@ -96,15 +96,15 @@ impl Histogram {
         above / sum(&self.0[..]).max(1.0)
     }
 
-    /// Median, 95th and 99th percentile in ms; zeros without durations.
-    pub fn percentiles_ms(&self) -> Percentiles {
+    /// Median, 95th and 99th percentile in ms; `None` without durations.
+    pub fn percentiles_ms(&self) -> Option<Percentiles> {
         let hdr = self.hdr();
         let ms = |share| quantile_nanos(&hdr, share) as f64 / 1e6;
-        Percentiles {
+        (!self.is_empty()).then(|| Percentiles {
             p50: ms(0.5),
             p95: ms(0.95),
             p99: ms(0.99),
-        }
+        })
     }
 
     fn hdr(&self) -> Hdr {
@@ -136,7 +136,7 @@ mod tests {
             for n in 1..=1000 {
                 histogram.record(Duration::from_nanos(n * unit));
             }
-            let seen = histogram.percentiles_ms();
+            let seen = histogram.percentiles_ms().unwrap();
             for (seen, n) in [(seen.p50, 500.0), (seen.p95, 950.0), (seen.p99, 990.0)] {
                 let exact = n * unit as f64 / 1e6;
                 assert!((seen / exact - 1.0).abs() < 0.005, "{seen} for {exact}");
@@ -182,11 +182,11 @@ mod tests {
     fn an_empty_histogram_answers_zero_and_so_does_a_cleared_one() {
         let mut histogram = Histogram::default();
         assert!(histogram.is_empty());
-        assert_eq!(histogram.percentiles_ms(), Percentiles::default());
+        assert_eq!(histogram.percentiles_ms(), None);
         histogram.record(Duration::from_millis(5));
         assert!(!histogram.is_empty());
         histogram.clear();
         assert!(histogram.is_empty());
-        assert_eq!(histogram.percentiles_ms(), Percentiles::default());
+        assert_eq!(histogram.percentiles_ms(), None);
     }
 }

@@ -211,7 +211,7 @@ impl DirectionState {
     /// Percentiles of a class's sojourn times since the last call; zeros without frames.
     pub(crate) fn take_sojourns(&mut self, class: TrafficClass) -> Percentiles {
         let histogram = &mut self.sojourns[class as usize];
-        let percentiles = histogram.percentiles_ms();
+        let percentiles = histogram.percentiles_ms().unwrap_or_default();
         histogram.clear();
         percentiles
     }

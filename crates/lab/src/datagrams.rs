@@ -39,9 +39,9 @@ struct Probe {
 
 pub(crate) struct ProbeResults {
     /// Queueing delays by direction.
-    pub(crate) delays: [Percentiles; 2],
+    pub(crate) delays: [Option<Percentiles>; 2],
     /// Queueing delays of round trips: the sum of both directions.
-    pub(crate) round_trips: Percentiles,
+    pub(crate) round_trips: Option<Percentiles>,
     /// Share of round trips that count as late.
     pub(crate) late: f64,
 }

@@ -31,7 +31,7 @@ pub(crate) struct LinkMeter {
 #[derive(Debug, PartialEq)]
 pub(crate) struct QueueResults {
     pub(crate) fates: Fates,
-    pub(crate) sojourn_ms: Percentiles,
+    pub(crate) sojourn_ms: Option<Percentiles>,
     pub(crate) sojourn_by_class_ms: Option<SojournByClass>,
     /// ACKs that were not filtered although a later ACK had arrived, as shares of all ACKs, by rule.
     pub(crate) unfiltered: BTreeMap<String, f64>,

@@ -137,7 +137,7 @@ fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, se
         let (link, queue) = (links[this], queues[this]);
         let of_flows = FlowTotals::of(&flows, direction);
         let payload: u64 = tcp[1 - this].iter().map(|flow| flow.payload).sum();
-        let probe_ms = probe.as_ref().map(|probe| probe.delays[this]);
+        let probe_ms = probe.as_ref().and_then(|probe| probe.delays[this]);
         DirectionReport {
             // Measured behind the queue, as packets leave the link.
             utilization: TrafficClass::ALL
@@ -178,7 +178,7 @@ fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, se
     let has_modems = scenario.modem_up.or(scenario.modem_down).is_some();
     let late = probe.as_ref().filter(|_| has_modems);
     summary.probe_late = late.map(|probe| probe.late);
-    summary.set_probe(probe.map(|probe| probe.round_trips));
+    summary.set_probe(probe.and_then(|probe| probe.round_trips));
     let (all_up, data_up) = path.up.meter.series();
     let (all_down, data_down) = path.down.meter.series();
     // Repeats the last value for the last interval, if the end of the run shortens this interval.
@@ -198,7 +198,7 @@ fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, se
             backlog_up: whole(uplink.queue.backlog),
             backlog_down: whole(downlink.backlog),
         }),
-        lateness_ms: Some(lateness.percentiles_ms()),
+        lateness_ms: lateness.percentiles_ms(),
         summary,
     }
 }

@@ -270,7 +270,7 @@ fn percentiles(seconds: impl Iterator<Item = f64>) -> Percentiles {
     for second in seconds {
         histogram.record(Span::from_nanos((second.max(0.0) * 1e9) as u64));
     }
-    histogram.percentiles_ms()
+    histogram.percentiles_ms().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -186,7 +186,7 @@ function describe({ run, curves, queues }) {
   const { up, down } = run.result;
   curves.down.setAttribute('aria-label', `Downlink over time: ${percent(down.data)} data, ${percent(down.ack)} ACKs on average`);
   curves.up.setAttribute('aria-label', `Uplink over time: ${percent(up.data)} data, ${percent(up.ack)} ACKs on average`);
-  curves.wait.setAttribute('aria-label', `Longest waits for the uplink over time: ACKs ${msText(up.sojourn_by_class_ms.ack.p99)}, a call ${msText(up.probe_ms?.p99 ?? 0)} (99th percentiles)`);
+  curves.wait.setAttribute('aria-label', `Longest waits for the uplink over time: ACKs ${msText(up.sojourn_by_class_ms.ack?.p99 ?? 0)}, a call ${msText(up.probe_ms?.p99 ?? 0)} (99th percentiles)`);
   queues.forEach(({ canvas }, direction) => canvas.setAttribute('aria-label', `Packets that wait for the ${direction ? 'downlink' : 'uplink'}, the oldest first; at most ${run.most[direction]} in this run`));
 }
 

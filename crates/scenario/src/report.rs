@@ -115,8 +115,9 @@ pub struct DirectionReport {
     /// Link: number of pure ACKs sent per second.
     pub acks_per_s: f64,
     /// Payload bytes that the other direction delivered in order, divided by the number of pure ACKs that this
-    /// direction sent; 0 without ACKs.
-    pub bytes_per_ack: f64,
+    /// direction sent; absent without ACKs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_ack: Option<f64>,
     /// Receivers: longest time in s during which a flow of this direction delivered nothing in order.
     pub longest_stall_s: f64,
     /// Senders: mean time in s from the start of a listed flow of limited size until all its data was acknowledged. An
@@ -158,20 +159,18 @@ pub struct DirectionReport {
     /// each rule; empty if the queue does not count them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unfiltered: BTreeMap<String, f64>,
-    /// Queue: sojourn time of packets in ms.
-    pub sojourn_ms: Percentiles,
+    /// Queue: sojourn time of packets in ms; absent if none left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sojourn_ms: Option<Percentiles>,
     /// Queue: sojourn time of each traffic class in ms. Absent over a kernel's qdisc.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sojourn_by_class_ms: Option<SojournByClass>,
 }
 
 impl DirectionReport {
-    /// Returns the payload bytes per pure ACK; 0 without ACKs.
-    pub fn bytes_per_ack(payload: f64, acks: u64) -> f64 {
-        match acks {
-            0 => 0.0,
-            acks => payload / acks as f64,
-        }
+    /// Returns the payload bytes per pure ACK; `None` without ACKs.
+    pub fn bytes_per_ack(payload: f64, acks: u64) -> Option<f64> {
+        (acks > 0).then(|| payload / acks as f64)
     }
 
     /// Computes [`completion_s`](Self::completion_s) from all flows of a run.
@@ -256,15 +255,19 @@ impl FlowTotals {
     }
 }
 
-/// Sojourn times in ms, separately for packets with TCP payload, pure ACKs and all others.
+/// Sojourn times in ms, separately for packets with TCP payload, pure ACKs and all others. A class without packets is
+/// absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SojournByClass {
     /// TCP segments with payload.
-    pub data: Percentiles,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Percentiles>,
     /// Pure ACKs.
-    pub ack: Percentiles,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack: Option<Percentiles>,
     /// All other packets.
-    pub other: Percentiles,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<Percentiles>,
 }
 
 impl SojournByClass {
@@ -639,9 +642,9 @@ mod tests {
     }
 
     #[test]
-    fn bytes_per_ack_are_zero_without_acks() {
-        assert_eq!(DirectionReport::bytes_per_ack(146_000.0, 50), 2920.0);
-        assert_eq!(DirectionReport::bytes_per_ack(0.0, 0), 0.0);
+    fn bytes_per_ack_are_absent_without_acks() {
+        assert_eq!(DirectionReport::bytes_per_ack(146_000.0, 50), Some(2920.0));
+        assert_eq!(DirectionReport::bytes_per_ack(0.0, 0), None);
     }
 
     #[test]

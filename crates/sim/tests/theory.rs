@@ -226,7 +226,7 @@ fn a_packet_limit_counts_the_packet_being_transmitted() {
     assert_eq!(series.backlog_up.iter().max(), Some(&49));
     assert!(series.up.iter().all(|share| (0.0..=1.0).contains(share)));
     // The last packet waits for 48 or 49 others and for the rest of one in transmission.
-    let sojourn = run.summary.up.sojourn_ms;
+    let sojourn = run.summary.up.sojourn_ms.unwrap();
     assert!((sojourn.p50 - 49.0 * 8.0).abs() < 8.0, "{sojourn:?}");
 }
 

@@ -14,8 +14,15 @@ pub type Metrics = BTreeMap<String, f64>;
 
 /// Returns the names that a measure may use: those of [`of_run`] and of [`of_scenario`].
 pub fn names() -> Vec<String> {
+    let known = Some(Percentiles::default());
     let report = DirectionReport {
-        sojourn_by_class_ms: Some(SojournByClass::default()),
+        bytes_per_ack: Some(0.0),
+        sojourn_ms: known,
+        sojourn_by_class_ms: Some(SojournByClass {
+            data: known,
+            ack: known,
+            other: known,
+        }),
         probe_ms: Some(Percentiles::default()),
         probe_lost: Some(0.0),
         access_dropped: Some(0.0),
@@ -170,11 +177,11 @@ fn add_direction(
         ("delivered", *delivered),
         ("longest-stall", *longest_stall_s),
         ("acks-per-second", *acks_per_s),
-        ("bytes-per-ack", *bytes_per_ack),
     ] {
         metrics.insert(format!("{side}.{name}"), value);
     }
     for (name, value) in [
+        ("bytes-per-ack", bytes_per_ack),
         ("access-dropped", access_dropped),
         ("lost-pings", lost_pings),
         ("retransmissions", retransmissions),
@@ -199,9 +206,11 @@ fn add_direction(
             ("sojourn.other", by.other),
         ]
     });
-    let probe = probe_ms.map(|probe| ("probe", probe));
-    for (name, percentiles) in by_class.chain(probe).chain([("sojourn", *sojourn_ms)]) {
-        put_percentiles(metrics, &format!("{side}.{name}"), percentiles);
+    let others = [("probe", *probe_ms), ("sojourn", *sojourn_ms)];
+    for (name, percentiles) in by_class.chain(others) {
+        if let Some(percentiles) = percentiles {
+            put_percentiles(metrics, &format!("{side}.{name}"), percentiles);
+        }
     }
 }
 

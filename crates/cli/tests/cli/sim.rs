@@ -14,6 +14,30 @@ fn width(text: &str) -> usize {
 }
 
 #[test]
+fn nothing_measured_is_a_dash_and_absent_in_json() {
+    let words = "sim --flows-up 0 --flows-down 0 --duration 6s --runs 1";
+    let directory = tempfile::tempdir().unwrap();
+    let table = answer(directory.path(), words);
+    for (row, unknown) in [("up  ", 2), ("down", 2)] {
+        let mut rows = table.lines().filter(|line| line.starts_with(row));
+        let sojourn = rows.next().unwrap().split_whitespace().rev().take(2);
+        assert_eq!(
+            sojourn.filter(|cell| *cell == "-").count(),
+            unknown,
+            "{table}"
+        );
+        let stall = rows.next().unwrap();
+        assert!(stall.ends_with('-'), "{stall}");
+        let per_ack = rows.next().unwrap();
+        assert!(per_ack.ends_with('-'), "{per_ack}");
+    }
+    let json = answer(directory.path(), &format!("{words} --json"));
+    for key in ["sojourn_ms", "bytes_per_ack", "p50", "NaN"] {
+        assert!(!json.contains(key), "{key}: {json}");
+    }
+}
+
+#[test]
 fn a_result_of_several_runs_fits_80_columns() {
     let directory = tempfile::tempdir().unwrap();
     for flags in [

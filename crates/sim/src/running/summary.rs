@@ -163,12 +163,12 @@ pub(crate) fn summary<V: Variant>(
     let (flows, delivered) = window.flows();
     let [up, down] = Direction::ALL.map(|way| window.direction(way, &flows, &delivered, probe));
     let mut summary = Summary::of(up, down, flows);
-    summary.set_probe(probe.map(|probe| probe.round_trips.percentiles_ms()));
+    summary.set_probe(probe.and_then(|probe| probe.round_trips.percentiles_ms()));
     summary.probe_lost = probe.map(|probe| probe.at_home.share_lost());
     let late = probe.filter(|_| world.has_modems());
     summary.probe_late = late.map(|probe| probe.round_trips.share_above(Summary::LATE));
     let completions = world.completions().filter(|times| !times.is_empty());
-    summary.web_ms = completions.map(|times| times.percentiles_ms());
+    summary.web_ms = completions.and_then(|times| times.percentiles_ms());
     summary
 }
 
@@ -203,7 +203,7 @@ impl<V: Variant> Window<'_, '_, V> {
             flows.push(FlowResult {
                 base_rtt_ms: world.base_rtt(index) as f64 / 1e6,
                 lost: Some((end.lost[index] - start.lost[index]) as f64),
-                sojourn_ms: sojourns.map(|all| all.percentiles_ms()),
+                sojourn_ms: sojourns.and_then(|all| all.percentiles_ms()),
                 ..flow_result(flow, payload as f64 * 8.0 / self.seconds(), end.at)
             });
         }
@@ -249,7 +249,7 @@ impl<V: Variant> Window<'_, '_, V> {
         let arrived = count(|meters| meters.arrived.of(TrafficClass::Ack).packets);
         let (fates, totals) = (Fates::between(before, after), FlowTotals::of(flows, way));
         let sojourns = self.world.links[direction].sojourns();
-        let probe_ms = probe.map(|probe| probe.delays[direction].percentiles_ms());
+        let probe_ms = probe.and_then(|probe| probe.delays[direction].percentiles_ms());
         let (access_dropped, lost) = self.end.access_dropped_and_lost[direction];
         let lost_before = self.start.access_dropped_and_lost[direction];
         let (own, opposite) = (delivered[direction], delivered[1 - direction]);
