@@ -198,16 +198,14 @@ fn add_direction(
             .iter()
             .map(|(rules, share)| (format!("{side}.unfiltered-{rules}"), *share)),
     );
-    let classes = sojourn_by_class_ms.iter();
-    let by_class = classes.flat_map(|by| {
-        [
-            ("sojourn.data", by.data),
-            ("sojourn.ack", by.ack),
-            ("sojourn.other", by.other),
-        ]
-    });
-    let others = [("probe", *probe_ms), ("sojourn", *sojourn_ms)];
-    for (name, percentiles) in by_class.chain(others) {
+    let by_class = sojourn_by_class_ms.clone().unwrap_or_default();
+    for (name, percentiles) in [
+        ("sojourn.data", by_class.data),
+        ("sojourn.ack", by_class.ack),
+        ("sojourn.other", by_class.other),
+        ("probe", *probe_ms),
+        ("sojourn", *sojourn_ms),
+    ] {
         if let Some(percentiles) = percentiles {
             put_percentiles(metrics, &format!("{side}.{name}"), percentiles);
         }
