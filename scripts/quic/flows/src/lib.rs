@@ -1,4 +1,4 @@
-//! One side of the lab's QUIC flows, for any stack.
+//! One side of the lab's QUIC flows.
 //!
 //! The lab starts a stack's program twice, at home and at the servers, with the same arguments:
 //!
@@ -191,16 +191,4 @@ pub fn socket(address: SocketAddr) -> std::io::Result<UdpSocket> {
     }
     socket.set_nonblocking(true)?;
     Ok(socket)
-}
-
-/// Returns a self-signed certificate and its key, in DER and then in PEM.
-pub fn certificate() -> (Vec<u8>, Vec<u8>, String, String) {
-    let made = rcgen::generate_simple_self_signed(["asymq".into()]).expect("a certificate");
-    let (certificate, key) = (made.cert, made.signing_key);
-    (
-        certificate.der().to_vec(),
-        key.serialize_der(),
-        certificate.pem(),
-        key.serialize_pem(),
-    )
 }

@@ -74,13 +74,13 @@ fn home(plan: &Arc<Plan>) -> Result<Instant, Failure> {
 }
 
 fn servers(plan: &Arc<Plan>) -> Result<Instant, Failure> {
-    let (certificate, key, ..) = asymq_quic::certificate();
+    let made = rcgen::generate_simple_self_signed(["asymq".into()])?;
     let mut config = rustls::ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_single_cert(
-            vec![CertificateDer::from(certificate)],
-            PrivatePkcs8KeyDer::from(key).into(),
+            vec![made.cert.into()],
+            PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into(),
         )?;
     config.alpn_protocols = vec![ALPN.into()];
     let crypto = Arc::new(QuicServerConfig::try_from(config)?);
