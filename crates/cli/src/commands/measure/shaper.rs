@@ -4,12 +4,17 @@ use asymq_gateway::request_status;
 use std::path::Path;
 use std::process::Command;
 
-/// Control socket of an installed gateway.
-const CONTROL: &str = "/run/asymq/control";
+/// Control sockets of an installed gateway and an installed router.
+const CONTROLS: [&str; 2] = ["/run/asymq/control", "/run/asymq/router"];
 
-/// Describes a gateway at the usual control socket, or a shaping qdisc of an interface, as `asymq at 950kbit`.
+/// Describes a gateway or router at its usual control socket, or a shaping qdisc of an interface, as `asymq at 950kbit`.
 pub(super) fn of_this_host() -> Option<String> {
-    let gateway = || of_gateway(&request_status(Path::new(CONTROL)).ok()?);
+    let gateway = || {
+        let statuses = CONTROLS
+            .iter()
+            .map(|control| request_status(Path::new(control)));
+        statuses.flatten().find_map(|status| of_gateway(&status))
+    };
     let qdiscs = || Command::new("tc").args(["qdisc", "show"]).output().ok();
     gateway().or_else(|| of_qdiscs(&String::from_utf8_lossy(&qdiscs()?.stdout)))
 }
@@ -28,7 +33,11 @@ fn of_gateway(status: &str) -> Option<String> {
 fn of_qdiscs(text: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
+        let is_download = words
+            .iter()
+            .any(|word| *word == "ingress" || word.starts_with("ifb"));
         let key = match *words.get(1)? {
+            _ if is_download => return None,
             "asymq" => "up",
             "cake" => "bandwidth",
             _ => return None,
@@ -51,7 +60,8 @@ mod tests {
                      qdisc cake 8001: dev ifb0 root refcnt 2 bandwidth unlimited diffserv3\n\
                      qdisc asymq 8002: dev eth0 root refcnt 2 up 950Kbit nat\n";
         assert_eq!(of_qdiscs(shown).unwrap(), "asymq at 950kbit");
-        let cake = "qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 20Mbit besteffort\n";
+        let cake = "qdisc cake 8000: dev ifb4eth0 root refcnt 2 bandwidth 95Mbit ingress\n\
+                    qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 20Mbit besteffort\n";
         assert_eq!(of_qdiscs(cake).unwrap(), "cake at 20mbit");
         assert_eq!(
             of_qdiscs("qdisc fq_codel 0: dev eth0 root\nqdisc asymq\n"),
