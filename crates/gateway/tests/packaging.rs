@@ -1,5 +1,5 @@
 //! The dashboard and the alerts in `packaging/` use metrics and labels that the gateway serves, and
-//! `docs/reference/metrics.md` lists them: `ASYMQ_DOCS=write cargo test -p asymq-gateway --test packaging`.
+//! `docs/reference/metrics.md` lists them: `ASYMQ_DOCS=write cargo test -p asymq-gateway --test all packaging`.
 
 use asymq_gateway::{Snapshot, exposition};
 use std::collections::{BTreeMap, BTreeSet};
