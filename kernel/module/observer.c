@@ -71,8 +71,13 @@ static unsigned int linger;
 module_param(linger, uint, 0644);
 MODULE_PARM_DESC(linger, "microseconds to wait before a packet is passed to an observer or follower");
 #define asymq_linger() do { if (linger) udelay(linger); } while (0)
+static unsigned int departures;
+module_param(departures, uint, 0444);
+MODULE_PARM_DESC(departures, "departures that followers have read");
+#define asymq_count_departure() (departures++)
 #else
 #define asymq_linger() do { } while (0)
+#define asymq_count_departure() do { } while (0)
 #endif
 
 /* Forbids bypass at an IFB, whose packets go to observers, and while a follower needs every departing packet. */
@@ -142,6 +147,7 @@ static void asymq_show_departure(struct asymq_sched *q, struct sk_buff *skb)
 		frame.nat = false;
 		frame.charged = qdisc_pkt_len(skb);
 		asymq_must_hold(q);
+		asymq_count_departure();
 		asymq_depart(q->instance, ktime_get_ns(), &frame);
 	}
 	asymq_must_live(q);

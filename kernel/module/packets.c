@@ -3,6 +3,7 @@
 
 #include <linux/ktime.h>
 #include <linux/math64.h>
+#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/version.h>
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
@@ -165,14 +166,20 @@ static inline int asymq_report_arrival(struct asymq_sched *q, int ret, unsigned 
 	return ret;
 }
 
-/* Checks that run after every operation. */
+/* Checks that run after every operation. Their time grows with the queue. */
 #ifdef ASYMQ_TEST
+static bool examine = true;
+module_param(examine, bool, 0644);
+MODULE_PARM_DESC(examine, "check the queue after every operation");
+
 void asymq_examine(struct asymq_sched *q)
 {
 	unsigned int unowned = 0;
 	u64 bytes = 0, packets = 0;
 	struct sk_buff *skb;
 
+	if (!examine)
+		return;
 	skb_queue_walk(&q->waiting, skb) {
 		packets++;
 		bytes += qdisc_pkt_len(skb);

@@ -53,6 +53,12 @@ MODULE_PARM_DESC(selftest, "run the golden traces when loaded");
 static char *spoil = "";
 module_param(spoil, charp, 0444);
 MODULE_PARM_DESC(spoil, "discipline whose recorded trace gets one wrong byte");
+static unsigned long held;
+module_param(held, ulong, 0644);
+MODULE_PARM_DESC(held, "nanoseconds for which the last new instance held the locks");
+#define asymq_set_held(since) (held = ktime_get_ns() - (since))
+#else
+#define asymq_set_held(since) do { } while (0)
 #endif
 
 /* Changes. */
@@ -192,6 +198,7 @@ static void asymq_replace(struct Qdisc *sch, const struct asymq_built *built, st
 	asymq_report_to_parents(q);
 	if (sch->q.qlen)
 		qdisc_watchdog_schedule_ns(&q->watchdog, now + 1);
+	asymq_set_held(now);
 	sch_tree_unlock(sch);
 	asymq_free_gone(gone);
 	asymq_arena_free(&old_arena);

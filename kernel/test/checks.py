@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import accounting  # noqa: E402
 import cost  # noqa: E402
 import defects  # noqa: E402, F401: registers its checks
+import lifetimes  # noqa: E402, F401: registers its checks
 import links  # noqa: E402
 import netlink  # noqa: E402
 import races  # noqa: E402
@@ -954,6 +955,16 @@ def beside_traffic():
         expect(time.monotonic() < end, "the module stays in use")
         time.sleep(0.1)
     return f"{count} rounds of changes below {len(parents)} parents"
+
+
+@check
+def dumps_below_tbf():
+    """The sequence of a former panic: dumps by any user while tbf peeks at packets of asymq, on two CPUs."""
+    load(True, "selftest=0")
+    seconds = 5 * float(os.environ.get("ASYMQ_RACE", "4"))
+    packets = races.dumps_below_tbf(seconds, 1000)
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"{packets} packets in at least {seconds:.0f} s beside dumps of two processes"
 
 
 def churn(say, seconds):

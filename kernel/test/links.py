@@ -140,7 +140,8 @@ class Sniffer:
 
     def __init__(self, device):
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+        SO_RCVBUFFORCE = 33
+        self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 26)
         self.socket.bind((device, 3))
         self.socket.setblocking(False)
 

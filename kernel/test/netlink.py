@@ -73,13 +73,13 @@ def qdisc(handle, parent, told):
     statistics = list(attributes(told[STATISTICS]))
     first = dict(statistics)
     byte_count, packets = struct.unpack_from("=QI", first[BASIC])
-    waits, backlog, drops = struct.unpack_from("=III", first[QUEUE])
+    waits, backlog, drops, _, overlimits = struct.unpack_from("=IIIII", first[QUEUE])
     values, own = {}, first.get(OWN, b"")
     if own:
         plugin().asymq_tell(own, len(own), SAY(lambda _, name, unit, value: values.__setitem__(name.decode(), value)), None)
     return {
         "options": told.get(OPTIONS, b""), "kind": told[KIND].rstrip(b"\0").decode(), "handle": handle, "parent": parent, "bytes": byte_count,
-        "packets": packets, "qlen": waits, "backlog": backlog, "drops": drops, "values": values,
+        "packets": packets, "qlen": waits, "backlog": backlog, "drops": drops, "overlimits": overlimits, "values": values,
     }
 
 

@@ -86,6 +86,11 @@ class Place:
             run(f"tc {where} qdisc add dev {DEVICE} {where_at} handle {0xa + at:x}: asymq {words_of} {shaped}")
         self.ends = [End(namespace, flood, DEVICE, priority), End(None, flood, PEER, 0), End(namespace, dumps)]
 
+    def expect_alive(self):
+        """Without its processes a check would pass unseen."""
+        if any(os.waitid(os.P_PID, end.process, os.WEXITED | os.WNOHANG | os.WNOWAIT) for end in self.ends):
+            raise RuntimeError(f"below {self.parent}: a process ended early")
+
     def close(self):
         for end in self.ends:
             end.kill()
@@ -132,6 +137,7 @@ def beside_traffic(parent, seconds):
     place = Place(parent)
     try:
         number = operate(place, seconds)
+        place.expect_alive()
         in_use()
         if parent in MOVED:
             run(f"ip netns add other; ip link set {DEVICE} netns other; ip -n other link set {DEVICE} up; ip netns del other")
@@ -157,3 +163,24 @@ def beside_traffic(parent, seconds):
         place.ends[1].kill()
         run("ip netns del leaving", check=False)
     return number
+
+
+def dumps_below_tbf(seconds, least):
+    """A flood below tbf, which peeks, and dumps by a user without capabilities, for a time and for at least so many
+    packets. Returns the number of packets sent."""
+    place, messages = Place("tbf"), Netlink()
+    place.ends.append(End(None, dumps))
+    begin = time.monotonic()
+    try:
+        while True:
+            time.sleep(1)
+            place.expect_alive()
+            packets = next(qdisc["packets"] for qdisc in messages.qdiscs(DEVICE) if qdisc["kind"] == "asymq")
+            took = time.monotonic() - begin
+            if took >= seconds and packets >= least:
+                return packets
+            if took > seconds + 100:
+                raise RuntimeError(f"{packets} packets in {took:.0f} s")
+    finally:
+        place.close()
+        run(f"ip link del {DEVICE}", check=False)

@@ -1,0 +1,282 @@
+"""Checks of the ends of lifetimes and lists: partly offered backlogs, repeated changes, flows that expire, refused hooks,
+counters of each CPU and beyond 32 bits."""
+
+import errno
+import os
+import socket
+import struct
+import time
+
+import accounting
+import cost
+import netlink
+from defects import MEMORY, asymq_of, dummy, objects, sender
+from guest import ROOT, check, expect, load, parameter, set_parameter
+from traffic import run
+
+
+def pair(leaves=0):
+    """A veth pair without IPv6, v0 with so many leaves of HTB."""
+    run("ip link del v0", check=False)
+    run("ip link add v0 numtxqueues 1 numrxqueues 1 type veth peer name v1;"
+        "sysctl -qw net.ipv6.conf.v0.disable_ipv6=1 net.ipv6.conf.v1.disable_ipv6=1; ip link set v0 up; ip link set v1 up")
+    if leaves:
+        run("tc qdisc add dev v0 root handle 1: htb")
+    for leaf in range(1, leaves + 1):
+        run(f"tc class add dev v0 parent 1: classid 1:{leaf} htb rate 1mbit")
+
+
+def reversed_frame(data):
+    return data[:26] + data[30:34] + data[26:30] + data[36:38] + data[34:36] + data[38:]
+
+
+@check
+def half_offered():
+    """A reset or a fault while a change has offered only a part of the backlog: nothing of the old list is used later."""
+    load(True, "selftest=0")
+    messages, texts = netlink.Netlink(), []
+    slow = [netlink.words(f"droptail up 8kbit buffer {places}p") for places in (6000, 6001)]
+    fast = netlink.words("droptail up 1gbit buffer 6001p")
+    for end in "reset", "fault":
+        dummy("d0")
+        expect(messages.qdisc("d0", slow[0], handle=1 << 16) == 0, "not added")
+        out = sender("d0")
+        for number in range(3000):
+            out.send(cost.frame(2 * number))
+        expect(messages.qdisc("d0", slow[1], handle=1 << 16) == 0, "not changed")
+        if end == "reset":
+            expect(messages.link("d0", False) == 0 and messages.link("d0", True) == 0, "not reset")
+            # The error of a down device is reported once.
+            out.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        else:
+            set_parameter("inject", "drops-foreign")
+        for number in range(200):
+            out.send(cost.frame(2 * number))
+        qdisc = asymq_of(messages, "d0")
+        wrong = accounting.sums(qdisc)
+        least = 100 if end == "reset" else 3000
+        expect(not wrong and qdisc["qlen"] >= least, f"{end}: {qdisc['qlen']} packets wait; {wrong}")
+        expect(messages.qdisc("d0", fast, handle=1 << 16) == 0, "not made fast")
+        until = time.monotonic() + 20
+        while asymq_of(messages, "d0")["qlen"]:
+            expect(time.monotonic() < until, f"{end}: stranded")
+            time.sleep(0.01)
+        wrong = accounting.sums(asymq_of(messages, "d0"))
+        expect(not wrong, f"{end}, drained: {wrong}")
+        texts.append(f"{end}: {qdisc['qlen']} waited")
+        out.close()
+        run("ip link del d0")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return ", ".join(texts)
+
+
+@check
+def changes_keep_places():
+    """Changes of an observer and of a follower leave each once in its list; both end with their qdisc."""
+    load(True, "selftest=0")
+    run(f"modprobe -d {ROOT} -a ifb cls_matchall act_mirred")
+    pair()
+    run("ip link del i0", check=False)
+    run("ip link add i0 type ifb; sysctl -qw net.ipv6.conf.i0.disable_ipv6=1; ip link set i0 up")
+    messages, back = netlink.Netlink(), sender("v1")
+    for places in 100, 101, 102, 103:
+        expect(messages.qdisc("v0", netlink.words(f"aq up 1mbit down 10mbit buffer {places}p")) == 0, "not changed")
+    for number in range(10):
+        back.send(reversed_frame(cost.frame(2 * number + 1)))
+    time.sleep(0.1)
+    seen = asymq_of(messages, "v0")["values"]["queue.reverse.packets"]
+    expect(seen == 10, f"the only observer, changed three times, has read {seen} of 10 packets")
+    for interval in "auto", "auto:1mbit..1gbit", "auto:2mbit..1gbit":
+        expect(messages.qdisc("i0", netlink.words(f"cake up {interval}")) == 0, f"not changed to {interval}")
+    run("tc qdisc add dev v0 ingress; tc filter add dev v0 ingress matchall action mirred egress redirect dev i0")
+    out = sender("v0")
+    for _ in range(2):
+        back.send(reversed_frame(cost.frame(1)))
+        out.send(cost.frame(1))
+    time.sleep(0.1)
+    # A follower reads the departures of its own line alone, and each once.
+    dummy("d0")
+    expect(messages.qdisc("d0", netlink.words("aq up 1mbit down 10mbit")) == 0, "not added")
+    before, other = parameter("departures"), sender("d0")
+    other.send(cost.frame(1))
+    time.sleep(0.1)
+    between = parameter("departures")
+    out.send(cost.frame(1))
+    time.sleep(0.1)
+    read = between - before, parameter("departures") - between
+    expect(read == (0, 1), f"departures read of another device and of its own: {read}")
+    expect(messages.qdisc("i0", None, delete=True) == 0, "not deleted")
+    # A follower that is still in the list would read this departure.
+    out.send(cost.frame(1))
+    run("ip link del v0; ip link del i0; ip link del d0")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return "three changes each"
+
+
+@check
+def flows_expire():
+    """The flow table of several observers forgets a flow after a minute without a packet."""
+    load(True, "selftest=0")
+    pair(2)
+    messages, words = netlink.Netlink(), netlink.words("aq up 1mbit down 10mbit unshaped")
+    for leaf in 1, 2:
+        expect(messages.qdisc("v0", words, parent=0x10000 + leaf, handle=(leaf + 1) << 16) == 0, "not added")
+    out, back = sender("v0"), sender("v1")
+    out.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, 0x10001)
+    out.send(cost.frame(1))
+
+    def known():
+        before = asymq_of(messages, "v0")["values"]["device.unknown"]
+        back.send(reversed_frame(cost.frame(1)))
+        time.sleep(0.1)
+        return asymq_of(messages, "v0")["values"]["device.unknown"] == before
+
+    expect(known(), "a flow is unknown at once")
+    time.sleep(40)
+    out.send(cost.frame(1))
+    time.sleep(50)
+    expect(known(), "a flow is unknown 50 s after its last packet")
+    time.sleep(15)
+    expect(not known(), "a flow is known more than a minute after its last packet")
+    run("ip link del v0")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return "known 50 s after the last packet, unknown after 65"
+
+
+def flow_frame(vlans=(), version=4, protocol=socket.IPPROTO_TCP, ends=(1, 2), ports=(1000, 443)):
+    """Header of a flow, with VLAN tags in its data."""
+    tags = b"".join(struct.pack("!HH", tag, 7) for tag in vlans)
+    transport = struct.pack("!HH", *ports) + bytes(16)
+    if version == 4:
+        network = struct.pack("!BBHIBBH", 0x45, 0, 20 + len(transport), 0, 64, protocol, 0)
+        network += b"".join(bytes((10, 9, 9, end)) for end in ends)
+    else:
+        network = struct.pack("!IHBB", 6 << 28, len(transport), protocol, 64)
+        network += b"".join(bytes((0xfd, *bytes(14), end)) for end in ends)
+    kind = struct.pack("!H", 0x0800 if version == 4 else 0x86DD)
+    return bytes((2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2)) + tags + kind + network + transport
+
+
+# Two flows that differ in one field.
+UDP = {"protocol": socket.IPPROTO_UDP}
+PAIRS = {
+    "addresses": ({}, {"ends": (1, 3)}), "ports of TCP": ({}, {"ports": (1001, 443)}), "protocols": ({}, UDP),
+    "ports of UDP": (UDP, UDP | {"ports": (1001, 443)}),
+    "addresses of IPv6": ({"version": 6}, {"version": 6, "ends": (1, 3)}),
+    "ports of IPv6": ({"version": 6}, {"version": 6, "ports": (1001, 443)}),
+    "ports behind 802.1Q": ({"vlans": [0x8100]}, {"vlans": [0x8100], "ports": (1001, 443)}),
+    "ports behind two tags": ({"vlans": [0x88A8, 0x8100]}, {"vlans": [0x88A8, 0x8100], "ports": (1001, 443)}),
+}
+
+
+@check
+def flows_of_leaves():
+    """Of several observers, each reads the reverse packets of its own flows, which differ in any field of a flow."""
+    load(True, "selftest=0")
+    pair(2)
+    messages, words, outs = netlink.Netlink(), netlink.words("aq up 1mbit down 10mbit unshaped"), []
+    back = sender("v1", 0)
+    for leaf in 1, 2:
+        expect(messages.qdisc("v0", words, parent=0x10000 + leaf, handle=(leaf + 1) << 16) == 0, "not added")
+        outs.append(sender("v0", 0))
+        outs[-1].setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, 0x10000 + leaf)
+
+    def read():
+        found = [qdisc for qdisc in messages.qdiscs("v0") if qdisc["kind"] == "asymq"]
+        return [qdisc["values"]["queue.reverse.packets"] for qdisc in sorted(found, key=lambda qdisc: qdisc["parent"])]
+
+    wrong = []
+    for name, flows in PAIRS.items():
+        before = read()
+        for out, flow in zip(outs, flows):
+            out.send(flow_frame(**flow))
+        for count, flow in enumerate(flows, 1):
+            reverse = {key: flow.get(key, usual)[::-1] for key, usual in (("ends", (1, 2)), ("ports", (1000, 443)))}
+            for _ in range(count):
+                back.send(flow_frame(**flow | reverse))
+        time.sleep(0.1)
+        new = [after - then for after, then in zip(read(), before)]
+        if new != [1, 2]:
+            wrong.append(f"{name}: {new}")
+    run("ip link del v0")
+    expect(not wrong, f"of 1 and 2 packets, two leaves read, with flows of different {'; '.join(wrong)}")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"flows of different {', '.join(PAIRS)}"
+
+
+@check
+def refused_hook():
+    """If the device takes no further ingress hook, a discipline that needs one is refused, and leaves nothing."""
+    load(True, "selftest=0")
+    dummy("d0")
+    chains = "\n".join(f"add chain netdev full c{number} {{ type filter hook ingress device d0 priority 0; }}" for number in range(1024))
+    with open("/run/full", "w") as file:
+        file.write(f"add table netdev full\n{chains}\n")
+    run("nft -f /run/full")
+    messages, aq, rounds = netlink.Netlink(), netlink.words("aq up 1mbit down 10mbit"), 2000
+
+    def refused():
+        answer = messages.qdisc("d0", aq)
+        expect(answer == errno.E2BIG, f"answered with {errno.errorcode.get(answer, answer)}")
+
+    for _ in range(20):
+        refused()
+    time.sleep(7)
+    before = objects()
+    for _ in range(rounds):
+        refused()
+    time.sleep(7)
+    after = objects()
+    limits = MEMORY | {"Percpu": 12}
+    grown = {name: after[name] - before[name] for name in after if name in before
+             and after[name] - before[name] > rounds * limits.get(name, 0.5)}
+    expect(messages.qdisc("d0", netlink.words("droptail")) == 0, "a discipline without a hook is refused")
+    run("nft delete table netdev full; ip link del d0")
+    expect(not grown, f"{rounds} refusals: {grown} more")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"{rounds} refusals leave nothing"
+
+
+@check
+def counters_of_all_cpus():
+    """Statistics add the counters of all CPUs."""
+    load(True, "selftest=0")
+    pair()
+    run("tc qdisc add dev v0 root asymq aq up 1mbit down 10mbit")
+    messages, back = netlink.Netlink(), sender("v1")
+    allowed = os.sched_getaffinity(0)
+    for cpu in allowed:
+        os.sched_setaffinity(0, {cpu})
+        for number in range(50):
+            back.send(reversed_frame(cost.frame(2 * number + 1)))
+    os.sched_setaffinity(0, allowed)
+    time.sleep(0.2)
+    seen = asymq_of(messages, "v0")["values"]["device.packets"]
+    run("ip link del v0")
+    expect(seen == 50 * len(allowed), f"{seen} of {50 * len(allowed)} packets on {len(allowed)} CPUs are counted")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"{seen} packets on {len(allowed)} CPUs"
+
+
+@check
+def wide_counters():
+    """Counters of bytes exceed 32 bits, also after a change."""
+    load(True, "selftest=0")
+    dummy("d0")
+    # Kernels limit the charged length of a packet to 1 MiB.
+    run("tc qdisc add dev d0 root handle 1: stab overhead 1000000 linklayer ethernet asymq droptail shaped up 100gbit")
+    messages, out, count = netlink.Netlink(), sender("d0"), 4400
+    for number in range(count):
+        out.send(cost.frame(0))
+        until = time.monotonic() + 5
+        while number % 100 == 99 and asymq_of(messages, "d0")["qlen"]:
+            expect(time.monotonic() < until, "stranded")
+            time.sleep(0.01)
+    expect(messages.qdisc("d0", netlink.words("sad shaped up 100gbit"), handle=1 << 16) == 0, "not changed")
+    qdisc = asymq_of(messages, "d0")
+    counts = {name: qdisc["values"][name] for name in ("queue.arrived.bytes", "ack.sent.bytes")}
+    wrong = accounting.sums(qdisc)
+    run("ip link del d0")
+    expect(not wrong and set(counts.values()) == {count * 1000054}, f"{count} packets of 1 MB: {counts}; {wrong}")
+    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    return f"{count} packets of 1 MB each"
