@@ -125,7 +125,7 @@ impl<'a> Simulator<'a> {
     }
 }
 
-/// Makes a report of `runs`, which [`run`](Self::run) performed one by one for `scenario`.
+/// Makes a report of `runs`, which [`Simulator::run`] performed one by one for `scenario`.
 pub fn report(scenario: &Scenario, runs: Vec<Run>) -> Report {
     let tool = Tool {
         version: env!("CARGO_PKG_VERSION").into(),

@@ -34,8 +34,8 @@ pub fn read(path: &Path, defaults: &Defaults) -> Result<Experiment, BadExperimen
     read_text(&format!("own/{name}"), path, &text, defaults)
 }
 
-/// Like [`read`], for a text. Only errors contain `path`. An experiment below [`FOUND`] has the settings of `[found]`
-/// instead of the scenario's; values from series and sweep remain.
+/// Like [`read`], for a text. Only errors contain `path`. An experiment whose `name` begins with `found/` has the
+/// settings of `[found]` instead of the scenario's; values from series and sweep remain.
 ///
 /// # Errors
 /// A line is invalid.
