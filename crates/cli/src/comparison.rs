@@ -398,7 +398,7 @@ mod tests {
     use super::*;
     use asymq_args::ScenarioArgs;
     use asymq_core::catalog::{Shown, Standard};
-    use asymq_scenario::{FlowResult, Run, Tool};
+    use asymq_scenario::{FlowResult, Run, SojournByClass, Tool};
 
     fn report(qdisc: &str, change: impl Fn(&mut Summary)) -> Report {
         let args = ScenarioArgs {
@@ -457,6 +457,14 @@ mod tests {
         assert!(!text.contains("bulk"), "a column that is not there: {text}");
     }
 
+    /// The sojourn times of an uplink that sent data.
+    fn of_data() -> SojournByClass {
+        SojournByClass {
+            data: Some(Percentiles::default()),
+            ..SojournByClass::default()
+        }
+    }
+
     #[test]
     fn eight_disciplines_fit_a_terminal() {
         let reports: Vec<Report> = Standard
@@ -471,7 +479,7 @@ mod tests {
                         ..Percentiles::default()
                     });
                     summary.down.probe_ms = summary.up.probe_ms;
-                    summary.up.sojourn_by_class_ms = Some(Default::default());
+                    summary.up.sojourn_by_class_ms = Some(of_data());
                     summary.goodput.smallest_down = Some(0.99);
                     summary.goodput.down = vec![1.0, 1.0];
                     summary.web_ms = summary.down.probe_ms;
@@ -515,7 +523,7 @@ mod tests {
             let change = move |summary: &mut Summary| {
                 summary.up.probe_ms = Some(Percentiles::default());
                 summary.down.probe_ms = summary.up.probe_ms;
-                summary.up.sojourn_by_class_ms = Some(Default::default());
+                summary.up.sojourn_by_class_ms = Some(of_data());
                 summary.goodput.smallest_down = Some(0.99);
                 summary.goodput.down = vec![1.0, 1.0];
                 if more {
