@@ -383,7 +383,7 @@ fn errors_name_the_line_and_a_valid_form() {
         (
             "aq:down < 1",
             "qa:down < 1",
-            "small.toml:40: unknown series qa; use droptail or aq",
+            "small.toml:40: unknown series qa; did you mean `aq`?",
         ),
         (
             "aq:down < 1",
