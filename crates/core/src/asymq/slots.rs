@@ -124,8 +124,8 @@ impl<P: Packet> Queue<P> for Slots<P> {
             NEVER => &mut self.order,
             _ => &mut self.held,
         };
-        let entry = (packet, admission.ticket, since);
-        if let Err(packet) = self.acks.append(list, &arrival, entry) {
+        let ticket = admission.ticket;
+        if let Err(packet) = self.acks.append(list, &arrival, (packet, ticket, since)) {
             sink.dropped(now, packet, Reason::OverLimit);
         }
     }
