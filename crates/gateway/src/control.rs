@@ -217,9 +217,11 @@ fn read_answer(stream: &mut UnixStream) -> io::Result<String> {
             return Err(io::ErrorKind::TimedOut.into());
         }
         stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut part)? {
-            0 => return String::from_utf8(answer).map_err(io::Error::other),
-            length => answer.extend_from_slice(&part[..length]),
+        match stream.read(&mut part) {
+            Ok(0) => return String::from_utf8(answer).map_err(io::Error::other),
+            Ok(length) => answer.extend_from_slice(&part[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
     Err(io::Error::other("the answer is longer than a gateway's"))
@@ -329,6 +331,23 @@ mod tests {
         let _socket = Socket::open(&path).unwrap();
         let mode = fs::symlink_metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_signal_does_not_end_the_wait_for_an_answer() {
+        use std::os::unix::thread::JoinHandleExt as _;
+        let signalled = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        signal_hook::flag::register(libc::SIGUSR1, signalled.clone()).unwrap();
+        let (mut near, mut far) = UnixStream::pair().unwrap();
+        let reader = thread::spawn(move || read_answer(&mut near));
+        for _ in 0..10 {
+            thread::sleep(std::time::Duration::from_millis(10));
+            // SAFETY: the thread is not joined yet, and the signal has a handler.
+            unsafe { libc::pthread_kill(reader.as_pthread_t(), libc::SIGUSR1) };
+        }
+        far.write_all(b"ok: done\n").unwrap();
+        drop(far);
+        assert_eq!(reader.join().unwrap().unwrap(), "ok: done\n");
     }
 
     #[test]
