@@ -27,8 +27,8 @@ import netlink  # noqa: E402
 import races  # noqa: E402
 import traffic  # noqa: E402
 from guest import (  # noqa: E402
-    CHECKS, FOLDER, KMEMLEAK, QUICK, RESULTS, ROOT, Wrong, asymq, check, expect, load, log, module, parameter, plain, reported,
-    set_parameter, shown, timed,
+    CHECKS, FOLDER, KMEMLEAK, QUICK, RESULTS, ROOT, Wrong, asymq, check, expect, load, log, module, no_allocation_left,
+    parameter, plain, reported, set_parameter, shown, timed,
 )
 from traffic import HOME, SERVER, flows, run, udp  # noqa: E402
 
@@ -83,7 +83,7 @@ def accounts():
         names, parents = ["droptail", "sad", "asymq", "cake"], ["tbf", "htb", "none"]
     count = accounting.walk_all(names, parents, lambda fault: set_parameter("inject", fault))
     run(f"ip link del {accounting.DEVICE}")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"{count} trees: what arrived left or waits, ancestors know, no counter decreases, no packet is left"
 
 
@@ -134,7 +134,7 @@ def own_reverse_only():
     alone = next(qdisc for qdisc in netlink.Netlink().qdiscs("v0") if qdisc["kind"] == "asymq")
     expect(alone["values"]["queue.reverse.packets"] >= 4, "one alone does not see all")
     run("ip link del v0")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"leaves saw {seen} of 7, {unknown} of no flow that is queued; one alone saw all"
 
 
@@ -186,7 +186,7 @@ def many_leaves():
         changes.append(messages.took / 1e3)
     change = sorted(changes)[10]
     run("ip link del v0")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     text = (f"{leaves} leaves in {made:.1f} s, {size:.0f} MB; an incoming packet {none:.1f} us, {unknown:+.1f} us with them, "
             f"{known:+.1f} us of a leaf's flow; a change {change:.0f} us")
     expect(unknown < 2 and change < 100, text)
@@ -237,7 +237,7 @@ def live_change():
         answer = run(f"tc qdisc change dev l1 root asymq {wrong}", check=False)
         expect(answer.returncode and "value required" in answer.stderr, f"{wrong}: {answer.stderr}")
     run("ip link del l0; ip link del l1")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"400 changes, {sent} of {begin[2]} packets sent meanwhile; {rates} allocations, {words} to build; {costs}"
 
 
@@ -292,7 +292,7 @@ def observer_leaves():
         # Packets without a priority go to the second band.
         text.append(f"follower {removed('ifb0', words, 0x10002, 0x20000, 'v0')}")
     run("ip link del v0; ip link del ifb0")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return ", ".join(text) + " times"
 
 
@@ -374,7 +374,7 @@ def configurations():
             leaves += len(found)
             run("tc qdisc del dev s0 root")
     run("ip link del s0")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"{leaves} leaves, of {len(options)} wordings"
 
 
@@ -401,7 +401,7 @@ def tc_testing():
     if len(good) != expected:
         print(said, flush=True)
     expect(len(good) == expected, f"{len(good)} of {expected} cases, not {[line for line in answers if line not in good]}")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"{expected} cases"
 
 
@@ -508,7 +508,7 @@ def failed_allocations():
         set_parameter("fail_alloc", 0)
         expect(answer == 0, f"{words}: {answer}")
         messages.qdisc("e0", None, delete=True)
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"{total} allocations, each failed once: ENOMEM, nothing left behind"
 
 
@@ -804,7 +804,7 @@ def mq_child():
     sent = [qdisc["packets"] for qdisc in qdiscs if qdisc["kind"] == "asymq"]
     run("tc qdisc del dev q0 root; ip link del q0")
     expect(len(sent) == 2 and all(sent) and sum(sent) >= 64, f"{sent} packets")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"{sent[0]} and {sent[1]} packets of {sum(sent)}"
 
 
@@ -874,7 +874,7 @@ def siblings():
     send([cost.frame(8 * number) for number in range(8)], 0x10010)
     expect(any(drained("prio below hfsc")), "no ACK gave way to a newer one")
     run("ip link del s0")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"drops: {dropped}; and a qdisc between"
 
 
@@ -926,7 +926,7 @@ def bypass():
     run("tc qdisc add dev b1 root asymq droptail")
     expect(passed("b1") == 0, "packets pass at an IFB")
     run("ip link del b0; ip link del b1")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return "DropTail without a shaper, also beside another namespace; none in six other cases"
 
 
@@ -938,7 +938,7 @@ def link_headers():
     run(f"modprobe -d {ROOT} -a tun 8021q ifb cls_matchall act_mirred; modprobe -d {ROOT} pppoe")
     wrong = [text for name in links.KINDS for text in links.walk(name)]
     expect(not wrong, "; ".join(wrong))
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"{len(links.KINDS)} kinds of links, at the device and at an IFB"
 
 
@@ -963,7 +963,7 @@ def dumps_below_tbf():
     load(True, "selftest=0")
     seconds = 5 * float(os.environ.get("ASYMQ_RACE", "4"))
     packets = races.dumps_below_tbf(seconds, 1000)
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"{packets} packets in at least {seconds:.0f} s beside dumps of two processes"
 
 
@@ -1008,7 +1008,7 @@ def soak():
     run("tc -n path qdisc del dev m0 root", check=False)
     expect(isinstance(changes, int), changes)
     expect(all(rates), f"{rates} kbit/s")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     run("rmmod sch_asymq")
     rates = " and ".join(f"{rate:.0f}" for rate in rates)
     return f"{changes} changes in {seconds} s beside {rates} kbit/s up and down, nothing alive at rmmod"

@@ -11,7 +11,7 @@ import accounting
 import cost
 import links
 import netlink
-from guest import ROOT, check, expect, load, parameter, set_parameter
+from guest import ROOT, check, expect, load, no_allocation_left, parameter, set_parameter
 from traffic import End, run
 
 VERSION = netlink.attribute(netlink.VERSION, struct.pack("=I", 1))
@@ -125,7 +125,7 @@ def short_change():
     after = asymq_of(messages, "d0")
     expect(after["qlen"] == 0 and "failed" in after["values"], f"a fault beyond 32 bits: {after['qlen']} packets wait")
     run("ip link del d0")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return "ranges, widths and versions are checked, 64 bits arrive, packets leave, statistics are there"
 
 
@@ -147,7 +147,7 @@ def long_backlog():
             out.send(data[:18] + struct.pack("!H", number) + data[20:24] + bytes(2) + data[26:])
 
     def change():
-        """Milliseconds for which a change holds the locks: the least of four, since interrupts only add."""
+        """Time for which a change holds the locks, in ms. The least of four, because interrupts only lengthen it."""
         times = []
         for number in 1, 0, 1, 0:
             expect(messages.qdisc("d0", options[number], handle=1 << 16) == 0, "not changed")
@@ -174,14 +174,14 @@ def long_backlog():
     seen += sniffer.identifications()
     qdisc = asymq_of(messages, "d0")
     wrong = accounting.sums(qdisc)
-    text = f"a change of {waits} packets holds the locks for {full:.1f} ms, of none {empty:.1f}"
+    text = f"a change holds the locks for {full:.1f} ms with {waits} packets in the queue, and for {empty:.1f} ms with none"
     expect(not wrong, f"{text}; {wrong}")
     expect(waits > count * 0.9 and qdisc["packets"] == count + 200, f"{text}; {qdisc['packets']} of {count + 200} were sent")
     expect(seen == sorted(seen) and len(seen) > count // 2, f"{text}; {len(seen)} were seen, out of order")
     expect(full - empty < 10, text)
     out.close()
     run("ip link del d0")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"{text}; {len(seen)} packets in order"
 
 
@@ -253,7 +253,7 @@ def observers_change():
     expect(run("rmmod sch_asymq", check=False).returncode, "the module was removed while in use")
     # If the device is down, no packet calls the hook meanwhile.
     run("tc qdisc del dev v0 root")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     run("rmmod sch_asymq")
     for data in downs * 20:
         back.send(data)
@@ -285,7 +285,7 @@ def egress_redirect():
     passed = asymq_of(messages, "i0")["packets"]
     run("ip link del v0; ip link del i0")
     expect(seen == [0, 50] and passed >= 100, f"reverse path: {seen} of 50 sent and 50 received; {passed} passed the IFB")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return "0 of 50 that leave, 50 of 50 that arrive"
 
 
@@ -336,7 +336,7 @@ def dumps_are_whole():
         expect(sorted(shapes.values()) == [count // 3, count * 2 // 3] and all(map(all, shapes)),
                f"with {room} bytes: {shapes} of {count} qdiscs, as (options, statistics)")
     run("ip link del d0")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"{count} qdiscs in messages of three sizes"
 
 
@@ -390,7 +390,7 @@ def nothing_left():
     grown = {name: after[name] - before[name] for name in after if name in before
              and after[name] - before[name] > rounds * MEMORY.get(name, 0.5)}
     expect(not grown, f"{rounds} rounds: {grown} more")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"{rounds} rounds leave nothing in {len(after)} caches"
 
 
@@ -461,7 +461,7 @@ def drops_are_traced():
     set_parameter("inject", "filters")
     counts.append(traced("filtered", lambda: send(1)))
     run("ip link del d0")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"{counts} packets, each traced"
 
 

@@ -66,6 +66,11 @@ def parameter(name):
         return int(file.read())
 
 
+def no_allocation_left():
+    alive = parameter("alive")
+    expect(alive == 0, f"{alive} allocations are left")
+
+
 def asymq(options, space="home", device="h0"):
     run(f"tc -n {space} qdisc replace dev {device} root asymq {options}")
 

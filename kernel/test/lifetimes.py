@@ -11,12 +11,12 @@ import accounting
 import cost
 import netlink
 from defects import MEMORY, asymq_of, dummy, objects, sender
-from guest import ROOT, check, expect, load, parameter, set_parameter
+from guest import ROOT, check, expect, load, no_allocation_left, parameter, set_parameter
 from traffic import run
 
 
 def pair(leaves=0):
-    """A veth pair without IPv6, v0 with so many leaves of HTB."""
+    """Makes a veth pair without IPv6. v0 has `leaves` classes of HTB."""
     run("ip link del v0", check=False)
     run("ip link add v0 numtxqueues 1 numrxqueues 1 type veth peer name v1;"
         "sysctl -qw net.ipv6.conf.v0.disable_ipv6=1 net.ipv6.conf.v1.disable_ipv6=1; ip link set v0 up; ip link set v1 up")
@@ -66,7 +66,7 @@ def half_offered():
         texts.append(f"{end}: {qdisc['qlen']} waited")
         out.close()
         run("ip link del d0")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return ", ".join(texts)
 
 
@@ -104,12 +104,12 @@ def changes_keep_places():
     out.send(cost.frame(1))
     time.sleep(0.1)
     read = between - before, parameter("departures") - between
-    expect(read == (0, 1), f"departures read of another device and of its own: {read}")
+    expect(read == (0, 1), f"read departures, of another device and of its own: {read}")
     expect(messages.qdisc("i0", None, delete=True) == 0, "not deleted")
     # A follower that is still in the list would read this departure.
     out.send(cost.frame(1))
     run("ip link del v0; ip link del i0; ip link del d0")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return "three changes each"
 
 
@@ -139,7 +139,7 @@ def flows_expire():
     time.sleep(15)
     expect(not known(), "a flow is known more than a minute after its last packet")
     run("ip link del v0")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return "known 50 s after the last packet, unknown after 65"
 
 
@@ -199,8 +199,8 @@ def flows_of_leaves():
         if new != [1, 2]:
             wrong.append(f"{name}: {new}")
     run("ip link del v0")
-    expect(not wrong, f"of 1 and 2 packets, two leaves read, with flows of different {'; '.join(wrong)}")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    expect(not wrong, f"two leaves must read 1 and 2 packets; wrong for flows of different {'; '.join(wrong)}")
+    no_allocation_left()
     return f"flows of different {', '.join(PAIRS)}"
 
 
@@ -233,7 +233,7 @@ def refused_hook():
     expect(messages.qdisc("d0", netlink.words("droptail")) == 0, "a discipline without a hook is refused")
     run("nft delete table netdev full; ip link del d0")
     expect(not grown, f"{rounds} refusals: {grown} more")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"{rounds} refusals leave nothing"
 
 
@@ -254,7 +254,7 @@ def counters_of_all_cpus():
     seen = asymq_of(messages, "v0")["values"]["device.packets"]
     run("ip link del v0")
     expect(seen == 50 * len(allowed), f"{seen} of {50 * len(allowed)} packets on {len(allowed)} CPUs are counted")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"{seen} packets on {len(allowed)} CPUs"
 
 
@@ -278,5 +278,5 @@ def wide_counters():
     wrong = accounting.sums(qdisc)
     run("ip link del d0")
     expect(not wrong and set(counts.values()) == {count * 1000054}, f"{count} packets of 1 MB: {counts}; {wrong}")
-    expect(parameter("alive") == 0, f"{parameter('alive')} allocations are left")
+    no_allocation_left()
     return f"{count} packets of 1 MB each"
