@@ -12,10 +12,10 @@ pub struct SackRange {
 /// The maximum number of SACK ranges that fit a TCP header.
 pub const MAX_SACK_RANGES: usize = 4;
 
-/// Maximum number of marks that ACE reports before it wraps (RFC 9768, sec. 3.2.2).
+/// Maximum number of marks that the ACE field reports before it wraps (RFC 9768, sec. 3.2.2).
 pub(crate) const ACE_MARKS: u32 = 7;
 
-/// Order of the counters in an AccECN option (RFC 9768, sec. 3.2.3). Different orders never replace each other.
+/// Order of the counters in an AccECN option (RFC 9768, sec. 3.2.3). An ACK never replaces an ACK with another order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AccEcnOrder {

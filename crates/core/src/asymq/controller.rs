@@ -24,8 +24,8 @@ const BURST: f64 = 2.0;
 const BUSY: f64 = 0.9;
 /// Maximum relative change of the wait in one decision.
 const MAX_CHANGE: f64 = 0.3;
-/// Maximum mean time on the downlink, in seconds, of the segments that one ACK releases. Applies if the downlink's
-/// shaper is at home: a call then waits behind these bursts in the line's own queue.
+/// Maximum mean transmission time on the downlink, in seconds, of the segments that one ACK releases. Such a burst
+/// passes the line's own queue before a shaper at home, and calls wait behind it there.
 const BURST_TIME: f64 = 0.006;
 /// Share of the uplink that ACKs may use to keep bursts short.
 const BURST_SHARE: f64 = 0.03;
@@ -50,11 +50,11 @@ pub struct AckNeedParams {
     pub segments_per_ms: f64,
     /// Utilization above which the downlink counts as full.
     pub full: f64,
-    /// Allowed share of the uplink for ACKs, as a multiple of the downlink's unused share.
+    /// Exponent `p`: ACKs may use `p` times the downlink's unused share as their share of the uplink.
     pub exponent: f64,
     /// Maximum share of the uplink for ACKs.
     pub max_share: f64,
-    /// Time at the start of a download in which ACKs do not wait. Converted to bytes at the downlink's learnt rate.
+    /// Time at the start of a download during which ACKs do not wait; converted to bytes at the downlink's learnt rate.
     pub ramp: Duration,
     /// Gain: relative change of the wait per unit of difference between the ACKs' share and the allowed share.
     pub gain: f64,
@@ -201,8 +201,8 @@ impl AckNeed {
     }
 
     /// Returns the maximum factor on the wait. The new wait is at most the longer of two waits: the wait at which
-    /// bursts take `BURST_TIME`, and the wait at which ACKs take `BURST_SHARE`. There is no bound if the reverse path
-    /// is slower than this link or unknown: then its own discipline has a queue per flow for the bursts.
+    /// bursts take `BURST_TIME`, and the wait at which ACKs take `BURST_SHARE`. If the reverse path is slower than this
+    /// link or unknown, there is no bound: the reverse path's own discipline then separates bursts by flow.
     fn bound(&self, ack_share: f64) -> f64 {
         let acks = self.acks_sent.mean(DECISION);
         match self.params.down {

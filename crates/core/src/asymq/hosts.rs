@@ -11,15 +11,15 @@ use alloc::boxed::Box;
 
 const ACCOUNTS: usize = 256;
 
-/// Binary logarithm of an epoch in ns: about one second. A host counts as active for at least one epoch.
+/// Binary logarithm of an epoch in ns; 2^30 ns are about one second. A host counts as active for at least one epoch.
 const EPOCH: u32 = 30;
 
 /// Minimum backlog at which a host counts as competing for the link: two full packets.
 const BUSY: u64 = 2 * FULL_PACKET as u64;
 
-/// Burst of new flows that one host may send, in transmission time.
+/// Maximum burst of one host's new flows, as transmission time.
 const BURST: Duration = Duration::from_millis(4);
-/// Minimum of a host's burst in bytes: a few probes on a slow link.
+/// Minimum of this burst in bytes: a few probes on a slow link.
 const MIN_BURST: u32 = 800;
 
 /// Divisor of the link's rate for new flows of a host that also has other flows on the link.
@@ -132,7 +132,7 @@ pub(super) struct Hosts {
     loads: Box<[Load]>,
     seen: Recent,
     busy: Recent,
-    /// Divisor of the link for new flows of a host without neighbours; zero means no bound.
+    /// Divisor of the link's rate for new flows of a host without neighbours; zero means no bound.
     part_alone: u64,
     /// Transmission time of a byte in units of 2^-8 ns.
     byte: u64,
@@ -291,8 +291,8 @@ impl Hosts {
         self.has_neighbours(host) || self.part_alone > 0
     }
 
-    /// Charges a packet of a new flow to its host, which has bounds. Returns true if the host exceeds its part of the
-    /// link.
+    /// Charges a packet of a new flow to its host, which must have bounds. Returns true if the host exceeds its part of
+    /// the link.
     #[inline(never)]
     pub(super) fn exceeds_part(&mut self, now: Instant, host: Host, flow: u64, len: u32) -> bool {
         let is_alone = !self.has_neighbours(host);
@@ -333,9 +333,9 @@ impl Hosts {
         self.busy.count > 1
     }
 
-    /// True if the backlog of a host exceeds its part while other hosts compete; `None` without competition. Competing
-    /// hosts have equal parts of `bytes` and of three quarters of `limit`. Instead of its part of `bytes`, a host may
-    /// have `per_flow` bytes for each of its flows if this is more.
+    /// True if the backlog of a host exceeds a bound while other hosts compete; `None` without competition. One bound
+    /// is an equal part of `bytes`, or `per_flow` bytes for each flow of the host if this is more. The other bound is
+    /// an equal part of three quarters of `limit`.
     pub(super) fn exceeds_room(
         &self,
         host: Host,

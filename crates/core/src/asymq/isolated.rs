@@ -13,8 +13,8 @@ use crate::packet::{Ecn, FULL_PACKET, Header, Network, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
-/// List of new flows whose first packet fits in their quantum, for example probes. Such packets do not wait for full
-/// packets of uploads that have paused.
+/// Number of the list of new flows whose first packet fits in their quantum, for example probes. They do not wait for
+/// full packets of uploads that have paused.
 const SMALL: u32 = OWN;
 
 /// Parameters of the data queue, except its limit.
@@ -26,7 +26,7 @@ pub struct IsolatedParams {
     pub isolation: Isolation,
     /// Parameters of each queue's AQM.
     pub target: TargetParams,
-    /// Number of queues. If it is at least the number of packets, each flow with a packet has its own queue.
+    /// Number of queues. With at least as many queues as queued packets, each flow with a packet has its own queue.
     pub queues: u32,
     /// Maximum number of flows with a learnt target.
     pub targets: u32,
@@ -103,8 +103,8 @@ impl<P: Packet> Isolated<P> {
         })
     }
 
-    /// Returns a queue for an inactive flow: a free queue, or the queue of an idle flow. Without both, the flow shares
-    /// the queue that is served next.
+    /// Returns a queue for an inactive flow: a free queue, or the queue of an idle flow. If there is neither, the flow
+    /// shares the queue that is served next.
     #[inline(never)]
     fn queue_of(&mut self, flow: u64, hosts: [u64; 2]) -> Option<u32> {
         // Only the hosts matter; two numbers fit registers.
@@ -158,7 +158,7 @@ impl<P: Packet> Isolated<P> {
         })
     }
 
-    /// Moves an active flow to its own host if the line has answered the host since the flow's last packet.
+    /// Moves an active flow to its own host if the host was answered since the flow's last packet.
     #[inline]
     fn follow_host(&mut self, number: u32, home: Host, network: &Network) -> Option<()> {
         match self.flows.flow(number)?.aqm.host == home {
@@ -279,8 +279,8 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// Adds a packet of `len` bytes that leaves before its turn to the flow's debt; `left` bytes of the flow stay
-    /// queued. If no other flow has a packet (`alone`), the packet is free.
+    /// Adds `len` bytes to a flow's debt for a packet that leaves before the flow's turn; `left` bytes of the flow stay
+    /// queued. If no other flow has a packet (`alone`), the debt becomes zero instead.
     pub(super) fn charge_early(
         &mut self,
         number: u32,
@@ -404,7 +404,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         }
     }
 
-    // Inlined into the machine, so that the packet is copied only once.
+    // Inlined into `Machine`, so that the packet is copied only once.
     #[inline(always)]
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
         let (number, len) = self.admit_oldest(now, sink)?;

@@ -1,4 +1,4 @@
-//! State of a flow without its target.
+//! Learnt state of a flow, except its target.
 
 use super::hosts::half;
 use super::shallow::Shallow;

@@ -33,8 +33,8 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// True if the oldest packet of a queue is too late for its call, of which a packet of `len` bytes has just
-    /// arrived. After an outage, such late packets would delay new packets.
+    /// True if the oldest packet of a queue is too late for its call; a newer packet of the call, with `len` bytes, has
+    /// just arrived. After an outage, such late packets would delay new packets.
     pub(super) fn is_stale(&self, now: Instant, number: u32, (flow, len): (Flow, u32)) -> bool {
         let (interval, full_packet) = (self.params.target.interval, self.params.target.full_packet);
         let newer = u64::from(len.saturating_mul(NEWER));
@@ -105,7 +105,7 @@ impl<P: Packet> Isolated<P> {
             Some(true) if self.flows.flow(number)?.round == Round::Bulk => return Some(number),
             Some(true) => 0,
             Some(false) => u64::MAX,
-            // On a very slow link, a few packets already exceed the limit of all flows.
+            // On a very slow link, a few packets already exceed `bulk_limit`.
             None => bulk_limit.max(flow_limit.saturating_mul(self.bulk_flows())),
         };
         let is_full = !room || self.flows.queues().exceeds(limit, bytes);

@@ -8,7 +8,7 @@ const BEYOND: Duration = Duration::from_millis(1);
 /// Number of steps of the ramp, from no marks to marks on every packet.
 const STEPS: u64 = 256;
 
-/// Remaining fraction of a flow's last mark, which spreads the marks evenly.
+/// Fraction of a mark that is carried to the flow's next packet; spreads the marks evenly.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shallow {
     remainder: u8,
@@ -18,8 +18,8 @@ impl Shallow {
     /// True if an ECT(1) packet that has waited for `sojourn` is marked. The ramp starts at a full packet's time plus
     /// 1 ms. From two full packets' times plus 1 ms on, every packet is marked.
     ///
-    /// A flow's debt counts like a queue: up to `ramp` bytes of debt no packet is marked, from `3 * ramp` bytes on
-    /// every packet.
+    /// A flow's debt counts like a queue: no packet is marked up to `ramp` bytes of debt, and every packet from `3 *
+    /// ramp` bytes on.
     pub(super) fn marks(
         &mut self,
         sojourn: Duration,

@@ -116,7 +116,7 @@ impl ShortTime {
 pub(super) struct Target {
     /// The target; zero before the first packet.
     target: ShortTime,
-    /// While the queue exceeds its target: the time since which it does.
+    /// Time since which the queue has exceeded its target without a break.
     above: Instant,
     /// Time of the last signal.
     signalled: Instant,
@@ -130,7 +130,7 @@ pub(super) struct Target {
     empty_since: Instant,
     /// Number of signals since the queue was last at or below its target.
     signals: u8,
-    /// Data of the pool, stored in padding: the flow's queue, and a flag for recent use.
+    /// Two fields of the pool, stored here in padding: a flag for recent use, and the number of the flow's queue.
     pub(super) used: bool,
     pub(super) owner: u16,
 }

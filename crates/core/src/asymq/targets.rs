@@ -91,7 +91,7 @@ impl Targets {
         self.idle_since = Instant::MAX;
     }
 
-    /// Calls [`Target::on_enqueue`] with the sum of two idle clocks: that of the host (`of_host`) and that of the link.
+    /// Calls [`Target::on_enqueue`] with the sum of two idle clocks: the host's (`of_host`) and the link's.
     #[inline]
     pub(super) fn on_enqueue(
         &mut self,

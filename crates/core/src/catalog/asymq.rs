@@ -23,7 +23,7 @@ parameters! {
         within Kind::Number(0.0, 1000.0);
     RAMP: Duration = "ack-ramp", "250ms",
         "Duration of the start of a download, during which ACKs do not wait; measured in bytes at the learnt rate of the downlink";
-    /// Off by default, because it guesses which packets are ACKs.
+    /// Off by default, because the detection of encrypted ACKs may be wrong.
     pub(super) THIN_OPAQUE: bool = "thin-opaque", "false",
         "Filter small QUIC packets like ACKs while a download runs in the other direction; these packets are encrypted, so that asymq can only guess";
     BULK_LIMIT: Duration = "bulk-limit", "250ms", "Maximum backlog of all long-lived flows, as transmission time at the link's rate";
@@ -50,13 +50,13 @@ parameters! {
         within Kind::Number(0.0, 100.0);
 }
 
-/// Isolates only the hosts at home, because a sender can choose addresses at the other end freely.
+/// Isolates only the hosts at home, because a sender can freely choose addresses at the other end.
 const ISOLATION: Typed<Isolation> = peers::ISOLATION.or("dual-srchost");
 
 /// Rate in bit/s up to which a link serves one household. At these rates, eighty ACKs are a long queue.
 const HOUSEHOLD: u64 = 20_000_000;
 
-/// Default that scales the memory with the link's rate; the number of queues is constant.
+/// Default limit of the ACK queue. Its memory scales with the link's rate, unlike the number of flow queues.
 const MAX_ACKS: Typed<Limit> = ACK_LIMIT
     .or("80p up to 20mbit, 256p beyond")
     .computed(|context| Value::Limit(Limit::Packets(of_line(context.link, 80, 256))));

@@ -29,7 +29,7 @@ pub struct Config {
         serde(default, skip_serializing_if = "Option::is_none")
     )]
     pub reverse: Option<Rate>,
-    /// Limit of the backlog. If ACKs and data have separate limits, the default of each.
+    /// Limit of the backlog. If ACKs and data have separate limits, this is the default of each.
     pub limit: Limit,
     /// Names of the discipline's parts, and all parameters of each.
     #[cfg_attr(feature = "serde", serde(flatten))]
@@ -46,7 +46,7 @@ impl Config {
         self.params.read(name).ok_or_else(|| self.missing(name))
     }
 
-    /// Returns a parameter that only some disciplines have.
+    /// Returns a parameter that only some disciplines have; `None` if this one lacks it.
     pub fn find<T: FromValue>(&self, parameter: Typed<T>) -> Option<T> {
         self.params.read(parameter.parameter.name)
     }

@@ -35,7 +35,7 @@ pub enum Group {
 /// The smallest comparison that includes a discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shown {
-    /// A comparison of few disciplines, for runs of minutes.
+    /// A comparison of a few disciplines, which runs in minutes.
     Short,
     /// A comparison with one discipline of each mechanism.
     Usual,

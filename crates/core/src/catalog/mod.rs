@@ -1,8 +1,8 @@
 //! All disciplines and parts by name: description, parameters, construction.
 //!
 //! Flags, files, `--help`, documentation, laws, golden traces, fuzzing and benchmarks are generated from this catalog.
-//! Another crate adds a discipline with a [`Catalog`] of its own. This catalog resolves its names and delegates all
-//! others to [`Standard`]; `docs/research/extending.md` shows an example.
+//! Another crate adds a discipline with its own [`Catalog`], which resolves its own names and delegates all others to
+//! [`Standard`]; `docs/research/extending.md` shows an example.
 
 mod aqms;
 mod asymq;
@@ -41,5 +41,5 @@ pub use role::Role;
 pub use value::{Either, FromValue, Kind, Value};
 pub use values::Values;
 
-/// Default discipline where the link's rate is unknown; asymq needs the rate.
+/// Default discipline if the link's rate is unknown; asymq needs the rate.
 pub const RATELESS_QDISC: &str = "sad";

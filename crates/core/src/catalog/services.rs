@@ -14,7 +14,7 @@ use crate::hold::BuildError;
 use crate::units::{Bytes, Duration, Share};
 
 parameters! {
-    /// By default, the time of one packet of the other class. With this time, a class of short packets gets its share.
+    /// Default: at least one packet's time of the other class. With less, a class of short packets misses its share.
     MADE_UP: MadeUp = "made-up", "other",
         "Maximum missed service time for which a class without borrowing is compensated: a time, own (one packet of the class) or other (one packet of each class, whichever takes longer)";
     /// A full data queue by default. With more credit, an upload after a long download would block ACKs for minutes.

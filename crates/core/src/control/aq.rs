@@ -14,7 +14,7 @@ pub enum BeyondLimit {
     /// and the upload has half of the uplink.
     #[default]
     EqualShares,
-    /// ACKs are served only if the data queue is empty, and the buffer has room for only one ACK. The paper's
+    /// The buffer has room for only one ACK, and ACKs are served only while the data queue is empty. The paper's
     /// implementation probably did this: Figs. 5 and 6 show a full upload and no download.
     StarveAcks,
 }
@@ -48,7 +48,7 @@ pub struct AqParams {
 }
 
 impl AqParams {
-    /// The paper's defaults: 40 and 1500 bytes, one ACK per packet, 200 ms.
+    /// The paper's defaults: ACKs of 40 bytes, packets of 1500 bytes, one ACK per packet, an interval of 200 ms.
     pub const fn new(up: Rate, down: Rate) -> Self {
         Self {
             up,

@@ -43,7 +43,7 @@ pub enum DownloadMeter {
 pub enum Gamma {
     /// A step in (kbit/s)^2; the derivative of the utility is with respect to a rate (ACQ, eq. 1).
     Squared(f64),
-    /// A step as a rate: the utility's derivative is with respect to the weight R / C_up (DCBQ, eq. 11). The equal
+    /// A step as a rate: the utility's derivative is with respect to the weight R / C_up (DCBQ, eq. 11). The equivalent
     /// step in (kbit/s)^2 is this rate times the uplink's rate.
     Rate(Rate),
 }

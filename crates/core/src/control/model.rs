@@ -2,7 +2,7 @@
 //!
 //! Contains AQ's equations and the AMP model of the SAD paper ([`Amp`]); `docs/notes/papers.md` has the references.
 
-/// Reason why no pair of rates fills both directions: the ACKs of one direction overload the other.
+/// Reason why no pair of rates fills both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutOfReach {
     /// The downloads' ACKs need more than the uplink: AQ's eq. 11 does not hold.
@@ -203,8 +203,8 @@ impl Amp {
         }
     }
 
-    /// Bounds of the forward channel, as in the paper's table. The sentence above the table gives the ACKs' share as `1
-    /// - f` instead of `f`. With both formulas, the ACKs are bounded by the reverse packets.
+    /// Bounds of the forward channel, as in the paper's table. The sentence above the table has `1 - f` instead of `f`
+    /// for the ACKs' share. With either share, the reverse packets bound the number of ACKs.
     pub fn forward_bound(&self) -> Bound {
         let acks = self.forward() / bits(self.ack_size);
         Bound {

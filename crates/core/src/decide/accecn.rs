@@ -133,7 +133,7 @@ pub(crate) fn tells_marks(
         // The bytes belong to another counter than CE's, so ACE has not wrapped.
         return short || marks == 0 && state == Reader::Guessing;
     }
-    // If they do not agree, a reordered ACK made ACE wrap between two of the ACKs.
+    // If the option reports more marks than ACE, a reordered ACK made ACE wrap between two of the ACKs.
     let agrees = match (&newer.accecn, &previous.info.accecn) {
         (Some(option), Some(older)) => option.marked_bytes_since(older) <= marks * FULL,
         _ => false,

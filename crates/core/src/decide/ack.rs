@@ -19,11 +19,11 @@
 //! | timestamps | the timestamps of `N` are equal or newer | RFC 7323, secs. 4.3, 5.3 |
 //! | sack | `N`, or the ACK that leaves before `O`, covers each SACKed range of `O` | RFC 2018, sec. 4 |
 //! | dsack | `O` reports no duplicate segment | RFC 2883, sec. 4; RFC 8985, sec. 6.2 |
-//! | ecn-echo | ECE, CWR and AE are the same, or count marks beside AccECN's option | RFC 3168, sec. 6.1.3; RFC 9768, sec. 3.2.2 |
-//! | accecn | both or neither have AccECN's option, of the same kind, and no counter goes back | RFC 9768, sec. 3.2.3 |
+//! | ecn-echo | ECE, CWR and AE are the same, or form ACE beside AccECN's option | RFC 3168, sec. 6.1.3; RFC 9768, sec. 3.2.2 |
+//! | accecn | both or neither have AccECN's option, of the same kind, and no counter decreases | RFC 9768, sec. 3.2.3 |
 //! | duplicates | `O` is neither the first ACK of a run nor one of its first three duplicates | RFC 5681, sec. 3.2 |
 //! | stretch | the survivor reports a bounded number of bytes | RFC 3449, sec. 5.2.1 |
-//! | ace | with AccECN, at most six segments, unless the option has the marks | RFC 9768, secs. 3.2.2.5.2, 3.3.3 |
+//! | ace | with AccECN, `N` reports at most six segments, unless the option counts the marks | RFC 9768, secs. 3.2.2.5.2, 3.3.3 |
 //!
 //! The last three need per-flow state and are in [`AckFilter`](crate::hold::AckFilter).
 
@@ -193,7 +193,7 @@ impl AckInfo {
         self.keeps(older, previous).is_none()
     }
 
-    /// Returns the group of rules that keeps `older` beside this later ACK, if any.
+    /// Returns the group of rules that forbids to drop `older` for this later ACK; `None` if all rules hold.
     pub fn keeps(&self, older: &Self, previous: Option<&Self>) -> Option<Unfiltered> {
         // A change of ECE, CWR or AE carries information.
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
@@ -216,7 +216,7 @@ impl AckInfo {
             (Some(newer), Some(older)) => newer.covers(older),
             _ => false,
         };
-        // With AccECN's option the three flags are a counter. It may advance by less than a wrap.
+        // Beside AccECN's option, the three flags form the counter ACE. It may advance, but must not wrap.
         let counts = || match (&self.accecn, &older.accecn, previous) {
             (Some(_), Some(_), Some(previous)) => {
                 older.marks_since(previous) + self.marks_since(older) <= ACE_MARKS

@@ -159,7 +159,7 @@ impl Overhead {
     }
 }
 
-/// An invalid overhead; its text says what to write instead.
+/// An invalid overhead; its text gives a valid form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OverheadError {
     /// A word is not a keyword.

@@ -1,8 +1,8 @@
-//! Hosts at home. An address becomes a host with its own account when the line has answered the address. All
-//! unanswered addresses share one account. A sender may forge addresses, but not the packets that follow an answer.
-//! While no address has been answered, the first few addresses count as hosts.
+//! Hosts at home. An address becomes a host with its own account once it was *answered*: one of its flows sends a
+//! packet after a packet came back on the reverse path. All unanswered addresses share one account, because a sender
+//! may forge addresses. While no address was answered, the first few addresses count as hosts.
 //!
-//! Answers are recognised by flow, so they are recognised behind NAT too.
+//! Answers are recognised by flow, not by address, so NAT does not hide them.
 
 use super::capacity::{BuildError, slots};
 use super::drr::Isolation;
@@ -11,13 +11,13 @@ use crate::packet::{Flow, Header, Network, Packet, Protocol, flags};
 use crate::units::Instant;
 use alloc::boxed::Box;
 
-/// Maximum number of remembered hosts: each [`Host`] except the common one has a slot.
+/// Maximum number of remembered hosts. [`Host::NONE`] and [`Host::COMMON`] have no slot.
 const HOSTS: u32 = 248;
 
 /// Number of entries for flows of the reverse path, indexed by hash; a newer flow overwrites an older one.
 const FLOWS: usize = 1024;
 
-/// Seconds for which a host keeps its slot after its last answer. If no host was answered for this time, the
+/// Time in seconds for which a host keeps its slot after its last answer. If no host was answered for this time, the
 /// reverse path counts as invisible.
 const LIFETIME: u32 = 60;
 
@@ -32,7 +32,7 @@ impl Host {
     /// Host of packets without an address.
     pub const NONE: Self = Self(0);
 
-    /// Host of all addresses that the line has not answered; may stand for many real hosts.
+    /// Host of all unanswered addresses; may stand for many real hosts.
     pub const COMMON: Self = Self(u8::MAX);
 
     fn of(slot: Slot) -> Self {
@@ -50,7 +50,7 @@ impl Host {
     }
 }
 
-/// Time in whole seconds; 0 means never.
+/// Time in units of 2^30 ns, called seconds here; at least 1, because 0 means never.
 fn second(now: Instant) -> u32 {
     ((now.as_nanos() >> 30) as u32).max(1)
 }
@@ -61,7 +61,7 @@ const fn note_of(flow: Flow) -> (u32, usize) {
     ((hash >> 20) as u32 | 1, (hash >> 54) as usize % FLOWS)
 }
 
-/// True if the line has answered the flow since the flow's last packet.
+/// True if a packet of the reverse path answered the flow since the flow's last packet.
 #[inline]
 fn is_answered(flows: &mut [u32], flow: Flow) -> bool {
     let (note, place) = note_of(flow);
@@ -79,7 +79,7 @@ const fn without_home([source, destination]: [u64; 2], home_is_source: bool) -> 
     }
 }
 
-/// The hosts at home, and the flows that the line has answered.
+/// The hosts at home, and the flows that were answered.
 #[derive(Clone, Debug)]
 pub struct Answered {
     needs_hosts: bool,
@@ -161,7 +161,7 @@ impl Answered {
         Host::of(slot)
     }
 
-    /// True if the line has answered any host recently.
+    /// True if any host was answered recently.
     #[inline]
     fn is_visible(&self, now: u32) -> bool {
         now <= self.visible_until
@@ -243,7 +243,7 @@ mod tests {
             self.answered.observe(&header);
         }
 
-        /// Returns the host of an address that the line has just answered.
+        /// Returns the host of an address that was just answered.
         fn converse(&mut self, address: u64, flow: u64) -> Host {
             self.answer(flow, flags::ACK);
             self.send(address, flow)

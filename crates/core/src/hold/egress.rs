@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 /// Start of one direction of a link.
 ///
 /// Time must not decrease between calls. If the caller dequeues at [`next`](Egress::next), packets leave exactly at the
-/// rate. A call that is late by at most [`Transmitter::MAX_LATE`] loses no rate.
+/// rate. A call that is late by at most [`Transmitter::MAX_LATE`] costs no throughput.
 pub struct Egress<P> {
     qdisc: Box<dyn Qdisc<P> + Send>,
     observes: bool,
@@ -28,7 +28,7 @@ struct Counts {
     meters: Meters,
 }
 
-/// Number of queued packets that survived a change of discipline, and number of drops.
+/// Fate of the queued packets at a change of discipline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handover {
     /// Number of packets that moved to the new discipline.

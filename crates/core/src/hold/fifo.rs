@@ -11,7 +11,7 @@ use crate::units::{Instant, Limit};
 /// A FIFO that drops arrivals over the limit.
 #[derive(Clone, Debug)]
 pub struct Fifo<P> {
-    /// Packets with their tickets, the order of arrival over all classes.
+    /// Packets, each with its ticket: a number in the order of arrival over all classes.
     packets: Ring<(u32, P)>,
     bytes: u64,
 }

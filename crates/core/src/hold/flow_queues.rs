@@ -47,7 +47,7 @@ impl<P: Packet> FlowQueues<P> {
     /// The limit is too large, or there is not enough memory.
     pub fn new(limit: Limit) -> Result<Self, BuildError> {
         Ok(Self {
-            // Room for one packet above the limit, because an overflow drops after the enqueue.
+            // One packet more than the limit, because an arrival is enqueued before an overflow drops a packet.
             queues: NumberedQueues::new(QUEUES, (), capacity(limit)? + 1)?,
             turns: slots(QUEUES as usize, |_| Turn::default())?,
             round: Rounds::new(QUEUES, 1)?,

@@ -12,7 +12,7 @@ const WAYS: usize = 8;
 pub struct Slot(u32);
 
 impl Slot {
-    /// The slot of no flow.
+    /// Value that stands for no slot.
     pub(crate) const NONE: Self = Self(u32::MAX);
 
     /// Index of the slot, below the capacity of its table.

@@ -58,7 +58,7 @@ impl<P: Packet> FqCodel<P> {
         // `Rounds` has 65 536 numbers, of which the lists use two.
         let flows = params.flows.clamp(1, (1 << u16::BITS) - LISTS);
         Ok(Self {
-            // Room for one packet above the limit, because an overflow drops after the enqueue.
+            // One packet more than the limit, because an arrival is enqueued before an overflow drops a packet.
             queues: NumberedQueues::new(flows, (), capacity(limit)? + 1)?,
             flows: slots(flows as usize, |_| Flow::default())?,
             rounds: Rounds::new(flows, LISTS)?,

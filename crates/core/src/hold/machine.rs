@@ -183,7 +183,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         self.parts.queues.backlog(Class::Ack) + self.parts.queues.backlog(Class::Data)
     }
 
-    /// Enqueues an arrival. Borrows the packet until the enqueue, so that it moves only once.
+    /// Enqueues an arrival. Borrows the packet until the enqueue, so that the packet moves only once.
     #[inline(always)]
     fn admit(
         &mut self,

@@ -35,7 +35,7 @@ impl<T: Copy + core::ops::Add<Output = T> + Default> PerClass<T> {
 }
 
 /// Counters of an egress since its creation, by traffic class. Bytes are as charged to the link. Invariant:
-/// `arrived = sent + left (all reasons) + drained + backlog`.
+/// `arrived = sent + left (all reasons) + backlog`. Packets that move to another discipline no longer count as arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meters {
     /// Packets given to the discipline.

@@ -151,7 +151,7 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         self.first(number) == Place::NONE
     }
 
-    /// Returns true if a queue is empty, and the queue's state.
+    /// Returns two values: true if the queue is empty, and the queue's state.
     #[inline]
     pub(crate) fn is_empty_with(&self, number: u32) -> Option<(bool, &S)> {
         let queue = self.queues.get(number as usize)?;

@@ -2,7 +2,7 @@
 //!
 //! A QUIC packet with only an ACK frame is neither acknowledged nor retransmitted; later packets repeat its content
 //! (RFC 9000, sec. 13.2). If a dropped packet had other content, like a window update or a short request, the sender
-//! retransmits it a round trip later. This detection is a guess, so it is off by default.
+//! retransmits it a round trip later. The detection may be wrong, so it is off by default.
 //!
 //! A conversation counts as QUIC if long headers of version 1 or 2 were seen in both directions. During a download, the
 //! small packets of the smallest size are ACKs, if this size recurs. A larger packet may have a further frame, such as
@@ -35,8 +35,8 @@ const MAX_CREDIT: u32 = 96;
 /// Maximum time until a receiver acknowledges a packet: 25 ms by default, plus delays at home.
 const ANSWER: Duration = Duration::from_millis(250);
 
-/// Time after a full packet in the direction of the ACKs in which no ACK is recognised: data that an ACK overtakes
-/// would count as lost.
+/// Time after a full packet in the ACKs' direction during which no ACK is recognised. The server would count data as
+/// lost if an ACK overtook it.
 const OWN_DATA: Duration = Duration::from_secs(1);
 
 /// Range of pauses of a download that a lost packet may cause: longer than gaps between bursts, shorter than pauses
@@ -47,9 +47,9 @@ const REST: Duration = Duration::from_secs(4);
 /// Number of counted sizes. All counts are halved when a count reaches `MEMORY`.
 const SIZES: usize = 8;
 const MEMORY: u8 = 64;
-/// Minimum count of the size of an ACK alone. Packets of larger sizes then contain more than an ACK.
+/// Minimum count of the smallest size for packets of that size to count as ACKs without other content.
 const SEEN: u8 = 2;
-/// Minimum count of a recurring size. `PART` is the divisor of all counts for a second minimum.
+/// Minimum count of a recurring size. Its count must also be at least the sum of all counts divided by `PART`.
 const RECURS: u8 = 8;
 const PART: u32 = 8;
 
@@ -135,8 +135,8 @@ struct Download {
     /// Number of packets not yet acknowledged, at most [`MAX_CREDIT`].
     credit: u32,
     kind: u32,
-    /// Size of the last packet treated as an ACK. A shorter packet may lack a frame of that packet. The flag is true
-    /// for the second packet of a pair.
+    /// Size of the last packet treated as an ACK; a shorter packet may lack one of its frames. `second` is true for
+    /// every second such packet.
     len: u8,
     second: bool,
     sizes: Sizes,

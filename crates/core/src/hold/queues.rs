@@ -147,7 +147,7 @@ pub struct Fifos<P> {
 }
 
 impl<P: Packet> Fifos<P> {
-    /// Creates empty FIFOs for the packets of a buffer. Each FIFO may hold one packet more than its share.
+    /// Creates empty FIFOs for a buffer, with memory for two more packets: each class may hold at least one packet.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.

@@ -1,10 +1,10 @@
-//! Errors of quantities. Their texts say what to write instead.
+//! Errors of quantities. Their texts give a valid form.
 
 use super::Rate;
 use alloc::string::{String, ToString};
 use core::fmt;
 
-/// An invalid quantity; its text says what to write instead.
+/// An invalid quantity; its text gives a valid form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnitError {
     /// There is no number at the start.

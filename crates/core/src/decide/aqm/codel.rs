@@ -1,4 +1,4 @@
-//! CoDel's law (RFC 8289): sends signals while the sojourn time stays above the target for an interval.
+//! CoDel's law (RFC 8289): sends signals once the sojourn time has stayed above the target for an interval.
 
 use super::inverse_root::newton;
 use crate::units::{Duration, Instant};
@@ -54,7 +54,7 @@ pub struct Wait {
     pub backlog: u64,
 }
 
-/// Time unit of 1024 ns, as in Linux, for identical decisions.
+/// Time unit of 1024 ns, as in Linux, so that decisions are identical.
 const UNIT: u64 = 1 << 10;
 
 const fn whole_units(nanos: u64) -> u64 {

@@ -64,7 +64,7 @@ pub struct Offsets {
 }
 
 /// Like [`parse_prefix`], but writes into `header`, because a copy of the header costs as much as parsing. `header`
-/// must have default values, except for `arrival` and `note`, which do not change.
+/// must have default values, except for `arrival` and `note`, which this function does not write.
 #[inline(always)]
 pub fn read_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) -> Offsets {
     match plain_v4(prefix, wire_len, key, header) {

@@ -9,7 +9,7 @@ use crate::units::{Instant, Rate};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditPer {
     /// Every byte that an ACK acknowledges earns credit, as in the paper's text, so that a later ACK compensates for a
-    /// lost one. Credit counts bytes on the fast link: a header is added for each packet of this many bytes.
+    /// lost one. Headers also earn credit: 40 bytes for each packet of this many bytes on the fast link.
     Byte(u32),
     /// Every byte that an ACK acknowledges earns credit, without headers.
     Payload,
@@ -21,8 +21,8 @@ pub enum CreditPer {
 /// Credit of the data class, in bytes of the slow link.
 ///
 /// Every data packet spends credit. If no ACK is queued, data leaves even without credit, and the credit stays at zero.
-/// The paper does not define this case; without this rule the link would idle with data queued. The paper has no bound
-/// on unspent credit. Without a bound, an upload after an hour of pure download would block ACKs for minutes.
+/// The paper does not define this case; without this rule, the link would idle although data is queued. The paper has
+/// no bound on unspent credit. Without a bound, an upload after an hour of pure download would block ACKs for minutes.
 #[derive(Clone, Debug)]
 pub struct AckCredit {
     per: CreditPer,

@@ -22,8 +22,8 @@ impl WeightedBytes {
     /// Sum of both weights.
     pub const SCALE: u32 = Share::SCALE;
 
-    /// Maximum rounding error of a lead, per byte of the next packets. A share is exact to half a step, and the error
-    /// adds up over a thousand packets. The bound is only a millionth of a packet.
+    /// Tolerance for the rounding error of `data_lead`, per byte of the next packets. A share has an error of up to
+    /// half a step, and a thousand packets may add up this error. The tolerance is still only a millionth of a packet.
     const ROUNDING: i64 = 1 << 10;
 
     /// Creates a service with weights in the ratio of `data_share` to the rest.

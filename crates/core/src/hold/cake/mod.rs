@@ -40,7 +40,7 @@ pub struct CakeParams {
     pub memory_limit: u64,
 }
 
-/// List of flows without packets but with a decaying COBALT state.
+/// Number of the list of flows without packets but with a decaying COBALT state.
 const DECAYING: u32 = OWN;
 
 /// CAKE's queues; see the module's documentation.

@@ -6,7 +6,7 @@ use crate::hold::numbered::NumberedQueues;
 use crate::packet::{Network, Packet};
 use alloc::boxed::Box;
 
-/// Number of queues in which a flow can be.
+/// Number of queues in a set, and maximum number of queues in a chain.
 const WAYS: u32 = 8;
 
 /// End of a chain; also marks a queue that is in no chain.
@@ -133,7 +133,7 @@ impl<A> Flow<A> {
         self.deficit = bytes.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
     }
 
-    /// Adds `bytes` to the deficit. Negative for sent bytes.
+    /// Adds `bytes` to the deficit; sent bytes are negative.
     #[inline]
     pub(crate) fn earn(&mut self, bytes: i64) {
         self.set_deficit(self.deficit().saturating_add(bytes));

@@ -16,16 +16,16 @@ use crate::units::Limit;
 use alloc::boxed::Box;
 use flows::Flows;
 
-/// Lists of flows in each group: new flows, old flows, and one for the owner.
+/// Numbers of the lists of flows in each group: new flows, old flows, and a list for the owner.
 pub(crate) const NEW: u32 = 0;
 pub(crate) const OLD: u32 = 1;
 pub(crate) const OWN: u32 = 2;
 const LISTS: u32 = 3;
-/// List of queues without an active flow, after the lists of the only group.
+/// Number of the list of queues without an active flow, after the lists of the only group.
 const FREE: u32 = LISTS;
 
-/// Maximum number of turns without a packet until the remaining rounds are computed at once. If a host has a thousand
-/// flows, each gets only a third of a byte per round.
+/// Number of turns without a packet after which the remaining rounds are computed at once. If a host has a thousand
+/// flows, each gets only a third of a byte per round, and a packet would need thousands of rounds.
 const MAX_PASSES: u32 = 1 << 12;
 
 /// Seed for the dither of quanta and for BLUE's drops. Any fixed value works.
@@ -71,8 +71,8 @@ pub(crate) struct FlowRounds<P, A> {
 }
 
 impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
-    /// Creates empty queues in groups with these quanta. All queues hold `limit` plus one packet, because an overflow
-    /// drops only after the enqueue.
+    /// Creates empty queues in groups with these quanta. Together the queues have room for `limit` and one packet more:
+    /// an arrival is enqueued before an overflow drops a packet.
     pub(crate) fn new(
         quanta: &[u32],
         queues: u32,
@@ -88,7 +88,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Self::of(flows, slots(quanta.len(), group)?, count * LISTS)
     }
 
-    /// Like `new`, with a single group, in which each flow can use any queue. A new flow takes the queue that has been idle longest.
+    /// Like `new`, with a single group, in which each flow can use any queue. A new flow gets the queue idle longest.
     pub(crate) fn chained(
         quantum: u32,
         queues: u32,
