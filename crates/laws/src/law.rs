@@ -30,7 +30,7 @@ pub enum Step {
 
 /// Applies `steps` to the discipline of `config`, then dequeues all packets. Checks these laws:
 ///
-/// - Every packet leaves exactly once and unchanged. The backlog is the packets that have not left.
+/// - Every packet leaves exactly once and unchanged. The backlog equals the packets that have not left.
 /// - While packets are queued, a dequeue returns a packet. Only a discipline with `borrow` = `false` may return a later
 ///   time instead; at that time, a dequeue returns a packet.
 /// - Packets of one class and flow leave in order. If a part splits flows by ECN field, this holds for unmarked packets

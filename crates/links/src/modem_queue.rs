@@ -177,7 +177,7 @@ impl ModemQueue {
         KnownRates { min, mean, max }
     }
 
-    /// Rate in bit/s that `source` derives from the rates until `end`; `None` for other sources.
+    /// Rate in bit/s that a fixed `source` derives from the rates until `end`; `None` if the source is not fixed.
     pub fn fixed_rate(&self, source: RateSource, end: u64) -> Option<f64> {
         /// Share of the mean or minimum that is used.
         const SHARE: f64 = 0.95;

@@ -105,7 +105,7 @@ impl Attribution {
         match (law.is_some_and(|law| law.is_full()), self.full_since) {
             (true, None) => self.full_since = Some(now),
             (true, Some(_)) => {}
-            // First intervals of the other direction after a failed test.
+            // After a failed test, the other direction has `IDLE_TIME` to become full.
             (false, None) if self.failed.is_some() => {
                 if now.saturating_since(self.turn_since) > IDLE_TIME {
                     self.failed = None;

@@ -14,7 +14,7 @@ const FLOWS: u32 = 256;
 /// Delay of a receiver's ACK timer. If there was no prompt answer for `ACKS_BY_TIMER`, ACKs may include this delay.
 const ACK_TIMER: u64 = 40 * MS;
 const ACKS_BY_TIMER: u64 = 200 * MS;
-/// Maximum age of another flow's queue that is assumed for a new flow.
+/// Maximum age of another flow's latest queue at which a new flow assumes the same queue.
 const COMMON_AGE: u64 = 60 * MS;
 
 /// Measurements of one direction over one interval.

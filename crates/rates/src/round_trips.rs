@@ -21,11 +21,11 @@ const SPACING: u64 = 30 * MS;
 const SHORT: u8 = 16;
 /// Maximum round-trip time in ns.
 const MAX_TRIP: u64 = 5_000 * MS;
-/// Maximum age of another flow's queue that is assumed for a new flow.
+/// Maximum age of another flow's latest queue at which a new flow assumes the same queue.
 const COMMON_AGE: u64 = 250 * MS;
 /// Maximum time between two compared probe answers.
 const PAIR_AGE: u64 = 3_000 * MS;
-/// Spin bit: number of changes before the bit is trusted, cost of a change out of order, and maximum count.
+/// Spin bit: number of changes before the bit is used, cost of a change out of order, and maximum count.
 const ENOUGH_TURNS: u8 = 6;
 const OUT_OF_TURN: u8 = 8;
 const MAX_TURNS: u8 = 16;
@@ -176,7 +176,7 @@ impl Asking {
     }
 
     fn out_of_turn(&mut self) {
-        // Before the bit is trusted, it may be random, and so may its minimum.
+        // Before the bit is used, it may be random, and so may its minimum.
         if self.turns < ENOUGH_TURNS {
             self.base = None;
         }
@@ -331,8 +331,8 @@ impl RoundTrips {
         }
     }
 
-    /// Records the answer to a probe after `bytes` down. Returns true if the answer is a sample. The sample is the
-    /// excess over the minimum. The previous answer's excess is an upper bound, because a host may be slow once.
+    /// Records the answer to a probe after `bytes` down. Returns true if the answer is a sample. A sample is the excess
+    /// over the minimum, at most the previous answer's excess, because a host may be slow once.
     pub(crate) fn probe_returns(&mut self, at: u64, number: u16, bytes: u64) -> bool {
         let probe = self.probes.get_mut(usize::from(number) % PROBES);
         let probe = probe.and_then(|it| it.take_if(|it| it.number == u32::from(number)));

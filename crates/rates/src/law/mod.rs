@@ -10,8 +10,8 @@
 //!           └─ Blind ◄┴──────────────────────────────────┘
 //! ```
 //!
-//! - **Clear**: while the shaper has a backlog, the rate grows. Without a backlog, the rate returns to the last used
-//!   one.
+//! - **Clear**: while the shaper has a backlog, the rate grows. Without a backlog, the rate returns to the last rate in
+//!   use.
 //! - **Full**: the rate is the line's capacity minus a cut that drains the queue. If the cut drains nothing, the delay
 //!   comes from the path, or from a queue of the other direction.
 //! - **Blind**: there are no samples, and the rate does not grow.
@@ -209,7 +209,7 @@ impl RateLaw {
         self.capacity.latest = measured.unwrap_or(self.rate).max(least);
         self.capacity.is_measured |= measured.is_some();
         let full = Full::new(self.estimate.queue, self.rate, self.capacity.latest);
-        // The end of `Full` restores a rate.
+        // Set before the call, because the end of `Full` restores the rate from this state.
         self.state = State::Full(full);
         self.full(full, interval)
     }

@@ -98,7 +98,7 @@ fn lines(steps: &[Step]) -> String {
     steps.iter().map(|step| format!("\n  {step}")).collect()
 }
 
-/// Runs `cases` fixed sequences of random steps. `breaks` returns the law that a sequence violates, if any.
+/// Runs `cases` reproducible sequences of random steps. `breaks` returns the law that a sequence violates, if any.
 ///
 /// # Errors
 /// A law that a sequence violates.

@@ -6,7 +6,7 @@ use crate::congestion::hystart::{
 use crate::congestion::{AckSample, CongestionControl};
 
 const SECOND: u64 = 1000 * MS;
-/// `C` and beta, times this scale.
+/// Factor by which the integers `C` and `BETA` are scaled.
 const SCALE: u64 = 1024;
 const C: u64 = 410;
 const BETA: u64 = 717;

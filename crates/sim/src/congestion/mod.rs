@@ -7,7 +7,7 @@
 //! use asymq_sim::STANDARD;
 //! use asymq_sim::congestion::{About, Catalog, CongestionControl, laws};
 //!
-//! /// Opens by a segment a round trip, and gives a fifth away at a loss.
+//! /// Grows by a segment per round trip. A loss reduces the window by a fifth.
 //! struct Gentle(f64);
 //!
 //! impl CongestionControl for Gentle {

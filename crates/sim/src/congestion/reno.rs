@@ -63,9 +63,8 @@ impl CongestionControl for Reno {
         self.inflation += 1.0;
     }
 
-    /// Deflates the window by the acknowledged segments minus the retransmitted one. If this exceeds the inflation, it
-    /// reduces the window itself, so that the end of recovery causes no burst (RFC 6582, section 3.2, step 3, as in
-    /// ns-2).
+    /// Deflates the window by the acknowledged segments minus the retransmitted one. An excess over the inflation
+    /// reduces `cwnd`, so that the end of recovery causes no burst (RFC 6582, section 3.2, step 3, as in ns-2).
     fn on_partial_ack(&mut self, acked: u64) {
         let acked = acked as f64;
         if self.inflation > acked {

@@ -238,8 +238,8 @@ impl<O: Options> Line<O> {
         self.tick
     }
 
-    /// Returns the shapers' rates from `now`, the time of [`tick`](Self::tick), on. `backlogged` is true for shapers
-    /// with queued packets.
+    /// Returns the shapers' new rates at `now`, which must be the time of [`tick`](Self::tick). `backlogged` is true
+    /// for shapers with queued packets.
     pub(crate) fn rates(&mut self, now: u64, backlogged: [bool; 2]) -> [Rate; 2] {
         self.tick = now + Self::TICK;
         if let Some(learner) = &mut self.learner

@@ -252,7 +252,7 @@ pub(crate) struct Layout {
     encapsulation: Encapsulation,
     /// Size of an ACK's IP packet without options, in plain TCP.
     plain_ack: u32,
-    /// Number of flows of a flood, zero for other conversations, and its addresses.
+    /// Number of flows of a flood, and its addresses. The number is zero for other conversations.
     flood: (u64, Aim),
 }
 

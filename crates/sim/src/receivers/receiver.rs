@@ -39,7 +39,7 @@ impl<E: Receiving> Receiver<E> {
         }
     }
 
-    /// Makes this receiver acknowledge like QUIC. One of `pings` ACKs carries a PING; 0 for no PINGs.
+    /// Makes this receiver acknowledge like QUIC. One ACK in `pings` ACKs carries a PING; 0 for no PINGs.
     pub(crate) fn acknowledge_as_quic(&mut self, pings: u32) {
         if let Some(full) = self.extension.full() {
             full.quic = Some(Pings::new(pings));

@@ -261,7 +261,7 @@ impl<V: Variant> Window<'_, '_, V> {
             acks_per_s: acks as f64 / self.seconds(),
             bytes_per_ack: DirectionReport::bytes_per_ack(opposite.payload as f64, acks),
             longest_stall_s: totals.longest_stall_s,
-            completion_s: None, // by the report
+            completion_s: None, // set by the report
             retransmissions: totals.retransmissions,
             timeouts: totals.timeouts,
             probe_ms,

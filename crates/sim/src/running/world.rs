@@ -218,7 +218,7 @@ impl<'a, V: Variant> World<'a, V> {
             let bound = until.min(timer.at()).min(tick);
             let (up, down) = (self.clock(UP), self.clock(DOWN));
             let [to_down, to_up] = [UP, DOWN].map(|direction| self.links[direction].lookahead());
-            // The other queue's next packet, or its reply to this queue's next packet, arrives after the horizon.
+            // The other queue's next packet, and the reply to this queue's next packet, arrive after the horizon.
             let round = to_down + to_up;
             let horizon = (down + to_up).min(up + round).min(bound + 1) - 1;
             if up <= horizon {

@@ -12,7 +12,7 @@ struct Sent {
     at: u64,
     /// The send time of the segment that started the sampling interval (`P.first_send_time`).
     first_at: u64,
-    /// Values of `C.delivered`, the time of its last increase, and `C.lost`, when the segment was sent.
+    /// Values when the segment was sent: `C.delivered`, the time of its last increase, and `C.lost`.
     delivered: u64,
     delivered_at: u64,
     lost: u64,
@@ -51,7 +51,8 @@ pub(crate) struct Deliveries {
     judged: u64,
     min_rtt: Option<u64>,
     srtt: u64,
-    /// State of RACK if it detects losses (with SACK). The following fields are then used too.
+    /// State of RACK, which detects losses with SACK; `None` without SACK. The following fields are used only with
+    /// RACK.
     rack: Option<Rack>,
     /// Segments that are SACKed but not acknowledged.
     sacked: RangeSet,

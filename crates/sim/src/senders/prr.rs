@@ -15,7 +15,7 @@ pub(crate) struct Prr {
 
 impl Prr {
     /// Starts a recovery. `flight` segments were in flight before the loss; `in_flight` of them are neither delivered
-    /// nor lost. One segment may always be sent.
+    /// nor lost. At least one segment may be sent.
     pub(crate) fn new(flight: u64, in_flight: u64) -> Self {
         Self {
             flight: flight.max(1),

@@ -71,7 +71,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
             congestion.on_lost(now, &lost);
         });
         let (in_flight, lost_again) = (sample.in_flight, deliveries.lost_again());
-        // The head was retransmitted after the SACKed segment was sent, so its ACK is still on its way.
+        // The head was retransmitted after the SACKed segment was sent, so the head's ACK is still on its way.
         let waits = deliveries.oldest() > sample.rtt.map(|rtt| now - rtt);
         if let Some(rtt) = sample.rtt {
             self.rtt.sample_each(rtt, una, self.end);

@@ -32,7 +32,7 @@ pub(crate) enum Agent<V: Variant> {
     Tcp(Box<TcpFlow<V>>),
     /// Constant-rate UDP in one direction.
     Udp(Cbr),
-    /// The probe, from home.
+    /// The probe, which starts at home.
     Probe(Box<Probe>),
     /// A source of short transfers; each transfer is a separate conversation.
     Web(Box<Web>),

@@ -59,7 +59,7 @@ pub(crate) struct Exit<O> {
     pub(crate) sent: u64,
 }
 
-/// A path with impairments. It has a hop of its own, because the hop of the exit is shut.
+/// A path with impairments. The exit's hop is shut, so this path has its own hop.
 struct Impaired {
     hop: Hop,
     impairment: Impairment,

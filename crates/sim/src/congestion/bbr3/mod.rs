@@ -427,7 +427,7 @@ impl CongestionControl for Bbr3 {
         if !self.is_probe_sample || !is_too_high(lost.lost, lost.in_flight) {
             return;
         }
-        // Flight at the loss that crossed the threshold, which is this segment or a part of it.
+        // Flight at which the lost share crossed the threshold: with this segment, or with a part of it.
         let flight_before = lost.in_flight as f64 - 1.0;
         let lost_before = lost.lost as f64 - 1.0;
         let prefix = (LOSS_THRESHOLD * flight_before - lost_before) / (1.0 - LOSS_THRESHOLD);
