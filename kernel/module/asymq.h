@@ -118,7 +118,7 @@ void __noreturn asymq_something_can_panic(const char *file, size_t len, u32 line
 /* C functions that Rust calls. */
 void *asymq_host_alloc(size_t size);
 void asymq_host_free(void *place, size_t size);
-/* To be called after parsing the request. Later allocations exist as long as the instance. */
+/* Called after the request is parsed. Later allocations exist as long as the instance. */
 void asymq_host_lasts(void);
 void asymq_host_gone(void *host, struct sk_buff *skb, bool filtered);
 const struct asymq_frame *asymq_host_frame(struct sk_buff *skb);
@@ -146,7 +146,7 @@ void asymq_arena_move(struct asymq_arena *to, struct asymq_arena *from);
 /* Makes later allocations use this arena, until asymq_arena_close(). `key` is the hash of the instance's options. */
 void asymq_arena_open(struct asymq_arena *arena, u32 key);
 void asymq_arena_close(void);
-/* True if the arena has no spare page. Otherwise the next arena with this key is made without spare pages. */
+/* True if the arena has no spare page. Also records the needed size, so that the next arena with this key has none. */
 bool asymq_arena_is_tight(const struct asymq_arena *arena, u32 key);
 
 /* True if a packet's checksum is correct, or will be filled in. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * The reverse path: one ingress hook per device, shared by all qdiscs of the device that need the other direction. Also
- * the departing packets that a downlink's qdisc at an IFB needs.
+ * The reverse path: one ingress hook per device, shared by all qdiscs of the device that need the other direction. This
+ * file also handles the departing packets that a downlink's qdisc at an IFB needs.
  *
  * A single observer gets every arriving packet. With several observers, each gets the reverse packets of the flows that
  * it queues. A table of fixed size maps flows to qdiscs. enqueue() fills the table, and replaces the oldest of four
@@ -27,9 +27,9 @@
 #include "observer.h"
 
 /*
- * A redirect to an IFB takes arriving packets before the device's hooks run. The asymq at the IFB therefore passes them
- * to the observers of the device. In return, the device's asymq passes departing packets to the asymq at the IFB, which
- * learns the downlink's rate from them.
+ * A redirect to an IFB takes arriving packets before the device's hooks run. The asymq at the IFB therefore passes these
+ * packets to the observers of the device. The device's asymq passes departing packets to the asymq at the IFB, which
+ * learns the downlink's rate from both.
  */
 
 static unsigned int asymq_net_id;
@@ -288,7 +288,7 @@ static struct asymq_sched *asymq_owner_of(const struct asymq_device *device, str
 	return NULL;
 }
 
-/* Without the lock: handles a packet of the reverse path. With `ingress`, its link header was removed. */
+/* Without the lock: handles a packet of the reverse path. With `ingress`, the packet's link header was removed. */
 static void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb, bool ingress)
 {
 	struct asymq_frame frame;

@@ -74,7 +74,7 @@ static void asymq_lost(struct asymq_sched *q)
 	asymq_fault(q);
 }
 
-/* The list of packets, and tc's counters. */
+/* Adds a packet to the list and to tc's counters. */
 
 static void asymq_put_in(struct asymq_sched *q, struct sk_buff *skb)
 {
@@ -147,9 +147,9 @@ void asymq_report_to_parents(struct asymq_sched *q)
 }
 
 /*
- * Like asymq_report_to_parents(), after an arrival, which the parents count when enqueue() has returned. If it is the
- * only packet, their counters would be zero until then, and they would deactivate the queue permanently. The arrival
- * therefore replaces one dropped packet.
+ * Like asymq_report_to_parents(), but after an arrival. The parents count an arrival only after enqueue() has returned.
+ * If the arrival is the only packet, their counters would be zero until then, and they would deactivate the queue
+ * permanently. In this case one dropped packet stays counted, and the arrival is not counted.
  */
 static inline int asymq_report_arrival(struct asymq_sched *q, int ret, unsigned int len)
 {

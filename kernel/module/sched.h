@@ -26,7 +26,7 @@ struct asymq_request {
 	struct asymq_numbers before;
 };
 
-/* Lists of one network namespace, changed under RTNL. Qdiscs of a namespace cost packets of others no time. */
+/* Lists of one network namespace, changed under RTNL. Separate, so that packets do not visit qdiscs of other namespaces. */
 struct asymq_net {
 	struct list_head followers;	/* qdiscs at IFBs that need departing packets; under RCU */
 	struct list_head bypassed;	/* qdiscs that allow bypass */
@@ -106,7 +106,7 @@ struct asymq_sched {
 	struct asymq_count dropped;
 	struct asymq_count filtered;
 	struct asymq_count flushed;	/* removed by a reset */
-	/* Included packets that Rust did not handle: the FIFO after a fault, and aggregates that cannot be segmented. */
+	/* Those of the packets above that Rust did not handle: in the FIFO after a fault, and unsegmentable aggregates. */
 	struct asymq_count fallback_sent;
 	struct asymq_count fallback_dropped;
 

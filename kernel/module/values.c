@@ -207,8 +207,8 @@ static bool asymq_differs(const void *a, const void *b, unsigned int len)
 }
 
 /*
- * Most changes concern only rates. A message with the same attributes in the same order needs a check of its rates and
- * its buffer only.
+ * Most changes concern only rates. If a message has the same attributes in the same order, only its rates and its
+ * buffer are checked.
  */
 const void *asymq_read_line(const struct asymq_opts *opts, const struct nlattr *options, struct asymq_line *line)
 {

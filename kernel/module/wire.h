@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* Netlink interface between the module and tc's plugin. Numbers are an ABI: new ones are appended. */
+/* Netlink interface between the module and tc's plugin. All numbers are part of the ABI: new ones are appended. */
 #ifndef ASYMQ_WIRE_H
 #define ASYMQ_WIRE_H
 

@@ -24,7 +24,7 @@ pub(crate) struct Instance {
     egress: Egress<Skb>,
     key: FlowKey,
     windows: Windows,
-    /// `None` if the link charges the length of the qdisc layer.
+    /// Overhead of the link; `None` if the link charges the length from the qdisc layer.
     overhead: Option<Overhead>,
     learning: Option<Learning>,
     /// True if the buffer bounds only the FIFO after a fault.

@@ -6,7 +6,7 @@ Bulk downloads of the kernel's TCP pass servers - path - gw - client, with tcp_e
 share of the data packets and counts them; `gw` is the slow uplink, which delays and filters ACKs. When all data is
 acknowledged, each flow's delivered_ce at the sender must equal the CE marks at its receiver (received_ce).
 
-A cell is DISCIPLINE:KEY=VALUE:..., the keys those of USUAL.
+A cell is DISCIPLINE:KEY=VALUE:...; USUAL lists the keys.
 """
 
 import fcntl
@@ -30,27 +30,27 @@ UP = "400kbit"
 FLOWS = 2
 # Bytes per second of a flow.
 PACE = 4_000_000
-# Maximum bytes of a flow that wait for the reader until the end.
+# Maximum bytes of a flow that may stay unread until all have arrived.
 HELD = 32_000_000
 USUAL = {
-    # Numbers of 10,000 data packets that `path` marks, and that it drops before.
+    # Data packets in 10,000 that `path` marks, and data packets in 10,000 that `path` drops before it marks.
     "marks": 100,
     "loss": 0,
     # The sysctl tcp_ecn_option at both ends: 0 none, 1 if needed, 2 in every ACK with room for it.
     "option": 2,
     # BBR ignores marks, so that ACKs wait with any share of marks.
     "control": "bbr",
-    # ACKs of the receiver: 1 for each packet, 2 as Linux delays and merges them. In a recovery some of these ACKs cover
-    # more than seven packets, and a sender may count them as marked, even without a filter.
+    # ACKs of the receiver. 1: an ACK for each packet. 2: Linux delays and merges ACKs. In a recovery, some merged ACKs
+    # cover more than seven packets. A sender may count these packets as marked, even without a filter.
     "acks": 1,
-    # Unit of timestamps. While its socket is busy, Linux merges ACKs with the same options, for example those of one
-    # millisecond. In one microsecond there is only one ACK.
+    # Unit of timestamps. While a socket is busy, Linux merges ACKs with the same options, for example those of one
+    # millisecond. With "us" no two ACKs have the same options.
     "stamps": "ms",
     # Payload of a flow, in MB.
     "size": 16,
 }
-# Flags of the gateway, and words of the qdisc. `none` has no queue. `blind` drops the ACKs that a filter without AccECN
-# would drop, at the end of a short queue. Without the option, the sender then counts wrong marks.
+# Flags of the gateway, and words of the qdisc. `none` has no queue. `blind` is a short queue that drops arriving ACKs, like
+# a filter that ignores AccECN. Without AccECN's option, the sender then counts wrong marks.
 GATEWAY = {
     "none": "--qdisc none",
     "asymq": "--qdisc asymq --buffer 2000p",
@@ -95,7 +95,7 @@ def build():
 
 
 def set_route(say, gateway, features, quick):
-    """The default route with metrics; this machine's `ip` lacks some of them."""
+    """Sets the default route by netlink, because this machine's `ip` lacks some of the metrics."""
     metrics = attribute(FEATURES, struct.pack("=I", features)) + attribute(QUICKACK, struct.pack("=I", quick))
     body = struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, 254, 3, 0, 1, 0)
     body += attribute(5, socket.inet_aton(gateway)) + attribute(8, metrics)
@@ -117,14 +117,14 @@ def settle(values):
 
 
 def share(of, then):
-    """A rule that matches `of` of 10 000 data packets."""
+    """Returns a rule that applies `then` to `of` in 10 000 data packets."""
     if of == 0:
         return ""
     return f"{FULL} ip daddr {CLIENT} {f'numgen random mod 10000 < {of} ' if of < 10000 else ''}{then}\n"
 
 
 def count(values):
-    """The marking hop, with counters independent of TCP and asymq."""
+    """Sets the rules of the marking hop. Its counters are independent of TCP and asymq."""
     options = "tcp option 172 exists", "tcp option 174 exists"
     run(f"""ip netns exec path nft -f - <<'END'
 flush ruleset
@@ -168,13 +168,13 @@ def counted(name):
 
 
 def coalesced():
-    """ACKs and segments that the sender's kernel has merged."""
+    """Returns the number of ACKs and segments that the sender's kernel merged."""
     name = "TcpExtTCPBacklogCoalesce"
     return int(run(f"ip netns exec servers nstat -asz {name}").stdout.split(name)[1].split()[0])
 
 
 def tcp_info(connection):
-    """Fields of struct tcp_info of linux/tcp.h; two bits of the last word have ecn_mode, 2 for AccECN."""
+    """Returns fields of struct tcp_info (linux/tcp.h). Two bits of the last word are ecn_mode; 2 means AccECN."""
     data = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512)
     places = {"unacked": 24, "retransmitted": 100, "notsent": 144, "delivered_ce": 196, "duplicates": 216,
               "received_ce": 248, "mode": 276}
@@ -184,7 +184,7 @@ def tcp_info(connection):
 
 
 def waits(connection):
-    """Bytes that have arrived and are unread."""
+    """Returns the number of bytes that have arrived and are unread."""
     return struct.unpack("=i", fcntl.ioctl(connection, termios.FIONREAD, bytes(4)))[0]
 
 
@@ -215,7 +215,7 @@ def receive(say, size, each_packet):
     def read(connection):
         connection.settimeout(60)
         left = size
-        # A reader that runs beside the packets would cause merged segments: it starts late, if there is room for all.
+        # A reader that runs while packets arrive causes merged segments. It starts late if the buffer can hold all data.
         while each_packet and size <= HELD and waits(connection) < size:
             time.sleep(0.2)
         while left:
@@ -223,7 +223,7 @@ def receive(say, size, each_packet):
             if not got:
                 raise RuntimeError("a flow ends early")
             left -= got
-        # Retransmissions arrive in this time, too.
+        # The last retransmissions arrive in this time.
         time.sleep(2)
         return tcp_info(connection)
 
@@ -258,7 +258,7 @@ def send(say, size, control):
 
 
 class Uplink:
-    """Sets up `gw` between `lan` and `wan`: the gateway, or a bridge with the qdisc."""
+    """The uplink in `gw` between `lan` and `wan`: the gateway, or a bridge with the qdisc."""
 
     def __init__(self, discipline, command, folder):
         self.gateway = None
@@ -283,7 +283,7 @@ class Uplink:
             raise RuntimeError("the gateway does not start: " + errors.read())
 
     def counts(self):
-        """ACKs that asymq has filtered, and those that it has dropped, by its counters."""
+        """Returns the numbers of filtered and of dropped ACKs, from asymq's counters."""
         time.sleep(2)
         if self.gateway:
             with open(self.log) as lines:
@@ -333,7 +333,6 @@ def wrong(result):
     """Returns descriptions of all errors."""
     discipline, values = parse(result["cell"])
     exact = result["delivered_ce"] == result["received_ce"]
-    # ACKs that the kernel merges have the same options; without AccECN's option no byte counters show the marks.
     if not result["accecn"]:
         yield "AccECN was not negotiated"
     if result["arrived"] != result["marks"]:
@@ -349,11 +348,12 @@ def wrong(result):
         if exact:
             yield "lost ACKs change nothing: this check sees nothing"
         return
+    # Without AccECN's option, ACKs of one millisecond have the same options. The kernel merges them, and marks are lost.
     if values["option"] == 0 and values["stamps"] == "ms":
         return
     if not exact:
         yield "delivered_ce is not received_ce" + (", but ACKs were dropped, of which no rule speaks" if result["dropped"] else "")
-    # If every packet is marked and the option is off, each step of ACE must stay.
+    # If every packet is marked and the option is off, no ACK may be filtered, because each one is a step of ACE.
     if discipline in FILTERS and not result["filtered"] and (values["option"], values["marks"]) != (0, 10000):
         yield "nothing was filtered"
 

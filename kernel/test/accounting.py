@@ -1,10 +1,10 @@
 """Four invariants of a tree of qdiscs with asymq in it. A check tests them after each of its steps.
 
-1. Each arrived packet was sent, dropped, filtered, flushed by a reset, or waits: in packets and bytes, in C, in Rust,
-   and in the output of tc.
-2. Every ancestor counts the packets that wait below it: none when idle.
-3. No counter decreases, also over changes and faults.
-4. The kernel's slab of packets returns to its size.
+1. Each packet that arrived was sent, dropped, filtered or flushed by a reset, or is still queued. This holds in packets
+   and in bytes, for the counters of C, of Rust and of tc.
+2. Every ancestor counts exactly the packets that are queued below it; zero if all queues are empty.
+3. No counter decreases, even at a change or a fault.
+4. At the end, the kernel's slab of packets has its initial size again.
 """
 
 import os
@@ -22,7 +22,7 @@ SLAB = "/sys/kernel/slab/skbuff_head_cache/"
 FATES = "dropped", "filtered", "flushed"
 CLASSES = "ack", "data", "other"
 
-# For each parent: the commands above asymq, its places, true if the parent shapes, and the class of packets.
+# For each parent: commands that build the tree, places of asymq in the tree, true if the parent shapes, class of packets.
 PARENTS = {
     "none": ([], ["root"], False, 0),
     "htb": (["qdisc add dev acc0 root handle 1: htb default 1",
@@ -46,7 +46,7 @@ class Broken(Exception):
 
 
 def number(place):
-    """The kernel's number for a class or the root."""
+    """Returns the kernel's number of a class or of the root."""
     if place == "root":
         return ROOT
     major, minor = place.split(":")
@@ -54,7 +54,7 @@ def number(place):
 
 
 def packets_in_slab():
-    """Allocated packets of the kernel, after each CPU has returned its spare ones; 0 without statistics of slabs."""
+    """Returns the number of allocated packets, without spare packets of CPUs; 0 if the kernel has no slab statistics."""
     if not os.path.exists(SLAB):
         return 0
     with open(SLAB + "shrink", "w") as file:
@@ -64,7 +64,7 @@ def packets_in_slab():
 
 
 class Tree:
-    """asymq below a parent at its own device, as one check builds it."""
+    """A tree of one parent with asymq below it, at a device of its own."""
 
     def __init__(self, parent):
         self.netlink = Netlink()
@@ -84,7 +84,7 @@ class Tree:
 
     def asymq(self, words, rate="100kbit"):
         """Adds or changes asymq at all its places."""
-        # Like tc: earlier words stay unless they are given anew.
+        # As with tc, an earlier word stays valid until it is given again.
         self.said |= {word.split()[0]: word for word in words}
         words = [*self.said.values(), f"up {rate}", "down 10mbit", "unshaped" if self.shaped else "shaped"]
         for at, place in enumerate(self.places):
@@ -95,18 +95,18 @@ class Tree:
                 raise Broken(f"{words}: {os.strerror(error)}")
 
     def send(self, count):
-        """Every second packet is an ACK of one of four downloads, the others are full segments."""
+        """Sends packets. Every second packet is an ACK of one of four downloads; the others are full segments."""
         for _ in range(count):
             data = frame(self.sent)
             self.sent += 1
             self.post(bytes(10) + data)
 
     def send_aggregate(self, segments=3, protocol=6):
-        """A TCP segment to be split; with an unknown protocol it cannot be split."""
+        """Sends an aggregate of TCP segments. With an unknown protocol, the aggregate cannot be segmented."""
         data = frame(1)
         payload = bytes(1000 * segments)
         data = data[:16] + struct.pack("!H", 40 + len(payload)) + data[18:23] + bytes([protocol]) + data[24:54] + payload
-        # struct virtio_net_hdr: checksum needed, TCPv4, of headers of 54 bytes.
+        # struct virtio_net_hdr: checksum needed, TCPv4, 54 bytes of headers.
         self.post(struct.pack("=BBHHHH", 1, 1, 54, 1000, 34, 16) + data)
 
     def post(self, data):
@@ -116,7 +116,7 @@ class Tree:
             self.refused += 1
 
     def see(self, step):
-        """Checks invariants 1 to 3 after a step. A tree in motion is checked again, because a dump takes time."""
+        """Checks invariants 1 to 3 after a step. Repeats a failed check, because packets may leave during a dump."""
         for attempt in range(10):
             try:
                 return self.look(step)
@@ -137,7 +137,7 @@ class Tree:
             wrong += self.decreased(qdisc)
             below = [other for other in found if other["parent"] >> 16 == qdisc["handle"] >> 16 and other is not qdisc]
             more = {what: qdisc[what] - sum(other[what] for other in below) for what in ("qlen", "backlog")}
-            # A peeking parent that is peeked at itself holds that packet.
+            # A qdisc may hold one packet itself: one that it peeked at because its own parent peeked.
             holds = qdisc["parent"] != ROOT and more["qlen"] == 1 and 0 < more["backlog"] < 2000
             if below and any(more.values()) and not holds:
                 wrong.append(f"ancestors: {qdisc['kind']} counts {more['qlen']} packets of {more['backlog']} bytes more"
@@ -148,7 +148,7 @@ class Tree:
         return ours
 
     def told_of_drops(self, step, qdiscs):
-        """Checks a FIFO, which drops only arrivals: the sender gets an error for each."""
+        """Checks that the sender got an error for each drop of a FIFO, which drops only arrivals."""
         if qdiscs[0]["values"]["queue.dropped.packets"] != self.refused and self.is_fifo:
             raise Broken(f"{step}: {qdiscs[0]['values']['queue.dropped.packets']} drops, {self.refused} told to its sender")
 
@@ -163,7 +163,7 @@ class Tree:
             time.sleep(0.01)
 
     def passed(self, qdisc):
-        """Each of our qdiscs processes each packet here: it shapes, or is below a parent."""
+        """Returns an error if packets bypassed a qdisc. None may bypass here: each qdisc shapes, or is below a parent."""
         count = qdisc["values"]["queue.bypassed.packets"]
         return [f"sums: {count} packets passed"] if count else []
 
@@ -178,7 +178,7 @@ class Tree:
         return [f"counters: {name} of {qdisc['kind']} went from {old} to {new}" for name, old, new in pairs if new < old]
 
     def idle(self, step):
-        """Waits until all queues are empty; every ancestor must report that, too."""
+        """Waits until all queues are empty, by the counters of every qdisc and every ancestor."""
         end = time.monotonic() + 20
         while True:
             left = [f"{qdisc['kind']} {qdisc['qlen']} of {qdisc['backlog']} bytes"
@@ -229,8 +229,8 @@ def sums(qdisc):
 
 
 def walk(parent, name, following, inject):
-    """One discipline below one parent: overflow, a change that drops, a fault, a change to another discipline, an aggregate,
-    idleness, a reset."""
+    """Tests one discipline below one parent: overflow, a change that drops packets, faults, a change to another discipline,
+    aggregates, empty queues, a reset."""
     tree = Tree(parent)
     tree.is_fifo = name == "droptail" and parent == "none"
     try:
@@ -250,7 +250,7 @@ def walk(parent, name, following, inject):
             tree.send(4)
             inject(fault)
             tree.send(1)
-            # Some disciplines hold more than the FIFO's limit; it accepts no packet then.
+            # Some disciplines hold more packets than the FIFO's limit. The FIFO then accepts no packet.
             most = {qdisc["parent"]: max(8, qdisc["qlen"]) for qdisc in tree.wait_for_fault(fault)
                     if "failed" in qdisc["values"]}
             tree.send(16)
@@ -279,7 +279,7 @@ def walk(parent, name, following, inject):
             tree.asymq(["buffer 16p"])
             tree.idle("drained of it")
         if parent == "hfsc":
-            return  # in 6.1 it strands what comes after a reset, whatever the leaf
+            return  # in Linux 6.1, HFSC never sends packets that arrive after a reset, with any leaf
         tree.send(12)
         tree.see("loaded")
         tree.netlink.link(DEVICE, False)
@@ -303,7 +303,7 @@ def walk(parent, name, following, inject):
 
 
 def walk_all(names, parents, inject):
-    """Every discipline below every parent, and the slab after each."""
+    """Tests every discipline below every parent, and checks the slab after each discipline."""
     run(f"ip link add {DEVICE} numtxqueues {QUEUES} numrxqueues {QUEUES} type dummy; ip link set {DEVICE} up", check=False)
     walk("none", names[0], names[-1], inject)
     before = packets_in_slab()
@@ -311,7 +311,7 @@ def walk_all(names, parents, inject):
     for at, name in enumerate(names):
         following = names[(at + 1) % len(names)]
         for parent in parents:
-            # QFQ reports an error if its leaf holds packets for later, as some disciplines do.
+            # QFQ reports an error if a leaf holds back packets, as some disciplines do.
             if parent == "qfq" and "non-work-conserving" in run("dmesg").stdout:
                 waiting.append(name)
                 continue

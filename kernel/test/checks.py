@@ -2,8 +2,8 @@
 """The checks of sch_asymq inside the guest: `checks.py FOLDER KERNEL-ROOT [CHECK...]`.
 
 FOLDER has sch_asymq.ko, sch_asymq_test.ko and q_asymq.so. Prints a line for each check, `ok` or `FAILED`; the exit
-status is 1 if one failed. A check during which the clock was late is repeated; if the clock is late again, the line
-says `late`.
+status is 1 if a check failed. A measurement during which the guest's clock was late is repeated; if the clock is late
+again, the line contains `late`.
 """
 
 import contextlib
@@ -59,15 +59,15 @@ def goldens():
 
 @check
 def same_verdicts():
-    """The frames of crates/laws and those of a capture of real TCP in the kernel's buffers, some in fragments: the same
-    order, times, verdicts and marks as with linear buffers, and the same capture of departures. Gateway and simulator
-    have this test in their crates."""
+    """Frames in the kernel's buffers, some in fragments, leave like frames in linear buffers: with equal order, times,
+    verdicts, marks and bytes. The frames are those of crates/laws, and a capture of real TCP. Gateway and simulator have
+    this test in their crates."""
     made, captured = (all_ok([line for line in selftest() if line.startswith(kind)]) for kind in ("frames.", "capture."))
     return f"{made} disciplines with made frames, {captured} with a capture of real TCP"
 
 
 def disciplines():
-    """All names of the interface, from its description for YNL."""
+    """Returns the names of all disciplines, from the interface's description for YNL."""
     with open(os.path.dirname(os.path.abspath(__file__)) + "/../module/asymq.yaml") as file:
         entries = file.read().split("name: qdisc-words")[1].split("entries:")[1].split("name:")[0]
     return [line.split("'")[1] for line in entries.splitlines() if line.strip().startswith("- '")]
@@ -75,11 +75,11 @@ def disciplines():
 
 @check
 def accounts():
-    """The four invariants after every step, for every discipline below every parent."""
+    """The four invariants of accounting.py hold after every step, for every discipline below every parent."""
     load(True, "selftest=0")
     names, parents = disciplines(), list(accounting.PARENTS)
     if QUICK:
-        # In the list of mutants: a FIFO, a filter, one that measures, and one that drops at dequeue.
+        # For mutants, four disciplines suffice: a FIFO, a filter, one that measures, and one that drops at dequeue.
         names, parents = ["droptail", "sad", "asymq", "cake"], ["tbf", "htb", "none"]
     count = accounting.walk_all(names, parents, lambda fault: set_parameter("inject", fault))
     run(f"ip link del {accounting.DEVICE}")
@@ -88,7 +88,7 @@ def accounts():
 
 
 def observers(leaves):
-    """A veth pair: v0 with this many leaves of HTB, each an asymq without a shaper; packets sent by v1 arrive at v0."""
+    """Creates a veth pair. v0 has leaves of HTB, each an asymq without a shaper; packets that v1 sends arrive at v0."""
     run("ip link del v0; ip link add v0 numtxqueues 1 numrxqueues 1 type veth peer name v1;"
         "ip link set v0 up; ip link set v1 up", check=False)
     lines = ["qdisc add dev v0 root handle 1: htb"]
@@ -101,7 +101,7 @@ def observers(leaves):
 
 
 def reversed_frame(data):
-    """This frame in the other direction of its flow."""
+    """Returns the frame with both ends of its flow exchanged."""
     return data[:26] + data[30:34] + data[26:30] + data[36:38] + data[34:36] + data[38:]
 
 
@@ -118,7 +118,7 @@ def own_reverse_only():
     """Each of several qdiscs on a device reads the reverse packets of its own flows; a single qdisc reads all."""
     load(True, "selftest=0")
     observers(3)
-    # Four flows up: two of the first leaf, one of the second, one without a leaf.
+    # Four flows up. The first leaf has two, the second leaf one; no leaf has the fourth.
     ups = [cost.frame(2 * flow + 1) for flow in range(4)]
     for flow, leaf in ((0, 1), (1, 1), (2, 2)):
         send_frames("v0", [ups[flow]], 0x10000 + leaf)
@@ -140,8 +140,8 @@ def own_reverse_only():
 
 @check
 def many_leaves():
-    """A thousand leaves on a device (ASYMQ_LEAVES): the time of one batch, the memory, a change of one leaf, and their
-    cost for an incoming packet, of a flow without a leaf and of a flow that a leaf queues."""
+    """Measures a device with a thousand leaves (ASYMQ_LEAVES): time to create them, memory, time to change one leaf, and
+    their cost for an incoming packet, for a flow without a leaf and for a flow that a leaf queues."""
     warm_up()
     load(True, "selftest=0")
     leaves = int(os.environ.get("ASYMQ_LEAVES", "1000"))
@@ -156,7 +156,7 @@ def many_leaves():
         return min(times)
 
     observers(0)
-    # The first packets cost more.
+    # Discarded, because the first packets cost more.
     incoming()
     none = incoming()
     begin = time.monotonic()
@@ -168,14 +168,14 @@ def many_leaves():
     messages = netlink.Netlink()
 
     def seen():
-        """Incoming packets of unknown flows, and those that the last leaf has read."""
+        """Returns the numbers of incoming packets of unknown flows, and of those that the last leaf has read."""
         last = next(qdisc for qdisc in messages.qdiscs("v0") if qdisc["parent"] == 0x10000 + leaves)
         return last["values"]["device.unknown"], last["values"]["queue.reverse.packets"]
 
     before = seen()
     known = incoming() - none
     more = [new - old for old, new in zip(before, seen())]
-    # Some packets of IPv6 come between.
+    # Tolerates some packets of IPv6.
     expect(before[0] >= 15 * len(frames) and before[1] == 0 and more[0] < 50 and more[1] == 15 * len(frames),
            f"of {15 * len(frames)} packets each: {before[0]} of unknown flows, then {more[0]}, and {more[1]} that the leaf has read")
     options = netlink.words("asymq up 2mbit down 20mbit unshaped")
@@ -195,7 +195,7 @@ def many_leaves():
 
 @check
 def live_change():
-    """A change of rates alone builds nothing: queue, counters and memory stay; tc's plugin reports the place of a
+    """A change of only rates builds no new instance: queue, counters and memory stay. tc's plugin reports the place of a
     missing value."""
     load(True, "selftest=0")
     # Without IPv6, whose packets would interfere.
@@ -203,7 +203,7 @@ def live_change():
     run("tc qdisc add dev l0 root handle 1: asymq droptail up 64kbit buffer 50p")
     run("tc qdisc add dev l1 root handle 1: asymq up 64kbit down 10mbit")
     messages = netlink.Netlink()
-    # Reading a file while packets are queued would make the clock leap: it is read before.
+    # Loads the programs now: if files are read while packets are queued, the guest's clock leaps.
     run("tc -s -j qdisc show dev l0 root; tc qdisc change dev l1 root asymq up 64kbit down 10mbit")
     netlink.words("droptail up 64kbit")
     send_frames("l0", [cost.frame(1)] * 50)
@@ -242,7 +242,8 @@ def live_change():
 
 
 def change_costs(messages):
-    """Costs of a change of rates: of asymq by tc or by a rate alone, and of others. Listeners get statistics."""
+    """Measures changes of rates: asymq with all values, asymq with only a rate, fq_codel and CAKE. Also checks that a
+    listener gets statistics."""
     run("ip link add l2 type dummy; ip link add l3 type dummy; tc qdisc add dev l2 root handle 1: fq_codel;"
         "tc qdisc add dev l3 root handle 1: cake bandwidth 1mbit")
     words = [netlink.words(f"up {rate}mbit", f"down {10 * rate}mbit", "bulk-limit 100ms") for rate in (2, 3)]
@@ -274,10 +275,10 @@ def change_costs(messages):
 
 @check
 def observer_leaves():
-    """A qdisc is removed while another CPU is about to pass a packet to it: through the ingress hook, an IFB of the
-    device, and the device's departures."""
+    """A qdisc is removed while another CPU is about to pass a packet to it. Three paths lead to it: the ingress hook, an
+    IFB of the device, and the device's departures."""
     load(True, "selftest=0")
-    # As a leaf: if a root is removed, the kernel waits for all packets of the device anyway.
+    # The qdisc is a leaf: if a root is removed, the kernel itself waits for all packets of the device.
     observers(1)
     words = netlink.words("aq up 1mbit down 10mbit unshaped")
     text = [f"hook {removed('v0', words, 0x10001, 0x20000, 'v1')}"]
@@ -285,7 +286,7 @@ def observer_leaves():
     run("ip link add ifb0 type ifb; ip link set ifb0 up; tc qdisc add dev v0 ingress;"
         "tc filter add dev v0 ingress matchall action mirred egress redirect dev ifb0; tc qdisc add dev ifb0 root asymq droptail")
     text.append(f"IFB {removed('v0', words, 0x10001, 0x20000, 'v1')}")
-    # The follower, below a parent for the same reason. The first packet there shows its device.
+    # The follower is a leaf for the same reason. It gets its device from its first packet.
     run("tc qdisc del dev ifb0 root; tc qdisc add dev ifb0 root handle 1: prio")
     words = netlink.words("cake up auto")
     with contextlib.closing(traffic.End(None, flood, "v1", 20)):
@@ -315,13 +316,13 @@ def removed(device, words, parent, handle, source, seconds=6):
 def flood(_say, device, seconds):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        # At v0, with the class whose leaf is asymq.
+        # At v0, the priority selects the class whose leaf is asymq.
         send_frames(device, [cost.frame(1)] * 16, 0x10001 if device == "v0" else 0)
 
 
 @check
 def every_discipline():
-    """Each discipline is added, shown, changed to the next with a backlog, and deleted."""
+    """Each discipline is set, shown and replaced by the next one, with a backlog."""
     load(True, "selftest=0")
     plain()
     names = disciplines()
@@ -340,8 +341,8 @@ def every_discipline():
     return f"{len(names)} disciplines, each took over the backlog of the one before"
 
 
-# Commands of sqm-scripts' simple.qos with QDISC asymq, EQDISC_OPTS as options, and defaults for the rest;
-# and what LibreQoS writes for a circuit where `sqm` is those words.
+# Commands of sqm-scripts' simple.qos with QDISC asymq, EQDISC_OPTS as options, and defaults for the rest. Then commands of
+# LibreQoS for a circuit whose `sqm` contains the same words.
 SQM = """qdisc add dev s0 root handle 1: htb default 12
 class add dev s0 parent 1: classid 1:1 htb quantum 1500 rate 2302kbit ceil 2302kbit
 class add dev s0 parent 1:1 classid 1:11 htb quantum 1500 rate 128kbit ceil 767kbit prio 1
@@ -380,7 +381,7 @@ def configurations():
 
 @check
 def tc_testing():
-    """The cases of kernel/test/tc-testing, run by the kernel tree's tdc."""
+    """The kernel tree's tdc passes the cases of kernel/test/tc-testing."""
     load(True, "selftest=0")
     run("mkdir -p /run/tdc")
     with open("/run/tdc/tdc_config_local.py", "w") as file:
@@ -388,9 +389,9 @@ def tc_testing():
     cases = os.path.dirname(os.path.abspath(__file__)) + "/tc-testing/asymq.json"
     with open(cases) as file:
         expected = len(json.load(file))
-    # tdc waits two seconds for a namespace, which a clock of instructions leaps over while `ip` is read from a file.
+    # tdc waits two seconds for a namespace. A clock that counts instructions leaps over this time while `ip` is loaded.
     run("ip netns add warm; ip netns exec warm tc qdisc add dev lo root asymq cake nat; ip netns del warm")
-    # In the end it deletes every namespace that it sees: those of the other checks are out of its sight.
+    # At its end, tdc deletes every namespace that it can see. The mount hides those of the other checks.
     done = run(f"unshare -m sh -ec 'mount -t tmpfs none /run/netns; cd {os.environ['ASYMQ_TDC']}; PYTHONPATH=/run/tdc"
                f" {sys.executable} -B tdc.py -p $(command -v tc) -f {cases} --outfile /run/tdc/results'", check=False)
     expect(os.path.exists("/run/tdc/results"), done.stdout + done.stderr)
@@ -514,8 +515,8 @@ def failed_allocations():
 
 @functools.cache
 def warm_up():
-    """Loads every file that a check reads in a timed part: if the clock counts instructions, it leaps while the guest
-    waits for this machine's files."""
+    """Loads every file that a timed part of a check reads. A clock that counts instructions leaps while the guest waits for
+    this machine's files."""
     load(True, "selftest=0")
     leaf()
     for _ in range(2):
@@ -548,7 +549,7 @@ def fault_and_recovery():
 
 
 def case(name, setup, good, family=4, seconds=15):
-    """A check of the module as delivered."""
+    """Checks the delivered module: `setup` adds a qdisc, and `good` judges the goodput up and down."""
     warm_up()
     load(False)
 
@@ -585,11 +586,11 @@ def traffic_aq():
 
 @check
 def traffic_asymq():
-    """The default discipline with both rates given."""
+    """The default discipline with both rates: goodput, and counts of the ACKs that the filter kept."""
     text = case("asymq", lambda: asymq("up 1mbit down 10mbit"), aq_is_good)
     asymq_shown = shown()
     expect(asymq_shown["options"]["qdisc"] == "asymq", "not the gateway's default")
-    # ACKs that the filter kept, by rule; each has the rule's number.
+    # ACKs that the filter kept, by group of rules.
     kept = {name: count for name, count in asymq_shown["control"].items() if name.startswith("unfiltered_")}
     rules = {f"unfiltered_{rule}" for rule in ["losses", "marks", "stretch", "options", "other"]}
     expect(set(kept) == rules, f"tc -s shows {sorted(kept)}")
@@ -599,8 +600,8 @@ def traffic_asymq():
 
 @check
 def hosts():
-    """CAKE divides the uplink between hosts: one flow of a host gets as much as six of another. A tin gets the packets
-    marked for it."""
+    """CAKE divides the uplink between hosts: one flow of a host gets as much as six flows of another host. Bulk packets
+    (CS1) get less than best effort."""
     warm_up()
     run("ip -n hosts addr add 10.0.0.9/24 dev a0", check=False)
     plain()
@@ -608,7 +609,7 @@ def hosts():
     got = traffic.shares([("10.0.0.1", 1, 0), ("10.0.0.9", 6, 0)], 6)
     text = f"{got[0]:.0f} kbit/s for one flow of a host, {got[1]:.0f} for six of another"
     expect(0.85 < got[0] / got[1] < 1.18, text)
-    # CS1 is bulk: a sixteenth of the link if others use the rest.
+    # CS1 is bulk: it gets a sixteenth of the link while others use the rest.
     got = traffic.shares([("10.0.0.1", 3, 0), ("10.0.0.1", 3, 0x20)], 6)
     text += f"; {got[0]:.0f} best effort, {got[1]:.0f} bulk"
     expect(got[1] < got[0] / 3, text)
@@ -616,15 +617,15 @@ def hosts():
     flows_alone = traffic.shares([("10.0.0.1", 1, 0), ("10.0.0.9", 6, 0)], 6)
     text += f"; {flows_alone[0]:.0f} and {flows_alone[1]:.0f} between flows"
     expect(flows_alone[0] < flows_alone[1] / 3, text)
-    # A thousand packets would take nine more seconds.
+    # Replaces the queue, because its thousand packets would take nine seconds to leave.
     plain()
     return text
 
 
 @check
 def hosts_behind_nat():
-    """Hosts behind an address translation have their shares with `nat`, at the device towards the line and at an IFB
-    for the downlink; without `nat` all are one host."""
+    """With `nat`, hosts behind an address translation have their own shares: at the device towards the line, and at an IFB
+    for the downlink. Without `nat`, all of them are one host."""
     warm_up()
     run("ip -n hosts addr add 10.0.0.9/24 dev a0", check=False)
     plain()
@@ -656,7 +657,7 @@ def hosts_behind_nat():
 
 
 def traffic_behind_nat_downwards():
-    """Downloads at an IFB, where the kernel has not looked up their connections yet."""
+    """Like hosts_behind_nat, for downloads at an IFB, where the kernel has not looked up the connections yet."""
     run("ip -n home link add ifb7 type ifb; ip -n home link set ifb7 up; tc -n home qdisc add dev h0 ingress; "
         "tc -n home filter add dev h0 ingress matchall action mirred egress redirect dev ifb7")
     text = []
@@ -692,11 +693,11 @@ def traffic_sad():
 
 @check
 def reverse_path():
-    """Crossing UDP of half the downlink halves AQ's share for ACKs, at the measured data per ACK; later the share
-    returns. An aggregated download counts as TCP."""
+    """UDP that fills half of the downlink halves AQ's share for ACKs, relative to the measured data per ACK. Afterwards the
+    share returns. An aggregated download counts as TCP."""
     warm_up()
     plain()
-    # HTB sends what it gets whole: aggregates of many segments come to the uplink's hook.
+    # HTB does not segment aggregates, so aggregates of many segments come to the uplink's hook.
     run("tc -n path qdisc del dev m0 root")
     run("tc -n path qdisc add dev m0 root handle 1: htb default 10")
     run("tc -n path class add dev m0 parent 1: classid 1:10 htb rate 10mbit")
@@ -725,8 +726,8 @@ def reverse_path():
 
 @check
 def learnt_rates():
-    """Behind a modem of 4 and before one of 12 Mbit/s, the uplink's qdisc and the downlink's at an IFB learn their
-    rates and follow a step. The modems, whose rates are not given, hold short queues."""
+    """The uplink's qdisc, before a modem of 4 Mbit/s, and the downlink's qdisc at an IFB, behind a modem of 12 Mbit/s, learn
+    the modems' rates and follow a step. The modems' queues stay short."""
     warm_up()
     plain()
 
@@ -741,7 +742,7 @@ def learnt_rates():
             rates.append([shown("home", device)["control"]["auto_rate"] / 1e6 for device in ("h0", "ifb0")])
             bytes_up = json.loads(run("tc -n path -s -j qdisc show dev m1").stdout)[0]["backlog"]
             bytes_down = json.loads(run("tc -n path -s -j qdisc show dev m0").stdout)[0]["backlog"]
-            # Packets on the path of 25 ms are not in the uplink's queue.
+            # Subtracts 25 ms, because netem's backlog includes packets on the path of 25 ms.
             waits.append([max(bytes_up * 8 / 4e3 - 25, 0), bytes_down * 8 / 12e3])
 
     def half(values, index):
@@ -788,7 +789,7 @@ def learnt_rates():
 
 @check
 def mq_child():
-    """One below each transmit queue of a device, each with the packets of its queue."""
+    """A device has an asymq below each transmit queue. Each asymq gets the packets of its transmit queue."""
     load(True, "selftest=0")
     run("ip link add q0 numtxqueues 2 numrxqueues 2 type dummy; ip link set q0 up; ip addr add 10.7.7.1/24 dev q0")
     run("tc qdisc add dev q0 root handle 1: mq")
@@ -825,15 +826,15 @@ SIBLINGS = {
 
 @check
 def siblings():
-    """A parent of two classes must serve a class whose last packet leaves after others were dropped, and one whose only
-    packet is replaced by a newer one; the queue becomes empty."""
+    """A parent of two classes continues to serve a class whose other packets were dropped at the dequeue of the last one, and
+    a class whose only packet is replaced by a newer one. In both cases the queue becomes empty."""
     load(True, "selftest=0")
     run(f"modprobe -d {ROOT} -a sch_htb sch_hfsc sch_drr sch_qfq sch_tbf sch_prio; "
         "ip link add s0 numtxqueues 1 numrxqueues 1 type dummy; sysctl -qw net.ipv6.conf.s0.disable_ipv6=1; ip link set s0 up")
     messages = netlink.Netlink()
 
     def send(frames, priority):
-        """Sends frames; a refused one is ignored."""
+        """Sends frames. Ignores refused frames."""
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, priority)
             sender.bind(("s0", 0x0800))
@@ -859,7 +860,7 @@ def siblings():
     for tree, lines in SIBLINGS.items():
         run("tc -batch - <<'END'\n" + "\n".join(lines + ["qdisc add dev s0 parent 1:20 pfifo limit 200"]) + "\nEND")
         leaf(0x10010, 0xA0000, "droptail up 1mbit down 10mbit buffer 200p unshaped")
-        # First beside a waiting class, then alone. A peeking parent is then inside its own dequeue.
+        # First beside a backlogged class, then alone. A parent that peeks is then inside its own dequeue.
         for beside in (20, 0) * 4:
             send([cost.frame(1)] * beside, 0x10020)
             send([cost.frame(1)] * 8, 0x10010)
@@ -867,7 +868,7 @@ def siblings():
             time.sleep(0.35)
         dropped[tree] = sum(drained(tree))
     expect(min(dropped.values()) > 8, f"too few were dropped beside the last: {dropped}")
-    # With a qdisc between, whose counters are those of the child.
+    # With a qdisc between parent and asymq, whose counters must equal those of asymq.
     run("tc -batch - <<'END'\n" + "\n".join(SIBLINGS["hfsc"] + ["qdisc add dev s0 parent 1:10 handle 2: prio"]) + "\nEND")
     leaf(0x20002, 0xA0000, "sad up 1mbit unshaped")
     send([cost.frame(1)] * 20, 0x10020)
@@ -880,15 +881,15 @@ def siblings():
 
 @check
 def bypass():
-    """The kernel sends packets past an idle DropTail without a shaper, which still counts them. No packet passes a
-    shaper, a leaf, an IFB, a discipline with state, or a device whose departures a qdisc reads."""
+    """Packets bypass an idle DropTail without a shaper, which still counts them. No packet bypasses a shaper, a leaf, a qdisc
+    at an IFB, a discipline with state, or a qdisc whose device's departures another qdisc reads."""
     load(True, "selftest=0")
     run(f"modprobe -d {ROOT} ifb; ip link add b0 numtxqueues 1 numrxqueues 1 type dummy; ip link add b1 type ifb;"
         "sysctl -qw net.ipv6.conf.b0.disable_ipv6=1 net.ipv6.conf.b1.disable_ipv6=1; ip link set b0 up; ip link set b1 up; ip addr add 10.7.8.1/24 dev b0; ip addr add 10.7.9.1/24 dev b1")
     messages = netlink.Netlink()
 
     def passed(device="b0", count=32):
-        """Sends `count` packets; returns the number that has bypassed the qdisc since it was created."""
+        """Sends `count` packets. Returns the number of packets that bypassed the qdisc since its creation."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             for _ in range(count):
                 sender.sendto(bytes(500), ("10.7.8.2" if device == "b0" else "10.7.9.2", 9))
@@ -932,8 +933,8 @@ def bypass():
 
 @check
 def link_headers():
-    """Classes and flows at devices with Ethernet, VLAN tags, PPPoE, PPP, and without a link header, and at an IFB behind
-    their ingress."""
+    """Packets have the right classes and flows at devices with Ethernet, VLAN tags, PPPoE or PPP, at devices without a link
+    header, and at an IFB behind each of these devices."""
     load(True, "selftest=0")
     run(f"modprobe -d {ROOT} -a tun 8021q ifb cls_matchall act_mirred; modprobe -d {ROOT} pppoe")
     wrong = [text for name in links.KINDS for text in links.walk(name)]
@@ -944,8 +945,8 @@ def link_headers():
 
 @check
 def beside_traffic():
-    """Dumps by any user, changes, deletes, resets, an unregistered device, an exiting namespace and `rmmod`, each
-    during traffic in both directions below each parent."""
+    """Each operation works during traffic in both directions, below each parent: dumps by any user, changes, deletes, resets,
+    an unregistered device, an exiting namespace and `rmmod`."""
     load(True, "selftest=0")
     seconds = float(os.environ.get("ASYMQ_RACE", "4"))
     parents = os.environ.get("ASYMQ_PARENTS", " ".join(races.PARENTS)).split()
@@ -959,7 +960,7 @@ def beside_traffic():
 
 @check
 def dumps_below_tbf():
-    """The sequence of a former panic: dumps by any user while tbf peeks at packets of asymq, on two CPUs."""
+    """A sequence that caused a panic in a former version: on two CPUs, any user dumps while tbf peeks at asymq's packets."""
     load(True, "selftest=0")
     seconds = 5 * float(os.environ.get("ASYMQ_RACE", "4"))
     packets = races.dumps_below_tbf(seconds, 1000)
@@ -968,7 +969,7 @@ def dumps_below_tbf():
 
 
 def churn(say, seconds):
-    """Changes a qdisc by netlink: a process for each change would take most of the time."""
+    """Changes a qdisc by netlink, because a process for each change would take most of the time."""
     messages, number = netlink.Netlink(), 0
     names = "aq sad droptail vaq afvq fq red cbq asymq cake".split()
     end = time.monotonic() + seconds
@@ -990,7 +991,7 @@ def churn(say, seconds):
 
 @check
 def soak():
-    """4 + 4 flows while the qdisc is changed, shown, deleted and added."""
+    """Four flows in each direction run while the qdisc is changed, shown, deleted and added."""
     load(True, "selftest=0")
     plain()
     seconds = int(os.environ.get("ASYMQ_SOAK", "60"))
@@ -1015,7 +1016,7 @@ def soak():
 
 
 def scan():
-    """Returns unreferenced objects, found by the kernel's scan, which ignores those younger than five seconds."""
+    """Returns the unreferenced objects that kmemleak finds. kmemleak ignores objects younger than five seconds."""
     for _ in range(2):
         time.sleep(6)
         with open(KMEMLEAK, "w") as file:
@@ -1026,7 +1027,7 @@ def scan():
 
 @check
 def leaks():
-    """With kmemleak: the checks of this guest have left no leak."""
+    """kmemleak finds no leak after the checks of this guest."""
     found = scan()
     expect("unreferenced" not in found, found)
     return "nothing that nobody refers to"
@@ -1053,8 +1054,8 @@ def provoked():
 
 
 def hold_ingress():
-    """A permanent ingress hook, so that the kernel's jump to such hooks stays unchanged. When the jump was rewritten
-    while both CPUs ran through it, both hung: qemu had kept the temporary breakpoint there."""
+    """Adds a permanent ingress hook, so that the kernel does not rewrite its jump to such hooks. With qemu 7.2, both CPUs
+    hung when the jump was rewritten while they ran through it: qemu kept the temporary breakpoint."""
     commands = "add table netdev hold; add chain netdev hold first { type filter hook ingress device lo priority 0; }"
     if os.cpu_count() > 1 and run(f"nft '{commands}'", check=False).returncode:
         print("checks: no nft, or no table of it for ingress: on several CPUs of qemu 7.2 the guest may hang", flush=True)
@@ -1065,8 +1066,8 @@ def interfaces(space):
 
 
 def clean_up(devices):
-    """After a failed check: ends its processes, and removes its devices, namespaces and qdiscs, so that no later check
-    fails because of them."""
+    """Ends the processes of a failed check, and removes its devices, namespaces and qdiscs, so that later checks do not fail
+    because of them."""
     for end in list(traffic.End.alive):
         end.kill()
     for name in set(os.listdir("/run/netns")) - traffic.SPACES:
@@ -1091,7 +1092,7 @@ def main():
     run("echo 1 >/sys/kernel/debug/clear_warn_once", check=False)
     wanted = sys.argv[3:]
     devices = {space: interfaces(space) for space in (None, "home")}
-    # Packets that the CPUs keep ready for their next polls (the kernel's NAPI_SKB_CACHE_SIZE).
+    # Maximum number of packets that the CPUs keep ready for their next polls (the kernel's NAPI_SKB_CACHE_SIZE).
     ready = 64 * os.cpu_count()
     for function in CHECKS:
         name = function.__name__
@@ -1103,9 +1104,9 @@ def main():
             verdict, text = "ok", function()
         except Wrong as wrong:
             verdict, text = "FAILED", str(wrong)
-        except Exception as error:  # whatever it is, the other checks run
+        except Exception as error:  # any error, so that the other checks still run
             verdict, text = "FAILED", f"{type(error).__name__}: {error}"
-        # After a failed check, its own packets may still wait.
+        # Only after a passed check: packets of a failed check may still be queued.
         end = time.monotonic() + 5
         while verdict == "ok" and (more := accounting.packets_in_slab() - packets) > ready:
             if time.monotonic() > end:

@@ -1,7 +1,7 @@
 //! Numbers that `tc` and the Linux module exchange over netlink.
 //!
-//! Every number is an ABI: lists grow only at their end, and `tests/ids` records all numbers. The lists contain the
-//! disciplines, parts and parameters of the qdisc. Other disciplines of the catalog have no number.
+//! Every number is part of the ABI: lists grow only at their end, and `tests/ids` records all numbers. The lists
+//! contain the disciplines, parts and parameters of the qdisc. Other disciplines of the catalog have no number.
 //!
 //! [`Numbers`] contain a discipline with all its values, or only the values that a user gave. User space parses text
 //! (`text`, `attributes`). The module converts numbers to a [`Config`] with [`config`].
