@@ -3,9 +3,12 @@
 clock counts instructions. `cost.py judge FILE...` reads the lines of several boots, prints medians, and exits with 1 if
 one exceeds its bound.
 
-Three loads. "alone": pktgen's UDP through a qdisc that shapes nothing; some let a packet pass an empty queue. "leaf": the same below HTB, where none can. "acks": every second packet a pure ACK, of four
-downloads, with right checksums, offered faster than the qdisc's 1 Mbit/s, so that ACKs wait and are thinned. Of the
-former two the cost of `pfifo` is taken off before it is compared: making a packet and sending it.
+Three loads:
+- "alone": pktgen's UDP through a root qdisc without a shaper. Packets may bypass some empty qdiscs.
+- "leaf": the same UDP through a qdisc below HTB, where no packet can bypass it.
+- "acks": every second packet is a pure ACK of one of four downloads. The load exceeds the qdisc's 1 Mbit/s, so that ACKs
+  are queued and thinned.
+For "alone" and "leaf", the cost of `pfifo` (making and sending a packet) is subtracted before costs are compared.
 """
 
 import ctypes
@@ -49,7 +52,7 @@ BATCH = 64
 
 
 def alone(qdisc, count=10000):
-    """Nanoseconds for a packet of pktgen."""
+    """Returns the nanoseconds per packet of pktgen."""
     for file, lines in (
         ("kpktgend_0", ("rem_device_all", "add_device p0")),
         ("p0", (f"count {count}", "clone_skb 0", "pkt_size 1000", "delay 0", "xmit_mode queue_xmit", "dst 10.9.9.9",
@@ -73,7 +76,7 @@ def checksum(data, total=0):
 
 
 def frame(number):
-    """Ethernet, IPv4, TCP: an ACK of one of four downloads, or a full segment of one of four uploads."""
+    """Returns a TCP/IPv4 frame: an ACK of one of four downloads, or a full segment of one of four uploads."""
     flow, ack = number // 2 % 4, number % 2 == 0
     payload = b"" if ack else bytes(1000)
     sequence, acked = (1, 1 + 1460 * (number // 8)) if ack else (1 + 1000 * (number // 8), 1)
@@ -82,7 +85,7 @@ def frame(number):
     ip = ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:]
     tcp = struct.pack("!HHIIBBHHH", 1000 + flow + 8 * ack, 443, sequence, acked, 0x50, 0x10, 65535, 0, 0) + payload
     pseudo = ip[12:20] + struct.pack("!HH", 6, len(tcp))
-    # Payload of zeros adds nothing to a sum.
+    # The payload of zeros adds nothing to the sum.
     tcp = tcp[:16] + struct.pack("!H", checksum(pseudo + tcp[:20])) + tcp[18:]
     return bytes((2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0)) + ip + tcp
 
@@ -119,7 +122,7 @@ class Load:
         size = ctypes.sizeof(Message)
         begin = time.monotonic_ns()
         while at < count:
-            # A packet that the qdisc drops counts as sent; the call returns ENOBUFS.
+            # If the qdisc drops the first packet, the call fails with ENOBUFS; the packet counts as sent here.
             place = ctypes.addressof(self.messages) + at * size
             sent = LIBC.sendmmsg(sender.fileno(), ctypes.c_void_p(place), min(BATCH, count - at), 0)
             at += max(sent, 1)
@@ -135,7 +138,7 @@ def measure(folder, root):
     loads = ("alone", ALONE, alone), ("leaf", LEAF, alone), ("acks", ACKS, lambda _: load.send("p0"))
     for name, kinds, cost in loads:
         times = {kind: [] for kind in kinds}
-        # The smaller of two, because interrupts only add instructions.
+        # Keeps the smaller of two results, because interrupts only add instructions.
         for _ in range(2):
             for kind, qdisc in kinds.items():
                 run("tc qdisc del dev p0 root", check=False)

@@ -24,14 +24,14 @@ def rate(kind, bits, pattern="=Q"):
 
 
 def dummy(name, queue_len=1000):
-    """A device without traffic of its own."""
+    """Creates a dummy device without traffic of its own."""
     run(f"ip link del {name}", check=False)
     run(f"ip link add {name} numtxqueues 1 numrxqueues 1 txqueuelen {queue_len} type dummy;"
         f"sysctl -qw net.ipv6.conf.{name}.disable_ipv6=1; ip link set {name} up")
 
 
 def sender(device, protocol=0x0800):
-    """A socket for frames. With protocol 0, the kernel reads the protocol from each frame."""
+    """Returns a socket that sends frames. With protocol 0, the kernel reads the protocol from each frame."""
     out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     SO_SNDBUFFORCE = 32
     out.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 28)
@@ -45,12 +45,12 @@ def asymq_of(messages, device):
 
 @check
 def short_change():
-    """The short path of a change checks ranges, widths and the version, like the policy. Rates above 32 bits are
-    complete; queued packets leave at the new rate without another one; a later request gets statistics."""
+    """The short path of a change checks ranges, widths and the version, like the policy. Rates above 32 bits are stored
+    completely, and queued packets leave at the new rate without a further packet. A later request gets statistics."""
     load(True, "selftest=0")
     dummy("d0")
     messages = netlink.Netlink()
-    # Loaded before the timed part.
+    # Loads tc's plugin before the timed part.
     whole = netlink.words("droptail up 1mbit down 10mbit buffer 100p")
     expect(messages.qdisc("d0", whole, handle=1 << 16) == 0, "not added")
 
@@ -99,7 +99,7 @@ def short_change():
         expect(after["qlen"] == 0, f"{what}: {after['qlen']} packets wait after the change")
         lost = [name for name, value in before["values"].items() if accounting.is_counter(name) and after["values"][name] < value]
         expect(not lost and after["packets"] == before["packets"] + before["qlen"], f"{what}: counters lost: {lost}, {after['packets']}")
-    # tc builds its next message from the values given, among which is the last rate.
+    # tc builds its next message from the given values. The last rate must be one of them.
     change("for tc", netlink.words("droptail up 1mbit buffer 100p"), 0)
     change("a rate before tc's change", VERSION + rate(netlink.UP, 5000000), 0)
     run("tc qdisc change dev d0 root asymq buffer 50p")
@@ -108,14 +108,14 @@ def short_change():
     change("slow", VERSION + rate(netlink.UP, 8000), 0)
     change("the buffer alone", VERSION + rate(7, 8), 0)
     for number in range(20):
-        # A dropped packet is an error.
+        # send() fails for a dropped packet.
         with contextlib.suppress(OSError):
             out.send(cost.frame(2 * number + 1))
     shallow = asymq_of(messages, "d0")
     expect(6 <= shallow["qlen"] <= 9 and shallow["overlimits"], f"a buffer of 8 packets: {shallow['qlen']} wait, {shallow['overlimits']} overlimits")
     change("an empty queue", netlink.words("sad up 10mbit"), 0)
     time.sleep(0.2)
-    # After a fault the FIFO has the rate of the last change.
+    # After a fault, the FIFO must have the rate of the last change.
     change("for a fault", netlink.words("droptail up 8kbit buffer 100p"), 0)
     change("beyond 32 bits", VERSION + rate(netlink.UP, (1 << 32) + 8000), 0)
     set_parameter("inject", "drops-foreign")
@@ -132,7 +132,7 @@ def short_change():
 @check
 def long_backlog():
     """A change of a long queue holds the locks only briefly, and keeps all packets and their order."""
-    # The time of the test build's own walks over the queue is not the module's.
+    # Disables the test build's own walks over the queue, because the delivered module does not have them.
     load(True, "selftest=0", "examine=0")
     dummy("d0")
     messages, count = netlink.Netlink(), 12000
@@ -147,7 +147,7 @@ def long_backlog():
             out.send(data[:18] + struct.pack("!H", number) + data[20:24] + bytes(2) + data[26:])
 
     def change():
-        """Time for which a change holds the locks, in ms. The least of four, because interrupts only lengthen it."""
+        """Returns the time in ms for which a change holds the locks: the least of four, because interrupts only add time."""
         times = []
         for number in 1, 0, 1, 0:
             expect(messages.qdisc("d0", options[number], handle=1 << 16) == 0, "not changed")
@@ -159,7 +159,7 @@ def long_backlog():
     full = change()
     waits = asymq_of(messages, "d0")["qlen"]
     send(count, count + 100)
-    # Again, before a part has been offered.
+    # A second change, before all packets were offered to the instance of the first one.
     expect(messages.qdisc("d0", options[1], handle=1 << 16) == 0, "not changed twice")
     send(count + 100, count + 200)
     sniffer = links.Sniffer("d0")
@@ -187,7 +187,7 @@ def long_backlog():
 
 @check
 def size_table():
-    """Lengths from a size table (`stab`) are charged, in tc's counters and in those of the classes."""
+    """Packets are charged by their lengths from a size table (`stab`), in tc's counters and in the counters of classes."""
     load(True, "selftest=0")
     dummy("d0")
     run("tc qdisc add dev d0 root stab overhead 100 linklayer ethernet asymq droptail up 10mbit")
@@ -244,21 +244,21 @@ def observers_change():
     expect(messages.qdisc("v0", netlink.words("droptail unshaped"), parent=0x10003, handle=4 << 16) == 0, "not changed")
     expect(seen(3) == {3: 6}, "a discipline without a reverse path reads it")
     expect(messages.qdisc("v0", words, parent=0x10003, handle=4 << 16) == 0, "not changed back")
-    # Adds one of several again.
+    # Two observers again.
     expect(messages.qdisc("v0", words, parent=0x10001, handle=2 << 16) == 0, "not added again")
     for leaf in 1, 3:
         outs[leaf].send(ups[leaf - 1])
     fourth = seen(1, 2, 3)
     expect(fourth == {1: 1, 3: 7}, f"one of two again: {fourth}")
     expect(run("rmmod sch_asymq", check=False).returncode, "the module was removed while in use")
-    # If the device is down, no packet calls the hook meanwhile.
+    # Packets that arrive after the module is removed must not call the hook.
     run("tc qdisc del dev v0 root")
     no_allocation_left()
     run("rmmod sch_asymq")
     for data in downs * 20:
         back.send(data)
     time.sleep(0.1)
-    # A new namespace must not call it either.
+    # A new namespace must not call the removed module either.
     run("ip netns add after; ip netns del after; ip link del v0")
     return "three leaves, two, one, two; no hook is left without them"
 
@@ -289,13 +289,13 @@ def egress_redirect():
     return "0 of 50 that leave, 50 of 50 that arrive"
 
 
-# Bytes a round from which the growth of a kind of memory is a leak: of counters of a CPU, 24 bytes, six times a round, with some
-# pages that the kernel keeps ready; of what is too large for a slab cache, pages.
+# Growth of a kind of memory, in bytes per round, that counts as a leak. A leak of per-CPU counters is at least 24 bytes, six
+# times per round; a leak of memory that is too large for a slab cache is at least a page. The kernel keeps some pages ready.
 MEMORY = {"Percpu": 60, "VmallocUsed": 60, "SUnreclaim": 32768}
 
 
 def objects():
-    """Objects of each slab cache in use, and the bytes of other kinds of memory."""
+    """Returns the number of objects in use in each slab cache, and the bytes of other kinds of memory."""
     found = {}
     for name in os.listdir("/sys/kernel/slab"):
         if name.startswith(":") or os.path.islink(f"/sys/kernel/slab/{name}") and not name.startswith(("kmalloc", "skbuff")):
@@ -316,19 +316,19 @@ def objects():
 
 @check
 def dumps_are_whole():
-    """In a dump of many qdiscs over many messages, each has its options and all statistics."""
+    """In a dump of many qdiscs in several messages, each qdisc has its options and all statistics."""
     load(True, "selftest=0")
     dummy("d0")
     count, messages = 60, netlink.Netlink()
     run("tc -batch - <<'END'\nqdisc add dev d0 root handle 1: htb\n"
         + "".join(f"class add dev d0 parent 1: classid 1:{leaf:x} htb rate 1mbit\n" for leaf in range(1, count + 1)) + "END")
     for leaf in range(1, count + 1):
-        # Options of different lengths end messages at different places.
+        # Options of different lengths, so that messages end at different places of a qdisc.
         words = netlink.words("aq up 1mbit down 10mbit unshaped" if leaf % 3 else "droptail")
         expect(messages.qdisc("d0", words, parent=0x10000 + leaf, handle=0x100 + leaf << 16) == 0, "not added")
     for room in 4096, 8192, 65536:
         shapes = {}
-        # A separate socket: the kernel uses the largest room so far.
+        # A separate socket, because the kernel uses the largest room that a socket has offered so far.
         for found in netlink.Netlink().qdiscs("d0", room):
             if found["kind"] == "asymq":
                 shape = len(found["options"]), len(found["values"])
@@ -342,8 +342,8 @@ def dumps_are_whole():
 
 @check
 def nothing_left():
-    """Many qdiscs are added and deleted, with observers, several on a device, followers, changes and dumps: the slab
-    caches, per-CPU memory and vmalloc memory must not grow with their number."""
+    """Slab caches, per-CPU memory and vmalloc memory do not grow when many qdiscs are added and deleted: with one and with
+    several observers on a device, followers, changes and dumps."""
     load(True, "selftest=0")
     rounds = 300
     dummy("d0")
@@ -353,7 +353,7 @@ def nothing_left():
     aq, sad, auto = netlink.words("aq up 1mbit down 10mbit"), netlink.words("sad up 1mbit"), netlink.words("cake up auto")
     alone = VERSION + rate(netlink.UP, 2000000)
     bad = VERSION + rate(netlink.UP, 1)
-    # Refused only once an instance is being built: for want of memory.
+    # Refused for lack of memory, while an instance is being built.
     large = aq + netlink.attribute(7, struct.pack("=Q", 1 << 40))
 
     def turn():
@@ -371,7 +371,7 @@ def nothing_left():
         expect(not any(errors), f"{errors}")
 
     def observe():
-        """A device's hook, list and counters."""
+        """Creates and frees a device's hook, list and counters."""
         expect(messages.qdisc("d1", aq) == 0 and messages.qdisc("d1", None, delete=True) == 0, "no hook")
 
     dummy("d1")
@@ -396,8 +396,8 @@ def nothing_left():
 
 @check
 def drops_are_traced():
-    """The kernel's tracepoint, which drop_monitor reads, reports each dropped packet: at enqueue, dequeue, a change, a
-    reset, and in an aggregate. A filtered packet is reported, too."""
+    """The kernel's tracepoint for drops, which drop_monitor reads, reports each packet dropped at enqueue, at dequeue, at a
+    change, at a reset, and in an aggregate. It also reports filtered packets."""
     load(True, "selftest=0")
     run(f"mount -t tracefs none {TRACING}", check=False)
     dummy("d0")
@@ -411,7 +411,7 @@ def drops_are_traced():
         expect(messages.qdisc("d0", netlink.words(text), handle=1 << 16) == 0, text)
 
     def traced(what, operate):
-        """Drops by our counters, and by the trace for packets of this device's protocol."""
+        """Checks that the trace shows as many drops during `operate` as our counters; returns their number."""
         before = asymq_of(messages, "d0")["values"]
         for file, text in (("trace", ""), ("events/skb/kfree_skb/filter", "protocol == 2048"), ("events/skb/kfree_skb/enable", "1")):
             with open(TRACING + file, "w") as control:
@@ -447,7 +447,7 @@ def drops_are_traced():
     counts.append(traced("at a change", lambda: words("droptail up 8kbit buffer 2p")))
     counts.append(traced("at a reset", lambda: messages.link("d0", False)))
     messages.link("d0", True)
-    # The error of a down device is reported once.
+    # Clears the socket's error, which the device that was down has caused.
     whole.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     words("droptail up 1mbit buffer 50p")
     send(20)
@@ -466,7 +466,7 @@ def drops_are_traced():
 
 
 def datagrams(say):
-    """Datagrams to a closed port: the ICMP errors return through the IFB."""
+    """Sends datagrams to a closed port, so that ICMP errors return through the IFB."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
         for _ in range(20):
             out.sendto(b"x", ("10.6.1.2", 9))
@@ -476,7 +476,8 @@ def datagrams(say):
 
 @check
 def connections_are_released():
-    """Lookups at the egress of a router with NAT and at an IFB hold no connection: its namespace exits."""
+    """Lookups of connections, at the egress of a router with NAT and at an IFB, hold no reference: the router's namespace
+    exits."""
     load(True, "selftest=0")
     run(f"modprobe -d {ROOT} -a nft_chain_nat nft_masq ifb cls_matchall act_mirred")
     run("ip netns add router; ip link add n1 type veth peer name n0 netns router; ip link set n1 up; ip addr add 10.6.1.2/24 dev n1;"
@@ -493,7 +494,7 @@ def connections_are_released():
         shown = run(f"tc -n router -s qdisc show dev {device}").stdout
         counts.append(int(shown.split("Sent ")[1].split()[2]))
     run("ip netns del router")
-    # Devices first: a second namespace exits only after the first has released its connections.
+    # A namespace's devices vanish first. A second namespace exits only after the first has released its connections.
     run("ip netns add after; ip link add n2 type veth peer name n3 netns after; ip netns del after")
     end = time.monotonic() + 30
     while os.path.exists("/sys/class/net/n1") or os.path.exists("/sys/class/net/n2"):

@@ -9,7 +9,7 @@ from traffic import run
 
 FOLDER, ROOT = sys.argv[1:3]
 PARAMETERS = "/sys/module/sch_asymq/parameters/"
-# A shaper that is later than this has the guest's delay, not the qdisc's.
+# Maximum lateness of the guest's clock in ms. If it is exceeded, a shaper's delay comes from the guest, not from the qdisc.
 LATE = float(os.environ.get("ASYMQ_LATE", "4"))
 QUICK = os.environ.get("ASYMQ_QUICK")
 CHECKS, RESULTS = [], []
@@ -37,7 +37,7 @@ def module(name, *parameters):
 
 
 def load(test=True, *parameters):
-    """Loads the module anew, after all qdiscs of the previous one are deleted."""
+    """Removes the loaded module with its qdiscs, and loads the test build or the delivered module."""
     end = time.monotonic() + 10
     run("tc -n home qdisc del dev h0 root; tc -n path qdisc del dev m0 root; rmmod sch_asymq", check=False)
     while os.path.exists("/sys/module/sch_asymq"):
@@ -76,20 +76,21 @@ def asymq(options, space="home", device="h0"):
 
 
 def shown(space="home", device="h0"):
-    """The asymq of a device as shown by `tc -s -j`."""
+    """Returns the asymq of a device as `tc -s -j` shows it."""
     qdiscs = json.loads(run(f"tc -n {space} -s -j qdisc show dev {device}").stdout)
     return next(qdisc for qdisc in qdiscs if qdisc["kind"] == "asymq")
 
 
 def plain():
-    """No uplink queue, and a downlink of 10 Mbit/s with 50 packets."""
+    """Removes the uplink's qdisc, and sets a downlink of 10 Mbit/s with a buffer of 50 packets."""
     run("tc -n home qdisc del dev h0 root", check=False)
     run("tc -n path qdisc del dev m0 root", check=False)
     asymq("droptail up 10mbit buffer 50p", "path", "m0")
 
 
 def timed(measure, attempts=3):
-    """Returns the values of `measure`, of which the last one is the lateness."""
+    """Returns the results of `measure` and the lateness, its last result. Repeats a late measurement; the last try must not
+    be late."""
     for _ in range(attempts):
         *answer, late = measure()
         if late <= LATE:

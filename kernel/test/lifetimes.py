@@ -32,7 +32,7 @@ def reversed_frame(data):
 
 @check
 def half_offered():
-    """A reset or a fault while a change has offered only a part of the backlog: nothing of the old list is used later."""
+    """After a reset or a fault while a change has offered only a part of the backlog, no packet is lost or counted twice."""
     load(True, "selftest=0")
     messages, texts = netlink.Netlink(), []
     slow = [netlink.words(f"droptail up 8kbit buffer {places}p") for places in (6000, 6001)]
@@ -46,7 +46,7 @@ def half_offered():
         expect(messages.qdisc("d0", slow[1], handle=1 << 16) == 0, "not changed")
         if end == "reset":
             expect(messages.link("d0", False) == 0 and messages.link("d0", True) == 0, "not reset")
-            # The error of a down device is reported once.
+            # Clears the socket's error, which the device that was down has caused.
             out.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         else:
             set_parameter("inject", "drops-foreign")
@@ -72,7 +72,7 @@ def half_offered():
 
 @check
 def changes_keep_places():
-    """Changes of an observer and of a follower leave each once in its list; both end with their qdisc."""
+    """After changes of an observer and of a follower, each is in its list once. Deleting a qdisc removes it from its list."""
     load(True, "selftest=0")
     run(f"modprobe -d {ROOT} -a ifb cls_matchall act_mirred")
     pair()
@@ -94,7 +94,7 @@ def changes_keep_places():
         back.send(reversed_frame(cost.frame(1)))
         out.send(cost.frame(1))
     time.sleep(0.1)
-    # A follower reads the departures of its own line alone, and each once.
+    # A follower reads only the departures of its own line, and each of them once.
     dummy("d0")
     expect(messages.qdisc("d0", netlink.words("aq up 1mbit down 10mbit")) == 0, "not added")
     before, other = parameter("departures"), sender("d0")
@@ -106,7 +106,7 @@ def changes_keep_places():
     read = between - before, parameter("departures") - between
     expect(read == (0, 1), f"read departures, of another device and of its own: {read}")
     expect(messages.qdisc("i0", None, delete=True) == 0, "not deleted")
-    # A follower that is still in the list would read this departure.
+    # If the follower were still in the list, it would read this departure.
     out.send(cost.frame(1))
     run("ip link del v0; ip link del i0; ip link del d0")
     no_allocation_left()
@@ -115,7 +115,7 @@ def changes_keep_places():
 
 @check
 def flows_expire():
-    """The flow table of several observers forgets a flow after a minute without a packet."""
+    """With several observers, a flow's entry in the flow table expires after a minute without a packet."""
     load(True, "selftest=0")
     pair(2)
     messages, words = netlink.Netlink(), netlink.words("aq up 1mbit down 10mbit unshaped")
@@ -144,7 +144,7 @@ def flows_expire():
 
 
 def flow_frame(vlans=(), version=4, protocol=socket.IPPROTO_TCP, ends=(1, 2), ports=(1000, 443)):
-    """Header of a flow, with VLAN tags in its data."""
+    """Returns a frame of a flow, with VLAN tags in the frame's data."""
     tags = b"".join(struct.pack("!HH", tag, 7) for tag in vlans)
     transport = struct.pack("!HH", *ports) + bytes(16)
     if version == 4:
@@ -157,7 +157,7 @@ def flow_frame(vlans=(), version=4, protocol=socket.IPPROTO_TCP, ends=(1, 2), po
     return bytes((2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2)) + tags + kind + network + transport
 
 
-# Two flows that differ in one field.
+# For each field of a flow: two flows that differ only in this field.
 UDP = {"protocol": socket.IPPROTO_UDP}
 PAIRS = {
     "addresses": ({}, {"ends": (1, 3)}), "ports of TCP": ({}, {"ports": (1001, 443)}), "protocols": ({}, UDP),
@@ -171,7 +171,7 @@ PAIRS = {
 
 @check
 def flows_of_leaves():
-    """Of several observers, each reads the reverse packets of its own flows, which differ in any field of a flow."""
+    """Each of several observers reads only the reverse packets of its own flows, even if flows differ in a single field."""
     load(True, "selftest=0")
     pair(2)
     messages, words, outs = netlink.Netlink(), netlink.words("aq up 1mbit down 10mbit unshaped"), []
@@ -206,7 +206,7 @@ def flows_of_leaves():
 
 @check
 def refused_hook():
-    """If the device takes no further ingress hook, a discipline that needs one is refused, and leaves nothing."""
+    """If a device accepts no further ingress hook, a discipline that needs a hook is refused, and no memory is left."""
     load(True, "selftest=0")
     dummy("d0")
     chains = "\n".join(f"add chain netdev full c{number} {{ type filter hook ingress device d0 priority 0; }}" for number in range(1024))
@@ -260,10 +260,10 @@ def counters_of_all_cpus():
 
 @check
 def wide_counters():
-    """Counters of bytes exceed 32 bits, also after a change."""
+    """Counters of bytes have more than 32 bits, and a change keeps their values."""
     load(True, "selftest=0")
     dummy("d0")
-    # Kernels limit the charged length of a packet to 1 MiB.
+    # Charges 1 MB per packet. Kernels limit the charged length to 1 MiB.
     run("tc qdisc add dev d0 root handle 1: stab overhead 1000000 linklayer ethernet asymq droptail shaped up 100gbit")
     messages, out, count = netlink.Netlink(), sender("d0"), 4400
     for number in range(count):

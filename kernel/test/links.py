@@ -28,7 +28,7 @@ class Link:
         self.files = []
 
     def sender(self, device):
-        """A function that sends IPv4 packets through the routes to a device."""
+        """Returns a function that sends IPv4 packets through a device."""
         run(f"ip route replace 10.9.8.0/24 dev {device}")
         out = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
         out.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
@@ -40,7 +40,7 @@ class Link:
 
 
 class Tun(Link):
-    """tun, typed as it is by default, as PPP or as raw IP."""
+    """A tun device: with its default type, or with the type of PPP or raw IP."""
 
     def __init__(self, kind=None):
         super().__init__()
@@ -74,7 +74,7 @@ class Veth(Link):
                     f"ip link set {name} up")
                 top = name
             tops.append(top)
-        # asymq is at the device below the VLANs, whose packets are tagged, or at the VLAN device.
+        # asymq is at the veth device, whose packets have tags (`below`), or at the top VLAN device.
         self.device = "w0" if below else tops[0]
         for top, other in zip(tops, reversed(MACS)):
             for address in DESTINATIONS:
@@ -88,7 +88,7 @@ class Veth(Link):
         self.through(self.tops[1])(packet)
 
     def through(self, top):
-        """The route is that of the last sender."""
+        """Returns a sender for a device. Creates a new one if the route leads to another device."""
         if getattr(self, "last", None) != top:
             self.last, self.out = top, self.sender(top)
         return self.out
@@ -98,7 +98,7 @@ class Veth(Link):
 
 
 class Ppp(Veth):
-    """PPPoE between both ends of a veth pair, without a daemon; asymq at the PPP device or at the Ethernet below."""
+    """PPPoE between both ends of a veth pair, without a daemon. asymq is at the PPP or the Ethernet device."""
 
     def __init__(self, below=False):
         super().__init__()
@@ -146,7 +146,7 @@ class Sniffer:
         self.socket.setblocking(False)
 
     def identifications(self):
-        """The identification of each packet's IP header, in order."""
+        """Returns the identification in each packet's IP header, in order."""
         found = []
         while True:
             try:
@@ -157,7 +157,7 @@ class Sniffer:
                 found.append(struct.unpack_from("!H", data, 18)[0])
 
     def flows(self):
-        """The last byte of each packet's destination, in order."""
+        """Returns the last byte of each packet's destination address, in order."""
         found = []
         while True:
             try:
@@ -179,7 +179,8 @@ def classes(device, send):
 
 
 def shares(device, send):
-    """Two flows offered 9 to 1, above the rate; returns the packets of each among the first 40 that leave."""
+    """Sends two flows in the ratio 9 to 1, faster than the qdisc's rate. Returns the packets of each flow among the first 40
+    that leave."""
     sniffer = Sniffer(device)
     for number in range(200):
         send(frame(3 if number % 10 == 0 else 1)[14:])
@@ -189,14 +190,14 @@ def shares(device, send):
 
 
 def at(place, send, space):
-    """Both measurements of the asymq at a place. Returns the errors."""
+    """Measures classes and shares of an asymq at a device. Returns the errors."""
     run(f"tc qdisc replace dev {place} root asymq droptail up 100mbit down 100mbit")
     found = classes(place, send)
     run(f"tc qdisc del dev {place} root; tc qdisc add dev {place} root asymq up 1mbit down 10mbit")
     many, few = shares(place, send)
     run(f"tc qdisc del dev {place} root")
     wrong = []
-    # IGMP and similar packets come between.
+    # Tolerates some other packets, such as IGMP.
     if found[:2] != (ACKS, DATA) or found[2] > 8:
         wrong.append(f"{space}: {found[0]} ACKs, {found[1]} data, {found[2]} other, of {ACKS} and {DATA}")
     if few < 12 or many + few < 30:
@@ -205,7 +206,7 @@ def at(place, send, space):
 
 
 def walk(name):
-    """One kind of link: asymq at the device, and at the IFB behind its ingress. Returns the errors."""
+    """Tests one kind of link, with asymq at the device and at the IFB behind its ingress. Returns the errors."""
     link = KINDS[name]()
     try:
         wrong = at(link.device, link.send, f"{name}, egress")

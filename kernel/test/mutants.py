@@ -131,7 +131,7 @@ MUTANTS = [
     ("deep-chain", W, "\tstruct asymq_sched *q = asymq_owner_of(device, skb);\n", "\tstruct asymq_sched *q = asymq_owner_of(device, skb);\n\tvolatile u8 deep[200];\n\n\tdeep[skb->len % 200] = 1;\n", "gate", "chain of packets"),
     ("deep-building", Q, "\t};\n\n\tmemset(built", "\t};\n\tvolatile u8 deep[1400];\n\n\tdeep[setup.now % 1400] = 1;\n\tmemset(built", "gate", "chain of building"),
 ]
-# Two lines of one defect.
+# Further replacements of the same defect.
 ALSO = {"dump-without-tree-lock": [(Q, "\t\tnla_put_u32(dump->skb, ASYMQ_STATS_FAILED, q->faults);\n\tspin_unlock(&q->lock);\n\tsch_tree_unlock(sch);", "\t\tnla_put_u32(dump->skb, ASYMQ_STATS_FAILED, q->faults);\n\tspin_unlock_bh(&q->lock);")],
         "dump-without-own-lock": [(Q, "\t\tnla_put_u32(dump->skb, ASYMQ_STATS_FAILED, q->faults);\n\tspin_unlock(&q->lock);\n", "\t\tnla_put_u32(dump->skb, ASYMQ_STATS_FAILED, q->faults);\n")],
         "options-dumped-without-lock": [(Q, "\tspin_unlock_bh(&q->lock);\n\treturn options", "\treturn options")],

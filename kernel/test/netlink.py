@@ -29,7 +29,7 @@ def attribute(kind, payload, length=None):
 
 
 class Request(ctypes.Structure):
-    """struct asymq_request of kernel/tc/words.h."""
+    """The structure asymq_request of kernel/tc/words.h."""
 
     _fields_ = [("words", ctypes.POINTER(ctypes.c_char_p)), ("count", ctypes.c_size_t), ("before", ctypes.c_char_p),
                 ("before_len", ctypes.c_size_t), ("queue_len", ctypes.c_uint32), ("ifb", ctypes.c_bool),
@@ -41,7 +41,7 @@ SAY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, cty
 
 @functools.cache
 def plugin():
-    """The Rust half of tc's plugin."""
+    """Loads the Rust half of tc's plugin."""
     library = ctypes.CDLL(os.environ["TC_LIB_DIR"] + "/asymq_words.so")
     library.asymq_read.argtypes = [ctypes.POINTER(Request), ctypes.c_char_p, ctypes.c_size_t]
     library.asymq_read.restype = ctypes.c_long
@@ -61,7 +61,7 @@ def words(*texts, numbers=False):
 
 
 def attributes(data):
-    """Kind and payload of each."""
+    """Yields the kind and the payload of each attribute."""
     at = 0
     while at + 4 <= len(data):
         length, kind = struct.unpack_from("=HH", data, at)
@@ -88,7 +88,7 @@ class Netlink:
         self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
         self.socket.settimeout(10)
         self.sequence = 0
-        # Nanoseconds that the kernel took for the last request, which send() waits for.
+        # Nanoseconds that the kernel took for the last request. send() returns only after the kernel has handled it.
         self.took = 0
 
     def qdisc(self, device, options, delete=False, parent=ROOT, handle=0, kind="asymq"):
@@ -112,15 +112,15 @@ class Netlink:
                 return -struct.unpack_from("=i", answer, 16)[0]
 
     def get(self, device, parent=ROOT, handle=0):
-        """Statistics of one qdisc, by attribute, from a request for it alone."""
-        ECHO = 8  # without it kernels before 6.8 answer to all others alone
+        """Returns the statistics of one qdisc, by attribute. Requests only this qdisc, without a dump."""
+        ECHO = 8  # without this flag, kernels before 6.8 answer only other sockets
         self.request(GET, ECHO, struct.pack("=BxxxiIII", 0, socket.if_nametoindex(device), handle, parent, 0))
         told = dict(attributes(self.socket.recv(65536)[36:]))
         return dict(attributes(told[STATISTICS]))
 
     def show(self, room=65536):
-        """Dumps all qdiscs of the namespace with statistics. Returns the number of bytes. The kernel makes
-        messages as large as the room for one."""
+        """Dumps all qdiscs of the namespace with statistics. Returns the messages as bytes. `room` is the maximum size of a
+        message."""
         self.request(GET, DUMP, struct.pack("=BxxxiIII", 0, 0, 0, 0, 0))
         data = b""
         while True:
@@ -130,7 +130,7 @@ class Netlink:
                 return data
 
     def qdiscs(self, device, room=65536):
-        """The qdiscs of a device: kind, handle, parent, tc's counters, and asymq's values by name."""
+        """Returns the qdiscs of a device: kind, handle, parent, tc's counters, and asymq's values by name."""
         data, found, at = self.show(room), [], 0
         while at + 16 <= len(data):
             length, kind = struct.unpack_from("=IH", data, at)
@@ -158,19 +158,19 @@ NUMBERS = [0, 1, 2, 3, 19, 20, 31, 63, 64, 1500, 7999, 8000, 1 << 16, 10**6, 10*
 
 
 def fuzz(device, count, seed):
-    """Sends random messages; prints the number of each error, or the error that is not allowed."""
+    """Sends random messages, and prints how often each error was returned. Returns false for an error that is not allowed."""
     dice, netlink, seen = random.Random(seed), Netlink(), {}
     whole = [list(attributes(words(name, "up 1mbit down 10mbit"))) for name in NAMES]
     widths = {kind: len(payload) for attrs in whole for kind, payload in attrs}
 
     def number(kind):
-        """A number, mostly of the attribute's width."""
+        """Returns a random number as bytes, mostly with the attribute's width."""
         width = dice.choice((1, 4, 8)) if dice.randrange(10) == 0 else widths.get(kind, 8)
         value = dice.choice(NUMBERS) if dice.randrange(2) else dice.randrange(100)
         return (value & ((1 << 8 * width) - 1)).to_bytes(width, sys.byteorder) if width in (1, 4, 8) else b""
 
     def mutated(attrs):
-        """A description of a discipline with a few attributes changed, duplicated, cut or removed."""
+        """Returns a message with a few attributes changed, duplicated, cut or removed."""
         attrs = [list(attr) for attr in attrs]
         for _ in range(dice.choice((0, 1, 1, 1, 2, 3, 9))):
             place, way = dice.randrange(len(attrs)), dice.randrange(8)
@@ -191,7 +191,7 @@ def fuzz(device, count, seed):
         return b"".join(attribute(kind | (0x8000 if kind == GIVEN else 0), payload) for kind, payload in attrs)
 
     def some():
-        """A few values of an existing discipline."""
+        """Returns a message with a few random values, for a change of the present discipline."""
         kinds = [dice.choice((UP, DOWN, 7, 8, 9, *range(10, 16), dice.randrange(FIRST, ATTRIBUTES))) for _ in range(dice.randrange(4))]
         return attribute(VERSION, b"\1\0\0\0") + b"".join(attribute(kind, number(kind)) for kind in kinds)
 
@@ -226,6 +226,6 @@ def fuzz(device, count, seed):
 
 
 if __name__ == "__main__":
-    # In its own user namespace, where any user is root.
+    # Runs in its own user namespace, in which any user is root.
     subprocess.run("ip link add f0 type dummy && ip link set f0 up", shell=True, check=True)
     sys.exit(0 if fuzz("f0", int(sys.argv[1]), int(sys.argv[2])) else 1)

@@ -14,7 +14,7 @@ import ctypes
 NOBODY = 65534
 DEVICE, PEER, IFB = "v0", "v1", "ifb9"
 FAST = "burst 20kb limit 1mb"
-# The commands above asymq, the places of asymq, and the class that packets ask for.
+# For each parent: commands that build the tree, places of asymq in the tree, class of the packets.
 PARENTS = {
     "none": ([], ["root"], 0),
     "tbf": ([f"qdisc add dev v0 root handle 1: tbf rate 50mbit {FAST}"], ["1:1"], 0),
@@ -23,10 +23,10 @@ PARENTS = {
     "qfq": ([f"qdisc add dev v0 root handle 1: tbf rate 50mbit {FAST}", "qdisc add dev v0 parent 1:1 handle 2: qfq",
              "class add dev v0 parent 2: classid 2:1 qfq weight 1 maxpkt 2048"], ["2:1"], 0x20001),
     "mq": (["qdisc add dev v0 root handle 1: mq"], ["1:1", "1:2"], 0),
-    # The downlink's qdisc at an IFB, which follows the device's.
+    # With a further qdisc at an IFB, for the downlink, which follows the device's departures.
     "ifb": ([], ["root"], 0),
 }
-# Below these the device moves to another namespace, which destroys its qdiscs, before it is unregistered.
+# Parents for which the device moves to another namespace before it is unregistered. The move destroys its qdiscs.
 MOVED = "tbf", "mq", "ifb"
 WORDS = ["aq up 5mbit down 50mbit", "sad up 5mbit", "up 5mbit down 50mbit", "droptail up 5mbit"]
 AUTO = ["up auto", "cake up auto"]
@@ -40,7 +40,7 @@ def place_number(place):
 
 
 def flood(_say, device, priority):
-    """Sends until it is killed, or until the device is removed."""
+    """Sends frames until the process is killed. If the device is removed, repeats the failing call."""
     load = Load(256)
     sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     sender.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, priority)
@@ -64,7 +64,7 @@ def dumps(_say):
 
 
 class Place:
-    """A tree with asymq at a veth device, its traffic in both directions, and a process that dumps it."""
+    """A tree with asymq at a veth device, processes that send traffic in both directions, and a process that dumps."""
 
     def __init__(self, parent, namespace=None):
         commands, self.places, priority = PARENTS[parent]
@@ -87,7 +87,7 @@ class Place:
         self.ends = [End(namespace, flood, DEVICE, priority), End(None, flood, PEER, 0), End(namespace, dumps)]
 
     def expect_alive(self):
-        """Without its processes a check would pass unseen."""
+        """Checks that no process has ended early, because a check without traffic would prove nothing."""
         if any(os.waitid(os.P_PID, end.process, os.WEXITED | os.WNOHANG | os.WNOWAIT) for end in self.ends):
             raise RuntimeError(f"below {self.parent}: a process ended early")
 
@@ -125,15 +125,15 @@ def operate(place, seconds):
 
 
 def in_use():
-    """The module cannot be removed while one of its qdiscs exists."""
+    """Checks that the module cannot be removed while one of its qdiscs exists."""
     done = run("rmmod sch_asymq", check=False)
     if done.returncode == 0:
         raise RuntimeError("the module was removed while in use")
 
 
 def beside_traffic(parent, seconds):
-    """All operations on one tree. Then the device moves or is unregistered under traffic, and the second time it is
-    removed with its namespace."""
+    """Performs all operations on one tree; then the device moves or is unregistered during traffic. Builds a second tree,
+    and removes it with its namespace."""
     place = Place(parent)
     try:
         number = operate(place, seconds)
@@ -150,7 +150,7 @@ def beside_traffic(parent, seconds):
     try:
         time.sleep(0.3)
         in_use()
-        # The outer end continues to send; a process in the namespace would keep the namespace.
+        # Ends the processes in the namespace, which would keep it alive. The outer end continues to send.
         for end in (place.ends[0], place.ends[2]):
             end.kill()
         run("ip netns del leaving")
@@ -166,8 +166,8 @@ def beside_traffic(parent, seconds):
 
 
 def dumps_below_tbf(seconds, least):
-    """A flood below tbf, which peeks, and dumps by a user without capabilities, for a time and for at least so many
-    packets. Returns the number of packets sent."""
+    """Dumps as a user without capabilities during a flood below tbf, which peeks. Takes at least `seconds`, and at least
+    `least` packets. Returns the number of packets sent."""
     place, messages = Place("tbf"), Netlink()
     place.ends.append(End(None, dumps))
     begin = time.monotonic()

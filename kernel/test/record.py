@@ -4,8 +4,8 @@
     OUT=$PWD/target/recorded crates/lab/guest/boot "$(scripts/kernel-fetch)" 300 \\
         "python3 $PWD/kernel/test/record.py $PWD/target/kernel-test/* $(scripts/kernel-fetch) /run/out/home.pcap"
 
-The first frames, in both directions, of two-way TCP with ECN, of IPv4 and IPv6 together, and of a call, captured by a
-router on its side of the home. The uplink has 1 Mbit/s.
+The file has the first frames, in both directions, of TCP uploads and downloads with ECN over IPv4 and IPv6, and of a call. A
+router captures them on the home side. The uplink has 1 Mbit/s.
 """
 
 import os
@@ -23,7 +23,7 @@ SECONDS = 5
 
 
 def sniff(say, path):
-    """IP frames on r0; headers with all TCP options that Linux sends."""
+    """Captures IP frames on r0: the first bytes, with all TCP options that Linux sends."""
     sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
     SO_TIMESTAMPNS_OLD, SO_RCVBUFFORCE = 35, 33
     sniffer.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS_OLD, 1)
@@ -52,7 +52,7 @@ def main():
     run("mkdir -p /run/netns")
     traffic.build()
     run(f"insmod {folder}/sch_asymq.ko")
-    # Frames as on a link: one segment each, with checksums.
+    # Disables offloads, so that frames are as on a link: one segment each, with checksums.
     for space, device in (("hosts", "a0"), ("home", "r0"), ("home", "h0"), ("servers", "s0"), ("path", "m0"), ("path", "m1")):
         run(f"ip netns exec {space} ethtool -K {device} tx off rx off tso off gso off gro off")
     for space in ("hosts", "servers"):

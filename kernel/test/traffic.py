@@ -28,8 +28,8 @@ def run(command, check=True):
 
 
 SPACES = {"hosts", "home", "path", "servers"}
-# Namespace, interface, its peer's namespace and name, and the number of their network. The first has address 1, the
-# second address 2.
+# Namespace and interface, namespace and interface of the peer, number of their network. The first interface has address 1,
+# its peer address 2.
 WIRES = [
     ("hosts", "a0", "home", "r0", 0),
     ("home", "h0", "path", "m0", 1),
@@ -39,7 +39,7 @@ ROUTES = [("hosts", "default", 0, 2), ("home", "default", 1, 2), ("servers", "de
 
 
 def ip(namespace, lines):
-    """Several commands by one process: a debugging kernel needs seconds for each process."""
+    """Runs several commands in one process, because a debugging kernel needs seconds for each process."""
     where = f"-n {namespace} " if namespace else ""
     run(f"ip {where}-batch - <<'END'\n" + "\n".join(lines) + "\nEND")
 
@@ -79,7 +79,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class End:
-    """A process that runs a function in a namespace, or in this one."""
+    """A process that runs a function, in a namespace or in the present one."""
 
     alive = set()
 
@@ -102,7 +102,7 @@ class End:
         os._exit(0)
 
     def ready(self):
-        """Waits until it listens."""
+        """Waits until the process reports that it listens."""
         if self.lines.readline() != "\"ready\"\n":
             raise RuntimeError("a receiver does not start")
 
@@ -126,7 +126,7 @@ class End:
 
 
 class Late:
-    """Lateness of a sleeper of 20 ms, in ms at the 99th percentile."""
+    """Measures the clock's lateness: the 99th percentile, in ms, over repeated sleeps of 20 ms."""
 
     def __enter__(self):
         self.times, self.stop = [], False
@@ -150,7 +150,7 @@ class Late:
 
 
 def flows(seconds, up=1, down=1, family=4, skip=3):
-    """Goodput of TCP up and down in kbit/s, without the first `skip` seconds, and the lateness."""
+    """Runs TCP flows. Returns the goodput up and down in kbit/s, without the first `skip` seconds, and the lateness in ms."""
     ways = [(up, "hosts", "servers", SERVER[family]), (down, "servers", "hosts", HOME[family])]
     ways = [way for way in ways if way[0]]
     receivers = [End(sink, receive, family, count, seconds, skip) for count, _, sink, _ in ways]
@@ -165,7 +165,7 @@ def flows(seconds, up=1, down=1, family=4, skip=3):
 
 
 def udp(source, sink, address, kbit, seconds, meanwhile=lambda: None):
-    """UDP of 1000-byte datagrams at a rate; returns the arriving rate in kbit/s."""
+    """Sends UDP datagrams of 1000 bytes at a rate. Returns the rate in kbit/s at which they arrive."""
     receiver = End(sink, receive_udp, seconds)
     receiver.ready()
     sender = End(source, send_udp, address, kbit, seconds)
@@ -175,7 +175,8 @@ def udp(source, sink, address, kbit, seconds, meanwhile=lambda: None):
 
 
 def shares(groups, seconds):
-    """UDP of 600 kbit/s a flow up from groups, (address, flows, TOS) each; returns each arriving rate in kbit/s."""
+    """Sends groups of UDP flows up, at 600 kbit/s per flow; a group is (address, flows, TOS). Returns the rate in kbit/s at
+    which each group arrives."""
     receiver = End("servers", receive_groups, [PORT + 10 + number for number in range(len(groups))], seconds)
     receiver.ready()
     senders = [End("hosts", send_group, *group, PORT + 10 + number, seconds + 1) for number, group in enumerate(groups)]
@@ -185,8 +186,8 @@ def shares(groups, seconds):
 
 
 def fetched(groups, seconds):
-    """UDP of 600 kbit/s a flow down to several groups, (address, flows) each, that request it through any address
-    translation; returns the arriving rate of each in kbit/s."""
+    """Sends groups of UDP flows down, at 600 kbit/s per flow; a group is (address, flows). Each flow is requested from home,
+    so that it passes any address translation. Returns the rate in kbit/s at which each group arrives."""
     server = End("servers", answer_all, sum(count for _, count in groups), seconds + 3)
     server.ready()
     clients = [End("hosts", fetch, *group, seconds) for group in groups]
@@ -288,7 +289,7 @@ def send_udp(_say, address, kbit, seconds):
 
 
 def send_group(_say, source, count, tos, port, seconds):
-    """Flows of 600 kbit/s each."""
+    """Sends a group of flows of 600 kbit/s each."""
     sockets = []
     for _ in range(count):
         sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -310,7 +311,7 @@ def send_group(_say, source, count, tos, port, seconds):
 
 
 def answer_all(say, count, seconds):
-    """Sends flows of 600 kbit/s to all requesters, after all requests."""
+    """Waits for all requests, then sends a flow of 600 kbit/s to each requester."""
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     server.bind(("", PORT + 9))
     server.settimeout(10)
@@ -329,7 +330,7 @@ def answer_all(say, count, seconds):
 
 
 def fetch(say, source, count, seconds):
-    """Requests flows, and counts what arrives after the first second."""
+    """Requests flows, and reports the rate in kbit/s that arrives after the first second."""
     sockets = []
     for _ in range(count):
         client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -348,7 +349,7 @@ def fetch(say, source, count, seconds):
 
 
 def receive_groups(say, ports, seconds):
-    """Reports the rate that arrives at each port, after the first second."""
+    """Reports the rate in kbit/s that arrives at each port after the first second."""
     sockets = []
     for port in ports:
         receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
