@@ -1,4 +1,4 @@
-"""One run of ns-3 (the wheel on PyPI): the dumbbell of AQ, sec. 4, with the TCP that is asked for.
+"""Runs ns-3 (the wheel on PyPI) with given settings: the dumbbell of AQ, sec. 4, with one TCP variant per setting.
 
     python scripts/ns3/dumbbell.py < settings.json
 
@@ -66,7 +66,7 @@ inline void watch(Meter* meter, ns3::Ptr<ns3::NetDevice> device, ns3::Ptr<ns3::Q
 
 
 def run(setting):
-    """The result of one setting."""
+    """Runs one setting; returns its result."""
     draw = random.Random(setting["seed"])
     ns.RngSeedManager.SetSeed(1)
     ns.RngSeedManager.SetRun(setting["seed"])
