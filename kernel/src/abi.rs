@@ -223,7 +223,7 @@ unsafe extern "C" fn asymq_depart(instance: &mut Instance, now: u64, frame: &Fra
     instance.departs(Instant::from_nanos(now), frame);
 }
 
-/// Forgets all packets; C frees the packets.
+/// Removes all packets from the instance; C frees the packets.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_reset(instance: &mut Instance) {
     instance.empty();

@@ -222,7 +222,7 @@ impl Instance {
         self.egress.next()
     }
 
-    /// Handles a packet of the reverse path, or an aggregate.
+    /// Handles a packet, or an aggregate of packets, of the reverse path.
     pub(crate) fn observe(&mut self, now: Instant, frame: &Frame) {
         let overhead = self.overhead.unwrap_or_default();
         let mut whole = self.parse(frame);

@@ -100,7 +100,7 @@ impl Windows {
         })
     }
 
-    /// Continues other windows. Copies them, because their arena will be freed.
+    /// Takes over the windows of another instance, as copies, because that instance's memory will be freed.
     pub(crate) fn go_on_from(&mut self, others: &Self) {
         self.turns = others.turns;
         for (own, other) in [

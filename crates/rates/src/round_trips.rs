@@ -14,7 +14,7 @@ use asymq_core::{Direction, Duration, Flow, Header, Instant};
 
 const FLOWS: u32 = 256;
 const PROBES: usize = 8;
-/// Maximum number of unanswered packets stored per flow, and minimum time between two of them.
+/// Maximum number of unanswered packets stored per flow; two of them are at least `SPACING` ns apart.
 const WAITING: usize = 8;
 const SPACING: u64 = 30 * MS;
 /// Number of ignored answers at the start of a TCP flow. A web page has fewer answers.
@@ -25,7 +25,7 @@ const MAX_TRIP: u64 = 5_000 * MS;
 const COMMON_AGE: u64 = 250 * MS;
 /// Maximum time between two compared probe answers.
 const PAIR_AGE: u64 = 3_000 * MS;
-/// Spin bit: number of changes before the bit is used, cost of a change out of order, and maximum count.
+/// Spin bit changes before the bit is used; at most `MAX_TURNS` count. One out of order costs `OUT_OF_TURN` changes.
 const ENOUGH_TURNS: u8 = 6;
 const OUT_OF_TURN: u8 = 8;
 const MAX_TURNS: u8 = 16;

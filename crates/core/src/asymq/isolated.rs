@@ -420,7 +420,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         self.take(number)
     }
 
-    /// Returns the head of the packet that leaves next. A bulk flow's packet is never due.
+    /// Returns the [`Head`] of the packet that leaves next. A bulk flow's packet is never due.
     fn head(&mut self) -> Option<Head> {
         let number = self.found_flow()?;
         self.next = number;

@@ -228,7 +228,7 @@ fn service(catalog: &dyn Catalog, config: &Config) -> Result<AnyService, BuildEr
     }
 }
 
-/// Creates the table of hosts at home, if a queue isolates them.
+/// Creates the table of hosts at home, if a queue isolates hosts.
 #[inline(never)]
 fn answered(catalog: &dyn Catalog, config: &Config) -> Result<Option<Answered>, BuildError> {
     for role in [Role::AckQueue, Role::DataQueue] {

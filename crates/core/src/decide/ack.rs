@@ -142,8 +142,8 @@ impl AckInfo {
         older.ranges().iter().all(|range| self.covers(*range))
     }
 
-    /// True if, by the fields of both, a sender that processes the later ACK `other` also processes this ACK. An ACK
-    /// with a lower sequence number may be a probe.
+    /// True if a sender that processes the later ACK `other` also processes this ACK, by the fields of both ACKs. An
+    /// ACK with a lower sequence number may be a probe.
     pub(crate) const fn is_taken_like(&self, other: &Self) -> bool {
         self.seq == other.seq
             && self.context == other.context
@@ -183,8 +183,8 @@ impl AckInfo {
     /// True if this later ACK of a flow contains all information of `older`, so that `older` may be filtered. The
     /// module's documentation lists the rules.
     ///
-    /// `previous` is the ACK sent before `older`, if the sender processes that ACK. It matters because an ACK has room
-    /// for only a few SACK ranges; earlier ACKs report the others.
+    /// `previous` is the ACK sent before `older`, if the sender processes that ACK. `previous` matters because an ACK
+    /// has room for only a few SACK ranges; earlier ACKs report the others.
     ///
     /// With an equal cumulative number, this ACK must have more SACKed bytes, because the sender counts plain
     /// duplicates.

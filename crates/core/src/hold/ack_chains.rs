@@ -27,7 +27,7 @@ struct Waiting<P, N> {
     slot: Slot,
     /// True for ACKs that the sender counts as duplicates: the first ACK of a run and its first three duplicates.
     protected: bool,
-    /// Data of the owner.
+    /// Note of the owner, the ACK queue that uses the chains.
     note: N,
     /// Previous packet in the chain of the flow.
     previous: Place,
@@ -64,7 +64,7 @@ impl Arrival {
     }
 }
 
-/// Packets in lists of the owner, each with a note of type `N`. All packets of a flow are chained.
+/// Packets in lists of the owner (an ACK queue), each with a note of type `N`. All packets of a flow are chained.
 #[derive(Clone, Debug)]
 pub(crate) struct AckChains<P, N> {
     /// All packets; the note of a packet is its ticket.

@@ -140,7 +140,7 @@ impl FlowState {
         self.last_arrival = arrival;
     }
 
-    /// Protects a flow with queued ACKs from eviction.
+    /// Returns the age for eviction; `None` for a flow with queued ACKs, which must not be evicted.
     pub(crate) fn last_used(&self) -> Option<u64> {
         (self.tail == Place::NONE).then_some(self.last_arrival.as_nanos())
     }

@@ -83,7 +83,7 @@ const fn without_home([source, destination]: [u64; 2], home_is_source: bool) -> 
 #[derive(Clone, Debug)]
 pub struct Answered {
     needs_hosts: bool,
-    /// Side of the hosts at home, if hosts get equal shares.
+    /// Index of the home side: 0 source, 1 destination; `None` unless hosts get equal shares.
     home: Option<usize>,
     /// Second of the last answer to each address; zero if the address was not answered.
     hosts: FlowTable<u32>,

@@ -135,8 +135,8 @@ struct Download {
     /// Number of packets not yet acknowledged, at most [`MAX_CREDIT`].
     credit: u32,
     kind: u32,
-    /// Size of the last packet treated as an ACK; a shorter packet may lack one of its frames. `second` is true for
-    /// every second such packet.
+    /// Size of the last packet treated as an ACK; a shorter packet may lack a frame. `second` is true for every second
+    /// one.
     len: u8,
     second: bool,
     sizes: Sizes,

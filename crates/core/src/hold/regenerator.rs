@@ -59,12 +59,12 @@ crate::read_by_name!(Spacing, "unknown; use at-once, paced or smoothed");
 
 /// Maximum number of ACKs that are regenerated before one ACK.
 const MAX_REGENERATED: u32 = 256;
-/// Maximum time for which an ACK is held for pacing; `MAX_SMOOTHED_HOLD` is the maximum of the smoothed time.
+/// Maximum time for which an ACK is held for pacing; with [`Spacing::Smoothed`], `MAX_SMOOTHED_HOLD` is the maximum.
 const MAX_HOLD: Duration = Duration::from_millis(50);
 const MAX_SMOOTHED_HOLD: Duration = Duration::from_secs(1);
 const MAX_FLOWS: u32 = 4096;
-/// Maximum credit of one flow and of all flows, in data segments: 150 ms at 1 Gbit/s and at 10 Gbit/s. The
-/// credit times the factor bounds the ACKs regenerated at once.
+/// Maximum credit of a flow in data segments; `MAX_CREDIT` bounds all flows. The credit times the factor bounds the
+/// ACKs regenerated at once.
 const MAX_FLOW_CREDIT: u32 = 1 << 14;
 const MAX_CREDIT: u32 = 1 << 17;
 /// Maximum number of held packets: 50 ms of ACKs at 80 000/s. Further arrivals are dropped.

@@ -83,7 +83,7 @@ pub struct RateLaw {
     searched: f64,
     /// Last rate in use.
     used_rate: f64,
-    /// Mean of the shaper's backlog, 0 to 1.
+    /// Smoothed share of intervals in which the shaper had a backlog, 0 to 1.
     busy: f64,
     /// Share of the rate that stays unused because of the other direction's queue.
     yielded: f64,

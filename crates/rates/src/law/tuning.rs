@@ -89,7 +89,7 @@ tuning! {
     /// Maximum of the predicted queue in ms; depends on the measured queue.
     max_predicted: Linear = Linear { ms: 20.0, per: 1.5 };
 
-    /// Weight of an interval in the mean of the shaper's backlog.
+    /// Weight of an interval in the smoothed share of intervals with a backlog at the shaper.
     busy_gain: f64 = 0.1;
     /// Initial growth of the rate, as a share per second.
     growth: f64 = 0.02;

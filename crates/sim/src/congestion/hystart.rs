@@ -12,7 +12,7 @@ pub(super) const MAX_RTT_THRESH: u64 = 16 * MS;
 pub(super) const MIN_RTT_DIVISOR: u64 = 8;
 /// Minimum number of samples in a round for a valid minimum.
 pub(super) const RTT_SAMPLES: u32 = 8;
-/// Divisor of the window growth in Conservative Slow Start, and number of rounds of this phase.
+/// Divisor of the window growth in Conservative Slow Start, which lasts `CSS_ROUNDS` rounds.
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u32 = 5;
 

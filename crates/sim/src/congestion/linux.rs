@@ -16,7 +16,7 @@ const UPDATE: u64 = SECOND / 32;
 const MAX_FIRST_COUNT: u64 = 20;
 /// Minimum window at which HyStart may end slow start.
 const LOW_WINDOW: u64 = 16;
-/// Maximum time between two ACKs in HyStart's train, and an allowance for pacing and offloads.
+/// Maximum time between two ACKs in HyStart's train; `ACK_DELAY` allows for pacing and offloads.
 const ACK_DELTA: u64 = 2 * MS;
 const ACK_DELAY: u64 = MS;
 

@@ -70,7 +70,7 @@ use std::sync::Arc;
 /// Behaviour of the senders of a run, or of a listed flow.
 #[derive(Clone)]
 pub(crate) struct TcpModel {
-    /// Constructor of the windows of connections.
+    /// Creates the congestion control of each connection.
     pub(crate) make: Arc<Make>,
     /// Loss recovery without SACK; with SACK all use RACK-TLP.
     pub(crate) recovery: Recovery,
@@ -146,12 +146,12 @@ impl TcpModel {
     }
 }
 
-/// Returns a constructor that copies an unused window.
+/// Returns a constructor that copies a new congestion control.
 fn copies<C: CongestionControl + Copy + Send + Sync + 'static>(window: C) -> Arc<Make> {
     Arc::new(move |_| Box::new(window))
 }
 
-/// Returns a constructor of windows, with HyStart++ if `hystart` is true.
+/// Returns a constructor of congestion controls, with HyStart++ if `hystart` is true.
 fn starting<C: WindowBased + Send + Sync + 'static>(window: C, hystart: bool) -> Arc<Make> {
     match hystart {
         false => copies(window),

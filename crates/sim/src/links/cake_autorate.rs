@@ -11,14 +11,14 @@ const PING_INTERVAL: u64 = 50 * MS;
 const REFLECTOR_RTT: f64 = 40.0;
 /// Interval in ns at which achieved rates are read.
 const LOAD_INTERVAL: u64 = 200 * MS;
-/// Number of pings in the window, and minimum number of late ones that indicates bufferbloat.
+/// Number of pings in the window. At least `LATE` late pings in it indicate bufferbloat.
 const WINDOW: usize = 6;
 const LATE: usize = 3;
-/// Delays above the baseline in ms: threshold of a late ping, limit of the largest increase, start of the largest cut.
+/// Delay in ms above the baseline of a late ping; increases are largest up to `MAX_UP`, cuts from `MAX_DOWN` on.
 const DELAY: f64 = 30.0;
 const MAX_UP: f64 = 10.0;
 const MAX_DOWN: f64 = 60.0;
-/// Gains of the baseline for rising and falling delays.
+/// Gain of the baseline for rising delays; `FALL` is the gain for falling delays.
 const RISE: f64 = 0.001;
 const FALL: f64 = 0.9;
 const HIGH_LOAD: f64 = 0.75;

@@ -16,14 +16,14 @@ const DOWN: usize = Direction::Down as usize;
 /// Modems in the line, and the sources of the shapers' rates.
 pub(crate) struct Line<O> {
     modems: [Option<ModemQueue>; 2],
-    /// Packets in transit from the downlink's modem to its shaper.
+    /// Packets in transit from the downlink's modem to the downlink's shaper.
     under_way: VecDeque<(u64, SimPacket<O>)>,
     shapers: [Shaper; 2],
     autorate: Option<CakeAutorate>,
     ingress: Option<AutorateIngress>,
     learner: Option<Box<Learner>>,
     learns_at: u64,
-    /// True if the learner sends probes; number of the latest probe; probes in transit with their return times.
+    /// True if the learner sends probes; `probe` is the latest number, `probes_back` has probes in transit.
     probes: bool,
     probe: u16,
     probes_back: VecDeque<(u64, u16)>,

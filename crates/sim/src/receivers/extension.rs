@@ -172,7 +172,7 @@ pub(super) struct Pings {
 }
 
 impl Pings {
-    /// Minimum delay of an ACK in ns that takes two bytes in the ACK frame (RFC 9000, section 18.2: a unit is 8 us).
+    /// Minimum ACK delay in ns whose encoding takes two bytes: 64 units of 8 us (RFC 9000, section 18.2).
     const LONG: u64 = 64 * 8_000;
 
     pub(super) fn new(every: u32) -> Self {

@@ -12,7 +12,7 @@ pub(crate) struct Receiver<E = ()> {
     extension: E,
     /// The last acknowledgement number sent.
     last_ack: u64,
-    /// Number of packets per ACK, number of unacknowledged packets, and maximum delay of their ACK in ns.
+    /// Packets per ACK; `unanswered` packets have no ACK yet, and `timeout` is the maximum delay of their ACK in ns.
     every: u32,
     unanswered: u32,
     timeout: u64,

@@ -104,7 +104,7 @@ pub(crate) struct Stepped<'a, V: Variant> {
     now: u64,
     warmup: u64,
     end: u64,
-    /// Counters at the end of the warm-up, once it is reached.
+    /// Counters at the end of the warm-up; `None` before.
     start: Option<Snapshot>,
     recorder: Option<Recorder>,
     pulse: Option<&'a dyn Fn()>,

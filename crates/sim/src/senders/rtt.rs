@@ -19,7 +19,7 @@ pub(crate) struct RttEstimator {
     extent: RttExtent,
     /// A tick in ns.
     tick: u64,
-    /// Current variation and its maximum in this round trip, in quarters of a tick; last number of the round trip.
+    /// Current variation in quarters of a tick; `max_deviation` is the maximum in the round that ends at `round_end`.
     deviation: i64,
     max_deviation: i64,
     round_end: u64,

@@ -85,7 +85,7 @@ pub(crate) struct Probe {
     pub(crate) round_trips: Histogram,
     /// Number of the first datagram that is counted; numbers are departure times in ns.
     pub(crate) since: u64,
-    /// Counters of datagrams at the server, on the way back, and of round trips.
+    /// Counters of datagrams at the server; `way_back` counts those on the way back, `at_home` round trips.
     pub(crate) at_server: Arrivals,
     pub(crate) way_back: Arrivals,
     pub(crate) at_home: Arrivals,

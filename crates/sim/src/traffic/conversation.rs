@@ -12,7 +12,7 @@ use asymq_scenario::{Direction, Links, Scenario};
 
 const UP: usize = Direction::Up as usize;
 
-/// Pending events of all conversations: the first arrival of each conversation at each queue, and its first timer.
+/// Pending events of all conversations: for each conversation, its first arrival at each queue, and its first timer.
 pub(crate) struct Events {
     pub(crate) arrivals: [EventSet; 2],
     pub(crate) timers: EventSet,
@@ -40,7 +40,7 @@ pub(crate) struct Conversation<V: Variant> {
     /// Segments that have arrived at each side.
     #[cfg(test)]
     pub(crate) received: [u64; 2],
-    /// Latest datagram at each side, and number of datagrams that arrived after a later one.
+    /// Latest datagram at each side; `overtaken` counts datagrams that arrived after a later one.
     #[cfg(test)]
     latest_datagram: [u64; 2],
     #[cfg(test)]

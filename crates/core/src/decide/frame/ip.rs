@@ -173,7 +173,7 @@ impl<'a> Ip<'a> {
         Some((next, len))
     }
 
-    /// True if a whole TCP segment follows.
+    /// True if the payload is a TCP segment and not a fragment.
     #[inline]
     pub(super) const fn carries_tcp(&self) -> bool {
         const TCP: u8 = 6;

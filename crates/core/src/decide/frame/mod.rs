@@ -168,7 +168,7 @@ fn network(
                 let offset = outer.header_len + inner.header_len;
                 (inner, offset)
             }
-            // For a tunnel packet, not the protocol of the outer header.
+            // The protocol stays opaque: the outer header's protocol is that of the tunnel.
             None => {
                 header.flow = key.flow(&Conversation::new(&outer, 0), scope);
                 return None;

@@ -105,7 +105,7 @@ fn is_redundant(older: &AckInfo, newer: &AckInfo) -> bool {
     }
 }
 
-/// True if the newer ACK SACKs more bytes; `None` if it lacks a SACK range of the older ACK.
+/// True if the newer ACK SACKs more bytes; `None` if the newer ACK lacks a SACK range of the older one.
 fn sacks_more(older: &AckInfo, newer: &AckInfo) -> Option<bool> {
     let (old, new) = (older.ranges(), newer.ranges());
     let kept = old.iter().all(|range| {

@@ -148,31 +148,31 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.flows.queue_in_set(group, flow, network)
     }
 
-    /// With chains: returns the queue of a flow and its round.
+    /// For [`chained`](Self::chained) queues: returns the queue of a flow, and the flow's round.
     #[inline(always)]
     pub(crate) fn find(&self, flow: u64, network: &Network) -> Option<(u32, Round)> {
         self.flows.find(flow, network)
     }
 
-    /// With chains: updates the hosts of a flow that uses its queue again.
+    /// For chained queues: updates the hosts of a flow that uses its queue again.
     #[inline]
     pub(crate) fn renew(&mut self, number: u32, network: &Network) {
         self.flows.renew(number, network);
     }
 
-    /// With chains: returns a free queue for a flow that has none.
+    /// For chained queues: returns a free queue for a flow that has none.
     pub(crate) fn free_queue(&mut self, flow: u64, network: &Network) -> Option<u32> {
         let rounds = &self.rounds;
         self.flows
             .queue_in_chain(flow, network, || rounds.first(FREE))
     }
 
-    /// With chains: true if a queue is free for a new flow.
+    /// For chained queues: true if a queue is free for a new flow.
     pub(crate) fn has_free(&self) -> bool {
         self.rounds.first(FREE).is_some()
     }
 
-    /// Returns a queue for a new flow if no queue is free (only with chains): the queue of the flow that is served next.
+    /// For chained queues: returns the queue of the flow served next, which a new flow shares if no queue is free.
     pub(crate) fn shared_queue(&mut self, flow: u64, network: &Network) -> Option<u32> {
         let rounds = &self.rounds;
         let next = || [OLD, NEW, OWN].iter().find_map(|list| rounds.first(*list));
@@ -371,7 +371,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// With chains: frees the queue of a flow without packets.
+    /// For chained queues: frees the queue of a flow without packets.
     #[inline]
     pub(crate) fn close(&mut self, number: u32) -> Option<()> {
         self.end(0, number, Round::None)?;
