@@ -30,7 +30,7 @@ pub(crate) struct Setup {
 pub(crate) struct Built {
     /// New instance; null if refused, or if the current instance continues.
     instance: *mut Instance,
-    /// Rates of the link and of the reverse direction in bit/s. The latter is 0 if unknown.
+    /// Rates of the link and of the reverse direction in bit/s. The reverse rate is 0 if unknown.
     link: u64,
     reverse: u64,
     /// Reason of a refusal, zero-terminated, and the wrong attribute.
@@ -145,7 +145,7 @@ unsafe extern "C" fn asymq_usual(numbers: &mut Numbers, queue_len: u32) {
     numbers.set_usual(queue_len.clamp(50, 10_000));
 }
 
-/// Takes over the counters of `old`. If `old` had no fault (`whole`), removes its packets.
+/// Takes over the counters of `old`. If `old` had no fault (`whole`), removes the packets of `old`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_take_over(instance: &mut Instance, old: &mut Instance, whole: bool) {
     if whole {

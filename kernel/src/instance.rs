@@ -268,7 +268,7 @@ impl Instance {
         }
     }
 
-    /// Forgets all packets; C frees them.
+    /// Removes all packets; C frees them.
     pub(crate) fn empty(&mut self) {
         while self.egress.drain().is_some() {}
     }

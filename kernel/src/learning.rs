@@ -1,4 +1,4 @@
-//! A learnt rate: the uplink's at its device, or the downlink's at an IFB.
+//! Learns one rate: the uplink's at the uplink's device, or the downlink's at an IFB.
 
 use crate::frame::Frame;
 use alloc::boxed::Box;

@@ -216,7 +216,7 @@ impl PathDelays {
             let base = far.round_trip.get_or_insert(Base::new(trip, at));
             far.excess = (base.excess(trip, at), at);
         }
-        // A round trip bounds the delay; otherwise a forged clock could show any delay.
+        // Requires a round trip as a bound, because a forged clock could show any delay.
         if let (Some(time), Some(_)) = (time, far.round_trip) {
             self.measure(at, slot, time, echoed, timer);
         }

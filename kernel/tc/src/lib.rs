@@ -56,7 +56,7 @@ fn panicked(_: &core::panic::PanicInfo<'_>) -> ! {
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 
-/// The compiled library also refers to this symbol.
+/// The compiled library refers to this symbol, too; nothing unwinds.
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_Resume() -> ! {
     abort()

@@ -31,7 +31,7 @@ const FIRST_ACKS: u64 = 2;
 /// ACK queue with a slot per flow. A later ACK takes the slot of the ACK that it supersedes.
 #[derive(Clone, Debug)]
 pub struct Slots<P> {
-    /// ACKs, chained by flow. The note of a held ACK is the start of its wait; that of another ACK is [`NEVER`].
+    /// ACKs, chained by flow. The note of a held ACK is the start of its wait; the note of any other ACK is [`NEVER`].
     acks: AckChains<P, Instant>,
     /// ACKs that are ready to be sent.
     order: List,

@@ -19,11 +19,11 @@ parameters! {
     MIN_SHARE: f64 = "min-share", "0.05", "Minimum share of the link that the controller assigns to a class",
         within Kind::Number(0.0, 0.5);
     ACK_SIZE: Bytes = "ack-size", "40b", "Size of an ACK on the link (AQ's S_A)", within Kind::Size(1, 65_535);
-    /// Data packets per ACK, for controllers that can measure them.
+    /// Number of data packets per ACK, for controllers that can measure this number.
     DATA_PER_ACK: DataPerAck = "data-per-ack", "1", "Data packets per ACK: a number from 1 to 64, or auto to measure it";
 }
 
-/// Data packets per ACK, for controllers that cannot measure them.
+/// Number of data packets per ACK, for controllers that cannot measure this number.
 const GIVEN_DATA_PER_ACK: Typed<GivenPerAck> = Typed::new(
     DATA_PER_ACK.parameter.name,
     "Data packets per ACK: a number from 1 to 64; auto is 1",

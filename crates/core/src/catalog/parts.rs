@@ -33,7 +33,7 @@ fn whole_buffer(context: &Context<'_>) -> Value {
 parameters! {
     /// Data's share of the link.
     pub DATA_SHARE: Share = "data-share", "0.5", "Data's share of the link (SAD's g)";
-    /// True if a class may use the unused share of the other class. The default is that of WRR.
+    /// True if a class may use the unused share of the other class. WRR's default; CBQ has another one.
     pub BORROW: bool = "borrow", "true", "Let a class use the other's unused share";
     pub(super) ECN: bool = "ecn", "false", "Mark ECN-capable packets instead of dropping them early";
     pub(super) DATA_SIZE: Bytes = "data-size", "1500b", "Bytes of a full data packet on the link (AQ's S_D)",

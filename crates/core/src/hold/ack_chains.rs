@@ -244,8 +244,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         admission.admits(self.backlog, arrival.len)
     }
 
-    /// True if there is room for an arrival after `older` is removed. If not, `older` must stay; otherwise both packets
-    /// would be lost.
+    /// True if there is room for an arrival after `older` is removed. If there is no room, `older` must stay, because
+    /// both packets would be lost.
     pub(crate) fn admits_instead_of(
         &self,
         older: Place,

@@ -85,7 +85,7 @@ pub(crate) struct FlowState {
 }
 
 impl FlowState {
-    /// Creates the state of a flow whose first ACK is `info`; its numbers are relative to those of this ACK.
+    /// Creates the state of a flow whose first ACK is `info`; the state's numbers are relative to those of this ACK.
     pub(crate) const fn new(info: &AckInfo, arrival: Instant) -> Self {
         Self {
             tail: Place::NONE,

@@ -114,7 +114,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         })
     }
 
-    /// Runs the controller if the time of its next step has come. Otherwise costs one comparison.
+    /// Runs the controller if the time of its next step has come. Before that time, a call costs one comparison.
     #[inline]
     fn control(&mut self, now: Instant) {
         if now >= self.next_step {

@@ -1,4 +1,4 @@
-//! Law that sets one shaper's rate from the queue in the line after it (up) or before it (down).
+//! Law that sets a shaper's rate from the line's queue, after the uplink's shaper or before the downlink's.
 //!
 //! ```text
 //!                     queue > full, in two intervals

@@ -19,7 +19,7 @@ pub(crate) struct EcnSender {
     offer: Offer,
 }
 
-/// Type of ECN that a sender requests in its SYN, and its marking of segments.
+/// Type of ECN that a sender requests in its SYN, and the ECN field of its segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offer {
     /// True for AccECN, false for classic ECN.

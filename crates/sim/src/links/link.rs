@@ -193,8 +193,8 @@ impl<O: Options> Link<O> {
         self.next = self.next.min(now.max(self.egress.free_at().as_nanos()));
     }
 
-    /// Calls the qdisc at `now`, the time of [`next`](Link::next). If a transmission starts, calls `deliver` with the
-    /// arrival time at the far end, and the packet.
+    /// Calls the qdisc at `now`, which must be the time of [`next`](Link::next). If a transmission starts, calls
+    /// `deliver` with the arrival time at the far end, and the packet.
     #[inline]
     pub(crate) fn dequeue(&mut self, now: u64, deliver: impl FnOnce(u64, &SimPacket<O>)) {
         if let Some(varying) = &mut self.schedule

@@ -227,7 +227,7 @@ const FLOOD_FLOW: u64 = 1 << 63;
 /// conversation's index and `payload` is the packet's number in the tunnel. Queues read these fields only for TCP.
 const TUNNEL_FLOW: u64 = 1 << 62;
 
-/// Bits of the conversation's index in the number of a flood's packet.
+/// Mask of the bits that hold the conversation's index in the number of a flood's packet.
 const FLOOD_INDEX: usize = (1 << FLOOD_INDEX_BITS) - 1;
 const FLOOD_INDEX_BITS: u32 = 16;
 

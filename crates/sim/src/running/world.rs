@@ -3,8 +3,8 @@
 //! Two ideas reduce the number of events without changing results:
 //!
 //! - Everything between a packet's departure from one bottleneck queue and the resulting arrivals at the other
-//!   (propagation, access links, the agent's response) concerns only its conversation. It is computed when the packet
-//!   departs, with the time of each event. Timers of a side that expire before a segment arrives run first.
+//!   (propagation, access links, the agent's response) concerns only its conversation. All of this is computed when the
+//!   packet departs, with the time of each event. Timers of a side that expire before a segment arrives run first.
 //! - A packet that departs at one queue reaches the other at least one propagation delay later. Until then, each
 //!   direction runs independently (conservative lookahead, Chandy and Misra 1979). Only arrivals and departures at the
 //!   same queue must be in order.

@@ -1,4 +1,4 @@
-//! A sender's response to marks, losses and delivery rates that ACKs report, and its pacing.
+//! A sender's pacing, and its response to marks, losses and delivery rates that ACKs report.
 
 use crate::congestion::{AckSample, CongestionControl};
 use crate::packets::{Options, Segment};

@@ -214,8 +214,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Processes an ACK of all segments below `number` and of a part of segment `number`. It counts as an ACK of new
-    /// data: only ACK regeneration with `R` above 1 splits ACKs, to open the window earlier.
+    /// Processes an ACK of all segments below `number` and of a part of segment `number`. Such an ACK counts as an ACK
+    /// of new data: only ACK regeneration with `R` above 1 sends it, to open the window earlier.
     #[cold]
     pub(crate) fn on_ack_within(
         &mut self,
