@@ -32,8 +32,8 @@ pub enum Protocol {
     Tcp,
     /// A complete packet that is neither TCP nor QUIC.
     NonTcp,
-    /// UDP in the form of QUIC with a short header: its payload begins with the bits 01 (RFC 9000, sec. 17.3.1), unlike
-    /// RTP, DTLS, STUN (RFC 9443) and WireGuard. OpenVPN's data is excluded.
+    /// UDP in the form of QUIC with a short header: the payload begins with the bits 01 (RFC 9000, sec. 17.3.1). RTP,
+    /// DTLS, STUN (RFC 9443) and WireGuard begin differently; OpenVPN's data is excluded.
     Quic,
     /// UDP with a long QUIC header of version 1 or 2, as in handshakes (RFC 9000, sec. 17.2; RFC 9369).
     QuicLong,

@@ -102,9 +102,9 @@ impl<const STEPS: usize> Rates<STEPS> {
 
 /// Controller of the ACKs' wait.
 ///
-/// Every half second in which the uplink is busy, the controller sets `wait *= 1 + gain (a - p s)`: `a` is the ACKs'
-/// share of the uplink, `s` the downlink's unused share, `p` the exponent. The wait is constant at `a = p s`: there,
-/// one more ACK costs as much as it gains, if `s` falls with the number `n` of ACKs as `n^-p`.
+/// Every half second in which the uplink is busy, the controller sets `wait *= 1 + gain (a - p s)`. Here `a` is the
+/// ACKs' share of the uplink, `s` the downlink's unused share, `p` the exponent. At `a = p s` the wait is constant.
+/// There, one more ACK costs as much as it gains if `s` is proportional to `n^-p` for `n` ACKs.
 #[derive(Clone, Debug)]
 pub struct AckNeed {
     params: AckNeedParams,

@@ -18,8 +18,8 @@ impl Shallow {
     /// True if an ECT(1) packet that has waited for `sojourn` is marked. The ramp starts at a full packet's time plus
     /// 1 ms. From two full packets' times plus 1 ms on, every packet is marked.
     ///
-    /// A flow's debt counts like a queue: no packet is marked up to `ramp` bytes of debt, and every packet from `3 *
-    /// ramp` bytes on.
+    /// A flow's debt counts like a queue: up to `ramp` bytes of debt mark no packet, and `3 * ramp` bytes or more mark
+    /// every packet.
     pub(super) fn marks(
         &mut self,
         sojourn: Duration,

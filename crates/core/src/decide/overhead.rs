@@ -115,7 +115,7 @@ impl Overhead {
         })
     }
 
-    /// True if a word is one of CAKE's keywords without a number: all except `overhead` and `mpu`.
+    /// True if a word is a keyword of CAKE other than `overhead` and `mpu`, which have a number.
     pub fn is_keyword(word: &str) -> bool {
         Self::default().keyword(word)
     }

@@ -24,8 +24,8 @@ pub enum Survivor {
 pub struct FilterBounds {
     /// Maximum number of newly acknowledged and SACKed bytes that one surviving ACK reports.
     pub max_stretch: u32,
-    /// Maximum time between the arrivals of two survivors of a flow, for [`Survivor::AtTail`]: each new ACK moves to
-    /// the tail, so without a bound the ACKs of a steady flow may never leave. [`Survivor::InSlot`] needs no bound.
+    /// Maximum time between the arrivals of two survivors of a flow, only for [`Survivor::AtTail`]. There each new ACK
+    /// moves to the tail, so without a bound the ACKs of a steady flow may never leave.
     pub max_gap: Duration,
 }
 

@@ -18,7 +18,7 @@ const SWING: f64 = 4.0 / 128.0;
 /// Minimum rate in full packets per second: 100 kbit/s.
 const MIN_RATE: f64 = 12_500.0 / 1500.0;
 
-/// A window whose rate grows by one segment per 25 ms every 25 ms, even at shorter round-trip times. Below two
+/// A window whose rate grows every 25 ms by one segment per 25 ms, even at shorter round-trip times. Below two
 /// segments, the rate alone limits the flow, at times with one segment in flight. Linux's version also shortens packets
 /// if less than two fit into a round trip. A scenario can set a flow's `mss` instead.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ impl Prague {
         }
     }
 
-    /// Grows the window in congestion avoidance: the rate increases by one segment per 25 ms every 25 ms, as for a flow
+    /// Grows the window in congestion avoidance. Every 25 ms the rate increases by one segment per 25 ms, as for a flow
     /// with a round-trip time of 25 ms. Marked segments do not count.
     fn grow(&mut self, clean: f64) {
         let (window, threshold) = (self.inner.window(), self.threshold());

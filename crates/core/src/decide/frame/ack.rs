@@ -133,7 +133,7 @@ impl Around {
     }
 }
 
-/// Hashes the link headers without their length fields: addresses, tags with priority, session.
+/// Hashes addresses, tags with priority, and session in the link headers, but no length fields.
 #[inline]
 fn hash_of(frame: &[u8], link: &Link) -> u64 {
     /// Maximum length of the link headers in bytes: Ethernet, three tags, PPPoE.
