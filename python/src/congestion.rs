@@ -69,7 +69,7 @@ pub(crate) struct LostSegment {
     app_limited: bool,
 }
 
-/// A class that fulfils the contract.
+/// Python class of a congestion control, with the optional methods that the class has.
 pub(crate) struct Class {
     class: Py<PyAny>,
     /// Optional methods that the class has.

@@ -42,7 +42,7 @@ struct Account {
     free_at: Instant,
     /// Half of the hash of the last new flow. A host with a single new flow uses no overflow queue.
     last: u32,
-    /// Epoch in which the host was last seen; `busy` is the epoch in which it last had a long queue.
+    /// Epoch in which the host was last seen; `busy` is the one in which the host last competed for the link.
     seen: Epoch,
     busy: Epoch,
 }

@@ -17,7 +17,7 @@ parameters! {
     /// Default: at least one packet's time of the other class. With less, a class of short packets misses its share.
     MADE_UP: MadeUp = "made-up", "other",
         "Maximum missed service time for which a class without borrowing is compensated: a time, own (one packet of the class) or other (one packet of each class, whichever takes longer)";
-    /// A full data queue by default. With more credit, an upload after a long download would block ACKs for minutes.
+    /// Default: a full data queue. With more credit, an upload after a long download would block ACKs for minutes.
     MAX_CREDIT: Option<Bytes> = "max-credit", "150000b", "Maximum unspent credit, or none";
     CREDIT: Credit = "credit", "byte",
         "Credit that an ACK earns: byte counts acknowledged bytes with headers (the paper's text), payload counts them without headers, segment counts one segment per ACK (the paper's figures)";

@@ -77,7 +77,7 @@ impl<P: Packet> AckFilter<P> {
         })
     }
 
-    /// Filters, which may free places, then enqueues an ACK. Not inlined, to keep the ACK parser's stack small.
+    /// Filters queued ACKs, which may free places; then enqueues an ACK. Not inlined: the parser's stack stays small.
     #[inline(never)]
     fn offer(
         &mut self,

@@ -53,8 +53,8 @@ const SEEN: u8 = 2;
 const RECURS: u8 = 8;
 const PART: u32 = 8;
 
-/// Number of unexplained packets of a recurring size after which packets of the conversation are no longer treated as
-/// ACKs.
+/// Number of packets of a recurring size without a server's packet to acknowledge, after which a conversation's packets
+/// are no longer treated as ACKs.
 const UNEXPLAINED: u8 = 2;
 
 /// Assumed content of an opaque ACK.

@@ -45,7 +45,7 @@ impl Default for CodelParams {
     }
 }
 
-/// State of a queue when CoDel decides about a packet.
+/// Sojourn time and backlog, on which CoDel's decision about a packet depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// Sojourn time of the packet.

@@ -88,7 +88,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Self::of(flows, slots(quanta.len(), group)?, count * LISTS)
     }
 
-    /// Like `new`, with a single group, in which each flow can use any queue. A new flow gets the queue idle longest.
+    /// Like `new`, with one group, in which each flow can use any queue. A new flow gets the longest idle queue.
     pub(crate) fn chained(
         quantum: u32,
         queues: u32,
