@@ -3,7 +3,7 @@
 use asymq_core::units::{Duration, Instant};
 
 /// Length of a rest, and minimum time between wake-ups by a timer, because a wake-up costs as much CPU time as several
-/// frames. docs/router/router.md gives the saved CPU time.
+/// frames. docs/notes/gateway.md gives the saved CPU time.
 pub(crate) const MIN_WAKE_INTERVAL: Duration = Duration::from_micros(250);
 /// Maximum gap between wake-ups at which a rest saves CPU time: the end of a rest is a wake-up too.
 const DENSE: Duration = Duration::from_millis(1);
