@@ -3,7 +3,7 @@
 //! The gateway has no address. A request therefore has the address of the home host that sent last. The answer is
 //! not forwarded.
 
-use asymq_core::decide::frame::checksum::{fold, words};
+use asymq_core::frame::checksum::checksum;
 use std::net::Ipv4Addr;
 
 const ECHO_REQUEST: u8 = 8;
@@ -85,13 +85,13 @@ impl RateProbe {
         ip[9] = ICMP;
         ip[12..16].copy_from_slice(&source.octets());
         ip[16..20].copy_from_slice(&host.octets());
-        let sum = !fold(words(ip));
+        let sum = checksum(0, ip);
         ip[10..12].copy_from_slice(&sum.to_be_bytes());
         let icmp = &mut rest[..ICMP_HEADER];
         icmp[0] = ECHO_REQUEST;
         icmp[4..6].copy_from_slice(&self.ident.to_be_bytes());
         icmp[6..8].copy_from_slice(&self.number.to_be_bytes());
-        let sum = !fold(words(icmp));
+        let sum = checksum(0, icmp);
         icmp[2..4].copy_from_slice(&sum.to_be_bytes());
         Some(Request {
             bytes,
@@ -139,8 +139,8 @@ mod tests {
         let frame = request.frame();
         assert_eq!((frame.len(), &frame[..18]), (60, &of_home()[..18]));
         assert_eq!(frame[30..34], [10, 0, 0, 9]);
-        assert_eq!(fold(words(&frame[18..38])), 0xffff);
-        assert_eq!(fold(words(&frame[38..46])), 0xffff);
+        assert_eq!(checksum(0, &frame[18..38]), 0);
+        assert_eq!(checksum(0, &frame[38..46]), 0);
         let mut answer = frame.to_vec();
         answer[30..34].copy_from_slice(&HOST.octets());
         answer[38] = 0;

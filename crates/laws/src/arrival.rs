@@ -1,6 +1,7 @@
 //! An arriving frame and its number.
 
 use alloc::vec::Vec;
+use asymq_core::frame::checksum::checksum;
 use asymq_core::units::Instant;
 use core::ops::Range;
 
@@ -43,19 +44,7 @@ pub(crate) fn set_number(frame: &mut [u8], number: u16) {
     if frame[12..14] == [8, 0] {
         let ip = &mut frame[ETHERNET..ETHERNET + IPV4];
         ip[10..12].fill(0);
-        let sum = checksum(ip, 0);
+        let sum = checksum(0, ip);
         ip[10..12].copy_from_slice(&sum.to_be_bytes());
     }
-}
-
-/// The Internet checksum, RFC 1071.
-pub(crate) fn checksum(bytes: &[u8], start: u32) -> u16 {
-    let words = bytes
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low)));
-    let mut sum = words.fold(start, u32::wrapping_add);
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
 }

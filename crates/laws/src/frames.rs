@@ -3,12 +3,13 @@
 
 pub use crate::arrival::{Arrival, number};
 
-use crate::arrival::{ETHERNET, IPV4, checksum};
+use crate::arrival::{ETHERNET, IPV4};
 use crate::capture::{Capture, EMPTY};
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use asymq_core::catalog::{Catalog, Config};
+use asymq_core::frame::checksum::{checksum, words};
 use asymq_core::frame::{FlowKey, Frame, Parsed, parse};
 use asymq_core::hold::{BuildError, Egress};
 use asymq_core::qdisc::{Reason, Sink};
@@ -117,7 +118,7 @@ fn frame(leaves: bool, conversation: u16, count: u32, length: usize, number: u16
     };
     ip[12..16].copy_from_slice(&source);
     ip[16..20].copy_from_slice(&destination);
-    let sum = checksum(ip, 0);
+    let sum = checksum(0, ip);
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
     let (near, far) = (40_000 + conversation, 443u16);
     let (from, to) = if leaves { (near, far) } else { (far, near) };
@@ -138,9 +139,8 @@ fn frame(leaves: bool, conversation: u16, count: u32, length: usize, number: u16
         transport[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
         16
     };
-    let pseudo = [source, destination].concat();
-    let pseudo = u32::from(!checksum(&pseudo, 0)) + u32::from(ip[9]) + transport.len() as u32;
-    let sum = checksum(transport, pseudo);
+    let pseudo = words(&ip[12..]) + u64::from(ip[9]) + transport.len() as u64;
+    let sum = checksum(pseudo, transport);
     transport[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     bytes
 }

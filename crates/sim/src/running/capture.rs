@@ -1,6 +1,7 @@
 //! A trace of a link as pcapng (draft-ietf-opsawg-pcapng), with synthetic IPv4 and only headers.
 
 use crate::packets::{Kind, Layout, Options, SimPacket, TcpOptions};
+use asymq_core::frame::checksum::{checksum, words};
 use asymq_scenario::Direction;
 use std::io::{self, Write};
 
@@ -119,7 +120,7 @@ fn headers<O: Options>(packet: &SimPacket<O>, layout: &Layout) -> Vec<u8> {
     ip[9] = if udp { 17 } else { 6 };
     ip[12..16].copy_from_slice(&source);
     ip[16..20].copy_from_slice(&destination);
-    let sum = checksum(ip, 0);
+    let sum = checksum(0, ip);
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
 
     let transport_length = length - IPV4 as u16;
@@ -149,9 +150,8 @@ fn headers<O: Options>(packet: &SimPacket<O>, layout: &Layout) -> Vec<u8> {
         16
     };
     // Sum of the pseudo-header; a payload of zeros adds nothing.
-    let pseudo = [source, destination].concat();
-    let pseudo = u32::from(!checksum(&pseudo, 0)) + u32::from(ip[9]) + u32::from(transport_length);
-    let sum = match checksum(transport, pseudo) {
+    let pseudo = words(&ip[12..]) + u64::from(ip[9]) + u64::from(transport_length);
+    let sum = match checksum(pseudo, transport) {
         0 if udp => u16::MAX,
         sum => sum,
     };
@@ -181,17 +181,6 @@ fn options_bytes(options: &TcpOptions, ack: u32) -> Vec<u8> {
         }
     }
     bytes
-}
-
-/// Returns the Internet checksum (RFC 1071) of an even number of bytes, added to `sum`.
-fn checksum(bytes: &[u8], mut sum: u32) -> u16 {
-    for pair in bytes.chunks_exact(2) {
-        sum += u32::from(u16::from_be_bytes([pair[0], pair[1]]));
-    }
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
 }
 
 #[cfg(test)]
@@ -236,14 +225,14 @@ mod tests {
             assert_eq!(body[4..12], [1, 0, 0, 0, 0x07, 0xf2, 0x05, 0x2a], "time");
             assert_eq!(body[16..20], u32::to_le_bytes(length));
             let ip = &body[20..40];
-            assert_eq!(checksum(ip, 0), 0, "{kind:?}: a valid header sums to zero");
+            assert_eq!(checksum(0, ip), 0, "{kind:?}: a valid header sums to zero");
             assert_eq!(ip[2..4], (length as u16).to_be_bytes());
             assert_eq!(ip[12..20], [10, 0, 1, 44, 10, 1, 1, 44]);
             let captured = if kind == Kind::Datagram { 28 } else { 40 };
             assert_eq!(body[12..16], u32::to_le_bytes(captured));
             let transport = &body[40..20 + captured as usize];
-            let pseudo = !checksum(&ip[12..20], u32::from(ip[9]) + length - 20);
-            assert_eq!(checksum(transport, pseudo.into()), 0, "{kind:?}");
+            let pseudo = words(&ip[12..20]) + u64::from(ip[9]) + u64::from(length) - 20;
+            assert_eq!(checksum(pseudo, transport), 0, "{kind:?}");
         }
     }
 

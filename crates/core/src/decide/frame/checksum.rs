@@ -29,6 +29,11 @@ pub(super) fn segment_is_right(ip: &Ip<'_>) -> bool {
     fold(sum) == 0xffff
 }
 
+/// The Internet checksum of some bytes, and of earlier bytes with the sum `before`.
+pub fn checksum(before: u64, bytes: &[u8]) -> u16 {
+    !fold(before + words(bytes))
+}
+
 /// Returns the sum of big-endian 32-bit words, the last one padded with zeros. [`fold`] reduces it to a sum of 16-bit
 /// words.
 #[inline]
