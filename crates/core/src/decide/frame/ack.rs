@@ -3,6 +3,7 @@
 use super::checksum::{fold, ip_header_is_right, segment_is_right, words};
 use super::ip::{Addresses, Ip};
 use super::link::{self, Link};
+use super::{be16, be32};
 use crate::decide::ack::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRange};
 use crate::packet::flags;
 
@@ -43,16 +44,16 @@ fn read_ack(frame: &[u8], transport: u16, trusted: bool) -> Option<AckInfo> {
     const RESERVED: u16 = 0x0e00;
     const FLAG_BITS: u16 = 0x01ff;
     let header = tcp_header(frame, transport)?;
-    let bits = short(header, FLAGS)?;
+    let bits = be16(header, FLAGS)?;
     if bits & CONTROL != flags::ACK {
         return None;
     }
     let around =
         Around::read(frame, transport, trusted).filter(|around| around.payload == header.len())?;
     let mut info = AckInfo {
-        seq: long(header.get(SEQUENCE..)?)?,
-        ack: long(header.get(ACK_NUMBER..)?)?,
-        window: short(header, WINDOW)?,
+        seq: be32(header, SEQUENCE)?,
+        ack: be32(header, ACK_NUMBER)?,
+        window: be16(header, WINDOW)?,
         flags: bits & FLAG_BITS,
         // A reserved bit that is set has an unknown meaning.
         keep: bits & RESERVED != 0 || around.options,
@@ -74,7 +75,7 @@ pub fn timestamps(segment: &[u8]) -> Option<(u32, u32)> {
         match *options {
             [kind::NOP, ref rest @ ..] => options = rest,
             [kind::TIMESTAMPS, 10, ref rest @ ..] => {
-                return Some((long(rest)?, long(rest.get(4..)?)?));
+                return Some((be32(rest, 0)?, be32(rest, 4)?));
             }
             [kind::END, ..] => return None,
             [_, len, ..] => options = options.get(usize::from(len.max(2))..)?,
@@ -185,7 +186,7 @@ fn rewrite(frame: &mut [u8], transport: u16, newer: &AckInfo) -> Option<()> {
         }
     }
     let after = words(header);
-    let checksum = short(header, CHECKSUM)?;
+    let checksum = be16(header, CHECKSUM)?;
     let mended = !fold(u64::from(!checksum) + u64::from(!fold(before)) + after);
     put(header, CHECKSUM, mended.to_be_bytes())
 }
@@ -229,7 +230,7 @@ fn for_each_option(header: &[u8], mut see: impl FnMut(u8, &[u8], usize)) -> Opti
 fn read_option(info: &mut AckInfo, kind: u8, body: &[u8]) {
     match (kind, body.len()) {
         (kind::TIMESTAMPS, 8) if info.timestamps.is_none() => {
-            info.timestamps = long(body).zip(body.get(4..).and_then(long));
+            info.timestamps = be32(body, 0).zip(be32(body, 4));
         }
         (kind::SACK, length)
             if length > 0
@@ -237,13 +238,9 @@ fn read_option(info: &mut AckInfo, kind: u8, body: &[u8]) {
                 && length / 8 <= MAX_SACK_RANGES
                 && info.sack_ranges == 0 =>
         {
-            for (range, [s0, s1, s2, s3, e0, e1, e2, e3]) in
-                info.sack.iter_mut().zip(body.as_chunks().0)
-            {
-                *range = SackRange {
-                    start: u32::from_be_bytes([*s0, *s1, *s2, *s3]),
-                    end: u32::from_be_bytes([*e0, *e1, *e2, *e3]),
-                };
+            for (range, ends) in info.sack.iter_mut().zip(body.as_chunks::<8>().0) {
+                let [start, end] = [0, 4].map(|at| be32(ends, at).unwrap_or_default());
+                *range = SackRange { start, end };
                 info.sack_ranges += 1;
                 info.keep |= range.is_empty();
             }
@@ -271,15 +268,6 @@ fn accecn(order: AccEcnOrder, body: &[u8]) -> AccEcn {
         option.fields += 1;
     }
     option
-}
-
-fn long(bytes: &[u8]) -> Option<u32> {
-    bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
-}
-
-fn short(bytes: &[u8], at: usize) -> Option<u16> {
-    let pair = bytes.get(at..)?.first_chunk()?;
-    Some(u16::from_be_bytes(*pair))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The ECN field of a real frame.
 
+use super::checksum::fold;
 use crate::packet::Ecn;
 
 /// Sets CE in the outermost IP header of `frame`, which begins at `network`, if the packet is ECN-capable. Updates
@@ -25,12 +26,9 @@ fn mark_v4(ip: &mut [u8]) -> Option<()> {
     let before = u16::from_be_bytes([*version, *tos]);
     *tos |= Ecn::Ce as u8;
     let after = u16::from_be_bytes([*version, *tos]);
-    let sum = u32::from(!u16::from_be_bytes([*sum_high, *sum_low]))
-        + u32::from(!before)
-        + u32::from(after);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    [*sum_high, *sum_low] = (!(sum as u16)).to_be_bytes();
+    let sum = !u16::from_be_bytes([*sum_high, *sum_low]);
+    let sum = u64::from(sum) + u64::from(!before) + u64::from(after);
+    [*sum_high, *sum_low] = (!fold(sum)).to_be_bytes();
     Some(())
 }
 

@@ -1,5 +1,6 @@
 //! IPv4 and IPv6 headers.
 
+use super::{be16, be32};
 use crate::packet::Ecn;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,41 +58,18 @@ impl<'a> Ip<'a> {
     #[inline]
     fn read_v4(bytes: &'a [u8], missing: usize) -> Option<Self> {
         const MORE_FRAGMENTS_OR_OFFSET: u16 = 0x3fff;
-        let &[
-            vihl,
-            tos,
-            l0,
-            l1,
-            _,
-            _,
-            f0,
-            f1,
-            _,
-            protocol,
-            _,
-            _,
-            s0,
-            s1,
-            s2,
-            s3,
-            d0,
-            d1,
-            d2,
-            d3,
-        ] = bytes.first_chunk::<20>()?;
+        let header = bytes.first_chunk::<20>()?;
+        let [vihl, tos, ..] = *header;
         let header_len = usize::from(vihl & 0x0f) * 4;
-        let len = u16::from_be_bytes([l0, l1]);
+        let len = be16(header, 2)?;
         if vihl >> 4 != 4 || header_len < 20 {
             return None;
         }
         let (payload, missing) = Self::cut(bytes, missing, header_len, len.into())?;
         Some(Self {
-            addresses: Addresses::V4(
-                u32::from_be_bytes([s0, s1, s2, s3]),
-                u32::from_be_bytes([d0, d1, d2, d3]),
-            ),
-            protocol,
-            fragment: u16::from_be_bytes([f0, f1]) & MORE_FRAGMENTS_OR_OFFSET != 0,
+            addresses: Addresses::V4(be32(header, 12)?, be32(header, 16)?),
+            protocol: header[9],
+            fragment: be16(header, 6)? & MORE_FRAGMENTS_OR_OFFSET != 0,
             ecn: Ecn::from_bits(tos),
             traffic_class: tos,
             len: len.into(),
@@ -110,7 +88,7 @@ impl<'a> Ip<'a> {
             return None;
         }
         let traffic_class = fixed[0] << 4 | fixed[1] >> 4;
-        let payload_len = u16::from_be_bytes([fixed[4], fixed[5]]);
+        let payload_len = be16(fixed, 4)?;
         let address = |at: usize| {
             let bytes = fixed[at..].first_chunk().copied().unwrap_or_default();
             u128::from_be_bytes(bytes)
@@ -150,8 +128,7 @@ impl<'a> Ip<'a> {
                 }
                 FRAGMENT => {
                     // An atomic fragment (RFC 6946) is a whole packet.
-                    let &[_, _, high, low] = self.payload.first_chunk()?;
-                    let offset_and_more = u16::from_be_bytes([high, low]) & 0xfff9;
+                    let offset_and_more = be16(self.payload, 2)? & 0xfff9;
                     self.fragment = offset_and_more != 0;
                     8
                 }

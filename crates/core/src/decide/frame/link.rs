@@ -1,5 +1,6 @@
 //! Link headers before the IP header: Ethernet, VLAN tags and PPPoE.
 
+use super::be16;
 use super::ip::Version;
 
 pub(super) struct Link {
@@ -102,10 +103,4 @@ fn pppoe(frame: &[u8], wire_len: usize, link: &mut Link) {
         PPP_IPV6 => Some(Version::V6),
         _ => None,
     };
-}
-
-#[inline]
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    let pair = bytes.get(at..)?.first_chunk()?;
-    Some(u16::from_be_bytes(*pair))
 }

@@ -82,10 +82,8 @@ fn plain_v4(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) 
     const IPV4_WITHOUT_OPTIONS: u32 = 0x0008_0045;
     const ANY_FRAGMENT: u16 = 0x3fff;
     let head = prefix.first_chunk::<{ LINK + HEADERS }>()?;
-    let word =
-        |at: usize| u32::from_be_bytes(head[at..].first_chunk().copied().unwrap_or_default());
-    let half =
-        |at: usize| u16::from_be_bytes(head[at..].first_chunk().copied().unwrap_or_default());
+    let word = |at: usize| be32(head, at).unwrap_or_default();
+    let half = |at: usize| be16(head, at).unwrap_or_default();
     let ip_len = half(16);
     let is_whole = usize::from(ip_len) >= HEADERS && LINK + usize::from(ip_len) <= wire_len;
     if word(11) & 0x00ff_ffff != IPV4_WITHOUT_OPTIONS || half(20) & ANY_FRAGMENT != 0 || !is_whole {
@@ -138,6 +136,20 @@ fn read_any(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) 
         transport: offset(transport),
         is_plain: false,
     }
+}
+
+/// The big-endian number at an offset.
+#[inline]
+fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    let number = bytes.get(at..)?.first_chunk()?;
+    Some(u16::from_be_bytes(*number))
+}
+
+/// The big-endian number at an offset.
+#[inline]
+fn be32(bytes: &[u8], at: usize) -> Option<u32> {
+    let number = bytes.get(at..)?.first_chunk()?;
+    Some(u32::from_be_bytes(*number))
 }
 
 /// Converts an offset to 16 bits; header lengths are far below 64 KiB.
@@ -247,17 +259,16 @@ impl Segment {
     /// Returns `None` if the header is incomplete or its length is invalid.
     #[inline]
     fn read(bytes: &[u8], missing: usize) -> Option<Self> {
-        let &[p0, p1, p2, p3, _, _, _, _, a0, a1, a2, a3, f0, f1, ..] =
-            bytes.first_chunk::<20>()?;
-        let header_len = usize::from(f0 >> 4) * 4;
+        let header = bytes.first_chunk::<20>()?;
+        let header_len = usize::from(header[12] >> 4) * 4;
         if header_len < 20 {
             return None;
         }
         let payload = (bytes.len() + missing).checked_sub(header_len)?;
         Some(Self {
-            ports: u32::from_be_bytes([p0, p1, p2, p3]),
-            ack: u32::from_be_bytes([a0, a1, a2, a3]),
-            flags: u16::from_be_bytes([f0, f1]) & 0x0fff,
+            ports: be32(header, 0)?,
+            ack: be32(header, 8)?,
+            flags: be16(header, 12)? & 0x0fff,
             payload: u32::try_from(payload).ok()?,
         })
     }

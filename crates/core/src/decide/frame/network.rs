@@ -1,6 +1,7 @@
 //! Facts of the network layer: the hosts of a packet and its DSCP.
 
 use super::ip::{Addresses, Ip, Version};
+use super::{be16, be32};
 use crate::decide::random::mix;
 use crate::packet::Network;
 use core::net::{IpAddr, Ipv4Addr};
@@ -61,9 +62,8 @@ fn plain_v4(packet: &[u8]) -> Option<Network> {
     const NO_OPTIONS: u8 = 0x45;
     const TUNNELS: [u8; 2] = [4, 41];
     let header = packet.first_chunk::<20>()?;
-    let &[vihl, _, l0, l1, _, _, _, _, _, protocol, _, _, ..] = header;
-    let is_plain = vihl == NO_OPTIONS && !TUNNELS.contains(&protocol);
-    if !is_plain || u16::from_be_bytes([l0, l1]) < 20 {
+    let is_plain = header[0] == NO_OPTIONS && !TUNNELS.contains(&header[9]);
+    if !is_plain || be16(header, 2)? < 20 {
         return None;
     }
     of_v4(header)
@@ -72,12 +72,8 @@ fn plain_v4(packet: &[u8]) -> Option<Network> {
 /// Reads an IPv4 header without options.
 #[inline(always)]
 fn of_v4(header: &[u8; 20]) -> Option<Network> {
-    let address = |at: usize| {
-        let bytes = header.get(at..)?.first_chunk()?;
-        Some(host_of_v4(u32::from_be_bytes(*bytes)))
-    };
     Some(Network {
-        hosts: [address(12)?, address(16)?],
+        hosts: [be32(header, 12)?, be32(header, 16)?].map(host_of_v4),
         dscp: header[1] >> 2,
     })
 }
