@@ -17,7 +17,7 @@ pub(crate) struct ProgressBar {
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     position: u64,
     length: u64,
@@ -31,10 +31,8 @@ impl ProgressBar {
             shown: io::stderr().is_terminal(),
             start: Instant::now(),
             state: Mutex::new(State {
-                position: 0,
                 length,
-                message: String::new(),
-                drawn: None,
+                ..State::default()
             }),
         }
     }

@@ -5,9 +5,10 @@ use crate::table::Table;
 use asymq_args::BadArgument;
 use asymq_core::catalog::link_rate;
 use asymq_core::control::model::{
-    AckDemand, Amp, Bound, Capacities, Framing, FullRates, OutOfReach, worst_delay,
+    AckDemand, Amp, Bound, Capacities, FullRates, OutOfReach, worst_delay,
 };
 use asymq_core::hold::split_buffer;
+use asymq_core::overhead::Overhead;
 use asymq_core::units::{Bytes, Limit, Rate, Share, UnitError};
 use clap::{Args, Command, FromArgMatches};
 use serde_json::{Value, json};
@@ -171,9 +172,9 @@ impl<'a> Model<'a> {
             "forward_rate": amp.forward(),
             "g": amp.reverse_share,
             "throughput_rate": amp.throughput(),
-            "k": amp.asymmetry(Framing::Plain),
-            "k_atm": amp.asymmetry(Framing::Atm),
-            "k_atm_llc": amp.asymmetry(Framing::AtmLlc),
+            "k": amp.asymmetry(&Overhead::default()),
+            "k_atm": amp.asymmetry(&Overhead::AAL5),
+            "k_atm_llc": amp.asymmetry(&Overhead::AAL5_LLC),
             "up": bound(amp.reverse_bound()),
             "down": bound(amp.forward_bound()),
         });
@@ -322,9 +323,9 @@ fn amp_in_words(amp: &Amp) -> String {
         amp.packet_size,
         rate(amp.forward()),
         rate(amp.throughput()),
-        amp.asymmetry(Framing::Plain),
-        amp.asymmetry(Framing::Atm),
-        amp.asymmetry(Framing::AtmLlc),
+        amp.asymmetry(&Overhead::default()),
+        amp.asymmetry(&Overhead::AAL5),
+        amp.asymmetry(&Overhead::AAL5_LLC),
     )
 }
 

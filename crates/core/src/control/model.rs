@@ -2,6 +2,8 @@
 //!
 //! Contains AQ's equations and the AMP model of the SAD paper ([`Amp`]); `docs/notes/papers.md` has the references.
 
+use crate::decide::overhead::Overhead;
+
 /// Reason why no pair of rates fills both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutOfReach {
@@ -126,32 +128,6 @@ impl Capacities {
     }
 }
 
-/// Framing of the link layer below IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
-    /// No framing: IP packets without further bytes.
-    Plain,
-    /// AAL5 over ATM: the packet and an 8-byte trailer in whole cells of 53 bytes, each with 48 bytes of payload.
-    Atm,
-    /// Like `Atm`, with an LLC header of 8 bytes.
-    AtmLlc,
-}
-
-impl Framing {
-    /// Bytes of a packet on the line.
-    pub fn bytes(self, packet: u32) -> u32 {
-        let before = match self {
-            Self::Plain => return packet,
-            Self::Atm => 8,
-            Self::AtmLlc => 16,
-        };
-        packet
-            .saturating_add(before)
-            .div_ceil(48)
-            .saturating_mul(53)
-    }
-}
-
 /// Input of the AMP model (SAD, sec. 2): a link whose classes use their full shares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Amp {
@@ -213,9 +189,9 @@ impl Amp {
         }
     }
 
-    /// Normalized asymmetry `K` of the link with this framing.
-    pub fn asymmetry(&self, framing: Framing) -> f64 {
-        let [ack, packet] = [self.ack_size, self.packet_size].map(|size| framing.bytes(size));
+    /// Normalized asymmetry `K` of the link with this overhead.
+    pub fn asymmetry(&self, overhead: &Overhead) -> f64 {
+        let [ack, packet] = [self.ack_size, self.packet_size].map(|size| overhead.charge_len(size));
         self.capacities
             .normalized_asymmetry(AckDemand::new(ack, packet, 1.0))
     }
@@ -357,7 +333,7 @@ mod tests {
             (640e3, 0.5),
             (784e3, 0.41),
         ] {
-            near(amp(up).asymmetry(Framing::Plain), k, 0.005);
+            near(amp(up).asymmetry(&Overhead::default()), k, 0.005);
         }
     }
 
@@ -368,20 +344,20 @@ mod tests {
                 packet_size: 1024,
                 ..amp(up)
             };
-            let change = amp.asymmetry(Framing::Atm) / amp.asymmetry(Framing::Plain) - 1.0;
-            near(amp.asymmetry(Framing::Plain), plain, 0.03);
-            near(amp.asymmetry(Framing::Atm), atm, 0.05);
+            let change = amp.asymmetry(&Overhead::AAL5) / amp.asymmetry(&Overhead::default()) - 1.0;
+            near(amp.asymmetry(&Overhead::default()), plain, 0.03);
+            near(amp.asymmetry(&Overhead::AAL5), atm, 0.05);
             near(change, 0.16, 0.005);
             // With LLC an ACK no longer fits one cell: 2 cells of 23 instead of 1 of 22.
             near(
-                amp.asymmetry(Framing::AtmLlc) / amp.asymmetry(Framing::Atm),
+                amp.asymmetry(&Overhead::AAL5_LLC) / amp.asymmetry(&Overhead::AAL5),
                 2.0 * 22.0 / 22.0,
                 0.1,
             );
         }
-        assert_eq!(Framing::Atm.bytes(40), 53);
-        assert_eq!(Framing::AtmLlc.bytes(40), 106);
-        assert_eq!(Framing::Atm.bytes(1024), 22 * 53);
+        assert_eq!(Overhead::AAL5.charge_len(40), 53);
+        assert_eq!(Overhead::AAL5_LLC.charge_len(40), 106);
+        assert_eq!(Overhead::AAL5.charge_len(1024), 22 * 53);
     }
 
     #[test]

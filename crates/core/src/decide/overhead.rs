@@ -60,6 +60,19 @@ const KEYWORDS: &[(&str, i32, Option<Framing>, Option<u32>)] = &[
 ];
 
 impl Overhead {
+    /// AAL5 over ATM: the IP packet and a trailer of 8 bytes, in whole cells.
+    pub const AAL5: Self = Self {
+        bytes: 8,
+        mpu: 0,
+        framing: Atm,
+        basis: Basis::Ip,
+    };
+    /// Like `AAL5`, with an LLC header of 8 bytes.
+    pub const AAL5_LLC: Self = Self {
+        bytes: 16,
+        ..Self::AAL5
+    };
+
     /// Returns the bytes charged for a frame; at least 1.
     #[inline]
     pub fn charge(&self, parsed: &Parsed, frame_len: u32) -> u32 {

@@ -4,7 +4,8 @@
 //! claim, a name is `series:measure`, `series:measure@x` or `series:measure@x..y`. A value is a list with one number
 //! per point of the sweep. A single number combines with every point.
 
-use asymq_core::control::model::{AckDemand, Amp, Capacities, Framing};
+use asymq_core::control::model::{AckDemand, Amp, Capacities};
+use asymq_core::overhead::Overhead;
 
 mod condition;
 mod grammar;
@@ -66,15 +67,19 @@ static FUNCTIONS: [Function; 12] = [
     fold("first", |list| list.first().cloned()),
     fold("last", |list| list.last().cloned()),
     lists("least", 2, |of| pair(of, f64::min)),
-    lists("atm", 1, |of| each(of, |bytes| cells(bytes, Framing::Atm))),
+    lists("atm", 1, |of| {
+        each(of, |bytes| Overhead::AAL5.charge_len(bytes as u32).into())
+    }),
     lists("atm-llc", 1, |of| {
-        each(of, |bytes| cells(bytes, Framing::AtmLlc))
+        each(of, |bytes| {
+            Overhead::AAL5_LLC.charge_len(bytes as u32).into()
+        })
     }),
     // Data's share of the uplink by AQ's eq. 7: `eq7( up , down , ack , data )`.
     lists("eq7", 4, |of| by_means(of, eq7)),
     // Normalized asymmetry: `k( up , down , ack , data )`.
     lists("k", 4, |of| {
-        by_means(of, |all| amp(all).asymmetry(Framing::Plain))
+        by_means(of, |all| amp(all).asymmetry(&Overhead::default()))
     }),
     // The AMP model's bound in bit/s: `amp( up , down , ack , packet , m )`.
     lists("amp", 5, |of| by_means(of, |all| amp(all).throughput())),
@@ -123,11 +128,6 @@ fn pair(arguments: &[Vec<Sample>], f: fn(f64, f64) -> f64) -> Option<Vec<Sample>
         [left, right] => pairwise(left, right, f),
         _ => None,
     }
-}
-
-/// Bytes of a packet on an ATM line.
-fn cells(packet: f64, framing: Framing) -> f64 {
-    framing.bytes(packet as u32).into()
 }
 
 /// Applies the AMP model to `[up, down, ack, packet]` and M. In each direction, only one class uses the link.
