@@ -16,92 +16,48 @@ impl Place {
     }
 }
 
-/// Neighbours of a place in its list, and the owner's note.
-pub(crate) trait Links: Copy {
-    fn new(previous: Place, next: Place, note: u32) -> Self;
-    fn next(&self) -> Place;
-    fn note(&self) -> u32;
-    fn set_next(&mut self, next: Place);
-    /// Returns the previous place, if these links store it.
-    fn previous(&self) -> Option<Place>;
-    fn set_previous(&mut self, previous: Place);
+/// Link to the previous place in a list.
+pub(crate) trait Back: Copy {
+    fn new(previous: Place) -> Self;
+    /// Returns the previous place, if the list stores it.
+    fn place(self) -> Option<Place>;
 }
 
-/// Links in both directions: any value can be removed in constant time.
+/// Any value of a list with this link can be removed in constant time.
+impl Back for Place {
+    fn new(previous: Place) -> Self {
+        previous
+    }
+    fn place(self) -> Option<Place> {
+        Some(self)
+    }
+}
+
+/// No link, to save memory: the list is linked only to the next place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Both {
-    next: Place,
-    previous: Place,
-    note: u32,
-}
+pub(crate) struct Forward;
 
-impl Links for Both {
-    #[inline]
-    fn new(previous: Place, next: Place, note: u32) -> Self {
-        Self {
-            next,
-            previous,
-            note,
-        }
+impl Back for Forward {
+    fn new(_: Place) -> Self {
+        Self
     }
-    #[inline]
-    fn next(&self) -> Place {
-        self.next
-    }
-    #[inline]
-    fn note(&self) -> u32 {
-        self.note
-    }
-    #[inline]
-    fn set_next(&mut self, next: Place) {
-        self.next = next;
-    }
-    #[inline]
-    fn previous(&self) -> Option<Place> {
-        Some(self.previous)
-    }
-    #[inline]
-    fn set_previous(&mut self, previous: Place) {
-        self.previous = previous;
-    }
-}
-
-/// Links only to the next place.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Forward {
-    next: Place,
-    note: u32,
-}
-
-impl Links for Forward {
-    #[inline]
-    fn new(_: Place, next: Place, note: u32) -> Self {
-        Self { next, note }
-    }
-    #[inline]
-    fn next(&self) -> Place {
-        self.next
-    }
-    #[inline]
-    fn note(&self) -> u32 {
-        self.note
-    }
-    #[inline]
-    fn set_next(&mut self, next: Place) {
-        self.next = next;
-    }
-    #[inline]
-    fn previous(&self) -> Option<Place> {
+    fn place(self) -> Option<Place> {
         None
     }
-    #[inline]
-    fn set_previous(&mut self, _: Place) {}
+}
+
+/// Neighbours of a place in its list, and the owner's note.
+#[derive(Clone, Copy, Debug)]
+struct Links<B> {
+    next: Place,
+    previous: B,
+    note: u32,
 }
 
 /// A place, free if it has no value. The tag of the [`Option`] fits in spare bits of a packet, so links stay aligned.
 #[derive(Clone, Debug)]
-struct Node<T, L> {
-    links: L,
+struct Node<T, B> {
+    links: Links<B>,
     value: Option<T>,
 }
 
@@ -131,31 +87,35 @@ impl List {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Slab<T, L = Both> {
-    nodes: Box<[Node<T, L>]>,
+pub(crate) struct Slab<T, B = Place> {
+    nodes: Box<[Node<T, B>]>,
     free: Place,
 }
 
 /// A free place of a [`Slab`].
-pub(crate) struct Vacant<'a, T, L> {
-    slab: &'a mut Slab<T, L>,
+pub(crate) struct Vacant<'a, T, B> {
+    slab: &'a mut Slab<T, B>,
     place: Place,
 }
 
-impl<T, L: Links> Vacant<'_, T, L> {
+impl<T, B: Back> Vacant<'_, T, B> {
     /// Appends a value with a note to a list; returns its place.
     #[inline]
     pub(crate) fn fill(self, list: &mut List, note: u32, value: T) -> Place {
         let Self { slab, place } = self;
         let tail = list.tail;
         if let Some(node) = slab.node(place) {
-            let next_free = node.links.next();
-            node.links = L::new(tail, Place::NONE, note);
+            let next_free = node.links.next;
+            node.links = Links {
+                next: Place::NONE,
+                previous: B::new(tail),
+                note,
+            };
             node.value = Some(value);
             slab.free = next_free;
         }
         match slab.links(tail) {
-            Some(tail) => tail.set_next(place),
+            Some(tail) => tail.next = place,
             None => list.head = place,
         }
         list.tail = place;
@@ -163,14 +123,18 @@ impl<T, L: Links> Vacant<'_, T, L> {
     }
 }
 
-impl<T, L: Links> Slab<T, L> {
+impl<T, B: Back> Slab<T, B> {
     /// Creates a slab with room for `capacity` values.
     ///
     /// # Errors
     /// There is not enough memory.
     pub(crate) fn new(capacity: u32) -> Result<Self, BuildError> {
         let free = |index: usize| Node {
-            links: L::new(Place::NONE, Place(index as u32 + 1), 0),
+            links: Links {
+                next: Place(index as u32 + 1),
+                previous: B::new(Place::NONE),
+                note: 0,
+            },
             value: None,
         };
         Ok(Self {
@@ -180,12 +144,12 @@ impl<T, L: Links> Slab<T, L> {
     }
 
     #[inline]
-    fn node(&mut self, place: Place) -> Option<&mut Node<T, L>> {
+    fn node(&mut self, place: Place) -> Option<&mut Node<T, B>> {
         self.nodes.get_mut(place.index())
     }
 
     #[inline]
-    fn links(&mut self, place: Place) -> Option<&mut L> {
+    fn links(&mut self, place: Place) -> Option<&mut Links<B>> {
         self.node(place).map(|node| &mut node.links)
     }
 
@@ -197,7 +161,7 @@ impl<T, L: Links> Slab<T, L> {
     #[inline]
     pub(crate) fn noted(&self, place: Place) -> Option<(u32, &T)> {
         let node = self.nodes.get(place.index())?;
-        Some((node.links.note(), node.value.as_ref()?))
+        Some((node.links.note, node.value.as_ref()?))
     }
 
     #[inline]
@@ -208,7 +172,7 @@ impl<T, L: Links> Slab<T, L> {
     #[inline]
     pub(crate) fn next(&self, place: Place) -> Place {
         let node = self.nodes.get(place.index());
-        node.map_or(Place::NONE, |node| node.links.next())
+        node.map_or(Place::NONE, |node| node.links.next)
     }
 
     pub(crate) fn values(&self, list: &List) -> impl Iterator<Item = &T> {
@@ -231,7 +195,7 @@ impl<T, L: Links> Slab<T, L> {
 
     /// Returns a place for one more value, if there is room. If not, the caller's value is not moved.
     #[inline]
-    pub(crate) fn vacant(&mut self) -> Option<Vacant<'_, T, L>> {
+    pub(crate) fn vacant(&mut self) -> Option<Vacant<'_, T, B>> {
         let place = self.free;
         (place.index() < self.nodes.len()).then_some(Vacant { slab: self, place })
     }
@@ -242,11 +206,11 @@ impl<T, L: Links> Slab<T, L> {
         let Node { links, value } = self.nodes.get(place.index())?;
         value.as_ref()?;
         let links = *links;
-        let previous = match links.previous() {
+        let previous = match links.previous.place() {
             Some(previous) => previous,
             None => self.before(list, place)?,
         };
-        self.join(list, previous, links.next());
+        self.join(list, previous, links.next);
         self.empty(place)
     }
 
@@ -255,7 +219,7 @@ impl<T, L: Links> Slab<T, L> {
         let (mut before, mut at) = (Place::NONE, list.head);
         while at != place {
             before = at;
-            at = self.nodes.get(at.index())?.links.next();
+            at = self.nodes.get(at.index())?.links.next;
         }
         Some(before)
     }
@@ -264,11 +228,11 @@ impl<T, L: Links> Slab<T, L> {
     #[inline]
     fn join(&mut self, list: &mut List, previous: Place, next: Place) {
         match self.links(previous) {
-            Some(links) => links.set_next(next),
+            Some(links) => links.next = next,
             None => list.head = next,
         }
         match self.links(next) {
-            Some(links) => links.set_previous(previous),
+            Some(links) => links.previous = B::new(previous),
             None => list.tail = previous,
         }
     }
@@ -276,11 +240,11 @@ impl<T, L: Links> Slab<T, L> {
     #[inline]
     pub(crate) fn pop(&mut self, list: &mut List) -> Option<T> {
         let place = list.head;
-        list.head = self.nodes.get(place.index())?.links.next();
+        list.head = self.nodes.get(place.index())?.links.next;
         if list.tail == place {
             list.tail = Place::NONE;
         } else if let Some(links) = self.links(list.head) {
-            links.set_previous(Place::NONE);
+            links.previous = B::new(Place::NONE);
         }
         self.empty(place)
     }
@@ -290,7 +254,7 @@ impl<T, L: Links> Slab<T, L> {
     fn empty(&mut self, place: Place) -> Option<T> {
         let free = core::mem::replace(&mut self.free, place);
         let node = self.node(place)?;
-        node.links.set_next(free);
+        node.links.next = free;
         node.value.take()
     }
 }
@@ -318,7 +282,7 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    fn drain<L: Links>(slab: &mut Slab<u32, L>, list: &mut List) -> Vec<u32> {
+    fn drain<B: Back>(slab: &mut Slab<u32, B>, list: &mut List) -> Vec<u32> {
         core::iter::from_fn(|| slab.pop(list)).collect()
     }
 
@@ -356,12 +320,12 @@ mod tests {
 
     #[test]
     fn lists_share_the_room_and_a_full_slab_gives_back() {
-        share::<Both>();
+        share::<Place>();
         share::<Forward>();
     }
 
-    fn share<L: Links>() {
-        let mut slab = Slab::<u32, L>::new(4).unwrap();
+    fn share<B: Back>() {
+        let mut slab = Slab::<u32, B>::new(4).unwrap();
         let mut lists = [List::EMPTY; 2];
         for round in 0..100 {
             for value in 0..4 {
