@@ -5,7 +5,7 @@
 //! of marks (appendix A.2.1). With the option, the sender assumes the number that the marked bytes allow (A.2.2).
 //! `docs/notes/ack-rules.md` derives the bounds.
 
-use super::ack::{AckInfo, before};
+use super::ack::{AckInfo, before, later};
 use crate::ack_info::AccEcn;
 
 /// Maximum bytes that a surviving ACK may acknowledge if the sender has only ACE. Beyond seven packets, the sender may
@@ -167,7 +167,6 @@ impl AckInfo {
     /// Returns the highest number that the ACK acknowledges or SACKs; at least `top`.
     pub(crate) fn top(&self, top: u32) -> u32 {
         let ends = self.ranges().iter().map(|range| range.end);
-        let later = |top, end| if before(top, end) { end } else { top };
         ends.fold(later(top, self.ack), later)
     }
 

@@ -81,16 +81,8 @@ impl SackRange {
 
     /// Number of bytes that are in both ranges.
     const fn shared(self, other: Self) -> u32 {
-        let start = if before(self.start, other.start) {
-            other.start
-        } else {
-            self.start
-        };
-        let end = if before(self.end, other.end) {
-            self.end
-        } else {
-            other.end
-        };
+        let start = later(self.start, other.start);
+        let end = earlier(self.end, other.end);
         Self { start, end }.len()
     }
 }
@@ -111,6 +103,14 @@ impl AccEcn {
 #[inline]
 pub const fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
+}
+
+pub(crate) const fn later(a: u32, b: u32) -> u32 {
+    if before(a, b) { b } else { a }
+}
+
+const fn earlier(a: u32, b: u32) -> u32 {
+    if before(a, b) { a } else { b }
 }
 
 impl AckInfo {
@@ -162,11 +162,7 @@ impl AckInfo {
         let cumulative = self.ack.wrapping_sub(previous.ack);
         let new = |range: &SackRange| {
             let above = SackRange {
-                start: if before(range.start, self.ack) {
-                    self.ack
-                } else {
-                    range.start
-                },
+                start: later(range.start, self.ack),
                 end: range.end,
             };
             let shared = |old: &SackRange| above.shared(*old);

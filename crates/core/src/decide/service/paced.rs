@@ -28,14 +28,17 @@ pub struct PacedShares {
     link: Rate,
     made_up: MadeUp,
     data_share: Share,
-    /// Transmission time per byte at each class's share, in units of 1/256 ns.
-    data_pace: u64,
-    ack_pace: u64,
-    data_next: Instant,
-    ack_next: Instant,
-    /// Transmission time of each class's last packet.
-    data_time: Duration,
-    ack_time: Duration,
+    turns: [Turn; Class::COUNT],
+}
+
+/// Pace of one class, and its next turn.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    /// Transmission time per byte at the class's share, in units of 1/256 ns.
+    pace: u64,
+    next: Instant,
+    /// Transmission time of the last packet.
+    time: Duration,
 }
 
 /// Minimum share of a class: 0.1 %, so that each is served.
@@ -48,12 +51,7 @@ impl PacedShares {
             link,
             made_up,
             data_share,
-            data_pace: 0,
-            ack_pace: 0,
-            data_next: Instant::ZERO,
-            ack_next: Instant::ZERO,
-            data_time: Duration::ZERO,
-            ack_time: Duration::ZERO,
+            turns: Default::default(),
         };
         paced.set_data_share(data_share);
         paced
@@ -67,37 +65,25 @@ impl PacedShares {
             let pace = 256 * 8_000_000_000 * u128::from(Share::SCALE) / rate.max(1);
             u64::try_from(pace).unwrap_or(u64::MAX)
         };
-        self.data_pace = pace(self.data_share);
-        self.ack_pace = pace(self.data_share.rest());
+        self.turns[Class::Data as usize].pace = pace(self.data_share);
+        self.turns[Class::Ack as usize].pace = pace(self.data_share.rest());
     }
 
     /// Sets a class's next turn after a packet of `len` bytes. A class that was served late is compensated, up to the
     /// limit of [`MadeUp`]. Time in which the class had no packet does not count.
     #[inline]
     fn charge(&mut self, now: Instant, class: Class, len: u32) {
-        let (next, pace, own_time, other_time) = match class {
-            Class::Ack => (
-                &mut self.ack_next,
-                self.ack_pace,
-                &mut self.ack_time,
-                self.data_time,
-            ),
-            Class::Data => (
-                &mut self.data_next,
-                self.data_pace,
-                &mut self.data_time,
-                self.ack_time,
-            ),
-        };
-        *own_time = self.link.tx_time(len);
-        let gap = Duration::from_nanos(u64::from(len).saturating_mul(pace) >> 8);
+        let other_time = self.turns[1 - class as usize].time;
+        let turn = &mut self.turns[class as usize];
+        turn.time = self.link.tx_time(len);
+        let gap = Duration::from_nanos(u64::from(len).saturating_mul(turn.pace) >> 8);
         let owed = match self.made_up {
             MadeUp::Own => gap,
             MadeUp::Other => gap.max(other_time),
             MadeUp::UpTo(time) => time,
         };
         let owed_since = Instant::from_nanos(now.as_nanos().saturating_sub(owed.as_nanos()));
-        *next = (*next).max(owed_since) + gap;
+        turn.next = turn.next.max(owed_since) + gap;
     }
 }
 
@@ -105,12 +91,14 @@ impl Service for PacedShares {
     /// Returns the class with the earliest turn, if the time of this turn has come.
     #[inline]
     fn next(&mut self, now: Instant, heads: Heads) -> Next {
-        let (class, at) = match (heads.ack, heads.data) {
+        let turn = |class: Class| self.turns[class as usize].next;
+        let class = match (heads.ack, heads.data) {
             (None, None) => return Next::Empty,
-            (Some(_), Some(_)) if self.ack_next <= self.data_next => (Class::Ack, self.ack_next),
-            (_, Some(_)) => (Class::Data, self.data_next),
-            (Some(_), None) => (Class::Ack, self.ack_next),
+            (Some(_), Some(_)) if turn(Class::Ack) <= turn(Class::Data) => Class::Ack,
+            (_, Some(_)) => Class::Data,
+            (Some(_), None) => Class::Ack,
         };
+        let at = turn(class);
         if at <= now {
             Next::Serve(class)
         } else {
