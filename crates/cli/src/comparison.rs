@@ -405,11 +405,7 @@ mod tests {
             qdisc: Some(qdisc.into()),
             ..ScenarioArgs::default()
         };
-        let tool = Tool {
-            version: "0".into(),
-            driver: "sim".into(),
-            kernel: None,
-        };
+        let tool = Tool::new("sim");
         let mut run = Run::default();
         change(&mut run.summary);
         let scenario = args.resolve(&Defaults::paper()).unwrap();

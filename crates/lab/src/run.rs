@@ -14,7 +14,7 @@ use asymq_core::catalog::Build;
 use asymq_core::units::Duration;
 use asymq_gateway::{Frame, Port};
 use asymq_scenario::{
-    Direction, DirectionReport, FlowResult, FlowTotals, Grade, Run, Scenario, Series, Summary,
+    Direction, DirectionReport, FlowResult, FlowTotals, Run, Scenario, Series, Summary,
 };
 use std::{io, thread};
 
@@ -137,7 +137,6 @@ fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, se
         let (link, queue) = (links[this], queues[this]);
         let of_flows = FlowTotals::of(&flows, direction);
         let payload: u64 = tcp[1 - this].iter().map(|flow| flow.payload).sum();
-        let probe_ms = probe.as_ref().and_then(|probe| probe.delays[this]);
         DirectionReport {
             // Measured behind the queue, as packets leave the link.
             utilization: TrafficClass::ALL
@@ -152,11 +151,9 @@ fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, se
             bytes_per_ack: DirectionReport::bytes_per_ack(payload as f64, link.acks()),
             // Measured at the hosts.
             longest_stall_s: of_flows.longest_stall_s,
-            completion_s: None,
             retransmissions: of_flows.retransmissions,
             timeouts: of_flows.timeouts,
-            probe_ms,
-            probe_grade: probe_ms.map(Grade::of),
+            probe_ms: probe.as_ref().and_then(|probe| probe.delays[this]),
             // Measured at the queue. Uplink: gateway or kernel qdisc. Downlink: path, or gateway before a modem.
             dropped: queue.fates.dropped,
             filtered: queue.fates.filtered,
@@ -164,21 +161,17 @@ fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, se
             reasons: queue.fates.reasons.clone(),
             sojourn_ms: queue.sojourn_ms,
             sojourn_by_class_ms: queue.sojourn_by_class_ms.clone(),
+            unfiltered: queue.unfiltered.clone(),
             // Measured on the path.
             lost: path.lost[this] as f64,
-            // Not measured.
-            access_dropped: None,
-            lost_pings: None,
-            unfiltered: queue.unfiltered.clone(),
-            probe_lost: None,
+            ..DirectionReport::default()
         }
     };
-    let (up, down) = (report(Direction::Up), report(Direction::Down));
-    let mut summary = Summary::of(up, down, flows);
+    let directions = Direction::ALL.map(report);
+    let probe_ms = probe.as_ref().and_then(|probe| probe.round_trips);
+    let mut summary = Summary::of(directions, flows, probe_ms);
     let has_modems = scenario.modem_up.or(scenario.modem_down).is_some();
-    let late = probe.as_ref().filter(|_| has_modems);
-    summary.probe_late = late.map(|probe| probe.late);
-    summary.set_probe(probe.and_then(|probe| probe.round_trips));
+    summary.probe_late = probe.filter(|_| has_modems).map(|probe| probe.late);
     let (all_up, data_up) = path.up.meter.series();
     let (all_down, data_down) = path.down.meter.series();
     // Repeats the last value for the last interval, if the end of the run shortens this interval.
@@ -215,13 +208,10 @@ fn flow_results(
         base_rtt_ms: flow.rtt.as_secs_f64() * 1e3,
         goodput: of.payload as f64 * 8.0 / window.seconds(),
         longest_stall_s: of.longest_stall.as_secs_f64(),
-        completion_s: None,
-        rtt_ms: None,
-        lost: None,
         retransmissions: of.retransmissions.map(f64::from),
         timeouts: of.timeouts.map(f64::from),
         spurious: of.spurious.map(f64::from),
-        sojourn_ms: None,
+        ..FlowResult::default()
     };
     flows.iter().zip(results).map(row).collect()
 }

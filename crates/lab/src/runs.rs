@@ -62,9 +62,8 @@ pub fn run_scenarios(
     sys::allow_many_descriptors();
     let mut runs = run_tasks(catalog, &tasks, options, progress)?.into_iter();
     let tool = Tool {
-        version: env!("CARGO_PKG_VERSION").into(),
-        driver: "lab".into(),
         kernel: Some(release.trim().into()),
+        ..Tool::new("lab")
     };
     Ok(scenarios
         .iter()

@@ -362,11 +362,7 @@ impl<'a> Client<'a> {
         };
         let mut result = Measured {
             format: Measured::FORMAT,
-            tool: Tool {
-                version: env!("CARGO_PKG_VERSION").into(),
-                driver: "measure".into(),
-                kernel: None,
-            },
+            tool: Tool::new("measure"),
             server: self.server.to_string(),
             flows: self.options.flows,
             link,

@@ -318,11 +318,7 @@ mod tests {
         });
         Advice::of(&Measured {
             format: Measured::FORMAT,
-            tool: Tool {
-                version: "0".into(),
-                driver: "measure".into(),
-                kernel: None,
-            },
+            tool: Tool::new("measure"),
             server: String::new(),
             flows: 4,
             link: Link {

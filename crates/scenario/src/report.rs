@@ -3,11 +3,10 @@
 use crate::fold::{Fold, Statistic, by_field, mean, standard_deviation};
 use crate::grade::Grade;
 use crate::scenario::Scenario;
-use asymq_core::Direction;
-use asymq_core::hold::Meters;
-use asymq_core::measure::Histogram;
-use asymq_core::measure::Percentiles;
-use asymq_core::{Duration, Fate, Reason, TrafficClass};
+use asymq_core::hold::{Meters, PerClass};
+use asymq_core::measure::{Histogram, Percentiles};
+use asymq_core::qdisc::Counter;
+use asymq_core::{Direction, Duration, Fate, Reason, TrafficClass};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -38,6 +37,17 @@ pub struct Tool {
     /// Kernel release; only for the lab.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+}
+
+impl Tool {
+    /// This version of a driver.
+    pub fn new(driver: &str) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            driver: driver.into(),
+            kernel: None,
+        }
+    }
 }
 
 /// One run.
@@ -206,22 +216,16 @@ pub struct Fates {
 impl Fates {
     /// Returns the numbers between two readings of a queue's meters.
     pub fn between(before: &Meters, after: &Meters) -> Self {
-        let fate = |fate| {
-            let packets = |meters: &Meters| meters.fate(fate).total().packets;
-            (packets(after) - packets(before)) as f64
+        let packets = |count: &dyn Fn(&Meters) -> PerClass<Counter>| {
+            (count(after).total().packets - count(before).total().packets) as f64
         };
-        let left = |reason| {
-            let packets = |meters: &Meters| meters.left(reason).total().packets;
-            (packets(after) - packets(before)) as f64
-        };
-        let reasons = Reason::ALL.iter();
+        let fate = |fate| packets(&|meters| meters.fate(fate));
+        let left = |reason: Reason| (reason.name().into(), packets(&|meters| meters.left(reason)));
         Self {
             dropped: fate(Fate::Dropped),
             filtered: fate(Fate::Filtered),
             marked: fate(Fate::Marked),
-            reasons: reasons
-                .map(|reason| (reason.name().into(), left(*reason)))
-                .collect(),
+            reasons: Reason::ALL.iter().copied().map(left).collect(),
         }
     }
 }
@@ -304,7 +308,7 @@ pub struct Goodput {
 }
 
 /// Results of one flow. Times of start and completion count from the start; all other values exclude the warm-up.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
     /// Direction of the flow's data.
     pub direction: Direction,
@@ -391,13 +395,17 @@ impl Summary {
     /// Queueing delay above which a packet of the probe counts as late, because a call then suffers.
     pub const LATE: Duration = Duration::from_millis(50);
 
-    /// Computes the summary from the two directions and the flows.
-    pub fn of(up: DirectionReport, down: DirectionReport, flows: Vec<FlowResult>) -> Self {
+    /// Computes the summary from the two directions, the flows, and the probe's delays, each the sum of both directions.
+    pub fn of(
+        [up, down]: [DirectionReport; 2],
+        flows: Vec<FlowResult>,
+        probe_ms: Option<Percentiles>,
+    ) -> Self {
         let goodput = |direction| {
             let flows = flows.iter().filter(move |flow| flow.direction == direction);
             flows.map(|flow| flow.goodput).collect()
         };
-        Self {
+        let summary = Self {
             utility: up.data + down.data,
             goodput_utility: up.delivered + down.delivered,
             least_utilization: up.utilization.min(down.utilization),
@@ -405,14 +413,10 @@ impl Summary {
             up,
             down,
             flows,
+            probe_ms,
             ..Self::default()
-        }
-    }
-
-    /// Sets the probe's delays, each the sum of both directions.
-    pub fn set_probe(&mut self, delays: Option<Percentiles>) {
-        self.probe_ms = delays;
-        self.probe_grade = delays.map(Grade::of);
+        };
+        summary.graded(|delays| Some(Grade::of(delays)))
     }
 
     /// Adds grades of the probe's delays; standard deviations get no grades.
@@ -472,8 +476,7 @@ impl Report {
     pub fn new(tool: Tool, scenario: Scenario, mut runs: Vec<Run>) -> Self {
         for Run { summary, .. } in &mut runs {
             let of = |direction| DirectionReport::completion(&scenario, &summary.flows, direction);
-            (summary.up.completion_s, summary.down.completion_s) =
-                (of(Direction::Up), of(Direction::Down));
+            [summary.up.completion_s, summary.down.completion_s] = Direction::ALL.map(of);
         }
         let summaries: Vec<&Summary> = runs.iter().map(|run| &run.summary).collect();
         Self {
@@ -502,17 +505,10 @@ mod tests {
             run.summary.goodput.down = goodput.to_vec();
             run.summary.flows = vec![FlowResult {
                 direction: Direction::Down,
-                start_s: 0.0,
-                base_rtt_ms: 100.0,
                 goodput: goodput[0],
-                longest_stall_s: 0.0,
                 completion_s: (seed > 1).then_some(7.0),
-                rtt_ms: None,
-                lost: None,
                 retransmissions: Some(seed as f64),
-                timeouts: None,
-                spurious: None,
-                sojourn_ms: None,
+                ..FlowResult::default()
             }];
             run.summary.probe_ms = Some(Percentiles {
                 p50: utilization,
@@ -520,13 +516,8 @@ mod tests {
             });
             run
         };
-        let tool = Tool {
-            version: "0".into(),
-            driver: "sim".into(),
-            kernel: None,
-        };
         let report = Report::new(
-            tool,
+            Tool::new("sim"),
             crate::scenario::tests::scenario(),
             vec![run(1, 0.5, [1.0, 2.0]), run(2, 1.0, [3.0, 2.0])],
         );
@@ -552,17 +543,11 @@ mod tests {
     fn a_summary_follows_from_its_directions_and_flows() {
         let flow = |direction, goodput, longest_stall_s, timeouts| FlowResult {
             direction,
-            start_s: 0.0,
-            base_rtt_ms: 100.0,
             goodput,
             longest_stall_s,
-            completion_s: None,
-            rtt_ms: None,
-            lost: None,
             retransmissions: Some(2.0),
             timeouts,
-            spurious: None,
-            sojourn_ms: None,
+            ..FlowResult::default()
         };
         let flows = vec![
             flow(Direction::Up, 3.0, 0.5, Some(1.0)),
@@ -582,6 +567,7 @@ mod tests {
             utilization: 0.9,
             data: 0.8,
             delivered: 0.75,
+            probe_ms: Some(Percentiles::default()),
             ..DirectionReport::default()
         };
         let down = DirectionReport {
@@ -590,9 +576,11 @@ mod tests {
             delivered: 0.5,
             ..DirectionReport::default()
         };
-        let summary = Summary::of(up, down, flows);
+        let summary = Summary::of([up, down], flows, None);
         assert_eq!((summary.utility, summary.goodput_utility), (1.5, 1.25));
         assert_eq!(summary.least_utilization, 0.7);
+        let grades = [summary.up.probe_grade, summary.down.probe_grade];
+        assert_eq!(grades, [Some(Grade::APlus), None]);
         assert_eq!(summary.goodput.up, [3.0, 1.0]);
         assert_eq!(summary.goodput.smallest_up, Some(0.5));
         assert_eq!(summary.goodput.smallest_down, Some(1.0));
@@ -602,17 +590,9 @@ mod tests {
     fn totals_of_flows_are_absent_where_a_sender_does_not_count() {
         let flow = |retransmissions| FlowResult {
             direction: Direction::Up,
-            start_s: 0.0,
-            base_rtt_ms: 100.0,
-            goodput: 1.0,
-            longest_stall_s: 0.0,
-            completion_s: None,
-            rtt_ms: None,
-            lost: None,
             retransmissions,
             timeouts: Some(1.0),
-            spurious: None,
-            sojourn_ms: None,
+            ..FlowResult::default()
         };
         let totals = FlowTotals::of(&[flow(Some(2.0)), flow(None)], Direction::Up);
         assert_eq!((totals.retransmissions, totals.timeouts), (None, Some(2.0)));
@@ -659,18 +639,10 @@ mod tests {
                 ..Percentiles::default()
             };
             run.summary.up.probe_ms = Some(delays);
-            run.summary.up.probe_grade = Some(Grade::of(delays));
             run
         };
-        let tool = Tool {
-            version: "0".into(),
-            driver: "sim".into(),
-            kernel: None,
-        };
         let runs = vec![run(1, 10.0), run(2, 90.0)];
-        let report = Report::new(tool, crate::scenario::tests::scenario(), runs);
-        let grades = report.runs.iter().map(|run| run.summary.up.probe_grade);
-        assert_eq!(grades.collect::<Vec<_>>(), [Some(Grade::A), Some(Grade::C)]);
+        let report = Report::new(Tool::new("sim"), crate::scenario::tests::scenario(), runs);
         assert_eq!(report.mean.up.probe_grade, Some(Grade::B));
         assert_eq!(
             (report.sd.up.probe_grade, report.mean.down.probe_grade),

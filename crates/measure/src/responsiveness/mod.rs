@@ -111,11 +111,7 @@ async fn run(
     let mut next = || loads.next().unwrap_or_default();
     let mut tested = Tested {
         format: Tested::FORMAT,
-        tool: Tool {
-            version: env!("CARGO_PKG_VERSION").into(),
-            driver: "responsiveness".into(),
-            kernel: None,
-        },
+        tool: Tool::new("responsiveness"),
         server: url.to_string(),
         address: site.target.address.to_string(),
         interval_s: options.interval.as_secs_f64(),

@@ -189,11 +189,7 @@ mod tests {
         };
         let tested = |unacknowledged| Tested {
             format: Tested::FORMAT,
-            tool: Tool {
-                version: String::new(),
-                driver: String::new(),
-                kernel: None,
-            },
+            tool: Tool::new("responsiveness"),
             server: String::new(),
             address: String::new(),
             interval_s: 1.0,

@@ -127,12 +127,7 @@ impl<'a> Simulator<'a> {
 
 /// Makes a report of `runs`, which [`Simulator::run`] performed one by one for `scenario`.
 pub fn report(scenario: &Scenario, runs: Vec<Run>) -> Report {
-    let tool = Tool {
-        version: env!("CARGO_PKG_VERSION").into(),
-        driver: "sim".into(),
-        kernel: None,
-    };
-    Report::new(tool, scenario.clone(), runs)
+    Report::new(Tool::new("sim"), scenario.clone(), runs)
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use asymq_core::hold::Meters;
 use asymq_core::measure::Histogram;
 use asymq_core::packet::TrafficClass;
 use asymq_scenario::{
-    Direction, DirectionReport, Extent, Fates, FlowResult, FlowTotals, Grade, Series,
-    SojournByClass, Summary,
+    Direction, DirectionReport, Extent, Fates, FlowResult, FlowTotals, Series, SojournByClass,
+    Summary,
 };
 use std::collections::BTreeMap;
 
@@ -161,9 +161,9 @@ pub(crate) fn summary<V: Variant>(
     let window = Window { world, start, end };
     let probe = probe(world);
     let (flows, delivered) = window.flows();
-    let [up, down] = Direction::ALL.map(|way| window.direction(way, &flows, &delivered, probe));
-    let mut summary = Summary::of(up, down, flows);
-    summary.set_probe(probe.and_then(|probe| probe.round_trips.percentiles_ms()));
+    let directions = Direction::ALL.map(|way| window.direction(way, &flows, &delivered, probe));
+    let probe_ms = probe.and_then(|probe| probe.round_trips.percentiles_ms());
+    let mut summary = Summary::of(directions, flows, probe_ms);
     summary.probe_lost = probe.map(|probe| probe.at_home.share_lost());
     let late = probe.filter(|_| world.has_modems());
     summary.probe_late = late.map(|probe| probe.round_trips.share_above(Summary::LATE));
@@ -249,7 +249,6 @@ impl<V: Variant> Window<'_, '_, V> {
         let arrived = count(|meters| meters.arrived.of(TrafficClass::Ack).packets);
         let (fates, totals) = (Fates::between(before, after), FlowTotals::of(flows, way));
         let sojourns = self.world.links[direction].sojourns();
-        let probe_ms = probe.and_then(|probe| probe.delays[direction].percentiles_ms());
         let (access_dropped, lost) = self.end.access_dropped_and_lost[direction];
         let lost_before = self.start.access_dropped_and_lost[direction];
         let (own, opposite) = (delivered[direction], delivered[1 - direction]);
@@ -261,11 +260,9 @@ impl<V: Variant> Window<'_, '_, V> {
             acks_per_s: acks as f64 / self.seconds(),
             bytes_per_ack: DirectionReport::bytes_per_ack(opposite.payload as f64, acks),
             longest_stall_s: totals.longest_stall_s,
-            completion_s: None, // set by the report
             retransmissions: totals.retransmissions,
             timeouts: totals.timeouts,
-            probe_ms,
-            probe_grade: probe_ms.map(Grade::of),
+            probe_ms: probe.and_then(|probe| probe.delays[direction].percentiles_ms()),
             probe_lost: probe
                 .map(|probe| [probe.at_server, probe.way_back][direction].share_lost()),
             dropped: fates.dropped,
@@ -280,6 +277,7 @@ impl<V: Variant> Window<'_, '_, V> {
             unfiltered: self.unfiltered(direction, arrived),
             sojourn_ms: Histogram::merged(sojourns).percentiles_ms(),
             sojourn_by_class_ms: Some(SojournByClass::of(sojourns)),
+            ..DirectionReport::default() // set by the report
         }
     }
 }
@@ -303,7 +301,6 @@ fn flow_result<V: Variant>(flow: &TcpFlow<V>, goodput: f64, now: u64) -> FlowRes
     FlowResult {
         direction: flow.direction,
         start_s: flow.start as f64 / 1e9,
-        base_rtt_ms: 0.0,
         goodput,
         longest_stall_s: longest_stall as f64 / 1e9,
         completion_s: done.map(|at| at.saturating_sub(flow.start) as f64 / 1e9),
@@ -312,11 +309,9 @@ fn flow_result<V: Variant>(flow: &TcpFlow<V>, goodput: f64, now: u64) -> FlowRes
             mean: ms(rtt.sum) / rtt.samples as f64,
             max: ms(rtt.max),
         }),
-        lost: None,
         retransmissions: Some(counts.retransmissions as f64),
         timeouts: Some(counts.timeouts as f64),
-        spurious: None,
-        sojourn_ms: None,
+        ..FlowResult::default()
     }
 }
 

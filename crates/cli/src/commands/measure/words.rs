@@ -132,11 +132,7 @@ mod tests {
         };
         Measured {
             format: Measured::FORMAT,
-            tool: Tool {
-                version: "0".into(),
-                driver: "measure".into(),
-                kernel: None,
-            },
+            tool: Tool::new("measure"),
             server: "192.0.2.1:9802".into(),
             flows: 4,
             link: Link::default(),
