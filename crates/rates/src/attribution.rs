@@ -34,7 +34,7 @@ const DOWN_TO_UP: f64 = 4.0;
 pub(crate) type Laws = [Option<Box<RateLaw>>; 2];
 
 /// The direction that searches, and the candidate for a queue.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attribution {
     searching: Direction,
     candidate: Direction,
@@ -72,19 +72,6 @@ fn candidate(laws: &Laws) -> Option<Direction> {
 }
 
 impl Attribution {
-    pub(crate) const fn new() -> Self {
-        Self {
-            searching: Direction::Up,
-            candidate: Direction::Up,
-            turn_since: Instant::ZERO,
-            backlogged_at: Instant::ZERO,
-            timestamps_at: None,
-            failed: None,
-            full_since: None,
-            has_candidate: false,
-        }
-    }
-
     /// Derives the signals of both directions from round trips. If there are recent timestamps, does nothing and
     /// returns false.
     pub(crate) fn attribute(

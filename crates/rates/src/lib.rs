@@ -87,7 +87,7 @@ impl Learner {
         Ok(Self {
             delays: delays()?,
             laws: [law(Direction::Up)?, law(Direction::Down)?],
-            attribution: Attribution::new(),
+            attribution: Attribution::default(),
             probing: Probing::default(),
         })
     }

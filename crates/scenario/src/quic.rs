@@ -107,7 +107,7 @@ impl QuicStack {
 
 /// Long-lived flows of a QUIC stack, whose program the lab starts at home and at the servers. Upload N and download N
 /// have the round-trip time and the start time of TCP flow N.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuicFlows {
     /// Name of the stack, like `quinn`, or the path of its program.
     pub stack: String,
@@ -133,10 +133,7 @@ impl FromStr for QuicFlows {
         let stack = words.next().filter(|stack| !stack.is_empty()).ok_or(FORM)?;
         let mut flows = Self {
             stack: stack.into(),
-            up: 0,
-            down: 0,
-            tcp: None,
-            ack_every: None,
+            ..Self::default()
         };
         for word in words {
             let (name, value) = word.split_once('=').ok_or(FORM)?;

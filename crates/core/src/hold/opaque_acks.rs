@@ -125,7 +125,7 @@ impl Sizes {
 }
 
 /// State of a QUIC conversation, from its handshake on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Download {
     /// True if a long header was seen, from home and from the server.
     shaken: [bool; 2],
@@ -153,19 +153,9 @@ struct Download {
 impl Download {
     fn new(now: Instant) -> Self {
         Self {
-            shaken: [false; 2],
-            bytes: 0,
-            first: 0,
-            credit: 0,
-            kind: 0,
-            len: 0,
-            second: false,
-            sizes: Sizes::default(),
-            unexplained: 0,
-            acked: Instant::ZERO,
             arrived: now,
-            not_before: Instant::ZERO,
             last_used: now,
+            ..Self::default()
         }
     }
 

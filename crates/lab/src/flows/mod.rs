@@ -36,6 +36,7 @@ pub(crate) struct BulkFlows {
     receive_window: Option<u64>,
 }
 
+#[derive(Default)]
 struct Flow {
     direction: Direction,
     start: Duration,
@@ -176,12 +177,7 @@ impl BulkFlows {
                 direction,
                 start: conversation.start,
                 home: Some(socket),
-                server: None,
-                received: 0,
-                received_at_warmup: 0,
-                delivered_at: Instant::ZERO,
-                longest_stall: Duration::ZERO,
-                counts_at_warmup: TcpCounts::default(),
+                ..Flow::default()
             })
         };
         let uploads = plan.uploads.iter().map(|flow| (Direction::Up, flow));

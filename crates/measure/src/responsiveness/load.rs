@@ -203,6 +203,7 @@ impl Shared {
     }
 }
 
+#[derive(Default)]
 struct DirectionLoad {
     direction: Direction,
     carriers: Vec<(Arc<Carrier>, Task)>,
@@ -278,11 +279,7 @@ impl<'a> Load<'a> {
     ) -> Self {
         let load = |direction: &Direction| DirectionLoad {
             direction: *direction,
-            carriers: Vec::new(),
-            bytes: 0,
-            crossed: Counts::default(),
-            goodput: Goodput::default(),
-            series: Vec::new(),
+            ..DirectionLoad::default()
         };
         Self {
             options,

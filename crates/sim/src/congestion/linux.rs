@@ -21,7 +21,7 @@ const ACK_DELTA: u64 = 2 * MS;
 const ACK_DELAY: u64 = MS;
 
 /// CUBIC of Linux. Windows are in segments, times in ns.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LinuxCubic {
     cwnd: u64,
     ssthresh: u64,
@@ -75,14 +75,9 @@ impl LinuxCubic {
             cwnd: 1,
             ssthresh: u64::MAX,
             counted,
-            credit: 0,
-            count: 0,
-            last_max: 0,
-            epoch: None,
-            updated: (0, 0),
-            min_rtt: None,
             hystart,
             round: hystart.then(Round::default),
+            ..Self::default()
         }
     }
 

@@ -22,7 +22,7 @@ pub(super) fn is_accepted(options: &TcpOptions) -> bool {
 }
 
 /// Counters of a receiver.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Received {
     /// True if ACKs carry the option.
     option: bool,
@@ -40,15 +40,11 @@ pub(super) struct Received {
 
 impl Received {
     /// Creates the counters of a new connection; `option` is false if only ACE is used.
-    pub(super) const fn nothing(option: bool) -> Self {
+    pub(super) fn nothing(option: bool) -> Self {
         Self {
             option,
-            marks: 0,
             bytes: FIRST_BYTES,
-            fields: 0,
-            pending: 0,
-            marked: false,
-            due: false,
+            ..Self::default()
         }
     }
 

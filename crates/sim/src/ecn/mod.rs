@@ -128,7 +128,7 @@ impl EcnReceiver {
     }
 
     /// Returns a receiver that uses AccECN if the SYN requests it; `option` is false if only ACE is used.
-    pub(crate) const fn with_accurate(self, option: bool) -> Self {
+    pub(crate) fn with_accurate(self, option: bool) -> Self {
         Self {
             accurate: Some(Received::nothing(option)),
             ..self

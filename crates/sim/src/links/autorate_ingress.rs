@@ -9,7 +9,7 @@ const INTERVAL_SHIFTS: [u32; 2] = [2, 8];
 const RATE_SHIFTS: [u32; 2] = [2, 8];
 
 /// State of the estimate at the downlink, in bytes and ns.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AutorateIngress {
     last_packet: u64,
     interval: u64,
@@ -30,13 +30,9 @@ impl AutorateIngress {
     pub(crate) fn new(rate: f64) -> Self {
         let rate = (rate / 8.0) as u64;
         Self {
-            last_packet: 0,
-            interval: 0,
-            window_start: 0,
-            window_bytes: 0,
             peak: rate,
-            changed: 0,
             rate,
+            ..Self::default()
         }
     }
 

@@ -26,7 +26,7 @@ const REFRACTORY: u64 = 300 * MS;
 const DECAY_REFRACTORY: u64 = 1000 * MS;
 
 /// State of cake-autorate for both directions.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct CakeAutorate {
     one_way: bool,
     pings: usize,
@@ -37,7 +37,7 @@ pub(crate) struct CakeAutorate {
     directions: [Option<DirectionState>; 2],
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct DirectionState {
     /// Minimum, base and maximum rate from the user's configuration.
     bounds: [f64; 3],
@@ -55,23 +55,16 @@ impl CakeAutorate {
     pub(crate) fn new(one_way: bool, known: [Option<KnownRates>; 2]) -> Self {
         Self {
             one_way,
-            pings: 0,
-            next_ping: 0,
             next_load: LOAD_INTERVAL,
-            sent: [0; 2],
             directions: known.map(|known| {
                 known.map(|known| DirectionState {
                     bounds: [0.9 * known.min, 0.95 * known.mean, 1.05 * known.max],
                     rate: 0.95 * known.mean,
                     baselines: [100.0; REFLECTORS],
-                    deltas: [0.0; WINDOW],
-                    late: [false; WINDOW],
-                    load: 0.0,
-                    load_is_new: false,
-                    last_bloat: 0,
-                    last_decay: 0,
+                    ..DirectionState::default()
                 })
             }),
+            ..Self::default()
         }
     }
 

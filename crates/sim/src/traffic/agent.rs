@@ -70,6 +70,7 @@ pub(crate) struct Cbr {
 }
 
 /// A sequence of datagrams that the server echoes, and their queueing delays.
+#[derive(Default)]
 pub(crate) struct Probe {
     pub(crate) next: u64,
     pub(crate) interval: u64,

@@ -1,6 +1,6 @@
 //! The conversations of a scenario at time zero.
 
-use super::agent::{Agent, Arrivals, Cbr, Probe, Side, TcpFlow};
+use super::agent::{Agent, Cbr, Probe, Side, TcpFlow};
 use super::applications::{Application, OnOffApp, Pace, Stream, Web};
 use super::conversation::{Conversation, receive_window};
 use crate::congestion::{Connection, TcpModel};
@@ -10,12 +10,10 @@ use crate::receivers::Receiver;
 use crate::senders::{RttEstimator, Sender};
 use crate::variant::Variant;
 use asymq_core::Duration;
-use asymq_core::measure::Histogram;
 use asymq_links::Impairment;
 use asymq_scenario::{
     Direction, Draw, Encapsulation, Flood, Links, ListedFlow, Scenario, Source, uniform,
 };
-use std::collections::VecDeque;
 
 /// Size of the probe's IP packets in bytes.
 const PROBE: u32 = 64;
@@ -229,14 +227,7 @@ impl<V: Variant> Conversations<'_, V> {
             next: (interval as f64 * phase) as u64,
             interval,
             base: tx.map(|tx| one_way + 2 * access + dumbbell.links * tx),
-            returning: VecDeque::new(),
-            longest: Default::default(),
-            delays: Default::default(),
-            round_trips: Histogram::default(),
-            since: 0,
-            at_server: Arrivals::default(),
-            way_back: Arrivals::default(),
-            at_home: Arrivals::default(),
+            ..Probe::default()
         }
     }
 }
