@@ -15,38 +15,28 @@ use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 
 /// Fields of a packet that a discipline may read.
-#[pyclass(frozen, module = "asymq", eq, hash)]
+#[pyclass(frozen, module = "asymq", eq, hash, get_all)]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Packet {
     /// Number of the packet, in the order of arrival at this discipline.
-    #[pyo3(get)]
     number: u64,
     /// Time of arrival at the queue, in ns.
-    #[pyo3(get)]
     arrival: u64,
     /// Conversation and direction of the packet.
-    #[pyo3(get)]
     flow: u64,
     /// Bytes charged to the link.
-    #[pyo3(get)]
     length: u32,
     /// TCP payload bytes; 0 unless TCP.
-    #[pyo3(get)]
     payload: u32,
     /// TCP acknowledgement number; meaningful only for segments that have one.
-    #[pyo3(get)]
     ack: u32,
     /// TCP flags; 0 unless TCP.
-    #[pyo3(get)]
     flags: u16,
     /// True for a whole TCP segment.
-    #[pyo3(get)]
     is_tcp: bool,
     /// True for a TCP segment with ACK set, no payload, and no SYN, FIN or RST.
-    #[pyo3(get)]
     is_pure_ack: bool,
     /// True if the sender understands congestion marks.
-    #[pyo3(get)]
     is_ecn_capable: bool,
 }
 
