@@ -81,10 +81,8 @@ impl Outcome {
         for of_series in &experiment.series {
             let mut at_points = Vec::new();
             for (point, cell) in of_series.cells.iter().enumerate() {
-                let recorded = match experiment.wants_recording() && point == 0 {
-                    true => MAX_RECORDINGS,
-                    false => 0,
-                };
+                let records = experiment.wants_recording() && point == 0;
+                let recorded = usize::from(records) * MAX_RECORDINGS;
                 at_points.push(runs_of(
                     &experiment,
                     &cell.scenario,

@@ -71,20 +71,15 @@ pub struct Finding<'a> {
 impl Finding<'_> {
     /// Number of seeds; the minimum over the conditions.
     pub fn seeds(&self) -> usize {
-        self.checks
-            .iter()
-            .map(|check| check.deciding.as_ref().map_or(0, |deciding| deciding.seeds))
-            .min()
-            .unwrap_or(0)
+        let seeds = |check: &Check<'_>| check.deciding.as_ref().map_or(0, |one| one.seeds);
+        self.checks.iter().map(seeds).min().unwrap_or(0)
     }
 
     /// Checks that further seeds could decide.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Check<'_>> {
         let is_number = |check: &Check<'_>| check.role == Role::Number;
-        let numbers_fail = self
-            .checks
-            .iter()
-            .any(|c| is_number(c) && c.answer == Answer::No);
+        let fails = |check: &Check<'_>| is_number(check) && check.answer == Answer::No;
+        let numbers_fail = self.checks.iter().any(fails);
         self.checks.iter().filter(move |check| {
             let decides = !is_number(check) || !numbers_fail;
             self.verdict.is_open() && check.answer == Answer::Open && decides

@@ -233,6 +233,26 @@ fn both_sides_of_a_comparison_are_shown_where_it_holds() {
 }
 
 #[test]
+fn a_report_defines_its_words_and_the_verdicts_that_it_has() {
+    let text = words(&page(outcome("aq/uplink", CLAIMS), false));
+    let summary = report::summary(&[outcome("aq/uplink", CLAIMS)], &origin(false));
+    for word in [
+        "within a of b",
+        "as printed a",
+        "settled",
+        "made-up",
+        "not reproduced",
+    ] {
+        assert!(
+            summary.contains(&format!("\n- *{word}*: ")),
+            "{word}: {summary}"
+        );
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    assert!(!summary.contains("*vacuous*"), "{summary}");
+}
+
+#[test]
 fn a_preview_gives_no_sentence_that_its_numbers_may_contradict() {
     let full = words(&page(outcome("aq/uplink", CLAIMS), false));
     assert!(full.contains("It is 0.902."), "{full}");

@@ -550,4 +550,19 @@ fn found_settings_are_a_second_run_and_series_keep_their_own() {
     };
     assert_eq!(setting(&both[1], second("droptail")), "60ms 1mbit");
     assert_eq!(setting(&both[1], second("aq")), "80ms 1mbit");
+
+    let folder = tempfile::tempdir().unwrap();
+    let results = run(&single_runs(&both), folder.path(), 1);
+    let outcomes = outcome::judge(&both, &results).unwrap();
+    let decided = Decided { outcomes, results };
+    folder::publish(folder.path(), &decided, &Origin::of_this_build(false)).unwrap();
+    let table = std::fs::read_to_string(folder.path().join("runs.csv")).unwrap();
+    assert!(table.starts_with("experiment,settings_found,"), "{table}");
+    for (name, found) in [("own/small", false), ("found/own/small", true)] {
+        let start = format!("{name},{found},");
+        assert!(
+            table.lines().any(|line| line.starts_with(&start)),
+            "{start}"
+        );
+    }
 }

@@ -107,6 +107,7 @@ pub(super) fn identity(experiment: &Experiment, at: Place) -> Row {
     let label = &experiment.points[at.point].label;
     let mut row = Row::default();
     row.text("experiment", &experiment.name);
+    row.put("settings_found", Cell::Truth(experiment.is_found()));
     row.text("series", &series.id);
     row.text("point", label);
     for key in &experiment.swept {

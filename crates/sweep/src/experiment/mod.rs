@@ -356,38 +356,26 @@ impl Experiment {
     }
 
     pub(crate) fn index_of_measure(&self, id: &str) -> Result<usize, String> {
-        index_of(
-            "measure",
-            id,
-            self.measures.iter().map(|measure| &*measure.id),
-        )
+        let known = self.measures.iter().map(|measure| &*measure.id);
+        index_of("measure", id, known)
     }
 
     pub(crate) fn index_of_point(&self, label: &str) -> Result<usize, String> {
-        index_of(
-            "point",
-            label,
-            self.points.iter().map(|point| &*point.label),
-        )
+        let known = self.points.iter().map(|point| &*point.label);
+        index_of("point", label, known)
     }
 
     /// Names that conditions and the expressions of sentences use.
     pub(crate) fn names(&self) -> Vec<String> {
         let conditions = self.claims.iter().flat_map(|claim| {
             let evidence = claim.shown_by.iter().filter_map(Evidence::condition);
-            claim
-                .conditions()
-                .map(|(condition, _)| condition)
-                .chain(evidence)
+            let own = claim.conditions().map(|(condition, _)| condition);
+            own.chain(evidence)
         });
-        let mut names: Vec<String> = conditions
-            .flat_map(Condition::names)
-            .map(str::to_owned)
-            .collect();
-        let reasons = self
-            .claims
-            .iter()
-            .filter_map(|claim| claim.because.as_ref());
+        let names = conditions.flat_map(Condition::names);
+        let mut names: Vec<String> = names.map(str::to_owned).collect();
+        let claims = self.claims.iter();
+        let reasons = claims.filter_map(|claim| claim.because.as_ref());
         for sentence in reasons.chain(&self.assumptions) {
             let expressions =
                 prose::values(sentence).filter_map(|text| Expression::parse(text).ok());

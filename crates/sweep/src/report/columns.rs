@@ -31,11 +31,6 @@ impl Columns {
         self.second.get(&finding.claim.id).copied()
     }
 
-    /// Number of claims with this verdict under the settings of `[found]`.
-    pub(super) fn count(&self, verdict: Verdict) -> usize {
-        self.second.values().filter(|one| **one == verdict).count()
-    }
-
     /// Number of claims that have a verdict under the settings of `[found]`.
     pub(super) fn len(&self) -> usize {
         self.second.len()

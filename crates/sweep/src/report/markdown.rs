@@ -3,7 +3,7 @@
 use super::Origin;
 use super::columns::Columns;
 use super::contents::groups;
-use super::verdict::{counts, reason};
+use super::verdict::{counts, meaning, reason, words};
 use crate::experiment::Experiment;
 use crate::expression::{Answer, Condition, Relation};
 use crate::numbers::{number, with_interval};
@@ -40,19 +40,24 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
         text.line("\nA preview: fewer seeds, shorter runs, fewer points, no reasons.");
     }
     if all().next().is_some() {
-        let counts = counts(all()).into_iter();
-        let counts: Vec<String> = counts.map(|(v, count)| format!("{count} {v}")).collect();
+        let counts = counts(all());
+        let listed = counts.iter().map(|(v, count)| format!("{count} {v}"));
         text.line(&format!(
             "\n{}: {}.",
             count(all().count(), "claim"),
-            counts.join(", ")
+            listed.collect::<Vec<_>>().join(", ")
         ));
+        let of = |(verdict, _): &(Verdict, _)| format!("- *{verdict}*: {}", meaning(*verdict));
+        let words = words().map(|(word, meaning)| format!("- *{word}*: {meaning}"));
+        let known: Vec<String> = counts.iter().map(of).chain(words).collect();
+        text.line(&format!("\nIn this page:\n\n{}", known.join("\n")));
         if columns.len() > 0 {
-            let with = Verdict::ALL.map(|verdict| (columns.count(verdict), verdict));
+            let of = |f: &&Finding<'_>, verdict| columns.second(f).unwrap_or(f.verdict) == verdict;
+            let with = Verdict::ALL.map(|v| (all().filter(|f| of(f, v)).count(), v));
             let with = with.iter().filter(|(count, _)| *count > 0);
             let with: Vec<String> = with.map(|(count, v)| format!("{count} {v}")).collect();
             text.line(&format!(
-                "\nWith the settings found, {}: {}.",
+                "\nWith the settings found for {}, and the text's for the others: {}.",
                 count(columns.len(), "claim"),
                 with.join(", ")
             ));

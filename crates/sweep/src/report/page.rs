@@ -4,7 +4,7 @@ use super::Origin;
 use super::columns::Columns;
 use super::contents::{Found, contents, filter, filter_rules, groups, of_paper};
 use super::section::section;
-use super::verdict::{badge, counts, meaning};
+use super::verdict::{badge, counts, meaning, words};
 use crate::outcome::Outcome;
 use horrorshow::helper::doctype;
 use horrorshow::{Raw, RenderOnce, Template, html, owned_html};
@@ -110,15 +110,16 @@ fn introduction(outcomes: &[&Outcome], origin: &Origin, has_claims: bool) -> imp
     }
 }
 
-/// Explains the verdicts and the strip beside a claim.
+/// Explains the verdicts, the words of conditions, and the strip beside a claim.
 fn meanings(findings: &[Found<'_>]) -> impl RenderOnce {
     let all = findings.iter().flat_map(|(_, findings)| findings);
     let shown = counts(all).into_iter().map(|(verdict, _)| verdict);
     owned_html! {
         details(class="meanings") {
-            summary : "Meaning of the verdicts and strips";
+            summary : "Meaning of the verdicts, words and strips";
             dl {
                 @ for verdict in shown { dt : badge(verdict); dd : meaning(verdict); }
+                @ for (word, meaning) in words() { dt : word; dd : meaning; }
                 dt : "Strips";
                 dd : "The band is the accepted range of the left side of the condition. The dot is the left side, with the \
                       interval that decides. The ring is the right side, with its interval; a diamond is a number of \

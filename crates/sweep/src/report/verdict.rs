@@ -43,6 +43,19 @@ pub(super) const fn meaning(verdict: Verdict) -> &'static str {
     }
 }
 
+/// Words of conditions and settings that a report uses, with their meaning.
+const WORDS: &str = "\
+within a of b: the tolerance is a; b is the effect that the text states, at least three times a.
+as printed a: the text prints units of a; the tolerance is at most half of one.
+not, not certainly: before a comparison; the interval lies outside the range, or contains an end of it.
+settled: measured after the initial transient (MSER-5), or in the second half of a run with a longer one; (not): most runs have a longer one, or drift after it.
+made-up: maximum missed service time for which a class without borrowing is compensated.";
+
+/// Returns [`WORDS`], each with its meaning.
+pub(super) fn words() -> impl Iterator<Item = (&'static str, &'static str)> {
+    WORDS.lines().filter_map(|line| line.split_once(": "))
+}
+
 /// Returns the verdict's sign and words.
 pub(super) fn badge(verdict: Verdict) -> impl RenderOnce {
     owned_html! {
