@@ -1,5 +1,5 @@
-//! A congestion control implemented by a Python object. Events call the object's methods. After each event, its window
-//! is read. A breach of the contract ends the run with an error.
+//! A congestion control implemented by a Python object. Events call the object's methods; after each event, its window is
+//! read. An exception, or a window or rate out of range, ends the run with an error.
 
 use crate::discipline::{broken, raise};
 use asymq_args::Defaults;
@@ -36,17 +36,17 @@ pub(crate) struct AckSample {
     total: u64,
     /// Segments that this ACK newly delivers.
     newly: u64,
-    /// Total delivered when the newest of these segments was sent.
+    /// Total number of delivered segments when the newest of the `newly` delivered ones was sent.
     prior: u64,
-    /// Segments delivered since then.
+    /// Segments delivered since that segment was sent.
     delivered: u64,
-    /// Delivery rate since then; 0 if unreliable.
+    /// Delivery rate since that segment was sent; 0 if unreliable.
     rate: f64,
-    /// Segments lost since then.
+    /// Segments lost since that segment was sent.
     lost: u64,
-    /// Segments in flight at that time.
+    /// Segments in flight when that segment was sent.
     sent_in_flight: u64,
-    /// True if the application limited the sending at that time.
+    /// True if the application limited the sending when that segment was sent.
     app_limited: bool,
     /// Segments in flight now.
     in_flight: u64,
@@ -168,7 +168,7 @@ pub(crate) fn register_congestion(
     Ok(())
 }
 
-/// Returns the input of the laws: a function that creates a congestion control, and its description.
+/// Returns the input of the tests in `asymq-laws`: a function that creates a congestion control, and its description.
 pub(crate) fn tried(
     class: Py<PyAny>,
     events: Vec<String>,

@@ -1,5 +1,5 @@
 //! A discipline implemented by a Python object. Packets stay in Rust: Python gets their fields, and selects the
-//! packets that leave. A breach of the contract ends the run with an error.
+//! packets that leave. An exception, or an invalid answer, ends the run with an error.
 
 use asymq_core::catalog::{Config, Entry, Value};
 use asymq_core::hold::BuildError;
@@ -22,7 +22,7 @@ pub(crate) struct Packet {
     number: u64,
     /// Time of arrival at the queue, in ns.
     arrival: u64,
-    /// Conversation and direction of the packet.
+    /// Number of the packet's conversation and direction.
     flow: u64,
     /// Bytes charged to the link.
     length: u32,
@@ -118,7 +118,7 @@ impl Sink {
         };
         if !may_be_filtered {
             return Err(broken(format!(
-                "{}: filtered, but not an ACK",
+                "{}: filtered, but not an ACK; use \"aqm\" or \"over-limit\"",
                 packet.__repr__()
             )));
         }
@@ -147,7 +147,7 @@ impl Sink {
     }
 }
 
-/// Creates the error for a breach of a class's contract.
+/// Creates the error for an invalid answer or call of a class.
 pub(crate) fn broken(message: String) -> PyErr {
     PyRuntimeError::new_err(message)
 }
@@ -232,7 +232,7 @@ impl<P: CorePacket> PyQdisc<P> {
                         }
                     }
                     None => raise(broken(format!(
-                        "packet {number} is marked but does not wait"
+                        "packet {number} is marked, but is not in the queue"
                     ))),
                 },
             }
@@ -244,7 +244,7 @@ impl<P: CorePacket> PyQdisc<P> {
         let packet = self.held.remove(&number);
         let packet = packet.unwrap_or_else(|| {
             raise(broken(format!(
-                "packet {number} is {what} but does not wait"
+                "packet {number} is {what}, but is not in the queue"
             )))
         });
         self.backlog.leave(packet.header().len);

@@ -1,4 +1,4 @@
-//! Tests disciplines and congestion controls written in Python against asymq's laws.
+//! Tests that disciplines and congestion controls written in Python obey the laws of asymq's own (crate `asymq-laws`).
 
 use crate::catalog::WithPython;
 use crate::congestion::tried;

@@ -76,7 +76,7 @@ impl Sweep {
         Ok(packets.fold(0, u64::saturating_add))
     }
 
-    /// Makes the runs that are missing in `out` on this machine, and writes its report.
+    /// Simulates the runs that are missing in `out` on this machine, and writes its report.
     fn run_here(&self, py: Python<'_>, out: PathBuf, threads: Option<usize>) -> PyResult<Findings> {
         let threads = threads.unwrap_or_else(|| {
             std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
@@ -92,7 +92,7 @@ impl Sweep {
         outcome.map_err(|error| failure(&*error))
     }
 
-    /// Makes the runs by tasks. Calls `run` with the tasks whose parts are missing in `out`, as tuples of name, runs,
+    /// Simulates the runs by tasks. Calls `run` with the tasks whose parts are missing in `out`, as tuples of name, runs,
     /// cost and argument of `run_task`. `run` returns when all parts exist. It is called again if undecided claims need
     /// further seeds. With `report` false, only the parts are written.
     fn run_tasks(

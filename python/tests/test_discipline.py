@@ -97,7 +97,7 @@ class Doubler(TailDrop):
         (Newest, "overtook"),
         (Idler, "packets wait"),
         (Overfull, "wait of"),
-        (Doubler, "sent but does not wait"),
+        (Doubler, "sent, but is not in the queue"),
     ],
 )
 def test_what_breaks_a_law_is_told_with_the_least_steps(broken: Any, law: str) -> None:

@@ -69,9 +69,9 @@ impl Defaults {
         }
     }
 
-    /// Returns the link of AQ's Fig. 1, one flow in each direction, with Linux's senders. The text does not give the
-    /// buffers; 100 packets reproduce its numbers with NewReno. With 100 packets, the download of kernel CUBIC reaches
-    /// 0.75, so real runs use section 4's 50 packets.
+    /// Returns the defaults of `compare`: the link of AQ's Fig. 1, one flow in each direction, with Linux's senders. The
+    /// paper does not give the buffers; 100 packets reproduce its numbers with NewReno. With 100 packets, the download of
+    /// the kernel's CUBIC uses only 75 % of the downlink, so real runs have the 50 packets of section 4.
     #[must_use]
     pub const fn headline(self) -> Self {
         Self {

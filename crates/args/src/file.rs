@@ -105,7 +105,7 @@ pub(crate) fn in_file(name: &str, bad: &BadArgument) -> String {
     }
 }
 
-/// Keys whose values may be tables, like `[[flow]]`. Their flags have lists of `key=value`.
+/// Keys whose values may be tables, like `[[flow]]`. The flag of such a key takes a list of `key=value`.
 const IN_TABLES: [&str; 1] = ["flow"];
 
 /// Formats the table `direction = "down"`, `rtt = "40ms"` as `direction=down,rtt=40ms`.

@@ -1,8 +1,8 @@
 //! Flags and files, and their conversion to scenarios.
 //!
-//! The flags of a command are first stored as text: [`Words`] in [`Given`]. The keys of a TOML file, which have equal
-//! names, are merged with them. [`Flags`] then parses the result once, with equal errors for both. In [`ScenarioArgs`],
-//! a parsed scenario, all is optional; [`ScenarioArgs::resolve`] fills in the defaults and checks it.
+//! The flags of a command are first stored as text: [`Words`] in [`Given`]. The keys of a TOML file have the names
+//! of the flags, and are merged with them. [`Flags`] then parses the result once, so that both have equal errors. The
+//! result, [`ScenarioArgs`], has only optional fields; [`ScenarioArgs::resolve`] adds the defaults and checks it.
 //! [`with_disciplines`] adds the flags of disciplines from a [`Catalog`](asymq_core::catalog::Catalog).
 
 mod bad_argument;

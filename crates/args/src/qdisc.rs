@@ -21,8 +21,8 @@ pub(crate) fn names(matches: &ArgMatches) -> Vec<&str> {
 }
 
 impl QdiscParams {
-    /// Returns the uplink's parameters that also apply to the downlink's discipline: all except the choice of parts. On
-    /// a downlink, `isolated` isolates destinations by default, since these are the hosts at home.
+    /// Returns the parameters of the downlink's discipline: `own`, and those of the uplink except the choice of parts.
+    /// On a downlink, `isolated` isolates destinations by default, since these are the hosts at home.
     pub fn for_downlink(&self, own: &[String], catalog: &dyn Catalog, name: &str) -> Params {
         let mut shared = self.0.clone();
         for role in Role::PARTS {
@@ -154,44 +154,40 @@ impl Listing {
         Ok(format!("{name}={value}"))
     }
 
-    /// Returns the help text, with the defaults of parts that differ from it.
+    /// Returns the help text, with the defaults of disciplines and parts that differ from the usual one.
     fn help(&self, parameter: &Parameter) -> String {
-        let mut defaults: Vec<(&str, Vec<&str>)> = Vec::new();
-        let mut add = |default: &'static str, part: &'static str| match defaults
-            .iter_mut()
-            .find(|(other, _)| *other == default)
-        {
-            // cake includes cake+ack-filter.
-            Some((_, parts)) if parts.iter().any(|known| is_variant(part, known)) => {}
-            Some((_, parts)) => parts.push(part),
-            None => defaults.push((default, vec![part])),
+        let (name, usual) = (parameter.name, parameter.default.words());
+        // These defaults depend on the command; the help text describes them.
+        if ["ack-size", "data-size", "data-per-ack"].contains(&name) {
+            return parameter.help.to_owned();
+        }
+        // A discipline's part is in its summary.
+        let brings = |entry: &Entry| match Role::of_part(name) {
+            Some(_) => None,
+            None => entry.brings.iter().find(|(key, _)| *key == name),
         };
+        let mut others: Vec<(&str, Vec<&str>)> = Vec::new();
         for entry in &self.entries {
-            let own = entry.parameters.iter();
-            for own in own.filter(|own| own.name == parameter.name) {
-                add(own.default.words(), entry.name);
-            }
-            let brought = entry.brings.iter().filter(|_| entry.role != Role::Qdisc);
-            for (_, value) in brought.filter(|(name, _)| *name == parameter.name) {
-                add(value, entry.name);
+            let mut own = entry.parameters.iter().filter(|own| own.name == name);
+            let own = own.next().map(|own| own.default.words());
+            let default = brings(entry).map(|(_, value)| *value).or(own);
+            // A discipline precedes its part with an equal name.
+            let is_known = others.iter().any(|(_, names)| names.contains(&entry.name));
+            let Some(default) = default.filter(|default| *default != usual && !is_known) else {
+                continue;
+            };
+            match others.iter_mut().find(|(other, _)| *other == default) {
+                // cake includes cake+ack-filter.
+                Some((_, names)) if names.iter().any(|known| is_variant(entry.name, known)) => {}
+                Some((_, names)) => names.push(entry.name),
+                None => others.push((default, vec![entry.name])),
             }
         }
-        let words = parameter.default.words();
-        let default = match &defaults[..] {
-            [] => words.to_owned(),
-            [(default, _)] if *default == words => words.to_owned(),
-            several => {
-                let each = |(default, parts): &(&str, Vec<&str>)| {
-                    format!("{default} for {}", parts.join(", "))
-                };
-                let mut each: Vec<String> = several.iter().map(each).collect();
-                if several.iter().all(|(default, _)| *default != words) {
-                    each.push(format!("{words} otherwise"));
-                }
-                each.join("; ")
-            }
-        };
-        format!("{} [default: {default}]", parameter.help)
+        let each = others.iter();
+        let each = each.map(|(default, names)| format!("{default} for {}; ", names.join(", ")));
+        let otherwise = if others.is_empty() { "" } else { " otherwise" };
+        let each = each.collect::<String>();
+        format!("{} [default: {each}{usual}{otherwise}]", parameter.help)
     }
 }
 
@@ -220,7 +216,15 @@ mod tests {
     fn help_names_the_default_of_every_part() {
         assert_eq!(
             help_of("interval"),
-            "Interval at which the controller changes settings [default: 200ms for aq; 10s for acq; 5s for dcbq; 100ms for codel, fq_codel]"
+            "Interval at which the controller changes settings; for CoDel, time above the target before it drops [default: 10s for acq; 5s for dcbq; 100ms for codel, fq_codel; 200ms otherwise]"
+        );
+        assert_eq!(
+            help_of("ack-size"),
+            "Size of an ACK on the link (AQ's S_A); by default from headers and overhead"
+        );
+        assert_eq!(
+            help_of("ecn"),
+            "Mark ECN-capable packets instead of dropping them early [default: true for fq_codel; false otherwise]"
         );
         assert_eq!(
             help_of("data-share"),
@@ -228,7 +232,7 @@ mod tests {
         );
         assert_eq!(
             help_of("ack-limit"),
-            "Maximum backlog of the ACK queue [default: 10p for vaq; down/up for afvq; 80p up to 20mbit, 256p beyond for asymq; the buffer otherwise]"
+            "Maximum backlog of the ACK queue [default: 30p for vaq; down / up packets for afvq; 80p up to 20mbit, 256p beyond for asymq; the buffer otherwise]"
         );
     }
 

@@ -46,7 +46,8 @@ impl Words {
             message,
         };
         let bad = |error: serde_json::Error| {
-            let message = format!("no scenario of a result ({error}); write one with sim --json");
+            let message =
+                format!("not a result with a scenario ({error}); `asymq sim --json` writes one");
             wrong(error.line(), message)
         };
         let value: Value = serde_json::from_str(text).map_err(bad)?;
@@ -162,7 +163,7 @@ mod tests {
     fn other_files_are_rejected_in_one_line() {
         for text in ["{", "{}", "[1]", r#"{"scenario": {"up": "1mbit"}}"#] {
             let error = replay(&write(text), &[]).unwrap_err();
-            assert!(error.contains("no scenario of a result"), "{error}");
+            assert!(error.contains("not a result with a scenario"), "{error}");
             assert_eq!(error.lines().count(), 1);
         }
     }
@@ -177,7 +178,7 @@ mod tests {
             (
                 "\"mss\": 1460",
                 "\"mss\": \"big\"",
-                "no scenario of a result",
+                "not a result with a scenario",
             ),
             (
                 "\"qdisc\": \"aq\"",

@@ -22,11 +22,11 @@ settings! {
     /// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
     #[derive(PartialEq)]
     pub struct ScenarioArgs: "Scenario" {
-        /// Uplink capacity, or auto (auto:1mbit..20mbit) for a shaper that learns its rate; auto needs --modem-up [default: 1mbit].
+        /// Uplink capacity; or auto: a shaper that learns the rate of --modem-up (see --help-all). auto:1mbit..20mbit limits this rate [default: 1mbit].
         pub up: Option<LineRate> = "RATE";
-        /// Downlink capacity, or auto (auto:1mbit..20mbit) for a shaper that learns its rate; auto needs --modem-down [default: 10mbit].
+        /// Downlink capacity; or auto as in --up (--modem-down) [default: 10mbit].
         pub down: Option<LineRate> = "RATE";
-        /// Downlink rate that the uplink's discipline assumes [default: --down for disciplines that use it].
+        /// Downlink rate that the uplink's discipline assumes [default: --down, if the discipline needs it].
         pub assumed_down: Option<Rate> = "RATE", read link_rate;
         /// Number of long-lived uploads, 0 to 1000 [default: 5, or 0 with --flow or --quic].
         pub flows_up: Option<u32> = "N", read within(0..=1000);
@@ -42,27 +42,27 @@ settings! {
         pub qdisc: Option<String> = "NAME";
         /// Parameters of the disciplines.
         pub qdisc_params: QdiscParams;
-        /// Kernel qdisc for the uplink instead of --qdisc, like "cake ack-filter"; without a rate or overhead it uses the scenario's (lab only).
+        /// Kernel qdisc for the uplink in place of --qdisc, like "cake ack-filter" (real TCP only). If the text has no rate or overhead, those of the scenario apply.
         pub tc: Option<String> = "QDISC";
         /// Discipline at the downlink [default: droptail].
         pub qdisc_down: Option<String> = "NAME";
-        /// Parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's parameters, but the downlink's own parts].
+        /// Parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's value; for a part, like ack-queue, the discipline's own].
         pub param_down: Vec<String> = "NAME=VALUE";
         /// Congestion control.
         pub tcp: Option<Tcp> = "NAME", arg |arg| arg.help(tcp_help());
-        /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10: name of the stack or path of its program, number of flows in each direction, congestion control [default: --tcp], packets per ACK [default: by the stack]. Stacks of the simulator: chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2, msquic. Stacks of the lab, built by scripts/quic/stacks: quinn, aioquic.
+        /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10: name of the stack or path of its program, number of flows in each direction, congestion control [default: --tcp], packets per ACK [default: the stack's]. Simulated stacks: chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2, msquic. Real stacks, built by scripts/quic/stacks: quinn, aioquic.
         pub quic: Option<QuicFlows> = "FLOWS";
-        /// Payload of a full TCP segment, 88b to 65495b; always 1460b in the lab, including 12 bytes of timestamps [default: 1460b].
+        /// Payload of a full TCP segment, 88b to 65495b; with real TCP at most 1460b, of which timestamps take 12 bytes [default: 1460b].
         pub mss: Option<Bytes> = "SIZE";
-        /// Timeout of delayed ACKs; 0 acknowledges every packet (simulator only) [default: 0; 40ms with linux].
+        /// Timeout of delayed ACKs, 100ms if no value is given; 0 acknowledges every packet. Real TCP ignores it [default: 0; 40ms with linux].
         pub delayed_ack: Option<Duration> = "TIME", arg |arg| optional(arg, "100ms");
         /// Number of packets per ACK; the receiver waits for them at most --delayed-ack (simulator only) [default: 1; 2 with linux].
         pub ack_every: Option<u32> = "N", read within(1..=64);
         /// Receive window of every host, in packets or bytes [default: unlimited].
         pub window: Option<Limit> = "LIMIT";
-        /// UDP flow of constant rate: direction, rate, packet size and time, like up:500kbit or down:3mbit:200b@60s..80s; up:1mbit/2..3 uses only links 2 and 3 of a chain. A word after the packet size makes it a flood from a second host at home: udp, syns or acks start a new flow with each packet; 40 uses 40 flows. A further word, server or forged, directs the flood at the first flow's server; forged also varies the source address (simulator only). Repeatable.
+        /// UDP flow of constant rate; repeatable. Direction, rate, packet size [default: 1000b] and time, like up:500kbit or down:3mbit:200b@60s..80s. up:1mbit/2..3 uses only links 2 and 3 of a chain. up:3mbit:60b:syns is a flood from a second host at home (simulator only): with udp, syns or acks, each packet starts a new flow; a number like 40 is the number of UDP flows. up:3mbit:60b:syns:server sends the flood to the first flow's server; forged in place of server also varies the source address.
         pub udp: Vec<UdpBurst> = "FLOW";
-        /// Interval of the probe, a small UDP echo whose queueing delay is reported; 0 disables it.
+        /// Interval of the probe, a small UDP echo whose queueing delay is reported; 0 disables it [default: 0; real: 100ms].
         pub probe: Option<Duration> = "TIME";
         /// Duration of a run, including the warm-up [default: 60s].
         pub duration: Option<Duration> = "TIME";
@@ -70,7 +70,7 @@ settings! {
         pub warmup: Option<Duration> = "TIME";
         /// Seed of the first run [default: 1].
         pub seed: Option<u64> = "N";
-        /// Number of runs, 1 to 10000; each uses the next seed [default: 5, in the lab 1].
+        /// Number of runs, 1 to 10000; each has the next seed [default: 5; real: 1].
         pub runs: Option<u32> = "N", read within(1..=10_000);
         /// Flags of the simulator alone.
         pub simulated: SimulatedArgs;
@@ -83,7 +83,7 @@ fn tcp_help() -> String {
         names.join(", ")
     };
     format!(
-        "Congestion control of the senders. In the simulator: {} [default: {}]; in the lab: {} [default: {}]",
+        "Congestion control of the senders; linux is CUBIC on a host with all defaults of Linux. Simulated: {} [default: {}]; real: {} [default: {}]",
         names(&mut Tcp::simulated()),
         Defaults::paper().tcp,
         names(&mut Tcp::real()),
@@ -95,7 +95,7 @@ fn tcp_help() -> String {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Scenario")]
 pub struct ScenarioFlags {
-    /// Scenario file (TOML); its keys are the flags without dashes. Flags override the file.
+    /// Scenario file (TOML); its keys are the flags without leading dashes. Flags override the file.
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// The flags.
@@ -324,13 +324,14 @@ fn check_real_modems(scenario: &Scenario) -> Result<(), (&'static str, String, S
             return Err((shaper, source.to_string(), message.into()));
         }
         if scenario.tc.is_some() && source != RateSource::Fixed {
-            let message = "where a qdisc of the kernel's shapes; write --tc \"asymq up auto\"";
+            let message = "where the kernel qdisc of --tc shapes; write --tc \"asymq up auto\"";
             return Err((shaper, source.to_string(), message.into()));
         }
     }
     match (&scenario.tc, scenario.modem_down) {
         (Some(_), Some(modem)) => {
-            let message = "where the router with --tc has no downlink's shaper; leave one out";
+            let message =
+                "where --tc has no shaper for the downlink; leave out --tc or --modem-down";
             Err(("modem-down", modem.to_string(), message.into()))
         }
         _ => Ok(()),
@@ -362,7 +363,7 @@ pub(crate) fn check(
     let flood = scenario.udp.iter().find(|burst| burst.flood.is_some());
     if let (false, Some(flood)) = (defaults.simulated, flood) {
         let message = format!(
-            "not available {}, where home is one host; leave out its flows, or use sim",
+            "not available {}, where home has one host; write it without a flood, like up:1mbit, or use sim",
             defaults.place
         );
         return Err(bad("udp", flood.to_string(), message));
@@ -389,7 +390,7 @@ pub(crate) fn check(
         && scenario.regenerate > 0
     {
         let message = format!(
-            "no reordering before regenerated ACKs {}; use --regenerate 0, or sim",
+            "reordering before ACK regeneration is not available {}; use --regenerate 0, or sim",
             defaults.place
         );
         return Err(bad("netem-up", netem.to_string(), message));
@@ -593,7 +594,7 @@ mod tests {
                 "fixed-min, none or auto",
             ),
             ("--modem-up=1mbit --shaper-up=auto --tc=cake", "up auto"),
-            ("--modem-down=1mbit --tc=cake", "leave one out"),
+            ("--modem-down=1mbit --tc=cake", "leave out --tc"),
         ] {
             let error = refusal(words);
             assert!(

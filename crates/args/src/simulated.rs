@@ -45,15 +45,15 @@ settings! {
         pub flow: Vec<ListedFlow> = "FLOW";
         /// Short TCP transfers, like down:1:30kb:1.3: direction, mean number per second (Poisson arrivals), mean size, shape of the Pareto distribution of the sizes; repeatable.
         pub web: Vec<WebLoad> = "LOAD";
-        /// Applications of the long-lived flows that send and pause, like 200kbit:500ms:500ms: rate while sending, mean time of sending, mean pause (both exponential) [default: send always, without a limit].
+        /// Applications of long-lived flows send and pause, like 200kbit:500ms:500ms: rate while sending, mean time of sending, mean pause (both times exponential) [default: they always send, at any rate].
         pub on_off: Option<OnOff> = "PATTERN";
         /// Number of asymmetric links in series, 1 to 32; each has its own queues [default: 1].
         pub links: Option<u32> = "N", read within(1..=32);
-        /// Change of the uplink's rate, like 10s:2mbit: time and new rate; repeatable. Disciplines still use --up.
+        /// Change of the uplink's rate, like 10s:2mbit: time and new rate; repeatable. The uplink's discipline still assumes --up.
         pub steps_up: Vec<RateStep> = "STEP";
         /// Change of the downlink's rate, written like --steps-up; repeatable.
         pub steps_down: Vec<RateStep> = "STEP";
-        /// Mahimahi trace of the uplink: each line is a time in ms at which 1500 bytes can leave; at its end the trace starts again. Disciplines use --up, which is the trace's mean by default.
+        /// Mahimahi trace of the uplink: each line is a time in ms at which 1500 bytes can leave; at its end the trace starts again. The uplink's discipline assumes --up, by default the trace's mean rate.
         pub trace_up: Option<PathBuf> = "FILE";
         /// Mahimahi trace of the downlink, used like --trace-up.
         pub trace_down: Option<PathBuf> = "FILE";
@@ -61,29 +61,29 @@ settings! {
         pub modem_up: Option<Modem> = "MODEM";
         /// Modem before the downlink's shaper, written like --modem-up; the shaper is then at home.
         pub modem_down: Option<Modem> = "MODEM";
-        /// Source of the shaper's rate before --modem-up: fixed (--up); auto or auto:1mbit..20mbit (learnt, starting at --up); none (no shaper); oracle, oracle-97, oracle-drain, fixed-mean, fixed-min, cake-autorate or cake-autorate-owd for comparison [default: fixed].
+        /// Source of the shaper's rate before --modem-up: fixed (--up); auto or auto:1mbit..20mbit (learnt, starting at --up); none (no shaper); or for comparison oracle, oracle-97, oracle-drain, fixed-mean, fixed-min, cake-autorate or cake-autorate-owd (docs/research/scenarios.md) [default: fixed].
         pub shaper_up: Option<RateSource> = "SOURCE";
         /// Source of the shaper's rate after --modem-down: as for --shaper-up, or autorate-ingress (the estimate of CAKE).
         pub shaper_down: Option<RateSource> = "SOURCE";
         /// Change of the path's delay beyond the modems, like 10s:25ms: time and additional one-way delay; repeatable.
         pub steps_delay: Vec<DelayStep> = "STEP";
-        /// Random profile of the modems' rates and the path's delay, different for each seed: constant, steps, halved, ramp, starlink, cellular, outage, path, handover or docsis [default: none].
+        /// Random profile of the modems' rates and the path's delay, different for each seed (docs/research/scenarios.md): constant, steps, halved, ramp, starlink, cellular, outage, path, handover or docsis [default: none].
         pub rate_profile: Option<RateProfile> = "PROFILE";
-        /// Send up to 20 probes per second for a learnt rate while no passing packet shows the delay.
+        /// Send up to 20 probes per second to learn a rate while no passing packet shows the line's delay [default: false].
         pub rate_probe: Option<bool> = "true|false";
         /// Maximum drift of the servers' clocks in ppm, 0 to 1000; their offsets are random [default: all hosts share one clock].
         pub clock_drift: Option<u32> = "PPM", read within(0..=1000);
         /// Resolution of the servers' TCP timestamps, 1ms to 100ms [default: 1ms].
         pub clock_tick: Option<Duration> = "TIME";
-        /// Impairment of the path after the uplink in netem's syntax, like "loss 1%", "loss gemodel 1% 10% 70% 0.1%", "delay 10ms 5ms" or "delay 10ms reorder 25% gap 5".
+        /// Impairment of the path beyond the uplink, in netem's syntax, like "loss 1%", "loss gemodel 1% 10% 70% 0.1%", "delay 10ms 5ms" or "delay 10ms reorder 25% gap 5".
         pub netem_up: Option<Netem> = "NETEM";
-        /// Impairment of the path after the downlink, in netem's syntax.
+        /// Impairment of the path beyond the downlink, in netem's syntax.
         pub netem_down: Option<Netem> = "NETEM";
-        /// Impairment of each host's own path to the uplink, in netem's syntax.
+        /// Impairment of each home host's own path to the uplink, in netem's syntax.
         pub netem_access_up: Option<Netem> = "NETEM";
-        /// Impairment of each host's own path to the downlink, in netem's syntax.
+        /// Impairment of each server's own path to the downlink, in netem's syntax.
         pub netem_access_down: Option<Netem> = "NETEM";
-        /// TCP/IP header of a data packet and of an ACK, 40b to 80b [default: 40b].
+        /// TCP and IP headers of each data packet and ACK, 40b to 80b [default: 40b].
         pub header: Option<Bytes> = "SIZE";
         /// Bytes that both links add to each IP packet, in tc-cake's syntax, like pppoe-vcmux, docsis or "overhead 44 atm"; disciplines count these bytes too [default: none].
         pub overhead: Option<Overhead> = "WORDS";

@@ -37,6 +37,10 @@ const SHOWN: &[&str] = &[
     "metrics",
     "control",
     "page",
+    "pairs",
+    "hold",
+    "settle",
+    "next_boot",
 ];
 
 /// Converts `help sim` to `sim --help`, because clap's own `help` prints only the long help.
@@ -57,6 +61,21 @@ pub(crate) fn is_printed(words: &[OsString]) -> bool {
         let word = word.to_string_lossy();
         word.starts_with("--help")
             || (word.starts_with('-') && !word.starts_with("--") && word.contains('h'))
+    })
+}
+
+/// Returns the help of a flag without its default.
+pub(crate) fn without_default(arg: &Arg) -> String {
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let end = help.find(" [default").unwrap_or(help.len());
+    help[..end].to_owned()
+}
+
+/// Removes defaults from the help of `set` and `try`, because a setting that is not given stays unchanged.
+pub(crate) fn changes(command: Command) -> Command {
+    command.mut_subcommands(|command| match command.get_name() {
+        "set" | "try" => command.mut_args(|arg| arg.clone().help(without_default(&arg))),
+        _ => changes(command),
     })
 }
 
@@ -129,13 +148,41 @@ mod tests {
         let mut command = crate::command(&Standard);
         command.build();
         let mut seen = Vec::new();
+        fits(&mut command, &mut seen);
+        for flag in SHOWN {
+            assert!(seen.iter().any(|id| id == flag), "{flag}");
+        }
+    }
+
+    /// Checks the length of a command's help and of its subcommands' help, and adds all flags to `seen`.
+    fn fits(command: &mut Command, seen: &mut Vec<String>) {
         for command in command.get_subcommands_mut() {
             let help = command.render_help().to_string();
             assert!(help.lines().count() <= 40, "{help}");
             seen.extend(command.get_arguments().map(|arg| arg.get_id().to_string()));
+            fits(command, seen);
         }
-        for flag in SHOWN {
-            assert!(seen.iter().any(|id| id == flag), "{flag}");
+    }
+
+    #[test]
+    fn set_and_try_print_no_defaults_because_a_missing_setting_stays_unchanged() {
+        let mut command = crate::command(&Standard);
+        command.build();
+        for (parent, name, has_defaults) in [
+            ("gateway", "set", false),
+            ("router", "try", false),
+            ("gateway", "install", true),
+            ("router", "check", true),
+        ] {
+            let command = command.find_subcommand_mut(parent).unwrap();
+            let command = command.find_subcommand_mut(name).unwrap();
+            let qdisc = command.get_arguments().find(|arg| arg.get_id() == "qdisc");
+            let help = qdisc.unwrap().get_help().unwrap().to_string();
+            assert_eq!(
+                help.contains("[default"),
+                has_defaults,
+                "{parent} {name}: {help}"
+            );
         }
     }
 }

@@ -686,7 +686,10 @@ fn install_writes_a_service_or_the_qdiscs_and_uninstall_removes_all_of_it() {
     );
     assert!(of(install).0.contains("'asymq router uninstall' first"));
     let (answer, code) = of("install --wan enp1s0 --kernel --buffer 50p");
-    assert!(answer.contains("--buffer: not with --kernel"), "{answer}");
+    assert!(
+        answer.contains("--buffer: not available with --kernel"),
+        "{answer}"
+    );
     assert_eq!(code, Some(1));
     assert_eq!(of("uninstall").1, Some(0));
     assert!(files(root.path()).is_empty());

@@ -200,7 +200,7 @@ impl NatTracker {
             Ok(socket) => Some(Self { socket, map }),
             Err(error) => {
                 log::line(&format!(
-                    "connection tracking cannot be read ({error}); hosts behind NAT share as one"
+                    "connection tracking cannot be read ({error}); all hosts behind NAT share the link as one host"
                 ));
                 None
             }

@@ -9,7 +9,7 @@ use asymq_core::{Backlog, Discard, Fate, Header, Packet as _, Reason, Sink, Traf
 
 pub(crate) struct DirectionState {
     stage: BuiltStage,
-    /// Counters of stages without counters; an [`Egress`] has its own.
+    /// Counters for stages that do not count; an [`Egress`] has its own.
     meters: Meters,
     /// Sojourn times by class since the last snapshot.
     sojourns: [Histogram; TrafficClass::COUNT],
@@ -95,7 +95,7 @@ impl DirectionState {
         }
     }
 
-    /// Passes the header of a frame that was sent in the other direction to the stage.
+    /// Passes to the stage the header of a frame that was sent in the other direction.
     #[inline]
     pub(crate) fn observe(&mut self, now: Instant, reverse: &Header) {
         match &mut self.stage {

@@ -362,7 +362,7 @@ impl Gateway {
         if requests > 0 {
             drain.until = Some(clock() + DRAIN);
             self.notify.set_state(clock(), "STOPPING=1");
-            // Sends the frames that arrived before the kernel forwards.
+            // Sends the frames that arrived before the kernel starts to forward.
             for direction in Direction::ALL {
                 while self.take(clock(), direction) >= BATCH {}
             }

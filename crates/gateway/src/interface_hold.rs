@@ -139,7 +139,7 @@ impl InterfaceHold {
         self.identity.index
     }
 
-    /// Settings that are changed while the interface is held.
+    /// Settings that this hold changed.
     pub(crate) fn changed(&self) -> impl Iterator<Item = Setting> {
         self.changes.iter().map(|change| change.setting)
     }
@@ -172,7 +172,7 @@ impl InterfaceHold {
         self.restore().map(drop)
     }
 
-    /// Restores each setting that still has the value of the hold. Returns the number of settings, or the last error.
+    /// Restores each setting that still has the value set by the hold. Returns the number of settings, or the last error.
     pub(crate) fn restore(&mut self) -> io::Result<usize> {
         if self.changes.is_empty() && self.journal.is_none() {
             return Ok(0);

@@ -68,7 +68,7 @@ pub fn run_in_guest(guest: &Guest, scenario: &Scenario, series: bool) -> Result<
     };
     Err(LabError::Guest {
         message: match output.status.code() {
-            Some(124) => "took too long".into(),
+            Some(124) => "took too long; use a shorter --duration or fewer --runs".into(),
             _ => said
                 .iter()
                 .map(lines)

@@ -288,7 +288,7 @@ impl<'a> Client<'a> {
             true => Ok(control.counts(since)),
             false => Err(MeasureError::protocol(
                 &self.options.host,
-                "the server counts more bytes than were sent",
+                "the server counts more bytes than were sent; use the same version at both ends",
             )),
         }
     }

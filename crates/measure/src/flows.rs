@@ -166,7 +166,7 @@ impl Flows {
             false => Ok(()),
             true => Err(MeasureError::protocol(
                 server,
-                "the server ended a flow early; its limits of time or bytes may be too low",
+                "the server ended a flow early; its limits may be too low (measure serve --time, --bytes)",
             )),
         }
     }

@@ -112,7 +112,7 @@ impl Files {
         experiment::read_text(name, Path::new(&path), text, &Defaults::paper())
     }
 
-    /// Returns the experiments of `select`: `all` (of the papers), a paper, `beyond`, `senders`, or `PAPER/FIGURE`.
+    /// Returns the experiments of `select`: `all` (of the papers), the name of a group, or `PAPER/FIGURE`.
     ///
     /// # Errors
     /// No experiment has this name, or a file is invalid.

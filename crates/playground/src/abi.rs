@@ -83,7 +83,7 @@ pub extern "C" fn asymq_advance(until_ms: f64) -> f64 {
 pub extern "C" fn asymq_report() -> bool {
     with(|state| {
         let player = state.player.take();
-        let report = player.ok_or_else(|| "no run is open".to_owned());
+        let report = player.ok_or_else(|| "no run is open; call asymq_open first".to_owned());
         answer(state, report.and_then(Player::report))
     })
 }

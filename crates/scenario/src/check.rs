@@ -122,7 +122,7 @@ impl Scenario {
         ] {
             check_order(name, steps)?;
             if let (Some(step), Some(_)) = (steps.first(), trace) {
-                let message = "beside a trace of the same direction; use one of them";
+                let message = "not allowed with a trace of the same direction; use one of them";
                 return Err(bad(name, step, message));
             }
         }
@@ -141,10 +141,10 @@ impl Scenario {
             ),
         ] {
             if let Some(modem) = modem {
-                let message = "behind a chain of links; use --links 1";
+                let message = "not allowed with several links; use --links 1";
                 require(self.links == 1, name, modem, message)?;
             } else {
-                let message = format_args!("no modem whose rate it could be; add --{name}");
+                let message = format_args!("needs a modem; add --{name}");
                 require(source == RateSource::Fixed, flag, source, message)?;
             }
         }
@@ -156,20 +156,20 @@ impl Scenario {
         )?;
         let first = self.steps_delay.first().copied();
         if let (Some(step), None) = (first, self.modem_up.or(self.modem_down)) {
-            let message = "no modem behind which the delay could change; add --modem-up";
+            let message = "needs a modem; add --modem-up";
             return Err(bad("steps-delay", step, message));
         }
         check_order("steps-delay", &self.steps_delay)?;
         if let Some(rate_profile) = self.rate_profile {
             let line = self.modem_up.or(self.modem_down);
-            let message = "no modem whose rate could change; add --modem-up";
+            let message = "needs a modem; add --modem-up";
             require(line.is_some(), "rate-profile", rate_profile, message)?;
             let steps = [&self.steps_up, &self.steps_down];
             let others = steps.iter().any(|steps| !steps.is_empty())
                 || !self.steps_delay.is_empty()
                 || self.trace_up.is_some()
                 || self.trace_down.is_some();
-            let message = "beside steps or a trace; use one of them";
+            let message = "not allowed with steps or a trace; use one of them";
             require(!others, "rate-profile", rate_profile, message)?;
         }
         within("clock-drift", self.clock_drift.unwrap_or(0), 0, 1000)?;
@@ -394,14 +394,14 @@ fn check_stop(
     start: Duration,
     stop: Option<Duration>,
 ) -> Result<(), BadValue> {
-    let message = format_args!("the stop is not later than the start, {start}");
+    let message = format_args!("the stop is not later than the start, {start}; write a later stop");
     require(stop.is_none_or(|stop| stop > start), name, value, message)
 }
 
 fn check_order<T: fmt::Display>(name: &str, steps: &[Step<T>]) -> Result<(), BadValue> {
     let wrong = steps.windows(2).find(|pair| pair[1].at <= pair[0].at);
     wrong.map_or(Ok(()), |pair| {
-        let message = "not later than the step before; write the steps in the order of their times";
+        let message = "not later than the previous step; sort the steps by time";
         Err(bad(name, &pair[1], message))
     })
 }

@@ -108,11 +108,11 @@ impl FromStr for ListedFlow {
                 "up" | "down" => ("direction", item),
                 _ => item
                     .split_once('=')
-                    .ok_or_else(|| format!("'{item}' is no key with a value; {FORM}"))?,
+                    .ok_or_else(|| format!("'{item}' is not KEY=VALUE; {FORM}"))?,
             };
             let (key, value) = (key.trim(), value.trim());
             if seen.contains(&key) {
-                return Err(format!("{key} stands twice; {FORM}"));
+                return Err(format!("{key} is given twice; {FORM}"));
             }
             seen.push(key);
             let read = match key {
@@ -139,7 +139,7 @@ impl FromStr for ListedFlow {
                 }
                 "delayed-ack" => part(value).map(|value| delay = Some(value)),
                 "ack-every" => {
-                    let wrong = |_| format!("{value}: not a whole number");
+                    let wrong = |_| format!("{value}: not a whole number; write it like 2");
                     let packets = value.parse::<u32>().map_err(wrong);
                     packets.map(|packets| every = Some(packets))
                 }
@@ -241,13 +241,13 @@ mod tests {
     fn a_wrong_part_of_a_flow_is_named() {
         let error = |text: &str| text.parse::<ListedFlow>().unwrap_err();
         assert!(error("rtt=40ms").starts_with("no direction; write it like down"));
-        assert!(error("down,size").starts_with("'size' is no key with a value; write it"));
+        assert!(error("down,size").starts_with("'size' is not KEY=VALUE; write it"));
         assert_eq!(
             error("down,sise=1mb"),
             "unknown key 'sise'; did you mean `size`?"
         );
         assert!(error("down,colour=1").starts_with("unknown key 'colour'; write it like"));
-        assert!(error("down,up").starts_with("direction stands twice"));
+        assert!(error("down,up").starts_with("direction is given twice"));
         assert!(error("direction=left").starts_with("direction=left: unknown; use up or down"));
         assert!(error("down,rtt=40").starts_with("rtt=40: no unit; use s"));
         assert!(error("down,tcp=Red").starts_with("tcp=Red: unknown; use reno"));

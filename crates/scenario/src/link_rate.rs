@@ -76,7 +76,7 @@ impl RateTrace {
             None => Err((0, "no time; write one in ms on each line".into())),
             Some(0) => Err((
                 last,
-                "a trace of no length; write a last time above 0".into(),
+                "the trace has no length; write a last time above 0".into(),
             )),
             Some(_) if stamps.len() > Self::MAX_LEN => {
                 let max = Self::MAX_LEN;
@@ -97,7 +97,7 @@ impl RateTrace {
             .zip(text.lines())
             .map(|(line, stamp)| {
                 let number = stamp.trim().parse::<u32>();
-                number.map_err(|_| (line, format!("'{stamp}': no time; write whole ms")))
+                number.map_err(|_| (line, format!("'{stamp}': not a time; write whole ms")))
             })
             .collect();
         Self::new(stamps?).map_err(|(index, message)| (index + 1, message))
@@ -159,7 +159,7 @@ impl FromStr for RateTrace {
         let mut stamps = Vec::new();
         let mut now = 0u32;
         for part in text.split_whitespace() {
-            let wrong = || format!("{part}: no difference of times; write ms like 5 or 5x3");
+            let wrong = || format!("{part}: not a difference of times; write ms like 5 or 5x3");
             let (difference, times) = match part.split_once('x') {
                 Some((difference, times)) => (difference, times.parse().map_err(|_| wrong())?),
                 None => (part, 1),
@@ -203,11 +203,14 @@ mod tests {
     #[test]
     fn a_wrong_line_of_a_trace_is_named() {
         let error = |text: &str| RateTrace::parse_mahimahi(text).unwrap_err();
-        assert_eq!(error("1\nx\n3"), (2, "'x': no time; write whole ms".into()));
+        assert_eq!(
+            error("1\nx\n3"),
+            (2, "'x': not a time; write whole ms".into())
+        );
         assert_eq!(error("1\n\n3").0, 2);
         assert_eq!(error("1\n5\n3"), (3, "3 after 5; sort the times".into()));
         assert!(error("").1.starts_with("no time"));
-        assert!(error("0\n0").1.starts_with("a trace of no length"));
+        assert!(error("0\n0").1.starts_with("the trace has no length"));
         assert!("5x99999999999".parse::<RateTrace>().is_err());
         assert!("5x3000000".parse::<RateTrace>().is_err());
         assert!("4000000000x2".parse::<RateTrace>().is_err());

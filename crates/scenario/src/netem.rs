@@ -106,7 +106,7 @@ impl FromStr for Netem {
                 other => return Err(format!("unknown word '{other}'; {FORM}")),
             };
             if stood {
-                return Err(format!("{word} stands twice; {FORM}"));
+                return Err(format!("{word} is given twice; {FORM}"));
             }
         }
         if netem == Self::default() {
@@ -250,7 +250,7 @@ mod tests {
         );
         assert!(error("loss 101%").starts_with("101%: no probability"));
         assert!(error("loss gemodel").starts_with("gemodel without a probability"));
-        assert!(error("loss 1% loss 2%").starts_with("loss stands twice"));
+        assert!(error("loss 1% loss 2%").starts_with("loss is given twice"));
         assert!(error("delay").starts_with("delay without a time"));
         assert!(error("delay 10").starts_with("10: no unit"));
         assert!(error("delay 10ms 5ms 25%").starts_with("unknown word '25%'"));

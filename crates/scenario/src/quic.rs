@@ -16,9 +16,9 @@ pub struct QuicStack {
     pub paired: u64,
     /// The number of packets per ACK after the `paired` packets.
     pub every: u32,
-    /// Divisor of the round-trip time; the quotient, at most 25 ms, is an ACK's maximum delay; 0 for 25 ms.
+    /// An ACK's maximum delay is the round-trip time divided by this number, at most 25 ms; 0 for always 25 ms.
     pub rtt_part: u32,
-    /// One of so many ACKs carries a PING, so that the sender acknowledges the ACK; 0 for no PINGs.
+    /// Number of ACKs per PING; an ACK that carries a PING is acknowledged by the sender. 0 for no PINGs.
     pub pings: u32,
     /// The source of this rule, such as a file of the stack.
     pub source: &'static str,
@@ -146,7 +146,7 @@ impl FromStr for QuicFlows {
             }
         }
         if flows.up + flows.down == 0 || flows.up.max(flows.down) > MAX {
-            let many = format!("no flows or too many; use 1 to {MAX} a direction; {FORM}");
+            let many = format!("no flows, or too many; use 1 to {MAX} in a direction; {FORM}");
             return Err(QuicStack::near(stack).unwrap_or(many));
         }
         if let Some(packets @ (0 | 65..)) = flows.ack_every {
@@ -228,7 +228,7 @@ mod tests {
         let near = "chrom: unknown stack; did you mean `chrome`?";
         assert_eq!(error("chrom"), near);
         assert!(error("./chrom").starts_with("no flows"));
-        assert!(error("quinn,down=501").starts_with("no flows or too many"));
+        assert!(error("quinn,down=501").starts_with("no flows, or too many"));
         assert!(error(",down=1").starts_with("write it like quinn,down=10"));
         assert!(error("quinn,left=1").starts_with("unknown key 'left'; write it like"));
         assert!(error("quinn,down=1,ack-every=65").starts_with("ack-every=65"));

@@ -82,7 +82,7 @@ pub struct Summary {
     pub up: DirectionReport,
     /// Results of the downlink.
     pub down: DirectionReport,
-    /// Sum of the shares of both links that carry TCP data, 0 to 2 (VAQ, sec. 2).
+    /// Share of the uplink that TCP data used, plus that of the downlink; 0 to 2 (VAQ, sec. 2).
     pub utility: f64,
     /// Sum over both links of the payload that was delivered in order, as a share of the link; 0 to 2. Retransmitted
     /// payload counts once.

@@ -152,10 +152,10 @@ pub struct Scenario {
     /// Loss and delay after the downlink; with several links, after the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_down: Option<Netem>,
-    /// Loss and delay on each host's own path to the uplink.
+    /// Loss and delay on each home host's own path to the uplink.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_access_up: Option<Netem>,
-    /// Loss and delay on each host's own path to the downlink.
+    /// Loss and delay on each server's own path to the downlink.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_access_down: Option<Netem>,
     /// Bytes of the TCP and IP headers, without timestamps and SACK ranges.

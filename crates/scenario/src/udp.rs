@@ -78,8 +78,8 @@ impl FromStr for Flood {
             _ => match text.parse() {
                 Ok(flows) if (1..=1_000_000).contains(&flows) => Ok(Self::Flows(flows)),
                 _ => Err(
-                    "unknown flows; use udp, syns or acks, of which each packet has a new flow, \
-                     or a number of flows up to 1000000"
+                    "unknown flood; use udp, syns or acks, which start a new flow with each packet, \
+                     or a number of flows from 1 to 1000000"
                         .into(),
                 ),
             },
@@ -208,7 +208,7 @@ mod tests {
             assert_eq!(burst.to_string(), text);
         }
         let error = "up:3mbit:60b:0".parse::<UdpBurst>().unwrap_err();
-        assert!(error.starts_with("0: unknown flows; use udp"), "{error}");
+        assert!(error.starts_with("0: unknown flood; use udp"), "{error}");
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
             "write it like up:500kbit, down:3mbit:200b@60s..80s, up:1mbit/2..3 or up:3mbit:60b:syns"
         );
         assert!(error("up").starts_with("write it like"));
-        assert!(error("up:1mbit:100b:x").starts_with("x: unknown flows"));
+        assert!(error("up:1mbit:100b:x").starts_with("x: unknown flood"));
         assert!(error("up:1mbit:100b:40:x").starts_with("x: unknown addresses; use server"));
         assert!(error("up:1mbit:100b:40:server:x").starts_with("write it like"));
     }

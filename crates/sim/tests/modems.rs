@@ -115,7 +115,8 @@ fn a_rate_profile_is_drawn_anew_for_each_seed_and_needs_a_modem() {
     };
     assert!(error("--rate-profile=steps").contains("add --modem-up"));
     assert!(
-        error("--modem-up=1mbit --rate-profile=steps --steps-up=1s:2mbit").contains("beside steps")
+        error("--modem-up=1mbit --rate-profile=steps --steps-up=1s:2mbit")
+            .contains("not allowed with steps")
     );
     assert!(error("--modem-up=1mbit --shaper-up=autorate-ingress").contains("--shaper-down"));
 }

@@ -16,7 +16,7 @@ pub enum RunError {
     #[error(transparent)]
     Sim(#[from] SimError),
     /// Results cannot be read or written.
-    #[error("cannot keep results: {0}")]
+    #[error("cannot read or write results: {0}")]
     Io(#[from] io::Error),
 }
 

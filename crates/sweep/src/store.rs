@@ -297,7 +297,7 @@ impl Results {
         match stored.key == key {
             true => Ok(Some(stored)),
             false => Err(io::Error::other(format!(
-                "{RUNS} changed while it was read"
+                "{RUNS} changed while it was read; run this again"
             ))),
         }
     }

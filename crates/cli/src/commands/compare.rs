@@ -4,11 +4,11 @@ use crate::catalogs::Catalogs;
 use crate::comparison::Width;
 use crate::driver::{Driver, Tracks};
 use crate::words::path;
-use crate::{chart, comparison, output};
+use crate::{chart, comparison, help, output};
 use asymq_args::{BadArgument, Defaults, ScenarioError, ScenarioFlags};
 use asymq_core::catalog::Shown;
 use asymq_scenario::{Report, Scenario, count};
-use clap::{Args, Command};
+use clap::{Arg, Args, Command};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,8 +20,7 @@ pub(crate) struct CompareArgs {
     /// Use real kernel TCP in network namespaces instead of the simulator.
     #[arg(long)]
     real: bool,
-    /// Compare only these disciplines, separated by commas [default: eight common ones; with --real: droptail,
-    /// cake+ack-filter, asymq].
+    /// Compare only these disciplines, separated by commas [default: eight common ones; with --real: droptail, cake+ack-filter, asymq].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
     /// Use each discipline in both directions, like a home that also shapes its downlink.
@@ -74,15 +73,8 @@ pub(crate) fn own_defaults(command: Command) -> Command {
     ]
     .into_iter()
     .fold(command, |command, (id, default)| {
-        command.mut_arg(id, |arg| {
-            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-            let help = help
-                .split(" [default")
-                .next()
-                .unwrap_or_default()
-                .to_owned();
-            arg.help(format!("{help} [default: {default}]"))
-        })
+        let help = |arg: &Arg| format!("{} [default: {default}]", help::without_default(arg));
+        command.mut_arg(id, |arg| arg.clone().help(help(&arg)))
     })
     .mut_arg("qdisc", |arg| arg.hide(true))
 }

@@ -13,7 +13,7 @@ use asymq_core::units::{Bytes, Limit, Rate, Share, UnitError};
 use clap::{Args, Command, FromArgMatches};
 use serde_json::{Value, json};
 
-/// Compute rates, buffers and delays of a link by AQ's equations and the AMP model.
+/// Compute rates, buffers and delays of a link with data and ACKs, by the equations of Asymmetric Queueing (AQ) and by the AMP model (docs/notes/papers.md).
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq model --up 1mbit --down 10mbit")]
 pub(crate) struct ModelArgs {
@@ -29,7 +29,7 @@ pub(crate) struct ModelArgs {
     /// Bytes of a full data packet on the link.
     #[arg(long, value_name = "SIZE", default_value = "1500b", value_parser = size(41))]
     data_size: u32,
-    /// Data packets per ACK, 1 to 64; 2 with delayed ACKs.
+    /// Data packets that an ACK acknowledges, 1 to 64; 2 with delayed ACKs.
     #[arg(long, value_name = "N", default_value = "1", value_parser = number::<1, 64>)]
     data_per_ack: f64,
     /// Uplink buffer, in packets or bytes.
@@ -41,13 +41,13 @@ pub(crate) struct ModelArgs {
     /// Rate of non-TCP traffic on the downlink.
     #[arg(long, value_name = "RATE")]
     non_tcp_down: Option<Rate>,
-    /// AMP's M: data packets that an ACK releases, 1 to 1000 [default: --data-per-ack].
+    /// AMP's M: data packets that the sender sends for each ACK that passes the uplink, 1 to 1000; more than --data-per-ack if the uplink filters ACKs [default: --data-per-ack].
     #[arg(long, value_name = "M", value_parser = number::<1, 1000>)]
     packets_per_ack: Option<f64>,
-    /// AMP's g: data's share of the uplink, 0 to 1.
+    /// AMP's g: share of the uplink for data, 0 to 1.
     #[arg(long, value_name = "G", default_value = "0", value_parser = number::<0, 1>)]
     data_share: f64,
-    /// AMP's f: data's share of the downlink, 0 to 1.
+    /// AMP's f: share of the downlink for data, 0 to 1.
     #[arg(long, value_name = "F", default_value = "1", value_parser = number::<0, 1>)]
     data_share_down: f64,
     /// Print JSON (docs/reference/json.md).

@@ -18,11 +18,10 @@ pub(crate) struct ReproduceArgs {
     /// Evaluation to run: all papers (all), one paper (aq, acq-vaq, dcbq, sad, afvq), another evaluation (beyond, senders, rates), or one figure (PAPER/FIGURE).
     #[arg(value_name = "WHAT", default_value = "all")]
     what: String,
-    /// Read the experiments from this folder instead of the built-in ones.
+    /// Read experiment files from this folder, in place of the built-in ones.
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
-    /// Compare the verdicts with those of an earlier file. Fails if a claim that held there now fails significantly, or
-    /// if its tolerance is not the same.
+    /// Compare with the verdicts of an earlier report (its verdicts.toml). Fails if a claim that held there now fails beyond chance, or if a tolerance differs.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
     /// Folder to which the report and all results are written.

@@ -8,7 +8,7 @@ use asymq_scenario::Report;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Simulate a scenario. The default is asymq with the link and flows of the AQ paper (section 4).
+/// Simulate a scenario. The default is asymq with the link and flows of the paper on Asymmetric Queueing (AQ), section 4.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: asymq sim --flows-up 1 --flows-down 1 --rtt 100ms --qdisc droptail"
@@ -32,8 +32,7 @@ pub(crate) struct SimArgs {
 pub(crate) struct LabArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Run in a QEMU guest with this kernel: path of boot/vmlinuz-VERSION, with lib/modules/VERSION beside the folder
-    /// boot.
+    /// Run in a QEMU guest with this kernel: path of boot/vmlinuz-VERSION, with lib/modules/VERSION beside the folder boot.
     #[arg(long, value_name = "FILE")]
     kernel: Option<PathBuf>,
     /// Load this kernel module in the guest, like sch_asymq.ko with tc's plugin q_asymq.so in the same folder; repeatable.

@@ -41,7 +41,7 @@ pub(crate) struct MergeArgs {
     /// Folder to which the report and all results are written.
     #[arg(long, value_name = "DIR", default_value = "asymq-merge")]
     out: PathBuf,
-    /// Maximum number of simultaneous runs; merging runs more seeds for undecided claims [default: one per core].
+    /// Maximum number of simultaneous runs. `merge` simulates further seeds if a claim is undecided [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
 }
@@ -52,7 +52,7 @@ pub(crate) struct SweepOptions {
     /// Run a preview with fewer seeds, shorter runs and fewer points.
     #[arg(long)]
     quick: bool,
-    /// Seed of the first run of every scenario; overrides the seeds of the file.
+    /// Seed of the first run of every scenario; overrides the seeds in experiment files.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Maximum number of simultaneous runs [default: one per core].

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct GatewayArgs {
-    /// Subcommand; if absent, a gateway runs.
+    /// Subcommand; without one, a gateway runs.
     #[command(subcommand)]
     pub(crate) command: Option<GatewayCommand>,
     /// Settings file (TOML, keys like flags); flags override it. SIGHUP reloads it.
@@ -35,15 +35,16 @@ pub(crate) struct GatewayArgs {
 /// Subcommands of the gateway.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum GatewayCommand {
-    /// Change settings of a running gateway without losing a packet; all other settings stay.
+    /// Change settings of a running gateway without losing a packet; others stay unchanged.
     #[command(
         after_help = "Example: asymq gateway set --control /run/asymq/control --qdisc wrr --data-share 0.7"
     )]
     Set(Box<SetArgs>),
     /// Compare a running gateway with other settings, in a randomised trial on live traffic.
     #[command(
-        after_help = "Example: asymq gateway try --control /run/asymq/control --qdisc droptail\n\nWithout \
-                      settings, the other side of the trial is no shaping at all. Results: docs/router/gateway.md."
+        after_help = "Example: asymq gateway try --control /run/asymq/control --qdisc droptail\n\nSettings \
+                      that are not given stay unchanged. If none is given, the trial compares with no shaping. The \
+                      results are explained in docs/router/gateway.md."
     )]
     Try(Box<TryArgs>),
     /// Check this host for problems that affect a gateway, and print a remedy for each.
@@ -78,7 +79,7 @@ pub(crate) struct TryArgs {
     pub(crate) control: PathBuf,
     #[command(flatten)]
     pub(crate) link: Given<LinkArgs>,
-    /// Number of pairs of intervals under load to measure.
+    /// Number of pairs of intervals to measure; pairs without enough load do not count.
     #[arg(long, value_name = "N", default_value_t = 30, help_heading = "Trial",
           value_parser = RangedU64ValueParser::<usize>::new().range(8..=10_000))]
     pub(crate) pairs: usize,
@@ -106,7 +107,7 @@ pub(crate) struct TryArgs {
 /// Settings of a gateway or router that is not running yet.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PlannedArgs<S: AnySettings> {
-    /// Settings file (TOML); its keys are the flags without dashes. Flags override it.
+    /// Settings file (TOML); its keys are the flags without leading dashes. Flags override it.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
@@ -218,8 +219,7 @@ settings! {
         /// Interface on the Internet's side.
         pub(crate) wan: Option<String> = "IF";
         pub(crate) link: LinkArgs;
-        /// Let the kernel bridge both interfaces while the gateway is stopped, killed or updated [default: false; with
-        /// install: true].
+        /// Let the kernel bridge both interfaces while the gateway is stopped, killed or updated [default: false; with install: true].
         pub(crate) fail_open: Option<bool> = "true|false", arg |arg| arg.help_heading("Host");
         pub(crate) service: ServiceArgs;
     }
@@ -228,16 +228,15 @@ settings! {
 settings! {
     /// Host and outputs of a gateway or a router.
     pub(crate) struct ServiceArgs: "" {
-        /// Folder for journals of changed interfaces; only its owner may write there [default: /run/asymq/state; for
-        /// root, if a service uses that folder: /run/asymq-root/state].
+        /// Folder for journals of the interfaces' previous settings; only its owner may write there [default: /run/asymq/state; /run/asymq-root/state for root if a service uses the first].
         pub(crate) state: Option<PathBuf> = "DIR", arg |arg| arg.help_heading("Host");
         /// Socket type for sending frames: af-xdp, af-packet or auto, which uses AF_XDP if possible [default: auto].
         pub(crate) send: Option<SendBy> = "WAY", arg |arg| arg.help_heading("Host");
-        /// Unix socket at which `set` and `try` change a running gateway.
+        /// Unix socket for `set` and `try`.
         pub(crate) control: Option<PathBuf> = "PATH", arg |arg| arg.help_heading("Output");
-        /// Serve Prometheus metrics at http://ADDR:PORT/metrics.
+        /// Address of Prometheus metrics, http://ADDR:PORT/metrics.
         pub(crate) metrics: Option<SocketAddr> = "ADDR:PORT", arg |arg| arg.help_heading("Output");
-        /// Serve a read-only status page for browsers at http://ADDR:PORT/.
+        /// Address of a read-only status page, http://ADDR:PORT/.
         pub(crate) page: Option<SocketAddr> = "ADDR:PORT", arg |arg| arg.help_heading("Output");
     }
 }
@@ -273,39 +272,32 @@ pub(crate) enum Role {
 settings! {
     /// Settings that may change while a gateway runs.
     pub(crate) struct LinkArgs: "" {
-        /// Rate of the uplink's shaper, usually 95 % of the measured rate; auto or auto:1mbit..20mbit learns the rate
-        /// from passing TCP packets [default: auto].
+        /// Rate of the uplink's shaper, usually 95 % of the measured rate; auto learns it from TCP packets, auto:1mbit..20mbit in this range [default: auto].
         pub(crate) up: Option<LineRate> = "RATE";
-        /// Rate of the downlink's shaper, usually 95 % of the measured rate; auto learns the rate [default: auto on a
-        /// router; no shaper at a gateway].
+        /// Rate of the downlink's shaper, usually 95 % of the measured rate; auto learns it as for --up [default: auto for a router; no shaper for a gateway].
         pub(crate) down: Option<LineRate> = "RATE";
-        /// IPv4 host that gets up to 20 echo requests per second while no passing packet shows the line's delay
-        /// [default: no requests].
+        /// IPv4 host that gets up to 20 echo requests per second while no passing packet shows the line's delay [default: no requests].
         pub(crate) rate_probe: Option<Ipv4Addr> = "HOST";
-        /// Side of the slow link on which this gateway is [default: home].
+        /// Side of the slow link: home, or headend, the far side, which regenerates filtered ACKs [default: home].
         pub(crate) role: Option<Role> = "SIDE", read one_of;
         /// Discipline at the uplink [default: asymq].
         pub(crate) qdisc: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
-        /// Uplink buffer, in packets or bytes [default: full packets for 100 ms, at least 50p; at most 5000p, or 20 ms
-        /// if this is more].
+        /// Uplink buffer, in packets or bytes [default: 100 ms of full packets, from 50p to 5000p; above 3gbit 20 ms of them].
         pub(crate) buffer: Option<Limit> = "LIMIT";
-        /// Discipline at the downlink, if --down is given; none sends frames at once [default: asymq].
+        /// Discipline at the downlink, if it has a rate (--down); none sends frames at once [default: asymq].
         pub(crate) qdisc_down: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
         /// Downlink buffer [default: by the same rule as --buffer].
         pub(crate) buffer_down: Option<Limit> = "LIMIT";
         pub(crate) qdisc_params: QdiscParams;
-        /// Parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's parameters,
-        /// but the downlink's own parts].
+        /// Parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's value; for a part, like ack-queue, the discipline's own].
         pub(crate) param_down: Vec<String> = "NAME=VALUE", arg |arg| arg.help_heading("Discipline");
         /// Number of ACKs that a headend regenerates for each filtered one; 0 for none [default: 1].
         pub(crate) regenerate: Option<u32> = "R", read within(0..=64), arg |arg| arg.help_heading("Headend");
-        /// Spacing of regenerated ACKs: at-once, paced (over the time since the previous ACK), smoothed (over the smoothed
-        /// time between ACKs) [default: paced].
+        /// Spacing of regenerated ACKs: at-once, paced (over the time since the previous ACK), smoothed (over the smoothed time between ACKs) [default: paced].
         pub(crate) regenerate_spacing: Option<Spacing> = "SPACING", arg |arg| arg.help_heading("Headend");
-        /// Payload of a full TCP segment: a headend assumes one filtered ACK per segment [default: 1460b].
+        /// Payload of a full TCP segment; a headend assumes that each one has its own ACK [default: 1460b].
         pub(crate) mss: Option<Bytes> = "SIZE", arg |arg| arg.help_heading("Headend");
-        /// Bytes that the link adds to a packet: a number, or tc-cake's keywords (docsis, ethernet, pppoe-ptm,
-        /// pppoe-vcmux ether-vlan, ...) [default: the Ethernet frame].
+        /// Bytes that the link adds to a packet: a number, or tc-cake's keywords (docsis, ethernet, pppoe-ptm, pppoe-vcmux ether-vlan, ...) [default: the Ethernet frame].
         pub(crate) overhead: Vec<String> = "N|WORD", read overhead_words, arg |arg| arg.num_args(1..).allow_negative_numbers(true).help_heading("Link layer");
         /// Minimum number of bytes that a packet takes on the link.
         pub(crate) mpu: Option<u32> = "N", arg |arg| arg.help_heading("Link layer");

@@ -166,7 +166,7 @@ fn exec_start(program: &Path) -> anyhow::Result<String> {
         .filter(|text| !text.contains(char::is_control));
     let text = text.with_context(|| {
         format!(
-            "{}: move it to a path without control characters",
+            "{}: this path has control characters; move the program",
             program.display()
         )
     })?;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct RouterArgs {
-    /// Subcommand; if absent, a router runs.
+    /// Subcommand; without one, a router runs.
     #[command(subcommand)]
     pub(crate) command: Option<RouterCommand>,
     /// Settings file (TOML, keys like flags); flags override it. SIGHUP reloads it.
@@ -60,7 +60,7 @@ pub(crate) struct InstallRouter {
     /// Start at the next boot instead of now; needed for a port with VLANs.
     #[arg(long, help_heading = "Host")]
     pub(super) next_boot: bool,
-    /// Instead of the program, set the kernel qdisc (sch_asymq) each time the port appears; with --down also at an IFB.
+    /// Use the kernel qdisc (sch_asymq), which a service sets each time the port appears; with --down also at an IFB.
     #[arg(long, help_heading = "Host", conflicts_with = "next_boot")]
     pub(super) kernel: bool,
     #[command(flatten)]
@@ -88,7 +88,7 @@ pub(crate) struct RestoreRouter {
     /// Folder with the journals [default: /run/asymq/state and /run/asymq-root/state].
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
-    /// Settings file of the router; its key `state` replaces --state.
+    /// Settings file of the router, which names the folder (key `state`).
     #[arg(long, value_name = "FILE", conflicts_with = "state")]
     pub(super) config: Option<PathBuf>,
 }

@@ -36,7 +36,7 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
     check_interface_name(&wan).map_err(|source| GatewayError::Port { flag, source })?;
     let target = Target::new(FILES, args.service.root.as_deref(), args.service.dry_run)?;
     if target.has(QDISC_UNIT) {
-        bail!("{QDISC_UNIT}: the qdisc shapes here; 'asymq router uninstall' first");
+        bail!("{QDISC_UNIT}: the kernel qdisc shapes here; run 'asymq router uninstall' first");
     }
     let state = settings.host.service.state.unwrap_or_else(default_state);
     if target.runs() && !args.next_boot && !RouterPort::is_taken(&wan, &state) {

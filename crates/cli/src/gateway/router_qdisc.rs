@@ -28,7 +28,7 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
     let words = merged(&flags, &planned.given.words, planned.config.as_deref())?;
     if let Some(other) = words.keys().find(|key| !KNOWN.contains(key)) {
         bail!(
-            "--{other}: not with --kernel; write it as a word of tc into {QDISC_SCRIPT} afterwards"
+            "--{other}: not available with --kernel; write it as a word of tc into {QDISC_SCRIPT} afterwards"
         );
     }
     let target = Target::new(FILES, args.service.root.as_deref(), args.service.dry_run)?;
@@ -40,7 +40,7 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
         (QDISC_SCRIPT, script(&wan, &words)),
         (QDISC_UNIT, unit.replace("@DEVICE@", &device_unit(&wan))),
     ];
-    // This service does not run the program.
+    // The program is not copied, because this service does not run it.
     target.write_all(&files, &target.place(true)?)?;
     target.run(&["systemctl", "daemon-reload"])?;
     target.run(&["systemctl", "enable", QDISC_SERVICE])?;
@@ -48,7 +48,7 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
     target.finish()
 }
 
-/// Commands of tc for `start` and `stop`. The name was checked; rates and other values are numbers and keywords.
+/// Commands of tc for `start` and `stop`. The checked name, numbers and keywords need no quotes.
 fn script(wan: &str, words: &Words) -> String {
     let mut link = String::new();
     for word in words.all("overhead") {

@@ -45,6 +45,7 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let mut typed = args.link.words.clone();
     if typed.keys().next().is_none() {
         typed.set("qdisc", NONE);
+        typed.set("qdisc-down", NONE);
     }
     let tried = flags.merge(&typed, &kept);
     let arms = [kept, tried];
@@ -81,7 +82,7 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
         true => output::print_json(&result)?,
         false => output::print(&result.text())?,
     }
-    restored.context("the settings before the trial are not restored")?;
+    restored.context("settings not restored; run 'systemctl reload asymq'")?;
     ended.map(drop)
 }
 
@@ -207,7 +208,7 @@ pub(super) const REPLACE: &str = "replace";
 fn status(control: &Path) -> anyhow::Result<Status> {
     let text = request_status(control)?;
     serde_json::from_str(&text)
-        .with_context(|| format!("{}: not a gateway of this version", control.display()))
+        .with_context(|| format!("{}: another version runs; restart it", control.display()))
 }
 
 /// Returns the status with the next snapshot, because the latest one may predate a recent change.

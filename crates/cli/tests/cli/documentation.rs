@@ -156,6 +156,12 @@ fn add_flags(
                 Some((_, rows)) => *rows += &row,
                 None => groups.push((heading, row.clone())),
             }
+            // `set` and `try` print no defaults.
+            if let Some((text, _)) = row.rsplit_once(" [default") {
+                listed
+                    .entry(format!("{text} |\n"))
+                    .or_insert(path.to_owned());
+            }
             listed.insert(row, path.to_owned());
         }
     }

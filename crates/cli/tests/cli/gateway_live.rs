@@ -229,6 +229,36 @@ fn an_interrupted_trial_prints_its_result_and_restores_settings() {
 }
 
 #[test]
+fn a_trial_without_settings_compares_with_no_shaping_in_both_directions() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let socket = socket.to_str().unwrap();
+    let flags = "--lan lan --wan wan --up 1mbit --down 10mbit --control";
+    let flags: Vec<&str> = flags.split(' ').chain([socket]).collect();
+    let Some(_gateway) = Running::start(&flags) else {
+        return;
+    };
+    let status = || request_status(Path::new(socket)).unwrap_or_default();
+    let settings = || status().split("\"snapshot\"").next().unwrap().to_owned();
+    wait_for("the gateway's settings", DEADLINE, || {
+        settings().contains("10mbit")
+    });
+    let mut trial = asymq()
+        .args(["gateway", "try", "--control", socket, "--hold", "2s"])
+        .args(["--settle", "1s"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for("both directions without shaping", DEADLINE, || {
+        settings().matches("none").count() == 2
+    });
+    let id = trial.id().to_string();
+    let kill = Command::new("kill").args(["-s", "INT", &id]).status();
+    assert!(kill.unwrap().success());
+    assert!(trial.wait().unwrap().success());
+}
+
+#[test]
 fn sighup_reads_the_settings_again_and_a_wrong_file_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (file, socket) = (

@@ -22,7 +22,7 @@ parameters! {
     ACK_SEGMENTS: f64 = "ack-segments", "0.64", "Maximum number of segments that one ACK may acknowledge, per ms of its wait",
         within Kind::Number(0.0, 1000.0);
     RAMP: Duration = "ack-ramp", "250ms",
-        "Duration of the start of a download, during which ACKs do not wait; measured in bytes at the learnt rate of the downlink";
+        "Time at the start of a download in which its ACKs do not wait; converted to bytes at the learnt rate of the downlink";
     /// Off by default, because the detection of encrypted ACKs may be wrong.
     pub(super) THIN_OPAQUE: bool = "thin-opaque", "false",
         "Filter small QUIC packets like ACKs while a download runs in the other direction; these packets are encrypted, so that asymq can only guess";
@@ -31,22 +31,22 @@ parameters! {
         within Kind::Size(0, 1 << 30);
     BULK_TARGET: Duration = "bulk-target", "40ms",
         "Initial target for the sojourn time of a long-lived flow; asymq then learns the target";
-    BULK_MIN: Duration = "bulk-min", "5ms", "Minimum of the learnt target of a long-lived flow";
+    BULK_MIN: Duration = "bulk-min", "5ms", "Minimum of the target that asymq learns for long-lived flows";
     BULK_INTERVAL: Duration = "bulk-interval", "200ms", "Time for which a flow's queue must exceed its target before asymq signals congestion";
     BULK_FLOOR: Bytes = "bulk-floor", "2800b",
-        "Minimum number of bytes of a flow that must be queued behind a packet for it to be dropped; the sender then detects the loss",
+        "Minimum number of bytes that a flow must have queued behind a packet before it may be dropped, so that the sender detects the loss",
         within Kind::Size(0, 1 << 30);
-    MIN_WAIT: Duration = "min-ack-wait", "4ms", "Minimum of the time for which the controller lets ACKs wait";
-    MAX_WAIT: Duration = "max-ack-wait", "100ms", "Maximum of the time for which the controller lets ACKs wait";
+    MIN_WAIT: Duration = "min-ack-wait", "4ms", "Minimum ack-wait that the controller sets";
+    MAX_WAIT: Duration = "max-ack-wait", "100ms", "Maximum ack-wait that the controller sets";
     FULL: f64 = "downlink-full", "0.98", "Utilization above which the downlink counts as full, so that ACKs may wait longer",
         within Kind::Number(0.0, 1.0);
     MAX_SHARE: f64 = "max-ack-share", "0.2",
         "Maximum share of the uplink that the controller allows for ACKs",
         within Kind::Number(0.0, 1.0);
-    GAIN: f64 = "ack-gain", "2", "Gain of the controller: relative change of the ACKs' wait, per unit of their share above the allowed share",
+    GAIN: f64 = "ack-gain", "2", "Gain of the controller: relative change of ack-wait per unit by which the ACKs' share exceeds the allowed share",
         within Kind::Number(0.0, 40.0);
     EXPONENT: f64 = "ack-exponent", "3",
-        "Allowed share of the uplink for ACKs, as a multiple of the unused share of the downlink",
+        "Share of the uplink that ACKs may use, as a multiple of the unused share of the downlink",
         within Kind::Number(0.0, 100.0);
 }
 
@@ -97,7 +97,7 @@ pub(super) static ENTRIES: &[Entry] = entries! {
     Entry::part(Role::AckQueue, "slots", "A slot per flow: an ACK waits there for a later one while data is sent"),
         source: "docs/notes/asymq.md", parameters: listed![ACK_WAIT, ACK_SEGMENTS, RAMP, MAX_STRETCH, THIN_OPAQUE],
         maker: Maker::Queue;
-    Entry::part(Role::DataQueue, "isolated", "CAKE's flow queues; the limit is a queueing time, and there is no AQM"),
+    Entry::part(Role::DataQueue, "isolated", "Flow queues with fair shares for hosts; each has an AQM that learns its target"),
         source: "docs/notes/asymq.md",
         parameters: listed![MAX_DATA, BULK_LIMIT, FLOW_LIMIT, BULK_TARGET, BULK_MIN, BULK_INTERVAL, BULK_FLOOR, ISOLATION],
         maker: Maker::Queue;

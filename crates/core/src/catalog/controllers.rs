@@ -18,9 +18,9 @@ parameters! {
     /// again.
     MIN_SHARE: f64 = "min-share", "0.05", "Minimum share of the link that the controller assigns to a class",
         within Kind::Number(0.0, 0.5);
-    ACK_SIZE: Bytes = "ack-size", "40b", "Size of an ACK on the link (AQ's S_A)", within Kind::Size(1, 65_535);
+    ACK_SIZE: Bytes = "ack-size", "40b", "Size of an ACK on the link (AQ's S_A); by default from headers and overhead", within Kind::Size(1, 65_535);
     /// Number of data packets per ACK, for controllers that can measure this number.
-    DATA_PER_ACK: DataPerAck = "data-per-ack", "1", "Data packets per ACK: a number from 1 to 64, or auto to measure it";
+    DATA_PER_ACK: DataPerAck = "data-per-ack", "1", "Data packets per ACK: a number from 1 to 64, or auto to measure it; by default 2 for e-dcbq, otherwise auto (1 in the simulator)";
 }
 
 /// Number of data packets per ACK, for controllers that cannot measure this number.
@@ -33,7 +33,7 @@ const GIVEN_DATA_PER_ACK: Typed<GivenPerAck> = Typed::new(
 const fn interval(default: &'static str) -> Typed<Duration> {
     Typed::new(
         "interval",
-        "Interval at which the controller changes settings",
+        "Interval at which the controller changes settings; for CoDel, time above the target before it drops",
         default,
     )
     .within(Kind::Period)
@@ -73,14 +73,14 @@ parameters! {
         "Utility to maximize: utilization (sum of both directions), priority:W (the upload counts W times) or proportional (fairness)";
     /// Equal shares by default: the download keeps most of its rate. By the paper's rule the download stops.
     BEYOND_LIMIT: BeyondLimit = "beyond-limit", "equal-shares",
-        "Reaction of AQ if both directions cannot be full (eq. 11): starve-acks, as in the paper's figures, or equal-shares";
+        "AQ's shares if no ratio fills both directions (eq. 11): starve-acks, as in the paper's figures, or equal-shares";
     CONFIGURED_RATE: Rate = "configured-rate", "the link's", "Uplink rate that AQ's equations assume",
         computed |context| Value::Rate(context.link);
 }
 
 /// Default limit of AFVQ's ACK queue: the ACKs that arrive during the transmission of one data packet. A queue with a
 /// slot per flow gets at least [`FLOWS`], because a flow without a slot stalls.
-const MAX_ACKS: Typed<Limit> = ACK_LIMIT.or("down/up").computed(max_acks);
+const MAX_ACKS: Typed<Limit> = ACK_LIMIT.or("down / up packets").computed(max_acks);
 
 fn max_acks(context: &Context<'_>) -> Value {
     let GivenPerAck(data_per_ack) = context.get(GIVEN_DATA_PER_ACK).unwrap_or(GivenPerAck(1.0));

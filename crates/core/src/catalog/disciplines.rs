@@ -38,7 +38,7 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
         brings: &[("ack-queue", "sad"), ("service", "acks-first"), ("controller", "afvq")];
     // A class may use the share of an idle class. By the paper's rule alone, the line would idle. At 1/20 Mbit/s a FIFO
     // of ACKs drops all ACKs of some flows for minutes.
-    paper("acq", "ACQ", "Adjusts both shares along the gradient of a utility"), source: "ACQ, sec. 3",
+    paper("acq", "ACQ", "Adjusts the shares of ACKs and data along the gradient of a utility"), source: "ACQ, sec. 3",
         brings: &[("ack-queue", "sad"), ("service", "cbq"), ("borrow", "true"), ("controller", "acq")];
     paper("dcbq", "DCBQ", "ACQ that measures downloads by the number of arriving ACKs"),
         source: "DCBQ, sec. 4",

@@ -16,10 +16,10 @@ pub const LIMITS: &[Parameter] = &[ACK_LIMIT.parameter, DATA_LIMIT.parameter];
 parameters! {
     /// The rule that classifies packets as ACKs.
     pub CLASSIFIER: Classifier = "classifier", "pure-ack",
-        "Packets in the ACK class: pure-ack, size<=40 as in the AQ paper, or none";
+        "Packets that count as ACKs: pure-ack, size<=40 (bytes, as in the AQ paper), or none";
     /// The division of the buffer between ACKs and data.
     pub BUFFER_SPLIT: BufferSplit = "buffer-split", "separate",
-        "Division of the buffer: shared by ACKs and data, a limit for each, or in the ratio of service";
+        "Division of the buffer: shared by ACKs and data, separate (a limit for each), or in-ratio (as they share the link)";
     /// Limit of the ACK queue.
     pub ACK_LIMIT: Limit = "ack-limit", "the buffer", "Maximum backlog of the ACK queue", computed whole_buffer;
     /// Limit of the data queue.
@@ -34,13 +34,13 @@ parameters! {
     /// Data's share of the link.
     pub DATA_SHARE: Share = "data-share", "0.5", "Data's share of the link (SAD's g)";
     /// True if a class may use the unused share of the other class. WRR's default; CBQ has another one.
-    pub BORROW: bool = "borrow", "true", "Let a class use the other's unused share";
+    pub BORROW: bool = "borrow", "true", "Let ACKs use the share that data leaves unused, and data that of ACKs";
     pub(super) ECN: bool = "ecn", "false", "Mark ECN-capable packets instead of dropping them early";
-    pub(super) DATA_SIZE: Bytes = "data-size", "1500b", "Bytes of a full data packet on the link (AQ's S_D)",
+    pub(super) DATA_SIZE: Bytes = "data-size", "1500b", "Bytes of a full data packet on the link (AQ's S_D); by default from headers and overhead",
         within Kind::Size(1, 65_535);
     /// 64 segments by default: preserves the sender's ACK clock, and bounds the burst that one ACK releases.
     pub(super) MAX_STRETCH: Option<Bytes> = "max-stretch", "93440b",
-        "Maximum number of bytes between two ACKs of a flow after filtering, or none";
+        "Maximum number of bytes that one ACK may acknowledge after filtering, or none";
     /// Limited by default: each new ACK moves to the tail, so without a limit the ACKs of a steady flow might never
     /// leave.
     pub(super) MAX_GAP: Option<Duration> = "max-gap", "50ms",

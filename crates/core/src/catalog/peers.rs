@@ -56,7 +56,7 @@ parameters! {
     COUPLING_FACTOR: u32 = "coupling_factor", "2",
         "Marking probability of scalable packets, as a multiple of DualPI2's base probability", within Kind::Count(1, 255);
     CLASSIC_PROTECTION: u32 = "classic_protection", "10",
-        "Percentage of the link that DualPI2 reserves for classic packets while scalable ones are queued", within Kind::Count(0, 100);
+        "Share of the link in percent that DualPI2 reserves for classic packets while scalable ones are queued", within Kind::Count(0, 100);
     DROP_ON_OVERLOAD: bool = "drop_on_overload", "true",
         "Drop ECN-capable packets too if DualPI2 is overloaded (tc: drop_on_overload, drop_on_overflow)";
     DROP_ENQUEUE: bool = "drop_enqueue", "false",
@@ -108,7 +108,7 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "codel")];
     peer("fq_codel", "FQ-CoDel", "A queue per flow under CoDel; new flows are served before old ones"), source: "RFC 8290",
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "fq_codel")], shown: Shown::Usual;
-    peer("cake", "CAKE", "Flow queues under COBALT, shared between hosts and tins"), source: "CAKE",
+    peer("cake", "CAKE", "Flow queues under COBALT, with fair shares for hosts and tins"), source: "CAKE",
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "cake")], shown: Shown::Usual;
     peer("cake+ack-filter", "CAKE, ack-filter", "CAKE with its ack-filter: filters an ACK if two later ones make it redundant"), source: "CAKE",
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "cake"), ("ack-filter", "ack-filter")],
@@ -126,7 +126,7 @@ pub(super) static QUEUES: &[Entry] = entries! {
     queue("fq_codel", "A queue per flow under CoDel; new flows are served before old ones"),
         source: "RFC 8290", brings: &[("data-limit", "10240p"), ("ecn", "true")],
         parameters: listed![TARGET, INTERVAL, CE_THRESHOLD, ECN, FLOWS, QUANTUM, MEMORY_LIMIT, DROP_BATCH];
-    queue("cake", "Flow queues under COBALT, shared between hosts and tins"), source: "CAKE",
+    queue("cake", "Flow queues under COBALT, with fair shares for hosts and tins"), source: "CAKE",
         brings: &[("data-limit", "10240p")], parameters: listed![RTT, DIFFSERV, ISOLATION, ACK_FILTER, MEMLIMIT];
     queue("dualpi2", "Two queues, for scalable senders and for all others, with coupled AQMs"),
         source: "RFC 9332", brings: &[("data-limit", "10000p"), ("target", "15ms")],

@@ -60,9 +60,9 @@ impl Role {
             Self::Qdisc => "Queue discipline",
             Self::AckQueue => "Queue for ACKs, in place of the discipline's own",
             Self::DataQueue => "Queue for data, in place of the discipline's own",
-            Self::Aqm => "Drops and marks on arrival, in place of the discipline's own",
-            Self::Service => "Service of the queues, in place of the discipline's own",
-            Self::Controller => "Controller of the settings, in place of the discipline's own",
+            Self::Aqm => "Rule that drops or marks arrivals, in place of the discipline's own",
+            Self::Service => "Rule that picks the next queue, in place of the discipline's own",
+            Self::Controller => "Rule that adjusts settings, in place of the discipline's own",
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::units::{Bytes, Duration, Share};
 parameters! {
     /// Default: at least one packet's time of the other class. With less, a class of short packets misses its share.
     MADE_UP: MadeUp = "made-up", "other",
-        "Maximum missed service time for which a class without borrowing is compensated: a time, own (one packet of the class) or other (one packet of each class, whichever takes longer)";
+        "Maximum service time that a late class (ACKs or data) may make up without borrowing: a time, own (of one of its packets) or other (of its packet or the other class's, whichever is longer)";
     /// Default: a full data queue. With more credit, an upload after a long download would block ACKs for minutes.
     MAX_CREDIT: Option<Bytes> = "max-credit", "150000b", "Maximum unspent credit, or none";
     CREDIT: Credit = "credit", "byte",

@@ -82,7 +82,7 @@ impl QuicFlows {
         for end in &mut ends {
             let line = end.lines.recv_timeout(time::Duration::from_secs(30));
             if line.as_deref() != Ok("ready") {
-                return Err(refusal(flows, "it ended, or was not ready within 30 s"));
+                return Err(refusal(flows, "the program ended, or took over 30 s"));
             }
         }
         let ports = plan.quic.iter().flatten().map(|flow| flow.home_port);
@@ -180,7 +180,7 @@ impl FlowResults {
     }
 }
 
-/// Arguments of both programs, after the side.
+/// Arguments of both programs after the first one, `home` or `servers`.
 fn words(scenario: &Scenario, flows: &Flows, plan: &Plan) -> Vec<String> {
     let tcp = flows.tcp.unwrap_or(scenario.tcp);
     let mut words = vec![

@@ -80,14 +80,14 @@ impl Host<'_> {
 /// Prints the commands, asks for consent, and runs them.
 pub(super) fn apply(link: &Link, yes: bool) -> anyhow::Result<()> {
     let Some((dialect, interface)) = &link.shaper else {
-        bail!("no settings to apply")
+        bail!("--apply: none of these options has a flag; there is nothing to apply")
     };
     if link.has(&format!("--wan {UNKNOWN_PORT}")) {
-        bail!("add --wan IF, the Ethernet port that leads to the modem");
+        bail!("--apply: add --wan IF, the Ethernet port that leads to the modem");
     }
     // The name becomes an argument of commands that root runs.
     if !interface.is_empty() && !is_interface(interface) {
-        bail!("{interface}: no name of an interface");
+        bail!("{interface}: not an interface name like eth0");
     }
     let root = Path::new("/");
     let shapers = Host { root }.shapers(*dialect, interface);
@@ -102,7 +102,7 @@ pub(super) fn apply(link: &Link, yes: bool) -> anyhow::Result<()> {
     // Test from sd_booted(3).
     if !Path::new("/run/systemd/system").exists() {
         bail!(
-            "needs systemd; stop these services yourself, and run 'asymq router' with these flags"
+            "--apply: needs systemd; stop these services yourself, and run 'asymq router' with these flags"
         );
     }
     if !yes && !io::stdin().is_terminal() {

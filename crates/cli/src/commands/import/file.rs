@@ -45,7 +45,7 @@ impl Section {
             .unwrap_or_default()
     }
 
-    /// True if the section describes a link: it has an option; cake-autorate's has one with `ul_` or `dl_`.
+    /// True if the section describes a link: it has an option. For cake-autorate, the option contains `ul_` or `dl_`.
     fn is_of_a_link(&self) -> bool {
         let is_for_autorate = |key: &str| key.contains("ul_") || key.contains("dl_");
         let mut keys = self.options.iter().map(|(key, _)| key);
@@ -268,7 +268,7 @@ fn expanded(line: &str, variables: &[(String, String)]) -> String {
     line
 }
 
-/// Marks the overhead of tc's size table (stab) after the word `start`: it adds to the frame, unlike tc-cake's.
+/// Renames `overhead` after the word `start`: tc's size table (stab) adds it to the frame, tc-cake to the IP packet.
 fn stab<'a>(words: &[&'a str], start: &str) -> Vec<&'a str> {
     let at = words.iter().position(|word| *word == start);
     let (before, table) = words.split_at(at.unwrap_or(words.len()));

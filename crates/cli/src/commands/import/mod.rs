@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Example: tc qdisc show | asymq import -")]
 pub(crate) struct ImportArgs {
     /// File to convert: /etc/config/sqm, /etc/sqm/IF.iface.conf, /etc/config/qosmate, cake-autorate's settings, the
-    /// output of `uci show` or `tc qdisc show`, or a tc command line; - reads standard input.
+    /// output of `uci show` or `tc qdisc show`, or a tc command line; or - for standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Port that leads to the modem; overrides the port in the file.
@@ -39,7 +39,7 @@ pub(crate) struct ImportArgs {
 
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     if let Some(wan) = args.wan.as_deref().filter(|wan| !is_interface(wan)) {
-        bail!("--wan {}: no name of an interface", quoted(wan));
+        bail!("--wan {}: not an interface name like eth0", quoted(wan));
     }
     let text = read(&args.file)?;
     let name = args.file.file_name().unwrap_or_default();

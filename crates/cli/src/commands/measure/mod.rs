@@ -36,8 +36,7 @@ pub(crate) struct MeasureArgs {
     /// Serve measurements instead.
     #[command(subcommand)]
     serve: Option<Action>,
-    /// Host of `asymq measure serve`, optionally with a port (default 9802; 5201 with --iperf3); or `https://HOST:PORT`
-    /// of any server of the IETF's responsiveness test.
+    /// Host of `asymq measure serve`, optionally with a port (default 9802; 5201 with --iperf3); or `https://HOST:PORT` of any server of the IETF's responsiveness test.
     #[arg(value_name = "HOST|URL", required = true)]
     host: Option<String>,
     /// Use the iperf3 server (`iperf3 -s`) on HOST; measures only rates, because iperf3 echoes no probes.
@@ -46,8 +45,7 @@ pub(crate) struct MeasureArgs {
     /// Number of TCP flows in each direction [default: 4]; with a URL, the maximum number [default: 16].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=MAX_FLOWS as i64))]
     flows: Option<u8>,
-    /// Measured time of each load (up, down, both), 1s to 60s [default: 10s]; with a URL, the maximum time [default:
-    /// 20s].
+    /// Measured time of each load (up, down, both), 1s to 60s [default: 10s]; with a URL, the maximum time [default: 20s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 60))]
     duration: Option<Duration>,
     /// Time of each load before the measured time, 1s to 30s [default: 4s].
