@@ -66,6 +66,13 @@ impl FullReceiving {
         delay.map_or(least, |delay| delay.timeout().max(least))
     }
 
+    /// Returns the time in ns for which the ACK of a segment beyond a gap may wait, with `waiting` segments
+    /// unacknowledged and `next` missing. `None` if the ACK may not wait.
+    pub(super) fn compression(&mut self, next: u64, waiting: u32) -> Option<u64> {
+        let delay = self.delay.as_mut().filter(|_| self.quic.is_none())?;
+        delay.compression(next, waiting)
+    }
+
     /// Processes the expiry of the delayed-ACK timer.
     pub(super) fn on_ack_timeout(&mut self) {
         if let Some(delay) = &mut self.delay {
@@ -118,6 +125,11 @@ impl FullReceiving {
         }
         if number < self.next || self.beyond.containing(number).is_some() {
             self.duplicate = Some(number);
+            if number < self.next
+                && let Some(delay) = &mut self.delay
+            {
+                delay.on_duplicate();
+            }
         }
         self.next = next;
         self.beyond.remove_below(next);
@@ -205,6 +217,8 @@ struct AckDelay {
     last: u64,
     /// The round-trip time of the handshake.
     rtt: u64,
+    /// The lowest missing segment, and the number of its duplicate ACKs, up to the limit.
+    duplicates: (u64, u32),
 }
 
 impl AckDelay {
@@ -213,6 +227,31 @@ impl AckDelay {
     /// `TCP_ATO_MIN` and `TCP_DELACK_MAX`.
     const MIN: u64 = 40_000_000;
     const MAX: u64 = 200_000_000;
+
+    /// Number of duplicate ACKs per missing segment that are sent at once (`TCP_FASTRETRANS_THRESH`).
+    const DUPLICATES: u32 = 3;
+    /// Delay of later ones: this part of the round-trip time, at most 1 ms, and the timer's slack
+    /// (`tcp_comp_sack_delay_ns`, `tcp_comp_sack_slack_ns`).
+    const COMPRESSION_PART: u64 = 20;
+    const COMPRESSION: u64 = 1_000_000;
+    const SLACK: u64 = 100_000;
+    /// Maximum number of segments per compressed ACK (`tcp_comp_sack_nr`).
+    const COMPRESSED: u32 = 44;
+
+    /// Returns the delay of a duplicate ACK after the first three (`__tcp_ack_snd_check`); `None` for no delay.
+    fn compression(&mut self, next: u64, waiting: u32) -> Option<u64> {
+        if self.quick > 0 || waiting > Self::COMPRESSED {
+            return None;
+        }
+        if self.duplicates.0 != next {
+            self.duplicates = (next, 0);
+        }
+        if self.duplicates.1 < Self::DUPLICATES {
+            self.duplicates.1 += 1;
+            return None;
+        }
+        Some((self.rtt / Self::COMPRESSION_PART).min(Self::COMPRESSION) + Self::SLACK)
+    }
 
     /// Processes the arrival of a segment (`tcp_event_data_recv`).
     fn on_segment(&mut self, now: u64, number: u64) {
@@ -230,6 +269,11 @@ impl AckDelay {
         } else if gap > self.retransmission_timeout() {
             self.quick = Self::QUICK;
         }
+    }
+
+    /// Starts quick ACKs at a segment that has arrived before (`tcp_enter_quickack_mode`).
+    fn on_duplicate(&mut self) {
+        (self.quick, self.timeout) = (Self::QUICK, Self::MIN);
     }
 
     /// Doubles the delay after the timer has sent an ACK.
@@ -442,6 +486,45 @@ mod tests {
         assert_eq!(out.len(), 1);
         receiver.on_segment(311 * MS, Segment::new(Kind::Data, 18), &mut out);
         assert_eq!(out.len(), 1);
+    }
+
+    #[test]
+    fn duplicate_acks_after_the_third_wait_a_millisecond_for_each_other() {
+        // Segment 17 is missing. The round-trip time is 300 ms, so the delay is 1 ms and the timer's slack.
+        let (mut receiver, mut out) = (linux(), Vec::new());
+        let mut arrive = |number: u64, at: u64, out: &mut Vec<_>| {
+            receiver.on_segment(at, Segment::new(Kind::Data, number), out);
+            (out.len(), receiver.deadline())
+        };
+        for number in 18..=20 {
+            assert_eq!(arrive(number, 310 * MS, &mut out).1, u64::MAX);
+        }
+        assert_eq!(arrive(21, 311 * MS, &mut out), (3, 312 * MS + MS / 10));
+        assert_eq!(arrive(22, 312 * MS, &mut out), (3, 312 * MS + MS / 10));
+        // The missing segment is acknowledged at once, with all that wait.
+        assert_eq!(arrive(17, 312 * MS, &mut out), (4, u64::MAX));
+        assert_eq!(out[3].number(), 23);
+    }
+
+    #[test]
+    fn a_compressed_ack_covers_at_most_44_segments_and_does_not_lengthen_delayed_acks() {
+        let (mut receiver, mut out) = (linux(), Vec::new());
+        let arrivals = (18..=20).chain(21..=65);
+        arrivals.for_each(|n| receiver.on_segment(310 * MS, Segment::new(Kind::Data, n), &mut out));
+        assert_eq!((out.len(), receiver.deadline()), (4, u64::MAX));
+        receiver.on_segment(310 * MS, Segment::new(Kind::Data, 66), &mut out);
+        receiver.on_timeout(receiver.deadline(), &mut out);
+        receiver.on_segment(312 * MS, Segment::new(Kind::Data, 17), &mut out);
+        assert_eq!((out.len(), receiver.deadline()), (6, u64::MAX));
+        receiver.on_segment(320 * MS, Segment::new(Kind::Data, 67), &mut out);
+        assert_eq!(receiver.deadline(), 360 * MS);
+    }
+
+    #[test]
+    fn a_segment_that_arrives_again_starts_quick_acks() {
+        let (mut receiver, mut out) = (linux(), Vec::new());
+        (10..20).for_each(|n| receiver.on_segment(310 * MS, Segment::new(Kind::Data, n), &mut out));
+        assert_eq!(out.len(), 7 + 3);
     }
 
     #[test]

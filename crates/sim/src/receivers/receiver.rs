@@ -125,15 +125,28 @@ impl<E: Receiving> Receiver<E> {
                 None => self.timeout,
             };
             self.deadline = self.deadline.min(now + timeout);
+        } else if let Some(wait) = self.compression() {
+            self.deadline = self.deadline.min(now + wait);
         } else {
             let kind = if number == 0 { Kind::SynAck } else { Kind::Ack };
             self.acknowledge(now, kind, out);
         }
     }
 
-    /// Processes the expiry of the delayed-ACK timer.
+    /// Returns the time in ns for which the ACK of a segment beyond a gap may wait; `None` if it may not wait.
+    fn compression(&mut self) -> Option<u64> {
+        let (next, waiting) = (self.next, self.unanswered);
+        if next == self.end || next - self.last_ack > 1 {
+            return None;
+        }
+        self.extension.full()?.compression(next, waiting)
+    }
+
+    /// Processes the expiry of the timer of a delayed or compressed ACK.
     pub(crate) fn on_timeout(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
-        if let Some(full) = self.extension.full() {
+        if self.next == self.end
+            && let Some(full) = self.extension.full()
+        {
             full.on_ack_timeout();
         }
         self.acknowledge(now, Kind::Ack, out);

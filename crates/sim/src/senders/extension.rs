@@ -97,6 +97,9 @@ pub(crate) trait Sending {
         if let Some(deliveries) = &mut full.deliveries {
             deliveries.on_sent(now, number, window);
         }
+        if let Some(bursts) = &mut full.bursts {
+            bursts.on_segment(now);
+        }
         if let Some(pacer) = &mut full.pacer {
             pacer.on_sent(now);
         }

@@ -62,16 +62,46 @@ pub(crate) struct Bursts {
     len: u64,
     /// Segments of the burst that have not left.
     left: u64,
+    /// Time at which a segment left last, in ns.
+    last: u64,
 }
+
+/// Maximum time in ns since the last segment left, and until the next ACK, for segments to wait for that ACK.
+const DEFER: u64 = 1_000_000;
 
 impl Bursts {
     /// Starts a burst of at most `count` segments unless one is in progress. `rate` is in segments per second.
     pub(crate) fn begin(&mut self, count: u64, rate: f64) {
         if self.left == 0 {
-            let most = (rate / 1024.0) as u64;
-            self.len = count.min(most.clamp(2, 44));
+            self.len = count.min(Self::most(rate));
             self.left = self.len;
         }
+    }
+
+    /// Maximum number of segments of a burst at `rate` segments per second.
+    fn most(rate: f64) -> u64 {
+        ((rate / 1024.0) as u64).clamp(2, 44)
+    }
+
+    /// True if the next segments wait for the ACK expected at `ack_due`, so that more of them leave together
+    /// (`tcp_tso_should_defer`). The window permits `count` segments more, less than a third of all.
+    pub(crate) fn waits(
+        &self,
+        now: u64,
+        (count, window): (u64, u64),
+        rate: f64,
+        ack_due: u64,
+    ) -> bool {
+        self.left == 0
+            && count < Self::most(rate)
+            && 3 * count < window
+            && now <= self.last + DEFER
+            && ack_due <= now + DEFER
+    }
+
+    /// Records the time at which a segment leaves.
+    pub(crate) fn on_segment(&mut self, now: u64) {
+        self.last = now;
     }
 
     /// Records that a new segment leaves. Returns PSH for the last of several segments, otherwise 0.
@@ -125,6 +155,22 @@ mod tests {
             flags_of(6, 5200.0),
             [false, false, false, false, true, false]
         );
+    }
+
+    #[test]
+    fn a_lone_segment_waits_for_an_ack_that_is_due_within_a_millisecond() {
+        let mut bursts = Bursts::default();
+        bursts.on_segment(10 * MS);
+        let waits =
+            |now, count, window, ack_due| bursts.waits(now, (count, window), 100.0, ack_due);
+        assert!(waits(11 * MS, 1, 4, 12 * MS));
+        assert!(!waits(11 * MS, 2, 10, 12 * MS), "a complete burst");
+        assert!(!waits(11 * MS, 1, 3, 12 * MS), "a third of the window");
+        assert!(
+            !waits(11 * MS + 1, 1, 4, 12 * MS),
+            "the last segment left before"
+        );
+        assert!(!waits(11 * MS, 1, 4, 12 * MS + 1), "the ACK is due later");
     }
 
     #[test]

@@ -212,19 +212,26 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
                 return;
             };
             let (lost, in_flight) = (deliveries.first_lost(), deliveries.in_flight());
+            let oldest = deliveries.oldest();
             let sends = lost.is_some() || self.next < limit;
             if !sends || in_flight >= window || !self.extension.may_send(now) {
                 break;
             }
-            sent = true;
-            let new = limit.saturating_sub(self.next).min(window - in_flight);
+            let left = limit.saturating_sub(self.next);
+            let new = left.min(window - in_flight);
+            let ack_due = oldest.unwrap_or(now) + self.rtt.smoothed();
             if lost.is_none()
                 && let Some(bursts) = self.extension.bursts()
             {
                 let threshold = self.congestion.threshold();
                 let rate = rate_of_window(window as f64, threshold, self.rtt.smoothed());
+                let may_wait = self.phase == Phase::Open && left > 1;
+                if may_wait && bursts.waits(now, (new, window), rate, ack_due) {
+                    break;
+                }
                 bursts.begin(new, rate);
             }
+            sent = true;
             if let Some(Repair { prr: Some(prr), .. }) = self.extension.repair() {
                 prr.on_sent();
             }
@@ -351,7 +358,7 @@ mod tests {
     use crate::congestion::Recovery;
     use crate::congestion::Reno;
     use crate::packets::{Kind, TcpOptions};
-    use crate::senders::{FullSending, RttEstimator};
+    use crate::senders::{Bursts, FullSending, RttEstimator};
 
     const MS: u64 = 1_000_000;
     const RTT: u64 = 100 * MS;
@@ -436,6 +443,24 @@ mod tests {
         assert_eq!(wire.ack(una, &[(una + 1, una + 3)]).len(), 2);
         assert_eq!(wire.sender.phase, Phase::Open);
         assert_eq!(wire.ack(una, &[(una + 1, una + 4)])[0], una);
+    }
+
+    #[test]
+    fn a_lone_segment_waits_for_the_next_ack_unless_a_recovery_runs() {
+        let (mut wire, una) = Wire::open(20);
+        wire.sender.congestion.on_selective_loss(40.0);
+        wire.sender.extension.bursts = Some(Bursts::default());
+        // All segments were sent a round-trip time ago, so the next ACK is due.
+        let sent = [1, 2, 3].map(|acked| wire.ack(una + acked, &[]).len());
+        assert_eq!(sent, [1, 0, 2]);
+        wire.now += 2 * MS;
+        assert_eq!(wire.ack(una + 4, &[]).len(), 1);
+        let in_recovery = |bursts| {
+            let (mut wire, una) = Wire::open(20);
+            wire.sender.extension.bursts = bursts;
+            [4, 5, 6, 7].map(|end| wire.ack(una, &[(una + 1, una + end)]).len())
+        };
+        assert_eq!(in_recovery(Some(Bursts::default())), in_recovery(None));
     }
 
     #[test]
