@@ -60,7 +60,6 @@ pub enum Ecn {
 
 impl Ecn {
     /// The lower two bits of IPv4's TOS or IPv6's traffic class.
-    #[inline]
     pub const fn from_bits(bits: u8) -> Self {
         match bits & 3 {
             0 => Self::NotEct,
@@ -71,7 +70,6 @@ impl Ecn {
     }
 
     /// True if the sender responds to marks.
-    #[inline]
     pub const fn is_capable(self) -> bool {
         !matches!(self, Self::NotEct)
     }
@@ -140,7 +138,6 @@ crate::named! {
 
 impl Header {
     /// True for TCP with the ACK flag, without payload, and without SYN, FIN or RST.
-    #[inline]
     pub const fn is_pure_ack(&self) -> bool {
         const CONTROL: u16 = flags::ACK | flags::SYN | flags::FIN | flags::RST;
         // No branches in this function and the next ones: the processor could not predict them.
@@ -150,13 +147,11 @@ impl Header {
     }
 
     /// True for TCP with payload.
-    #[inline]
     pub const fn is_tcp_data(&self) -> bool {
         matches!(self.protocol, Protocol::Tcp) & (self.payload > 0)
     }
 
     /// Class of the packet in counters.
-    #[inline]
     pub const fn traffic_class(&self) -> TrafficClass {
         const CLASSES: [TrafficClass; 4] = {
             use TrafficClass::{Ack, Data, Other};

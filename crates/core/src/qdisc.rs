@@ -187,14 +187,12 @@ pub struct Backlog {
 
 impl Backlog {
     /// Adds a packet of `len` bytes.
-    #[inline]
     pub fn join(&mut self, len: u32) {
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(u64::from(len));
     }
 
     /// Subtracts a packet of `len` bytes.
-    #[inline]
     pub fn leave(&mut self, len: u32) {
         self.packets = self.packets.wrapping_sub(1);
         self.bytes = self.bytes.wrapping_sub(u64::from(len));
@@ -204,7 +202,6 @@ impl Backlog {
 impl core::ops::Add for Backlog {
     type Output = Self;
 
-    #[inline]
     fn add(self, other: Self) -> Self {
         Self {
             packets: self.packets.wrapping_add(other.packets),
@@ -224,7 +221,6 @@ pub struct Counter {
 
 impl Counter {
     /// Counts one packet of `len` bytes.
-    #[inline]
     pub fn add(&mut self, len: u32) {
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(u64::from(len));

@@ -62,7 +62,6 @@ impl NatMap {
     /// Returns the home host of an IPv4 frame, in the form of
     /// [`Frame::translated`](asymq_core::frame::Frame::translated); 0 if the host is unknown. The network header
     /// begins at `network`.
-    #[inline]
     pub(crate) fn host(&self, direction: Direction, frame: &[u8], network: u16) -> u64 {
         read(frame, network, direction).map_or(0, |connection| {
             let host = self.get(&connection);
@@ -158,7 +157,6 @@ impl NatMap {
 }
 
 /// Reads the addresses and ports of an IPv4 packet. In the uplink, the source is the router.
-#[inline]
 fn read(frame: &[u8], network: u16, direction: Direction) -> Option<Translated> {
     const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
     const LATER_FRAGMENT: u16 = 0x1fff;

@@ -37,20 +37,17 @@ impl DirectionState {
     }
 
     /// True if frames never wait.
-    #[inline]
     pub(crate) const fn is_direct(&self) -> bool {
         matches!(self.stage, BuiltStage::Direct)
     }
 
     /// Counts a frame that is sent without a queue.
-    #[inline]
     pub(crate) fn pass(&mut self, header: &Header) {
         self.meters.arrives(header.traffic_class(), header.len);
         self.meters.sends(header, Duration::ZERO);
     }
 
     /// Enqueues a frame. The stage must not be `Direct`.
-    #[inline]
     pub(crate) fn push(&mut self, now: Instant, frame: Frame) {
         match &mut self.stage {
             BuiltStage::Direct => {}
@@ -64,7 +61,6 @@ impl DirectionState {
     }
 
     /// Returns the next frame that may be sent now.
-    #[inline]
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Frame> {
         let frame = match &mut self.stage {
             BuiltStage::Direct => None,
@@ -86,7 +82,6 @@ impl DirectionState {
     }
 
     /// Time at which the next frame may be sent; `None` if no frame waits.
-    #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
         match &self.stage {
             BuiltStage::Direct => None,
@@ -96,7 +91,6 @@ impl DirectionState {
     }
 
     /// Passes to the stage the header of a frame that was sent in the other direction.
-    #[inline]
     pub(crate) fn observe(&mut self, now: Instant, reverse: &Header) {
         match &mut self.stage {
             BuiltStage::Direct => {}

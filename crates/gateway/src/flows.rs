@@ -94,7 +94,6 @@ impl FlowCounters {
     }
 
     /// Counts a sent packet. The IP header in `frame` begins at `network`.
-    #[inline]
     pub(crate) fn sent(
         &mut self,
         direction: Direction,

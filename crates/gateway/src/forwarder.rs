@@ -76,7 +76,6 @@ impl Forwarder {
     }
 
     /// Processes a frame that travels in `direction`: queues, drops or sends it. `out` sends frames.
-    #[inline]
     pub fn take(
         &mut self,
         now: Instant,
@@ -122,7 +121,6 @@ impl Forwarder {
     }
 
     /// Sends up to `max` frames that may leave now, through `out`. Returns the time of the next one, if any waits.
-    #[inline]
     pub fn transmit(
         &mut self,
         now: Instant,
@@ -147,20 +145,17 @@ impl Forwarder {
     }
 
     /// Reads the header fields that rate learning needs.
-    #[inline]
     fn read(&self, header: &Header, bytes: &[u8], offsets: (u16, u16)) -> Option<Observed> {
         let is_used = self.config.learns() || matches!(header.protocol, Protocol::Tcp);
         is_used.then(|| Observed::read(header, bytes, offsets))?
     }
 
-    #[inline]
     fn frame_sent(&mut self, now: Instant, direction: Direction, frame: &Frame) {
         let offsets = (frame.network, frame.transport);
         self.sent(now, direction, &frame.header, &frame.bytes, offsets);
     }
 
     /// Counts a sent packet, and passes its header to the other direction.
-    #[inline]
     fn sent(
         &mut self,
         now: Instant,
@@ -355,7 +350,6 @@ impl Forwarder {
     }
 }
 
-#[inline]
 fn charge(overhead: &Overhead, parsed: &Parsed) -> u32 {
     overhead.charge(parsed, parsed.header.len)
 }

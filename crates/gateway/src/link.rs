@@ -287,7 +287,6 @@ impl PacketIo for Link {
         }
     }
 
-    #[inline]
     fn send(&mut self, frame: &[u8]) {
         match &mut self.port {
             Some(port) => port.send(frame),

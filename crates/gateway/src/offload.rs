@@ -42,7 +42,6 @@ const GSO_ECN: u8 = 0x80;
 
 impl Offload {
     /// Reads a `virtio_net_hdr` in native byte order.
-    #[inline]
     pub(crate) fn read(header: &[u8; 10]) -> Self {
         let word = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
         Self {
@@ -56,7 +55,6 @@ impl Offload {
     }
 
     /// Returns the same offload for a frame whose link header has grown by `bytes`.
-    #[inline]
     pub(crate) fn shifted(self, bytes: usize) -> Self {
         Self {
             checksum_start: self.checksum_start + bytes,
@@ -65,7 +63,6 @@ impl Offload {
     }
 
     /// Calls `each` with `frame` as it appears on the wire: unchanged, or as segments that are built in `scratch`.
-    #[inline]
     pub(crate) fn undo(
         self,
         frame: &mut [u8],

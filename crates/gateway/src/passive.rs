@@ -32,7 +32,6 @@ struct Acknowledged {
 
 /// Returns the note for a segment that just arrived from the line: the time since the arrival of the segment that it
 /// answers, and the class of that segment. Returns 0 if it answers no segment.
-#[inline]
 pub(crate) fn note(header: &Header, answered: Option<Answered>) -> u32 {
     let Some(answered) = answered.filter(|_| header.protocol == Protocol::Tcp) else {
         return 0;
@@ -59,7 +58,6 @@ impl Default for Passive {
 
 impl Passive {
     /// Records the round trip if a segment that leaves towards home has a note.
-    #[inline]
     pub(crate) fn record(&mut self, now: Instant, header: &Header) {
         let class = header.note & ((1 << CLASS_BITS) - 1);
         let before = u64::from(header.note >> CLASS_BITS) * UNIT_NS;
@@ -69,7 +67,6 @@ impl Passive {
         }
     }
 
-    #[inline]
     pub(crate) fn acknowledge(&mut self, direction: Direction, header: &Header) {
         /// Maximum step of the number. A larger step means another connection or an old segment.
         const LARGEST_STEP: u32 = 1 << 30;

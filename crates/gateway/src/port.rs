@@ -305,7 +305,6 @@ impl PacketIo for Port {
         Ok(shown)
     }
 
-    #[inline]
     fn send(&mut self, frame: &[u8]) {
         self.sender.push(frame, &mut self.losses);
     }
@@ -327,7 +326,6 @@ impl AsFd for Port {
 }
 
 /// Restores a received frame to its form on the wire.
-#[inline]
 fn take(
     received: Received<'_>,
     socket: &PacketSocket,

@@ -95,7 +95,6 @@ impl Sender {
     }
 
     /// Queues a copy of the frame. Sends queued frames first if there is no room.
-    #[inline]
     pub(crate) fn push(&mut self, frame: &[u8], losses: &mut Losses) {
         if let Ok(xdp) = &mut self.xdp
             && fits(frame, self.longest.min(xdp.longest() - TAG))
@@ -152,7 +151,6 @@ impl Sender {
 }
 
 /// True if a frame has at most `longest` bytes without its VLAN tag.
-#[inline]
 fn fits(frame: &[u8], longest: usize) -> bool {
     let is_tagged = || matches!(frame[12..14], [0x81, 0] | [0x88, 0xa8]);
     frame.len() >= HEADER && (frame.len() <= longest || frame.len() <= longest + TAG && is_tagged())

@@ -26,7 +26,6 @@ impl Origin {
     };
 
     /// Creates the origin of a packet that left at `left`.
-    #[inline]
     pub(crate) fn new(header: &Header, left: u64) -> Self {
         let waited = left.saturating_sub(header.arrival.as_nanos());
         Self {
@@ -36,7 +35,6 @@ impl Origin {
     }
 
     /// Returns the answered packet, which left at `left`.
-    #[inline]
     pub(crate) fn answered(self, left: u64) -> Answered {
         Answered {
             arrival: Instant::from_nanos(left.saturating_sub(self.waited.into())),

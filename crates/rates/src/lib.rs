@@ -93,14 +93,12 @@ impl Learner {
     }
 
     /// Records a packet that the uplink's shaper sends. The packet's last bit leaves at `at`.
-    #[inline]
     pub fn leaves(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
         self.delays.leaves(at, header, observed);
     }
 
     /// Records a packet that arrives at the downlink's shaper at `at`. Returns the packet from home that this
     /// packet answers, if known.
-    #[inline]
     pub fn comes(
         &mut self,
         at: Instant,

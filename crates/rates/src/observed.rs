@@ -37,7 +37,6 @@ pub struct TimedSegment {
 
 impl Observed {
     /// Reads a frame with its headers at the offsets from [`parse`](asymq_core::frame::parse).
-    #[inline]
     pub fn read(header: &Header, frame: &[u8], (network, transport): (u16, u16)) -> Option<Self> {
         match header.protocol {
             Protocol::Tcp if header.flags & flags::RST == 0 && transport > 0 => {
@@ -48,7 +47,6 @@ impl Observed {
         }
     }
 
-    #[inline]
     fn read_tcp(header: &Header, segment: &[u8]) -> Option<Self> {
         let sequence = u32::from_be_bytes(*segment.get(4..)?.first_chunk()?);
         if let Some((stamp, echo)) = timestamps(segment) {
@@ -70,7 +68,6 @@ impl Observed {
 }
 
 /// Returns the spin bit of a QUIC short header; `None` in tunnels and behind IP extension headers.
-#[inline]
 fn spin(frame: &[u8], network: u16) -> Option<bool> {
     const UDP: u8 = 17;
     const UDP_HEADER: usize = 8;

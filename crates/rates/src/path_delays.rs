@@ -68,7 +68,6 @@ struct FarEnd {
 impl FarEnd {
     /// Returns the excess of a one-way delay at `at` over its minimum, at most `bound`; for the first delay of a flow,
     /// returns `assumed`. `shift` is the increase of the path's delay since the start.
-    #[inline]
     fn queue(
         &mut self,
         way: usize,
@@ -103,7 +102,6 @@ impl PathDelays {
     }
 
     /// Counts a packet of `direction`. Returns the total bytes, and the packet's transmission time in the line.
-    #[inline]
     fn count(&mut self, direction: Direction, header: &Header) -> (u64, u64) {
         let signals = &mut self.signals[direction as usize];
         signals.bytes = signals.bytes.wrapping_add(u64::from(header.len));
@@ -112,7 +110,6 @@ impl PathDelays {
     }
 
     /// Returns the slot of a flow; assigns one at `at` if necessary.
-    #[inline]
     fn slot(&mut self, conversation: Flow, at: u64) -> Option<Slot> {
         if let Some(slot) = self.flows.find(conversation) {
             return Some(slot);
@@ -134,7 +131,6 @@ impl PathDelays {
     }
 
     /// Records a packet that the uplink's shaper sends. The packet's last bit leaves at `at`.
-    #[inline]
     pub(crate) fn leaves(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
         let (bytes, own) = self.count(Direction::Up, header);
         let left = at.as_nanos().saturating_add(own);
@@ -153,7 +149,6 @@ impl PathDelays {
 
     /// Records a packet that arrives from the line at the downlink's shaper. Returns the packet from home that this
     /// packet answers, if known.
-    #[inline]
     pub(crate) fn comes(
         &mut self,
         at: Instant,
@@ -225,7 +220,6 @@ impl PathDelays {
 
     /// Measures the delays of both directions from the server's clock `time`. `timer` is the delay that the
     /// receiver's ACK timer may have added; `None` means that the packet is not a sample.
-    #[inline]
     fn measure(
         &mut self,
         at: u64,

@@ -184,7 +184,6 @@ impl Asking {
     }
 
     /// Records a packet that leaves home at `at`; `bytes` have left in total.
-    #[inline]
     fn leaves(&mut self, at: u64, bytes: u64, header: &Header, observed: &Observed) {
         self.used = at;
         let question = |number, is_syn| Question {
@@ -226,7 +225,6 @@ impl Asking {
     }
 
     /// Returns the packet that an arrival with `observed` at `at` answers.
-    #[inline]
     fn answered_by(&mut self, at: u64, observed: &Observed) -> Option<Question> {
         let mut answered = None;
         match *observed {
@@ -297,7 +295,6 @@ impl RoundTrips {
     }
 
     /// Records a packet whose last bit leaves the modem at `at` or later; `bytes` have left in total.
-    #[inline]
     pub(crate) fn leaves(&mut self, at: u64, header: &Header, bytes: u64, observed: &Observed) {
         if matches!(observed, Observed::Numbers { end: None, .. }) {
             return;
@@ -356,7 +353,6 @@ impl RoundTrips {
 
     /// Records a packet from the line whose first bit arrived at `at`; `bytes` have arrived in total. Returns the
     /// packet from home that this packet answers.
-    #[inline]
     pub(crate) fn comes(
         &mut self,
         at: u64,

@@ -48,7 +48,6 @@ impl EventSet {
     }
 
     /// Replaces the time of the next event of `source` by `nanos`; [`NEVER`] or later means no event.
-    #[inline]
     pub(crate) fn set(&mut self, source: usize, nanos: u64) {
         let mut winner = nanos.min(NEVER) << SOURCE_BITS | source as u64;
         let mut node = self.leaves + source;
@@ -67,7 +66,6 @@ impl EventSet {
         self.winner = winner;
     }
 
-    #[inline]
     pub(crate) fn first(&self) -> Event {
         Event(self.winner)
     }
@@ -79,13 +77,11 @@ pub(crate) struct Event(u64);
 
 impl Event {
     /// Time of the event in ns; the maximum if there is no event.
-    #[inline]
     pub(crate) fn at(self) -> u64 {
         self.0 >> SOURCE_BITS
     }
 
     /// Source of the event; undefined if there is no event.
-    #[inline]
     pub(crate) fn source(self) -> usize {
         (self.0 & 0xffff) as usize
     }

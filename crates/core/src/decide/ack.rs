@@ -62,14 +62,12 @@ impl Unfiltered {
 
 impl SackRange {
     /// Length in bytes; 0 if the range ends before it starts.
-    #[inline]
     pub const fn len(self) -> u32 {
         let len = self.end.wrapping_sub(self.start);
         if len as i32 > 0 { len } else { 0 }
     }
 
     /// True if the range is empty.
-    #[inline]
     pub const fn is_empty(self) -> bool {
         self.len() == 0
     }
@@ -100,7 +98,6 @@ impl AccEcn {
 }
 
 /// True if `a` comes before `b` in sequence space (wrap-safe).
-#[inline]
 pub const fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
@@ -115,7 +112,6 @@ const fn earlier(a: u32, b: u32) -> u32 {
 
 impl AckInfo {
     /// The valid SACK ranges.
-    #[inline]
     pub fn ranges(&self) -> &[SackRange] {
         let count = usize::from(self.sack_ranges).min(MAX_SACK_RANGES);
         self.sack.get(..count).unwrap_or_default()
@@ -137,7 +133,6 @@ impl AckInfo {
     }
 
     /// True if this ACK acknowledges or SACKs every range of `older`.
-    #[inline]
     fn covers_ranges_of(&self, older: &Self) -> bool {
         older.ranges().iter().all(|range| self.covers(*range))
     }
@@ -156,7 +151,6 @@ impl AckInfo {
     ///
     /// The result is an upper bound: ranges reported by earlier ACKs count again, and a lower cumulative number
     /// counts as very many bytes.
-    #[inline]
     pub fn bytes_beyond(&self, previous: &Self) -> u32 {
         let ranges = previous.ranges();
         let cumulative = self.ack.wrapping_sub(previous.ack);
@@ -184,7 +178,6 @@ impl AckInfo {
     ///
     /// With an equal cumulative number, this ACK must have more SACKed bytes, because the sender counts plain
     /// duplicates.
-    #[inline]
     pub fn supersedes(&self, older: &Self, previous: Option<&Self>) -> bool {
         self.keeps(older, previous).is_none()
     }

@@ -34,7 +34,6 @@ pub enum Classifier {
 
 impl Classifier {
     /// The class of a packet.
-    #[inline]
     pub fn class(self, header: &Header) -> Class {
         let is_ack = match self {
             Self::PureAck => header.is_pure_ack(),

@@ -85,7 +85,6 @@ pub struct Traffic {
 
 impl Traffic {
     /// Counts a packet.
-    #[inline]
     pub fn count(&mut self, header: &Header, is_ack: bool) {
         let counter = if is_ack {
             &mut self.acks

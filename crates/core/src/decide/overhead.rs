@@ -74,13 +74,11 @@ impl Overhead {
     };
 
     /// Returns the bytes charged for a frame; at least 1.
-    #[inline]
     pub fn charge(&self, parsed: &Parsed, frame_len: u32) -> u32 {
         self.charge_packet(parsed.header.ip_len, parsed.network, frame_len)
     }
 
     /// Like [`charge`](Self::charge), for a frame with an IP packet of `ip_len` bytes (0 for none) at offset `network`.
-    #[inline]
     pub fn charge_packet(&self, ip_len: u32, network: u16, frame_len: u32) -> u32 {
         self.charge_len(match self.basis {
             Basis::Frame | Basis::Raw => frame_len,
@@ -92,7 +90,6 @@ impl Overhead {
 
     /// Returns the bytes charged for a packet of `len` bytes: an IP packet, or a frame if the overhead is [relative to
     /// the frame](Self::counts_frames). At least 1.
-    #[inline]
     pub fn charge_len(&self, len: u32) -> u32 {
         let len = i64::from(len) + i64::from(self.bytes);
         let len = len.max(self.mpu.into()).max(1) as u64;

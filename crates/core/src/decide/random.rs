@@ -11,7 +11,6 @@ impl SplitMix64 {
     }
 
     /// Returns the next 64 random bits.
-    #[inline]
     pub const fn next(&mut self) -> u64 {
         let bits = mix(self.0);
         self.0 = self.0.wrapping_add(GAMMA);
@@ -23,7 +22,6 @@ const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Returns the output of [`SplitMix64`] in this state. The function is a bijection; each input bit flips each
 /// output bit with probability one half.
-#[inline]
 pub const fn mix(state: u64) -> u64 {
     let z = state.wrapping_add(GAMMA);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

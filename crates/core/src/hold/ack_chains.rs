@@ -46,7 +46,6 @@ pub(crate) struct Arrival {
 
 impl Arrival {
     /// Returns the flow's slot and the ACK's content, if the ACK may be filtered.
-    #[inline]
     pub(crate) const fn filterable(&self) -> Option<(Slot, &AckInfo)> {
         match (self.slot, &self.info) {
             (Some(slot), Some(info)) => Some((slot, info)),
@@ -160,7 +159,6 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
 
     /// Returns the state of a flow, and the ACK that leaves before the flow's next arrival. If `replaced`, this is
     /// the ACK before the flow's last queued ACK.
-    #[inline]
     pub(crate) fn predecessor(&self, slot: Slot, replaced: bool) -> Option<(&FlowState, &AckInfo)> {
         let state = self.flows.get(slot)?;
         let place = match replaced {
@@ -239,7 +237,6 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
     }
 
     /// True if there is room for an arrival without removing a packet.
-    #[inline]
     pub(crate) const fn admits(&self, arrival: &Arrival, admission: &Admission) -> bool {
         admission.admits(self.backlog, arrival.len)
     }
@@ -375,7 +372,6 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
     }
 
     /// Returns the head of a list for a service, and the owner's note.
-    #[inline]
     pub(crate) fn head(&self, list: &List) -> Option<(Head, N)> {
         let (ticket, waiting) = self.slab.noted(list.head())?;
         let head = Head {
@@ -407,7 +403,6 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         waiting.all(|waiting| see(&waiting.packet))
     }
 
-    #[inline]
     pub(crate) const fn backlog(&self) -> Backlog {
         self.backlog
     }

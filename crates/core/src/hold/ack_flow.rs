@@ -116,7 +116,6 @@ impl FlowState {
     }
 
     /// Returns the position of `info` in a run of duplicates, if it is part of a run.
-    #[inline]
     pub(crate) fn duplicates(&self, info: &AckInfo) -> Option<u8> {
         let newest = self.newest?;
         // If the sequence number changes after an ACK, that ACK may be a probe. A probe is no duplicate, and its window

@@ -34,7 +34,6 @@ impl AckedBytes {
     }
 
     /// Returns the bytes newly acknowledged by this ACK; 0 for the first ACK of a flow.
-    #[inline]
     pub fn pass(&mut self, ack: &Header) -> u32 {
         self.uses += 1;
         let last_used = self.uses;

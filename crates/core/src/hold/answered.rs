@@ -44,7 +44,6 @@ impl Host {
         Self(number as u8)
     }
 
-    #[inline]
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
@@ -62,7 +61,6 @@ const fn note_of(flow: Flow) -> (u32, usize) {
 }
 
 /// True if a packet of the reverse path answered the flow since the flow's last packet.
-#[inline]
 fn is_answered(flows: &mut [u32], flow: Flow) -> bool {
     let (note, place) = note_of(flow);
     let seen = flows.get_mut(place).filter(|seen| **seen == note);
@@ -112,7 +110,6 @@ impl Answered {
     }
 
     /// Records a packet of the reverse path. Ignores SYNs and resets, because forged addresses get them too.
-    #[inline]
     pub fn observe(&mut self, reverse: &Header) {
         let answers = reverse.flags & (flags::SYN | flags::RST) == 0;
         if answers || reverse.protocol != Protocol::Tcp {
@@ -162,7 +159,6 @@ impl Answered {
     }
 
     /// True if any host was answered recently.
-    #[inline]
     fn is_visible(&self, now: u32) -> bool {
         now <= self.visible_until
     }

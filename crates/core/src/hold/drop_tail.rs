@@ -29,7 +29,6 @@ impl<P: Packet> DropTail<P> {
 }
 
 impl<P: Packet> Qdisc<P> for DropTail<P> {
-    #[inline]
     fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
         let admission = Admission {
             ticket: 0,
@@ -42,7 +41,6 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
         self.queue.enqueue(now, packet, admission, sink);
     }
 
-    #[inline]
     fn dequeue(&mut self, _now: Instant, _sink: &mut dyn Sink<P>) -> Dequeue<P> {
         self.queue.pop()
     }
@@ -51,7 +49,6 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
         self.queue.drain()
     }
 
-    #[inline]
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }

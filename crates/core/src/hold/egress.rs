@@ -66,7 +66,6 @@ impl<P: Packet> Egress<P> {
     }
 
     /// Enqueues a packet that arrives at `now`, which is also the header's arrival time.
-    #[inline]
     pub fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
         let header = packet.header();
         let facts = (header.traffic_class(), header.len);
@@ -74,7 +73,6 @@ impl<P: Packet> Egress<P> {
     }
 
     /// Like [`enqueue`](Egress::enqueue), for a known class and length; saves a read of the header.
-    #[inline]
     pub fn enqueue_known(
         &mut self,
         now: Instant,
@@ -94,14 +92,12 @@ impl<P: Packet> Egress<P> {
     }
 
     /// Returns the time of the next call of [`dequeue`](Egress::dequeue); `None` if the queue is empty.
-    #[inline]
     pub fn next(&self) -> Option<Instant> {
         let next = self.transmitter.free_at().max(self.not_before);
         (self.counts.waiting > 0).then_some(next)
     }
 
     /// Returns the packet whose transmission starts now, if any.
-    #[inline]
     pub fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
         if !self.begins(now) {
             return None;
@@ -117,7 +113,6 @@ impl<P: Packet> Egress<P> {
 
     /// Like [`dequeue`](Egress::dequeue), for callers that only read the packet. `see` gets a reference to the packet
     /// and the time at which it has left the link. Avoids a copy that would stall the processor.
-    #[inline]
     pub fn dequeue_ref(
         &mut self,
         now: Instant,
@@ -136,7 +131,6 @@ impl<P: Packet> Egress<P> {
     }
 
     /// True if the link is free and a transmission may start now.
-    #[inline]
     fn begins(&mut self, now: Instant) -> bool {
         if self.transmitter.free_at() > now {
             return false;
@@ -174,19 +168,16 @@ impl<P: Packet> Egress<P> {
     }
 
     /// Time at which the link is free.
-    #[inline]
     pub const fn free_at(&self) -> Instant {
         self.transmitter.free_at()
     }
 
     /// True if the discipline needs the packets of the reverse path.
-    #[inline]
     pub const fn observes_reverse(&self) -> bool {
         self.observes
     }
 
     /// Passes a packet of the reverse path to the discipline.
-    #[inline]
     pub fn observe(&mut self, now: Instant, reverse: &Header) {
         if self.observes {
             self.qdisc.observe(now, reverse);
@@ -255,13 +246,11 @@ impl<P: Packet> Egress<P> {
     }
 
     /// Counters of arriving, sent, marked and dropped packets.
-    #[inline]
     pub const fn meters(&self) -> &Meters {
         &self.counts.meters
     }
 
     /// Queued packets and bytes.
-    #[inline]
     pub fn backlog(&self) -> Backlog {
         self.counts.meters.backlog().total()
     }

@@ -28,7 +28,6 @@ impl<P: Packet> Fifo<P> {
         })
     }
 
-    #[inline]
     pub(super) fn pop(&mut self) -> Dequeue<P> {
         // Read first, so that the packet moves only once.
         let Some(packet) = self.front() else {
@@ -46,7 +45,6 @@ impl<P: Packet> Fifo<P> {
 }
 
 impl<P: Packet> Queue<P> for Fifo<P> {
-    #[inline]
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let len = packet.header().len;
         let admitted = admission.admits(self.backlog(), len);
@@ -59,19 +57,16 @@ impl<P: Packet> Queue<P> for Fifo<P> {
         }
     }
 
-    #[inline]
     fn dequeue(&mut self, _now: Instant, _sink: &mut dyn Sink<P>) -> Option<P> {
         self.drain()
     }
 
-    #[inline]
     fn drain(&mut self) -> Option<P> {
         let (_, packet) = self.packets.pop_front()?;
         self.bytes = self.bytes.wrapping_sub(packet.header().len.into());
         Some(packet)
     }
 
-    #[inline]
     fn head(&mut self) -> Option<Head> {
         let (ticket, packet) = self.packets.front()?;
         Some(Head {
@@ -81,7 +76,6 @@ impl<P: Packet> Queue<P> for Fifo<P> {
         })
     }
 
-    #[inline]
     fn backlog(&self) -> Backlog {
         Backlog {
             packets: self.packets.len() as u32,

@@ -127,7 +127,6 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
         self.offer(now, packet, &arrival, &admission, sink);
     }
 
-    #[inline]
     fn dequeue(&mut self, _now: Instant, _sink: &mut dyn Sink<P>) -> Option<P> {
         self.drain()
     }
@@ -136,12 +135,10 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
         self.acks.pop(&mut self.order)
     }
 
-    #[inline]
     fn head(&mut self) -> Option<Head> {
         self.acks.head(&self.order).map(|(head, ())| head)
     }
 
-    #[inline]
     fn backlog(&self) -> Backlog {
         self.acks.backlog()
     }

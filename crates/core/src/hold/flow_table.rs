@@ -43,7 +43,6 @@ impl<T> FlowTable<T> {
     }
 
     /// Returns the index of a flow's set. Fibonacci hashing distributes both hashes and consecutive numbers evenly.
-    #[inline]
     fn set(&self, flow: Flow) -> usize {
         let hash = flow.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         ((hash * self.tags.len() as u64) >> 32) as usize
@@ -76,7 +75,6 @@ impl<T> FlowTable<T> {
 
     /// Returns the slot of a flow; `new` creates the state of a new flow. In a full set, the flow with the smallest
     /// `last_used` is evicted; a flow with `None` is never evicted. Returns `None` if no flow may be evicted.
-    #[inline]
     pub fn find_or_insert(
         &mut self,
         flow: Flow,
@@ -127,13 +125,11 @@ impl<T> FlowTable<T> {
     }
 
     /// The state in a slot.
-    #[inline]
     pub fn get(&self, slot: Slot) -> Option<&T> {
         self.states.get(slot.0 as usize)?.as_ref()
     }
 
     /// The state in a slot.
-    #[inline]
     pub fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
         self.states.get_mut(slot.0 as usize)?.as_mut()
     }

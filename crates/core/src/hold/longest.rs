@@ -48,13 +48,11 @@ impl Longest {
     }
 
     /// True if the heap is up to date.
-    #[inline]
     pub(super) const fn is_kept(&self) -> bool {
         self.kept > 0
     }
 
     /// Updates the heap after a queue has become longer (`grows`) or shorter.
-    #[inline]
     pub(super) fn moves(&mut self, queue: u32, grows: bool, lengths: &impl Lengths) {
         if self.kept > 0 {
             self.kept -= 1;

@@ -115,7 +115,6 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
     }
 
     /// Runs the controller if the time of its next step has come. Before that time, a call costs one comparison.
-    #[inline]
     fn control(&mut self, now: Instant) {
         if now >= self.next_step {
             self.step(now);
@@ -141,7 +140,6 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
     }
 
     /// Applies settings that depend on the current backlog.
-    #[inline]
     fn follow(&mut self) {
         if self.needs.levels {
             self.follow_levels();
@@ -178,7 +176,6 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         }
     }
 
-    #[inline]
     fn waiting(&self) -> Backlog {
         self.parts.queues.backlog(Class::Ack) + self.parts.queues.backlog(Class::Data)
     }
@@ -277,7 +274,6 @@ pub fn split_buffer(limit: Limit, data_share: Share) -> (Limit, Limit) {
 }
 
 impl<P: Packet, Q: Queues<P>, S: Service> Qdisc<P> for Machine<P, Q, S> {
-    #[inline]
     fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
         self.control(now);
         let header = packet.header();
@@ -303,7 +299,6 @@ impl<P: Packet, Q: Queues<P>, S: Service> Qdisc<P> for Machine<P, Q, S> {
         }
     }
 
-    #[inline]
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Dequeue<P> {
         self.control(now);
         // In each queue, an AQM may drop all packets.
@@ -331,7 +326,6 @@ impl<P: Packet, Q: Queues<P>, S: Service> Qdisc<P> for Machine<P, Q, S> {
         Dequeue::Empty
     }
 
-    #[inline]
     fn observe(&mut self, now: Instant, reverse: &Header) {
         self.control(now);
         self.signals.reverse.count(reverse, reverse.is_pure_ack());

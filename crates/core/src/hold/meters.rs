@@ -10,13 +10,11 @@ pub struct PerClass<T>([T; TrafficClass::COUNT]);
 
 impl<T: Copy> PerClass<T> {
     /// The value of one class.
-    #[inline]
     pub const fn of(&self, class: TrafficClass) -> T {
         self.0[class as usize]
     }
 
     /// The value of one class, mutable.
-    #[inline]
     pub const fn of_mut(&mut self, class: TrafficClass) -> &mut T {
         &mut self.0[class as usize]
     }
@@ -86,13 +84,11 @@ impl Meters {
 
     /// Counts an arrival of `len` bytes. This function and the next three are for callers without an
     /// [`Egress`](super::Egress), which counts its packets itself.
-    #[inline]
     pub fn arrives(&mut self, class: TrafficClass, len: u32) {
         self.arrived.of_mut(class).add(len);
     }
 
     /// Counts the start of a transmission that takes `busy`.
-    #[inline]
     pub fn sends(&mut self, header: &Header, busy: Duration) {
         let class = header.traffic_class();
         self.sent.of_mut(class).add(header.len);
@@ -100,7 +96,6 @@ impl Meters {
     }
 
     /// Counts a packet that left without being sent.
-    #[inline]
     pub fn leaves(&mut self, header: &Header, reason: Reason) {
         let class = header.traffic_class();
         if let Some(left) = self.left.get_mut(reason as usize) {

@@ -18,7 +18,6 @@ struct Numbered<S> {
 }
 
 impl<S> Lengths for Box<[Numbered<S>]> {
-    #[inline]
     fn of(&self, queue: u16) -> Option<u32> {
         Some(self.get(usize::from(queue))?.bytes)
     }
@@ -50,12 +49,10 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         })
     }
 
-    #[inline]
     pub(crate) fn state(&self, number: u32) -> Option<&S> {
         Some(&self.queues.get(number as usize)?.state)
     }
 
-    #[inline]
     pub(crate) fn state_mut(&mut self, number: u32) -> Option<&mut S> {
         Some(&mut self.queues.get_mut(number as usize)?.state)
     }
@@ -65,7 +62,6 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     }
 
     /// Returns the oldest packet of a queue, the queue's state, and the bytes behind the packet.
-    #[inline]
     pub(crate) fn oldest_mut(&mut self, number: u32) -> Option<(&mut S, &mut P, u64)> {
         let queue = self.queues.get_mut(number as usize)?;
         let packet = self.pool.get_mut(queue.packets.head())?;
@@ -96,7 +92,6 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     }
 
     /// Removes and returns the oldest packet of a queue.
-    #[inline]
     pub(crate) fn pop(&mut self, number: u32) -> Option<P> {
         let len = self.front(number)?.header().len;
         self.pop_known(number, len)
@@ -116,7 +111,6 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         self.pool.pop(&mut queue.packets)
     }
 
-    #[inline]
     pub(crate) fn remove(&mut self, number: u32, place: Place) -> Option<P> {
         let len = self.pool.get(place)?.header().len;
         self.leaves(number, len)?;
@@ -125,7 +119,6 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     }
 
     /// Updates the counters for a packet of `len` bytes that is about to leave its queue.
-    #[inline]
     fn leaves(&mut self, number: u32, len: u32) -> Option<()> {
         let queue = self.queues.get_mut(number as usize)?;
         queue.bytes = queue.bytes.wrapping_sub(len.max(1));
@@ -135,7 +128,6 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     }
 
     /// Place of the oldest packet of a queue.
-    #[inline]
     pub(crate) fn first(&self, number: u32) -> Place {
         self.queues
             .get(number as usize)
@@ -146,13 +138,11 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
         self.pool.next(place)
     }
 
-    #[inline]
     pub(crate) fn is_empty(&self, number: u32) -> bool {
         self.first(number) == Place::NONE
     }
 
     /// Returns two values: true if the queue is empty, and the queue's state.
-    #[inline]
     pub(crate) fn is_empty_with(&self, number: u32) -> Option<(bool, &S)> {
         let queue = self.queues.get(number as usize)?;
         Some((queue.packets.is_empty(), &queue.state))
@@ -163,13 +153,11 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
     }
 
     /// Returns the oldest packet of a queue as a head for a service.
-    #[inline]
     pub(crate) fn head(&self, number: u32) -> Option<Head> {
         self.head_due(number, |_| Instant::ZERO)
     }
 
     /// Like [`head`](Self::head); `due` computes the due time from the queue's state.
-    #[inline]
     pub(crate) fn head_due(&self, number: u32, due: impl FnOnce(&S) -> Instant) -> Option<Head> {
         let queue = self.queues.get(number as usize)?;
         let (ticket, packet) = self.pool.noted(queue.packets.head())?;
@@ -188,7 +176,6 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
             .all(see)
     }
 
-    #[inline]
     pub(crate) fn bytes(&self, number: u32) -> u64 {
         self.queues
             .get(number as usize)

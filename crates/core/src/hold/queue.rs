@@ -28,7 +28,6 @@ pub struct Admission {
 
 impl Admission {
     /// True if an arrival of `len` bytes may join a queue with this backlog.
-    #[inline]
     pub const fn admits(&self, backlog: Backlog, len: u32) -> bool {
         self.room && self.limit.admits(backlog.packets, backlog.bytes, len)
     }
@@ -85,11 +84,9 @@ impl<P: Packet, Q: Queue<P> + ?Sized> Queue<P> for alloc::boxed::Box<Q> {
     fn drain(&mut self) -> Option<P> {
         (**self).drain()
     }
-    #[inline]
     fn head(&mut self) -> Option<Head> {
         (**self).head()
     }
-    #[inline]
     fn backlog(&self) -> Backlog {
         (**self).backlog()
     }

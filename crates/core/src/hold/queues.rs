@@ -90,7 +90,6 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Queues<P> for Pair<A, D> {
         }
     }
 
-    #[inline]
     fn head(&mut self, class: Class) -> Option<Head> {
         match class {
             Class::Ack => self.ack.head(),
@@ -98,7 +97,6 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Queues<P> for Pair<A, D> {
         }
     }
 
-    #[inline]
     fn backlog(&self, class: Class) -> Backlog {
         match class {
             Class::Ack => self.ack.backlog(),
@@ -162,14 +160,12 @@ impl<P: Packet> Fifos<P> {
         })
     }
 
-    #[inline]
     const fn line(&self, class: Class) -> &Line {
         &self.lines[class as usize]
     }
 }
 
 impl<P: Packet> Queues<P> for Fifos<P> {
-    #[inline]
     fn enqueue(
         &mut self,
         class: Class,
@@ -190,12 +186,10 @@ impl<P: Packet> Queues<P> for Fifos<P> {
         line.backlog.join(len);
     }
 
-    #[inline]
     fn dequeue(&mut self, class: Class, _now: Instant, _sink: &mut dyn Sink<P>) -> Option<P> {
         self.drain(class)
     }
 
-    #[inline]
     fn drain(&mut self, class: Class) -> Option<P> {
         let line = &mut self.lines[class as usize];
         let packet = self.pool.pop(&mut line.packets)?;
@@ -203,7 +197,6 @@ impl<P: Packet> Queues<P> for Fifos<P> {
         Some(packet)
     }
 
-    #[inline]
     fn head(&mut self, class: Class) -> Option<Head> {
         let (ticket, packet) = self.pool.noted(self.line(class).packets.head())?;
         Some(Head {
@@ -213,7 +206,6 @@ impl<P: Packet> Queues<P> for Fifos<P> {
         })
     }
 
-    #[inline]
     fn backlog(&self, class: Class) -> Backlog {
         self.line(class).backlog
     }

@@ -22,7 +22,6 @@ pub struct Vacant<'a, T> {
 
 impl<T> Vacant<'_, T> {
     /// Appends a value.
-    #[inline]
     pub fn fill(self, value: T) {
         *self.place = Room::Full(value);
         *self.len += 1;
@@ -44,7 +43,6 @@ impl<T> Ring<T> {
 
     /// Returns the place after the newest value, if the ring has room. If there is no room, the caller's value is not
     /// moved.
-    #[inline]
     pub fn vacant(&mut self) -> Option<Vacant<'_, T>> {
         let tail = self.wrap(self.head + self.len);
         let place = self.places.get_mut(tail as usize)?;
@@ -53,7 +51,6 @@ impl<T> Ring<T> {
     }
 
     /// Appends a value; returns it if the ring is full.
-    #[inline]
     pub fn push_back(&mut self, value: T) -> Result<(), T> {
         match self.vacant() {
             Some(vacant) => {
@@ -65,14 +62,12 @@ impl<T> Ring<T> {
     }
 
     /// Removes and returns the oldest value.
-    #[inline]
     pub fn pop_front(&mut self) -> Option<T> {
         self.pop_front_or(None, Some)
     }
 
     /// Removes the oldest value and passes it to `full`; returns `empty` if there is no value. An [`Option`] would
     /// store its tag in the value's spare bits.
-    #[inline]
     pub fn pop_front_or<R>(&mut self, empty: R, full: impl FnOnce(T) -> R) -> R {
         let Some(place) = self.places.get_mut(self.head as usize) else {
             return empty;
@@ -88,7 +83,6 @@ impl<T> Ring<T> {
     }
 
     /// The oldest value.
-    #[inline]
     pub fn front(&self) -> Option<&T> {
         self.places.get(self.head as usize)?.get()
     }
@@ -103,18 +97,15 @@ impl<T> Ring<T> {
     }
 
     /// Number of values.
-    #[inline]
     pub const fn len(&self) -> usize {
         self.len as usize
     }
 
     /// True if the ring has no values.
-    #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    #[inline]
     fn wrap(&self, index: u32) -> u32 {
         let capacity = self.places.len() as u32;
         if index >= capacity {

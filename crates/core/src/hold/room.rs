@@ -10,12 +10,10 @@ pub(super) enum Room<T> {
 }
 
 impl<T> Room<T> {
-    #[inline]
     pub(super) const fn is_empty(&self) -> bool {
         matches!(self, Self::Empty)
     }
 
-    #[inline]
     pub(super) const fn get(&self) -> Option<&T> {
         match self {
             Self::Full(value) => Some(value),

@@ -75,12 +75,10 @@ impl List {
     };
 
     /// Returns the first place of the list; [`Place::NONE`] if the list is empty.
-    #[inline]
     pub(crate) const fn head(&self) -> Place {
         self.head
     }
 
-    #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.head.0 == Place::NONE.0
     }
@@ -100,7 +98,6 @@ pub(crate) struct Vacant<'a, T, B> {
 
 impl<T, B: Back> Vacant<'_, T, B> {
     /// Appends a value with a note to a list; returns its place.
-    #[inline]
     pub(crate) fn fill(self, list: &mut List, note: u32, value: T) -> Place {
         let Self { slab, place } = self;
         let tail = list.tail;
@@ -143,33 +140,27 @@ impl<T, B: Back> Slab<T, B> {
         })
     }
 
-    #[inline]
     fn node(&mut self, place: Place) -> Option<&mut Node<T, B>> {
         self.nodes.get_mut(place.index())
     }
 
-    #[inline]
     fn links(&mut self, place: Place) -> Option<&mut Links<B>> {
         self.node(place).map(|node| &mut node.links)
     }
 
-    #[inline]
     pub(crate) fn get(&self, place: Place) -> Option<&T> {
         Some(self.noted(place)?.1)
     }
 
-    #[inline]
     pub(crate) fn noted(&self, place: Place) -> Option<(u32, &T)> {
         let node = self.nodes.get(place.index())?;
         Some((node.links.note, node.value.as_ref()?))
     }
 
-    #[inline]
     pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut T> {
         self.node(place)?.value.as_mut()
     }
 
-    #[inline]
     pub(crate) fn next(&self, place: Place) -> Place {
         let node = self.nodes.get(place.index());
         node.map_or(Place::NONE, |node| node.links.next)
@@ -185,7 +176,6 @@ impl<T, B: Back> Slab<T, B> {
     }
 
     /// Appends a value with a note to a list; returns the value if there is no room.
-    #[inline]
     pub(crate) fn push(&mut self, list: &mut List, note: u32, value: T) -> Result<Place, T> {
         match self.vacant() {
             Some(vacant) => Ok(vacant.fill(list, note, value)),
@@ -194,14 +184,12 @@ impl<T, B: Back> Slab<T, B> {
     }
 
     /// Returns a place for one more value, if there is room. If not, the caller's value is not moved.
-    #[inline]
     pub(crate) fn vacant(&mut self) -> Option<Vacant<'_, T, B>> {
         let place = self.free;
         (place.index() < self.nodes.len()).then_some(Vacant { slab: self, place })
     }
 
     /// Removes a value from its list. Takes constant time if links go in both directions.
-    #[inline]
     pub(crate) fn remove(&mut self, list: &mut List, place: Place) -> Option<T> {
         let Node { links, value } = self.nodes.get(place.index())?;
         value.as_ref()?;
@@ -225,7 +213,6 @@ impl<T, B: Back> Slab<T, B> {
     }
 
     /// Links two places; `NONE` marks an end of the list.
-    #[inline]
     fn join(&mut self, list: &mut List, previous: Place, next: Place) {
         match self.links(previous) {
             Some(links) => links.next = next,
@@ -237,7 +224,6 @@ impl<T, B: Back> Slab<T, B> {
         }
     }
 
-    #[inline]
     pub(crate) fn pop(&mut self, list: &mut List) -> Option<T> {
         let place = list.head;
         list.head = self.nodes.get(place.index())?.links.next;
@@ -250,7 +236,6 @@ impl<T, B: Back> Slab<T, B> {
     }
 
     /// Frees a place that is no longer in a list. The value moves only once, at the end.
-    #[inline]
     fn empty(&mut self, place: Place) -> Option<T> {
         let free = core::mem::replace(&mut self.free, place);
         let node = self.node(place)?;
@@ -261,7 +246,6 @@ impl<T, B: Back> Slab<T, B> {
 
 impl<T> Slab<T> {
     /// Moves a value to the end of another list. The value keeps its place.
-    #[inline]
     pub(crate) fn transfer(&mut self, from: &mut List, to: &mut List, place: Place) {
         let Some(links) = self.links(place) else {
             return;

@@ -31,7 +31,6 @@ impl TxTime {
     }
 
     /// Transmission time of `bytes`, rounded up.
-    #[inline]
     pub const fn of(&self, bytes: u32) -> Duration {
         const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;
         // Below 2^61 the product with the reciprocal is exact enough.
@@ -81,7 +80,6 @@ impl Transmitter {
     }
 
     /// Time at which the next packet may start.
-    #[inline]
     pub const fn free_at(&self) -> Instant {
         self.free_at
     }

@@ -56,7 +56,6 @@ impl Rate {
     }
 
     /// Time for which `bytes` occupy a link of this rate. Rounded up, so that the rate is never exceeded.
-    #[inline]
     pub const fn tx_time(self, bytes: u32) -> Duration {
         const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;
         let rate = self.0.get();

@@ -3,14 +3,12 @@
 pub(super) use asymq_core::frame::checksum::fold;
 use asymq_core::frame::checksum::words;
 
-#[inline]
 pub(crate) fn sum(bytes: &[u8]) -> u16 {
     fold(words(bytes))
 }
 
 /// Completes the checksum over all bytes from `start` on. The field at `start + offset` contains the pseudo
 /// header's sum, except for SCTP. Returns `None` if the field is outside the frame.
-#[inline]
 pub(crate) fn complete(frame: &mut [u8], start: usize, offset: usize) -> Option<()> {
     const UDP_FIELD: usize = 6;
     const SCTP_FIELD: usize = 8;

@@ -26,13 +26,11 @@ impl SendBatch {
         }
     }
 
-    #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
     /// Adds a copy of the frame; returns false if the batch is full.
-    #[inline]
     pub(crate) fn push(&mut self, frame: &[u8]) -> bool {
         if self.ends.len() == Self::FRAMES {
             return false;

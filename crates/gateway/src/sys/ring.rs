@@ -65,7 +65,6 @@ impl RxRing {
     }
 
     /// Returns the address and the status word of the next slot.
-    #[inline]
     fn slot(&self) -> (*mut u8, &AtomicU32) {
         let offset = self.next * self.slot_size;
         assert!(offset + self.slot_size <= self.memory.len());
@@ -84,7 +83,6 @@ impl RxRing {
     }
 
     /// Calls `each` with the next frame, and then frees its slot. Returns false if no frame is pending.
-    #[inline]
     pub(crate) fn next(&mut self, each: impl FnOnce(Received<'_>)) -> bool {
         let (slot, status_word) = self.slot();
         let status = status_word.load(Ordering::Acquire);

@@ -96,13 +96,11 @@ impl XdpSender {
     }
 
     /// True if frames are queued for [`send`](Self::send).
-    #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.taken() != self.written
     }
 
     /// Queues a copy of the frame; returns false if the batch or the memory is full.
-    #[inline]
     pub(crate) fn push(&mut self, frame: &[u8]) -> bool {
         if self.written.wrapping_sub(self.taken()) >= BATCH {
             return false;
@@ -163,7 +161,6 @@ impl XdpSender {
     }
 
     /// Number of descriptors that the kernel has processed.
-    #[inline]
     fn taken(&self) -> u32 {
         self.descriptors.consumer().load(Ordering::Acquire)
     }
@@ -215,20 +212,17 @@ impl Ring {
         })
     }
 
-    #[inline]
     fn producer(&self) -> &AtomicU32 {
         // SAFETY: a counter within the mapping, aligned by the kernel, and only touched atomically.
         unsafe { AtomicU32::from_ptr(self.memory.as_mut_ptr().add(self.producer).cast()) }
     }
 
-    #[inline]
     fn consumer(&self) -> &AtomicU32 {
         // SAFETY: as in `producer`.
         unsafe { AtomicU32::from_ptr(self.memory.as_mut_ptr().add(self.consumer).cast()) }
     }
 
     /// Returns the entry with this running index. `T` must be the type of the ring's entries.
-    #[inline]
     fn entry<T>(&self, number: u32) -> *mut T {
         let at = self.entries + (number & self.mask) as usize * size_of::<T>();
         assert!(at + size_of::<T>() <= self.memory.len());

@@ -31,7 +31,6 @@ impl Reno {
 }
 
 impl CongestionControl for Reno {
-    #[inline]
     fn window(&self) -> f64 {
         self.cwnd + self.inflation
     }
@@ -44,7 +43,6 @@ impl CongestionControl for Reno {
         self.cwnd = self.cwnd.min(restart_window);
     }
 
-    #[inline]
     fn on_ack(&mut self, _acked: u64, _now: u64, _srtt: u64) {
         if self.cwnd < self.ssthresh {
             self.cwnd += 1.0;

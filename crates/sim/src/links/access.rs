@@ -44,7 +44,6 @@ impl Hop {
     }
 
     /// Returns the arrival time at the far end for a segment that enters at `now`; `None` if the buffer is full.
-    #[inline]
     pub(crate) fn pass<O>(&mut self, now: u64, segment: &Segment<O>) -> Option<u64> {
         let tx = self.tx.of_segment(segment);
         let start = now.max(self.free);
@@ -84,13 +83,11 @@ impl<O: Options> Pipe<O> {
     }
 
     /// Returns the index of the segment `behind` positions after the first.
-    #[inline]
     fn place(&self, behind: usize) -> usize {
         (self.head + behind) & (self.places.len() - 1)
     }
 
     /// Appends a segment that arrives at `at`. Returns true if it is the only one.
-    #[inline]
     pub(crate) fn push(&mut self, at: u64, segment: Segment<O>) -> bool {
         if self.len == self.places.len() {
             self.grow();
@@ -133,7 +130,6 @@ impl<O: Options> Pipe<O> {
 
     /// Removes the first segment, if there is one. Returns it with the arrival time of the next one (`u64::MAX` if
     /// there is none).
-    #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Segment<O>, u64)> {
         self.len = self.len.checked_sub(1)?;
         let (_, segment) = self.places[self.head];

@@ -153,20 +153,17 @@ impl<O: Options> Link<O> {
     }
 
     /// True if the qdisc observes the reverse path.
-    #[inline]
     pub(crate) fn observes(&self) -> bool {
         self.egress.observes_reverse()
     }
 
     /// Lets the qdisc observe a packet on the reverse path at `at`, after all earlier ones.
-    #[inline]
     pub(crate) fn observe(&mut self, at: u64, header: Header) {
         self.reverse_path.push_back((at, header));
     }
 
     /// Minimum time in ns, at least 1, from the start of a transmission until the packet affects another part of the
     /// world.
-    #[inline]
     pub(crate) fn lookahead(&self) -> u64 {
         self.lookahead
     }
@@ -177,7 +174,6 @@ impl<O: Options> Link<O> {
     }
 
     /// Time in ns at which the qdisc must be called next; [`NEVER`] if its queue is empty.
-    #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
@@ -195,7 +191,6 @@ impl<O: Options> Link<O> {
 
     /// Calls the qdisc at `now`, which must be the time of [`next`](Link::next). If a transmission starts, calls
     /// `deliver` with the arrival time at the far end, and the packet.
-    #[inline]
     pub(crate) fn dequeue(&mut self, now: u64, deliver: impl FnOnce(u64, &SimPacket<O>)) {
         if let Some(varying) = &mut self.schedule
             && let Some(later) = varying.waits_until(now)
@@ -238,13 +233,11 @@ impl<O: Options> Link<O> {
         self.next = self.asked_next().max(again);
     }
 
-    #[inline]
     fn asked_next(&self) -> u64 {
         let next = self.egress.next();
         next.map_or(NEVER, |at| at.as_nanos().min(NEVER))
     }
 
-    #[inline]
     fn show_reverse_path(&mut self, now: u64) {
         #[cfg(debug_assertions)]
         {

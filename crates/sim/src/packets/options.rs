@@ -12,13 +12,11 @@ pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
     const EXTRAS: bool;
 
     /// Converts a segment's options; plain TCP discards them.
-    #[inline]
     fn of(_options: TcpOptions) -> Self {
         Self::default()
     }
 
     /// The options as on the wire; `None` without options.
-    #[inline]
     fn on_wire(&self) -> Option<&TcpOptions> {
         None
     }
@@ -140,7 +138,6 @@ impl TcpOptions {
 impl Options for TcpOptions {
     const EXTRAS: bool = true;
 
-    #[inline]
     fn of(options: TcpOptions) -> Self {
         options
     }

@@ -23,12 +23,10 @@ pub(crate) struct Segment<O = ()> {
 impl<O: Options> Segment<O> {
     /// Creates a segment. `number`, below 2^61, is the segment's own number for data, the next expected number for an
     /// ACK, and any number for a datagram.
-    #[inline]
     pub(crate) fn new(kind: Kind, number: u64) -> Self {
         Self::with(kind, number, O::default())
     }
 
-    #[inline]
     pub(crate) const fn with(kind: Kind, number: u64, options: O) -> Self {
         Self {
             word: number << 3 | kind as u64,
@@ -36,12 +34,10 @@ impl<O: Options> Segment<O> {
         }
     }
 
-    #[inline]
     pub(crate) const fn kind(self) -> Kind {
         Kind::of_bits(self.word)
     }
 
-    #[inline]
     pub(crate) const fn number(self) -> u64 {
         self.word >> 3
     }
@@ -75,19 +71,16 @@ impl<T: Copy> PerKind<T> {
         Self(self.0.map(change))
     }
 
-    #[inline]
     pub(crate) fn of(&self, kind: Kind) -> T {
         self.0[kind as usize]
     }
 
-    #[inline]
     pub(crate) fn of_segment<O>(&self, segment: &Segment<O>) -> T {
         self.0[(segment.word & 7) as usize]
     }
 }
 
 impl Kind {
-    #[inline]
     const fn of_bits(word: u64) -> Self {
         match word & 7 {
             0 => Self::Syn,
@@ -109,7 +102,6 @@ pub(crate) struct SimPacket<O = ()> {
 }
 
 impl<O: Options> Packet for SimPacket<O> {
-    #[inline]
     fn header(&self) -> &Header {
         &self.header
     }
@@ -168,7 +160,6 @@ impl<O: Options> Packet for SimPacket<O> {
 }
 
 impl<O: Options> SimPacket<O> {
-    #[inline]
     pub(crate) fn conversation(&self) -> usize {
         match self.header.flow.0 >> 62 {
             _ if !O::EXTRAS => (self.header.flow.0 as u32 >> 1) as usize,
@@ -178,12 +169,10 @@ impl<O: Options> SimPacket<O> {
         }
     }
 
-    #[inline]
     const fn is_of_flood(&self) -> bool {
         self.header.flow.0 & FLOOD_FLOW != 0
     }
 
-    #[inline]
     pub(crate) fn tunnel(&self) -> Option<Tunnel> {
         if !O::EXTRAS || self.header.flow.0 >> 62 != 1 {
             return None;
@@ -202,7 +191,6 @@ impl<O: Options> SimPacket<O> {
     }
 
     /// Number of earlier conversations with the same index.
-    #[inline]
     pub(crate) fn generation(&self) -> u32 {
         (self.header.flow.0 >> 32) as u32
     }
@@ -369,13 +357,11 @@ impl Layout {
         }
     }
 
-    #[inline]
     fn flow(&self) -> u64 {
         self.headers.of(Kind::Data).flow.0
     }
 
     /// Number of earlier conversations with the same index.
-    #[inline]
     pub(crate) fn generation(&self) -> u32 {
         (self.flow() >> 32) as u32
     }
@@ -404,7 +390,6 @@ impl Layout {
     }
 
     /// The TCP sequence number at which segment `number` starts; the initial one is 0.
-    #[inline]
     pub(crate) fn byte(&self, number: u64) -> u32 {
         match number.checked_sub(1) {
             None => 0,
@@ -429,7 +414,6 @@ impl Layout {
     }
 
     /// Creates the packet of a segment that arrives at a queue.
-    #[inline]
     pub(crate) fn packet<O: Options>(
         &self,
         segment: Segment<O>,

@@ -201,7 +201,6 @@ impl<V: Variant> Agent<V> {
     }
 
     /// Time at which the next timer at `side` expires.
-    #[inline]
     pub(crate) fn deadline(&self, side: Side) -> u64 {
         match self {
             Self::Tcp(flow) if side == sender_of(flow.direction) => {

@@ -219,7 +219,6 @@ impl<V: Variant> Conversation<V> {
     }
 
     /// Sets the timer event, unless the current one is early enough.
-    #[inline]
     pub(crate) fn arm(&mut self, side: Side, events: &mut Events) {
         let deadline = self.deadlines[side as usize];
         if deadline < self.armed {
@@ -251,7 +250,6 @@ struct Path<'a, O> {
 }
 
 impl<'a, O> Path<'a, O> {
-    #[inline]
     fn new(
         now: u64,
         side: Side,

@@ -135,7 +135,6 @@ impl Aqm for Red {
 }
 
 /// Computes `value * factor / 2^32`.
-#[inline]
 const fn scale(value: u64, factor: u64) -> u64 {
     ((value as u128 * factor as u128) >> 32) as u64
 }

@@ -123,18 +123,15 @@ pub(crate) struct Flow<A> {
 
 impl<A> Flow<A> {
     /// Deficit: the bytes that the flow may still send in its turn. Negative if it has sent more than its quantum.
-    #[inline]
     pub(crate) const fn deficit(&self) -> i64 {
         self.deficit as i64
     }
 
-    #[inline]
     pub(super) fn set_deficit(&mut self, bytes: i64) {
         self.deficit = bytes.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
     }
 
     /// Adds `bytes` to the deficit; sent bytes are negative.
-    #[inline]
     pub(crate) fn earn(&mut self, bytes: i64) {
         self.set_deficit(self.deficit().saturating_add(bytes));
     }
@@ -308,7 +305,6 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
     }
 
     /// Updates the hosts of a flow that uses its old queue again.
-    #[inline]
     pub(super) fn renew(&mut self, number: u32, network: &Network) {
         if !self.has_hosts(number, network) {
             self.set_hosts(number, 0, network);
@@ -328,12 +324,10 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         self.queues.count()
     }
 
-    #[inline]
     pub(super) fn get(&self, number: u32) -> Option<&Flow<A>> {
         self.queues.state(number)
     }
 
-    #[inline]
     pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Flow<A>> {
         self.queues.state_mut(number)
     }
@@ -387,7 +381,6 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
     }
 
     /// True if the hosts of a queue's flow are unchanged on the isolated sides.
-    #[inline]
     fn has_hosts(&self, number: u32, network: &Network) -> bool {
         let Some(flow) = self.get(number) else {
             return false;
@@ -437,7 +430,6 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         (self.part(number, quantum) + i64::from(dither)) >> 16
     }
 
-    #[inline]
     pub(super) fn earn_quantum(&mut self, number: u32, quantum: u32, dither: u16) -> Option<()> {
         let flow = self.queues.state_mut(number)?;
         let part = part(load(&self.hosts, flow.hosts), quantum);

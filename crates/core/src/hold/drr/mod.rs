@@ -118,12 +118,10 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         })
     }
 
-    #[inline]
     pub(crate) const fn queues(&self) -> &NumberedQueues<P, Flow<A>> {
         &self.flows.queues
     }
 
-    #[inline]
     pub(crate) const fn queues_mut(&mut self) -> &mut NumberedQueues<P, Flow<A>> {
         &mut self.flows.queues
     }
@@ -135,7 +133,6 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
     }
 
     /// Returns a packet's hosts and DSCP, if flows or groups depend on them.
-    #[inline]
     pub(crate) fn network(&self, packet: &P, by_dscp: bool) -> Network {
         match by_dscp || self.isolation.needs_hosts() {
             true => packet.network(),
@@ -155,7 +152,6 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
     }
 
     /// For chained queues: updates the hosts of a flow that uses its queue again.
-    #[inline]
     pub(crate) fn renew(&mut self, number: u32, network: &Network) {
         self.flows.renew(number, network);
     }
@@ -213,13 +209,11 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.rounds.of(group * LISTS + list)
     }
 
-    #[inline]
     fn move_to_end(&mut self, number: u32, list: u32) {
         let list = self.group_of(number) * LISTS + list;
         self.rounds.move_to_end(number, list);
     }
 
-    #[inline]
     fn dither(&mut self) -> u16 {
         (self.random.next() >> 48) as u16
     }
@@ -295,7 +289,6 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
 
     /// True if the flow at the head of the round may send. If not, the flow gets its quantum and moves to the end.
     /// `passes` counts these moves for the current packet.
-    #[inline]
     pub(crate) fn may_send(&mut self, number: u32, passes: &mut u32) -> Option<bool> {
         match self.flows.get(number)?.deficit() > 0 {
             true => Some(true),
@@ -372,7 +365,6 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
     }
 
     /// For chained queues: frees the queue of a flow without packets.
-    #[inline]
     pub(crate) fn close(&mut self, number: u32) -> Option<()> {
         self.end(0, number, Round::None)?;
         self.rounds.move_to_end(number, FREE);
