@@ -24,7 +24,7 @@ settings! {
     pub struct ScenarioArgs: "Scenario" {
         /// Uplink capacity; or auto: a shaper that learns the rate of --modem-up (see --help-all). auto:1mbit..20mbit limits this rate [default: 1mbit].
         pub up: Option<LineRate> = "RATE";
-        /// Downlink capacity; or auto as in --up (--modem-down) [default: 10mbit].
+        /// Downlink capacity; or auto: a shaper that learns the rate of --modem-down, with limits as in --up [default: 10mbit].
         pub down: Option<LineRate> = "RATE";
         /// Downlink rate that the uplink's discipline assumes [default: --down, if the discipline needs it].
         pub assumed_down: Option<Rate> = "RATE", read link_rate;
@@ -62,7 +62,7 @@ settings! {
         pub window: Option<Limit> = "LIMIT";
         /// UDP flow of constant rate; repeatable. Direction, rate, packet size [default: 1000b] and time, like up:500kbit or down:3mbit:200b@60s..80s. up:1mbit/2..3 uses only links 2 and 3 of a chain. up:3mbit:60b:syns is a flood from a second host at home (simulator only): with udp, syns or acks, each packet starts a new flow; a number like 40 is the number of UDP flows. up:3mbit:60b:syns:server sends the flood to the first flow's server; forged in place of server also varies the source address.
         pub udp: Vec<UdpBurst> = "FLOW";
-        /// Interval of the probe, a small UDP echo whose queueing delay is reported; 0 disables it [default: 0; real: 100ms].
+        /// Interval of the probe, a small UDP echo whose queueing delay is reported; 0 disables it [default: 0; 100ms with real TCP].
         pub probe: Option<Duration> = "TIME";
         /// Duration of a run, including the warm-up [default: 60s].
         pub duration: Option<Duration> = "TIME";
@@ -70,7 +70,7 @@ settings! {
         pub warmup: Option<Duration> = "TIME";
         /// Seed of the first run [default: 1].
         pub seed: Option<u64> = "N";
-        /// Number of runs, 1 to 10000; each has the next seed [default: 5; real: 1].
+        /// Number of runs, 1 to 10000; each uses the next seed [default: 5; 1 with real TCP].
         pub runs: Option<u32> = "N", read within(1..=10_000);
         /// Flags of the simulator alone.
         pub simulated: SimulatedArgs;
@@ -83,7 +83,7 @@ fn tcp_help() -> String {
         names.join(", ")
     };
     format!(
-        "Congestion control of the senders; linux is CUBIC on a host with all defaults of Linux. Simulated: {} [default: {}]; real: {} [default: {}]",
+        "Congestion control of the senders; linux is CUBIC on a host with all defaults of Linux. Simulated: {} [default: {}]; real TCP: {} [default: {}]",
         names(&mut Tcp::simulated()),
         Defaults::paper().tcp,
         names(&mut Tcp::real()),

@@ -35,7 +35,7 @@ pub(crate) struct GatewayArgs {
 /// Subcommands of the gateway.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum GatewayCommand {
-    /// Change settings of a running gateway without losing a packet; others stay unchanged.
+    /// Change settings of a running gateway without losing a packet; all other settings stay.
     #[command(
         after_help = "Example: asymq gateway set --control /run/asymq/control --qdisc wrr --data-share 0.7"
     )]
@@ -79,7 +79,7 @@ pub(crate) struct TryArgs {
     pub(crate) control: PathBuf,
     #[command(flatten)]
     pub(crate) link: Given<LinkArgs>,
-    /// Number of pairs of intervals to measure; pairs without enough load do not count.
+    /// Number of pairs of intervals to measure, one with each settings; pairs without enough load do not count.
     #[arg(long, value_name = "N", default_value_t = 30, help_heading = "Trial",
           value_parser = RangedU64ValueParser::<usize>::new().range(8..=10_000))]
     pub(crate) pairs: usize,
@@ -91,7 +91,7 @@ pub(crate) struct TryArgs {
         help_heading = "Trial"
     )]
     pub(crate) hold: Duration,
-    /// Time after each change of the settings that the measurement excludes.
+    /// Time at the start of each interval that is not measured.
     #[arg(
         long,
         value_name = "TIME",
@@ -297,7 +297,7 @@ settings! {
         pub(crate) regenerate_spacing: Option<Spacing> = "SPACING", arg |arg| arg.help_heading("Headend");
         /// Payload of a full TCP segment; a headend assumes that each one has its own ACK [default: 1460b].
         pub(crate) mss: Option<Bytes> = "SIZE", arg |arg| arg.help_heading("Headend");
-        /// Bytes that the link adds to a packet: a number, or tc-cake's keywords (docsis, ethernet, pppoe-ptm, pppoe-vcmux ether-vlan, ...) [default: the Ethernet frame].
+        /// Bytes that the link adds to a packet: a number, or tc-cake's keywords (docsis, ethernet, pppoe-ptm, pppoe-vcmux ether-vlan, ...) [default: the Ethernet header].
         pub(crate) overhead: Vec<String> = "N|WORD", read overhead_words, arg |arg| arg.num_args(1..).allow_negative_numbers(true).help_heading("Link layer");
         /// Minimum number of bytes that a packet takes on the link.
         pub(crate) mpu: Option<u32> = "N", arg |arg| arg.help_heading("Link layer");
