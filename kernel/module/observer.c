@@ -309,9 +309,12 @@ static void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb, bool 
 
 static void asymq_receive(struct asymq_device *device, struct sk_buff *skb, bool ingress)
 {
-	struct asymq_ingress_counts *counts = this_cpu_ptr(device->counts);
-	struct asymq_sched *q = asymq_owner_of(device, skb);
+	struct asymq_ingress_counts *counts;
+	struct asymq_sched *q;
 
+	asymq_linger();
+	counts = this_cpu_ptr(device->counts);
+	q = asymq_owner_of(device, skb);
 	u64_stats_update_begin(&counts->syncp);
 	u64_stats_inc(&counts->packets);
 	if (!q)

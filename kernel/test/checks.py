@@ -27,8 +27,8 @@ import netlink  # noqa: E402
 import races  # noqa: E402
 import traffic  # noqa: E402
 from guest import (  # noqa: E402
-    CHECKS, FOLDER, KMEMLEAK, QUICK, RESULTS, ROOT, Wrong, asymq, check, expect, load, log, module, no_allocation_left,
-    parameter, plain, reported, set_parameter, shown, timed,
+    CHECKS, FOLDER, KMEMLEAK, QUICK, RESULTS, ROOT, SLOW, Wrong, asymq, check, expect, load, log, module, no_allocation_left,
+    parameter, plain, reported, set_parameter, shown, sized, timed,
 )
 from traffic import HOME, SERVER, flows, run, udp  # noqa: E402
 
@@ -78,8 +78,9 @@ def accounts():
     """The four invariants of accounting.py hold after every step, for every discipline below every parent."""
     load(True, "selftest=0")
     names, parents = disciplines(), list(accounting.PARENTS)
-    if QUICK:
-        # For mutants, four disciplines suffice: a FIFO, a filter, one that measures, and one that drops at dequeue.
+    if QUICK or SLOW:
+        # For mutants and slow kernels, four disciplines suffice: a FIFO, a filter, one that measures, and one that drops at
+        # dequeue.
         names, parents = ["droptail", "sad", "asymq", "cake"], ["tbf", "htb", "none"]
     count = accounting.walk_all(names, parents, lambda fault: set_parameter("inject", fault))
     run(f"ip link del {accounting.DEVICE}")
@@ -292,7 +293,12 @@ def observer_leaves():
     with contextlib.closing(traffic.End(None, flood, "v1", 20)):
         # Packets without a priority go to the second band.
         text.append(f"follower {removed('ifb0', words, 0x10002, 0x20000, 'v0')}")
+    # One of two, which reads a packet because it queues the flow.
     run("ip link del v0; ip link del ifb0")
+    observers(2)
+    with contextlib.closing(traffic.End(None, flood, "v0", 20)):
+        text.append(f"one of two {removed('v0', netlink.words('aq up 1mbit down 10mbit unshaped'), 0x10001, 0x20000, 'v1')}")
+    run("ip link del v0")
     no_allocation_left()
     return ", ".join(text) + " times"
 
@@ -437,7 +443,7 @@ def without_the_plugin():
 def hostile_netlink():
     load(True, "selftest=0")
     begin = time.monotonic()
-    done = run(f"unshare -Urn {sys.executable} {os.path.dirname(__file__)}/netlink.py 10000 1", check=False)
+    done = run(f"unshare -Urn {sys.executable} {os.path.dirname(__file__)}/netlink.py {sized(10000, 1000)} 1", check=False)
     expect(done.returncode == 0, done.stdout + done.stderr)
     seconds = time.monotonic() - begin
     begin = time.monotonic()
@@ -461,6 +467,15 @@ def memory():
             texts.append(f"{name} {rate} {size:.0f} kB")
             expect(size <= most_of_it, f"{texts[-1]}, at most {most_of_it}")
     expect(parameter("taken") == 0, "not all is given back")
+    # Any user can create instances in a user namespace.
+    refused = 0
+    for name in "aq", "cake", "fq_codel flow-queues 65536", "asymq flow-queues 65536":
+        answer = messages.qdisc("e1", netlink.words(f"{name} up 1gbit down 1gbit buffer 1000000p"))
+        texts.append(f"{name} of a million packets {errno.errorcode.get(answer, parameter('taken') // 1000)}")
+        expect(answer in (0, errno.ENOMEM) and parameter("taken") < 65 << 20, texts[-1])
+        refused += answer == errno.ENOMEM
+        messages.qdisc("e1", None, delete=True)
+    expect(refused, texts[-4:])
     texts.append(charged())
     return ", ".join(texts)
 
@@ -560,6 +575,8 @@ def case(name, setup, good, family=4, seconds=15):
 
     (up, down), late = timed(run_case)
     text = f"{name}: {up:.0f} / {down:.0f} kbit/s up / down, {late:.1f} ms late"
+    control = shown().get("control", {})
+    text += "".join(f", {control[name]:.3f} {name}" for name in ("data_share", "data_per_ack") if name in control)
     expect(good(up, down), text)
     return text
 
@@ -848,7 +865,8 @@ def siblings():
 
     def drained(tree):
         end = time.monotonic() + 20
-        while left := [(qdisc["kind"], qdisc["qlen"]) for qdisc in messages.qdiscs("s0") if qdisc["qlen"]]:
+        while left := [(qdisc["kind"], qdisc["qlen"], qdisc["backlog"]) for qdisc in messages.qdiscs("s0")
+                       if qdisc["qlen"] or qdisc["backlog"]]:
             expect(time.monotonic() < end, f"{tree}: stranded: {left}")
             time.sleep(0.1)
         gone = [sum(qdisc["values"][f"queue.{fate}.packets"] for fate in ("dropped", "filtered"))
@@ -872,7 +890,8 @@ def siblings():
     run("tc -batch - <<'END'\n" + "\n".join(SIBLINGS["hfsc"] + ["qdisc add dev s0 parent 1:10 handle 2: prio"]) + "\nEND")
     leaf(0x20002, 0xA0000, "sad up 1mbit unshaped")
     send([cost.frame(1)] * 20, 0x10020)
-    send([cost.frame(8 * number) for number in range(8)], 0x10010)
+    # Every second one is padded: the bytes that wait change, too.
+    send([cost.frame(8 * number) + bytes(6 * (number % 2)) for number in range(8)], 0x10010)
     expect(any(drained("prio below hfsc")), "no ACK gave way to a newer one")
     run("ip link del s0")
     no_allocation_left()

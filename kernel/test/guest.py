@@ -12,6 +12,8 @@ PARAMETERS = "/sys/module/sch_asymq/parameters/"
 # Maximum lateness of the guest's clock in ms. If it is exceeded, a shaper's delay comes from the guest, not from the qdisc.
 LATE = float(os.environ.get("ASYMQ_LATE", "4"))
 QUICK = os.environ.get("ASYMQ_QUICK")
+# Set with a kernel that detects errors, which is about ten times slower: some checks are smaller then.
+SLOW = os.environ.get("ASYMQ_SLOW")
 CHECKS, RESULTS = [], []
 # Signs of an error in the kernel's log. Most kernels use only the first three.
 REPORTS = "WARNING", "BUG", "Oops", "KASAN", "lockdep", "circular", "ODEBUG", "UBSAN", "INFO: task", "rcu_sched"
@@ -21,6 +23,10 @@ KMEMLEAK = "/sys/kernel/debug/kmemleak"
 def check(function):
     CHECKS.append(function)
     return function
+
+
+def sized(usual, slow):
+    return slow if SLOW else usual
 
 
 class Wrong(Exception):

@@ -1,6 +1,7 @@
 """Checks of the ends of lifetimes and lists: partly offered backlogs, repeated changes, flows that expire, refused hooks,
 counters of each CPU and beyond 32 bits."""
 
+import contextlib
 import errno
 import os
 import socket
@@ -11,7 +12,7 @@ import accounting
 import cost
 import netlink
 from defects import MEMORY, asymq_of, dummy, objects, sender
-from guest import ROOT, check, expect, load, no_allocation_left, parameter, set_parameter
+from guest import ROOT, check, expect, load, no_allocation_left, parameter, set_parameter, sized
 from traffic import run
 
 
@@ -114,6 +115,52 @@ def changes_keep_places():
 
 
 @check
+def reverse_bytes():
+    """Reverse packets are counted with their bytes, and AQ charges their link headers, at the device's hook and at an IFB."""
+    load(True, "selftest=0")
+    run(f"modprobe -d {ROOT} -a ifb cls_matchall act_mirred")
+    pair()
+    run("ip link del i0", check=False)
+    run("ip link add i0 type ifb; sysctl -qw net.ipv6.conf.i0.disable_ipv6=1; ip link set i0 up")
+    messages, back, down = netlink.Netlink(), sender("v1"), 1e6
+    expect(messages.qdisc("v0", netlink.words("aq up 100kbit down 1mbit")) == 0, "not added")
+    data = flow_frame(protocol=socket.IPPROTO_UDP)
+    data += bytes(60 - len(data))
+
+    def state():
+        values = asymq_of(messages, "v0")["values"]
+        return time.monotonic(), values["queue.reverse.packets"], values["queue.reverse.bytes"], values["control.data_share"]
+
+    def shares(share):
+        """The share of ACKs, from that of data in steps of 2^-30."""
+        return 1 - share / 2**30
+
+    alone, texts = shares(state()[3]), []
+    for place, counted in ("the hook", len(data) - 14), ("an IFB", len(data)):
+        if place == "an IFB":
+            expect(messages.qdisc("i0", netlink.words("droptail up 1gbit")) == 0, "not added")
+            run("tc qdisc add dev v0 ingress; tc filter add dev v0 ingress matchall action mirred egress redirect dev i0")
+        before = state()
+        for _ in range(1000):
+            back.send(data)
+            time.sleep(0.001)
+        after = state()
+        packets, size = after[1] - before[1], after[2] - before[2]
+        expect(packets == 1000 and size == packets * counted, f"{place}: {packets} packets of {size} bytes")
+        # AQ subtracts other traffic from the downlink; its share for ACKs is nearly proportional to the rest.
+        rest = 1 - packets * len(data) * 8 / (after[0] - before[0]) / down
+        got = shares(after[3]) / alone
+        texts.append(f"{place} {got:.3f} of {rest:.3f}")
+        expect(0.2 < rest < 0.8 and abs(got / rest - 1) < 0.06, f"{texts[-1]}: the share of ACKs, and the rest of the downlink")
+        # An interval without packets.
+        time.sleep(1)
+        back.send(data)
+    run("ip link del v0; ip link del i0")
+    no_allocation_left()
+    return f"share of ACKs beside datagrams, and the rest of the downlink: {', '.join(texts)}"
+
+
+@check
 def flows_expire():
     """With several observers, a flow's entry in the flow table expires after a minute without a packet."""
     load(True, "selftest=0")
@@ -143,12 +190,12 @@ def flows_expire():
     return "known 50 s after the last packet, unknown after 65"
 
 
-def flow_frame(vlans=(), version=4, protocol=socket.IPPROTO_TCP, ends=(1, 2), ports=(1000, 443)):
-    """Returns a frame of a flow, with VLAN tags in the frame's data."""
+def flow_frame(vlans=(), version=4, protocol=socket.IPPROTO_TCP, ends=(1, 2), ports=(1000, 443), fragment=0):
+    """Returns a frame of a flow, with VLAN tags in the frame's data. `fragment` is the field of IPv4's header."""
     tags = b"".join(struct.pack("!HH", tag, 7) for tag in vlans)
     transport = struct.pack("!HH", *ports) + bytes(16)
     if version == 4:
-        network = struct.pack("!BBHIBBH", 0x45, 0, 20 + len(transport), 0, 64, protocol, 0)
+        network = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(transport), 0, fragment, 64, protocol, 0)
         network += b"".join(bytes((10, 9, 9, end)) for end in ends)
     else:
         network = struct.pack("!IHBB", 6 << 28, len(transport), protocol, 64)
@@ -157,15 +204,18 @@ def flow_frame(vlans=(), version=4, protocol=socket.IPPROTO_TCP, ends=(1, 2), po
     return bytes((2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2)) + tags + kind + network + transport
 
 
-# For each field of a flow: two flows that differ only in this field.
-UDP = {"protocol": socket.IPPROTO_UDP}
+# For each field of a flow: two flows that differ only in this field. `back` is for packets of the reverse path alone.
+UDP, TWO_TAGS = {"protocol": socket.IPPROTO_UDP}, {"vlans": [0x88A8, 0x8100]}
 PAIRS = {
     "addresses": ({}, {"ends": (1, 3)}), "ports of TCP": ({}, {"ports": (1001, 443)}), "protocols": ({}, UDP),
+    "addresses of fragments": ({"fragment": 9, "back": {"ports": (7, 8)}}, {"fragment": 9, "ends": (1, 3), "back": {"ports": (5, 9)}}),
     "ports of UDP": (UDP, UDP | {"ports": (1001, 443)}),
     "addresses of IPv6": ({"version": 6}, {"version": 6, "ends": (1, 3)}),
     "ports of IPv6": ({"version": 6}, {"version": 6, "ports": (1001, 443)}),
     "ports behind 802.1Q": ({"vlans": [0x8100]}, {"vlans": [0x8100], "ports": (1001, 443)}),
-    "ports behind two tags": ({"vlans": [0x88A8, 0x8100]}, {"vlans": [0x88A8, 0x8100], "ports": (1001, 443)}),
+    "ports of IPv6 behind 802.1Q": ({"vlans": [0x8100], "version": 6}, {"vlans": [0x8100], "version": 6, "ports": (1001, 443)}),
+    "ports behind two tags": (TWO_TAGS, TWO_TAGS | {"ports": (1001, 443)}),
+    "ports of IPv6 behind two tags": (TWO_TAGS | {"version": 6}, TWO_TAGS | {"version": 6, "ports": (1001, 443)}),
 }
 
 
@@ -188,20 +238,39 @@ def flows_of_leaves():
     wrong = []
     for name, flows in PAIRS.items():
         before = read()
+        backs = [flow.get("back", {}) for flow in flows]
+        flows = [{key: value for key, value in flow.items() if key != "back"} for flow in flows]
         for out, flow in zip(outs, flows):
             out.send(flow_frame(**flow))
         for count, flow in enumerate(flows, 1):
             reverse = {key: flow.get(key, usual)[::-1] for key, usual in (("ends", (1, 2)), ("ports", (1000, 443)))}
             for _ in range(count):
-                back.send(flow_frame(**flow | reverse))
+                back.send(flow_frame(**flow | reverse | backs[count - 1]))
         time.sleep(0.1)
         new = [after - then for after, then in zip(read(), before)]
         if new != [1, 2]:
             wrong.append(f"{name}: {new}")
+    # Of 6000 flows in 8192 sets of four places, nine share a set with four others, and 63 with three.
+    def counts():
+        values = asymq_of(messages, "v0")["values"]
+        return values["device.packets"], values["device.unknown"]
+
+    before, all_before, flows = read()[0], counts(), 6000
+    for number in range(flows):
+        # A dropped packet is an error.
+        with contextlib.suppress(OSError):
+            outs[0].send(flow_frame(ports=(2000 + number, 443)))
+    for number in range(flows):
+        back.send(flow_frame(ends=(2, 1), ports=(443, 2000 + number)))
+    time.sleep(0.1)
+    unknown = flows - (read()[0] - before)
+    more = tuple(after - then for after, then in zip(counts(), all_before))
     run("ip link del v0")
     expect(not wrong, f"two leaves must read 1 and 2 packets; wrong for flows of different {'; '.join(wrong)}")
+    expect(unknown <= 30 and more == (flows, unknown),
+           f"{unknown} of {flows} flows are unknown, and {more[1]} of {more[0]} by the counters")
     no_allocation_left()
-    return f"flows of different {', '.join(PAIRS)}"
+    return f"flows of different {', '.join(PAIRS)}; {unknown} of {flows} are unknown"
 
 
 @check
@@ -213,7 +282,7 @@ def refused_hook():
     with open("/run/full", "w") as file:
         file.write(f"add table netdev full\n{chains}\n")
     run("nft -f /run/full")
-    messages, aq, rounds = netlink.Netlink(), netlink.words("aq up 1mbit down 10mbit"), 2000
+    messages, aq, rounds = netlink.Netlink(), netlink.words("aq up 1mbit down 10mbit"), sized(2000, 600)
 
     def refused():
         answer = messages.qdisc("d0", aq)

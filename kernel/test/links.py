@@ -13,6 +13,8 @@ from traffic import run
 
 IFB = "ifb8"
 ACKS, DATA = 16, 16
+# Bytes charged beyond the IP packet.
+OVERHEAD = 20
 ARPHRD_PPP, ARPHRD_RAWIP = 512, 519
 TUNSETIFF, TUNSETLINK = 0x400454CA, 0x400454CD
 PPPIOCGCHAN, PPPIOCNEWUNIT, PPPIOCCONNECT, PPPIOCATTCHAN = 0x80047437, 0xC004743E, 0x4004743A, 0x40047438
@@ -145,37 +147,37 @@ class Sniffer:
         self.socket.bind((device, 3))
         self.socket.setblocking(False)
 
-    def identifications(self):
-        """Returns the identification in each packet's IP header, in order."""
+    def frames(self, size=2048):
+        """Returns the packets so far, in order."""
         found = []
         while True:
             try:
-                data, (_, _, kind, *_) = self.socket.recvfrom(64)
+                data, (_, _, kind, *_) = self.socket.recvfrom(size)
             except BlockingIOError:
                 return found
             if kind == PACKET_OUTGOING:
-                found.append(struct.unpack_from("!H", data, 18)[0])
+                found.append(data)
+
+    def identifications(self):
+        """The identification of each packet's IP header, in order."""
+        return [struct.unpack_from("!H", data, 18)[0] for data in self.frames(64)]
 
     def flows(self):
         """Returns the last byte of each packet's destination address, in order."""
-        found = []
-        while True:
-            try:
-                data, (_, _, kind, *_) = self.socket.recvfrom(2048)
-            except BlockingIOError:
-                return found
-            at = data.find(bytes((10, 9, 9, 1, 10, 9, 8)))
-            if kind == PACKET_OUTGOING and at >= 0:
-                found.append(data[at + 7])
+        places = [(data, data.find(bytes((10, 9, 9, 1, 10, 9, 8)))) for data in self.frames()]
+        return [data[at + 7] for data, at in places if at >= 0]
 
 
 def classes(device, send):
-    """Sends ACKs and full segments; returns the number of each class that the qdisc of the device sent."""
+    """Sends ACKs and full segments; returns the number of each class that the qdisc of the device sent, and the bytes of
+    the former two."""
     for number in range(ACKS + DATA):
         send(frame(number)[14:])
     time.sleep(0.3)
     ours = [qdisc for qdisc in Netlink().qdiscs(device) if qdisc["kind"] == "asymq"]
-    return tuple(ours[0]["values"][f"{name}.sent.packets"] for name in ("ack", "data", "other"))
+    values = ours[0]["values"]
+    return (*(values[f"{name}.sent.packets"] for name in ("ack", "data", "other")),
+            *(values[f"{name}.sent.bytes"] for name in ("ack", "data")))
 
 
 def shares(device, send):
@@ -191,7 +193,7 @@ def shares(device, send):
 
 def at(place, send, space):
     """Measures classes and shares of an asymq at a device. Returns the errors."""
-    run(f"tc qdisc replace dev {place} root asymq droptail up 100mbit down 100mbit")
+    run(f"tc qdisc replace dev {place} root asymq droptail up 100mbit down 100mbit overhead {OVERHEAD}")
     found = classes(place, send)
     run(f"tc qdisc del dev {place} root; tc qdisc add dev {place} root asymq up 1mbit down 10mbit")
     many, few = shares(place, send)
@@ -200,6 +202,8 @@ def at(place, send, space):
     # Tolerates some other packets, such as IGMP.
     if found[:2] != (ACKS, DATA) or found[2] > 8:
         wrong.append(f"{space}: {found[0]} ACKs, {found[1]} data, {found[2]} other, of {ACKS} and {DATA}")
+    if found[3:] != (ACKS * (40 + OVERHEAD), DATA * (1040 + OVERHEAD)):
+        wrong.append(f"{space}: {found[3]} bytes of ACKs and {found[4]} of data are charged")
     if few < 12 or many + few < 30:
         wrong.append(f"{space}: two flows offered 9:1 got {many}:{few} of the first 40")
     return wrong
