@@ -1,6 +1,5 @@
 //! Parses settings files of other programs into sections of options.
 
-use super::rules::listed;
 use asymq_scenario::quoted;
 
 /// Program to which a section belongs.
@@ -387,4 +386,9 @@ fn shell_words(line: &str) -> Vec<String> {
         words.push(word);
     }
     words
+}
+
+/// True if `names`, separated by spaces, has this one.
+pub(super) fn listed(names: &str, name: &str) -> bool {
+    names.split(' ').any(|known| known == name)
 }

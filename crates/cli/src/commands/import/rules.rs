@@ -1,6 +1,6 @@
 //! Maps each option to a flag of asymq, or to the reason why no flag exists.
 
-use super::file::{Dialect, Section, tc_words};
+use super::file::{Dialect, Section, listed, tc_words};
 use asymq_core::catalog::link_rate;
 use asymq_core::overhead::Overhead;
 use asymq_core::units::Rate;
@@ -66,11 +66,6 @@ pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<(String, F
         fates.push((option, Flag(format!("--qdisc-down {queue}"))));
     }
     fates
-}
-
-/// True if `names`, separated by spaces, has this one.
-pub(super) fn listed(names: &str, name: &str) -> bool {
-    names.split(' ').any(|known| known == name)
 }
 
 fn left(reason: &str) -> Fate {
