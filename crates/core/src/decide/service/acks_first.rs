@@ -9,7 +9,6 @@ use crate::units::Instant;
 pub struct AcksFirst;
 
 impl Service for AcksFirst {
-    #[inline]
     fn next(&mut self, _now: Instant, heads: Heads) -> Next {
         match (heads.ack, heads.data) {
             (Some(_), _) => Next::Serve(Class::Ack),

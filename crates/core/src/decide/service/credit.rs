@@ -57,7 +57,6 @@ impl AckCredit {
     }
 
     /// Adds the credit of an ACK that leaves and newly acknowledges `bytes`: `NbrBytesAcked * C_r / C_f`.
-    #[inline]
     pub fn earn(&mut self, bytes: u32) {
         let bytes = match self.per {
             CreditPer::Byte(_) | CreditPer::Payload => bytes,
@@ -71,13 +70,11 @@ impl AckCredit {
     }
 
     /// True if the credit suffices for a data packet of `len` bytes. The packet may then leave before a queued ACK.
-    #[inline]
     pub fn affords(&self, len: u32) -> bool {
         self.credit >= u64::from(len) << 16
     }
 
     /// Subtracts a data packet's size, `Size(p)`, from the credit. The credit never falls below zero.
-    #[inline]
     pub fn spend(&mut self, len: u32) {
         self.credit = self.credit.saturating_sub(u64::from(len) << 16);
     }
@@ -89,7 +86,6 @@ impl AckCredit {
 }
 
 impl Service for AckCredit {
-    #[inline]
     fn next(&mut self, _now: Instant, heads: Heads) -> Next {
         Next::Serve(match (heads.ack, heads.data) {
             (Some(_), Some(data)) if self.affords(data.len) => Class::Data,
@@ -99,7 +95,6 @@ impl Service for AckCredit {
         })
     }
 
-    #[inline]
     fn sent(&mut self, _now: Instant, departure: Departure) {
         match departure.class {
             Class::Ack => self.earn(departure.acked_bytes),

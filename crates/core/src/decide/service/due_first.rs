@@ -24,7 +24,6 @@ pub struct DueFirst {
 }
 
 impl Service for DueFirst {
-    #[inline]
     fn next(&mut self, now: Instant, heads: Heads) -> Next {
         let (ack, data) = match (heads.ack, heads.data) {
             (None, None) => return Next::Empty,
@@ -43,7 +42,6 @@ impl Service for DueFirst {
         })
     }
 
-    #[inline]
     fn sent(&mut self, _now: Instant, departure: Departure) {
         match departure.class {
             Class::Ack => {

@@ -10,7 +10,6 @@ use crate::units::Instant;
 pub struct InOrder;
 
 impl Service for InOrder {
-    #[inline]
     fn next(&mut self, _now: Instant, heads: Heads) -> Next {
         Next::Serve(match (heads.ack, heads.data) {
             (Some(ack), Some(data)) if before(ack.ticket, data.ticket) => Class::Ack,

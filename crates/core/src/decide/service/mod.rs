@@ -71,7 +71,6 @@ pub struct Heads {
 
 impl Heads {
     /// Returns the only class with a packet; `None` if both or neither have one.
-    #[inline]
     pub const fn only(&self) -> Option<Class> {
         match (&self.ack, &self.data) {
             (Some(_), None) => Some(Class::Ack),

@@ -71,7 +71,6 @@ impl PacedShares {
 
     /// Sets a class's next turn after a packet of `len` bytes. A class that was served late is compensated, up to the
     /// limit of [`MadeUp`]. Time in which the class had no packet does not count.
-    #[inline]
     fn charge(&mut self, now: Instant, class: Class, len: u32) {
         let other_time = self.turns[1 - class as usize].time;
         let turn = &mut self.turns[class as usize];
@@ -89,7 +88,6 @@ impl PacedShares {
 
 impl Service for PacedShares {
     /// Returns the class with the earliest turn, if the time of this turn has come.
-    #[inline]
     fn next(&mut self, now: Instant, heads: Heads) -> Next {
         let turn = |class: Class| self.turns[class as usize].next;
         let class = match (heads.ack, heads.data) {
@@ -106,7 +104,6 @@ impl Service for PacedShares {
         }
     }
 
-    #[inline]
     fn sent(&mut self, now: Instant, departure: Departure) {
         self.charge(now, departure.class, departure.len);
     }

@@ -23,7 +23,6 @@ impl RoundRobin {
 }
 
 impl Service for RoundRobin {
-    #[inline]
     fn next(&mut self, now: Instant, heads: Heads) -> Next {
         let unit = |head: Head| Head { len: 1, ..head };
         let heads = Heads {
@@ -33,7 +32,6 @@ impl Service for RoundRobin {
         self.packets.next(now, heads)
     }
 
-    #[inline]
     fn sent(&mut self, now: Instant, departure: Departure) {
         let unit = Departure {
             len: 1,

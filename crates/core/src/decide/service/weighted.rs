@@ -49,7 +49,6 @@ impl WeightedBytes {
     }
 
     /// Returns the change of data's lead if a class sends `len` bytes.
-    #[inline]
     fn cost(&self, class: Class, len: u32) -> i64 {
         match class {
             Class::Ack => -i64::from(len) * i64::from(self.data_weight),
@@ -85,7 +84,6 @@ impl Service for WeightedBytes {
         })
     }
 
-    #[inline]
     fn sent(&mut self, _now: Instant, departure: Departure) {
         if departure.contended {
             let cost = self.cost(departure.class, departure.len);
