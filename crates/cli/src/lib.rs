@@ -145,7 +145,10 @@ fn command_for(
     let command = Cli::command().mut_subcommands(complete);
     #[cfg(feature = "research")]
     let command = command.mut_subcommand("compare", commands::compare::own_defaults);
-    help::brief(help::changes(command))
+    help::brief(match with_help {
+        true => help::changes(command),
+        false => command,
+    })
 }
 
 /// Runs the command line with the disciplines of this project.
