@@ -175,7 +175,7 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
     Err(PortError::new(name, PortErrorKind::Unfit, text))
 }
 
-/// True if the address was configured, not advertised.
+/// True if the address was configured. An address from an IPv6 router advertisement does not count.
 pub(crate) const fn is_in_use(address: &Address) -> bool {
     match address.ip {
         IpAddr::V4(_) => true,

@@ -107,8 +107,8 @@ impl LinkMeter {
         self.sent(class).bytes as f64 / self.capacity()
     }
 
-    /// Share of the capacity that the bytes delivered by `flows` used, at most the share of the class. Without this
-    /// limit, bytes that arrived out of order before the window would count when they are delivered.
+    /// Share of the capacity used by the bytes that `flows` delivered, at most the share that the class sent. Without
+    /// this limit, bytes that arrived out of order during warm-up would count when they are delivered.
     pub(crate) fn delivered(&self, flows: &[FlowResults], class: TrafficClass) -> f64 {
         let wire: f64 = flows.iter().map(|flow| flow.wire).sum();
         wire.min(self.sent(class).bytes as f64) / self.capacity()

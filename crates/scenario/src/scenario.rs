@@ -113,7 +113,7 @@ pub struct Scenario {
     /// Changes of the downlink's rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps_down: Vec<RateStep>,
-    /// Delivery opportunities of the uplink in place of a rate; disciplines assume `up`.
+    /// Delivery opportunities of the uplink, instead of a constant rate. The disciplines assume the rate `up`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_up: Option<RateTrace>,
     /// Delivery opportunities of the downlink in place of a rate.

@@ -50,7 +50,7 @@ impl Runs {
         }
     }
 
-    /// Adds a run of a scenario; `given` are the metrics of the scenario. Without a simulation, `run` is empty.
+    /// Adds a run of a scenario; `given` are the metrics of the scenario. `run` is empty if nothing was simulated.
     fn add(&mut self, experiment: &Experiment, given: &Metrics, run: &Metrics) {
         let lookup = |name: &str| Some(vec![*run.get(name).or_else(|| given.get(name))?]);
         for (values, measure) in self.measures.iter_mut().zip(&experiment.measures) {

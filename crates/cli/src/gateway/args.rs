@@ -272,9 +272,9 @@ pub(crate) enum Role {
 settings! {
     /// Settings that may change while a gateway runs.
     pub(crate) struct LinkArgs: "" {
-        /// Rate of the uplink's shaper, usually 95 % of the measured rate; auto learns it from TCP packets, auto:1mbit..20mbit in this range [default: auto].
+        /// Rate of the uplink's shaper, usually 95 % of the measured rate. With auto, it is learnt from TCP packets; auto:1mbit..20mbit limits the learnt rate [default: auto].
         pub(crate) up: Option<LineRate> = "RATE";
-        /// Rate of the downlink's shaper, usually 95 % of the measured rate; auto learns it as for --up [default: auto for a router; no shaper for a gateway].
+        /// Rate of the downlink's shaper, usually 95 % of the measured rate. With auto, it is learnt as for --up [default: auto for a router; no shaper for a gateway].
         pub(crate) down: Option<LineRate> = "RATE";
         /// IPv4 host that gets up to 20 echo requests per second while no passing packet shows the line's delay [default: no requests].
         pub(crate) rate_probe: Option<Ipv4Addr> = "HOST";
@@ -282,7 +282,7 @@ settings! {
         pub(crate) role: Option<Role> = "SIDE", read one_of;
         /// Discipline at the uplink [default: asymq].
         pub(crate) qdisc: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
-        /// Uplink buffer, in packets or bytes [default: 100 ms of full packets, from 50p to 5000p; above 3gbit 20 ms of them].
+        /// Uplink buffer, in packets or bytes [default: full packets for 100 ms, at least 50p and at most 5000p; above 3gbit for 20 ms].
         pub(crate) buffer: Option<Limit> = "LIMIT";
         /// Discipline at the downlink, if it has a rate (--down); none sends frames at once [default: asymq].
         pub(crate) qdisc_down: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());

@@ -58,7 +58,7 @@ tuning! {
     min_cut: f64 = 0.035;
     /// Maximum cut to drain the queue in `drain_ms`, as a share.
     max_cut: f64 = 0.4;
-    /// Change of the queue in ms that proves a real queue; depends on the noise.
+    /// Change of the queueing delay in ms above which a queue counts as real; depends on the noise.
     change: Linear = Linear { ms: 4.0, per: 2.0 };
     /// Weight of a new measurement in the capacity.
     capacity_gain: f64 = 0.5;
