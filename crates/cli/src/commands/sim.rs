@@ -26,7 +26,7 @@ pub(crate) struct SimArgs {
     scenario: ScenarioFlags,
 }
 
-/// Run a scenario over real kernel TCP in network namespaces. The default scenario is that of `asymq sim`.
+/// Run a scenario over real kernel TCP in network namespaces. Its default is that of `asymq sim`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq lab --up 1mbit --down 10mbit --tcp cubic")]
 pub(crate) struct LabArgs {
@@ -50,7 +50,7 @@ struct OutputArgs {
     /// Include time series of every run in the JSON.
     #[arg(long, requires = "json")]
     series: bool,
-    /// Print a table with one row per flow; implied if flows are listed (--flow, see --help-all).
+    /// Print a table with one row per flow; implied by --flow (see --help-all).
     #[arg(long, conflicts_with = "json")]
     flows: bool,
 }

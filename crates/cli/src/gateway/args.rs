@@ -272,9 +272,9 @@ pub(crate) enum Role {
 settings! {
     /// Settings that may change while a gateway runs.
     pub(crate) struct LinkArgs: "" {
-        /// Rate of the uplink's shaper, usually 95 % of the measured rate. With auto, it is learnt from TCP packets; auto:1mbit..20mbit limits the learnt rate [default: auto].
+        /// Uplink rate to shape to, usually 95 % of the measured rate; auto learns it from TCP packets (auto:1mbit..20mbit: within these limits) [default: auto].
         pub(crate) up: Option<LineRate> = "RATE";
-        /// Rate of the downlink's shaper, usually 95 % of the measured rate. With auto, it is learnt as for --up [default: auto for a router; no shaper for a gateway].
+        /// Downlink rate to shape to, usually 95 % of the measured rate; auto as for --up [default: auto for a router; no shaper for a gateway].
         pub(crate) down: Option<LineRate> = "RATE";
         /// IPv4 host that gets up to 20 echo requests per second while no passing packet shows the line's delay [default: no requests].
         pub(crate) rate_probe: Option<Ipv4Addr> = "HOST";
