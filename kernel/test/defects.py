@@ -194,7 +194,7 @@ def long_backlog():
     # A change of only the rate keeps the order within the instance.
     fast = netlink.words("droptail up 1gbit buffer 20001p")
     expect(messages.qdisc("d0", fast, handle=1 << 16) == 0, "not made fast")
-    seen, end = [], time.monotonic() + 20
+    seen, end = [], time.monotonic() + sized(20, 200)
     while asymq_of(messages, "d0")["qlen"]:
         seen += sniffer.identifications()
         expect(time.monotonic() < end, "stranded")
