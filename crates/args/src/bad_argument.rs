@@ -17,7 +17,7 @@ pub struct BadArgument {
     pub argument: String,
     /// The value as typed, if the value is wrong.
     pub value: Option<String>,
-    /// The error, and a valid form.
+    /// Text of the error, and a valid form of the argument.
     pub message: String,
 }
 
@@ -124,7 +124,7 @@ impl BadArgument {
     }
 }
 
-/// Describes the error of a value's parser. Errors of the standard library are replaced by a valid form.
+/// Describes the error of a value's parser. For errors of the standard library, describes a valid value instead.
 pub(crate) fn explain(cause: &(dyn Error + 'static)) -> String {
     if let Some(cause) = cause.downcast_ref::<ParseIntError>() {
         return match cause.kind() {

@@ -21,9 +21,9 @@ pub struct Defaults {
     pub headline_runs: u32,
     /// Congestion control.
     pub tcp: Tcp,
-    /// Congestion controls of other crates that the driver runs.
+    /// Congestion controls of other crates that this simulator supports.
     pub outside: &'static [OutsideTcp],
-    /// The driver's name in error messages: "in the simulator".
+    /// The driver (simulator or lab) in error messages, like "in the simulator".
     pub place: &'static str,
     /// Data packets per ACK that disciplines assume: a number, or `auto` to measure it.
     pub data_per_ack: &'static str,
@@ -38,7 +38,7 @@ pub struct Defaults {
 }
 
 impl Defaults {
-    /// Returns the defaults of AQ, section 4, simulated.
+    /// Returns the scenario of AQ's evaluation (section 4), simulated.
     pub const fn paper() -> Self {
         Self {
             qdisc: "aq",
@@ -61,7 +61,7 @@ impl Defaults {
         }
     }
 
-    /// Returns the simulator's defaults: AQ, section 4, but with the discipline asymq.
+    /// Returns the simulator's defaults: the scenario of AQ's section 4, but with the discipline asymq.
     pub const fn sim() -> Self {
         Self {
             qdisc: DEFAULT_QDISC,
@@ -69,9 +69,9 @@ impl Defaults {
         }
     }
 
-    /// Returns the defaults of `compare`: the link of AQ's Fig. 1, one flow in each direction, with Linux's senders. The
-    /// paper does not give the buffers; 100 packets reproduce its numbers with NewReno. With 100 packets, the download of
-    /// the kernel's CUBIC uses only 75 % of the downlink, so real runs have the 50 packets of section 4.
+    /// Returns the defaults of `compare`: the link of AQ's Fig. 1, one flow in each direction, with Linux's senders.
+    /// The paper does not give the buffers; 100 packets reproduce its numbers with NewReno. Real runs use the 50
+    /// packets of section 4, since with 100 the kernel's CUBIC fills only 75 % of the downlink.
     #[must_use]
     pub const fn headline(self) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl Defaults {
         }
     }
 
-    /// Adds congestion controls that this driver runs too.
+    /// Adds congestion controls of other crates.
     #[must_use]
     pub const fn with(self, outside: &'static [OutsideTcp]) -> Self {
         Self { outside, ..self }

@@ -1,9 +1,9 @@
 //! Flags and files, and their conversion to scenarios.
 //!
-//! The flags of a command are first stored as text: [`Words`] in [`Given`]. The keys of a TOML file have the names
-//! of the flags, and are merged with them. [`Flags`] then parses the result once, so that both have equal errors. The
-//! result, [`ScenarioArgs`], has only optional fields; [`ScenarioArgs::resolve`] adds the defaults and checks it.
-//! [`with_disciplines`] adds the flags of disciplines from a [`Catalog`](asymq_core::catalog::Catalog).
+//! A command's flags are first stored as text: [`Words`] in [`Given`]. The keys of a TOML file have the flags' names,
+//! and are merged with the flags. [`Flags`] parses the merged text, so that flags and keys report equal errors. It
+//! returns [`ScenarioArgs`], whose fields are all optional. [`ScenarioArgs::resolve`] adds the defaults and checks the
+//! scenario. [`with_disciplines`] adds the flags of disciplines from a [`Catalog`](asymq_core::catalog::Catalog).
 
 mod bad_argument;
 mod defaults;

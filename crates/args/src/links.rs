@@ -19,7 +19,7 @@ impl ScenarioArgs {
         (narrow(self.mss, 1460), narrow(self.simulated.header, 40))
     }
 
-    /// Returns the rates of both links: from flags, else from a trace or modem, else those of AQ's evaluation.
+    /// Returns the rates of both links. The first of these counts: flag, trace, modem, AQ's evaluation.
     pub(crate) fn link_rates(
         &self,
         up: Option<&RateTrace>,
@@ -61,7 +61,7 @@ impl ScenarioArgs {
             false => sizes(defaults.headers, mss.saturating_add(40)),
         }
         .with("data-per-ack", defaults.data_per_ack);
-        // A discipline that needs no reverse rate gets none, as in a gateway with one given rate.
+        // As in a gateway with one fixed rate, a discipline gets the reverse rate only if it needs it.
         let discipline =
             |name: &str, given: &Params, link, reverse, assumed: Option<Rate>, buffer| {
                 let place = Place {

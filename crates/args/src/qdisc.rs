@@ -11,7 +11,7 @@ use clap::{Arg, ArgGroup, ArgMatches, Command, Id};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QdiscParams(pub Params);
 
-/// The group of these flags in clap, to find them without a catalog.
+/// Clap's group of these flags, by which they are found without a catalog.
 const GROUP: &str = "parameters";
 
 /// Returns the names of disciplines' parameters that were given.
@@ -21,8 +21,8 @@ pub(crate) fn names(matches: &ArgMatches) -> Vec<&str> {
 }
 
 impl QdiscParams {
-    /// Returns the parameters of the downlink's discipline: `own`, and those of the uplink except the choice of parts.
-    /// On a downlink, `isolated` isolates destinations by default, since these are the hosts at home.
+    /// Returns the parameters of the downlink's discipline: `own`, and otherwise the uplink's values, except the choice
+    /// of parts. On a downlink, `isolated` isolates destinations by default, since these are the hosts at home.
     pub fn for_downlink(&self, own: &[String], catalog: &dyn Catalog, name: &str) -> Params {
         let mut shared = self.0.clone();
         for role in Role::PARTS {
@@ -135,7 +135,7 @@ impl Listing {
         entries.filter(move |entry| entry.role == role)
     }
 
-    /// Makes the possible values of a flag: `first`, then all names in this role, with their summaries as help.
+    /// Makes the possible values of a flag: `first`, then all parts of this role, with their summaries as help.
     fn choice(&self, role: Role, first: Vec<PossibleValue>) -> PossibleValuesParser {
         let named = self
             .of_role(role)
@@ -154,14 +154,14 @@ impl Listing {
         Ok(format!("{name}={value}"))
     }
 
-    /// Returns the help text, with the defaults of disciplines and parts that differ from the usual one.
+    /// Returns the help text with the usual default, and with the disciplines and parts that have another default.
     fn help(&self, parameter: &Parameter) -> String {
         let (name, usual) = (parameter.name, parameter.default.words());
         // These defaults depend on the command; the help text describes them.
         if ["ack-size", "data-size", "data-per-ack"].contains(&name) {
             return parameter.help.to_owned();
         }
-        // A discipline's part is in its summary.
+        // A discipline's summary contains the names of its parts.
         let brings = |entry: &Entry| match Role::of_part(name) {
             Some(_) => None,
             None => entry.brings.iter().find(|(key, _)| *key == name),
@@ -171,7 +171,7 @@ impl Listing {
             let mut own = entry.parameters.iter().filter(|own| own.name == name);
             let own = own.next().map(|own| own.default.words());
             let default = brings(entry).map(|(_, value)| *value).or(own);
-            // A discipline precedes its part with an equal name.
+            // A discipline's entry precedes the part of equal name.
             let is_known = others.iter().any(|(_, names)| names.contains(&entry.name));
             let Some(default) = default.filter(|default| *default != usual && !is_known) else {
                 continue;

@@ -28,8 +28,8 @@ settings! {
 }
 
 impl Words {
-    /// Reads a scenario from a result in JSON, or from a file with only the scenario; `path` is the name in errors.
-    /// These arguments may change only seed, number of runs, duration and warm-up.
+    /// Reads a scenario from a result in JSON, or from a file that contains only the scenario. Errors name the file
+    /// `path`. Only seed, number of runs, duration and warm-up may be changed by these flags.
     ///
     /// # Errors
     /// The file is not a result, its scenario cannot be run, or other arguments are given.
@@ -86,7 +86,7 @@ impl Words {
     }
 }
 
-/// The part of a result that is read.
+/// Fields of a result that are read.
 #[derive(Deserialize)]
 struct OfResult {
     scenario: Scenario,

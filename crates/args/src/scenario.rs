@@ -22,9 +22,9 @@ settings! {
     /// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
     #[derive(PartialEq)]
     pub struct ScenarioArgs: "Scenario" {
-        /// Uplink capacity. With auto, a shaper learns the rate of --modem-up (see --help-all); auto:1mbit..20mbit limits the learnt rate [default: 1mbit].
+        /// Uplink capacity. With auto, a shaper learns the rate of --modem-up (see --help-all). auto:1mbit..20mbit limits the learnt rate [default: 1mbit].
         pub up: Option<LineRate> = "RATE";
-        /// Downlink capacity. With auto, a shaper learns the rate of --modem-down; limits as for --up [default: 10mbit].
+        /// Downlink capacity. With auto, a shaper learns the rate of --modem-down, with optional limits as in --up [default: 10mbit].
         pub down: Option<LineRate> = "RATE";
         /// Downlink rate that the uplink's discipline assumes [default: --down, if the discipline needs it].
         pub assumed_down: Option<Rate> = "RATE", read link_rate;
@@ -42,7 +42,7 @@ settings! {
         pub qdisc: Option<String> = "NAME";
         /// Parameters of the disciplines.
         pub qdisc_params: QdiscParams;
-        /// Kernel qdisc for the uplink in place of --qdisc, like "cake ack-filter" (real TCP only). If the text has no rate or overhead, those of the scenario apply.
+        /// Kernel qdisc for the uplink in place of --qdisc, like "cake ack-filter" (real TCP only). Without a rate or overhead in QDISC, the scenario's values apply.
         pub tc: Option<String> = "QDISC";
         /// Discipline at the downlink [default: droptail].
         pub qdisc_down: Option<String> = "NAME";
@@ -50,17 +50,17 @@ settings! {
         pub param_down: Vec<String> = "NAME=VALUE";
         /// Congestion control.
         pub tcp: Option<Tcp> = "NAME", arg |arg| arg.help(tcp_help());
-        /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10: name of the stack or path of its program, number of flows in each direction, congestion control [default: --tcp], packets per ACK [default: the stack's]. Simulated stacks: chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2, msquic. Real stacks, built by scripts/quic/stacks: quinn, aioquic.
+        /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10. The first word is the stack's name or its program's path; up and down are numbers of flows. tcp is the congestion control [default: --tcp], ack-every the packets per ACK [default: the stack's]. Simulated stacks: chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2, msquic. Real stacks, built by scripts/quic/stacks: quinn, aioquic.
         pub quic: Option<QuicFlows> = "FLOWS";
-        /// Payload of a full TCP segment, 88b to 65495b; with real TCP at most 1460b, of which timestamps take 12 bytes [default: 1460b].
+        /// Payload of a full TCP segment, 88b to 65495b. With real TCP, the maximum is 1460b, and timestamps take 12 bytes of it [default: 1460b].
         pub mss: Option<Bytes> = "SIZE";
-        /// Timeout of delayed ACKs, 100ms if no value is given; 0 acknowledges every packet. Real TCP ignores it [default: 0; 40ms with linux].
+        /// Timeout of delayed ACKs; without TIME, 100ms. With 0, every packet gets an ACK at once. Real TCP ignores this flag [default: 0; 40ms with linux].
         pub delayed_ack: Option<Duration> = "TIME", arg |arg| optional(arg, "100ms");
-        /// Number of packets per ACK; the receiver waits for them at most --delayed-ack (simulator only) [default: 1; 2 with linux].
+        /// Number of packets per ACK (simulator only). An ACK is delayed by at most --delayed-ack [default: 1; 2 with linux].
         pub ack_every: Option<u32> = "N", read within(1..=64);
         /// Receive window of every host, in packets or bytes [default: unlimited].
         pub window: Option<Limit> = "LIMIT";
-        /// UDP flow of constant rate; repeatable. Direction, rate, packet size [default: 1000b] and time, like up:500kbit or down:3mbit:200b@60s..80s. up:1mbit/2..3 uses only links 2 and 3 of a chain. up:3mbit:60b:syns is a flood from a second host at home (simulator only): with udp, syns or acks, each packet starts a new flow; a number like 40 is the number of UDP flows. up:3mbit:60b:syns:server sends the flood to the first flow's server; forged in place of server also varies the source address.
+        /// UDP flow of constant rate; repeatable. Its parts are direction, rate, packet size [default: 1000b] and time, like up:500kbit or down:3mbit:200b@60s..80s. With /2..3, as in up:1mbit/2..3, it passes only links 2 and 3 of a chain. A fourth part, as in up:3mbit:60b:syns, makes it a flood from a second host at home (simulator only). With udp, syns or acks, each packet starts a new flow; a number like 40 means 40 UDP flows. With :server, the flood goes to the first flow's server; :forged also varies the source address.
         pub udp: Vec<UdpBurst> = "FLOW";
         /// Interval of the probe, a small UDP echo whose queueing delay is reported; 0 disables it [default: 0; 100ms with real TCP].
         pub probe: Option<Duration> = "TIME";

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 /// A struct whose fields are settings; [`settings!`](crate::settings!) implements it.
 pub trait Settings: Default {
-    /// Returns the flags in the order of `--help`; their values are text.
+    /// Returns the flags, whose values are text, in the order of `--help`.
     fn args() -> Vec<Arg>;
 
     /// Parses the value of a key into its field; `None` if no field has this key.

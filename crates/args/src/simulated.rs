@@ -26,7 +26,7 @@ settings! {
         /// Use appropriate byte counting (RFC 3465) with L = 2, or without limit for linux [default: true with linux, otherwise false].
         pub byte_counting: Option<bool> = "true|false";
         /// ECN at the hosts.
-        pub tcp_ecn: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use ECN at the hosts: RFC 3168, or RFC 8257 with dctcp [default: true with {}, otherwise false]", Tcp::needs_ecn));
+        pub tcp_ecn: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use ECN at the hosts (RFC 3168; RFC 8257 with dctcp) [default: true with {}, otherwise false]", Tcp::needs_ecn));
         /// Use AccECN (RFC 9768): each ACK reports the number of marks, in the ACE field and the AccECN option [default: false].
         pub accecn: Option<bool> = "true|false";
         /// Use AccECN without its option: only the ACE field, three bits that count marks modulo 8 [default: false].
@@ -34,38 +34,38 @@ settings! {
         /// HyStart++.
         pub hystart: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use HyStart++ (RFC 9406) with {}; linux uses Linux's own HyStart instead [default: true with linux, otherwise false]", Tcp::has_hystart));
         /// Pacing.
-        pub pacing: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Pace segments as Linux does: at 2 windows per round trip in slow start, otherwise 1.2 [default: false; {} always paces]", Tcp::paces));
-        /// Number of ACKs that are regenerated after the uplink for each filtered ACK (R of ACK regeneration), 0 to 16 [default: 1 for disciplines with ar in their name, otherwise 0].
+        pub pacing: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Pace segments like Linux: 2 windows per round trip in slow start, otherwise 1.2 windows [default: false; {} always paces]", Tcp::paces));
+        /// Number of ACKs that are regenerated after the uplink for each filtered ACK (the papers' R), 0 to 16 [default: 1 for disciplines with ar in their name, otherwise 0].
         pub regenerate: Option<u32> = "R", read within(0..=16);
-        /// Spacing of regenerated ACKs: at-once (none), paced (evenly over the time since the previous ACK, at most one segment's transmission time apart) or smoothed (over the smoothed time between ACKs, as in ns-2) [default: paced].
+        /// Spacing of regenerated ACKs. at-once: none. paced: even over the time since the previous ACK, with gaps of at most one segment's transmission time. smoothed: even over the smoothed time between ACKs, as in ns-2 [default: paced].
         pub regenerate_spacing: Option<Spacing> = "SPACING";
         /// Period in which each long-lived flow starts at a random time; at most the duration [default: 1s, or a tenth of the duration if this is shorter].
         pub start_within: Option<Duration> = "TIME";
         /// Additional TCP flow, like down,rtt=40ms,start=2s,size=1mb. The direction comes first; keys are rtt, start, stop, size, rate (of the application), tcp, sack, mss, delayed-ack, ack-every, acks-per-rtt and links (of a chain, like 2..3). The words opaque, quic (or quic=STACK) and tunnel encrypt the headers of the flow, so that queues cannot read them. Repeatable.
         pub flow: Vec<ListedFlow> = "FLOW";
-        /// Short TCP transfers, like down:1:30kb:1.3: direction, mean number per second (Poisson arrivals), mean size, shape of the Pareto distribution of the sizes; repeatable.
+        /// Short TCP transfers, like down:1:30kb:1.3; repeatable. The parts are direction, mean number per second (Poisson arrivals), mean size, and shape of the sizes' Pareto distribution.
         pub web: Vec<WebLoad> = "LOAD";
-        /// Applications of long-lived flows send and pause, like 200kbit:500ms:500ms: rate while sending, mean time of sending, mean pause (both times exponential) [default: they always send, at any rate].
+        /// Applications of long-lived flows send and pause, like 200kbit:500ms:500ms. The parts are the rate while sending, the mean sending time and the mean pause; both times are exponential [default: no pauses, any rate].
         pub on_off: Option<OnOff> = "PATTERN";
         /// Number of asymmetric links in series, 1 to 32; each has its own queues [default: 1].
         pub links: Option<u32> = "N", read within(1..=32);
-        /// Change of the uplink's rate, like 10s:2mbit: time and new rate; repeatable. The uplink's discipline still assumes --up.
+        /// Change of the uplink's rate, like 10s:2mbit (time and new rate); repeatable. The uplink's discipline still assumes --up.
         pub steps_up: Vec<RateStep> = "STEP";
         /// Change of the downlink's rate, written like --steps-up; repeatable.
         pub steps_down: Vec<RateStep> = "STEP";
-        /// Mahimahi trace of the uplink: each line is a time in ms at which 1500 bytes can leave; at its end the trace starts again. The uplink's discipline assumes --up, by default the trace's mean rate.
+        /// Mahimahi trace of the uplink, which repeats. Each line is a time in ms at which 1500 bytes can leave. The uplink's discipline assumes --up [default: the trace's mean rate].
         pub trace_up: Option<PathBuf> = "FILE";
         /// Mahimahi trace of the downlink, used like --trace-up.
         pub trace_down: Option<PathBuf> = "FILE";
-        /// Modem after the uplink's shaper, like 10mbit,buffer=600ms,grant=2ms..6ms: rate, buffer (a time, packets or bytes), time from request to grant. With a modem, --up is the shaper's rate, and --steps-up and --trace-up change the modem's [default: none].
+        /// Modem after the uplink's shaper, like 10mbit,buffer=600ms,grant=2ms..6ms: rate, buffer (a time, packets or bytes), time from request to grant. --up is then the shaper's rate; --steps-up and --trace-up set the modem's rate [default: none].
         pub modem_up: Option<Modem> = "MODEM";
-        /// Modem before the downlink's shaper, written like --modem-up; the shaper is then at home.
+        /// Modem before the downlink's shaper, written like --modem-up. The shaper is then at home.
         pub modem_down: Option<Modem> = "MODEM";
-        /// Source of the shaper's rate before --modem-up: fixed (--up); auto or auto:1mbit..20mbit (learnt, starting at --up); none (no shaper); or for comparison oracle, oracle-97, oracle-drain, fixed-mean, fixed-min, cake-autorate or cake-autorate-owd (docs/research/scenarios.md) [default: fixed].
+        /// Rate of the shaper before --modem-up: fixed (--up), auto or auto:1mbit..20mbit (learnt, starting at --up), or none (no shaper). For comparison: oracle, oracle-97, oracle-drain, fixed-mean, fixed-min, cake-autorate or cake-autorate-owd (docs/research/scenarios.md) [default: fixed].
         pub shaper_up: Option<RateSource> = "SOURCE";
-        /// Source of the shaper's rate after --modem-down: as for --shaper-up, or autorate-ingress (the estimate of CAKE).
+        /// Rate of the shaper after --modem-down: the same values as for --shaper-up, or autorate-ingress (CAKE's estimate).
         pub shaper_down: Option<RateSource> = "SOURCE";
-        /// Change of the path's delay beyond the modems, like 10s:25ms: time and additional one-way delay; repeatable.
+        /// Change of the path's delay beyond the modems, like 10s:25ms (time and additional one-way delay); repeatable.
         pub steps_delay: Vec<DelayStep> = "STEP";
         /// Random profile of the modems' rates and the path's delay, different for each seed (docs/research/scenarios.md): constant, steps, halved, ramp, starlink, cellular, outage, path, handover or docsis [default: none].
         pub rate_profile: Option<RateProfile> = "PROFILE";
@@ -85,12 +85,12 @@ settings! {
         pub netem_access_down: Option<Netem> = "NETEM";
         /// TCP and IP headers of each data packet and ACK, 40b to 80b [default: 40b].
         pub header: Option<Bytes> = "SIZE";
-        /// Bytes that both links add to each IP packet, in tc-cake's syntax, like pppoe-vcmux, docsis or "overhead 44 atm"; disciplines count these bytes too [default: none].
+        /// Bytes that both links add to each IP packet, in tc-cake's syntax, like pppoe-vcmux, docsis or "overhead 44 atm". Disciplines count these bytes too [default: none].
         pub overhead: Option<Overhead> = "WORDS";
     }
 }
 
-/// Flags that only the simulator supports, and the reason, which follows "not available" in the error.
+/// Flags that only the simulator supports, each with the reason that follows "not available" in the error.
 pub(crate) const UNREAL: &[(&[&str], &str)] = &[
     (
         &[

@@ -1,4 +1,4 @@
-//! Flags and keys as text, from the command line, files, requests and results. All are merged first, and parsed once.
+//! Flags and keys as text, from the command line, files, requests and results. They are first merged, then parsed once.
 
 use crate::bad_argument::BadArgument;
 use crate::file::{KeyError, ScenarioError, as_text, in_file, in_order, items_of};
@@ -53,7 +53,7 @@ impl Words {
         self
     }
 
-    /// Returns these flags, and the flags of `under` with other keys.
+    /// Returns these flags, and those flags of `under` whose keys are missing here.
     #[must_use]
     pub fn or(&self, under: &Self) -> Self {
         let mut words = under.clone().filtered(|key| self.get(key).is_none());
@@ -61,7 +61,7 @@ impl Words {
         words
     }
 
-    /// Returns the keys, repeated for each value.
+    /// Returns the key of each value; a key with several values is repeated.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|word| &*word.key)
     }
@@ -367,8 +367,8 @@ impl<A: Settings> Flags<A> {
         self.text(path, &crate::file::text_of(path)?)
     }
 
-    /// Returns the flags of `over`, and the flags of `under` with other keys. A flag of `over` also replaces those of
-    /// `under` that conflict with it.
+    /// Returns the flags of `over`, and those of `under` whose keys are missing in `over`. Omits flags of `under` that
+    /// conflict with a flag of `over`.
     pub fn merge(&self, over: &Words, under: &Words) -> Words {
         let conflict = |one: &str, other: &str| {
             let others = self

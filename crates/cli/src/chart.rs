@@ -39,8 +39,7 @@ pub(crate) struct Words {
     pub(crate) note: String,
 }
 
-/// Draws reports that differ only in their discipline, as SVG. Means cover all runs. Curves show the run nearest to
-/// the means.
+/// Draws reports that differ only in their discipline, as SVG. Means cover all runs; curves show the most typical run.
 ///
 /// # Errors
 /// A report has no time series.
@@ -202,7 +201,7 @@ const fn panel_height(rows: usize) -> i32 {
     if rows > 4 { 56 } else { 96 }
 }
 
-/// Time series of the run whose download is nearest to the mean.
+/// Time series of the run whose download is nearest to the mean over all runs.
 fn typical_series(report: &Report) -> Option<&Series> {
     let off = |run: &&Run| (run.summary.down.delivered - report.mean.down.delivered).abs();
     let nearest = |a: &&Run, b: &&Run| off(a).total_cmp(&off(b));

@@ -171,32 +171,32 @@ const COLUMNS: [Column; 14] = [
 ];
 
 const MEANING: &str = "* best of its column. up, down: goodput, which is data delivered in order, as a share of the \
-     link. utility: the sum of both; 2 would be perfect.";
+     link. utility: sum of both, at most 2.";
 
-/// Explanations of further columns, by the column's key.
+/// Explanations of columns that are not always shown, by the column's key.
 const MEANINGS: [(&str, &str); 7] = [
     (
         "smallest_flow",
-        " min flow: the smallest flow's goodput as a share of the mean of its direction; only of directions whose \
-     flows all last.",
+        " min flow: the smallest flow's goodput as a share of its direction's mean, if all flows of the direction \
+     are long-lived.",
     ),
     (
         "unfiltered",
         " unfilt. ACKs: share of the uplink's ACKs that a filter kept although a later one came \
-     while they waited, and the rules that kept most: what they say of losses (SACK, duplicates) or of marks \
-     (ECN, AccECN), the bound on the stretch of one ACK, options that are not to be interpreted, or others.",
+     while they waited, and the rules that kept most: losses (SACK, duplicate ACKs), marks (ECN, AccECN), \
+     stretch (limit for one ACK), unknown options, or others.",
     ),
     (
         "longest_stall_s",
-        " longest stall: longest time, in s, in which a flow delivers nothing.",
+        " longest stall: longest time in s in which a flow delivers nothing.",
     ),
     (
         "start_s",
-        " start: time until a listed flow of limited size is complete, for downloads if there are any, else for uploads.",
+        " start: mean completion time of the listed flows with a size: of downloads, or of uploads if there are no downloads.",
     ),
     (
         "web_p95_ms",
-        " web: 95th percentile of the time that short transfers take.",
+        " web: 95th percentile of the completion time of short transfers.",
     ),
     ("bulk_up_p50_ms", " bulk: median queueing delay of data."),
     (
@@ -206,7 +206,7 @@ const MEANINGS: [(&str, &str); 7] = [
     ),
 ];
 
-/// Rules that most often prevented the filter from dropping an ACK.
+/// Name of the rules that most often prevented the filter from dropping an ACK.
 fn most_kept_by(summary: &Summary) -> &str {
     let kept = summary
         .up
@@ -217,7 +217,7 @@ fn most_kept_by(summary: &Summary) -> &str {
     most.map_or("", |(rules, _)| rules)
 }
 
-/// Share of ACKs that filters did not drop, and the main reason; `None` if the table has a column for it.
+/// Share of ACKs that filters did not drop, and the main rules. `None` if no discipline filters ACKs.
 fn kept_in_words(reports: &[Report]) -> Option<String> {
     let of = |report: &Report| {
         let share: f64 = report.mean.up.unfiltered.values().sum();

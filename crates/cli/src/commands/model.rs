@@ -13,7 +13,7 @@ use asymq_core::units::{Bytes, Limit, Rate, Share, UnitError};
 use clap::{Args, Command, FromArgMatches};
 use serde_json::{Value, json};
 
-/// Compute rates, buffers and delays of a link with data and ACKs, by the equations of Asymmetric Queueing (AQ) and by the AMP model (docs/notes/papers.md).
+/// Compute rates, buffers and delays of a link, by the equations of Asymmetric Queueing (AQ) and the AMP model (docs/notes/papers.md).
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq model --up 1mbit --down 10mbit")]
 pub(crate) struct ModelArgs {
@@ -41,7 +41,7 @@ pub(crate) struct ModelArgs {
     /// Rate of non-TCP traffic on the downlink.
     #[arg(long, value_name = "RATE")]
     non_tcp_down: Option<Rate>,
-    /// AMP's M: data packets that the sender sends for each ACK that passes the uplink, 1 to 1000; more than --data-per-ack if the uplink filters ACKs [default: --data-per-ack].
+    /// AMP's M: data packets sent per ACK that passes the uplink, 1 to 1000. M exceeds --data-per-ack if the uplink filters ACKs [default: --data-per-ack].
     #[arg(long, value_name = "M", value_parser = number::<1, 1000>)]
     packets_per_ack: Option<f64>,
     /// AMP's g: share of the uplink for data, 0 to 1.
@@ -118,7 +118,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// True if TCP has capacity to share: otherwise there is neither an asymmetry nor an AMP model.
+    /// True if other traffic leaves capacity to TCP in both directions. Otherwise asymmetry and AMP are undefined.
     fn is_shared(&self) -> bool {
         self.solved != Err(OutOfReach::NoCapacity)
     }

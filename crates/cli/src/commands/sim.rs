@@ -8,7 +8,7 @@ use asymq_scenario::Report;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Simulate a scenario. The default is asymq with link and flows of the paper on Asymmetric Queueing.
+/// Simulate a scenario. By default, this is asymq on the link and with the flows of the paper on Asymmetric Queueing.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: asymq sim --flows-up 1 --flows-down 1 --rtt 100ms --qdisc droptail"
@@ -26,16 +26,16 @@ pub(crate) struct SimArgs {
     scenario: ScenarioFlags,
 }
 
-/// Run a scenario over real kernel TCP in network namespaces. Its default is that of `asymq sim`.
+/// Run a scenario over real kernel TCP in network namespaces. The default scenario is that of `asymq sim`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq lab --up 1mbit --down 10mbit --tcp cubic")]
 pub(crate) struct LabArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Run in a QEMU guest with this kernel: path of boot/vmlinuz-VERSION, with lib/modules/VERSION beside the folder boot.
+    /// Run in a QEMU guest with this kernel, like DIR/boot/vmlinuz-VERSION. Its modules must be in DIR/lib/modules/VERSION.
     #[arg(long, value_name = "FILE")]
     kernel: Option<PathBuf>,
-    /// Load this kernel module in the guest, like sch_asymq.ko with tc's plugin q_asymq.so in the same folder; repeatable.
+    /// Load this kernel module in the guest, like sch_asymq.ko; repeatable. tc's plugin q_asymq.so is loaded from the same folder.
     #[arg(long, value_name = "FILE", requires = "kernel")]
     insmod: Vec<PathBuf>,
     #[command(flatten)]

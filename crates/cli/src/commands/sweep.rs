@@ -122,8 +122,8 @@ fn decide(catalogs: Catalogs, plan: &Plan, out: &Path, threads: usize) -> anyhow
     decided
 }
 
-/// Simulates a plan's runs that are missing in `out`, and writes the report. Returns `None` for a shard, which has no
-/// report yet.
+/// Simulates a plan's runs that are missing in `out`, and writes the report. Returns `None` for a shard, without a
+/// report.
 pub(crate) fn run_plan(
     catalogs: Catalogs,
     plan: &Plan,

@@ -50,8 +50,8 @@ pub(crate) fn run(
     Ok(reports)
 }
 
-/// Number of simultaneous labs. At a home's rates, one lab uses a tenth of a core. Packets must leave in time; every
-/// run measures this.
+/// Number of simultaneous labs. At a home's rates, one lab uses a tenth of a core. A lab must send packets in time;
+/// every report contains its lateness.
 fn lab_jobs(scenarios: &[Scenario]) -> NonZeroUsize {
     const HOME_BITS_PER_SEC: u64 = 50_000_000;
     let capacity = |scenario: &Scenario| scenario.up.bits_per_sec() + scenario.down.bits_per_sec();

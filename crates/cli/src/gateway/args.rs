@@ -79,7 +79,7 @@ pub(crate) struct TryArgs {
     pub(crate) control: PathBuf,
     #[command(flatten)]
     pub(crate) link: Given<LinkArgs>,
-    /// Number of pairs of intervals to measure, one with each settings; pairs without enough load do not count.
+    /// Number of pairs of intervals; each pair has one interval with each of the two settings. Pairs without enough load do not count.
     #[arg(long, value_name = "N", default_value_t = 30, help_heading = "Trial",
           value_parser = RangedU64ValueParser::<usize>::new().range(8..=10_000))]
     pub(crate) pairs: usize,
@@ -228,7 +228,7 @@ settings! {
 settings! {
     /// Host and outputs of a gateway or a router.
     pub(crate) struct ServiceArgs: "" {
-        /// Folder for journals of the interfaces' previous settings; only its owner may write there [default: /run/asymq/state; /run/asymq-root/state for root if a service uses the first].
+        /// Folder for journals of the interfaces' previous settings; only its owner may write there [default: /run/asymq/state; /run/asymq-root/state for root if a service uses that folder].
         pub(crate) state: Option<PathBuf> = "DIR", arg |arg| arg.help_heading("Host");
         /// Socket type for sending frames: af-xdp, af-packet or auto, which uses AF_XDP if possible [default: auto].
         pub(crate) send: Option<SendBy> = "WAY", arg |arg| arg.help_heading("Host");
@@ -272,19 +272,19 @@ pub(crate) enum Role {
 settings! {
     /// Settings that may change while a gateway runs.
     pub(crate) struct LinkArgs: "" {
-        /// Uplink rate to shape to, usually 95 % of the measured rate; auto learns it from TCP packets (auto:1mbit..20mbit: within these limits) [default: auto].
+        /// Uplink rate to shape to, usually 95 % of the measured rate. With auto, it is learnt from TCP packets; auto:1mbit..20mbit limits it [default: auto].
         pub(crate) up: Option<LineRate> = "RATE";
-        /// Downlink rate to shape to, usually 95 % of the measured rate; auto as for --up [default: auto for a router; no shaper for a gateway].
+        /// Downlink rate to shape to, usually 95 % of the measured rate, or auto as in --up [default: auto for a router; no shaper for a gateway].
         pub(crate) down: Option<LineRate> = "RATE";
         /// IPv4 host that gets up to 20 echo requests per second while no passing packet shows the line's delay [default: no requests].
         pub(crate) rate_probe: Option<Ipv4Addr> = "HOST";
-        /// Side of the slow link: home, or headend, the far side, which regenerates filtered ACKs [default: home].
+        /// Side of the slow link: home, or headend (the far side, which regenerates filtered ACKs) [default: home].
         pub(crate) role: Option<Role> = "SIDE", read one_of;
         /// Discipline at the uplink [default: asymq].
         pub(crate) qdisc: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
-        /// Uplink buffer, in packets or bytes [default: full packets for 100 ms, at least 50p and at most 5000p; above 3gbit for 20 ms].
+        /// Uplink buffer, in packets or bytes [default: 100 ms of full packets, at least 50p and at most 5000p; above 3gbit, 20 ms of full packets].
         pub(crate) buffer: Option<Limit> = "LIMIT";
-        /// Discipline at the downlink, if it has a rate (--down); none sends frames at once [default: asymq].
+        /// Discipline at the downlink if --down sets a rate. With none, frames are sent at once [default: asymq].
         pub(crate) qdisc_down: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
         /// Downlink buffer [default: by the same rule as --buffer].
         pub(crate) buffer_down: Option<Limit> = "LIMIT";
@@ -295,7 +295,7 @@ settings! {
         pub(crate) regenerate: Option<u32> = "R", read within(0..=64), arg |arg| arg.help_heading("Headend");
         /// Spacing of regenerated ACKs: at-once, paced (over the time since the previous ACK), smoothed (over the smoothed time between ACKs) [default: paced].
         pub(crate) regenerate_spacing: Option<Spacing> = "SPACING", arg |arg| arg.help_heading("Headend");
-        /// Payload of a full TCP segment; a headend assumes that each one has its own ACK [default: 1460b].
+        /// Payload of a full TCP segment. A headend assumes one ACK per segment [default: 1460b].
         pub(crate) mss: Option<Bytes> = "SIZE", arg |arg| arg.help_heading("Headend");
         /// Bytes that the link adds to a packet: a number, or tc-cake's keywords (docsis, ethernet, pppoe-ptm, pppoe-vcmux ether-vlan, ...) [default: the Ethernet header].
         pub(crate) overhead: Vec<String> = "N|WORD", read overhead_words, arg |arg| arg.num_args(1..).allow_negative_numbers(true).help_heading("Link layer");
@@ -338,7 +338,7 @@ impl HostArgs {
 }
 
 impl LinkArgs {
-    /// True if no flag sets the uplink's rate, so that it is learnt.
+    /// True if the uplink's rate is learnt because no flag sets it.
     pub(crate) fn learns_unasked(&self) -> bool {
         self.up.is_none() && self.role.unwrap_or_default() == Role::Home
     }

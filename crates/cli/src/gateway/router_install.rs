@@ -12,7 +12,7 @@ use asymq_gateway::{GatewayError, RouterPort, check_interface_name, default_stat
 const SETTINGS: &str = "/etc/asymq-router.toml";
 pub(super) const UNIT: &str = "/etc/systemd/system/asymq-router.service";
 const PORT_UNIT: &str = "/etc/systemd/system/asymq-router-port.service";
-/// Rule of the pair for NetworkManager and systemd-networkd ([`udev_rule`]).
+/// udev rule for the veth pair that replaces the port ([`udev_rule`]).
 const UDEV: &str = "/etc/udev/rules.d/86-asymq-router.rules";
 /// Service and files of `--kernel`.
 pub(super) const QDISC_SERVICE: &str = "asymq-router-qdisc";
@@ -96,9 +96,8 @@ fn udev_data(target: &Target, wan: &str) -> String {
     target.text(&format!("/run/udev/data/n{}", index.trim()))
 }
 
-/// Makes NetworkManager manage the pair; by default it ignores the veth driver. systemd-networkd derives its DHCP
-/// identity from a name that udev gives only to hardware. The pair gets the name of the port, so that the lease stays
-/// the same.
+/// Makes NetworkManager manage the veth pair; by default, it ignores the veth driver. Also gives the pair the port's
+/// names from udev's database. From these names, systemd-networkd derives its DHCP identity, so that the lease stays.
 fn udev_rule(wan: &str, port: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     // Other characters are special in a rule; `?` matches any single character.

@@ -44,7 +44,7 @@ impl Section {
             .unwrap_or_default()
     }
 
-    /// True if the section describes a link: it has an option. For cake-autorate, the option contains `ul_` or `dl_`.
+    /// True if the section describes a link: it has an option; for cake-autorate, an option with `ul_` or `dl_`.
     fn is_of_a_link(&self) -> bool {
         let is_for_autorate = |key: &str| key.contains("ul_") || key.contains("dl_");
         let mut keys = self.options.iter().map(|(key, _)| key);
@@ -70,8 +70,8 @@ impl Section {
     }
 }
 
-/// Splits a file into sections by its format. UCI has `config`, `uci show` has `PACKAGE.SECTION=TYPE`, tc has `qdisc`.
-/// Other files are read as shell assignments.
+/// Splits a file into sections by its format. `config` marks UCI, `PACKAGE.SECTION=TYPE` marks `uci show`, and `qdisc`
+/// marks tc. All other files are read as shell assignments.
 pub(super) fn sections(text: &str, name: &str) -> Vec<Section> {
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     let text = &text.replace('\r', "\n").replace("\\\n", " ");
@@ -251,7 +251,7 @@ fn strs(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
 }
 
-/// Replaces `$NAME` and `${NAME}` by the values that a script assigns, which may have one variable in them.
+/// Replaces `$NAME` and `${NAME}` by the values that a script assigns. A value may contain one other variable.
 fn expanded(line: &str, variables: &[(String, String)]) -> String {
     const MAX: (usize, usize) = (200, 256);
     let mut line = line.to_owned();
@@ -267,7 +267,7 @@ fn expanded(line: &str, variables: &[(String, String)]) -> String {
     line
 }
 
-/// Renames `overhead` after the word `start`: tc's size table (stab) adds it to the frame, tc-cake to the IP packet.
+/// Renames `overhead` after the word `start`. tc's size table (stab) adds it to the frame, tc-cake to the IP packet.
 fn stab<'a>(words: &[&'a str], start: &str) -> Vec<&'a str> {
     let at = words.iter().position(|word| *word == start);
     let (before, table) = words.split_at(at.unwrap_or(words.len()));
@@ -278,8 +278,8 @@ fn stab<'a>(words: &[&'a str], start: &str) -> Vec<&'a str> {
     before.iter().copied().chain(table).collect()
 }
 
-/// Reads `qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit ...`, or the tc command that creates it. Some
-/// keywords take a value. Returns one section per port, with a rate if possible.
+/// Reads `qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit ...`, or the tc command that creates it. Returns one
+/// section per port; of a port's qdiscs, one with a rate is preferred.
 fn tc(text: &str) -> Vec<Section> {
     const KINDS: [&str; 6] = ["cake", "cake_mq", "fq_codel", "tbf", "htb", "hfsc"];
     let mut sections: Vec<Section> = Vec::new();
@@ -388,7 +388,7 @@ fn shell_words(line: &str) -> Vec<String> {
     words
 }
 
-/// True if `names`, separated by spaces, has this one.
+/// True if `names`, a list separated by spaces, contains `name`.
 pub(super) fn listed(names: &str, name: &str) -> bool {
     names.split(' ').any(|known| known == name)
 }

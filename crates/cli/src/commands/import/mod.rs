@@ -79,7 +79,7 @@ fn port_below(sessions: &str) -> Option<&str> {
     ports.all(|other| other == port).then_some(port)
 }
 
-/// Creates one link per section. If tc shows both directions of a link, merges them: the only two, or `eth0` and
+/// Creates one link per section. Merges tc's sections for both directions of a link: the only two, or `eth0` and
 /// `ifb4eth0`.
 fn links(sections: &[Section], wan: Option<&str>, sessions: &str) -> Vec<Link> {
     let halves = sections.iter().partition(|of| of.is_download());
@@ -232,8 +232,8 @@ impl Link {
         self.flags.extend(flags.unwrap_or_default());
     }
 
-    /// Flags for a gateway or a router. A router shapes the downlink by default. At boot, it takes over the port
-    /// before the port's VLANs exist.
+    /// Flags for a gateway or a router. A router needs no `--qdisc-down`, because it shapes the downlink by default. A
+    /// VLAN becomes its port, with `--next-boot`, because the port must be taken over before its VLANs exist.
     fn flags(&self, gateway: bool) -> Vec<&str> {
         let flags = self.flags.iter().map(String::as_str);
         if gateway {

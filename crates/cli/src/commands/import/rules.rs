@@ -33,8 +33,8 @@ const ITS_OWN: &str = "controls only that program";
 const SHAPER: &str = "asymq shapes in user space";
 const RULES: &str = "asymq classifies by behaviour; it has no rules for ports or hosts";
 
-/// Returns the results for an option: several if its value contains qdisc options, two for a downlink rate, which also
-/// needs a discipline.
+/// Returns the results for an option. Qdisc options in its value have one result each. A downlink rate has two, because
+/// it also needs a discipline.
 pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<(String, Fate)> {
     const OF_QDISC: &str = "eqdisc_opts iqdisc_opts nongameqdiscoptions EXTRA_PARAMETERS_INGRESS EXTRA_PARAMETERS_EGRESS";
     if listed(OF_QDISC, key) && !value.is_empty() {
@@ -72,7 +72,7 @@ fn left(reason: &str) -> Fate {
     LeftOut(reason.into())
 }
 
-/// Reads a rate in kbit/s, the unit of all these programs except tc.
+/// Reads a rate in kbit/s, the unit of SQM, qosmate and cake-autorate.
 fn kbit(flag: &str, value: &str) -> Fate {
     if value == "0" {
         return left("0 disables shaping there; asymq router learns the rate and shapes");
@@ -181,8 +181,8 @@ fn linklayer(value: &str) -> Fate {
     }
 }
 
-/// Reads SQM's overhead. Only CAKE adds it to the IP packet. Other mechanisms add it to the frame, whose Ethernet
-/// header has 14 bytes. SQM's default is `fq_codel`, but SQM's scripts for CAKE replace that.
+/// Reads SQM's overhead. The mechanism `cake` adds it to the IP packet; all others add it to the frame, whose Ethernet
+/// header has 14 bytes. By default, SQM uses `cake` if the qdisc or the script is CAKE's.
 fn sqm_overhead(section: &Section, value: &str) -> Fate {
     let is_cake = match section.get("linklayer_adaptation_mechanism") {
         "" | "default" => {

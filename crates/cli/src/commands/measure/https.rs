@@ -11,7 +11,7 @@ use std::thread;
 
 #[derive(Debug, Args)]
 pub(super) struct HttpsArgs {
-    /// Address on which to serve the IETF's responsiveness test, or `off` [default: that of --listen, port 4043].
+    /// Address on which to serve the IETF's responsiveness test, or `off` [default: address of --listen, port 4043].
     #[arg(long, value_name = "ADDR:PORT|off", value_parser = place)]
     https: Option<Place>,
     /// Certificate chain for --https, in PEM [default: a new self-signed certificate].

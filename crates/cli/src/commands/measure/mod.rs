@@ -36,10 +36,10 @@ pub(crate) struct MeasureArgs {
     /// Serve measurements instead.
     #[command(subcommand)]
     serve: Option<Action>,
-    /// Host of `asymq measure serve`, optionally with a port (default 9802; 5201 with --iperf3); or `https://HOST:PORT` of any server of the IETF's responsiveness test.
+    /// Host of `asymq measure serve`, optionally with a port (default 9802; 5201 with --iperf3). Or `https://HOST:PORT` of any server for the IETF's responsiveness test.
     #[arg(value_name = "HOST|URL", required = true)]
     host: Option<String>,
-    /// Use the iperf3 server (`iperf3 -s`) on HOST; measures only rates, because iperf3 echoes no probes.
+    /// Use the iperf3 server (`iperf3 -s`) on HOST. This measures only rates, because iperf3 echoes no probes.
     #[arg(long)]
     iperf3: bool,
     /// Number of TCP flows in each direction [default: 4]; with a URL, the maximum number [default: 16].
