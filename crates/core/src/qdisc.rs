@@ -36,8 +36,7 @@ pub trait Qdisc<P: Packet> {
         false
     }
 
-    /// Adapts settings to a new rate of the link; `reverse` is the rate of the reverse path, if known. Allocates
-    /// nothing.
+    /// Adapts settings to a new rate of the link; `reverse` is the reverse path's rate, if known. Allocates nothing.
     fn set_rates(&mut self, _link: Rate, _reverse: Option<Rate>) {}
 
     /// True if [`set_rates`](Qdisc::set_rates) is equivalent to building the discipline for the new rates.

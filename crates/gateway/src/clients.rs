@@ -51,7 +51,7 @@ enum State {
     Reading(Vec<u8>),
     /// The answer that is being sent, and the number of bytes sent.
     Writing(Vec<u8>, usize),
-    /// Bytes that arrived and were discarded since the answer was sent. Otherwise a TCP reset could overtake the
+    /// Bytes discarded since the answer was sent. Unread bytes would cause a TCP reset, which could overtake the
     /// answer.
     Draining(usize),
 }
@@ -77,7 +77,8 @@ impl Clients {
         &self.listener
     }
 
-    /// Waits until a client or one of `others` is readable. Serves clients. Returns true for each readable other.
+    /// Waits until a client or one of `others` is readable, and serves the clients. For each of `others`, returns true
+    /// if it is readable.
     pub(crate) fn turn<const N: usize>(
         &mut self,
         others: [BorrowedFd<'_>; N],
@@ -124,8 +125,7 @@ impl Clients {
         Ok(std::array::from_fn(|other| of_others[other]))
     }
 
-    /// Accepts clients. A client whose request has already arrived is served at once, and does not count against the
-    /// limit.
+    /// Accepts clients. A client whose request has already arrived is served at once, in addition to the limit.
     fn accept(&mut self, answer: Answer<'_>) {
         for _ in 0..self.limits.clients {
             let accepted = self.listener.accept().and_then(|(stream, _)| {

@@ -3,7 +3,7 @@ use crate::sender::SendBy;
 use crate::sys::effective_user;
 use std::path::{Path, PathBuf};
 
-/// Default folders of journals: the service's, then root's. Root uses the second if the service's user owns the first.
+/// Default folders of journals, for the service and for root. Root uses its own if the service's user owns the first.
 pub const STATES: [&str; 2] = ["/run/asymq/state", "/run/asymq-root/state"];
 
 /// Default folder of journals for this process.
@@ -11,7 +11,7 @@ pub fn default_state() -> PathBuf {
     state_for(effective_user(), STATES.map(Path::new)).into()
 }
 
-/// Returns the default folder for this user; only root may use the second.
+/// Returns the default folder for this user. Only root may use the second folder.
 fn state_for(user: u32, [service, own]: [&Path; 2]) -> &Path {
     match user == 0 && private_folder(service).is_err() {
         true => own,

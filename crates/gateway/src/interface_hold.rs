@@ -144,7 +144,7 @@ impl InterfaceHold {
         self.changes.iter().map(|change| change.setting)
     }
 
-    /// True if every setting has its original value again. Then another interface has taken over the index.
+    /// True if every setting has its original value again. This means that another interface has taken over the index.
     pub(crate) fn is_other_interface(&self, link: &LinkInfo) -> bool {
         let is_other_interface =
             |setting: Setting| setting.read(link).is_ok_and(|now| now != setting.held());

@@ -30,8 +30,8 @@ struct Acknowledged {
     number: u32,
 }
 
-/// Returns the note for a segment that just arrived from the line: the time since the arrival of the segment that it
-/// answers, and the class of that segment. Returns 0 if it answers no segment.
+/// Returns the note for a segment that just arrived from the line. If it answers a segment from home, the note contains
+/// the time since that segment's arrival, and its class; otherwise 0.
 pub(crate) fn note(header: &Header, answered: Option<Answered>) -> u32 {
     let Some(answered) = answered.filter(|_| header.protocol == Protocol::Tcp) else {
         return 0;

@@ -2,10 +2,11 @@
 
 use asymq_core::units::{Duration, Instant};
 
-/// Length of a rest, and minimum time between wake-ups by a timer, because a wake-up costs as much CPU time as several
-/// frames. docs/notes/gateway.md gives the saved CPU time.
+/// Length of a rest, and minimum time between wake-ups by a timer. A wake-up costs as much CPU time as several frames
+/// (docs/notes/gateway.md).
 pub(crate) const MIN_WAKE_INTERVAL: Duration = Duration::from_micros(250);
-/// Maximum gap between wake-ups at which a rest saves CPU time: the end of a rest is a wake-up too.
+/// Maximum gap between wake-ups at which a rest saves CPU time. With longer gaps, the wake-up at the rest's end costs
+/// more.
 const DENSE: Duration = Duration::from_millis(1);
 
 /// A wait of the loop.
@@ -34,7 +35,7 @@ impl Rest {
         self.woke = now;
     }
 
-    /// Plans the next wait, which ends at `wake` unless the loop rests. The next queued frame may leave at `next`.
+    /// Plans the next wait, which ends at `wake` if it is not a rest. The next queued frame may leave at `next`.
     pub(crate) fn plan(&self, now: Instant, next: Option<Instant>, wake: Instant) -> Wait {
         let earliest = self.woke + MIN_WAKE_INTERVAL;
         let is_due = next.is_some_and(|next| next <= now);

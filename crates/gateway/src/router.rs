@@ -36,7 +36,7 @@ struct Journal {
     name: String,
     /// Name of the port's namespace.
     namespace: String,
-    /// True once the pair has the port's configuration, which other programs may change from then on.
+    /// True once the veth pair has the port's configuration. From then on, other programs may change it.
     complete: bool,
     /// True if the port stays taken over when the gateway ends; the service manager then restores it.
     keep: bool,
@@ -52,8 +52,7 @@ pub struct RouterPort {
     folder: PathBuf,
 }
 
-/// Function that is called with the name of each step before the step. An error ends the take-over and restores the
-/// port.
+/// Function that is called with the name of each step before it. An error ends the take-over and restores the port.
 pub type BeforeStep<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
 
 impl RouterPort {
@@ -132,7 +131,7 @@ impl RouterPort {
         self.journal.keep
     }
 
-    /// Restores the port, with the current configuration of the pair. No gateway may hold the port.
+    /// Restores the port, with the current configuration of the veth pair. No gateway may hold the port.
     pub fn give_back(&self) -> io::Result<()> {
         let Self {
             outer,
@@ -260,8 +259,8 @@ impl Journal {
         write_json(&journal_path(folder, &self.name), self)
     }
 
-    /// Removes the pair, moves the port back, and configures it. Returns true if the port existed. Safe to call after
-    /// any step of a take-over or a restoration.
+    /// Removes the veth pair, moves the port back, and configures it. Returns true if the port existed. Safe to call
+    /// after any step of a take-over or a restoration.
     fn give_back(&self, folder: &Path) -> io::Result<bool> {
         let (name, index) = (self.name.as_str(), self.identity.index);
         let mut network = Network::open()?;
@@ -325,7 +324,7 @@ fn is_free(inner: &Netns, name: &str) -> io::Result<()> {
     }
 }
 
-/// Makes the kernel forward between the inner end of the pair and the port, in their namespace.
+/// Makes the kernel forward between the port and the end of the veth pair in the port's namespace.
 fn bridge(port: &str, folder: &Path) -> io::Result<()> {
     let mut network = Network::open()?;
     let mut links = Vec::new();

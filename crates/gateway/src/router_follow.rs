@@ -8,7 +8,7 @@ use asymq_core::units::Duration;
 use std::io;
 use std::os::fd::AsFd as _;
 
-/// The pair's end in the port's namespace.
+/// Name of the veth pair's end in the port's namespace.
 pub const INNER: &str = "asymq-home";
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Kinds of ports that can be unplugged: hardware (empty), or a veth pair in a container.

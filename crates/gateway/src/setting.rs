@@ -23,14 +23,13 @@ pub(crate) enum Setting {
     Forwarding,
     /// Promiscuous mode. The kernel's bridge needs it while no socket enables it.
     Promiscuous,
-    /// Administratively up. Changed after all others and restored before them, so that the interface is silent whenever
-    /// it is up.
+    /// Administratively up. Changed last and restored first, so that the interface is silent whenever it is up.
     Up,
 }
 
 /// Offloads that every port disables.
 pub(crate) const OFFLOADS: [Setting; 2] = [Setting::Gro, Setting::Lro];
-/// All settings in the order of change. Only the kernel's bridge needs the first.
+/// All settings in the order of change. Only the kernel's bridge needs the first setting.
 pub(crate) const WITH_BYPASS: [Setting; 9] = [
     Setting::Promiscuous,
     Setting::Gro,

@@ -115,8 +115,8 @@ pub struct ClassSnapshot {
     pub sojourn_p95_ms: f64,
     /// 99th percentile of the sojourn time.
     pub sojourn_p99_ms: f64,
-    /// Median round-trip time in ms of TCP segments from home in the last interval, from their arrival to the departure
-    /// of the answer towards home. 0 without samples, and in the downlink.
+    /// Median round-trip time in ms of TCP segments from home in the last interval. It ends when the answer departs
+    /// towards home. 0 without samples, and in the downlink.
     pub round_trip_p50_ms: f64,
     /// 99th percentile of the round-trip time.
     pub round_trip_p99_ms: f64,

@@ -18,8 +18,8 @@ pub const CONFIDENCE: f64 = 0.95;
 const DRAWS: usize = 1999;
 /// Minimum of the higher outcome of a loaded pair, as a share of the capacity.
 const LOADED: f64 = 0.5;
-/// Minimum of the lower outcome, as a share of the capacity. If it is lower, a transfer started or ended between the
-/// two intervals.
+/// Minimum of the lower outcome of a loaded pair, as a share of the capacity. Below it, a transfer started or ended
+/// between the two intervals.
 const STILL_LOADED: f64 = 0.05;
 
 /// Measurements of one interval.

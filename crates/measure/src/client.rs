@@ -57,7 +57,7 @@ const TAIL: Duration = Duration::from_millis(500);
 /// Measures a line.
 ///
 /// # Errors
-/// The server does not answer, refuses, or uses another protocol; a system call fails; or the caller stops the
+/// The server does not answer, refuses, or uses another protocol. A system call fails. The caller stops the
 /// measurement.
 pub fn measure(
     options: &Options<'_>,

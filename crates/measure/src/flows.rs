@@ -171,8 +171,7 @@ impl Flows {
         }
     }
 
-    /// Bytes of a direction that have arrived, including data after a lost segment. `None` if the kernel does not
-    /// count them.
+    /// Arrived bytes of a direction, including data after a lost segment. `None` if the kernel does not count them.
     pub(crate) fn arrived(&self, direction: Direction, at: f64) -> Option<Count> {
         let flows = self.0[direction as usize].iter();
         let bytes: Option<Vec<u64>> = flows

@@ -253,8 +253,7 @@ fn is_short(measured: &Measured, up: f64) -> bool {
     delay.is_some_and(|delay| delay.p99 < (packets + 5.0).max(15.0))
 }
 
-/// Returns the slowest and the fastest second in the last `seconds` of a series, if they differ from the series' mean
-/// by more than 10 %.
+/// Returns the slowest and the fastest of the last `seconds`, if one differs from the series' mean by more than 10 %.
 fn varies(series: &[(f64, f64)], seconds: f64) -> Option<(f64, f64)> {
     let end = series.last()?.0;
     let from = end - seconds;

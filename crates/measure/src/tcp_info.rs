@@ -47,8 +47,9 @@ impl Counter {
     }
 }
 
-/// Returns three counts in bytes: segments that crossed the line (in downloads, each as a full segment), bytes
-/// delivered in order (in uploads, equal to the first count), and all headers, with `headers` per packet.
+/// Returns three counts in bytes. The first counts segments that crossed the line; in downloads, each as a full
+/// segment. The second counts bytes delivered in order; in uploads, it equals the first. The third counts headers,
+/// `headers` bytes per packet.
 #[cfg(feature = "https")]
 fn packets(info: &[u8], direction: Direction, headers: u64) -> Option<[u64; 3]> {
     const BYTES_RECEIVED: usize = 128;

@@ -1,8 +1,8 @@
 //! Data for the page's drawing, as plain numbers.
 //!
-//! A queue in a frame is `total, shown, on the link, packet ...` in 16 bits each: the number of queued packets, the
-//! number of packets in the frame, the packet in transmission or 0, the queued packets in order of arrival. The upper
-//! two bits of a packet are its traffic class (0 ACK, 1 data, 2 other), the lower bits its bytes, at least 1.
+//! A queue in a frame is `total, shown, on the link, packet ...` in 16 bits each. `total` packets are queued, and the
+//! frame contains `shown` of them, in order of arrival. `on the link` is the packet in transmission, or 0. A packet's
+//! upper two bits are its traffic class (0 ACK, 1 data, 2 other). The lower bits are its bytes, at least 1.
 
 use asymq_core::packet::{Header, TrafficClass};
 use asymq_scenario::{Direction, Series};

@@ -23,7 +23,7 @@ const YIELD_TIME: Duration = Duration::from_millis(300);
 const LOW_UTILIZATION: f64 = 0.5;
 /// Number of consecutive failed tests with the same queue that prove a longer path.
 const ENOUGH_TESTS: u32 = 4;
-/// Maximum relative difference of the queues in two failed tests that count as the same queue.
+/// Maximum relative difference between the queues of two failed tests that count as one queue.
 const SAME_QUEUE: f64 = 0.2;
 /// Maximum step of a path's delay in ms. A larger step is a full buffer.
 const MAX_STEP: f64 = 150.0;
@@ -51,9 +51,8 @@ pub(crate) struct Attribution {
     has_candidate: bool,
 }
 
-/// Returns the direction with enough traffic that may have built the queue: its rate exceeds its last known capacity by
-/// the larger factor. If a capacity is unknown, returns the direction with the higher rate, after scaling by
-/// `DOWN_TO_UP`.
+/// Returns the candidate among the directions with enough traffic: the one with the larger ratio of rate to last known
+/// capacity. If a capacity is unknown, compares the rates, scaled by `DOWN_TO_UP`.
 fn candidate(laws: &Laws) -> Option<Direction> {
     let loaded = |direction: Direction| {
         let law = laws[direction as usize].as_ref()?;
@@ -153,7 +152,7 @@ impl Attribution {
         }
     }
 
-    /// Direction that leaves capacity unused so that the candidate's queue drains, if any.
+    /// Direction, if any, that now leaves capacity unused so that the candidate's queue drains.
     pub(crate) fn yielding(&self, now: Instant) -> Option<Direction> {
         let since = self.full_since.filter(|_| self.failed.is_none())?;
         (now.saturating_since(since) < YIELD_TIME).then_some(self.candidate.reverse())

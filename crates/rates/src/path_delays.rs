@@ -11,7 +11,7 @@ use asymq_core::hold::{BuildError, FlowTable, Slot, slots};
 use asymq_core::{Direction, Duration, Flow, Header, Instant, Rate};
 
 const FLOWS: u32 = 256;
-/// Delay of a receiver's ACK timer. If there was no prompt answer for `ACKS_BY_TIMER`, ACKs may include this delay.
+/// Delay of a receiver's ACK timer. After `ACKS_BY_TIMER` without a prompt answer, ACKs may include this delay.
 const ACK_TIMER: u64 = 40 * MS;
 const ACKS_BY_TIMER: u64 = 200 * MS;
 /// Maximum age of another flow's latest queue at which a new flow assumes the same queue.
@@ -36,7 +36,7 @@ pub(crate) struct PathDelays {
     signals: [LineSignals; 2],
     /// Latest queue of any flow in each direction, and time of its measurement.
     common: [(i64, u64); 2],
-    /// Time of the latest prompt answer of any flow.
+    /// Time of the latest answer of any flow that no ACK timer delayed.
     prompt: u64,
     /// True if an ACK of any flow has waited for a second packet.
     acks_wait: bool,
@@ -50,11 +50,11 @@ pub(crate) struct PathDelays {
 #[derive(Clone, Debug)]
 struct Timed {
     used: u64,
-    /// Measurements against the server; `None` before the server's first answer.
+    /// Measurements by the server's timestamps; `None` before the server's first answer.
     far: Option<FarEnd>,
 }
 
-/// Measurements against a flow's server.
+/// Measurements by the timestamps of a flow's server.
 #[derive(Clone, Debug)]
 struct FarEnd {
     clock: ServerClock,
@@ -66,8 +66,8 @@ struct FarEnd {
 }
 
 impl FarEnd {
-    /// Returns the excess of a one-way delay at `at` over its minimum, at most `bound`; for the first delay of a flow,
-    /// returns `assumed`. `shift` is the increase of the path's delay since the start.
+    /// Returns the excess of a one-way delay at `at` over its minimum, at most `bound`. The first delay of a flow has
+    /// the excess `assumed`. `shift` is the increase of the path's delay since the start.
     fn queue(
         &mut self,
         way: usize,

@@ -1,8 +1,8 @@
 //! Round trips from both shapers to the servers, for packets without timestamps (`docs/notes/rates.md`).
 //!
-//! A round trip starts when a packet leaves the uplink's shaper. The round trip ends when the answer arrives at
-//! the downlink's shaper, so it excludes queues at home. An ACK answers data; a server's QUIC spin bit answers the
-//! client's.
+//! A round trip starts when a packet leaves the uplink's shaper. The round trip ends when the answer arrives at the
+//! downlink's shaper, so it excludes queues at home. An ACK answers data; the server's QUIC spin bit answers the
+//! client's spin bit.
 
 use crate::answered::{Answered, Origin};
 use crate::base::{Base, MS};
@@ -25,12 +25,12 @@ const MAX_TRIP: u64 = 5_000 * MS;
 const COMMON_AGE: u64 = 250 * MS;
 /// Maximum time between two compared probe answers.
 const PAIR_AGE: u64 = 3_000 * MS;
-/// Spin bit changes before the bit is used; at most `MAX_TURNS` count. One out of order costs `OUT_OF_TURN` changes.
+/// Number of spin bit changes (turns) before the bit is used; at most `MAX_TURNS` count. A turn out of order subtracts
+/// `OUT_OF_TURN`.
 const ENOUGH_TURNS: u8 = 6;
 const OUT_OF_TURN: u8 = 8;
 const MAX_TURNS: u8 = 16;
-/// Divisor of the minimum round trip. A change of the spin bit counts as reordering if it comes sooner than the
-/// quotient.
+/// Divisor of the minimum round trip. A turn counts as reordering if it takes less time than the quotient.
 const TOO_SHORT: i64 = 4;
 
 /// Best sample of a direction in an interval: the packet with the shortest queue.
@@ -106,7 +106,7 @@ struct Asking {
     asked: u64,
     /// Highest sequence number that was sent.
     highest: Option<u32>,
-    /// Last spin bits up and down. `turns`: turns in order minus turns out of order; for TCP, number of answers.
+    /// Last spin bits up and down. `turns` is the count of [`ENOUGH_TURNS`]; for TCP, the number of answers.
     spins: [Option<bool>; 2],
     turns: u8,
 }

@@ -27,8 +27,7 @@ asymq_core::named! {
     }
 }
 
-/// IP bytes of a QUIC packet that acknowledges one range: headers of IPv4 and UDP, a connection ID of 8 bytes, a packet
-/// number, an ACK frame whose delay takes one byte, and the tag.
+/// IP bytes of a QUIC packet that acknowledges one range. The connection ID has 8 bytes, the ACK's delay one.
 const QUIC_ACK: u32 = 64;
 /// Additional bytes for each further range.
 const QUIC_RANGE: u32 = 3;
@@ -82,8 +81,8 @@ impl Tunnel {
         }
     }
 
-    /// Default replay window: the receiver drops a packet that is so many packets behind the newest one. Linux and
-    /// wireguard-go have 8192 bits minus one word (RFC 6479), OpenVPN has 64 (`--replay-window 64`), strongSwan has 32.
+    /// Default replay window: the receiver drops packets that are this number behind the newest one. Linux and
+    /// wireguard-go have 8192 bits minus one word (RFC 6479), OpenVPN has 64 (`--replay-window 64`), strongSwan 32.
     pub const fn window(self) -> u32 {
         match self {
             Self::WireGuard => 8192 - 64,

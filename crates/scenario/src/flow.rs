@@ -29,8 +29,8 @@ pub struct ListedFlow {
     pub rate: Option<Rate>,
     /// Congestion control.
     pub tcp: Option<Tcp>,
-    /// True if the flow uses SACK. If absent, the scenario's value applies if the flow has the scenario's congestion
-    /// control, otherwise the default of the flow's congestion control.
+    /// True if the flow uses SACK. If absent, a flow with the scenario's congestion control uses the scenario's value.
+    /// Any other flow uses the default of its congestion control.
     pub sack: Option<bool>,
     /// Payload bytes of a full segment.
     pub mss: Option<Bytes>,

@@ -7,7 +7,7 @@ use asymq_core::units::{Duration, nearest};
 use std::fmt;
 use std::str::FromStr;
 
-/// Rule by which a QUIC stack's receiver sends ACKs, including requests of the sender, which has the same stack.
+/// Rule by which a QUIC stack's receiver sends ACKs. It includes the requests of its sender, which has the same stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuicStack {
     /// The stack's name in flags, files and results.
@@ -89,7 +89,7 @@ impl QuicStack {
         (every, wait)
     }
 
-    /// Suggests a stack of simulator or lab for a name that is unknown and no path.
+    /// Suggests a stack of simulator or lab for a name that is neither known nor a path.
     pub fn near(name: &str) -> Option<String> {
         let known = Self::ALL.iter().map(|stack| stack.name);
         let mut known = known.chain(["aioquic"]);

@@ -67,8 +67,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// True if the run is unreliable because the machine was too busy for the lab: at least 1 % of the packets left
-    /// more than 4 ms late.
+    /// True if at least 1 % of the packets left more than 4 ms late. The machine was too busy; the run is unreliable.
     pub fn is_late(&self) -> bool {
         const MOST_LATE_MS: f64 = 4.0;
         self.lateness_ms.is_some_and(|late| late.p99 > MOST_LATE_MS)
@@ -259,8 +258,7 @@ impl FlowTotals {
     }
 }
 
-/// Sojourn times in ms, separately for packets with TCP payload, pure ACKs and all others. A class without packets is
-/// absent.
+/// Sojourn times in ms of packets with TCP payload, pure ACKs and all others. A class without packets is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SojournByClass {
     /// TCP segments with payload.
@@ -370,8 +368,8 @@ impl Goodput {
         }
     }
 
-    /// Returns Jain's fairness index of the flows' rates: 1 if all rates are equal or all are 0, 1/n if only one of n
-    /// flows has a rate above 0 (Jain, Chiu and Hawe 1984).
+    /// Returns Jain's fairness index of the flows' rates (Jain, Chiu and Hawe 1984). It is 1 if all rates are equal,
+    /// and 1/n if only one of n rates is above 0.
     pub fn jain(rates: &[f64]) -> f64 {
         let total: f64 = rates.iter().sum();
         let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
@@ -381,7 +379,7 @@ impl Goodput {
         total * total / (rates.len() as f64 * squares)
     }
 
-    /// Returns the smallest rate as a share of the mean: 1 if all rates are equal and positive, 0 if one is 0.
+    /// Returns the smallest rate as a share of the mean, 0 to 1.
     pub fn smallest(rates: &[f64]) -> f64 {
         let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
         if rates.is_empty() || least <= 0.0 {

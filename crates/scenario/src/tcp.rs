@@ -32,8 +32,8 @@ properties! {
     kernel_name: Option<&'static str>,
     /// ns-2's name of the sender; `None` if ns-2 lacks it, or has only Linux's code for it.
     ns2_name: Option<&'static str>,
-    /// True if the simulator uses SACK by default: the window grows so fast that recovery without SACK, one loss per
-    /// round-trip time, is too slow.
+    /// True if the simulator uses SACK by default. Without SACK, recovery repairs one loss per round-trip time, too
+    /// slow for a window that grows fast.
     has_sack_by_default: bool,
     /// The response to ECN.
     ecn: TcpEcn,

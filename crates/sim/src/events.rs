@@ -15,7 +15,7 @@ pub(crate) struct EventSet {
     winner: u64,
 }
 
-/// Time in ns that means no event, as do all later times (58 hours). Times of events have 48 bits.
+/// This time in ns (58 hours), and any later time, means that there is no event. Times of events have 48 bits.
 pub(crate) const NEVER: u64 = 3 << 46;
 const SOURCE_BITS: u32 = 16;
 

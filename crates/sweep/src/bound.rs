@@ -10,9 +10,9 @@ const MAX_UNUSED: f64 = 0.01;
 /// The bound holds under three conditions. At most 1 % of the link is unused. All uploads have equal shares. Each
 /// upload always has a queued packet, so that it detects a loss. The round-trip time is the mean of the range.
 ///
-/// The model is a fluid. Times are in round-trip times, windows in bandwidth-delay products. A loss reduces a window
-/// to `kept` times its maximum; then the window grows by a constant per round trip. For senders without a sawtooth,
-/// `kept` is 1. Let n uploads have evenly spaced losses, and let x be the maximum of the sum of their windows:
+/// The model is a fluid. Times are in round-trip times, windows in bandwidth-delay products. A loss reduces a window to
+/// `kept` times its maximum; then the window grows by a constant per round trip. For senders without a sawtooth, `kept`
+/// is 1. The n uploads have evenly spaced losses; x is the maximum of the sum of their windows:
 ///
 /// | quantity | value |
 /// | --- | --- |

@@ -9,8 +9,7 @@ const MAX_DRIFT: f64 = 0.05;
 /// The window in which the runs of a scenario are measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// Start of the measured window in s: the end of the transient (MSER-5), or the middle of the run if the run had
-    /// not settled by then.
+    /// Start of the measured window in s: the end of the transient (MSER-5), but at most the middle of the run.
     pub from_s: Estimate,
     /// Factor by which a preview shortens a run; 1 for full runs.
     pub cut: f64,

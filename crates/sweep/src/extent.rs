@@ -20,8 +20,8 @@ pub(crate) fn for_claims(mut experiment: Experiment) -> Experiment {
     experiment
 }
 
-/// Creates a preview: fewer and shorter runs, only the series that claims name, and only the ends of the sweep and the
-/// points that claims need.
+/// Creates a preview with fewer and shorter runs. It contains only the series and points that claims name, and both
+/// ends and the middle of the sweep.
 #[must_use]
 pub fn preview(mut experiment: Experiment) -> Experiment {
     keep_series(&mut experiment);

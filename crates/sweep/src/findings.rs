@@ -6,7 +6,8 @@ use crate::outcome::Outcome;
 use crate::statistics::{Estimate, LOOKS, runs_needed};
 use crate::verdict::{Check, Deciding, Finding, Undecided, Verdict};
 
-/// Joint confidence level of a verdict. It holds for all intervals of a claim together, at every look at the data.
+/// Joint confidence level of a verdict. It holds for all intervals of a claim together, at every
+/// [look](crate::statistics::LOOKS).
 pub const CONFIDENCE: f64 = 0.95;
 
 /// A comparison, its answer, and the confidence interval of the difference that determined the answer.

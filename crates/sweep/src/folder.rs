@@ -44,7 +44,7 @@ impl Plan {
         }
     }
 
-    /// Maximum number of looks at the verdicts. A preview omits the last rounds, which are the longest.
+    /// Maximum number of looks ([`LOOKS`]). A preview omits the last looks, which take the longest time.
     pub const fn looks(&self) -> u32 {
         match self.quick {
             true => LOOKS / 2,

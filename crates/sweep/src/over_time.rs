@@ -20,12 +20,11 @@ pub(crate) struct Settled {
     pub(crate) settled: bool,
 }
 
-/// Maximum accepted ratio of the mean's variance to its minimum. With slow oscillations many truncations are about
-/// equally good; the earliest keeps the largest part of the run.
+/// Maximum accepted variance of the mean, as a multiple of the minimum over all truncations. With slow oscillations,
+/// many truncations are about equally good. The earliest one keeps the largest part of the run.
 const FLAT: f64 = 1.2;
 
-/// Minimum difference of the means before and after the truncation, as a share of the link, that counts as a
-/// transient.
+/// Minimum difference of the means before and after the truncation, as a share of the link, for a transient.
 const MATERIAL: f64 = 0.02;
 
 /// Finds the end of the transient by MSER-5 (White, 1997): the earliest truncation at which the standard error of the

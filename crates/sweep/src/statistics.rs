@@ -2,8 +2,8 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Maximum number of looks at the verdicts. Each look doubles the seeds of undecided claims, up to 32 times the number
-/// in the file. Confidence intervals take all looks into account.
+/// Maximum number of looks, the interim analyses that compute all verdicts. Each look doubles the seeds of undecided
+/// claims, up to 32 times the number in the file. Confidence intervals take all looks into account.
 pub const LOOKS: u32 = 6;
 
 /// Confidence level of the intervals in tables and charts.

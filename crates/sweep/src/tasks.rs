@@ -60,7 +60,7 @@ impl Task {
     }
 }
 
-/// Adds those `results` of these experiments that are missing in `folder` to it.
+/// Adds to `folder` those `results` of these experiments that it does not contain.
 ///
 /// # Errors
 /// The results cannot be read or written.

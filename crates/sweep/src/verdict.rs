@@ -88,7 +88,7 @@ impl Finding<'_> {
 }
 
 /// A condition, and the comparison that decides it. This is the comparison with the smallest margin: among the failed
-/// ones; if none failed, among the open ones; otherwise among all.
+/// comparisons; if none failed, among the open ones; otherwise among all.
 #[derive(Clone, Debug)]
 pub struct Check<'a> {
     /// The condition.

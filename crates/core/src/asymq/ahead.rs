@@ -1,6 +1,6 @@
 //! Flows that send ahead of their share. If the queue of a flow is empty, the flow's next packet leaves at once, before
 //! its turn. The flow then owes these bytes, up to a maximum debt. A turn without a packet repays debt, so that shares
-//! hold in the long run. So a flow that sends at its share and keeps its queue empty never waits for the turns of other
+//! hold in the long run. So a flow that sends at its share and keeps its queue empty never waits for turns of other
 //! flows.
 
 use crate::hold::{BuildError, Rounds};
@@ -42,7 +42,8 @@ impl Ahead {
         self.bytes
     }
 
-    /// Adds a flow with a backlog of `bytes`. Moves a member to the end of the order; `bytes` is then zero.
+    /// Adds a flow with a backlog of `bytes`. A flow that is already in the set moves to the end of the order; `bytes`
+    /// must then be zero.
     pub(super) fn add(&mut self, number: u32, bytes: u64) {
         self.count += u32::from(!self.has(number));
         self.order.move_to_end(number, 0);

@@ -25,7 +25,7 @@ const BUSY: f64 = 0.9;
 /// Maximum relative change of the wait in one decision.
 const MAX_CHANGE: f64 = 0.3;
 /// Maximum mean transmission time on the downlink, in seconds, of the segments that one ACK releases. Such a burst
-/// passes the line's own queue before a shaper at home, and calls wait behind it there.
+/// fills the line's own queue before it reaches a shaper at home, and calls wait behind it.
 const BURST_TIME: f64 = 0.006;
 /// Share of the uplink that ACKs may use to keep bursts short.
 const BURST_SHARE: f64 = 0.03;
@@ -46,7 +46,7 @@ pub struct AckNeedParams {
     pub min_wait: Duration,
     /// Maximum wait of an ACK.
     pub max_wait: Duration,
-    /// Maximum number of segments that one ACK acknowledges, per ms of its wait.
+    /// Maximum number of segments that one ACK acknowledges, for each ms that the ACK waits.
     pub segments_per_ms: f64,
     /// Utilization above which the downlink counts as full.
     pub full: f64,
@@ -200,9 +200,9 @@ impl AckNeed {
         self.wait *= 1.0 + change.min(bound).clamp(-MAX_CHANGE, MAX_CHANGE);
     }
 
-    /// Returns the maximum factor on the wait. The new wait is at most the longer of two waits: the wait at which
-    /// bursts take `BURST_TIME`, and the wait at which ACKs take `BURST_SHARE`. If the reverse path is slower than this
-    /// link or unknown, there is no bound: the reverse path's own discipline then separates bursts by flow.
+    /// Returns the maximum factor on the wait. Two waits bound the new wait: the wait at which bursts take
+    /// `BURST_TIME`, and the wait at which ACKs take `BURST_SHARE`; the longer one counts. There is no bound if the
+    /// reverse path is unknown, or slower than this link. Its own discipline then separates bursts by flow.
     fn bound(&self, ack_share: f64) -> f64 {
         let acks = self.acks_sent.mean(DECISION);
         match self.params.down {

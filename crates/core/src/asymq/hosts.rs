@@ -2,7 +2,7 @@
 //!
 //! asymq serves new flows at once, and gives each flow a queue. Without a bound, a host with thousands of flows would
 //! multiply both advantages. If a host exceeds its bounds, its new flows are bulk flows, and share a queue that drops
-//! only its own packets. A host without neighbours has no bounds.
+//! only its own packets. A host that is alone (no other host was active in the last seconds) has no bounds.
 
 use crate::hold::{BuildError, Host, slots};
 use crate::packet::FULL_PACKET;
@@ -132,7 +132,7 @@ pub(super) struct Hosts {
     loads: Box<[Load]>,
     seen: Recent,
     busy: Recent,
-    /// Divisor of the link's rate for new flows of a host without neighbours; zero means no bound.
+    /// Divisor of the link's rate for new flows of a host that is alone; zero means no bound.
     part_alone: u64,
     /// Transmission time of a byte in units of 2^-8 ns.
     byte: u64,
@@ -145,8 +145,8 @@ pub(super) const fn overflow_flow(host: Host) -> u64 {
 }
 
 impl Hosts {
-    /// Creates empty accounts of hosts that share `link`. New flows of a host without neighbours get
-    /// `1 / part_alone` of the link; if `part_alone` is zero, new flows get the whole link.
+    /// Creates empty accounts of hosts that share `link`. New flows of a host that is alone get `1 / part_alone` of the
+    /// link, or all of it if `part_alone` is zero.
     pub(super) fn new(link: Rate, part_alone: u64) -> Result<Self, BuildError> {
         Ok(Self {
             accounts: slots(ACCOUNTS, |_| Account::default())?,
@@ -159,8 +159,8 @@ impl Hosts {
         })
     }
 
-    /// Like `new`, for an owner that also reports the backlog of each host. New flows of a host without neighbours get
-    /// the whole link.
+    /// Like `new`, for an owner that also reports each host's backlog. New flows of a host that is alone get the whole
+    /// link.
     pub(super) fn with_loads(link: Rate) -> Result<Self, BuildError> {
         Ok(Self {
             loads: slots(ACCOUNTS, |_| Load::default())?,
@@ -285,14 +285,14 @@ impl Hosts {
         self.seen.count > 1 || host == Host::COMMON
     }
 
-    /// True if a host has bounds: it has neighbours, or its new flows get only a part of the link.
+    /// True if a host has bounds: it is not alone, or new flows of a host that is alone have a bound.
     #[inline]
     pub(super) fn has_bounds(&self, host: Host) -> bool {
         self.has_neighbours(host) || self.part_alone > 0
     }
 
-    /// Charges a packet of a new flow to its host, which must have bounds. Returns true if the host exceeds its part of
-    /// the link.
+    /// Charges a packet of a new flow to its host, which must have bounds. True if the host exceeds its part of the
+    /// link.
     #[inline(never)]
     pub(super) fn exceeds_part(&mut self, now: Instant, host: Host, flow: u64, len: u32) -> bool {
         let is_alone = !self.has_neighbours(host);

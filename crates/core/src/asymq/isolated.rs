@@ -158,7 +158,8 @@ impl<P: Packet> Isolated<P> {
         })
     }
 
-    /// Moves an active flow to its own host if the host was answered since the flow's last packet.
+    /// Moves an active flow to the account of `home`, if it is not there yet. A flow gets another account when its host
+    /// is answered for the first time.
     #[inline]
     fn follow_host(&mut self, number: u32, home: Host, network: &Network) -> Option<()> {
         match self.flows.flow(number)?.aqm.host == home {

@@ -84,8 +84,7 @@ impl<P: Packet> Isolated<P> {
         {}
     }
 
-    /// True if the backlog is within the common limits and no hosts compete. Then no flow or host exceeds its own
-    /// limit.
+    /// True if the backlog is within the common limits and no hosts compete. No flow or host then exceeds its limit.
     #[inline]
     pub(super) fn has_room(&self, room: bool, limit: Limit) -> bool {
         let queues = self.flows.queues();

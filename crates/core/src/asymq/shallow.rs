@@ -18,8 +18,8 @@ impl Shallow {
     /// True if an ECT(1) packet that has waited for `sojourn` is marked. The ramp starts at a full packet's time plus
     /// 1 ms. From two full packets' times plus 1 ms on, every packet is marked.
     ///
-    /// A flow's debt counts like a queue: up to `ramp` bytes of debt mark no packet, and `3 * ramp` bytes or more mark
-    /// every packet.
+    /// A flow's debt counts like a queue. Up to `ramp` bytes of debt, no packet is marked; from `3 * ramp` bytes on,
+    /// every packet is marked.
     pub(super) fn marks(
         &mut self,
         sojourn: Duration,

@@ -25,7 +25,7 @@ pub struct SlotWait {
     pub max_stretch: u32,
 }
 
-/// Divisor of the link's rate for the first ACKs of flows, if their host has no neighbours.
+/// Divisor of the link's rate for the first ACKs of flows, if their host is alone on the link.
 const FIRST_ACKS: u64 = 2;
 
 /// ACK queue with a slot per flow. A later ACK takes the slot of the ACK that it supersedes.

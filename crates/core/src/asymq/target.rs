@@ -68,8 +68,8 @@ pub(super) enum Sends {
 
 impl Sends {
     /// Returns the effective target, and the bytes that must be queued behind a packet for a signal. `target` is the
-    /// flow's target. Above the maximum target, one more full packet must be queued: the sender's window is then near
-    /// its minimum, and a loss would cost a timeout.
+    /// flow's target. Above the maximum target, one more full packet must be queued. The sender's window is then near
+    /// its minimum, and a loss would cause a timeout.
     #[inline]
     fn bounds(self, target: Duration, sojourn: Duration, params: &TargetParams) -> (Duration, u64) {
         let more = u64::from(sojourn > params.max) * u64::from(FULL_PACKET);

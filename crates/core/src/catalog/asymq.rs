@@ -56,7 +56,7 @@ const ISOLATION: Typed<Isolation> = peers::ISOLATION.or("dual-srchost");
 /// Rate in bit/s up to which a link serves one household. At these rates, eighty ACKs are a long queue.
 const HOUSEHOLD: u64 = 20_000_000;
 
-/// Default limit of the ACK queue, which grows with the link's rate; the number of flow queues is constant.
+/// Default limit of the ACK queue. It grows with the link's rate.
 const MAX_ACKS: Typed<Limit> = ACK_LIMIT
     .or("80p up to 20mbit, 256p beyond")
     .computed(|context| Value::Limit(Limit::Packets(of_line(context.link, 80, 256))));

@@ -14,8 +14,7 @@ use crate::hold::{BuildError, boxed};
 use crate::units::{Bytes, Duration, Limit, Rate};
 
 parameters! {
-    /// Above 0 by default: a class that is not served has no measurable gradient, so the rule would never serve it
-    /// again.
+    /// Above 0 by default. A class that is not served has no measurable gradient, and would never be served again.
     MIN_SHARE: f64 = "min-share", "0.05", "Minimum share of the link that the controller assigns to a class",
         within Kind::Number(0.0, 0.5);
     ACK_SIZE: Bytes = "ack-size", "40b", "Size of an ACK on the link (AQ's S_A); by default from headers and overhead", within Kind::Size(1, 65_535);
@@ -44,8 +43,7 @@ const INTERVAL: Typed<Duration> = interval("200ms");
 /// Maximum step in (kbit/s)^2; fits the number format of `tc`.
 const MAX_GAMMA: f64 = 1e9;
 
-/// Default step of `acq`. It scales with the link's rate, because the papers' numbers suit only links of a few hundred
-/// kbit/s.
+/// Default step of `acq`. It scales with the link's rate; the papers' numbers suit only links of a few hundred kbit/s.
 const GAMMA: Typed<Gamma> = gamma("0.0005 up^2").computed(|context| {
     let up = context.link.bits_per_sec() as f64 / 1000.0;
     Value::Number((0.0005 * up * up).min(MAX_GAMMA))

@@ -93,7 +93,7 @@ impl<T: FromValue> Typed<T> {
     }
 }
 
-/// Declares parameters with type, name, default and help; a further call may narrow the range.
+/// Declares parameters with type, name, default and help. A call of [`Typed::within`] after the help narrows the range.
 macro_rules! parameters {
     ($($(#[$doc:meta])* $vis:vis $name:ident: $type:ty = $key:literal, $default:literal, $help:literal
         $(, $change:ident $by:expr)*;)+) => {$(

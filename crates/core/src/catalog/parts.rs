@@ -41,8 +41,7 @@ parameters! {
     /// 64 segments by default: preserves the sender's ACK clock, and bounds the burst that one ACK releases.
     pub(super) MAX_STRETCH: Option<Bytes> = "max-stretch", "93440b",
         "Maximum number of bytes that one ACK may acknowledge after filtering, or none";
-    /// Limited by default: each new ACK moves to the tail, so without a limit the ACKs of a steady flow might never
-    /// leave.
+    /// Limited by default. Each new ACK moves to the tail; without a limit, a steady flow's ACKs might never leave.
     pub(super) MAX_GAP: Option<Duration> = "max-gap", "50ms",
         "Maximum time between two ACKs of a flow after filtering, or none";
 }

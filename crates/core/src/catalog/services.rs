@@ -14,10 +14,11 @@ use crate::hold::BuildError;
 use crate::units::{Bytes, Duration, Share};
 
 parameters! {
-    /// Default: at least one packet's time of the other class. With less, a class of short packets misses its share.
+    /// By default, at least the time of the other class's packet. With less, a class of short packets misses its share.
     MADE_UP: MadeUp = "made-up", "other",
         "Maximum service time that a late class (ACKs or data) may make up without borrowing: a time, own (of one of its packets) or other (of its packet or the other class's, whichever is longer)";
-    /// Default: a full data queue. With more credit, an upload after a long download would block ACKs for minutes.
+    /// By default, the bytes of a full data queue. With more, an upload after a long download would block ACKs for
+    /// minutes.
     MAX_CREDIT: Option<Bytes> = "max-credit", "150000b", "Maximum unspent credit, or none";
     CREDIT: Credit = "credit", "byte",
         "Credit that an ACK earns: byte counts acknowledged bytes with headers (the paper's text), payload counts them without headers, segment counts one segment per ACK (the paper's figures)";

@@ -15,8 +15,8 @@ pub(crate) const ACE_STRETCH: u32 = 6 * FULL;
 /// Bytes of a full packet.
 const FULL: u32 = 1460;
 
-/// Maximum number of marks that one surviving ACK may report if it exceeds [`ACE_STRETCH`] and the option resolves a
-/// wrap of ACE.
+/// Maximum number of marks that one surviving ACK may report above [`ACE_STRETCH`], if the option resolves a wrap of
+/// ACE.
 ///
 /// Linux estimates the number of marked packets as `marked bytes / mean packet`, rounded up. For three full packets,
 /// the estimate stays below eight (the next wrap) if packets are at least 3/7 full on average. The mean counts all
@@ -37,7 +37,7 @@ pub(crate) enum Reader {
     Unsettled,
     /// The sender has read the counters, and attributes bytes to the counter at this index.
     Settled(u8),
-    /// The sender has attributed the bytes of an ACK without the option to another counter than CE's.
+    /// An ACK lacked the option, and the sender attributed its bytes to another counter than the CE counter.
     Guessing,
 }
 

@@ -176,8 +176,7 @@ impl AckInfo {
     /// `previous` is the ACK sent before `older`, if the sender processes that ACK. `previous` matters because an ACK
     /// has room for only a few SACK ranges; earlier ACKs report the others.
     ///
-    /// With an equal cumulative number, this ACK must have more SACKed bytes, because the sender counts plain
-    /// duplicates.
+    /// With an equal cumulative number, this ACK must have more SACKed bytes, since the sender counts plain duplicates.
     pub fn supersedes(&self, older: &Self, previous: Option<&Self>) -> bool {
         self.keeps(older, previous).is_none()
     }

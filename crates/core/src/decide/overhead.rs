@@ -106,8 +106,8 @@ impl Overhead {
         !matches!(self.basis, Basis::Ip)
     }
 
-    /// Returns the overhead as numbers: bytes added, minimum, framing (0 plain, 1 ATM, 2 PTM), basis (0 frame, 1 IP
-    /// packet, 2 frame by `raw`).
+    /// Returns the overhead as four numbers: bytes added; minimum; framing (0 plain, 1 ATM, 2 PTM); basis (0 frame, 1
+    /// IP packet, 2 frame by `raw`).
     pub const fn numbers(&self) -> (i32, u32, u32, u32) {
         (self.bytes, self.mpu, self.framing as u32, self.basis as u32)
     }

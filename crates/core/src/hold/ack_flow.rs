@@ -85,7 +85,7 @@ pub(crate) struct FlowState {
 }
 
 impl FlowState {
-    /// Creates the state of a flow whose first ACK is `info`; the state's numbers are relative to those of this ACK.
+    /// Creates the state of a flow whose first ACK is `info`.
     pub(crate) const fn new(info: &AckInfo, arrival: Instant) -> Self {
         Self {
             tail: Place::NONE,
@@ -104,8 +104,7 @@ impl FlowState {
     }
 
     /// Records a queued ACK; `duplicates` is the result of [`duplicates`](Self::duplicates). Returns true if the sender
-    /// processes the ACK. An ACK that the sender may ignore is protected like a duplicate, but not counted as a
-    /// duplicate.
+    /// processes the ACK. An ACK that the sender may ignore is protected like a duplicate, but not counted as one.
     pub(crate) fn note(&mut self, info: &AckInfo, duplicates: Option<u8>) -> bool {
         let is_taken = !self.newest.is_some_and(|newest| newest.outdates(info));
         if is_taken {
@@ -139,7 +138,8 @@ impl FlowState {
         self.last_arrival = arrival;
     }
 
-    /// Returns the age for eviction; `None` for a flow with queued ACKs, which must not be evicted.
+    /// Returns the arrival time in ns of the last ACK sent, which determines the order of eviction. `None` for a flow
+    /// with queued ACKs, which must not be evicted.
     pub(crate) fn last_used(&self) -> Option<u64> {
         (self.tail == Place::NONE).then_some(self.last_arrival.as_nanos())
     }

@@ -38,7 +38,7 @@ pub struct DualPi2<P> {
     queues: NumberedQueues<P>,
     pi2: Pi2,
     next_update: Option<Instant>,
-    /// Scheduling credit in percent of bytes. The scalable queue is served next while the credit is at most 0.
+    /// Scheduling credit in units of 1/100 byte. The scalable queue is served next while the credit is at most 0.
     credit: i64,
     params: DualPi2Params,
 }

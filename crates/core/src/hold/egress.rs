@@ -226,8 +226,7 @@ impl<P: Packet> Egress<P> {
         waiting
     }
 
-    /// Removes the oldest packet of a class or flow, regardless of the schedule, and subtracts it from the arrival
-    /// counters.
+    /// Removes the oldest packet of a class or flow, whatever the schedule, and subtracts it from the arrival counters.
     pub fn drain(&mut self) -> Option<P> {
         let packet = self.qdisc.drain()?;
         self.counts.meters.hands_over(packet.header());

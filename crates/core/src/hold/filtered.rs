@@ -12,8 +12,7 @@ use crate::units::{Duration, Instant, Limit};
 /// Place of the surviving ACK in the queue. The survivor is always the later packet, unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survivor {
-    /// AF, ACK filtering (RFC 3449, sec. 5.2.1): the new ACK joins the tail, and the connection's earlier ACKs are
-    /// dropped.
+    /// AF, ACK filtering (RFC 3449, sec. 5.2.1): the new ACK joins the tail; the flow's earlier ACKs are dropped.
     AtTail,
     /// SAD, the smart ACK dropper (SAD, sec. 3): the new ACK takes the place of the flow's queued ACK.
     InSlot,

@@ -4,8 +4,7 @@ use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
 use core::cmp::Reverse;
 
-/// Number of changes after the last use for which the heap is maintained. This number of changes costs about as much as
-/// a rebuild.
+/// Number of changes after the last use for which the heap is maintained. They cost about as much as a rebuild.
 const KEPT: u32 = 2048;
 
 /// Lengths of all queues in bytes.

@@ -53,8 +53,7 @@ const SEEN: u8 = 2;
 const RECURS: u8 = 8;
 const PART: u32 = 8;
 
-/// Number of packets of a recurring size without a server's packet to acknowledge, after which a conversation's packets
-/// are no longer treated as ACKs.
+/// Detection ends for a conversation after this number of packets of a recurring size that acknowledge no packet.
 const UNEXPLAINED: u8 = 2;
 
 /// Assumed content of an opaque ACK.
@@ -135,7 +134,7 @@ struct Download {
     /// Number of packets not yet acknowledged, at most [`MAX_CREDIT`].
     credit: u32,
     kind: u32,
-    /// Size of the last packet treated as an ACK; a shorter packet may lack a frame. `second` is true for every second
+    /// Size of the last packet treated as an ACK; a shorter one may lack a frame. `second` is true for every second
     /// one.
     len: u8,
     second: bool,

@@ -86,8 +86,7 @@ struct FlowState {
     credit: Credit,
     /// Earliest departure time of the flow's next ACK.
     busy_until: Instant,
-    /// True after duplicate ACKs: the next jump of the number then closes a hole, and does not show that ACKs were
-    /// filtered.
+    /// True after duplicate ACKs. The next jump of the number then closes a hole; no ACKs were filtered before it.
     hole: bool,
 }
 

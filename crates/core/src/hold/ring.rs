@@ -41,8 +41,7 @@ impl<T> Ring<T> {
         })
     }
 
-    /// Returns the place after the newest value, if the ring has room. If there is no room, the caller's value is not
-    /// moved.
+    /// Returns the place after the newest value, if the ring has room. Without room, the caller's value is not moved.
     pub fn vacant(&mut self) -> Option<Vacant<'_, T>> {
         let tail = self.wrap(self.head + self.len);
         let place = self.places.get_mut(tail as usize)?;

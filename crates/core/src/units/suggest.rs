@@ -14,7 +14,7 @@ pub fn either<T: AsRef<str>>(words: &[T]) -> String {
     }
 }
 
-/// If no name is similar, an error lists all known names, up to this number.
+/// Maximum number of known names that an error lists if none of them is similar.
 const FEW: usize = 8;
 
 /// Returns the end of an error about an unknown name: at most three similar names, or all names if there are few.
@@ -22,7 +22,7 @@ pub fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> S
     suggestion_of(name, known, "--help")
 }
 
-/// Like [`suggestion`], but `list` gives the names that are listed.
+/// Like [`suggestion`], for names that the command `list` prints.
 pub fn suggestion_of<'a>(
     name: &str,
     known: impl IntoIterator<Item = &'a str>,

@@ -211,8 +211,7 @@ impl BulkFlows {
         })
     }
 
-    /// Serves the flows until the window ends or the run is halted. Returns results of the uploads, then of the
-    /// downloads.
+    /// Serves the flows until the window ends or the run is halted. Returns results: uploads, then downloads.
     pub(crate) fn run(mut self, window: Window, halt: &Halt) -> Result<Vec<FlowResults>, LabError> {
         const LONGEST_WAIT: Duration = Duration::from_millis(50);
         let mut order: Vec<usize> = (0..self.flows.len()).collect();

@@ -92,8 +92,7 @@ impl QuicFlows {
         })))
     }
 
-    /// Runs the flows until the window ends or the run is halted. Returns results of the uploads, then of the
-    /// downloads.
+    /// Runs the flows until the window ends or the run is halted. Returns results: uploads, then downloads.
     pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<Vec<FlowResults>, LabError> {
         let Some(mut running) = self.0 else {
             return Ok(Vec::new());

@@ -1,8 +1,8 @@
 //! The access link beyond the gateway and the Internet behind it.
 //!
-//! Uplink: a transmitter at the uplink's rate, a regenerator if the discipline has one, then half the flow's round trip
-//! to the servers. Downlink: the other half, then the scenario's discipline and a transmitter at the downlink's rate.
-//! After each transmitter, frames are lost, delayed or reordered as the scenario defines, without the kernel's netem.
+//! The uplink is a transmitter, a regenerator if the discipline has one, and half of the flow's round-trip time. The
+//! downlink is the other half, the scenario's discipline, and a transmitter. After each transmitter, frames are lost,
+//! delayed or reordered as the scenario defines, without the kernel's netem.
 //!
 //! With a modem, the modem replaces the transmitter, and the gateway holds the discipline of its direction.
 

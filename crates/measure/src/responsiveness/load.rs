@@ -107,7 +107,7 @@ impl Carrier {
         }
     }
 
-    /// Bytes of bodies that have arrived. If the kernel does not count arrivals: bytes that the socket accepted or
+    /// Bytes of bodies that have arrived. If the kernel does not count them: bytes that the socket accepted or
     /// returned.
     fn bytes(&self, direction: Direction) -> u64 {
         let received = self.received.load(Relaxed);

@@ -43,8 +43,7 @@ const REST: Duration = Duration::from_secs(1);
 /// Tests a line's responsiveness: under uploads, under downloads, and under both.
 ///
 /// # Errors
-/// The URL or the server's configuration is invalid, the server does not answer, the server ends a load, or the caller
-/// stops the test.
+/// The URL or the server's configuration is invalid, the server does not answer or ends a load, or the test is stopped.
 pub fn test_responsiveness(
     options: &TestOptions<'_>,
     progress: &mut dyn FnMut(Progress),

@@ -65,12 +65,10 @@ pub struct HttpsServer {
 }
 
 impl HttpsServer {
-    /// Listens on an address; by default on port [`HTTPS_PORT`] of all addresses. Creates a certificate if none is
-    /// given.
+    /// Listens on an address, by default port [`HTTPS_PORT`] of all addresses. Without a certificate, creates one.
     ///
     /// # Errors
-    /// The address is in use, or does not belong to this host. The certificate cannot be read, or does not match the
-    /// key.
+    /// The address is in use or does not belong to this host. The certificate cannot be read or does not match the key.
     pub fn bind(
         address: Option<SocketAddr>,
         certificate: Option<&Certificate>,

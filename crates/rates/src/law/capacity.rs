@@ -41,7 +41,7 @@ impl Capacity {
         (TUNING.resume_share - less) * self.latest
     }
 
-    /// Transmission time of a full packet in ms, bounded for the rules of steady lines.
+    /// Transmission time of a full packet in ms, at most `max_packet_ms`.
     fn packet(&self) -> f64 {
         packet_ms(self.latest).min(TUNING.max_packet_ms)
     }

@@ -21,8 +21,7 @@ pub(super) struct Interval {
     pub(super) bytes: f64,
 }
 
-/// Rates in bit/ms at which the same bytes entered and left a line with a queue. `change` is the change of the queue in
-/// ms.
+/// Rates in bit/ms at which the same bytes entered and left a line with a queue. `change` is the queue's change in ms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Through {
     pub(super) out: f64,

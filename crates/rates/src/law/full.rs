@@ -15,11 +15,11 @@ pub(super) struct Full {
     first_capacity: f64,
     /// True if the queue was still short at the first measurement.
     is_early: bool,
-    /// Queue at its last significant change, which only a real queue can cause.
+    /// Queue at its last significant change (above `change` of the tuning). Noise causes no such change.
     changed_queue: f64,
-    /// Drain expected since the last such change.
+    /// Drain expected since the last significant change.
     expected_drain: f64,
-    /// Time since the last such change.
+    /// Time since the last significant change.
     unchanged: f64,
     /// Maximum of the queue.
     peak: f64,
@@ -96,8 +96,7 @@ impl Full {
         self.first_capacity < TUNING.slower_share * capacity.cleared
     }
 
-    /// Rate of a candidate after a failed test. It is lower if the candidate's own line slowed down before the senders
-    /// did.
+    /// Rate of a candidate after a failed test. It is lower if the candidate's line slowed down before the senders did.
     pub(super) fn rate_after_test(&self, capacity: &Capacity) -> f64 {
         match self.is_early && self.is_slower(capacity) {
             true => self

@@ -324,8 +324,8 @@ impl RateLaw {
         self.yielded = share;
     }
 
-    /// Share that the other direction should leave unused to drain this direction's queue: this direction's cut if
-    /// its line became slower, otherwise 0.
+    /// Share that the other direction should leave unused to drain this direction's queue. It equals this direction's
+    /// cut if the line became slower, otherwise 0.
     pub(crate) fn share_to_yield(&self) -> f64 {
         match &self.state {
             State::Full(full) if full.is_slower(&self.capacity) => {

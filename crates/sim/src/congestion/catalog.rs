@@ -42,7 +42,7 @@ impl Catalog {
         Self(Vec::new())
     }
 
-    /// Adds a congestion control, or replaces the one with this name. `make` is called for each connection, in any
+    /// Adds a congestion control, or replaces the one of this name. `make` is called for each connection, in any
     /// thread.
     ///
     /// # Errors

@@ -2,8 +2,8 @@
 
 /// A congestion window and its rules. Windows are in segments, times in ns.
 ///
-/// The sender reports events, and reads [`window`](Self::window) before each segment. Loss detection and retransmission
-/// are the sender's: RFC 8985 and RFC 9937 with SACK, otherwise RFC 6582.
+/// The sender reports events, and reads [`window`](Self::window) before each segment. The sender itself detects losses
+/// and retransmits: by RFC 8985 and RFC 9937 with SACK, otherwise by RFC 6582.
 pub trait CongestionControl {
     /// Maximum number of segments in flight; at least one.
     fn window(&self) -> f64;
@@ -43,15 +43,15 @@ pub trait CongestionControl {
     fn pacing_rate(&self) -> Option<f64> {
         None
     }
-    /// True if the congestion control deliberately sends below the capacity, so that delivery rates do not show the
+    /// True if the congestion control deliberately sends below the capacity. Delivery rates then do not show the
     /// capacity.
     fn limits_samples(&self) -> bool {
         false
     }
     /// Reports that the application paused for longer than the retransmission timeout (RFC 5681, section 4.1).
     fn on_idle(&mut self, _restart_window: f64) {}
-    /// Reports the path sample of an ACK: before [`on_ack`](Self::on_ack) without SACK, after it with SACK. Called only
-    /// if deliveries are measured.
+    /// Reports the path sample of an ACK. Without SACK, this call precedes [`on_ack`](Self::on_ack); with SACK, it
+    /// follows. Called only if deliveries are measured.
     fn on_sample(&mut self, _sample: &AckSample) {}
     /// Reports that a segment was declared lost. Called only if deliveries are measured.
     fn on_lost(&mut self, _now: u64, _lost: &Lost) {}
@@ -71,8 +71,7 @@ pub trait CongestionControl {
 pub(crate) enum Recovery {
     /// The first new ACK ends fast recovery (RFC 5681, section 3.2).
     Reno,
-    /// A partial ACK retransmits the next hole. An ACK of all data that was sent before the recovery ends the recovery
-    /// (RFC 6582).
+    /// A partial ACK retransmits the next hole. An ACK of all data sent before the recovery ends it (RFC 6582).
     NewReno,
 }
 

@@ -146,8 +146,7 @@ impl LinuxCubic {
         (cwnd * BETA / SCALE).max(2)
     }
 
-    /// True if slow start must end: a train of ACKs lasts half of the minimum round-trip time, or the round-trip time
-    /// rises.
+    /// True if slow start must end: a train of ACKs lasts half of the minimum RTT, or the RTT rises.
     fn ends_slow_start(round: &mut Round, now: u64, rtt: u64, least: u64) -> bool {
         if now - round.train_end <= ACK_DELTA {
             round.train_end = now;

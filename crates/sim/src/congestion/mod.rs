@@ -1,5 +1,4 @@
-//! Congestion control: the contract, asymq's implementations, other crates' implementations, and the laws for all of
-//! them.
+//! Congestion control: the contract, the implementations of asymq and of other crates, and the laws for all of them.
 //!
 //! A [`Catalog`] adds another crate's congestion control to a simulator:
 //!

@@ -130,7 +130,7 @@ impl CongestionControl for Prague {
         }
     }
 
-    /// Halves the window at the first mark; later marks reduce it by half of their share.
+    /// Halves the window at the first mark. Later marks reduce the window by half of the share of marked segments.
     fn on_mark(&mut self, _flight: f64) {
         let part = match core::mem::replace(&mut self.has_marks, true) {
             true => self.alpha,

@@ -1,5 +1,4 @@
-//! CAKE's `autorate-ingress` (Linux 6.12) as a reference. It estimates a line's rate from the bytes between gaps in
-//! arrivals.
+//! CAKE's `autorate-ingress` (Linux 6.12), for comparison: estimates a line's rate from the bytes between arrival gaps.
 
 const SECOND: u64 = 1_000_000_000;
 /// Minimum time in ns between two changes of the shaper's rate.

@@ -40,8 +40,8 @@ impl<O: Options> Stage<O> {
 }
 
 impl<O: Options> Beyond<O> {
-    /// Creates `further` links in each direction by `link`, the paths behind them, and the regenerator; `None` if the
-    /// scenario has none of these.
+    /// Creates `further` links in each direction, each by a call of `link`; the paths behind them; and the regenerator.
+    /// `None` if the scenario has none of these.
     pub(crate) fn new(
         further: usize,
         impairments: [Option<Impairment>; 2],
@@ -134,8 +134,7 @@ impl<O: Options> Beyond<O> {
         at_links + wires.map(|wire| wire.lost_data(conversation)).sum::<u64>()
     }
 
-    /// Returns the number of packets queued at further links or in transit, and the number that further disciplines
-    /// dropped.
+    /// Returns two numbers of packets: queued at further links or in transit, and dropped by further disciplines.
     #[cfg(test)]
     pub(crate) fn held_and_left(&self, direction: usize, now: u64) -> (u64, u64) {
         let stages = self.stages[direction].iter();

@@ -14,7 +14,8 @@ const LOAD_INTERVAL: u64 = 200 * MS;
 /// Number of pings in the window. At least `LATE` late pings in it indicate bufferbloat.
 const WINDOW: usize = 6;
 const LATE: usize = 3;
-/// Delay in ms above the baseline of a late ping; increases are largest up to `MAX_UP`, cuts from `MAX_DOWN` on.
+/// Minimum delay in ms above the baseline for a ping to be late. Up to `MAX_UP` ms, rates rise fastest; from `MAX_DOWN`
+/// ms on, rates fall fastest.
 const DELAY: f64 = 30.0;
 const MAX_UP: f64 = 10.0;
 const MAX_DOWN: f64 = 60.0;

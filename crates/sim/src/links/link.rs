@@ -162,8 +162,8 @@ impl<O: Options> Link<O> {
         self.reverse_path.push_back((at, header));
     }
 
-    /// Minimum time in ns, at least 1, from the start of a transmission until the packet affects another part of the
-    /// world.
+    /// Minimum time in ns, at least 1, from the start of a transmission until the packet affects another queue or
+    /// endpoint.
     pub(crate) fn lookahead(&self) -> u64 {
         self.lookahead
     }

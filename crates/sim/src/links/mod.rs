@@ -1,5 +1,4 @@
-//! Links: the bottleneck with its discipline, further links after it, paths with loss, delay and reordering, and access
-//! links.
+//! Links: the bottleneck with its discipline, further links, paths with loss, delay and reordering, and access links.
 
 mod access;
 mod autorate_ingress;

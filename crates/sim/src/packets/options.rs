@@ -186,8 +186,7 @@ impl Default for HostClock {
 impl HostClock {
     const DAY: f64 = 86_400e9;
 
-    /// Creates the clock of a server in this scenario; `fractions` returns offset and drift as fractions of their
-    /// ranges.
+    /// Creates a server's clock in this scenario; `fractions` returns offset and drift as fractions of their ranges.
     pub(crate) fn of_server(scenario: &Scenario, fractions: impl FnOnce() -> [f64; 2]) -> Self {
         let mut clock = Self::default();
         if let Some(tick) = scenario.clock_tick {

@@ -130,7 +130,7 @@ impl<O: Options> Packet for SimPacket<O> {
         marked
     }
 
-    /// Hosts of the packet. Home is one host, except for floods; each flow has its own server. A flood's `note` is its
+    /// Hosts of the packet. Home is one host, except for floods. Each flow has its own server. A flood's `note` is its
     /// [`Aim`].
     fn network(&self) -> Network {
         const HOME: u64 = mix(0);
@@ -245,8 +245,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Creates the layout of a conversation with `mss` bytes of payload per data segment, `headers` bytes of TCP and IP
-    /// headers, and datagrams with IP packets of `datagram` bytes.
+    /// Creates the layout of a conversation. Data segments have `mss` bytes of payload, and `headers` bytes of TCP and
+    /// IP headers. Datagrams have IP packets of `datagram` bytes.
     pub(crate) fn new(conversation: usize, mss: u32, headers: u32, datagram: u32) -> Self {
         let header = |kind| {
             let (len, payload, flags, protocol) = match kind {

@@ -66,8 +66,8 @@ impl FullReceiving {
         delay.map_or(least, |delay| delay.timeout().max(least))
     }
 
-    /// Returns the time in ns for which the ACK of a segment beyond a gap may wait, with `waiting` segments
-    /// unacknowledged and `next` missing. `None` if the ACK may not wait.
+    /// Returns the maximum delay in ns of the ACK of a segment beyond a gap; `None` if the ACK must leave at once.
+    /// `waiting` segments are unacknowledged; `next` is missing.
     pub(super) fn compression(&mut self, next: u64, waiting: u32) -> Option<u64> {
         let delay = self.delay.as_mut().filter(|_| self.quic.is_none())?;
         delay.compression(next, waiting)
@@ -230,8 +230,8 @@ impl AckDelay {
 
     /// Number of duplicate ACKs per missing segment that are sent at once (`TCP_FASTRETRANS_THRESH`).
     const DUPLICATES: u32 = 3;
-    /// Delay of later ones: this part of the round-trip time, at most 1 ms, and the timer's slack
-    /// (`tcp_comp_sack_delay_ns`, `tcp_comp_sack_slack_ns`).
+    /// Divisor of the round-trip time. The quotient, at most `COMPRESSION`, plus `SLACK` is the delay of later
+    /// duplicate ACKs in ns (`tcp_comp_sack_delay_ns`, `tcp_comp_sack_slack_ns`).
     const COMPRESSION_PART: u64 = 20;
     const COMPRESSION: u64 = 1_000_000;
     const SLACK: u64 = 100_000;

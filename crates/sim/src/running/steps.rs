@@ -76,8 +76,7 @@ impl<'a> Steps<'a> {
             .map_or_else(PerClass::default, longest)
     }
 
-    /// Longest queueing delay of the probe in a direction since the last call, including modems; `None` without a
-    /// probe.
+    /// Longest queueing delay of the probe in a direction since the last call, with modems; `None` without a probe.
     pub fn longest_probe(&self, direction: Direction) -> Option<Duration> {
         let longest = &probe(&self.0.world)?.longest[direction as usize];
         Some(Duration::from_nanos(longest.take()))

@@ -209,8 +209,7 @@ impl<'a, V: Variant> World<'a, V> {
 
     /// Advances time to `until` (inclusive).
     ///
-    /// Each direction runs on its own up to a horizon: the time just before the other direction or a timer can affect
-    /// its queue.
+    /// Each direction runs on its own up to a horizon, just before the other direction or a timer can affect its queue.
     pub(crate) fn run_until(&mut self, until: u64) {
         loop {
             let timer = self.events.timers.first();
@@ -298,8 +297,7 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// Processes the arrival of the next segment at a queue, or at the further link where its conversation enters a
-    /// chain.
+    /// Processes the next segment's arrival at a queue, or at the further link where its conversation enters a chain.
     #[inline(always)]
     fn arrive<const DIRECTION: usize>(&mut self, now: u64, index: usize) {
         let conversation = &mut self.conversations[index];

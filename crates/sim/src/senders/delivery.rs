@@ -51,8 +51,7 @@ pub(crate) struct Deliveries {
     judged: u64,
     min_rtt: Option<u64>,
     srtt: u64,
-    /// State of RACK, which detects losses with SACK; `None` without SACK. The following fields are used only with
-    /// RACK.
+    /// State of RACK, which detects losses with SACK; `None` without SACK. The fields below are used only with RACK.
     rack: Option<Rack>,
     /// Segments that are SACKed but not acknowledged.
     sacked: RangeSet,
@@ -381,8 +380,8 @@ impl Deliveries {
         }
     }
 
-    /// Processes a retransmission timeout: marks the lowest segment as lost, and all that should have arrived (RFC
-    /// 8985, section 6.3). Without RACK, marks all segments.
+    /// Processes a retransmission timeout: marks the lowest segment as lost, and all segments that should have arrived
+    /// (RFC 8985, section 6.3). Without RACK, marks all segments.
     pub(crate) fn on_timeout(&mut self, now: u64) {
         let rack = self.rack;
         let window = rack.map_or(0, |rack| self.reordering_window(&rack, true));

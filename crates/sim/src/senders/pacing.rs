@@ -54,8 +54,8 @@ pub(crate) fn rate_of_window(window: f64, threshold: f64, srtt: u64) -> f64 {
     ratio * window / (srtt as f64 / 1e9)
 }
 
-/// Segments that the host sends as one packet, as in Linux: those of 1/1024 s, at least two. PSH in the last of several
-/// segments makes the receiver acknowledge at once.
+/// Segments that the host sends as one packet, as in Linux: as many as the rate sends in 1/1024 s, at least two. PSH in
+/// the last segment makes the receiver acknowledge at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bursts {
     /// Segments of the current burst.
@@ -66,7 +66,7 @@ pub(crate) struct Bursts {
     last: u64,
 }
 
-/// Maximum time in ns since the last segment left, and until the next ACK, for segments to wait for that ACK.
+/// Segments wait for the next ACK only if it is due within this time in ns, and if a segment left within this time.
 const DEFER: u64 = 1_000_000;
 
 impl Bursts {
@@ -84,7 +84,8 @@ impl Bursts {
     }
 
     /// True if the next segments wait for the ACK expected at `ack_due`, so that more of them leave together
-    /// (`tcp_tso_should_defer`). The window permits `count` segments more, less than a third of all.
+    /// (`tcp_tso_should_defer`). Returns false if `count`, the number of segments that the window permits now, is at
+    /// least a third of the window.
     pub(crate) fn waits(
         &self,
         now: u64,

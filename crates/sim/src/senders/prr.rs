@@ -6,7 +6,7 @@
 pub(crate) struct Prr {
     /// Segments in flight at the start of the recovery (`RecoverFS`).
     flight: u64,
-    /// Segments delivered since the start (`prr_delivered`); `sent` counts those sent (`prr_out`).
+    /// Segments delivered since the start (`prr_delivered`); `sent` counts sent segments (`prr_out`).
     delivered: u64,
     sent: u64,
     /// Maximum number of segments in flight until the next ACK.

@@ -1,5 +1,4 @@
-//! RACK (RFC 8985, section 6): a segment counts as lost when a later one has arrived and the reordering window has
-//! passed.
+//! RACK (RFC 8985, section 6): a segment is lost when a later one has arrived and the reordering window has passed.
 
 /// Minimum number of SACKed segments that excludes reordering (`DupThresh`).
 const THRESHOLD: u64 = 3;

@@ -98,7 +98,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
     }
 
     /// True if a loss starts a recovery. After a timeout, only the loss of a retransmission starts one, as in Linux.
-    /// Without a recovery, the window would stay constant, and the same segments would be lost repeatedly.
+    /// Without this recovery, the window would stay constant, and the same segments would be lost repeatedly.
     fn starts_recovery(&self, lost_again: bool) -> bool {
         self.phase == Phase::Open || self.phase == Phase::AfterTimeout && lost_again
     }

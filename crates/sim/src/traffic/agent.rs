@@ -86,7 +86,7 @@ pub(crate) struct Probe {
     pub(crate) round_trips: Histogram,
     /// Number of the first datagram that is counted; numbers are departure times in ns.
     pub(crate) since: u64,
-    /// Counters of datagrams at the server; `way_back` counts those on the way back, `at_home` round trips.
+    /// Counters of datagrams at the server. `way_back` counts datagrams on the way back, `at_home` counts round trips.
     pub(crate) at_server: Arrivals,
     pub(crate) way_back: Arrivals,
     pub(crate) at_home: Arrivals,
@@ -325,7 +325,7 @@ impl<V: Variant> TcpFlow<V> {
         self.on_segment(now, side, segment, &mut Spinning { spin, out })
     }
 
-    /// Sets the server's clock; the clock at home is the time of the run.
+    /// Sets the clock of the server's timestamps. The clock at home shows the time of the run.
     pub(crate) fn set_server_clock(&mut self, clock: HostClock) {
         match self.direction {
             Direction::Up => self.receiver.set_clock(clock),

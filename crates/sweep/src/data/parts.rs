@@ -94,8 +94,7 @@ impl Columns {
         Ok(table.write_csv(out)?)
     }
 
-    /// Merges rows into one, in the order of the columns. If several rows have a column, takes the cell of the first
-    /// one.
+    /// Merges rows into one, in the order of the columns. If several rows have a column, the first row's cell counts.
     fn cells(&self, rows: [&Row; 3]) -> anyhow::Result<Vec<Option<Cell>>> {
         let mut cells = vec![None; self.columns.names.len()];
         for (column, cell) in rows.into_iter().flat_map(|row| &row.cells) {

@@ -9,8 +9,7 @@ use crate::seeds::Decided;
 use crate::statistics::Estimate;
 use std::io;
 
-/// One row per series, point and measure: mean over the runs, 95 % confidence interval, and the published value, if it
-/// exists.
+/// One row per series, point and measure: mean over the runs, 95 % confidence interval, and published value, if any.
 pub(super) fn measures(decided: &Decided, each: &mut EachRow<'_>) -> io::Result<()> {
     for outcome in &decided.outcomes {
         let experiment = &outcome.experiment;

@@ -26,7 +26,7 @@ pub struct Experiment {
     pub title: String,
     /// The quotation from the paper.
     pub says: String,
-    /// Result of the search for `[found]`: for the numbers used in the search, for the held-out numbers, and for random
+    /// Result of the search for `[found]`: for numbers used in the search, for held-out numbers, and for random
     /// settings.
     pub search: Option<String>,
     /// Assumptions about parameters that the paper's text does not specify. Results replace `{ ... }`.

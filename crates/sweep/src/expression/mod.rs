@@ -154,8 +154,7 @@ fn eq7(arguments: &[f64]) -> f64 {
     rates.map_or(0.0, |rates| rates.data_share())
 }
 
-/// Applies `f` to the means of the arguments at each point. The arguments are settings, and therefore equal in all
-/// runs.
+/// Applies `f` to the means of the arguments at each point. The arguments are settings, so they are equal in all runs.
 fn by_means(arguments: &[Vec<Sample>], f: impl Fn(&[f64]) -> f64) -> Option<Vec<Sample>> {
     let points = arguments.iter().map(Vec::len).max()?;
     let point = |place: usize| {

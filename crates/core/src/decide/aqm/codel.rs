@@ -70,7 +70,7 @@ pub struct Codel {
     count: u32,
     /// Value of `count` at the start of the last dropping state.
     last_count: u32,
-    /// Time at which the sojourn time will have exceeded the target for an interval.
+    /// End of the interval for which the sojourn time must exceed the target; `None` while it is below the target.
     first_above: Option<Instant>,
     drop_next: Instant,
 }

@@ -1,6 +1,5 @@
 //! PI2's control law (RFC 9332, appendix A; Linux's `sch_dualpi2`): one probability that follows the queueing delay.
-//! Scalable packets are marked with a multiple of this probability, classic packets get signals with the square of this
-//! probability.
+//! Scalable packets are marked with a multiple of it. Classic packets get signals with its square.
 
 use super::Verdict;
 use crate::decide::random::SplitMix64;

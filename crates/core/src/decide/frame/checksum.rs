@@ -34,8 +34,7 @@ pub fn checksum(before: u64, bytes: &[u8]) -> u16 {
     !fold(before + words(bytes))
 }
 
-/// Returns the sum of big-endian 32-bit words, the last one padded with zeros. [`fold`] reduces it to a sum of 16-bit
-/// words.
+/// Returns the sum of big-endian 32-bit words, the last one padded with zeros. [`fold`] reduces it to 16 bits.
 #[inline]
 pub fn words(bytes: &[u8]) -> u64 {
     let (quads, rest) = bytes.as_chunks::<4>();

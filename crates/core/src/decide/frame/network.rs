@@ -12,8 +12,7 @@ const CS7: u8 = 56;
 /// Returns hosts and DSCP of a frame. `offset` is the start of the network header, from [`parse`](super::parse). In a
 /// tunnel, hosts come from the inner packet, and the DSCP from the outer packet. Without an IP packet all values are 0.
 ///
-/// Hosts are hashed without a secret: a sender that chooses its addresses can make two hosts collide, which then share
-/// an account.
+/// Hosts are hashed without a secret. A sender can choose addresses that collide; such hosts share an account.
 #[inline]
 pub fn hosts_and_dscp(frame: &[u8], offset: u16) -> Network {
     // The common case needs only the addresses.

@@ -9,7 +9,7 @@ use crate::units::{Instant, Rate};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditPer {
     /// Every byte that an ACK acknowledges earns credit, as in the paper's text, so that a later ACK compensates for a
-    /// lost one. Headers also earn credit: 40 bytes for each packet of this many bytes on the fast link.
+    /// lost one. Headers also earn credit: 40 bytes per packet. The field is the size of a packet on the fast link.
     Byte(u32),
     /// Every byte that an ACK acknowledges earns credit, without headers.
     Payload,

@@ -9,8 +9,7 @@ use crate::units::{Duration, Instant, Rate, Share};
 /// Maximum lateness that is compensated for a class after the other class used the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MadeUp {
-    /// Time of one packet of this class, at the share of the class. Short ACKs between long data packets get less than
-    /// their share.
+    /// Time of one packet of this class, at its share. Short ACKs between long data packets get less than their share.
     #[default]
     Own,
     /// The time of `Own`, or the time of one packet of the other class if this is longer. Each class gets its share for
@@ -21,8 +20,8 @@ pub enum MadeUp {
 }
 
 /// Service of two classes, each limited to its share even if the other class is idle. The service is not work
-/// conserving. The CBQ of the ACQ, DCBQ and SAD papers does not borrow either: their total utilizations are 1.4 to 1.5,
-/// and would be above 1.7 with borrowing.
+/// conserving. The CBQ of the ACQ, DCBQ and SAD papers does not borrow either. Their total utilizations are 1.4 to 1.5;
+/// with borrowing, they would exceed 1.7.
 #[derive(Clone, Debug)]
 pub struct PacedShares {
     link: Rate,

@@ -58,7 +58,7 @@ impl WeightedBytes {
 }
 
 impl Service for WeightedBytes {
-    /// If both classes have packets, chooses the packet that would finish first if both were sent in parallel, each at
+    /// With packets of both classes, chooses the packet that would finish first at ideal sharing: each class sends at
     /// its share. An ACK that arrives at an empty queue then waits for at most one data packet.
     #[inline]
     fn next(&mut self, _now: Instant, heads: Heads) -> Next {

@@ -104,7 +104,7 @@ impl<P: Packet> Cake<P> {
     }
 
     /// Returns the tin to serve: the tin of highest rank that is within its share. If all tins exceed their shares,
-    /// returns the tin that will be within its share first. No tin starves, because a tin has priority only within its
+    /// returns the tin that will be within its share first. No tin starves, because priority holds only within a tin's
     /// share.
     fn tin(&self, now: Instant) -> Option<u32> {
         let mut best: Option<(u32, Instant)> = None;

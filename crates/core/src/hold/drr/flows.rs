@@ -288,8 +288,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(())
     }
 
-    /// Returns a queue for a flow that has none in its chain. If the chain is full, the flow shares another flow's
-    /// queue.
+    /// Returns a queue for a flow that has none in its chain. In a full chain, the flow shares another flow's queue.
     pub(super) fn queue_in_chain(
         &mut self,
         flow: u64,

@@ -29,7 +29,7 @@ const PROBE_RTT_INTERVAL: u64 = 5 * SECOND;
 const PROBE_RTT_DURATION: u64 = SECOND / 5;
 /// Number of loss events in a round trip that end Startup (section 5.3.1.3).
 const STARTUP_LOSSES: u32 = 6;
-/// Maximum number of round trips between two probes; a Reno flow may need more.
+/// Maximum number of round trips between two probes. A flight of fewer segments has fewer, for coexistence with Reno.
 const RENO_ROUNDS: f64 = 63.0;
 
 /// States of the state machine (section 5.1).
@@ -79,8 +79,7 @@ enum AckPhase {
     ProbeStopping,
 }
 
-/// State of BBRv3. Times are in ns, volumes in segments, rates in segments per second. Values may be infinite, as in
-/// the draft.
+/// State of BBRv3. Times are in ns, volumes in segments, rates in segments per second. Values may be infinite.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bbr3 {
     state: State,
@@ -109,8 +108,7 @@ pub(crate) struct Bbr3 {
     probe_rtt_done_at: Option<u64>,
     probe_rtt_round_done: bool,
 
-    /// Number of segments delivered at the start of the round. The first ACK of a segment that was sent later ends the
-    /// round.
+    /// Number of segments delivered at the start of the round. The first ACK of a later segment ends the round.
     next_round: u64,
     round: u64,
     round_start: bool,

@@ -20,8 +20,7 @@ use sweep::point;
 use toml::Spanned;
 use toml::de::DeTable;
 
-/// Reads a user's experiment file. Its scenarios start from `defaults`, and may use the congestion controls in
-/// `defaults`.
+/// Reads a user's experiment file. Its scenarios start from `defaults`, and may use the congestion controls there.
 ///
 /// # Errors
 /// The file cannot be read, or a line is invalid.
@@ -35,7 +34,7 @@ pub fn read(path: &Path, defaults: &Defaults) -> Result<Experiment, BadExperimen
 }
 
 /// Like [`read`], for a text. Only errors contain `path`. An experiment whose `name` begins with `found/` has the
-/// settings of `[found]` instead of the scenario's; values from series and sweep remain.
+/// settings of `[found]` instead of the scenario's settings. Values from series and sweep remain.
 ///
 /// # Errors
 /// A line is invalid.
