@@ -95,6 +95,40 @@ fn the_dashboard_shows_every_metric() {
     }
 }
 
+/// Values of the label `reason`, with their meanings.
+const REASONS: [(&str, &str); 15] = [
+    ("over-limit", "dropped: the queue was full"),
+    ("aqm", "dropped by the discipline as a congestion signal"),
+    ("ack-filtered", "filtered by the ACK filter"),
+    (
+        "opaque-filtered",
+        "QUIC packet that `--thin-opaque` treated as an ACK and filtered",
+    ),
+    ("losses", "ACK kept because of losses"),
+    ("marks", "ACK kept because of ECN or AccECN marks"),
+    ("stretch", "ACK kept because of `--max-stretch`"),
+    (
+        "options",
+        "ACK kept because of TCP options that no filter may interpret",
+    ),
+    ("other", "ACK kept by [another rule](../notes/ack-rules.md)"),
+    ("ring_full", "frame lost: the receive ring was full"),
+    ("malformed", "frame lost: it was truncated"),
+    (
+        "unsegmentable",
+        "frame lost: it was merged (GRO) and in an unsupported tunnel",
+    ),
+    ("too_long", "frame lost: longer than the MTU"),
+    (
+        "not_sent",
+        "frame lost: the driver's queue was full, or the interface was down",
+    ),
+    (
+        "stale",
+        "frame lost: it waited while the gateway was stopped for more than 5 s",
+    ),
+];
+
 /// The reference page of all metrics, with the help texts of the exposition.
 fn reference() -> String {
     let (page, served) = (page(), served());
@@ -119,9 +153,27 @@ fn reference() -> String {
         let labels: Vec<String> = labels.collect();
         text += &format!("| `{name}` | {kind} | {} | {help} |\n", labels.join("; "));
     }
+    text += "\nThe label `reason` gives the reason for a drop, a kept ACK or a lost frame:\n\n\
+             | reason | meaning |\n| --- | --- |\n";
+    for (reason, meaning) in REASONS {
+        text += &format!("| `{reason}` | {meaning} |\n");
+    }
+    text += "\nThe counts of kept ACKs restart at 0 when the discipline changes.\n";
     text += "\n`packaging/grafana/asymq.json` is a Grafana dashboard that shows all of them. \
              `packaging/prometheus/asymq.rules.yml` contains alerts.\n";
     text
+}
+
+#[test]
+fn the_reference_page_explains_every_reason() {
+    let served = served();
+    let labels = served.values().flatten();
+    let served: BTreeSet<&str> = labels
+        .filter(|(label, _)| label == "reason")
+        .map(|(_, value)| value.as_str())
+        .collect();
+    let explained: BTreeSet<&str> = REASONS.iter().map(|(reason, _)| *reason).collect();
+    assert_eq!(served, explained);
 }
 
 #[test]
