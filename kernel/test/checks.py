@@ -165,7 +165,6 @@ def many_leaves():
     made = time.monotonic() - begin
     size = parameter("taken") / 1e6
     unknown = incoming() - none
-    send_frames("v0", [cost.frame(2 * number + 1) for number in range(4)], 0x10000 + leaves)
     messages = netlink.Netlink()
 
     def seen():
@@ -173,7 +172,9 @@ def many_leaves():
         last = next(qdisc for qdisc in messages.qdiscs("v0") if qdisc["parent"] == 0x10000 + leaves)
         return last["values"]["device.unknown"], last["values"]["queue.reverse.packets"]
 
+    # A dump of ten thousand leaves takes longer than the minute after which a flow is forgotten.
     before = seen()
+    send_frames("v0", [cost.frame(2 * number + 1) for number in range(4)], 0x10000 + leaves)
     known = incoming() - none
     more = [new - old for old, new in zip(before, seen())]
     # Tolerates some packets of IPv6.
