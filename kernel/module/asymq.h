@@ -52,6 +52,7 @@ struct asymq_setup {
 	u64 secret[2];
 	const struct asymq_numbers *before;	/* options of the present instance, if its rates may change; else NULL */
 	const struct asymq_numbers *numbers;
+	const struct asymq_numbers *given;	/* the user's options */
 	bool ifb;	/* the device is an IFB, which carries a downlink */
 };
 
@@ -88,6 +89,10 @@ void asymq_build(const struct asymq_setup *setup, struct asymq_built *built);
 void asymq_take_over(struct asymq_instance *instance, struct asymq_instance *old, bool whole);
 /* Without the lock: default values for a device with this queue length. `numbers` is zeroed. */
 void asymq_usual(struct asymq_numbers *numbers, u32 queue_len);
+/* Without the lock: computes the defaults that depend on the link again. */
+void asymq_derive(struct asymq_numbers *numbers, const struct asymq_numbers *given);
+/* Returns the default buffer at a rate in bit/s, as an attribute's value. */
+u64 asymq_usual_buffer(u64 up);
 /* Sets reuse, rates and limit of `built` if the instance can continue at these rates. */
 void asymq_fits_rates(const struct asymq_instance *instance, const struct asymq_line *line, struct asymq_built *built);
 /* Changes the rates, in bit/s; `reverse` is 0 if unknown. */

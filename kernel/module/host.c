@@ -48,7 +48,10 @@ static const struct kernel_param_ops taken_ops = { .get = taken_get };
 module_param_cb(taken, &taken_ops, NULL, 0444);
 MODULE_PARM_DESC(taken, "bytes of memory of all instances");
 #define asymq_weighs(difference) atomic_long_add(difference, &taken)
+#define asymq_must_be_in(place, table) \
+	WARN_ONCE((place) < (table) || (place) >= (table) + ARRAY_SIZE(table), "asymq: beyond a table")
 #else
+#define asymq_must_be_in(place, table) do { } while (0)
 #define asymq_weighs(difference) do { } while (0)
 #endif
 
@@ -72,8 +75,10 @@ struct asymq_known {
 static struct asymq_known *asymq_known_at(u32 key)
 {
 	static struct asymq_known known[16];
+	struct asymq_known *place = &known[key % ARRAY_SIZE(known)];
 
-	return &known[key % ARRAY_SIZE(known)];
+	asymq_must_be_in(place, known);
+	return place;
 }
 
 /* Header of a separate allocation. */

@@ -75,7 +75,17 @@ static unsigned int departures;
 module_param(departures, uint, 0444);
 MODULE_PARM_DESC(departures, "departures that followers have read");
 #define asymq_count_departure() (departures++)
+static unsigned int flow_hash;
+module_param(flow_hash, uint, 0644);
+MODULE_PARM_DESC(flow_hash, "hash of every flow of IP, for tests of the flow table; 0 for the flow's own");
+#define asymq_tested_hash(hash) (flow_hash ?: (hash))
+#define asymq_must_be_in_table(device, place) \
+	WARN_ONCE((place) < (device)->flows || (place) >= (device)->flows + ASYMQ_SETS * ASYMQ_WAYS, "asymq: beyond the flow table")
+#define asymq_must_be_of_this_cpu(place, all) WARN_ONCE((place) != this_cpu_ptr(all), "asymq: counters of another CPU")
 #else
+#define asymq_tested_hash(hash) (hash)
+#define asymq_must_be_in_table(device, place) do { } while (0)
+#define asymq_must_be_of_this_cpu(place, all) do { } while (0)
 #define asymq_linger() do { } while (0)
 #define asymq_count_departure() do { } while (0)
 #endif
@@ -233,7 +243,7 @@ static u32 asymq_flow_hash(struct sk_buff *skb, u32 key)
 		if (port)
 			ports = (__force u16)port[0] ^ (__force u16)port[1];
 	}
-	return jhash_3words(from ^ to, from + to, ports << 8 | next, key) ?: 1;
+	return asymq_tested_hash(jhash_3words(from ^ to, from + to, ports << 8 | next, key) ?: 1);
 }
 
 static struct asymq_flow *asymq_set(const struct asymq_device *device, u32 hash)
@@ -254,6 +264,7 @@ void asymq_learn_flow(struct asymq_sched *q, struct asymq_device *device, struct
 	for (way = 0; way < ASYMQ_WAYS; way++) {
 		u32 age = set[way].hash ? now - set[way].seen : U32_MAX;
 
+		asymq_must_be_in_table(device, &set[way]);
 		if (set[way].hash == hash) {
 			place = &set[way];
 			break;
@@ -282,25 +293,28 @@ static struct asymq_sched *asymq_owner_of(const struct asymq_device *device, str
 	if (!hash || !READ_ONCE(device->flows))
 		return NULL;
 	set = asymq_set(device, hash);
-	for (way = 0; way < ASYMQ_WAYS; way++)
+	for (way = 0; way < ASYMQ_WAYS; way++) {
+		asymq_must_be_in_table(device, &set[way]);
 		if (READ_ONCE(set[way].hash) == hash && (u32)jiffies - READ_ONCE(set[way].seen) < ASYMQ_SILENT)
 			return READ_ONCE(set[way].q);
+	}
 	return NULL;
 }
 
 /* Without the lock: handles a packet of the reverse path. With `ingress`, the packet's link header was removed. */
 static void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb, bool ingress)
 {
+	unsigned int charged = skb->len + (ingress ? asymq_pulled_header(skb) : 0);
 	struct asymq_frame frame;
 
 	spin_lock(&q->lock);
 	q->reverse.packets++;
-	q->reverse.bytes += skb->len;
+	q->reverse.bytes += charged;
+	asymq_must_hold(q);
 	if (q->instance && q->observes) {
 		asymq_frame(skb, ingress, q->scratch, sizeof(q->scratch), &frame);
 		frame.nat = false;
-		frame.charged = skb->len + (ingress ? asymq_pulled_header(skb) : 0);
-		asymq_must_hold(q);
+		frame.charged = charged;
 		asymq_observe(q->instance, ktime_get_ns(), &frame);
 	}
 	asymq_must_live(q);
@@ -314,6 +328,7 @@ static void asymq_receive(struct asymq_device *device, struct sk_buff *skb, bool
 
 	asymq_linger();
 	counts = this_cpu_ptr(device->counts);
+	asymq_must_be_of_this_cpu(counts, device->counts);
 	q = asymq_owner_of(device, skb);
 	u64_stats_update_begin(&counts->syncp);
 	u64_stats_inc(&counts->packets);
@@ -361,11 +376,13 @@ void asymq_unhook(struct asymq_sched *q)
 	WRITE_ONCE(device->only, device->count == 1 ?
 		   list_first_entry(&device->observers, struct asymq_sched, observers) : NULL);
 	if (device->flows)
-		for (place = 0; place < ASYMQ_SETS * ASYMQ_WAYS; place++)
+		for (place = 0; place < ASYMQ_SETS * ASYMQ_WAYS; place++) {
+			asymq_must_be_in_table(device, &device->flows[place]);
 			if (device->flows[place].q == q) {
 				WRITE_ONCE(device->flows[place].hash, 0);
 				WRITE_ONCE(device->flows[place].q, NULL);
 			}
+		}
 	if (!device->count) {
 		nf_unregister_net_hook(dev_net(device->dev), &device->hook);
 		list_del_rcu(&device->list);

@@ -78,6 +78,7 @@ static void asymq_lost(struct asymq_sched *q)
 
 static void asymq_put_in(struct asymq_sched *q, struct sk_buff *skb)
 {
+	asymq_must_hold(q);
 	asymq_cb(skb)->owner = q;
 	__skb_queue_tail(&q->waiting, skb);
 	q->sch->q.qlen++;
@@ -87,6 +88,7 @@ static void asymq_put_in(struct asymq_sched *q, struct sk_buff *skb)
 /* Removes a packet from the list. Returns false if it is not in the list. */
 static bool asymq_take_out(struct asymq_sched *q, struct sk_buff *skb)
 {
+	asymq_must_hold(q);
 	if (asymq_cb(skb)->owner != q || skb == q->next_offer) {
 		q->foreign = true;
 		return false;
@@ -332,6 +334,7 @@ static __always_inline int asymq_take(struct sk_buff *skb, struct Qdisc *sch, st
 static void asymq_refuse(struct asymq_sched *q, struct sk_buff *skb)
 {
 	spin_lock(&q->lock);
+	asymq_must_hold(q);
 	asymq_count(&q->arrived, skb);
 	asymq_count(&q->dropped, skb);
 	asymq_count(&q->fallback_dropped, skb);

@@ -72,6 +72,7 @@ static int asymq_make(struct asymq_sched *q, const struct asymq_request *request
 		.ifb = q->ifb,
 		.before = reuse ? &request->before : NULL,
 		.numbers = &request->numbers,
+		.given = &request->given,
 	};
 
 	memset(built, 0, sizeof(*built));

@@ -173,7 +173,7 @@ static bool asymq_is_of_line(unsigned int type)
 /* Handles a message that contains only VERSION and rates: copies the effective options, and changes the rates. */
 static bool asymq_patch_line(const struct asymq_opts *opts, const struct nlattr *options)
 {
-	struct nlattr *all = (struct nlattr *)asymq_attributes, *given, *top, *inner;
+	struct nlattr *all = (struct nlattr *)asymq_attributes, *given, *top, *inner, *up = NULL;
 	const struct nlattr *attr;
 	bool version = false;
 	int rest;
@@ -191,6 +191,15 @@ static bool asymq_patch_line(const struct asymq_opts *opts, const struct nlattr 
 			return false;
 		memcpy(nla_data(top), nla_data(attr), sizeof(u64));
 		memcpy(nla_data(inner), nla_data(attr), sizeof(u64));
+		if (attr->nla_type == TCA_ASYMQ_UP)
+			up = top;
+	}
+	/* The default buffer depends on the rate. */
+	top = nla_find(all, opts->len, TCA_ASYMQ_BUFFER);
+	if (up && top && !nla_find(nla_data(given), nla_len(given), TCA_ASYMQ_BUFFER)) {
+		u64 buffer = asymq_usual_buffer(nla_get_u64(up));
+
+		memcpy(nla_data(top), &buffer, sizeof(buffer));
 	}
 	return version && !rest;
 }
@@ -314,5 +323,7 @@ struct asymq_request *asymq_parse_request(struct asymq_sched *q, struct nlattr *
 	if (given)
 		memset(&asymq_request.given, 0, sizeof(asymq_request.given));
 	asymq_read_nested(given ?: options, &asymq_request.given);
+	if (q->opts && !nla_find_nested(options, TCA_ASYMQ_QDISC))
+		asymq_derive(&asymq_request.numbers, &asymq_request.given);
 	return &asymq_request;
 }

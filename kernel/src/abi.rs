@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use asymq_core::Direction;
 use asymq_core::hold::capacity;
 use asymq_core::units::{Instant, Limit, Rate};
-use asymq_wire::{Numbers, id, line, rates};
+use asymq_wire::{Numbers, derive, id, line, rates, rules, usual_buffer};
 use core::ffi::{c_char, c_void};
 
 /// Request for an instance.
@@ -21,6 +21,8 @@ pub(crate) struct Setup {
     /// Options of an instance that may continue at other rates; null if a new instance is required.
     before: *const Numbers,
     numbers: *const Numbers,
+    /// The user's values.
+    given: *const Numbers,
     /// True if the device is an IFB, which handles a downlink.
     ifb: bool,
 }
@@ -85,8 +87,9 @@ unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
 }
 
 fn build(setup: &Setup, built: &mut Built) -> Result<(), Refusal> {
-    // SAFETY: `before` is null or valid, `numbers` is valid, and both are constant during this call.
-    let (before, numbers) = unsafe { (setup.before.as_ref(), &*setup.numbers) };
+    // SAFETY: `before` is null or valid, the others are valid, and all are constant during this call.
+    let (before, numbers, given) =
+        unsafe { (setup.before.as_ref(), &*setup.numbers, &*setup.given) };
     if let Some(before) = before
         && numbers.get(id::UP_MIN).is_none()
         && before.differ_in_rates_alone(numbers)
@@ -108,7 +111,8 @@ fn build(setup: &Setup, built: &mut Built) -> Result<(), Refusal> {
     (built.shaped, built.nat) = (description.shaped, description.nat);
     lasts();
     let now = Instant::from_nanos(setup.now);
-    let instance = Instance::build(now, setup.secret, &description)?;
+    let mut instance = Instance::build(now, setup.secret, &description)?;
+    instance.set_rules(rules(numbers, given));
     built.observes = instance.observes();
     built.follows = instance.learns() == Some(Direction::Down);
     built.learns = instance.learns().is_some();
@@ -131,8 +135,8 @@ pub(crate) struct Line {
 /// Sets `reuse` and the rates of `built` if the instance can continue at these rates. `built` is zeroed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_fits_rates(instance: &Instance, wanted: &Line, built: &mut Built) {
-    if instance.follows(wanted.buffer_moves)
-        && let Some((link, reverse, limit)) = line(wanted.up, wanted.down, wanted.buffer)
+    if let Some((link, reverse, limit)) = line(wanted.up, wanted.down, wanted.buffer)
+        && instance.follows((link, reverse, limit), wanted.buffer_moves)
     {
         built.set_rates(link, reverse, limit);
         built.reuse = true;
@@ -143,6 +147,18 @@ unsafe extern "C" fn asymq_fits_rates(instance: &Instance, wanted: &Line, built:
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_usual(numbers: &mut Numbers, queue_len: u32) {
     numbers.set_usual(queue_len.clamp(50, 10_000));
+}
+
+/// Computes the defaults that depend on the link again. `given` are the user's values.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_derive(numbers: &mut Numbers, given: &Numbers) {
+    derive(numbers, given);
+}
+
+/// Returns the number of the default buffer at a rate in bit/s.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn asymq_usual_buffer(up: u64) -> u64 {
+    Rate::from_bits_per_sec(up).map_or(0, usual_buffer)
 }
 
 /// Takes over the counters of `old`. If `old` had no fault (`whole`), removes the packets of `old`.

@@ -7,15 +7,17 @@ use crate::request::Description;
 use crate::skb::Skb;
 use crate::window::Windows;
 use alloc::boxed::Box;
-use asymq_core::catalog::{BoxedQdisc, Catalog as _, Standard};
+use asymq_core::catalog::{BoxedQdisc, Catalog as _, Context, Standard, Value};
 use asymq_core::frame::{FlowKey, Parsed, parse_prefix};
 use asymq_core::hold::{BuildError, Egress, Meters, boxed};
 use asymq_core::overhead::Overhead;
 use asymq_core::qdisc::Counter;
-use asymq_core::units::{Instant, Rate};
+use asymq_core::units::{Instant, Limit, Rate};
 use asymq_core::{Direction, Fate, Header, Packet as _, Reason, Sink, TrafficClass};
 use asymq_rates::RateLaw;
+use asymq_wire::Rule;
 use asymq_wire::statistics::{self, class};
+use core::cell::Cell;
 
 /// Maximum number of segments of an aggregate that are counted one by one.
 const MAX_SEGMENTS: u32 = 512;
@@ -29,6 +31,9 @@ pub(crate) struct Instance {
     learning: Option<Learning>,
     /// True if the buffer bounds only the FIFO after a fault.
     separate: bool,
+    /// Defaults that depend on the link, and the line for which they were computed.
+    rules: [Option<Rule>; 3],
+    line: (Rate, Option<Rate>, Limit),
 }
 
 /// Passes dropped packets to C.
@@ -80,6 +85,8 @@ impl Instance {
             overhead: Some(description.overhead).filter(|of| *of != Overhead::default()),
             learning,
             separate: description.separate,
+            rules: [None; 3],
+            line: (config.link, config.reverse, config.limit),
         })
     }
 
@@ -88,9 +95,35 @@ impl Instance {
         self.learning.is_none() && self.egress.qdisc().follows_rates()
     }
 
-    /// True if the instance can continue at other rates and, with `buffer_moves`, with another buffer.
-    pub(crate) fn follows(&self, buffer_moves: bool) -> bool {
-        self.follows_rates() && (self.separate || !buffer_moves)
+    pub(crate) fn set_rules(&mut self, rules: [Option<Rule>; 3]) {
+        self.rules = rules;
+    }
+
+    /// True if the instance can continue at other rates and, with `buffer_moves`, with another buffer: if no default
+    /// changes with them.
+    pub(crate) fn follows(&self, line: (Rate, Option<Rate>, Limit), buffer_moves: bool) -> bool {
+        // The instance lacks the values that some rules use.
+        let lacks = Cell::new(false);
+        let values = &|_: &str| {
+            lacks.set(true);
+            None
+        };
+        let value = |rule: Rule, (link, reverse, limit)| {
+            rule(&Context {
+                link,
+                reverse,
+                limit,
+                values,
+            })
+        };
+        let mut rules = self.rules.iter().flatten();
+        self.follows_rates()
+            && (self.separate || !buffer_moves)
+            && rules.all(|rule| match (value(*rule, line), value(*rule, self.line)) {
+                (Value::Limit(new), Value::Limit(old)) => new == old,
+                _ => false,
+            })
+            && !lacks.get()
     }
 
     pub(crate) fn move_rates(&mut self, now: Instant, link: Rate, reverse: Option<Rate>) {

@@ -340,6 +340,15 @@ def every_discipline():
         time.sleep(0.3)
     waiting = shown()
     expect(waiting["backlog"] > 0, "no backlog was handed over")
+    # A dump contains the same bytes as tc's message.
+    messages = netlink.Netlink()
+    run("ip link add l0 type dummy")
+    for name in names:
+        for more in "", "overhead -4 mpu 64", "unshaped nat":
+            sent = netlink.words(f"{name} up 1mbit down 10mbit {more}")
+            expect(messages.qdisc("l0", sent, handle=1 << 16) == 0, f"{name} {more}: {messages.text}")
+            expect(messages.qdiscs("l0")[0]["options"] == sent, f"{name} {more}: other options are dumped")
+    run("ip link del l0")
     sender.kill()
     for words in ("docsis", "pppoe-vcmux ether-vlan", "overhead 44 mpu 64 atm", "ethernet"):
         asymq(f"sad up 1mbit {words}")
@@ -435,6 +444,7 @@ def without_the_plugin():
     ):
         answer = messages.qdisc("lo", options)
         expect(answer == errno.EINVAL, f"{what} is answered with {answer}")
+        expect(("older than" if what == "words" else "different versions") in messages.text, f"{what}, text: {messages.text}")
     expect(messages.qdisc("lo", right) == 0, "the module's own version is refused")
     messages.qdisc("lo", None, delete=True)
     return "sad, or what the module's parameter says; a plugin of another version is refused"
@@ -493,17 +503,22 @@ def charged():
         with open(f"{group}/cgroup.procs", "w") as file:
             file.write(str(os.getpid()))
         messages, words = netlink.Netlink(), netlink.words("aq up 1gbit down 1gbit")
-        for child in range(1, 17):
-            expect(messages.qdisc("e2", words, parent=0x10000 + child, handle=child + 1 << 16) == 0, "not added")
+        for device in devices:
+            for child in range(1, 5):
+                expect(messages.qdisc(device, words, parent=0x10000 + child, handle=child + 1 << 16) == 0, "not added")
         say(parameter("taken"))
 
-    run("ip link add e2 type dummy; tc qdisc add dev e2 root handle 1: prio bands 16")
+    # Each device with several observers also has a flow table.
+    devices, table = [f"e{number}" for number in range(2, 6)], 512 << 10
+    for device in devices:
+        run(f"ip link add {device} type dummy; tc qdisc add dev {device} root handle 1: prio bands 4")
     before = parameter("taken")
-    taken = traffic.End(None, make).answer() - before
+    taken = traffic.End(None, make).answer() - before + table * len(devices)
     with open(f"{group}/memory.current") as file:
         current = int(file.read())
-    run("ip link del e2")
-    expect(current > 0.9 * taken > 1e6, f"{current / 1e6:.1f} of {taken / 1e6:.1f} MB are accounted")
+    for device in devices:
+        run(f"ip link del {device}")
+    expect(current > 0.95 * taken > 1e6, f"{current / 1e6:.1f} of {taken / 1e6:.1f} MB are accounted")
     return f"{current / 1e6:.1f} MB charged for {taken / 1e6:.1f}"
 
 
@@ -521,10 +536,14 @@ def failed_allocations():
             if parameter("fail_alloc"):
                 break
             expect(answer == errno.ENOMEM, f"allocation {number} of {words}: {answer}")
+            expect("not enough memory" in messages.text, f"text of a refusal: '{messages.text}'")
             total += 1
         set_parameter("fail_alloc", 0)
         expect(answer == 0, f"{words}: {answer}")
         messages.qdisc("e0", None, delete=True)
+    # An attribute of another discipline.
+    answer = messages.qdisc("e0", netlink.words("droptail up 1mbit") + netlink.attribute(netlink.FIRST + 14, bytes(7) + b"\1"))
+    expect(answer == errno.EINVAL and "attribute of" in messages.text, f"text of a refusal: {answer}, '{messages.text}'")
     no_allocation_left()
     return f"{total} allocations, each failed once: ENOMEM, nothing left behind"
 
@@ -655,7 +674,9 @@ def hosts_behind_nat():
     text, asked = [], {"nonat": "one host", "nat": "two", "default": "one host again"}
     try:
         for word, meaning in asked.items():
-            run("tc -n home qdisc del dev h0 root", check=False)
+            # Each is a change of the former. The FIFO between sends the backlog.
+            asymq("droptail up 1gbit")
+            time.sleep(0.2)
             asymq(f"cake up 1mbit isolation dual-srchost {'' if word == 'default' else word}")
             got = traffic.shares(groups, 6)
             text.append(f"{word}: {got[0]:.0f} and {got[1]:.0f} kbit/s")
@@ -788,6 +809,7 @@ def learnt_rates():
         up, down, late = flows(22, up=2, down=4, skip=8)
         watcher.join()
         control = shown()["control"]
+        learnt_stays()
     finally:
         run("tc -n home qdisc del dev h0 ingress; ip -n home link del ifb0", check=False)
         run("tc -n path qdisc replace dev m1 root pfifo; tc -n path qdisc del dev m1 root", check=False)
@@ -803,6 +825,31 @@ def learnt_rates():
     expect(up > 1800 and down > 5500, text)
     expect(any(name.startswith("auto_") for name in control), f"no variables: {control}")
     return text
+
+
+def learnt_stays():
+    """A change and a fault continue with the learnt rate, which netlink shows."""
+
+    def rate_in(say, change):
+        messages = netlink.Netlink()
+        if change:
+            expect(messages.qdisc("h0", change) == 0, "not changed")
+        qdisc = next(qdisc for qdisc in messages.qdiscs("h0") if qdisc["kind"] == "asymq")
+        up = dict(netlink.attributes(qdisc["options"]))[netlink.UP]
+        say([qdisc["values"]["control.auto_rate"] / 1e6, struct.unpack("=Q", up)[0] / 1e6])
+
+    version = netlink.attribute(netlink.VERSION, struct.pack("=I", 1))
+    before, dumped = traffic.End("home", rate_in, b"").answer()
+    expect(before < 50 and dumped == before, f"learnt {before} Mbit/s, shown {dumped}")
+    after, _ = traffic.End("home", rate_in, version + netlink.attribute(8 + 1, b"\1")).answer()
+    run("tc -n home qdisc change dev h0 root asymq nonat")
+    by_tc, _ = traffic.End("home", rate_in, b"").answer()
+    expect(max(after, by_tc) < 50, f"learnt {before:.2f} Mbit/s; after a change {after:.2f}, and by tc {by_tc:.2f}")
+    # The modem becomes faster, so that the FIFO has the lowest rate.
+    run("tc -n home qdisc del dev h0 ingress; tc -n path qdisc change dev m1 root netem delay 25ms limit 1000 rate 20mbit")
+    set_parameter("inject", "drops-foreign")
+    got = udp("hosts", "servers", SERVER[4], 12000, 3) / 1e3
+    expect(shown().get("failed") == 1 and got < 2 * before, f"{got:.2f} Mbit/s after a fault, {before:.2f} learnt")
 
 
 @check

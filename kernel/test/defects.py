@@ -11,7 +11,7 @@ import accounting
 import cost
 import links
 import netlink
-from guest import ROOT, check, expect, load, no_allocation_left, parameter, set_parameter, sized
+from guest import FOLDER, ROOT, check, expect, load, no_allocation_left, parameter, set_parameter, sized
 from traffic import End, run
 
 VERSION = netlink.attribute(netlink.VERSION, struct.pack("=I", 1))
@@ -84,6 +84,7 @@ def short_change():
     ):
         # The kernel accepts some bytes behind the last attribute.
         change(what, options, *refused, *([0] if what == "rest" else []))
+    expect(asymq_of(messages, "d0")["options"] == whole, "a refused change has changed the options")
     change("NAT alone", VERSION + netlink.attribute(NAT, b"\1"), 0)
     change("NAT back", VERSION + netlink.attribute(NAT, b"\0"), 0)
 
@@ -110,6 +111,39 @@ def short_change():
         expect(after["qlen"] == 0, f"{what}: {after['qlen']} packets wait after the change")
         lost = [name for name, value in before["values"].items() if accounting.is_counter(name) and after["values"][name] < value]
         expect(not lost and after["packets"] == before["packets"] + before["qlen"], f"{what}: counters lost: {lost}, {after['packets']}")
+    # A packet's time of arrival stays at a change.
+    change("slow", netlink.words("droptail up 8kbit"), 0)
+    for number in range(5):
+        out.send(cost.frame(2 * number + 1))
+    time.sleep(0.5)
+    change("fast", netlink.words("sad up 10mbit"), 0)
+    time.sleep(0.2)
+    longest = asymq_of(messages, "d0")["values"]["data.sojourn.max"] / 1e9
+    expect(0.45 < longest < 3, f"packets that have waited 0.5 s before a change: the longest sojourn time is {longest:.3f} s")
+    # A part of the options changes: the others are those of a new qdisc, and of the user.
+    for before, alone, after in (
+        ("aq up 1mbit down 10mbit", rate(netlink.UP, 2000000), "aq up 2mbit down 10mbit"),
+        ("aq up 1mbit down 10mbit configured-rate 3mbit", rate(netlink.UP, 2000000), "aq up 2mbit down 10mbit configured-rate 3mbit"),
+        ("aq up 1mbit down 10mbit", rate(netlink.DOWN, 20000000), "aq up 1mbit down 20mbit"),
+        ("acq up 1mbit down 10mbit", rate(netlink.UP, 2000000), "acq up 2mbit down 10mbit"),
+        ("dcbq up 1mbit down 10mbit gamma 9kbit", rate(netlink.UP, 2000000), "dcbq up 2mbit down 10mbit gamma 9kbit"),
+        ("dcbq up 1mbit down 10mbit", rate(netlink.UP, 2000000), "dcbq up 2mbit down 10mbit"),
+        ("up 1mbit down 10mbit", rate(netlink.UP, 2000000), "up 2mbit down 10mbit"),
+        ("up 1mbit down 10mbit", rate(netlink.UP, 50000000), "up 50mbit down 10mbit"),
+        ("up 1mbit down 10mbit ack-limit 33p", rate(netlink.UP, 50000000), "up 50mbit down 10mbit ack-limit 33p"),
+        ("up 50mbit down 10mbit", rate(netlink.UP, 1000000), "up 1mbit down 10mbit"),
+        ("droptail up 1mbit", rate(netlink.UP, 50000000), "droptail up 50mbit"),
+        ("droptail up 1mbit buffer 70p", rate(netlink.UP, 50000000), "droptail up 50mbit buffer 70p"),
+        ("sad up 1mbit", rate(7, 77), "sad up 1mbit buffer 77p"),
+        ("cake up 1mbit cake-rtt 1s", rate(netlink.UP, 50000000), "cake up 50mbit cake-rtt 1s"),
+        ("cake up auto", rate(netlink.UP, 2000000), "cake up 2mbit"),
+    ):
+        change(before, netlink.words(before), 0)
+        change(f"a part of {before}", VERSION + alone, 0)
+        changed = asymq_of(messages, "d0")
+        wrong = set(netlink.attributes(changed["options"])) ^ set(netlink.attributes(netlink.words(after)))
+        expect(not wrong, f"{before}, of the change to {after}: {sorted(wrong)}")
+        expect("control.auto_rate" not in changed["values"], f"{before}: the rate is learnt after the change to {after}")
     # AQ does not follow rates, even if the discipline before it did.
     change("droptail", netlink.words("droptail up 1mbit down 10mbit"), 0)
     change("AQ", netlink.words("aq up 2mbit down 10mbit"), 0)
@@ -141,6 +175,18 @@ def short_change():
     time.sleep(0.2)
     after = asymq_of(messages, "d0")
     expect(after["qlen"] == 0 and "failed" in after["values"], f"a fault beyond 32 bits: {after['qlen']} packets wait")
+    change("rates alone after a fault", VERSION + rate(netlink.UP, 10000000), 0)
+    expect("failed" not in asymq_of(messages, "d0")["values"], "a change of rates alone does not recover from a fault")
+    # After a change of rates alone, the FIFO after a fault shapes if the discipline did.
+    for shaped, most in ("shaped", 20), ("unshaped", 0):
+        change(f"{shaped}, for a fault", netlink.words(f"droptail up 10mbit buffer 100p {shaped}"), 0)
+        change("slow", VERSION + rate(netlink.UP, 8000), 0)
+        set_parameter("inject", "drops-foreign")
+        for number in range(20):
+            out.send(cost.frame(2 * number + 1))
+        time.sleep(0.2)
+        after = asymq_of(messages, "d0")
+        expect(most - 3 <= after["qlen"] <= most, f"{shaped}, after a fault: {after['qlen']} of 20 packets wait")
     change("for the limit of the FIFO", netlink.words("droptail up 100kbit buffer 10p"), 0)
     set_parameter("inject", "drops-foreign")
     for number in range(30):
@@ -316,6 +362,13 @@ def observers_change():
     run("ip netns add other; ip -n other link add v2 type dummy; tc -n other qdisc add dev v2 root asymq aq up 1mbit down 10mbit;"
         "tc -n other qdisc del dev v2 root; ip netns del other")
     expect(run("rmmod sch_asymq", check=False).returncode, "the module was removed while in use")
+    # A second module with the same qdisc is refused, and leaves nothing behind.
+    with open(f"{FOLDER}/sch_asymq_test.ko", "rb") as file:
+        twin = file.read().replace(b"sch_asymq\0", b"sch_twin0\0")
+    with open("/run/twin.ko", "wb") as file:
+        file.write(twin)
+    expect(run("insmod /run/twin.ko selftest=0", check=False).returncode, "two modules have the same qdisc")
+    run("ip netns add twin; ip netns del twin")
     # Packets that arrive after the module is removed must not call the hook.
     run("tc qdisc del dev v0 root")
     no_allocation_left()

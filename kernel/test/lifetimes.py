@@ -106,6 +106,20 @@ def changes_keep_places():
     time.sleep(0.1)
     read = between - before, parameter("departures") - between
     expect(read == (0, 1), f"read departures, of another device and of its own: {read}")
+    # Only the device at which a packet arrived sees it in its reverse path.
+    back.send(reversed_frame(cost.frame(1)))
+    time.sleep(0.1)
+    strange = asymq_of(messages, "d0")["values"]["queue.reverse.packets"]
+    expect(strange == 0, f"{strange} packets that arrived at another device are in the reverse path")
+    # After a fault, observer and follower have no instance that could read packets.
+    set_parameter("inject", "drops-foreign")
+    out.send(cost.frame(1))
+    set_parameter("inject", "drops-foreign")
+    back.send(reversed_frame(cost.frame(1)))
+    out.send(cost.frame(1))
+    time.sleep(0.1)
+    faults = [asymq_of(messages, device)["values"].get("failed") for device in ("v0", "i0")]
+    expect(faults == [1, 1], f"faults of the observer and of the follower: {faults}")
     expect(messages.qdisc("i0", None, delete=True) == 0, "not deleted")
     # If the follower were still in the list, it would read this departure.
     out.send(cost.frame(1))
@@ -123,7 +137,8 @@ def reverse_bytes():
     run("ip link del i0", check=False)
     run("ip link add i0 type ifb; sysctl -qw net.ipv6.conf.i0.disable_ipv6=1; ip link set i0 up")
     messages, back, down = netlink.Netlink(), sender("v1"), 1e6
-    expect(messages.qdisc("v0", netlink.words("aq up 100kbit down 1mbit")) == 0, "not added")
+    overhead = 24
+    expect(messages.qdisc("v0", netlink.words(f"aq up 100kbit down 1mbit overhead {overhead}")) == 0, "not added")
     data = flow_frame(protocol=socket.IPPROTO_UDP)
     data += bytes(60 - len(data))
 
@@ -136,7 +151,7 @@ def reverse_bytes():
         return 1 - share / 2**30
 
     alone, texts = shares(state()[3]), []
-    for place, counted in ("the hook", len(data) - 14), ("an IFB", len(data)):
+    for place in "the hook", "an IFB":
         if place == "an IFB":
             expect(messages.qdisc("i0", netlink.words("droptail up 1gbit")) == 0, "not added")
             run("tc qdisc add dev v0 ingress; tc filter add dev v0 ingress matchall action mirred egress redirect dev i0")
@@ -146,9 +161,9 @@ def reverse_bytes():
             time.sleep(0.001)
         after = state()
         packets, size = after[1] - before[1], after[2] - before[2]
-        expect(packets == 1000 and size == packets * counted, f"{place}: {packets} packets of {size} bytes")
+        expect(packets == 1000 and size == packets * len(data), f"{place}: {packets} packets of {size} bytes")
         # AQ subtracts other traffic from the downlink; its share for ACKs is nearly proportional to the rest.
-        rest = 1 - packets * len(data) * 8 / (after[0] - before[0]) / down
+        rest = 1 - packets * (len(data) - 14 + overhead) * 8 / (after[0] - before[0]) / down
         got = shares(after[3]) / alone
         texts.append(f"{place} {got:.3f} of {rest:.3f}")
         expect(0.2 < rest < 0.8 and abs(got / rest - 1) < 0.06, f"{texts[-1]}: the share of ACKs, and the rest of the downlink")
@@ -190,8 +205,8 @@ def flows_expire():
     return "known 50 s after the last packet, unknown after 65"
 
 
-def flow_frame(vlans=(), version=4, protocol=socket.IPPROTO_TCP, ends=(1, 2), ports=(1000, 443), fragment=0):
-    """Returns a frame of a flow, with VLAN tags in the frame's data. `fragment` is the field of IPv4's header."""
+def flow_frame(vlans=(), version=4, protocol=socket.IPPROTO_TCP, ends=(1, 2), ports=(1000, 443), fragment=0, pppoe=False):
+    """Returns a frame of a flow, with VLAN tags or PPPoE in the frame's data. `fragment` is the field of IPv4's header."""
     tags = b"".join(struct.pack("!HH", tag, 7) for tag in vlans)
     transport = struct.pack("!HH", *ports) + bytes(16)
     if version == 4:
@@ -201,6 +216,8 @@ def flow_frame(vlans=(), version=4, protocol=socket.IPPROTO_TCP, ends=(1, 2), po
         network = struct.pack("!IHBB", 6 << 28, len(transport), protocol, 64)
         network += b"".join(bytes((0xfd, *bytes(14), end)) for end in ends)
     kind = struct.pack("!H", 0x0800 if version == 4 else 0x86DD)
+    if pppoe:
+        kind = struct.pack("!HBBHHH", 0x8864, 0x11, 0, 7, 2 + len(network) + len(transport), 0x21)
     return bytes((2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2)) + tags + kind + network + transport
 
 
@@ -214,6 +231,7 @@ PAIRS = {
     "ports of IPv6": ({"version": 6}, {"version": 6, "ports": (1001, 443)}),
     "ports behind 802.1Q": ({"vlans": [0x8100]}, {"vlans": [0x8100], "ports": (1001, 443)}),
     "ports of IPv6 behind 802.1Q": ({"vlans": [0x8100], "version": 6}, {"vlans": [0x8100], "version": 6, "ports": (1001, 443)}),
+    "ports behind PPPoE": ({"pppoe": True}, {"pppoe": True, "ports": (1001, 443)}),
     "ports behind two tags": (TWO_TAGS, TWO_TAGS | {"ports": (1001, 443)}),
     "ports of IPv6 behind two tags": (TWO_TAGS | {"version": 6}, TWO_TAGS | {"version": 6, "ports": (1001, 443)}),
 }
@@ -265,12 +283,114 @@ def flows_of_leaves():
     time.sleep(0.1)
     unknown = flows - (read()[0] - before)
     more = tuple(after - then for after, then in zip(counts(), all_before))
+    # The first and the last set of the table.
+    places = []
+    for number in 8191, 8192, 16383, (1 << 32) - 1:
+        set_parameter("flow_hash", number)
+        first = read()[0]
+        outs[0].send(flow_frame())
+        back.send(flow_frame(ends=(2, 1), ports=(443, 1000)))
+        time.sleep(0.05)
+        places.append(read()[0] - first)
+    set_parameter("flow_hash", 0)
+    expect(places == [1, 1, 1, 1], f"flows of the first and last sets: {places}")
     run("ip link del v0")
     expect(not wrong, f"two leaves must read 1 and 2 packets; wrong for flows of different {'; '.join(wrong)}")
     expect(unknown <= 30 and more == (flows, unknown),
            f"{unknown} of {flows} flows are unknown, and {more[1]} of {more[0]} by the counters")
     no_allocation_left()
     return f"flows of different {', '.join(PAIRS)}; {unknown} of {flows} are unknown"
+
+
+def whole_sender(device):
+    """Returns a function that sends a frame with a header of virtio: flags, kind of aggregate, length of headers, length of a
+    segment, and place of the checksum."""
+    PACKET_VNET_HDR = 15
+    out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    out.setsockopt(263, PACKET_VNET_HDR, 1)
+    out.bind((device, 0x0800))
+    return lambda data, *header: out.send(struct.pack("=BBHHHH", *header) + data)
+
+
+@check
+def fields_of_frames():
+    """Of a packet, the discipline gets the number of its segments, whether its checksum is valid, and headers that are not in
+    its first piece. Each instance hashes flows with its own secret."""
+    load(True, "selftest=0")
+    run(f"modprobe -d {ROOT} -a ifb cls_matchall act_mirred")
+    messages, texts = netlink.Netlink(), []
+    # AQ counts the segments of a download's aggregates.
+    pair()
+    run("ip link del i0", check=False)
+    run("ip link add i0 type ifb; sysctl -qw net.ipv6.conf.i0.disable_ipv6=1; ip link set i0 up")
+    out, back = sender("v0"), whole_sender("v1")
+    data = reversed_frame(cost.frame(1))
+    data = data[:16] + struct.pack("!H", 40 + 4000) + data[18:54] + bytes(4000)
+    for place in "the hook", "an IFB":
+        expect(messages.qdisc("v0", netlink.words("aq up 1mbit down 10mbit")) == 0, "not added")
+        for number in range(100):
+            out.send(cost.frame(2 * number))
+            back(data, 1, 1, 54, 1000, 34, 16)
+            time.sleep(0.02)
+        bits = asymq_of(messages, "v0")["values"]["control.data_per_ack"]
+        texts.append(f"{struct.unpack('=d', struct.pack('=Q', bits))[0]:.1f} data packets per ACK at {place}")
+        expect(struct.unpack("=d", struct.pack("=Q", bits))[0] > 3, f"aggregates of four: {texts[-1]}")
+        messages.qdisc("v0", None, delete=True)
+        expect(messages.qdisc("i0", netlink.words("droptail up 1gbit")) == 0, "not added")
+        run("tc qdisc add dev v0 ingress; tc filter add dev v0 ingress matchall action mirred egress redirect dev i0", check=False)
+    run("ip link del v0; ip link del i0")
+    # An ACK with a wrong checksum replaces no ACK, and is replaced by none.
+    dummy("d0")
+    run("ip link set d0 mtu 9000")
+    whole = whole_sender("d0")
+    for first, second, filtered in (0, 0, 1), (1, 0, 0), (0, 1, 0), (2, 2, 1), (1, 2, 0), (2, 1, 0):
+        expect(messages.qdisc("d0", netlink.words("sad up 8kbit")) == 0, "not added")
+        for number in range(2):
+            whole(cost.frame(1), 0, 0, 0, 0, 0, 0)
+        for number, kind in (0, first), (8, second):
+            ack = cost.frame(number)
+            # A device can complete a checksum (2). Otherwise it must be right (0).
+            ack = ack if kind == 0 else ack[:50] + bytes((ack[50] ^ 1, ack[51])) + ack[52:]
+            whole(ack, *((1, 0, 0, 0, 34, 16) if kind == 2 else (0, 0, 0, 0, 0, 0)))
+        found = asymq_of(messages, "d0")["values"]["queue.filtered.packets"]
+        expect(found == filtered, f"two ACKs, checksum right (0), wrong (1) or incomplete (2): {first}, {second}: {found} filtered")
+        messages.qdisc("d0", None, delete=True)
+    # A packet whose headers are not in its first piece.
+    expect(messages.qdisc("d0", netlink.words("droptail up 1gbit")) == 0, "not added")
+    data = cost.frame(1)
+    data = data[:16] + struct.pack("!H", 5040) + data[18:] + bytes(4000)
+    whole(data, 0, 0, 20, 0, 0, 0)
+    time.sleep(0.1)
+    counts = asymq_of(messages, "d0")["values"]
+    sent = {name: counts[f"{name}.sent.packets"] for name in ("ack", "data", "other")}
+    expect(sent == {"ack": 0, "data": 1, "other": 0}, f"class of a packet in pieces: {sent}")
+    messages.qdisc("d0", None, delete=True)
+    # Two flows share one of two queues in about half of all instances.
+    shared = []
+    for _ in range(24):
+        expect(messages.qdisc("d0", netlink.words("fq_codel flow-queues 2 up 8kbit")) == 0, "not added")
+        for number in 1, 1, 1, 3, 3, 3:
+            whole(cost.frame(number), 0, 0, 0, 0, 0, 0)
+        values = asymq_of(messages, "d0")["values"]
+        shared.append(values["control.new_flows"] + values["control.old_flows"])
+        messages.qdisc("d0", None, delete=True)
+    expect(set(shared) == {1, 2}, f"with a secret for each instance, two flows share a queue in some: {shared}")
+    run("ip link del d0")
+    no_allocation_left()
+    return f"{'; '.join(texts)}; checksums, pieces; {shared.count(1)} of {len(shared)} instances have both flows in one queue"
+
+
+def read_before_other_hooks():
+    """The observer reads packets that another ingress hook drops."""
+    pair()
+    messages = netlink.Netlink()
+    run("nft 'add table netdev drops; add chain netdev drops all { type filter hook ingress device v0 priority -500; policy drop; }'")
+    expect(messages.qdisc("v0", netlink.words("aq up 1mbit down 10mbit")) == 0, "not added")
+    sender("v1").send(reversed_frame(cost.frame(1)))
+    time.sleep(0.1)
+    seen = asymq_of(messages, "v0")["values"]["queue.reverse.packets"]
+    run("nft delete table netdev drops; ip link del v0")
+    expect(seen == 1, f"{seen} of 1 packets read before other hooks")
 
 
 @check
@@ -283,6 +403,16 @@ def refused_hook():
         file.write(f"add table netdev full\n{chains}\n")
     run("nft -f /run/full")
     messages, aq, rounds = netlink.Netlink(), netlink.words("aq up 1mbit down 10mbit"), sized(2000, 600)
+    read_before_other_hooks()
+    # A refused change keeps the discipline.
+    old = netlink.words("droptail up 1mbit")
+    expect(messages.qdisc("d0", old) == 0, "a discipline without a hook is refused")
+    answer = messages.qdisc("d0", aq)
+    expect(answer == errno.E2BIG and "no ingress hook" in messages.text, f"a change: {errno.errorcode.get(answer, answer)}, {messages.text}")
+    expect(asymq_of(messages, "d0")["options"] == old, "a refused change has changed the options")
+    sender("d0").send(cost.frame(1))
+    expect(asymq_of(messages, "d0")["packets"] == 1, "no packet leaves after a refused change")
+    expect(messages.qdisc("d0", None, delete=True) == 0, "not deleted")
 
     def refused():
         answer = messages.qdisc("d0", aq)

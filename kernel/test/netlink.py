@@ -87,6 +87,11 @@ class Netlink:
     def __init__(self):
         self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
         self.socket.settimeout(10)
+        # The kernel's text of the last refusal. Answers contain this text, and no copy of the request.
+        SOL_NETLINK, CAP_ACK, EXT_ACK = 270, 10, 11
+        for option in CAP_ACK, EXT_ACK:
+            self.socket.setsockopt(SOL_NETLINK, option, 1)
+        self.text = ""
         self.sequence = 0
         # Nanoseconds that the kernel took for the last request. send() returns only after the kernel has handled it.
         self.took = 0
@@ -109,6 +114,8 @@ class Netlink:
             answer = self.socket.recv(65536)
             length, kind, _, sequence, _ = struct.unpack_from("=IHHII", answer)
             if kind == ERROR and sequence == self.sequence:
+                MESSAGE = 1
+                self.text = dict(attributes(answer[36:length])).get(MESSAGE, b"").rstrip(b"\0").decode()
                 return -struct.unpack_from("=i", answer, 16)[0]
 
     def get(self, device, parent=ROOT, handle=0):

@@ -156,7 +156,7 @@ impl Listing {
 
     /// Returns the help text with the usual default, and with the disciplines and parts that have another default.
     fn help(&self, parameter: &Parameter) -> String {
-        let (name, usual) = (parameter.name, parameter.default.words());
+        let (name, usual) = (parameter.name, parameter.default);
         // These defaults depend on the command; the help text describes them.
         if ["ack-size", "data-size", "data-per-ack"].contains(&name) {
             return parameter.help.to_owned();
@@ -169,7 +169,7 @@ impl Listing {
         let mut others: Vec<(&str, Vec<&str>)> = Vec::new();
         for entry in &self.entries {
             let mut own = entry.parameters.iter().filter(|own| own.name == name);
-            let own = own.next().map(|own| own.default.words());
+            let own = own.next().map(|own| own.default);
             let default = brings(entry).map(|(_, value)| *value).or(own);
             // A discipline's entry precedes the part of equal name.
             let is_known = others.iter().any(|(_, names)| names.contains(&entry.name));

@@ -71,7 +71,7 @@ fn parts(page: &mut String) {
         );
         for entry in Standard.of_role(role) {
             let parameter = |p: &asymq_core::catalog::Parameter| {
-                format!("`{}`: {} [{}]", p.name, p.help, p.default.words())
+                format!("`{}`: {} [{}]", p.name, p.help, p.default)
             };
             let parameters: Vec<String> = entry.parameters.iter().map(parameter).collect();
             let brings = entry.brings.iter();

@@ -100,7 +100,6 @@ fn either(choice: &Either, number: u64) -> Option<Value> {
 }
 
 /// Encodes a value that the kind accepts.
-#[cfg(feature = "text")]
 pub(crate) fn number(kind: &Kind, value: &Value) -> Option<u64> {
     if !kind.accepts(value) {
         return None;

@@ -26,7 +26,8 @@ pub use ids::{
 pub use text::{Device, describe, given, merge, numbers_of, range, shown, words};
 
 use asymq_core::catalog::{
-    COMMON, Catalog as _, Config, Entry, LIMITS, Role, Standard, Value, Values, is_link_rate,
+    COMMON, Catalog as _, Config, Context, Entry, LIMITS, Parameter, Role, Standard, Value, Values,
+    default_buffer, is_link_rate,
 };
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Limit, Rate, RateRange};
@@ -187,43 +188,127 @@ fn entry(numbers: &Numbers, role: Role) -> Result<&'static Entry, WireError> {
     Standard.entry(role, name).ok_or(WireError::Invalid(id))
 }
 
+/// A discipline and its parts.
+struct Chosen {
+    discipline: &'static Entry,
+    parts: [&'static Entry; Role::PARTS.len()],
+}
+
+impl Chosen {
+    fn new(numbers: &Numbers) -> Result<Self, WireError> {
+        let discipline = entry(numbers, Role::Qdisc)?;
+        let mut parts = [discipline; Role::PARTS.len()];
+        for (role, place) in Role::PARTS.into_iter().zip(&mut parts) {
+            *place = entry(numbers, role)?;
+        }
+        Ok(Self { discipline, parts })
+    }
+
+    /// Returns the parameter of an attribute. Later parts override earlier ones, as in text.
+    fn declared(&self, id: u16) -> Option<&'static Parameter> {
+        let (name, _) = ids::parameter(id)?;
+        let parts = self.parts.iter().rev().flat_map(|part| part.parameters);
+        let own = COMMON.iter().chain(self.discipline.parameters);
+        let mut all = own.chain(parts).chain(LIMITS);
+        all.find(|parameter| parameter.name == name)
+    }
+
+    /// Returns the rule of a default that depends on the link, unless the user or a part has set the value.
+    fn rule(&self, id: u16, numbers: &Numbers, given: &Numbers) -> Option<(&Parameter, Rule)> {
+        if numbers.get(id).is_none() || given.get(id).is_some() {
+            return None;
+        }
+        let parameter = self.declared(id)?;
+        let mut entries = self.parts.iter().chain([&self.discipline]);
+        let mut is_set = entries.by_ref().flat_map(|entry| entry.brings);
+        let is_set = is_set.any(|(name, _)| *name == parameter.name);
+        Some((parameter, parameter.computed.filter(|_| !is_set)?))
+    }
+
+    /// Returns the name of a part, or the value of a parameter.
+    fn value(&self, name: &str, numbers: &Numbers) -> Option<Value> {
+        let mut parts = Role::PARTS.iter().zip(&self.parts);
+        if let Some((_, part)) = parts.find(|(role, _)| role.key() == name) {
+            return Some(Value::Word(part.name));
+        }
+        let id = ids::of_parameter(name)?;
+        encoding::value(&self.declared(id)?.kind, numbers.get(id)?)
+    }
+}
+
+/// Computes a default from the link.
+pub type Rule = fn(&Context<'_>) -> Value;
+
+/// Returns the rules of the defaults that depend on the link, at most three. `given` are the user's values.
+pub fn rules(numbers: &Numbers, given: &Numbers) -> [Option<Rule>; 3] {
+    let mut rules = [None; 3];
+    if let Ok(chosen) = Chosen::new(numbers) {
+        let found =
+            (FIRST_PARAMETER..COUNT as u16).filter_map(|id| chosen.rule(id, numbers, given));
+        for (place, (_, rule)) in rules.iter_mut().zip(found) {
+            *place = Some(rule);
+        }
+    }
+    rules
+}
+
+/// Computes the defaults that depend on the link again, like `tc` for a new instance. The user's values, `given`, stay.
+pub fn derive(numbers: &mut Numbers, given: &Numbers) {
+    let has_rate = given.get(id::UP).or(given.get(id::UP_MIN)).is_some();
+    if has_rate && given.get(id::BUFFER).is_none() {
+        let rate = numbers.get(id::UP).and_then(shaped_rate);
+        numbers.set(id::BUFFER, rate.map_or(0, usual_buffer));
+    }
+    let (Ok(chosen), Ok((link, reverse, limit))) = (Chosen::new(numbers), rates(numbers)) else {
+        return;
+    };
+    for id in FIRST_PARAMETER..COUNT as u16 {
+        let Some((parameter, rule)) = chosen.rule(id, numbers, given) else {
+            continue;
+        };
+        let values = &|name: &str| chosen.value(name, numbers);
+        let value = rule(&Context {
+            link,
+            reverse,
+            limit,
+            values,
+        });
+        if let Some(number) = encoding::number(&parameter.kind, &value) {
+            numbers.set(id, number);
+        }
+    }
+}
+
+/// Returns the number of the default buffer at a rate.
+pub fn usual_buffer(rate: Rate) -> u64 {
+    limit_number(default_buffer(rate))
+}
+
 /// Builds the description of a discipline from its numbers, and checks all numbers.
 ///
 /// # Errors
 /// A number is invalid. A missing parameter is an error when the discipline is built.
 #[inline(never)]
 pub fn config(numbers: &Numbers) -> Result<Config, WireError> {
-    let discipline = entry(numbers, Role::Qdisc)?;
-    let mut chosen = [discipline; Role::PARTS.len()];
-    for (role, place) in Role::PARTS.into_iter().zip(&mut chosen) {
-        *place = entry(numbers, role)?;
-    }
-    let declared = |id: u16| {
-        let (name, _) = ids::parameter(id)?;
-        // Later parts override earlier ones, as in text.
-        let parts = chosen.iter().rev().flat_map(|part| part.parameters);
-        let own = COMMON.iter().chain(discipline.parameters);
-        let mut all = own.chain(parts).chain(LIMITS);
-        all.find(|parameter| parameter.name == name)
-    };
+    let chosen = Chosen::new(numbers)?;
     let given = || numbers.iter().filter(|(id, _)| *id >= FIRST_PARAMETER);
     for (id, number) in given() {
-        let parameter = declared(id).ok_or(WireError::Foreign(id))?;
+        let parameter = chosen.declared(id).ok_or(WireError::Foreign(id))?;
         encoding::value(&parameter.kind, number).ok_or(WireError::Invalid(id))?;
     }
     let mut values = given().filter_map(|(id, number)| {
-        let parameter = declared(id)?;
+        let parameter = chosen.declared(id)?;
         Some((parameter.name, encoding::value(&parameter.kind, number)?))
     });
-    let params = Values::try_new(chosen.len() + given().count(), |place| {
-        match (Role::PARTS.get(place), chosen.get(place)) {
+    let params = Values::try_new(chosen.parts.len() + given().count(), |place| {
+        match (Role::PARTS.get(place), chosen.parts.get(place)) {
             (Some(role), Some(part)) => (role.key(), Value::Word(part.name)),
             _ => values.next().unwrap_or(("", Value::Flag(false))),
         }
     });
     let (link, reverse, limit) = rates(numbers)?;
     Ok(Config {
-        qdisc: discipline.name.into(),
+        qdisc: chosen.discipline.name.into(),
         link,
         reverse,
         limit,

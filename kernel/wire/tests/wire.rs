@@ -6,7 +6,8 @@ use asymq_laws::golden::trace;
 use asymq_wire::statistics::{self, Unit};
 use asymq_wire::{
     ATTRIBUTES, COUNT, Device, FIRST_PARAMETER, Numbers, PARAMETERS, Width, config, decode,
-    decode_statistics, describe, encode, given, id, merge, names, numbers_of, range, shown, words,
+    decode_statistics, derive, describe, encode, given, id, merge, names, numbers_of, range, shown,
+    words,
 };
 use std::fmt::Write;
 
@@ -430,6 +431,40 @@ fn by_words(given: &Params) -> Config {
     };
     let rest: Params = rest.into_iter().collect();
     asymq_core::catalog::resolve(&Standard, &value("qdisc"), &rest, &Params::new(), place).unwrap()
+}
+
+/// A change of a rate or of the buffer alone gives the values that `tc` gives for the whole command.
+#[test]
+fn derived_values_follow_a_changed_rate_or_buffer() {
+    let changes = [
+        ("up 2mbit", id::UP),
+        ("up 30mbit", id::UP),
+        ("up 1gbit", id::UP),
+        ("down 70mbit", id::DOWN),
+        ("buffer 77p", id::BUFFER),
+    ];
+    let own = [
+        "",
+        "configured-rate 3mbit",
+        "ack-limit 9p",
+        "cake-rtt 1s",
+        "buffer 60p",
+    ];
+    for name in offered() {
+        for own in own {
+            for (change, id) in changes {
+                let before = format!("{name} up 1mbit down 10mbit {own}");
+                let (mut numbers, mut given) = resolved(&before).unwrap();
+                let (whole, _) = resolved(&format!("{before} {change}")).unwrap();
+                for numbers in [&mut numbers, &mut given] {
+                    numbers.set(id, whole.get(id).unwrap());
+                }
+                derive(&mut numbers, &given);
+                let wrong = (0..COUNT as u16).filter(|id| numbers.get(*id) != whole.get(*id));
+                assert_eq!(wrong.collect::<Vec<_>>(), [], "{before}, then {change}");
+            }
+        }
+    }
 }
 
 /// Printed options are accepted as input, with the same meaning.

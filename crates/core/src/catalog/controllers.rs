@@ -40,20 +40,13 @@ const fn interval(default: &'static str) -> Typed<Duration> {
 
 const INTERVAL: Typed<Duration> = interval("200ms");
 
-/// Maximum step in (kbit/s)^2; fits the number format of `tc`.
-const MAX_GAMMA: f64 = 1e9;
+/// Step of `acq`.
+const GAMMA: Typed<Gamma> =
+    gamma("0.0005 up^2").computed(|context| Gamma::usual(context.link)[0].into());
 
-/// Default step of `acq`. It scales with the link's rate; the papers' numbers suit only links of a few hundred kbit/s.
-const GAMMA: Typed<Gamma> = gamma("0.0005 up^2").computed(|context| {
-    let up = context.link.bits_per_sec() as f64 / 1000.0;
-    Value::Number((0.0005 * up * up).min(MAX_GAMMA))
-});
-
-/// Default step of `dcbq`: a rate that scales with the link's rate.
-const GAMMA_RATE: Typed<Gamma> = gamma("0.0005 up").computed(|context| {
-    let rate = Rate::from_bits_per_sec(context.link.bits_per_sec() / 2000);
-    Value::Rate(rate.unwrap_or(context.link))
-});
+/// Step of `dcbq`.
+const GAMMA_RATE: Typed<Gamma> =
+    gamma("0.0005 up").computed(|context| Gamma::usual(context.link)[1].into());
 
 const fn gamma(default: &'static str) -> Typed<Gamma> {
     Typed::new(
@@ -87,7 +80,7 @@ fn max_acks(context: &Context<'_>) -> Value {
     let exact = ratio / data_per_ack;
     let whole = exact as u32;
     let acks = whole.saturating_add(u32::from(exact > f64::from(whole)));
-    let acks = match context.values.get(Role::AckQueue.key()) {
+    let acks = match (context.values)(Role::AckQueue.key()) {
         Some(Value::Word("fifo")) => acks,
         _ => acks.max(FLOWS),
     };
@@ -130,13 +123,22 @@ impl FromValue for DataPerAck {
 }
 
 impl FromValue for Gamma {
-    const KIND: Kind = Kind::Step(MAX_GAMMA);
+    const KIND: Kind = Kind::Step(Self::MAX);
 
     fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Number(squared) => Some(Self::Squared(*squared)),
             Value::Rate(rate) => Some(Self::Rate(*rate)),
             _ => None,
+        }
+    }
+}
+
+impl From<Gamma> for Value {
+    fn from(gamma: Gamma) -> Self {
+        match gamma {
+            Gamma::Squared(squared) => Self::Number(squared),
+            Gamma::Rate(rate) => Self::Rate(rate),
         }
     }
 }
@@ -200,6 +202,7 @@ pub(super) static CONTROLLERS: &[Entry] = entries! {
 fn aq(config: &Config) -> Result<StartedController, BuildError> {
     let aq = AqController::new(AqParams {
         up: config.get(CONFIGURED_RATE)?,
+        up_follows: config.get(CONFIGURED_RATE)? == config.link,
         down: config.needed_reverse()?,
         ack_size: narrow(config.get(ACK_SIZE)?),
         data_size: narrow(config.get(DATA_SIZE)?),

@@ -27,7 +27,7 @@ mod values;
 pub use asymq::DEFAULT_QDISC;
 pub use config::Config;
 pub use entry::{BoxedAqm, BoxedQueue, Entry, Group, Maker, Shown, StartedController};
-pub use parameter::{Context, Default, Parameter, Typed};
+pub use parameter::{Context, Parameter, Typed};
 pub use params::Params;
 pub use parts::{
     ACK_LIMIT, BORROW, BUFFER_SPLIT, BufferSplit, CLASSIFIER, COMMON, DATA_LIMIT, DATA_SHARE,

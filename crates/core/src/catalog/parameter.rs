@@ -1,7 +1,6 @@
 //! Declarations of parameters.
 
 use super::value::{FromValue, Kind, Value};
-use super::values::Values;
 use crate::units::{Limit, Rate};
 use alloc::string::String;
 use core::marker::PhantomData;
@@ -15,9 +14,11 @@ pub struct Parameter {
     pub help: &'static str,
     /// The accepted values.
     pub kind: Kind,
-    /// Default value.
+    /// Default value, or the rule of a computed one, for `--help`.
     #[cfg(feature = "text")]
-    pub default: Default,
+    pub default: &'static str,
+    /// Computes the default from the link.
+    pub computed: Option<fn(&Context<'_>) -> Value>,
 }
 
 /// A parameter with values of type `T`, for [`Config::get`](super::Config::get).
@@ -42,7 +43,8 @@ impl Parameter {
             help,
             kind,
             #[cfg(feature = "text")]
-            default: Default::Text(default),
+            default,
+            computed: None,
         }
     }
 
@@ -83,12 +85,8 @@ impl<T: FromValue> Typed<T> {
 
     /// Returns this parameter with a default computed from the link.
     #[must_use]
-    #[cfg_attr(not(feature = "text"), expect(unused_mut, unused_variables))]
     pub const fn computed(mut self, default: fn(&Context<'_>) -> Value) -> Self {
-        #[cfg(feature = "text")]
-        {
-            self.parameter.default = Default::Computed(self.parameter.default.words(), default);
-        }
+        self.parameter.computed = Some(default);
         self
     }
 }
@@ -111,26 +109,7 @@ macro_rules! listed {
 }
 pub(crate) use listed;
 
-/// Default value of a parameter.
-#[derive(Clone, Copy, Debug)]
-pub enum Default {
-    /// A fixed value.
-    Text(&'static str),
-    /// A value computed from the link; the text describes the rule.
-    Computed(&'static str, fn(&Context<'_>) -> Value),
-}
-
-impl Default {
-    /// Returns the text of the default for `--help`.
-    pub const fn words(&self) -> &'static str {
-        match self {
-            Self::Text(text) | Self::Computed(text, _) => text,
-        }
-    }
-}
-
 /// The input of a computed default.
-#[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// Capacity of the link.
     pub link: Rate,
@@ -138,13 +117,13 @@ pub struct Context<'a> {
     pub reverse: Option<Rate>,
     /// Limit of the whole buffer.
     pub limit: Limit,
-    /// Parameters that are already resolved.
-    pub(super) values: &'a Values,
+    /// Returns a parameter that is already resolved, or the part in a role.
+    pub values: &'a dyn Fn(&str) -> Option<Value>,
 }
 
 impl Context<'_> {
     /// Returns a parameter that is already resolved.
     pub fn get<T: FromValue>(&self, parameter: Typed<T>) -> Option<T> {
-        self.values.read(parameter.parameter.name)
+        T::from_value(&(self.values)(parameter.parameter.name)?)
     }
 }

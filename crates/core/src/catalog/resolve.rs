@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::entry::Entry;
-use super::parameter::{Context, Default, Parameter};
+use super::parameter::{Context, Parameter};
 use super::params::Params;
 use super::parts::{BUFFER_SPLIT, BufferSplit, COMMON, LIMITS};
 use super::registry::Catalog;
@@ -175,14 +175,14 @@ impl Resolution<'_> {
         let suggested = || parameter.read(self.surroundings.get(name)?).ok();
         let value = match self.before_default(name) {
             Some(text) => read(text)?,
-            None => match (suggested(), parameter.default) {
+            None => match (suggested(), parameter.computed) {
                 (Some(value), _) => value,
-                (None, Default::Text(text)) => read(text)?,
-                (None, Default::Computed(_, value)) => value(&Context {
+                (None, None) => read(parameter.default)?,
+                (None, Some(value)) => value(&Context {
                     link: self.place.link,
                     reverse: self.place.reverse,
                     limit: self.place.limit,
-                    values: &self.values,
+                    values: &|name| self.values.get(name).cloned(),
                 }),
             },
         };

@@ -33,6 +33,8 @@ pub enum DataPerAck {
 pub struct AqParams {
     /// Uplink capacity, the paper's `C_u`.
     pub up: Rate,
+    /// True if `up` is the link's rate, which may change.
+    pub up_follows: bool,
     /// Downlink capacity, the paper's `C_d`.
     pub down: Rate,
     /// Size of an ACK on the link in bytes, `S_A`.
@@ -52,6 +54,7 @@ impl AqParams {
     pub const fn new(up: Rate, down: Rate) -> Self {
         Self {
             up,
+            up_follows: true,
             down,
             ack_size: 40,
             data_size: 1500,
@@ -158,6 +161,13 @@ impl Controller for AqController {
         }
     }
 
+    fn set_rates(&mut self, link: Rate, reverse: Option<Rate>) {
+        if self.params.up_follows {
+            self.params.up = link;
+        }
+        self.params.down = reverse.unwrap_or(self.params.down);
+    }
+
     fn needs(&self) -> Needs {
         Needs {
             reverse: true,
@@ -167,5 +177,30 @@ impl Controller for AqController {
 
     fn probe(&self, show: &mut Probe<'_>) {
         show("data_per_ack", Reading::Real(self.data_per_ack));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_follow_the_links_rate_unless_the_configured_rate_is_given() {
+        let rates = ["1mbit", "2mbit", "10mbit"].map(|rate| rate.parse().unwrap());
+        let [slow, fast, down] = rates;
+        let one_second = Signals {
+            elapsed: Duration::from_secs(1),
+            ..Signals::default()
+        };
+        for (up_follows, expected) in [(true, fast), (false, slow)] {
+            let mut aq = AqController::new(AqParams {
+                up_follows,
+                ..AqParams::new(slow, down)
+            });
+            aq.set_rates(fast, None);
+            aq.step(Instant::ZERO, &one_second);
+            let new = AqController::new(AqParams::new(expected, down));
+            assert_eq!(aq.data_share(), new.data_share());
+        }
     }
 }

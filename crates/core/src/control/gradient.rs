@@ -48,6 +48,22 @@ pub enum Gamma {
     Rate(Rate),
 }
 
+impl Gamma {
+    /// Maximum step in (kbit/s)^2; fits the number format of `tc`.
+    pub const MAX: f64 = 1e9;
+
+    /// Default steps of ACQ and of DCBQ. They scale with the link's rate, because the papers' numbers suit only links of
+    /// a few hundred kbit/s.
+    pub fn usual(link: Rate) -> [Self; 2] {
+        let up = link.bits_per_sec() as f64 / 1000.0;
+        let rate = Rate::from_bits_per_sec(link.bits_per_sec() / 2000);
+        [
+            Self::Squared((0.0005 * up * up).min(Self::MAX)),
+            Self::Rate(rate.unwrap_or(link)),
+        ]
+    }
+}
+
 /// Reaction if a class used less than half of its share in an interval. The rate then does not show the demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnusedShare {
@@ -190,6 +206,24 @@ impl Controller for Gradient {
         }
     }
 
+    /// A step with the default value keeps the default value.
+    fn set_rates(&mut self, link: Rate, reverse: Option<Rate>) {
+        let params = &mut self.params;
+        let same = |usual: &Gamma| match (*usual, params.gamma) {
+            // As numbers of `tc`, steps are rounded.
+            (Gamma::Squared(usual), Gamma::Squared(own)) => (usual - own).abs() <= 1e-6 * usual,
+            (usual, own) => usual == own,
+        };
+        if let Some(place) = Gamma::usual(params.up).iter().position(same) {
+            params.gamma = Gamma::usual(link)
+                .get(place)
+                .copied()
+                .unwrap_or(params.gamma);
+        }
+        params.up = link;
+        params.down = reverse.unwrap_or(params.down);
+    }
+
     fn needs(&self) -> Needs {
         Needs {
             acked_bytes: self.params.meter == DownloadMeter::AckedBytes,
@@ -242,6 +276,25 @@ mod tests {
         assert!(controller.needs().acked_bytes);
         controller.params.meter = DownloadMeter::PerAck(1000.0);
         assert!(!controller.needs().acked_bytes);
+    }
+
+    #[test]
+    fn a_default_step_follows_the_links_rate_and_a_given_one_stays() {
+        let [slow, fast] = ["100kbit", "200kbit"].map(|rate| rate.parse().unwrap());
+        let rounded = |gamma| match gamma {
+            Gamma::Squared(step) => Gamma::Squared((step * 1e9_f64).round() / 1e9),
+            gamma => gamma,
+        };
+        for (old, new) in Gamma::usual(slow).into_iter().zip(Gamma::usual(fast)) {
+            let mut controller = controller(0.0, Utility::Utilization);
+            controller.params.gamma = rounded(old);
+            controller.set_rates(fast, None);
+            assert_eq!(controller.params.gamma, new);
+            assert_eq!(controller.up(), 200.0);
+        }
+        let mut given = controller(500.0, Utility::Utilization);
+        given.set_rates(fast, None);
+        assert_eq!(given.params.gamma, Gamma::Squared(500.0));
     }
 
     #[test]
