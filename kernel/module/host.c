@@ -316,6 +316,9 @@ void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity
 struct asymq_scratch {
 	struct asymq_frame frame;
 	u8 bytes[ASYMQ_PREFIX] __aligned(8);
+#ifdef ASYMQ_TEST
+	u8 guard[64];
+#endif
 };
 
 static DEFINE_PER_CPU(struct asymq_scratch, asymq_packet_scratch);
@@ -327,6 +330,7 @@ static noinline const struct asymq_frame *asymq_frame_anew(const struct asymq_sc
 								: &asymq_build_scratch;
 
 	asymq_frame(skb, false, scratch->bytes, sizeof(scratch->bytes), &scratch->frame);
+	asymq_must_fit(scratch);
 	scratch->frame.nat = q && q->nat;
 	return &scratch->frame;
 }

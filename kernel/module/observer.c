@@ -79,11 +79,16 @@ static unsigned int flow_hash;
 module_param(flow_hash, uint, 0644);
 MODULE_PARM_DESC(flow_hash, "hash of every flow of IP, for tests of the flow table; 0 for the flow's own");
 #define asymq_tested_hash(hash) (flow_hash ?: (hash))
+static unsigned int flow_key;
+module_param(flow_key, uint, 0444);
+MODULE_PARM_DESC(flow_key, "secret of the last device's flow table");
+#define asymq_set_flow_key(key) (flow_key = (key))
 #define asymq_must_be_in_table(device, place) \
 	WARN_ONCE((place) < (device)->flows || (place) >= (device)->flows + ASYMQ_SETS * ASYMQ_WAYS, "asymq: beyond the flow table")
 #define asymq_must_be_of_this_cpu(place, all) WARN_ONCE((place) != this_cpu_ptr(all), "asymq: counters of another CPU")
 #else
 #define asymq_tested_hash(hash) (hash)
+#define asymq_set_flow_key(key) do { } while (0)
 #define asymq_must_be_in_table(device, place) do { } while (0)
 #define asymq_must_be_of_this_cpu(place, all) do { } while (0)
 #define asymq_linger() do { } while (0)
@@ -157,6 +162,7 @@ static void asymq_show_departure(struct asymq_sched *q, struct sk_buff *skb)
 		frame.nat = false;
 		frame.charged = qdisc_pkt_len(skb);
 		asymq_must_hold(q);
+		asymq_must_fit(q);
 		asymq_count_departure();
 		asymq_depart(q->instance, ktime_get_ns(), &frame);
 	}
@@ -168,6 +174,7 @@ void asymq_show_followers(const struct asymq_sched *from, struct sk_buff *skb)
 {
 	struct asymq_sched *q;
 
+	asymq_must_not_hold(from);
 	rcu_read_lock();
 	list_for_each_entry_rcu(q, &from->net->followers, followers)
 		if (READ_ONCE(q->line) == qdisc_dev(from->sch)->ifindex) {
@@ -315,6 +322,7 @@ static void asymq_show_reverse(struct asymq_sched *q, struct sk_buff *skb, bool 
 		asymq_frame(skb, ingress, q->scratch, sizeof(q->scratch), &frame);
 		frame.nat = false;
 		frame.charged = charged;
+		asymq_must_fit(q);
 		asymq_observe(q->instance, ktime_get_ns(), &frame);
 	}
 	asymq_must_live(q);
@@ -351,6 +359,7 @@ void asymq_redirected(const struct asymq_sched *q, struct sk_buff *skb)
 {
 	struct asymq_device *device;
 
+	asymq_must_not_hold(q);
 	rcu_read_lock();
 	list_for_each_entry_rcu(device, &q->net->devices, list)
 		if (device->dev->ifindex == skb->skb_iif)
@@ -405,6 +414,7 @@ static struct asymq_device *asymq_new_device(struct asymq_net *net, struct net_d
 		return ERR_PTR(err);
 	device->dev = dev;
 	device->key = get_random_u32();
+	asymq_set_flow_key(device->key);
 	INIT_LIST_HEAD(&device->observers);
 	device->counts = alloc_percpu_gfp(struct asymq_ingress_counts, GFP_KERNEL_ACCOUNT);
 	device->hook = (struct nf_hook_ops) {

@@ -180,6 +180,7 @@ void asymq_examine(struct asymq_sched *q)
 	u64 bytes = 0, packets = 0;
 	struct sk_buff *skb;
 
+	asymq_must_fit(q);
 	if (!examine)
 		return;
 	skb_queue_walk(&q->waiting, skb) {

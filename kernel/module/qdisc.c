@@ -63,6 +63,36 @@ MODULE_PARM_DESC(held, "nanoseconds for which the last new instance held the loc
 
 /* Changes. */
 
+static int asymq_refusal(const struct asymq_built *built, struct netlink_ext_ack *extack)
+{
+	if (built->out_of_memory) {
+		NL_SET_ERR_MSG(extack, "asymq: not enough memory; use lower limits");
+		return -ENOMEM;
+	}
+	if (!built->error)
+		return 0;
+	if (extack)
+		extack->_msg = built->error;
+	return -EINVAL;
+}
+
+static int asymq_compute_defaults(struct asymq_request *request, struct asymq_built *built, struct netlink_ext_ack *extack)
+{
+	struct asymq_arena arena;
+
+	if (!request->derives)
+		return 0;
+	memset(built, 0, sizeof(*built));
+	asymq_arena_init(&arena);
+	mutex_lock(&asymq_building);
+	asymq_arena_open(&arena, 0);
+	asymq_derive(&request->numbers, &request->given, built);
+	asymq_arena_close();
+	mutex_unlock(&asymq_building);
+	asymq_arena_free(&arena);
+	return asymq_refusal(built, extack);
+}
+
 /* Builds an instance in an empty arena. With `reuse`, the present instance may instead continue at other rates. */
 static int asymq_make(struct asymq_sched *q, const struct asymq_request *request, bool reuse, u32 key,
 		      struct asymq_arena *arena, struct asymq_built *built, struct netlink_ext_ack *extack)
@@ -89,15 +119,7 @@ static int asymq_make(struct asymq_sched *q, const struct asymq_request *request
 	}
 	asymq_arena_close();
 	mutex_unlock(&asymq_building);
-	if (built->out_of_memory) {
-		NL_SET_ERR_MSG(extack, "asymq: not enough memory; use lower limits");
-		return -ENOMEM;
-	}
-	if (!built->error)
-		return 0;
-	if (extack)
-		extack->_msg = built->error;
-	return -EINVAL;
+	return asymq_refusal(built, extack);
 }
 
 static void asymq_set_rates(struct asymq_sched *q, const struct asymq_built *built)
@@ -224,9 +246,12 @@ static int asymq_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	request = asymq_parse_request(q, options, extack);
 	if (IS_ERR(request))
 		return PTR_ERR(request);
-	opts = asymq_opts_new(request);
 	built = kmalloc(sizeof(*built), GFP_KERNEL);
-	err = built && opts ? 0 : -ENOMEM;
+	err = built ? asymq_compute_defaults(request, built, extack) : -ENOMEM;
+	if (!err) {
+		opts = asymq_opts_new(request);
+		err = opts ? 0 : -ENOMEM;
+	}
 	if (!err) {
 		key = jhash(opts->attributes, opts->len, q->ifb);
 		err = asymq_make(q, request, READ_ONCE(q->instance) && q->follows_rates, key, &arena, built, extack);

@@ -24,6 +24,7 @@ struct asymq_request {
 	struct asymq_numbers numbers;
 	struct asymq_numbers given;
 	struct asymq_numbers before;
+	bool derives;	/* the defaults that depend on the link are to be computed again */
 };
 
 /* Lists of one network namespace, changed under RTNL. Separate, so that packets do not visit qdiscs of other namespaces. */
@@ -124,6 +125,9 @@ struct asymq_sched {
 	bool ended;
 #endif
 	u8 scratch[ASYMQ_PREFIX] __aligned(8);
+#ifdef ASYMQ_TEST
+	u8 guard[64];	/* zeros, behind the bytes of a frame */
+#endif
 };
 
 /* Adds packets that a parent peeked at or a driver returned: in qlen, but not in our list. Needs the tree's lock. */
@@ -150,7 +154,13 @@ static inline void asymq_add_requeued(struct Qdisc *sch, u64 *packets, u64 *byte
 	WARN_ONCE(!spin_is_locked(qdisc_lock(rcu_dereference_raw((q)->sch->dev_queue->qdisc_sleeping))) || !softirq_count(), \
 		  "asymq: tree used without its lock, or with softirqs enabled")
 #define asymq_must_have_reported(q) WARN_ONCE((q)->unreported.packets, "asymq: dropped packets not reported to the parents")
+#define asymq_must_fit(of) WARN_ONCE(memchr_inv((of)->guard, 0, sizeof((of)->guard)), "asymq: a frame is longer than its memory")
+/* On a single CPU, a lock that is held is held by the caller. */
+#define asymq_must_not_hold(q) \
+	WARN_ONCE(num_online_cpus() == 1 && spin_is_locked((spinlock_t *)&(q)->lock), "asymq: a lock inside of another one")
 #else
+#define asymq_must_fit(of) do { } while (0)
+#define asymq_must_not_hold(q) do { } while (0)
 #define asymq_must_live(q) do { } while (0)
 #define asymq_must_hold(q) do { } while (0)
 #define asymq_must_hold_tree(q) do { } while (0)

@@ -323,7 +323,6 @@ struct asymq_request *asymq_parse_request(struct asymq_sched *q, struct nlattr *
 	if (given)
 		memset(&asymq_request.given, 0, sizeof(asymq_request.given));
 	asymq_read_nested(given ?: options, &asymq_request.given);
-	if (q->opts && !nla_find_nested(options, TCA_ASYMQ_QDISC))
-		asymq_derive(&asymq_request.numbers, &asymq_request.given);
+	asymq_request.derives = q->opts && !nla_find_nested(options, TCA_ASYMQ_QDISC);
 	return &asymq_request;
 }

@@ -149,10 +149,12 @@ unsafe extern "C" fn asymq_usual(numbers: &mut Numbers, queue_len: u32) {
     numbers.set_usual(queue_len.clamp(50, 10_000));
 }
 
-/// Computes the defaults that depend on the link again. `given` are the user's values.
+/// Computes the defaults that depend on the link again. `given` are the user's values. Sets only an error in `built`.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn asymq_derive(numbers: &mut Numbers, given: &Numbers) {
-    derive(numbers, given);
+unsafe extern "C" fn asymq_derive(numbers: &mut Numbers, given: &Numbers, built: &mut Built) {
+    if let Err(error) = derive(numbers, given) {
+        built.refuse(error.into());
+    }
 }
 
 /// Returns the number of the default buffer at a rate in bit/s.

@@ -7,7 +7,7 @@ use crate::request::Description;
 use crate::skb::Skb;
 use crate::window::Windows;
 use alloc::boxed::Box;
-use asymq_core::catalog::{BoxedQdisc, Catalog as _, Context, Standard, Value};
+use asymq_core::catalog::{BoxedQdisc, Catalog as _, Context, Standard, Value, Values};
 use asymq_core::frame::{FlowKey, Parsed, parse_prefix};
 use asymq_core::hold::{BuildError, Egress, Meters, boxed};
 use asymq_core::overhead::Overhead;
@@ -17,7 +17,6 @@ use asymq_core::{Direction, Fate, Header, Packet as _, Reason, Sink, TrafficClas
 use asymq_rates::RateLaw;
 use asymq_wire::Rule;
 use asymq_wire::statistics::{self, class};
-use core::cell::Cell;
 
 /// Maximum number of segments of an aggregate that are counted one by one.
 const MAX_SEGMENTS: u32 = 512;
@@ -102,12 +101,8 @@ impl Instance {
     /// True if the instance can continue at other rates and, with `buffer_moves`, with another buffer: if no default
     /// changes with them.
     pub(crate) fn follows(&self, line: (Rate, Option<Rate>, Limit), buffer_moves: bool) -> bool {
-        // The instance lacks the values that some rules use.
-        let lacks = Cell::new(false);
-        let values = &|_: &str| {
-            lacks.set(true);
-            None
-        };
+        // Disciplines that follow rates have no limit whose rule reads other values.
+        let values = &Values::default();
         let value = |rule: Rule, (link, reverse, limit)| {
             rule(&Context {
                 link,
@@ -116,14 +111,13 @@ impl Instance {
                 values,
             })
         };
-        let mut rules = self.rules.iter().flatten();
+        let stays = |rule: &Rule| match (value(*rule, line), value(*rule, self.line)) {
+            (Value::Limit(new), Value::Limit(old)) => new == old,
+            _ => false,
+        };
         self.follows_rates()
             && (self.separate || !buffer_moves)
-            && rules.all(|rule| match (value(*rule, line), value(*rule, self.line)) {
-                (Value::Limit(new), Value::Limit(old)) => new == old,
-                _ => false,
-            })
-            && !lacks.get()
+            && self.rules.iter().flatten().all(stays)
     }
 
     pub(crate) fn move_rates(&mut self, now: Instant, link: Rate, reverse: Option<Rate>) {

@@ -429,6 +429,11 @@ def without_the_plugin():
     done = run("TC_LIB_DIR=/nowhere tc -n home qdisc add dev h0 root asymq", check=False)
     expect(done.returncode == 0, done.stderr)
     expect(shown()["options"]["qdisc"] == "sad", "the usual discipline")
+    run("ip link add t0 txqueuelen 77 type dummy; TC_LIB_DIR=/nowhere tc qdisc add dev t0 root asymq")
+    usual = dict(netlink.attributes(netlink.Netlink().qdiscs("t0")[0]["options"]))
+    run("ip link del t0")
+    limits = {struct.unpack("=Q", usual[kind])[0] for kind in (7, netlink.FIRST + 2, netlink.FIRST + 3)}
+    expect(limits == {77}, f"limits of a device's queue of 77 packets: {limits}")
     run("tc -n home qdisc del dev h0 root; tc -n path qdisc del dev m0 root", check=False)
     numbers = run("tc qdisc add dev lo root asymq aq up 1mbit down 10mbit numbers", check=False).stdout.strip()
     load(True, "selftest=0", numbers)

@@ -338,6 +338,8 @@ def fields_of_frames():
         messages.qdisc("v0", None, delete=True)
         expect(messages.qdisc("i0", netlink.words("droptail up 1gbit")) == 0, "not added")
         run("tc qdisc add dev v0 ingress; tc filter add dev v0 ingress matchall action mirred egress redirect dev i0", check=False)
+        texts.append(f"secret {parameter('flow_key'):x}")
+    expect(texts[1] != texts[3], f"two flow tables have the same secret: {texts}")
     run("ip link del v0; ip link del i0")
     # An ACK with a wrong checksum replaces no ACK, and is replaced by none.
     dummy("d0")

@@ -242,6 +242,7 @@ pub(crate) const fn of_role(role: Role) -> u16 {
     }
 }
 
+#[cfg(feature = "text")]
 pub(crate) fn of_parameter(name: &str) -> Option<u16> {
     let mut parameters = PARAMETERS.iter();
     let place = parameters.position(|(known, _)| *known == name)?;

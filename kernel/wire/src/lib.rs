@@ -225,14 +225,24 @@ impl Chosen {
         Some((parameter, parameter.computed.filter(|_| !is_set)?))
     }
 
-    /// Returns the name of a part, or the value of a parameter.
-    fn value(&self, name: &str, numbers: &Numbers) -> Option<Value> {
-        let mut parts = Role::PARTS.iter().zip(&self.parts);
-        if let Some((_, part)) = parts.find(|(role, _)| role.key() == name) {
-            return Some(Value::Word(part.name));
+    /// Returns the names of the parts and the values of all parameters, and checks the latter.
+    fn values(&self, numbers: &Numbers) -> Result<Values, WireError> {
+        let given = || numbers.iter().filter(|(id, _)| *id >= FIRST_PARAMETER);
+        for (id, number) in given() {
+            let parameter = self.declared(id).ok_or(WireError::Foreign(id))?;
+            encoding::value(&parameter.kind, number).ok_or(WireError::Invalid(id))?;
         }
-        let id = ids::of_parameter(name)?;
-        encoding::value(&self.declared(id)?.kind, numbers.get(id)?)
+        let mut values = given().filter_map(|(id, number)| {
+            let parameter = self.declared(id)?;
+            Some((parameter.name, encoding::value(&parameter.kind, number)?))
+        });
+        let values = Values::try_new(self.parts.len() + given().count(), |place| {
+            match (Role::PARTS.get(place), self.parts.get(place)) {
+                (Some(role), Some(part)) => (role.key(), Value::Word(part.name)),
+                _ => values.next().unwrap_or(("", Value::Flag(false))),
+            }
+        });
+        values.map_err(|_| WireError::OutOfMemory)
     }
 }
 
@@ -253,20 +263,22 @@ pub fn rules(numbers: &Numbers, given: &Numbers) -> [Option<Rule>; 3] {
 }
 
 /// Computes the defaults that depend on the link again, like `tc` for a new instance. The user's values, `given`, stay.
-pub fn derive(numbers: &mut Numbers, given: &Numbers) {
+///
+/// # Errors
+/// A number is invalid, or there is not enough memory.
+pub fn derive(numbers: &mut Numbers, given: &Numbers) -> Result<(), WireError> {
     let has_rate = given.get(id::UP).or(given.get(id::UP_MIN)).is_some();
     if has_rate && given.get(id::BUFFER).is_none() {
         let rate = numbers.get(id::UP).and_then(shaped_rate);
         numbers.set(id::BUFFER, rate.map_or(0, usual_buffer));
     }
-    let (Ok(chosen), Ok((link, reverse, limit))) = (Chosen::new(numbers), rates(numbers)) else {
-        return;
-    };
+    let chosen = Chosen::new(numbers)?;
+    let values = &chosen.values(numbers)?;
+    let (link, reverse, limit) = rates(numbers)?;
     for id in FIRST_PARAMETER..COUNT as u16 {
         let Some((parameter, rule)) = chosen.rule(id, numbers, given) else {
             continue;
         };
-        let values = &|name: &str| chosen.value(name, numbers);
         let value = rule(&Context {
             link,
             reverse,
@@ -277,6 +289,7 @@ pub fn derive(numbers: &mut Numbers, given: &Numbers) {
             numbers.set(id, number);
         }
     }
+    Ok(())
 }
 
 /// Returns the number of the default buffer at a rate.
@@ -291,28 +304,14 @@ pub fn usual_buffer(rate: Rate) -> u64 {
 #[inline(never)]
 pub fn config(numbers: &Numbers) -> Result<Config, WireError> {
     let chosen = Chosen::new(numbers)?;
-    let given = || numbers.iter().filter(|(id, _)| *id >= FIRST_PARAMETER);
-    for (id, number) in given() {
-        let parameter = chosen.declared(id).ok_or(WireError::Foreign(id))?;
-        encoding::value(&parameter.kind, number).ok_or(WireError::Invalid(id))?;
-    }
-    let mut values = given().filter_map(|(id, number)| {
-        let parameter = chosen.declared(id)?;
-        Some((parameter.name, encoding::value(&parameter.kind, number)?))
-    });
-    let params = Values::try_new(chosen.parts.len() + given().count(), |place| {
-        match (Role::PARTS.get(place), chosen.parts.get(place)) {
-            (Some(role), Some(part)) => (role.key(), Value::Word(part.name)),
-            _ => values.next().unwrap_or(("", Value::Flag(false))),
-        }
-    });
+    let params = chosen.values(numbers)?;
     let (link, reverse, limit) = rates(numbers)?;
     Ok(Config {
         qdisc: chosen.discipline.name.into(),
         link,
         reverse,
         limit,
-        params: params.map_err(|_| WireError::OutOfMemory)?,
+        params,
     })
 }
 

@@ -459,7 +459,7 @@ fn derived_values_follow_a_changed_rate_or_buffer() {
                 for numbers in [&mut numbers, &mut given] {
                     numbers.set(id, whole.get(id).unwrap());
                 }
-                derive(&mut numbers, &given);
+                derive(&mut numbers, &given).unwrap();
                 let wrong = (0..COUNT as u16).filter(|id| numbers.get(*id) != whole.get(*id));
                 assert_eq!(wrong.collect::<Vec<_>>(), [], "{before}, then {change}");
             }

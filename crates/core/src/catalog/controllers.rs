@@ -80,7 +80,7 @@ fn max_acks(context: &Context<'_>) -> Value {
     let exact = ratio / data_per_ack;
     let whole = exact as u32;
     let acks = whole.saturating_add(u32::from(exact > f64::from(whole)));
-    let acks = match (context.values)(Role::AckQueue.key()) {
+    let acks = match context.values.get(Role::AckQueue.key()) {
         Some(Value::Word("fifo")) => acks,
         _ => acks.max(FLOWS),
     };

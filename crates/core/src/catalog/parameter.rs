@@ -1,6 +1,7 @@
 //! Declarations of parameters.
 
 use super::value::{FromValue, Kind, Value};
+use super::values::Values;
 use crate::units::{Limit, Rate};
 use alloc::string::String;
 use core::marker::PhantomData;
@@ -110,6 +111,7 @@ macro_rules! listed {
 pub(crate) use listed;
 
 /// The input of a computed default.
+#[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// Capacity of the link.
     pub link: Rate,
@@ -117,13 +119,13 @@ pub struct Context<'a> {
     pub reverse: Option<Rate>,
     /// Limit of the whole buffer.
     pub limit: Limit,
-    /// Returns a parameter that is already resolved, or the part in a role.
-    pub values: &'a dyn Fn(&str) -> Option<Value>,
+    /// Parameters that are already resolved, and the parts.
+    pub values: &'a Values,
 }
 
 impl Context<'_> {
     /// Returns a parameter that is already resolved.
     pub fn get<T: FromValue>(&self, parameter: Typed<T>) -> Option<T> {
-        T::from_value(&(self.values)(parameter.parameter.name)?)
+        self.values.read(parameter.parameter.name)
     }
 }

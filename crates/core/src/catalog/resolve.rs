@@ -182,7 +182,7 @@ impl Resolution<'_> {
                     link: self.place.link,
                     reverse: self.place.reverse,
                     limit: self.place.limit,
-                    values: &|name| self.values.get(name).cloned(),
+                    values: &self.values,
                 }),
             },
         };
