@@ -79,6 +79,9 @@ def short_change():
         ("rest", VERSION + up + b"\3\0"),
         ("UP of 12 bytes", VERSION + netlink.attribute(netlink.UP, struct.pack("=QI", 1000000, 0))),
         ("NAT of 2 bytes", VERSION + netlink.attribute(NAT, b"\1\0")),
+        ("UP as u32 among the given", VERSION + netlink.attribute(netlink.GIVEN | 0x8000, rate(netlink.UP, 1000000, "=I"))),
+        ("UP=1 among the given", VERSION + netlink.attribute(netlink.GIVEN | 0x8000, rate(netlink.UP, 1))),
+        ("the first unknown attribute", VERSION + up + netlink.attribute(netlink.ATTRIBUTES - 1, bytes(8))),
         ("an unknown attribute", VERSION + up + netlink.attribute(netlink.ATTRIBUTES + 9, bytes(4))),
         ("eight bytes at the end", VERSION + up + bytes(8)),
     ):
@@ -115,7 +118,11 @@ def short_change():
     change("slow", netlink.words("droptail up 8kbit"), 0)
     for number in range(5):
         out.send(cost.frame(2 * number + 1))
+    before = asymq_of(messages, "d0")["overlimits"]
     time.sleep(0.5)
+    # Each call of dequeue() that sends nothing is one: a timer that fires too early would make more.
+    early = asymq_of(messages, "d0")["overlimits"] - before
+    expect(early < 20, f"{early} calls for a packet in 0.5 s, in which none may leave")
     change("fast", netlink.words("sad up 10mbit"), 0)
     time.sleep(0.2)
     longest = asymq_of(messages, "d0")["values"]["data.sojourn.max"] / 1e9

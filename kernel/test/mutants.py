@@ -162,6 +162,8 @@ MUTANTS = [
     ("departures-under-the-lock", P, "\tif (skb)\n\t\tasymq_departs(q, skb);\n\treturn skb;", "\tif (skb) {\n\t\tspin_lock(&q->lock);\n\t\tasymq_departs(q, skb);\n\t\tspin_unlock(&q->lock);\n\t}\n\treturn skb;", "changes_keep_places", R),
     ("key-of-flows-known", W, "device->key = get_random_u32();", "device->key = 1;", "fields_of_frames", "secret"),
     ("usual-limit-of-any-device", V, "qdisc_dev(q->sch)->tx_queue_len", "1000", "without_the_plugin", "limits"),
+    ("timer-too-early", P, "qdisc_watchdog_schedule_ns(&q->watchdog, max(next, now + 1));", "qdisc_watchdog_schedule_ns(&q->watchdog, now + 1);", S, "calls for a packet"),
+    ("given-values-unchecked", V, "[TCA_ASYMQ_GIVEN] = NLA_POLICY_NESTED(asymq_given_policy),", "[TCA_ASYMQ_GIVEN] = { .type = NLA_NESTED },", S, "among the given"),
     ("one-way-too-many", W, "\tfor (way = 0; way < ASYMQ_WAYS; way++) {\n\t\tu32 age", "\tfor (way = 0; way <= ASYMQ_WAYS; way++) {\n\t\tu32 age", "flows_of_leaves", ""),
     ("one-place-too-many", W, "place < ASYMQ_SETS * ASYMQ_WAYS; place++", "place <= ASYMQ_SETS * ASYMQ_WAYS; place++", C, R),
     ("counters-of-the-first-cpu", W, "counts = this_cpu_ptr(device->counts);", "counts = per_cpu_ptr(device->counts, 0);", "counters_of_all_cpus", R),
