@@ -139,8 +139,8 @@ def reverse_bytes():
     messages, back, down = netlink.Netlink(), sender("v1"), 1e6
     overhead = 24
     expect(messages.qdisc("v0", netlink.words(f"aq up 100kbit down 1mbit overhead {overhead}")) == 0, "not added")
-    data = flow_frame(protocol=socket.IPPROTO_UDP)
-    data += bytes(60 - len(data))
+    # Of frames without IP, the bytes behind the link header are charged, with the overhead.
+    data = flow_frame()[:12] + struct.pack("!H", 0x88B5) + bytes(46)
 
     def state():
         values = asymq_of(messages, "v0")["values"]
@@ -367,26 +367,26 @@ def fields_of_frames():
     sent = {name: counts[f"{name}.sent.packets"] for name in ("ack", "data", "other")}
     expect(sent == {"ack": 0, "data": 1, "other": 0}, f"class of a packet in pieces: {sent}")
     messages.qdisc("d0", None, delete=True)
-    # Two flows share one of two queues in about half of all instances.
+    # Two flows share one of three queues in about a third of all instances.
     shared = []
     for _ in range(24):
-        expect(messages.qdisc("d0", netlink.words("fq_codel flow-queues 2 up 8kbit")) == 0, "not added")
+        expect(messages.qdisc("d0", netlink.words("fq_codel flow-queues 3 up 8kbit")) == 0, "not added")
         for number in 1, 1, 1, 3, 3, 3:
             whole(cost.frame(number), 0, 0, 0, 0, 0, 0)
         values = asymq_of(messages, "d0")["values"]
         shared.append(values["control.new_flows"] + values["control.old_flows"])
         messages.qdisc("d0", None, delete=True)
-    expect(set(shared) == {1, 2}, f"with a secret for each instance, two flows share a queue in some: {shared}")
+    expect(len(set(shared)) == 2, f"with a secret for each instance, two flows share a queue in some: {shared}")
     run("ip link del d0")
     no_allocation_left()
-    return f"{'; '.join(texts)}; checksums, pieces; {shared.count(1)} of {len(shared)} instances have both flows in one queue"
+    return f"{'; '.join(texts)}; checksums, pieces; {shared.count(min(shared))} of {len(shared)} instances have both flows in one queue"
 
 
 def read_before_other_hooks():
     """The observer reads packets that another ingress hook drops."""
     pair()
     messages = netlink.Netlink()
-    run("nft 'add table netdev drops; add chain netdev drops all { type filter hook ingress device v0 priority -500; policy drop; }'")
+    run("nft 'add table netdev drops; add chain netdev drops every { type filter hook ingress device v0 priority -500; policy drop; }'")
     expect(messages.qdisc("v0", netlink.words("aq up 1mbit down 10mbit")) == 0, "not added")
     sender("v1").send(reversed_frame(cost.frame(1)))
     time.sleep(0.1)
