@@ -136,9 +136,9 @@ def reverse_bytes():
     pair()
     run("ip link del i0", check=False)
     run("ip link add i0 type ifb; sysctl -qw net.ipv6.conf.i0.disable_ipv6=1; ip link set i0 up")
-    messages, back, down = netlink.Netlink(), sender("v1"), 1e6
+    messages, back, down = netlink.Netlink(), sender("v1"), sized(1000, 200)
     overhead = 24
-    expect(messages.qdisc("v0", netlink.words(f"aq up 100kbit down 1mbit overhead {overhead}")) == 0, "not added")
+    expect(messages.qdisc("v0", netlink.words(f"aq up 100kbit down {down}kbit overhead {overhead}")) == 0, "not added")
     # Of frames without IP, the bytes behind the link header are charged, with the overhead.
     data = flow_frame()[:12] + struct.pack("!H", 0x88B5) + bytes(46)
 
@@ -163,7 +163,7 @@ def reverse_bytes():
         packets, size = after[1] - before[1], after[2] - before[2]
         expect(packets == 1000 and size == packets * len(data), f"{place}: {packets} packets of {size} bytes")
         # AQ subtracts other traffic from the downlink; its share for ACKs is nearly proportional to the rest.
-        rest = 1 - packets * (len(data) - 14 + overhead) * 8 / (after[0] - before[0]) / down
+        rest = 1 - packets * (len(data) - 14 + overhead) * 8 / (after[0] - before[0]) / (1000 * down)
         got = shares(after[3]) / alone
         texts.append(f"{place} {got:.3f} of {rest:.3f}")
         expect(0.2 < rest < 0.8 and abs(got / rest - 1) < 0.06, f"{texts[-1]}: the share of ACKs, and the rest of the downlink")
@@ -423,6 +423,7 @@ def refused_hook():
     for _ in range(20):
         refused()
     time.sleep(7)
+    objects()
     before = objects()
     for _ in range(rounds):
         refused()
