@@ -229,12 +229,18 @@ static noinline struct sk_buff *asymq_fifo_dequeue(struct asymq_sched *q, u64 no
 #ifdef ASYMQ_TEST
 enum asymq_misguidance asymq_misguidance;
 
+static struct sk_buff *foreign;
+
+void asymq_free_foreign(void)
+{
+	kfree_skb(foreign);
+	foreign = NULL;
+}
+
 /* Returns a packet that is in no queue. Frees the packet returned by the previous call. */
 static struct sk_buff *asymq_foreign(void)
 {
-	static struct sk_buff *foreign;
-
-	kfree_skb(foreign);
+	asymq_free_foreign();
 	foreign = alloc_skb(64, GFP_ATOMIC);
 	return foreign;
 }
@@ -243,7 +249,6 @@ static struct sk_buff *asymq_foreign(void)
 static bool asymq_filters(struct asymq_sched *q, struct sk_buff *skb)
 {
 	enum asymq_misguidance how = asymq_misguidance;
-	struct sk_buff *foreign;
 
 	if (how != ASYMQ_FILTERS && how != ASYMQ_DROPS_FOREIGN)
 		return false;
@@ -252,8 +257,7 @@ static bool asymq_filters(struct asymq_sched *q, struct sk_buff *skb)
 		asymq_host_gone(q, skb, true);
 		return true;
 	}
-	foreign = asymq_foreign();
-	if (foreign)
+	if (asymq_foreign())
 		asymq_host_gone(q, foreign, false);
 	return false;
 }

@@ -527,6 +527,7 @@ static int __init asymq_module_init(void)
 static void __exit asymq_module_exit(void)
 {
 	unregister_qdisc(&asymq_ops);
+	asymq_free_foreign();
 	asymq_nets_unregister();
 }
 

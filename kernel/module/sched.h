@@ -178,7 +178,12 @@ void asymq_examine(struct asymq_sched *q);
 enum asymq_misguidance { ASYMQ_WELL, ASYMQ_FORGETS, ASYMQ_NAMES_FOREIGN, ASYMQ_DROPS_ALL, ASYMQ_DROPS_OTHERS,
 			ASYMQ_DROPS_FOREIGN, ASYMQ_FILTERS };
 extern enum asymq_misguidance asymq_misguidance;
+/* Frees the last packet that an injected error used. */
+void asymq_free_foreign(void);
 #else
+static inline void asymq_free_foreign(void)
+{
+}
 static inline void asymq_examine(struct asymq_sched *q)
 {
 }

@@ -297,25 +297,31 @@ def observer_leaves():
     # One of two, which reads a packet because it queues the flow.
     run("ip link del v0; ip link del ifb0")
     observers(2)
-    with contextlib.closing(traffic.End(None, flood, "v0", 20)):
-        text.append(f"one of two {removed('v0', netlink.words('aq up 1mbit down 10mbit unshaped'), 0x10001, 0x20000, 'v1')}")
+    text.append(f"one of two {removed('v0', netlink.words('aq up 1mbit down 10mbit unshaped'), 0x10001, 0x20000, 'v1', True)}")
     run("ip link del v0")
     no_allocation_left()
     return ", ".join(text) + " times"
 
 
-def removed(device, words, parent, handle, source, seconds=6):
-    """Removes and adds a qdisc while packets leave `source`; returns the number of times."""
+def removed(device, words, parent, handle, source, queues=False, seconds=6):
+    """Removes and adds a qdisc while packets leave `source` on another CPU; returns the number of times. With `queues`, the
+    qdisc also queues a packet of the flow."""
     messages, count, end = netlink.Netlink(), 0, time.monotonic() + seconds
     expect(messages.qdisc(device, words, parent=parent, handle=handle) == 0, "not added")
     set_parameter("linger", 3000)
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
     sender = traffic.End(None, flood, source, seconds + 2)
+    os.sched_setaffinity(0, {max(allowed)})
     while time.monotonic() < end:
+        if queues:
+            send_frames(device, [cost.frame(1)], parent)
         time.sleep(0.02)
         expect(messages.qdisc(device, None, delete=True, parent=parent, handle=handle) == 0, "not deleted")
         expect(messages.qdisc(device, words, parent=parent, handle=handle) == 0, "not added")
         count += 1
     sender.kill()
+    os.sched_setaffinity(0, allowed)
     set_parameter("linger", 0)
     return count
 
@@ -422,6 +428,16 @@ def tc_testing():
     return f"{expected} cases"
 
 
+def default_qdisc(expected):
+    """Sets up a device while asymq is the default qdisc. If the kernel gets no qdisc, the device has none."""
+    with open("/proc/sys/net/core/default_qdisc") as file:
+        before = file.read().strip()
+    run("sysctl -qw net.core.default_qdisc=asymq; ip link add t1 type ifb; ip link set t1 up")
+    found = [qdisc["kind"] for qdisc in json.loads(run("tc -j qdisc show dev t1").stdout)]
+    run(f"ip link del t1; sysctl -qw net.core.default_qdisc={before}")
+    expect(found == [expected], f"a device with the default qdisc has {found}")
+
+
 @check
 def without_the_plugin():
     load(True, "selftest=0")
@@ -430,15 +446,26 @@ def without_the_plugin():
     expect(done.returncode == 0, done.stderr)
     expect(shown()["options"]["qdisc"] == "sad", "the usual discipline")
     run("ip link add t0 txqueuelen 77 type dummy; TC_LIB_DIR=/nowhere tc qdisc add dev t0 root asymq")
-    usual = dict(netlink.attributes(netlink.Netlink().qdiscs("t0")[0]["options"]))
+    messages = netlink.Netlink()
+    usual = dict(netlink.attributes(messages.qdiscs("t0")[0]["options"]))
+    messages.qdisc("t0", None, delete=True)
+    empty = messages.qdisc("t0", b"")
     run("ip link del t0")
+    expect(empty == 0, f"an empty list of options: {errno.errorcode.get(empty, empty)}")
     limits = {struct.unpack("=Q", usual[kind])[0] for kind in (7, netlink.FIRST + 2, netlink.FIRST + 3)}
     expect(limits == {77}, f"limits of a device's queue of 77 packets: {limits}")
+    default_qdisc("asymq")
     run("tc -n home qdisc del dev h0 root; tc -n path qdisc del dev m0 root", check=False)
+    # The module's parameter names a discipline without its parts.
+    load(True, "selftest=0", "defaults=99999999,1,4,26")
+    default_qdisc("noqueue")
     numbers = run("tc qdisc add dev lo root asymq aq up 1mbit down 10mbit numbers", check=False).stdout.strip()
     load(True, "selftest=0", numbers)
     run("TC_LIB_DIR=/nowhere tc -n home qdisc add dev h0 root asymq")
     expect(shown()["options"]["qdisc"] == "aq", "the module's defaults")
+    run("tc -n home qdisc change dev h0 root asymq buffer 51p")
+    options = shown()["options"]
+    expect((options["qdisc"], options["buffer"]) == ("aq", "51p"), f"a change by tc of the module's defaults: {options}")
     messages = netlink.Netlink()
     right = netlink.words("sad up 1mbit")
     for what, options in (
@@ -690,6 +717,8 @@ def hosts_behind_nat():
                 expect(0.85 < got[0] / got[1] < 1.18, "; ".join(text))
             else:
                 expect(got[0] < got[1] / 3, "; ".join(text))
+            if word == "nat":
+                text.append(nat_of_ipv6())
         words = run("tc -n home qdisc show dev h0").stdout
         expect(" nonat " in words, words)
         run("tc -n home qdisc change dev h0 root asymq nat")
@@ -699,6 +728,20 @@ def hosts_behind_nat():
         run("ip netns exec home nft delete table ip box")
         run("tc -n home qdisc del dev h0 root; tc -n home qdisc del dev h0 ingress; ip -n home link del ifb7", check=False)
     return "; ".join(text)
+
+
+def nat_of_ipv6():
+    """IPv6 hosts of one prefix, whose connections are tracked, have their own shares with `nat`."""
+    run("ip -n hosts addr add fd00::9/64 dev a0 nodad", check=False)
+    run("ip netns exec home nft 'add table ip6 track; add chain ip6 track all6 { type filter hook forward priority 0; }; "
+        "add rule ip6 track all6 ct state new accept'")
+    try:
+        got = traffic.shares([("fd00::1", 1, 0), ("fd00::9", 6, 0)], 6)
+    finally:
+        run("ip netns exec home nft delete table ip6 track")
+    text = f"IPv6: {got[0]:.0f} and {got[1]:.0f} kbit/s"
+    expect(0.85 < got[0] / got[1] < 1.18, text)
+    return text
 
 
 def traffic_behind_nat_downwards():

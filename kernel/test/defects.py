@@ -278,9 +278,15 @@ def size_table():
     time.sleep(0.2)
     qdisc = asymq_of(netlink.Netlink(), "d0")
     sizes = qdisc["bytes"], qdisc["values"]["ack.sent.bytes"]
-    run("ip link del d0")
     expect(sizes == (1540, 1540), f"10 packets of 54 and 100 bytes: {sizes}")
-    return "10 packets of 54 bytes are charged 1540"
+    run("tc qdisc del dev d0 root; tc qdisc add dev d0 root asymq droptail up 10mbit overhead -14")
+    for _ in range(10):
+        out.send(cost.frame(0))
+    time.sleep(0.2)
+    less = asymq_of(netlink.Netlink(), "d0")["values"]["ack.sent.bytes"]
+    run("ip link del d0")
+    expect(less == 260, f"10 IP packets of 40 bytes with an overhead of -14: {less} bytes")
+    return "10 packets of 54 bytes are charged 1540, and 260 with a negative overhead"
 
 
 @check

@@ -11,9 +11,10 @@ import time
 import accounting
 import cost
 import netlink
+import races
 from defects import MEMORY, asymq_of, dummy, objects, sender
 from guest import ROOT, check, expect, load, no_allocation_left, parameter, set_parameter, sized
-from traffic import run
+from traffic import End, run
 
 
 def pair(leaves=0):
@@ -205,13 +206,15 @@ def flows_expire():
     return "known 50 s after the last packet, unknown after 65"
 
 
-def flow_frame(vlans=(), version=4, protocol=socket.IPPROTO_TCP, ends=(1, 2), ports=(1000, 443), fragment=0, pppoe=False):
-    """Returns a frame of a flow, with VLAN tags or PPPoE in the frame's data. `fragment` is the field of IPv4's header."""
+def flow_frame(vlans=(), version=4, protocol=socket.IPPROTO_TCP, ends=(1, 2), ports=(1000, 443), fragment=0, pppoe=False,
+               options=b""):
+    """Returns a frame of a flow, with VLAN tags or PPPoE in the frame's data. `fragment` and `options` are fields
+    of IPv4's header."""
     tags = b"".join(struct.pack("!HH", tag, 7) for tag in vlans)
     transport = struct.pack("!HH", *ports) + bytes(16)
     if version == 4:
-        network = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(transport), 0, fragment, 64, protocol, 0)
-        network += b"".join(bytes((10, 9, 9, end)) for end in ends)
+        network = struct.pack("!BBHHHBBH", 0x45 + len(options) // 4, 0, 20 + len(options + transport), 0, fragment, 64, protocol, 0)
+        network += b"".join(bytes((10, 9, 9, end)) for end in ends) + options
     else:
         network = struct.pack("!IHBB", 6 << 28, len(transport), protocol, 64)
         network += b"".join(bytes((0xfd, *bytes(14), end)) for end in ends)
@@ -221,6 +224,7 @@ def flow_frame(vlans=(), version=4, protocol=socket.IPPROTO_TCP, ends=(1, 2), po
     return bytes((2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2)) + tags + kind + network + transport
 
 
+OPTIONS = {"options": bytes((1, 1, 1, 0)), "back": {"options": b""}}
 # For each field of a flow: two flows that differ only in this field. `back` is for packets of the reverse path alone.
 UDP, TWO_TAGS = {"protocol": socket.IPPROTO_UDP}, {"vlans": [0x88A8, 0x8100]}
 PAIRS = {
@@ -231,6 +235,7 @@ PAIRS = {
     "ports of IPv6": ({"version": 6}, {"version": 6, "ports": (1001, 443)}),
     "ports behind 802.1Q": ({"vlans": [0x8100]}, {"vlans": [0x8100], "ports": (1001, 443)}),
     "ports of IPv6 behind 802.1Q": ({"vlans": [0x8100], "version": 6}, {"vlans": [0x8100], "version": 6, "ports": (1001, 443)}),
+    "ports behind options of IPv4": (OPTIONS, OPTIONS | {"ports": (1001, 443), "back": {"options": b""}}),
     "ports behind PPPoE": ({"pppoe": True}, {"pppoe": True, "ports": (1001, 443)}),
     "ports behind two tags": (TWO_TAGS, TWO_TAGS | {"ports": (1001, 443)}),
     "ports of IPv6 behind two tags": (TWO_TAGS | {"version": 6}, TWO_TAGS | {"version": 6, "ports": (1001, 443)}),
@@ -268,6 +273,17 @@ def flows_of_leaves():
         new = [after - then for after, then in zip(read(), before)]
         if new != [1, 2]:
             wrong.append(f"{name}: {new}")
+    # Headers of which only the first bytes are in the packet's first piece.
+    run("ip link set v0 mtu 9000; ip link set v1 mtu 9000")
+    before, whole = read(), whole_sender("v0", 0x10001)
+    for number in range(20):
+        data = flow_frame(ports=(number, 80)) + bytes(5000)
+        whole(data[:16] + struct.pack("!H", len(data) - 14) + data[18:], 0, 0, 20, 0, 0, 0)
+        back.send(flow_frame(ends=(2, 1), ports=(80, number)))
+    time.sleep(0.1)
+    new = [after - then for after, then in zip(read(), before)]
+    if new != [20, 0]:
+        wrong.append(f"packets in pieces: {new}")
     # The flow table has 8192 sets of four places. About nine of 6000 flows find their set full, and stay unknown.
     def counts():
         values = asymq_of(messages, "v0")["values"]
@@ -302,12 +318,13 @@ def flows_of_leaves():
     return f"flows of different {', '.join(PAIRS)}; {unknown} of {flows} are unknown"
 
 
-def whole_sender(device):
+def whole_sender(device, priority=0):
     """Returns a function that sends a frame with a header of virtio: flags, kind of aggregate, length of headers, length of a
     segment, and place of the checksum."""
     PACKET_VNET_HDR = 15
     out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     out.setsockopt(263, PACKET_VNET_HDR, 1)
+    out.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, priority)
     out.bind((device, 0x0800))
     return lambda data, *header: out.send(struct.pack("=BBHHHH", *header) + data)
 
@@ -454,10 +471,48 @@ def counters_of_all_cpus():
     os.sched_setaffinity(0, allowed)
     time.sleep(0.2)
     seen = asymq_of(messages, "v0")["values"]["device.packets"]
+    # The counters of a CPU that is offline also count.
+    online = f"/sys/devices/system/cpu/cpu{max(allowed)}/online"
+    if len(allowed) > 1 and os.path.exists(online):
+        run(f"echo 0 >{online}")
+        remaining = asymq_of(messages, "v0")["values"]["device.packets"]
+        run(f"echo 1 >{online}")
+        expect(remaining == seen, f"{remaining} of {seen} packets are counted while a CPU is offline")
     run("ip link del v0")
     expect(seen == 50 * len(allowed), f"{seen} of {50 * len(allowed)} packets on {len(allowed)} CPUs are counted")
     no_allocation_left()
     return f"{seen} packets on {len(allowed)} CPUs"
+
+
+@check
+def several_queues():
+    """At the root of a device with several transmit queues, the kernel sets a packet for another queue aside. The packet is
+    counted, while other CPUs send and dump."""
+    load(True, "selftest=0")
+    run("ip link del d0", check=False)
+    run("ip link add d0 numtxqueues 4 numrxqueues 4 type dummy; sysctl -qw net.ipv6.conf.d0.disable_ipv6=1; ip link set d0 up")
+    messages = netlink.Netlink()
+    expect(messages.qdisc("d0", netlink.words("droptail up 100mbit buffer 50p")) == 0, "not added")
+    # Many readers of packets make a transmission slow, so that the packet is set aside for longer.
+    taps = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) for _ in range(sized(100, 20))]
+    for tap in taps:
+        tap.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        tap.bind(("d0", 3))
+    ends = [End(None, races.flood, "d0", 0) for _ in range(2)]
+    aside, until = 0, time.monotonic() + sized(4, 10)
+    while time.monotonic() < until:
+        aside += asymq_of(messages, "d0")["values"]["queue.peeked.packets"] > 0
+    for end in ends:
+        end.kill()
+    for tap in taps:
+        tap.close()
+    time.sleep(sized(0.5, 2))
+    qdisc = asymq_of(messages, "d0")
+    wrong = accounting.sums(qdisc)
+    run("ip link del d0")
+    expect(not wrong and qdisc["packets"] > 100, f"{qdisc['packets']} packets sent; {wrong}")
+    no_allocation_left()
+    return f"{qdisc['packets']} packets; {aside} dumps saw a packet that is set aside"
 
 
 @check

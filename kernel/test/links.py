@@ -8,6 +8,7 @@ import struct
 import time
 
 from cost import LIBC, frame
+from guest import sized
 from netlink import Netlink
 from traffic import run
 
@@ -195,7 +196,7 @@ def at(place, send, space):
     """Measures classes and shares of an asymq at a device. Returns the errors."""
     run(f"tc qdisc replace dev {place} root asymq droptail up 100mbit down 100mbit overhead {OVERHEAD}")
     found = classes(place, send)
-    run(f"tc qdisc del dev {place} root; tc qdisc add dev {place} root asymq up 1mbit down 10mbit")
+    run(f"tc qdisc del dev {place} root; tc qdisc add dev {place} root asymq up {sized(1000, 200)}kbit down 10mbit")
     many, few = shares(place, send)
     run(f"tc qdisc del dev {place} root")
     wrong = []
@@ -209,11 +210,26 @@ def at(place, send, space):
     return wrong
 
 
+def reverse(link, name):
+    """Receives packets at a device with an observer. Returns an error if their bytes do not include the link header."""
+    header = {"Ethernet": 14, "tun": 0, "tun as PPP": 0, "tun as raw IP": 0}.get(name)
+    if header is None:
+        return []
+    run(f"tc qdisc add dev {link.device} root asymq aq up 1mbit down 10mbit")
+    for _ in range(5):
+        link.receive(frame(1)[14:])
+    time.sleep(0.1)
+    values = next(qdisc["values"] for qdisc in Netlink().qdiscs(link.device) if qdisc["kind"] == "asymq")
+    run(f"tc qdisc del dev {link.device} root")
+    found = values["queue.reverse.packets"], values["queue.reverse.bytes"]
+    return [] if found == (5, 5 * (1040 + header)) else [f"{name}, reverse path: {found[0]} packets of {found[1]} bytes"]
+
+
 def walk(name):
     """Tests one kind of link, with asymq at the device and at the IFB behind its ingress. Returns the errors."""
     link = KINDS[name]()
     try:
-        wrong = at(link.device, link.send, f"{name}, egress")
+        wrong = at(link.device, link.send, f"{name}, egress") + reverse(link, name)
         run(f"ip link add {IFB} type ifb; sysctl -qw net.ipv6.conf.{IFB}.disable_ipv6=1; ip link set {IFB} up;"
             f"tc qdisc add dev {link.device} ingress;"
             f"tc filter add dev {link.device} ingress matchall action mirred egress redirect dev {IFB}")

@@ -175,7 +175,7 @@ def udp(source, sink, address, kbit, seconds, meanwhile=lambda: None):
 
 
 def shares(groups, seconds):
-    """Sends groups of UDP flows up, at 600 kbit/s per flow; a group is (address, flows, TOS). Returns the rate in kbit/s at
+    """Sends groups of UDP flows up, at 600 kbit/s per flow; a group is (address, flows, TOS of IPv4). Returns the rate in kbit/s at
     which each group arrives."""
     receiver = End("servers", receive_groups, [PORT + 10 + number for number in range(len(groups))], seconds)
     receiver.ready()
@@ -292,10 +292,12 @@ def send_group(_say, source, count, tos, port, seconds):
     """Sends a group of flows of 600 kbit/s each."""
     sockets = []
     for _ in range(count):
-        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        family = 6 if ":" in source else 4
+        sender = socket.socket(socket_family(family), socket.SOCK_DGRAM)
         sender.bind((source, 0))
-        sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
-        sender.connect((SERVER[4], port))
+        if tos:
+            sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+        sender.connect((SERVER[family], port))
         sockets.append(sender)
     start, sent, gap = time.monotonic(), 0, 1042 * 8 / 600e3
     while time.monotonic() < start + seconds:
@@ -352,7 +354,7 @@ def receive_groups(say, ports, seconds):
     """Reports the rate in kbit/s that arrives at each port after the first second."""
     sockets = []
     for port in ports:
-        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        receiver = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)  # also for IPv4
         receiver.bind(("", port))
         receiver.setblocking(False)
         sockets.append(receiver)
