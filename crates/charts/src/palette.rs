@@ -18,7 +18,7 @@ pub static GRID: Colour = Colour("#DFE3E8", "#262c36");
 pub static DOWN: Colour = Colour("#0969DA", "#58a6ff");
 /// The upload.
 pub static UP: Colour = Colour("#BC4C00", "#f0883e");
-/// Colours of series. Colour-blind readers can distinguish the first ones.
+/// Colours of series. Colour-blind readers can distinguish the first colours.
 pub static SERIES: [Colour; 8] = [
     Colour("#0969DA", "#58a6ff"),
     Colour("#BC4C00", "#f0883e"),

@@ -12,7 +12,7 @@ use asymq_scenario::OutsideTcp;
 #[cfg(feature = "research")]
 use asymq_sim::{Simulator, congestion};
 
-/// Names of all disciplines, and functions that build each one for simulated packets and for frames.
+/// Names of all disciplines, and functions that build them for simulated packets and for frames.
 #[derive(Clone, Copy)]
 pub(crate) struct Catalogs {
     pub(crate) names: &'static dyn Catalog,

@@ -5,7 +5,7 @@
 pub struct SackRange {
     /// First sequence number.
     pub start: u32,
-    /// End of the range: the number after the last one.
+    /// End of the range (exclusive).
     pub end: u32,
 }
 
@@ -42,7 +42,7 @@ pub struct AccEcn {
 /// defaults. ACKs with equal `seq` and `context` may replace each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckInfo {
-    /// Sequence number. If it is below the sender's next number, the ACK is a probe.
+    /// Sequence number. In a keepalive or window probe, it is lower than in the flow's other ACKs.
     pub seq: u32,
     /// Cumulative acknowledgement number.
     pub ack: u32,

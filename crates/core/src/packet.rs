@@ -116,7 +116,7 @@ pub struct Header {
     pub flags: u16,
     /// Protocol above IP.
     pub protocol: Protocol,
-    /// ECN field; in a tunnel, the outer header's.
+    /// ECN field; in a tunnel, of the outer header.
     pub ecn: Ecn,
     /// Data of the packet's owner in otherwise unused padding; disciplines ignore it.
     pub note: u32,

@@ -1,7 +1,7 @@
 //! Frames per CPU second that the gateway forwards through veth, by frame size and method of sending.
 //!
-//! A generator in its own namespace sends TCP segments. The gateway runs AQ on one thread, at a rate that never
-//! limits. `schedstat` reports the CPU time of that thread. The time includes kernel work in the thread's context,
+//! A generator in its own namespace sends TCP segments. The gateway runs AQ on one thread, at a rate that the frames
+//! never reach. `schedstat` reports the CPU time of that thread. The time includes kernel work in the thread's context,
 //! such as the reception of each frame at the far host. The far interface counts the arriving frames. Needs root. The
 //! argument is the rate in frames per second; 0 means as fast as possible.
 

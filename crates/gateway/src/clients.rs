@@ -35,7 +35,7 @@ pub(crate) type Answer<'a> = &'a mut dyn FnMut(&[u8], RequestState) -> Option<Ve
 pub(crate) struct Clients {
     listener: Socket,
     limits: Limits,
-    /// Clients, oldest first. If there are too many, a new one replaces the oldest.
+    /// Clients, oldest first. If there are too many, a new client replaces the oldest.
     clients: VecDeque<Client>,
     /// Earliest time to accept again after `accept` failed (file descriptors exhausted).
     accept_at: Option<Instant>,

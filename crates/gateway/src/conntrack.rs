@@ -31,7 +31,7 @@ pub struct HostsBehindNat {
     pub tracked: bool,
     /// Number of connections whose host is known.
     pub connections: u64,
-    /// Number of connections for which the map had no room. Their flows are treated as the router's own.
+    /// Number of connections for which the map had no room. Their flows count as the router's own flows.
     pub refused: u64,
 }
 

@@ -210,7 +210,7 @@ impl DirectionState {
         percentiles
     }
 
-    /// Sets the rate of this direction's transmitter, and that of the reverse direction.
+    /// Sets the rate of this direction's transmitter, and passes the reverse direction's rate to the discipline.
     pub(crate) fn set_rate(&mut self, now: Instant, rate: Rate, reverse: Option<Rate>) {
         if let BuiltStage::Queue(egress) = &mut self.stage {
             egress.set_rate(now, rate, reverse);

@@ -18,7 +18,7 @@ use asymq_rates::{Learner, Observed, RateLaw};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Both directions of a link. Each direction also observes the frames that the other one sends.
+/// Both directions of a link. Each direction also observes the frames that the other direction sends.
 pub struct Forwarder {
     config: LinkConfig,
     directions: [DirectionState; 2],
@@ -120,7 +120,8 @@ impl Forwarder {
         state.push(now, frame);
     }
 
-    /// Sends up to `max` frames that may leave now, through `out`. Returns the time of the next one, if any waits.
+    /// Sends up to `max` frames that may leave now, through `out`. Returns the departure time of the next frame, if one
+    /// waits.
     pub fn transmit(
         &mut self,
         now: Instant,

@@ -64,7 +64,7 @@ pub struct DirectionSnapshot {
     pub acknowledged: u64,
     /// Number of regenerated ACKs, which also count as sent.
     pub regenerated: u64,
-    /// Bytes of TCP data sent in the other direction per ACK sent in this one, in the last interval; 0 without ACKs.
+    /// TCP data bytes of the other direction per ACK sent in this direction, in the last interval; 0 without ACKs.
     pub data_bytes_per_ack: f64,
     /// Control variables of the discipline.
     #[serde(skip_deserializing)]
@@ -284,7 +284,7 @@ impl Shared {
         lock(&self.0.0).count
     }
 
-    /// Waits for a snapshot later than number `seen`, and updates `seen`. Returns `None` after the last one.
+    /// Waits for a snapshot later than number `seen`, and updates `seen`. Returns `None` after the last snapshot.
     pub fn next(&self, seen: &mut u64) -> Option<Arc<Snapshot>> {
         let mut state = lock(&self.0.0);
         while state.count == *seen && !state.ended {

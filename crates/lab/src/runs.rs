@@ -33,8 +33,8 @@ pub struct Progress {
     pub total: Duration,
 }
 
-/// Runs scenarios over real TCP and returns reports like the simulator's, in order. The caller is root or has called
-/// [`enter_user_namespace`]. Calls `progress` about ten times a second.
+/// Runs scenarios over real TCP, and returns their reports in order, in the simulator's format. The caller is root or
+/// has called [`enter_user_namespace`]. Calls `progress` about ten times a second.
 ///
 /// # Errors
 /// A scenario cannot be run here, a system call failed, or `options.stop` was set. The first failure ends all runs and

@@ -113,7 +113,7 @@ struct Bench {
     backlogs: [Backlog; 2],
     marks_reported: u64,
     marks_seen: u64,
-    /// Last packet sent of each class and flow; if the discipline splits flows by ECN field, of each ECN field too.
+    /// Last packet sent of each class and flow, and of each ECN field if the discipline splits flows by ECN field.
     last_sent: HashMap<(Class, Flow, u8), u64>,
     /// Bytes by which data is ahead of its share since both classes became backlogged.
     data_lead: f64,

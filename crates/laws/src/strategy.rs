@@ -18,7 +18,7 @@ pub fn config<C: Catalog + Clone>(catalog: C) -> impl Strategy<Value = Config> {
         .prop_map(move |words| choice::config(&catalog, &mut choice::from_words(words)))
 }
 
-/// Calls of a driver, with packets like those of hosts.
+/// Calls of a driver, with packets as hosts send them.
 pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     steps_of(usual().boxed(), 20_000_000)
 }

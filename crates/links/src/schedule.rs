@@ -119,7 +119,7 @@ impl Schedule {
     }
 }
 
-/// Time at which a transmission of `bytes` that starts at `now` ends.
+/// End of a transmission of `bytes` that starts at `now`.
 fn finish(steps: &[(u64, Rate)], now: u64, bytes: u32) -> u64 {
     let mut left = u128::from(bytes) * BIT_NANOS_PER_BYTE;
     let mut at = now;

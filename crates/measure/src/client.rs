@@ -90,7 +90,7 @@ fn measure_all(
     Ok(client.result(idle, after, &loads))
 }
 
-/// Name of each load; true if it has uploads, and if it has downloads.
+/// Name of each load; true if it has uploads; true if it has downloads.
 const LOADS: [(&str, bool, bool); 3] = [
     ("up", true, false),
     ("down", false, true),

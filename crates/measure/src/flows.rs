@@ -52,7 +52,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Sends or receives on a connection after its opening line.
+    /// Sends or receives on a connection. Call it after the opening line was sent.
     pub(crate) fn start(stream: TcpStream, direction: Direction) -> io::Result<Self> {
         let moved = Arc::new(AtomicU64::new(0));
         stream.set_read_timeout(None)?;

@@ -43,7 +43,7 @@ impl Player {
     /// Opens the first run of arguments like `--up=1mbit`, one per line, in the syntax of `asymq sim`.
     ///
     /// # Errors
-    /// An argument is invalid; the text of the error is that of the command line.
+    /// An argument is invalid; the error has the same text as on the command line.
     pub fn new(words: &str) -> Result<Self, String> {
         let args = ScenarioArgs::from_words(words.lines().map(str::to_owned));
         let args = args.map_err(|error| error.to_string())?;

@@ -27,7 +27,7 @@ const ENOUGH_TESTS: u32 = 4;
 const SAME_QUEUE: f64 = 0.2;
 /// Maximum step of a path's delay in ms. A larger step is a full buffer.
 const MAX_STEP: f64 = 150.0;
-/// Assumed ratio of the downlink's rate to the uplink's.
+/// Assumed ratio of the downlink's rate to the uplink's rate.
 const DOWN_TO_UP: f64 = 4.0;
 
 /// Laws of both directions; `None` for a rate that is not learnt.
@@ -51,8 +51,8 @@ pub(crate) struct Attribution {
     has_candidate: bool,
 }
 
-/// Returns the candidate among the directions with enough traffic: the one with the larger ratio of rate to last known
-/// capacity. If a capacity is unknown, compares the rates, scaled by `DOWN_TO_UP`.
+/// Returns the candidate among the directions with enough traffic: the direction with the larger ratio of rate to last
+/// known capacity. If a capacity is unknown, compares the rates, scaled by `DOWN_TO_UP`.
 fn candidate(laws: &Laws) -> Option<Direction> {
     let loaded = |direction: Direction| {
         let law = laws[direction as usize].as_ref()?;
@@ -152,7 +152,7 @@ impl Attribution {
         }
     }
 
-    /// Direction, if any, that now leaves capacity unused so that the candidate's queue drains.
+    /// Direction that now leaves capacity unused, so that the candidate's queue drains; `None` if neither does.
     pub(crate) fn yielding(&self, now: Instant) -> Option<Direction> {
         let since = self.full_since.filter(|_| self.failed.is_none())?;
         (now.saturating_since(since) < YIELD_TIME).then_some(self.candidate.reverse())

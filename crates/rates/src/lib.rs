@@ -45,7 +45,7 @@ impl Probing {
     const BLIND_INTERVAL: Duration = Duration::from_millis(50);
     /// Interval of probes in all other cases, to track the minimum delay of an idle line.
     const INTERVAL: Duration = Duration::from_secs(1);
-    /// Time without other samples after which the shorter interval of probes applies.
+    /// Time without samples from other packets after which the shorter interval of probes applies.
     const BLIND_AFTER: Duration = Duration::from_millis(500);
 }
 

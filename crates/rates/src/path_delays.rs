@@ -14,7 +14,7 @@ const FLOWS: u32 = 256;
 /// Delay of a receiver's ACK timer. After `ACKS_BY_TIMER` without a prompt answer, ACKs may include this delay.
 const ACK_TIMER: u64 = 40 * MS;
 const ACKS_BY_TIMER: u64 = 200 * MS;
-/// Maximum age of another flow's latest queue at which a new flow assumes the same queue.
+/// A new flow assumes the latest queue of another flow if its measurement is at most this old.
 const COMMON_AGE: u64 = 60 * MS;
 
 /// Measurements of one direction over one interval.

@@ -21,7 +21,7 @@ const SPACING: u64 = 30 * MS;
 const SHORT: u8 = 16;
 /// Maximum round-trip time in ns.
 const MAX_TRIP: u64 = 5_000 * MS;
-/// Maximum age of another flow's latest queue at which a new flow assumes the same queue.
+/// A new flow assumes the latest queue of another flow if its measurement is at most this old.
 const COMMON_AGE: u64 = 250 * MS;
 /// Maximum time between two compared probe answers.
 const PAIR_AGE: u64 = 3_000 * MS;
@@ -58,7 +58,7 @@ pub(crate) struct Trip {
     pub(crate) queue: Duration,
     /// Times of departure and arrival.
     pub(crate) times: [Instant; 2],
-    /// Total bytes sent up until the departure, and received down until the arrival.
+    /// Total bytes that the uplink had sent at the departure, and that the downlink had received at the arrival.
     pub(crate) bytes: [u64; 2],
 }
 
@@ -224,7 +224,7 @@ impl Asking {
         }
     }
 
-    /// Returns the packet that an arrival with `observed` at `at` answers.
+    /// Returns the packet that an arriving packet answers. It arrives at `at`, with the header fields `observed`.
     fn answered_by(&mut self, at: u64, observed: &Observed) -> Option<Question> {
         let mut answered = None;
         match *observed {
@@ -315,7 +315,7 @@ impl RoundTrips {
         self.flows.find_or_insert(conversation, used, || new)
     }
 
-    /// Records a probe that leaves at `at`, after `bytes` up.
+    /// Records a probe that leaves at `at`, after the uplink has sent `bytes`.
     pub(crate) fn probe_leaves(&mut self, at: u64, number: u16, bytes: u64) {
         if let Some(probe) = self.probes.get_mut(usize::from(number) % PROBES) {
             *probe = Some(Question {
@@ -328,8 +328,9 @@ impl RoundTrips {
         }
     }
 
-    /// Records the answer to a probe after `bytes` down. Returns true if the answer is a sample. A sample is the excess
-    /// over the minimum, at most the previous answer's excess, because a host may be slow once.
+    /// Records the answer to a probe, after the downlink has received `bytes`. Returns true if the answer is a sample.
+    /// Of this and the previous answer, the smaller excess over the minimum is the sample, since a host may be slow
+    /// once.
     pub(crate) fn probe_returns(&mut self, at: u64, number: u16, bytes: u64) -> bool {
         let probe = self.probes.get_mut(usize::from(number) % PROBES);
         let probe = probe.and_then(|it| it.take_if(|it| it.number == u32::from(number)));

@@ -60,7 +60,7 @@ impl Scenario {
 }
 
 impl ListedFlow {
-    /// Returns the scenario in which this flow's values replace the scenario's.
+    /// Returns a copy of the scenario in which this flow's values replace the common values.
     pub fn own(&self, scenario: &Scenario) -> Scenario {
         let tcp = self.tcp.unwrap_or(scenario.tcp);
         let sack = match tcp == scenario.tcp {

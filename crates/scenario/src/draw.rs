@@ -28,7 +28,7 @@ pub enum Source {
 }
 
 /// The random quantities of a source. Each depends only on seed, source and quantity, so that a new quantity or another
-/// order of drawing changes no other.
+/// order of drawing changes no other quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
     /// The flow's round-trip time, within the scenario's range.

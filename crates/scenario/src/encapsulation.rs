@@ -33,7 +33,7 @@ const QUIC_ACK: u32 = 64;
 const QUIC_RANGE: u32 = 3;
 
 impl Encapsulation {
-    /// Returns the IP bytes of an ACK with `ranges` SACK ranges that has `len` bytes in plain TCP.
+    /// Returns the IP bytes of an ACK with `ranges` SACK ranges. In plain TCP, the ACK has `len` bytes.
     pub fn ack_len(self, len: u32, ranges: u32) -> u32 {
         match self {
             Self::None | Self::Opaque => len,
@@ -42,7 +42,7 @@ impl Encapsulation {
         }
     }
 
-    /// Returns the IP bytes of a data packet that has `len` bytes in plain TCP.
+    /// Returns the IP bytes of a data packet. In plain TCP, the packet has `len` bytes.
     pub fn len(self, len: u32) -> u32 {
         match self {
             Self::None | Self::Opaque | Self::Quic => len,
@@ -81,7 +81,7 @@ impl Tunnel {
         }
     }
 
-    /// Default replay window: the receiver drops packets that are this number behind the newest one. Linux and
+    /// Default replay window: the receiver drops a packet if this number of packets were sent after it. Linux and
     /// wireguard-go have 8192 bits minus one word (RFC 6479), OpenVPN has 64 (`--replay-window 64`), strongSwan 32.
     pub const fn window(self) -> u32 {
         match self {

@@ -13,7 +13,7 @@ pub(crate) trait Fold: Sized {
     #[cfg(test)]
     const FIELDS: &[&str] = &[];
 
-    /// Computes `statistic` of each number over those `runs` in which it is present.
+    /// Computes `statistic` of each number over the `runs` in which the number is present.
     fn fold(runs: &[&Self], statistic: Statistic) -> Self;
 }
 

@@ -18,7 +18,7 @@ pub struct Step<T> {
 /// A change of a link's rate.
 pub type RateStep = Step<Rate>;
 
-/// A change of the one-way delay that the path beyond both modems adds to the propagation delay.
+/// A change of the additional one-way delay on the path beyond both modems.
 pub type DelayStep = Step<Duration>;
 
 impl<T: FromStr<Err: fmt::Display>> FromStr for Step<T> {
@@ -49,7 +49,7 @@ crate::text::serde_as_string!(DelayStep);
 /// bytes of one or several packets; unused bytes are lost. After its last opportunity the trace starts again.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RateTrace {
-    /// Times of the opportunities in ms since the start of the trace. The last one is also the trace's length.
+    /// Times of the opportunities in ms since the start of the trace. The last time is also the trace's length.
     stamps: Arc<[u32]>,
 }
 

@@ -81,7 +81,7 @@ pub struct Summary {
     pub up: DirectionReport,
     /// Results of the downlink.
     pub down: DirectionReport,
-    /// Share of the uplink that TCP data used, plus that of the downlink; 0 to 2 (VAQ, sec. 2).
+    /// Sum over both links of the share that TCP data used; 0 to 2 (VAQ, sec. 2).
     pub utility: f64,
     /// Sum over both links of the payload that was delivered in order, as a share of the link; 0 to 2. Retransmitted
     /// payload counts once.
@@ -162,7 +162,7 @@ pub struct DirectionReport {
     pub filtered: f64,
     /// Queue: number of packets that received a congestion mark.
     pub marked: f64,
-    /// Queue: number of packets dropped or filtered for each reason, by its name; empty if the queue names no reasons.
+    /// Queue: numbers of packets dropped or filtered, by the name of the reason; empty if the queue names no reasons.
     pub reasons: BTreeMap<String, f64>,
     /// Queue: pure ACKs that were kept although a later ACK of their flow had arrived. A share of all arrived ACKs for
     /// each rule; empty if the queue does not count them.
@@ -208,7 +208,7 @@ pub struct Fates {
     pub filtered: f64,
     /// Number of marked packets.
     pub marked: f64,
-    /// Number of packets dropped or filtered for each reason, by its name.
+    /// Numbers of packets dropped or filtered, by the name of the reason.
     pub reasons: BTreeMap<String, f64>,
 }
 

@@ -146,10 +146,10 @@ pub struct Scenario {
     /// Resolution of the servers' TCP timestamps; 1 ms if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_tick: Option<Duration>,
-    /// Loss and delay after the uplink; with several links, after the last one.
+    /// Loss and delay after the uplink; with several links, after the last link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_up: Option<Netem>,
-    /// Loss and delay after the downlink; with several links, after the last one.
+    /// Loss and delay after the downlink; with several links, after the last link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netem_down: Option<Netem>,
     /// Loss and delay on each home host's own path to the uplink.

@@ -4,8 +4,8 @@ use asymq_core::units::suggestion;
 use std::fmt;
 use std::str::FromStr;
 
-/// Declares the properties of congestion controls, and for each property the function of [`Tcp`] that returns it. Every
-/// congestion control defines all properties, so no other code depends on its name.
+/// Declares the properties of congestion controls, and the functions of [`Tcp`] that return them. Every congestion
+/// control defines all properties, so no other code depends on its name.
 macro_rules! properties {
     ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
         struct Properties {

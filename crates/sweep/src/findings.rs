@@ -75,7 +75,7 @@ impl Outcome {
         checks.iter().all(|check| check.answer == Answer::Yes)
     }
 
-    /// Checks all conditions jointly. The confidence level applies to all intervals together, and to every look
+    /// Checks all conditions jointly. The confidence level applies to all intervals together, and to all looks
     /// (Bonferroni).
     fn checks<'a>(
         &self,

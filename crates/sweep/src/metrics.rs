@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Metrics of a run by name, in alphabetical order.
 pub type Metrics = BTreeMap<String, f64>;
 
-/// Returns the names that a measure may use: those of [`of_run`] and of [`of_scenario`].
+/// Returns the names that a measure may use, from [`of_run`] and [`of_scenario`].
 pub fn names() -> Vec<String> {
     let known = Some(Percentiles::default());
     let report = DirectionReport {
@@ -246,8 +246,8 @@ fn of_listed(direction: Direction) -> String {
     format!("{direction}.listed.sojourn")
 }
 
-/// Returns the mean goodput of the flows that `is_first` selects, divided by that of all other flows; 1 if either
-/// group is empty. Listed flows come after the unlisted ones.
+/// Returns the mean goodput of the flows that `is_first` selects, divided by the mean goodput of all other flows; 1 if
+/// either group is empty. Listed flows come after the unlisted ones.
 fn ratio(
     scenario: &Scenario,
     direction: Direction,

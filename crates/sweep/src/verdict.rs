@@ -87,8 +87,8 @@ impl Finding<'_> {
     }
 }
 
-/// A condition, and the comparison that decides it. This is the comparison with the smallest margin: among the failed
-/// comparisons; if none failed, among the open ones; otherwise among all.
+/// A condition, and the comparison that decides it. This is the comparison with the smallest margin among the failed
+/// comparisons. If none failed, among the open comparisons; if none is open, among all.
 #[derive(Clone, Debug)]
 pub struct Check<'a> {
     /// The condition.

@@ -17,7 +17,7 @@ const PEAK: usize = 2;
 /// Window in steps for the sustained rate, which excludes bursts.
 const KEPT_UP: usize = 10;
 
-/// Multiple of the downlink's sustained rate above which the rate of an older window counts as a burst.
+/// An older window's rate counts as a burst if it exceeds this multiple of the downlink's sustained rate.
 const BURST: f64 = 2.0;
 
 /// Minimum utilization of the uplink for a decision. On an uplink with less traffic, ACKs hardly wait.
@@ -50,7 +50,7 @@ pub struct AckNeedParams {
     pub segments_per_ms: f64,
     /// Utilization above which the downlink counts as full.
     pub full: f64,
-    /// Exponent `p`: ACKs may use `p` times the downlink's unused share as their share of the uplink.
+    /// Exponent `p`: ACKs may use a share of the uplink that is `p` times the unused share of the downlink.
     pub exponent: f64,
     /// Maximum share of the uplink for ACKs.
     pub max_share: f64,

@@ -19,7 +19,7 @@ const BUSY: u64 = 2 * FULL_PACKET as u64;
 
 /// Maximum burst of one host's new flows, as transmission time.
 const BURST: Duration = Duration::from_millis(4);
-/// Minimum of this burst in bytes: a few probes on a slow link.
+/// Minimum of [`BURST`] in bytes: a few probes on a slow link.
 const MIN_BURST: u32 = 800;
 
 /// Divisor of the link's rate for new flows of a host that also has other flows on the link.
@@ -27,9 +27,9 @@ const PART_BESIDE_BULK: u64 = 16;
 /// Minimum divisor of the link's rate for a host that has only new flows.
 const MIN_PART: u64 = 8;
 
-/// Number of a host's queues above which further flows share one queue if they exceed the host's part.
+/// If a host has more queues than this, further flows that exceed the host's part of the link share one queue.
 const FEW_FLOWS: u32 = 64;
-/// Number of a host's queues above which all further flows share one queue.
+/// If a host has more queues than this, all further flows share one queue.
 const MANY_FLOWS: u32 = 256;
 
 /// Maximum debt of a host for new flows, as transmission time.
@@ -42,7 +42,7 @@ struct Account {
     free_at: Instant,
     /// Half of the hash of the last new flow. A host with a single new flow uses no overflow queue.
     last: u32,
-    /// Epoch in which the host was last seen; `busy` is the one in which the host last competed for the link.
+    /// Epoch in which the host was last seen; `busy` is the epoch in which it last competed for the link.
     seen: Epoch,
     busy: Epoch,
 }
@@ -90,7 +90,7 @@ pub(super) const fn half(flow: u64) -> u32 {
 struct Recent {
     epoch: Epoch,
     current: u32,
-    /// Larger of the two numbers.
+    /// Larger number of both epochs.
     count: u32,
 }
 

@@ -320,7 +320,7 @@ impl<P: Packet> Isolated<P> {
         u64::from(flows.max(1))
     }
 
-    /// Returns the flow that sends next: the one that `head` found, or the result of a new search.
+    /// Returns the flow that sends next, as found by `head` or by a new search.
     pub(super) fn found_flow(&mut self) -> Option<u32> {
         match core::mem::replace(&mut self.next, NO_FLOW) {
             NO_FLOW => self.next_flow(),

@@ -91,7 +91,7 @@ impl Targets {
         self.idle_since = Instant::MAX;
     }
 
-    /// Calls [`Target::on_enqueue`] with the sum of two idle clocks: the host's (`of_host`) and the link's.
+    /// Calls [`Target::on_enqueue`] with the sum of the host's idle clock (`of_host`) and the link's idle clock.
     #[inline]
     pub(super) fn on_enqueue(
         &mut self,

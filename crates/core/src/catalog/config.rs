@@ -45,7 +45,7 @@ impl Config {
         self.params.read(name).ok_or_else(|| self.missing(name))
     }
 
-    /// Returns a parameter that only some disciplines have; `None` if this one lacks it.
+    /// Returns a parameter that only some disciplines have; `None` if this discipline lacks it.
     pub fn find<T: FromValue>(&self, parameter: Typed<T>) -> Option<T> {
         self.params.read(parameter.parameter.name)
     }

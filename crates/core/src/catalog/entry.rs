@@ -78,7 +78,7 @@ pub struct Entry {
     pub group: Group,
     /// Default values of parameters and parts, which the user's values override.
     pub brings: &'static [(&'static str, &'static str)],
-    /// Parameters of this entry. If a default is computed from other parameters, these come first.
+    /// Parameters of this entry. If a default is computed from other parameters, the other parameters come first.
     pub parameters: &'static [Parameter],
     /// Parameters of other parts that this part sets; the user cannot set them.
     pub moves: &'static [&'static str],

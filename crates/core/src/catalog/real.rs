@@ -5,7 +5,7 @@ use crate::decide::overhead::Overhead;
 use crate::units::{Bytes, Limit, Rate, UnitError};
 use alloc::string::{String, ToString};
 
-/// Returns parameters for real packets: Linux delays ACKs and sends timestamps.
+/// Returns parameters for real packets, with delayed ACKs and timestamps as in Linux.
 pub fn surroundings(overhead: &Overhead) -> Params {
     let charged = |packet: u32| {
         let frame = if overhead.counts_frames() { 14 } else { 0 };

@@ -81,7 +81,7 @@ pub(crate) struct Taken<'a> {
 impl Taken<'_> {
     /// Returns the sender's state after `info`; `top` is the highest number reported so far.
     ///
-    /// If exactly one counter besides the attributed one has grown, that counter becomes the attributed one. Growth of
+    /// If exactly one counter besides the attributed counter has grown, it becomes the attributed counter. Growth of
     /// several counters is ambiguous.
     pub(crate) fn then(&self, info: &AckInfo, top: u32) -> Reader {
         let Some(option) = &info.accecn else {

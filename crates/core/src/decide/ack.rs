@@ -52,7 +52,7 @@ crate::named! {
 }
 
 impl Unfiltered {
-    /// Returns the group that a control variable counts, if any.
+    /// Returns the group that a control variable counts; `None` for other variables.
     pub fn counted_by(variable: &str) -> Option<Self> {
         Self::ALL
             .into_iter()

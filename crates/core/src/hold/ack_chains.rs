@@ -208,8 +208,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
-    /// Returns the rule that would be violated if `newer` replaced the ACK, if any: at most `max_stretch` new bytes,
-    /// and no hidden mark.
+    /// Returns the rule, if any, that a replacement by `newer` would violate: at most `max_stretch` new bytes, and no
+    /// hidden mark.
     fn bound(
         state: &FlowState,
         newer: &AckInfo,

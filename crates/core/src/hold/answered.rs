@@ -1,6 +1,6 @@
-//! Hosts at home. An address is *answered* if one of its flows sends a packet after it got one on the reverse path. An
-//! answered address is a host with its own account. All other addresses share one account, because senders may forge
-//! them. While no address is answered, the first few addresses count as hosts.
+//! Hosts at home. An address is *answered* if one of its flows sends a packet after this flow got one on the reverse
+//! path. An answered address is a host with its own account. All other addresses share one account, because senders may
+//! forge them. While no address is answered, the first few addresses count as hosts.
 //!
 //! Answers are recognised by flow, not by address, so NAT does not hide them.
 

@@ -97,7 +97,7 @@ impl<P: Packet> Egress<P> {
         (self.counts.waiting > 0).then_some(next)
     }
 
-    /// Returns the packet whose transmission starts now, if any.
+    /// Returns the packet whose transmission starts now; `None` if no packet may leave.
     pub fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
         if !self.begins(now) {
             return None;
@@ -255,7 +255,7 @@ impl<P: Packet> Egress<P> {
     }
 }
 
-/// A sink that counts packets that leave, and passes them to the caller's sink.
+/// Counts packets that leave without being sent, and passes them to the caller's sink.
 struct Counting<'a, P> {
     counts: &'a mut Counts,
     sink: &'a mut dyn Sink<P>,

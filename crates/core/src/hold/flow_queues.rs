@@ -76,8 +76,8 @@ impl<P: Packet> FlowQueues<P> {
         }
     }
 
-    /// Returns the queue to serve, whose deficit covers its next packet. Skips at most one queue, because the next one
-    /// gets a quantum, which covers any packet.
+    /// Returns the queue to serve, whose deficit covers its next packet. Skips at most one queue: the next queue gets a
+    /// quantum, which covers any packet.
     fn turn(&mut self) -> Option<(u32, Head)> {
         for _ in 0..2 {
             let number = self.round.first(ROUND)?;

@@ -135,7 +135,7 @@ struct Download {
     credit: u32,
     kind: u32,
     /// Size of the last packet treated as an ACK; a shorter one may lack a frame. `second` is true for every second
-    /// one.
+    /// ACK.
     len: u8,
     second: bool,
     sizes: Sizes,

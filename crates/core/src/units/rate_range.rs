@@ -1,4 +1,4 @@
-//! Range of a learnt rate, as in flags.
+//! Range of a learnt rate, like `auto:1mbit..20mbit`.
 
 use super::{Direction, Rate, nearest};
 

@@ -269,8 +269,8 @@ fn routes(network: &mut Network, index: u32) -> io::Result<Vec<Route>> {
     Ok(own.filter_map(|body| route(body)).collect())
 }
 
-/// Returns an interface's nexthop objects, and the groups that contain one: their numbers, and their messages in the
-/// order in which they must be added. Both are empty on older kernels.
+/// Returns numbers and messages of an interface's nexthop objects, and of the groups that contain one. The messages are
+/// in the order in which they must be added. Both are empty on older kernels.
 fn nexthops(network: &mut Network, index: u32) -> io::Result<(Vec<u32>, Vec<String>)> {
     let request = Message::dump(RTM_GETNEXTHOP).body(&[0; NEXTHOP_BODY]);
     let all = match network.all(request, |body| Some(body.to_vec())) {

@@ -76,7 +76,7 @@ pub(crate) fn raise_priority() {
     set_niceness(-20);
 }
 
-/// Lowers the calling thread's priority below the forwarding loop's.
+/// Lowers the calling thread's priority below the priority of the forwarding loop.
 pub(crate) fn lower_priority() {
     set_niceness(5);
 }

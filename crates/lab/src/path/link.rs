@@ -97,7 +97,7 @@ impl Link {
         left.map(|(_, frame)| frame)
     }
 
-    /// Time at which a transmission ends, or the next one may start.
+    /// Time at which a transmission ends, or the next transmission may start.
     pub(crate) fn next(&self) -> Option<Instant> {
         match &self.line {
             Line::Modem(modem) => modem.inside.next(),

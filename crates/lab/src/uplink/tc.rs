@@ -20,8 +20,8 @@ pub(super) struct Counters {
 const IP_BYTES: [&str; 3] = ["stab", "overhead", "-14"];
 
 /// Returns the commands that add the qdisc of `words` to a device. A shaping qdisc gets the scenario's rates, buffer
-/// and overhead, unless `words` sets them. Any other qdisc becomes a leaf of HTB at the uplink's rate. Both count IP
-/// bytes.
+/// and overhead, unless `words` sets them. Any other qdisc becomes a leaf of HTB at the uplink's rate. The shaping
+/// qdisc or HTB counts IP bytes.
 pub(super) fn commands(words: &str, scenario: &Scenario, device: &str) -> Vec<Vec<String>> {
     let given: Vec<&str> = words.split_whitespace().collect();
     let has = |word: &str| given.contains(&word);

@@ -173,7 +173,7 @@ impl Stage {
     }
 }
 
-/// Rates of intervals, averaged over the latest ones.
+/// Rates of intervals, and their averages over the latest intervals.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Goodput {
     rates: Vec<f64>,

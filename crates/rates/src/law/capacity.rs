@@ -26,7 +26,7 @@ impl Capacity {
         }
     }
 
-    /// Compares the capacity with the one measured during the previous queue. Called when the line is clear again.
+    /// Compares the capacity with its measurement during the previous queue. Called when the line is clear again.
     pub(super) fn on_cleared(&mut self) {
         let moved = (self.latest / self.cleared - 1.0).abs();
         self.steady = match moved < TUNING.steady_within {

@@ -1,4 +1,4 @@
-//! Law that sets a shaper's rate from the line's queue, after the uplink's shaper or before the downlink's.
+//! Law that sets a shaper's rate from the queue in the line, which is between the shaper and the Internet.
 //!
 //! ```text
 //!                     queue > full, in two intervals
@@ -57,7 +57,7 @@ enum State {
 
 const CLEAR: State = State::Clear { above: 0 };
 
-/// One interval, as input of a step.
+/// Input of a step: the values of one interval.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     elapsed: f64,

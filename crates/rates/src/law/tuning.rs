@@ -3,7 +3,7 @@
 /// A time that depends linearly on another time.
 pub(super) struct Linear {
     pub(super) ms: f64,
-    /// Factor of the other time.
+    /// Factor by which the other time is multiplied.
     pub(super) per: f64,
 }
 
@@ -32,7 +32,7 @@ tuning! {
     full: Linear = Linear { ms: 7.0, per: 0.5 };
     /// Queue in ms below which the line is clear; depends on the transmission time of a full packet.
     clear: Linear = Linear { ms: 3.0, per: 0.25 };
-    /// Factor of the noise (mean change of the queue) that is added to both thresholds.
+    /// Multiple of the noise (mean change of the queue) that is added to the thresholds `full` and `clear`.
     threshold_noises: f64 = 3.0;
     /// Averaging time of the noise in ms.
     noise_memory_ms: f64 = 2000.0;
@@ -44,9 +44,9 @@ tuning! {
     min_capacity_window_ms: f64 = 30.0;
     /// Time in ms without a sample after which the law is blind.
     blind_after_ms: f64 = 250.0;
-    /// Factor of the candidate's queue that is added to `blind_after_ms`, because answers wait in that queue.
+    /// Multiple of the candidate's queue that is added to `blind_after_ms`, because answers wait in that queue.
     blind_queues: f64 = 2.0;
-    /// Maximum time in ms that `blind_queues` adds.
+    /// Maximum time in ms that `blind_queues` adds to `blind_after_ms`.
     max_blind_queues_ms: f64 = 2000.0;
 
     /// Time in ms in which a standing queue should drain, up and down. Delayed ACKs of receivers add noise to the

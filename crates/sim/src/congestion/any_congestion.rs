@@ -3,7 +3,7 @@
 use super::contract::inherit;
 use super::{AckSample, CongestionControl, Connection, Lost, Make};
 
-/// A connection's congestion control: one of asymq's, or one of another crate.
+/// A connection's congestion control, implemented by asymq or by another crate.
 pub(crate) struct AnyCongestion {
     own: Box<dyn CongestionControl>,
     /// Maximum window in segments.

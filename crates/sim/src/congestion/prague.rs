@@ -18,7 +18,7 @@ const SWING: f64 = 4.0 / 128.0;
 /// Minimum rate in full packets per second: 100 kbit/s.
 const MIN_RATE: f64 = 12_500.0 / 1500.0;
 
-/// A window whose rate grows every 25 ms by one segment per 25 ms, even at shorter round-trip times. Below two
+/// A window whose rate grows as for a round-trip time of 25 ms, even if the round-trip time is shorter. Below two
 /// segments, the rate alone limits the flow, at times with one segment in flight. Linux's version also shortens packets
 /// if less than two fit into a round trip. A scenario can set a flow's `mss` instead.
 #[derive(Clone, Copy, Debug)]

@@ -55,8 +55,8 @@ impl Hop {
     }
 }
 
-/// Segments of one conversation in transit to a bottleneck queue, in order of arrival at the queue. Only the first one
-/// is in the event set.
+/// Segments of one conversation in transit to a bottleneck queue, in order of arrival at the queue. Only the first
+/// segment is in the event set.
 ///
 /// A ring buffer whose size is a power of two. Reading the next segment of a
 /// [`VecDeque`](std::collections::VecDeque) instead needs an unpredictable branch, which costs 5 % of a run.
@@ -128,7 +128,7 @@ impl<O: Options> Pipe<O> {
         self.len as u64
     }
 
-    /// Removes the first segment, if there is one. Returns it with the arrival time of the next one (`u64::MAX` if
+    /// Removes the first segment, if there is one. Returns it with the arrival time of the next segment (`u64::MAX` if
     /// there is none).
     pub(crate) fn pop(&mut self) -> Option<(Segment<O>, u64)> {
         self.len = self.len.checked_sub(1)?;

@@ -11,7 +11,7 @@ const PING_INTERVAL: u64 = 50 * MS;
 const REFLECTOR_RTT: f64 = 40.0;
 /// Interval in ns at which achieved rates are read.
 const LOAD_INTERVAL: u64 = 200 * MS;
-/// Number of pings in the window. At least `LATE` late pings in it indicate bufferbloat.
+/// Number of pings in the window. At least `LATE` late pings in the window indicate bufferbloat.
 const WINDOW: usize = 6;
 const LATE: usize = 3;
 /// Minimum delay in ms above the baseline for a ping to be late. Up to `MAX_UP` ms, rates rise fastest; from `MAX_DOWN`

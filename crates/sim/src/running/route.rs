@@ -1,4 +1,4 @@
-//! Route of a packet after a link: further links, the path after the last one, its conversation.
+//! Route of a packet after a link: further links, the path after the last link, the packet's conversation.
 
 use crate::links::{Beyond, Link, Passage, Tunnels};
 use crate::packets::SimPacket;
@@ -9,7 +9,7 @@ use asymq_scenario::Direction;
 pub(super) const UP: usize = Direction::Up as usize;
 pub(super) const DOWN: usize = Direction::Down as usize;
 
-/// Delivers a packet that leaves the last link at `at` to its conversation.
+/// Delivers a packet to its conversation. The packet leaves the last link at `at`.
 #[inline(always)]
 pub(super) fn hand_over<V: Variant, const DIRECTION: usize>(
     at: u64,
@@ -37,7 +37,7 @@ pub(super) const fn way<const DIRECTION: usize>() -> Direction {
     }
 }
 
-/// Route of a packet after a link, for scenarios with further links or a path after the first one.
+/// Route of a packet after a link, for scenarios with further links or a path after the first link.
 pub(super) struct Route<'a, V: Variant> {
     pub(super) beyond: &'a mut Beyond<V::Options>,
     /// The first link of the other direction.

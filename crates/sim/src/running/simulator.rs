@@ -76,7 +76,7 @@ impl<'a> Simulator<'a> {
     /// each run, any thread calls `progress` with the number of finished runs.
     ///
     /// # Errors
-    /// See [`run`](Self::run). If several runs fail, returns the error of the first of their seeds.
+    /// See [`run`](Self::run). If several runs fail, returns the error of the first failed seed.
     pub fn run_all(
         self,
         scenario: &Scenario,

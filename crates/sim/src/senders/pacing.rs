@@ -47,7 +47,7 @@ impl Pacer {
 }
 
 /// Returns the pacing rate of a window-based congestion control in segments per second. The rate is 2 windows per
-/// round-trip time below half of the slow-start threshold, otherwise 1.2 (Linux's `tcp_pacing_ss_ratio` and
+/// round-trip time below half of the slow-start threshold, otherwise 1.2 windows (Linux's `tcp_pacing_ss_ratio` and
 /// `tcp_pacing_ca_ratio`). `srtt` is in ns.
 pub(crate) fn rate_of_window(window: f64, threshold: f64, srtt: u64) -> f64 {
     let ratio = if window < threshold / 2.0 { 2.0 } else { 1.2 };

@@ -78,8 +78,8 @@ impl RttEstimator {
         }
     }
 
-    /// Creates an estimator like Linux's. It takes a sample in ns from each ACK, and uses the maximum variation in a
-    /// round trip, with a lower bound.
+    /// Creates an estimator that works like Linux. It takes a sample in ns from each ACK, and uses the maximum
+    /// variation in a round trip, with a lower bound.
     pub(crate) const fn linux() -> Self {
         Self {
             tick: 1,

@@ -100,7 +100,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Counts the arrival of datagram `number`. Since `since`, datagrams are sent at this interval.
+    /// Counts the arrival of datagram `number`. From `since` on, one datagram is sent per `interval`.
     fn take(&mut self, number: u64, since: u64, interval: u64) {
         self.arrived += 1;
         let sent = (number - since) / interval + 1;
@@ -214,7 +214,7 @@ impl<V: Variant> Agent<V> {
         }
     }
 
-    /// Runs the timer that expires at [`deadline`](Self::deadline); the clock is at that time.
+    /// Runs the timer that expires at [`deadline`](Self::deadline), which must be `now`.
     pub(crate) fn on_timeout(&mut self, now: u64, side: Side, out: &mut impl Outbox<V::Options>) {
         match self {
             Self::Tcp(flow) => match flow.spins {

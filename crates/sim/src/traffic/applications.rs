@@ -58,7 +58,7 @@ impl Web {
     }
 }
 
-/// Writes of an application to its connection.
+/// Schedule of an application's writes to its connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Application {
     pace: Pace,
@@ -104,7 +104,7 @@ impl Application {
         self.left == Some(0)
     }
 
-    /// Returns the action at `now`: the start, or the time in the last action.
+    /// Returns the action at `now`, which is the start or the time that the last action returned.
     pub(crate) fn act(&mut self, now: u64) -> Act {
         /// Number of segments that no run can carry.
         const ENDLESS: u64 = 1 << 40;
@@ -151,7 +151,7 @@ impl OnOffApp {
         on_off
     }
 
-    /// Returns the time of the next write after one at `now`.
+    /// Returns the time of the next write after a write at `now`.
     pub(crate) fn next(&mut self, now: u64) -> u64 {
         let mut next = now + self.interval;
         while next >= self.off_at {

@@ -152,7 +152,7 @@ impl Transfers {
     }
 }
 
-/// Records the time from a transfer's start until all was acknowledged, if this was after `from`.
+/// Records a transfer's time from its start until all data was acknowledged. Ignores completions up to `from`.
 fn record<V: Variant>(completions: &mut Histogram, transfer: &Conversation<V>, from: u64) {
     if let Agent::Tcp(flow) = &transfer.agent
         && let Some(at) = flow.sender.done_at().filter(|at| *at > from)

@@ -29,7 +29,7 @@ pub struct Experiment {
     /// Result of the search for `[found]`: for numbers used in the search, for held-out numbers, and for random
     /// settings.
     pub search: Option<String>,
-    /// Assumptions about parameters that the paper's text does not specify. Results replace `{ ... }`.
+    /// Assumptions about parameters that the paper's text does not specify. Results replace expressions in braces.
     pub assumptions: Vec<String>,
     /// Points of the sweep; without a sweep, one point with an empty label.
     pub points: Vec<Point>,
@@ -58,8 +58,8 @@ pub struct Experiment {
 pub struct Point {
     /// Value as in the file, without spaces.
     pub label: String,
-    /// Position on the axis in Mbit/s, packets, bytes, seconds, or as a plain number. If the value is not a number,
-    /// the point's index.
+    /// Position on the axis in Mbit/s, packets, bytes, seconds, or as a plain number. It is the point's index if the
+    /// value is not a number.
     pub position: f64,
     /// True if the value is a name instead of a number.
     pub named: bool,
@@ -200,9 +200,9 @@ pub struct Claim {
     pub id: String,
     /// The statement, quoted or paraphrased.
     pub says: String,
-    /// Conditions of a full reproduction, in addition to [`Claim::shape`].
+    /// Conditions under which the claim is fully reproduced, in addition to [`Claim::shape`].
     pub holds: Vec<Condition>,
-    /// Conditions of a reproduction at least in shape.
+    /// Conditions under which the claim is reproduced in shape.
     pub shape: Vec<Condition>,
     /// Preconditions of the claim.
     pub only_if: Vec<Condition>,

@@ -9,14 +9,14 @@ pub enum Relation {
     Above,
     /// The left-hand side is smaller at every point.
     Below,
-    /// No point is below the previous one, and the last is above the first.
+    /// No point is below the previous point, and the last point is above the first.
     Rising,
-    /// No point is above the previous one, and the last is below the first.
+    /// No point is above the previous point, and the last point is below the first.
     Falling,
 }
 
 impl Relation {
-    /// True if each point of the subject is compared with the next one.
+    /// True if each point of the subject is compared with the next point.
     pub fn is_trend(self) -> bool {
         matches!(self, Self::Rising | Self::Falling)
     }

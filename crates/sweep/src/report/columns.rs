@@ -1,4 +1,4 @@
-//! The two columns of verdicts: with the settings of the text, and with the settings of `[found]`.
+//! The two columns of verdicts: under the settings of the paper's text, and under the settings of `[found]`.
 
 use crate::experiment::FOUND;
 use crate::outcome::Outcome;
@@ -13,7 +13,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Returns the outcomes with the settings of the text, and the verdicts of the outcomes with `[found]`.
+    /// Returns the outcomes under the paper's settings, and the verdicts under the settings of `[found]`.
     pub(super) fn of(outcomes: &[Outcome], preview: bool) -> (Vec<&Outcome>, Self) {
         let (found, text): (Vec<_>, Vec<_>) =
             outcomes.iter().partition(|o| o.experiment.is_found());

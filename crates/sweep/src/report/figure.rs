@@ -1,4 +1,4 @@
-//! Draws a figure in the style of the paper's: simulated curves, and the published values.
+//! Draws a figure in the paper's style: simulated curves, and the published values.
 
 use super::panel::{Curve, Panel};
 use crate::experiment::{self, Chart, Experiment, Over, PanelOf, Place};
@@ -55,7 +55,7 @@ struct Figure<'a> {
     chart: &'a Chart,
 }
 
-/// A panel with its curves. If each series has a separate row of panels, the curves are those of one series.
+/// A panel with its curves. If each series has a separate row of panels, the panel contains one series.
 struct Drawing<'a> {
     title: String,
     /// Index of the panel in the chart.

@@ -159,7 +159,7 @@ fn uci(text: &str) -> Vec<Section> {
     sections
 }
 
-/// SQM's names in shell files (Debian's `/etc/sqm/eth0.iface.conf`) that differ from UCI's by more than case.
+/// SQM's names in shell files (Debian's `/etc/sqm/eth0.iface.conf`) that differ from UCI's names by more than case.
 const SQM_IN_SHELL: [(&str, &str); 9] = [
     ("UPLINK", "upload"),
     ("DOWNLINK", "download"),
@@ -267,7 +267,7 @@ fn expanded(line: &str, variables: &[(String, String)]) -> String {
     line
 }
 
-/// Renames `overhead` after the word `start`. tc's size table (stab) adds it to the frame, tc-cake to the IP packet.
+/// Renames `overhead` after the word `start`. tc's size table (stab) adds bytes to the frame, tc-cake to the IP packet.
 fn stab<'a>(words: &[&'a str], start: &str) -> Vec<&'a str> {
     let at = words.iter().position(|word| *word == start);
     let (before, table) = words.split_at(at.unwrap_or(words.len()));

@@ -7,7 +7,7 @@ use std::process::Command;
 /// Control sockets of an installed gateway and an installed router.
 const CONTROLS: [&str; 2] = ["/run/asymq/control", "/run/asymq/router"];
 
-/// Describes a gateway or router at its usual control socket, or a shaping qdisc of an interface, as `asymq at 950kbit`.
+/// Describes this host's shaper, like `asymq at 950kbit`: a gateway or router at its usual control socket, or a qdisc.
 pub(super) fn of_this_host() -> Option<String> {
     let gateway = || {
         let statuses = CONTROLS
@@ -19,7 +19,7 @@ pub(super) fn of_this_host() -> Option<String> {
     gateway().or_else(|| of_qdiscs(&String::from_utf8_lossy(&qdiscs()?.stdout)))
 }
 
-/// Describes a gateway with the uplink's rate, from its status.
+/// Describes a gateway and its uplink's rate, from its status.
 fn of_gateway(status: &str) -> Option<String> {
     let status: serde_json::Value = serde_json::from_str(status).ok()?;
     let settings = status["settings"].as_str()?;

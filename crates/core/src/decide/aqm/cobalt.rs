@@ -107,7 +107,7 @@ impl Cobalt {
         self.probability > 0 && ((random.next() >> 32) as u32) < self.probability
     }
 
-    /// Updates the state after a decision and its result for the packet.
+    /// Updates the state after a decision. `dropped` is true if the packet was dropped.
     pub fn decided(
         &mut self,
         params: &CobaltParams,

@@ -43,8 +43,8 @@ pub fn parse(frame: &[u8], key: &FlowKey) -> Parsed {
     parse_prefix(frame, frame.len(), key)
 }
 
-/// Parses the first bytes of a frame of `wire_len` bytes, for a kernel that has only the first bytes. The result
-/// equals that of [`parse`] if `prefix` contains all headers.
+/// Parses the first bytes of a frame of `wire_len` bytes, for a kernel that has only the first bytes. Equivalent to
+/// [`parse`] if `prefix` contains all headers.
 pub fn parse_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey) -> Parsed {
     let mut parsed = Parsed::default();
     let offsets = read_prefix(prefix, wire_len, key, &mut parsed.header);

@@ -5,8 +5,8 @@ use crate::decide::control::Settings;
 use crate::qdisc::Probe;
 use crate::units::{Instant, Share};
 
-/// Serves numbers of packets in the ratio of the weights, whatever their sizes. With equal weights the classes
-/// alternate (DCBQ, sec. 5.1).
+/// The numbers of served packets are in the ratio of the weights, independent of their sizes. With equal weights the
+/// classes alternate (DCBQ, sec. 5.1).
 #[derive(Clone, Copy, Debug)]
 pub struct RoundRobin {
     /// The service by bytes, with each packet counted as one byte.

@@ -136,7 +136,7 @@ impl<P: Packet> Cake<P> {
         self.flows.pause(number, decays)
     }
 
-    /// Returns the next packet of a flow that COBALT does not drop. COBALT never drops the last packet of a queue.
+    /// Returns a flow's next packet that COBALT does not drop. COBALT never drops the last packet of a queue.
     fn send(&mut self, now: Instant, number: u32, sink: &mut dyn Sink<P>) -> Option<P> {
         let params = self.tin_mut(number)?.cobalt;
         for drops in 0.. {
@@ -163,7 +163,7 @@ impl<P: Packet> Cake<P> {
         None
     }
 
-    /// Returns a flow with packets, not always the one that sends next: COBALT may drop packets first.
+    /// Returns a flow with packets. Another flow may send next, because COBALT may drop packets first.
     fn any_flow(&self) -> Option<u32> {
         let tin = self.tins.iter().rposition(|tin| tin.packets > 0)? as u32;
         let lists = [NEW, OLD, DECAYING].into_iter();
@@ -305,7 +305,8 @@ mod tests {
         Cake::new(params, LIMIT).unwrap()
     }
 
-    /// Returns the packets served of each of `kinds`, in a total of `packets`. All kinds always have a backlog.
+    /// Returns the number of served packets of each kind in `kinds`, in a total of `packets`. All kinds always have a
+    /// backlog.
     fn shares(cake: &mut Cake<Facts>, kinds: &[Facts], packets: u64) -> alloc::vec::Vec<u64> {
         let mut sent = alloc::vec![0; kinds.len()];
         for kind in kinds {

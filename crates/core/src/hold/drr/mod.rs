@@ -21,7 +21,7 @@ pub(crate) const NEW: u32 = 0;
 pub(crate) const OLD: u32 = 1;
 pub(crate) const OWN: u32 = 2;
 const LISTS: u32 = 3;
-/// Number of the list of queues without an active flow, after the lists of the only group.
+/// Number of the list of queues without an active flow. It follows the lists of the only group.
 const FREE: u32 = LISTS;
 
 /// Number of turns without a packet after which the remaining rounds are computed at once. If a host has a thousand
@@ -224,8 +224,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.flows.quantum(number, quantum, dither)
     }
 
-    /// Adds a flow with a packet to a list. A flow that was in no list starts as sparse; `choose` returns its list,
-    /// given its quantum.
+    /// Adds a flow with a packet to a list. A flow that was in no list starts as sparse; `choose` returns the list,
+    /// given the flow's quantum.
     pub(crate) fn join(
         &mut self,
         number: u32,

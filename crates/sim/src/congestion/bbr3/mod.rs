@@ -1,7 +1,7 @@
 //! BBRv3 (draft-ietf-ccwg-bbr, August 2026): models and probes the path's bandwidth, minimum round-trip time and safe
 //! flight.
 //!
-//! Section numbers are the draft's. Volumes are in segments instead of bytes, since all segments are full. Not
+//! Section numbers refer to the draft. Volumes are in segments instead of bytes, since all segments are full. Not
 //! implemented: undo after spurious losses, because no sender of this simulator detects these; ECN, because the draft
 //! specifies no response.
 
