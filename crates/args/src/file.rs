@@ -94,7 +94,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String, ScenarioError> {
     })
 }
 
-/// Formats `up = 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit`.
+/// Formats an error like `up = 1mbitt: unknown unit 'mbitt'; use bit, kbit, mbit or gbit`.
 pub(crate) fn in_file(name: &str, bad: &BadArgument) -> String {
     let message = bad.message.replace("argument", "key");
     let message = message.replace("--help", "-help").replace("--", "");

@@ -53,7 +53,7 @@ settings! {
         pub steps_up: Vec<RateStep> = "STEP";
         /// Change of the downlink's rate, written like --steps-up; repeatable.
         pub steps_down: Vec<RateStep> = "STEP";
-        /// Mahimahi trace of the uplink, which repeats. Each line is a time in ms at which 1500 bytes can leave. The uplink's discipline assumes --up [default: the trace's mean rate].
+        /// Mahimahi trace of the uplink; it repeats at its end. Each line is a time in ms at which 1500 bytes can leave. The uplink's discipline assumes --up [default: the trace's mean rate].
         pub trace_up: Option<PathBuf> = "FILE";
         /// Mahimahi trace of the downlink, used like --trace-up.
         pub trace_down: Option<PathBuf> = "FILE";

@@ -29,7 +29,7 @@ const CHARACTERS: usize = 62;
 const NAME: LabelStyle = LabelStyle::new(17, &TEXT).bold();
 const LEVEL: LabelStyle = LabelStyle::new(14, &MUTED).ending();
 const TIME: LabelStyle = LabelStyle::new(14, &MUTED).centred();
-const LEGEND: &str = "Strong: data. Pale above it: ACKs. Numbers: goodput.";
+const LEGEND: &str = "Dark: data. Pale, on top: ACKs. Numbers: goodput.";
 
 /// Text above the panels.
 #[derive(Debug)]

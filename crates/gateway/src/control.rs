@@ -32,7 +32,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 2 } else {
 /// Maximum bytes of an answer.
 const MAX_ANSWER: usize = 1 << 22;
 
-/// Settings of a running gateway, which parse requests.
+/// Keeps the settings of a running gateway, and parses requests for new settings.
 pub trait Settings: Send {
     /// Parses a request.
     ///
@@ -249,7 +249,7 @@ fn exchange(control: &Path, request: &str) -> io::Result<String> {
             }
             kind @ (NotFound | ConnectionRefused) => io::Error::new(
                 kind,
-                "no gateway listens there; start one with --control and this path, like the service",
+                "no gateway listens there; start one with --control and this path, as the service does",
             ),
             UnexpectedEof => {
                 let text = "the gateway closed the connection; try again";

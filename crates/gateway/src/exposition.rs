@@ -14,7 +14,7 @@ const OF_DIRECTIONS: [Metric<DirectionSnapshot>; 4] = [
     (
         "acknowledged_bytes_total",
         COUNTER,
-        "Bytes of TCP payload sent that receivers acknowledged.",
+        "Bytes of sent TCP payload that receivers acknowledged.",
         |of| of.acknowledged as f64,
     ),
     (
@@ -26,7 +26,7 @@ const OF_DIRECTIONS: [Metric<DirectionSnapshot>; 4] = [
     (
         "data_bytes_per_ack",
         GAUGE,
-        "Bytes of TCP data sent in the other direction for every ACK sent, over the last interval.",
+        "Bytes of TCP data sent in the other direction per sent ACK, over the last interval.",
         |of| of.data_bytes_per_ack,
     ),
 ];
@@ -70,7 +70,8 @@ const OF_FATES: [(Fate, &str, &str); 2] = [
     ),
 ];
 
-const KEPT: &str = "ACKs kept although a later one of their flow arrived while they waited, by the rule that protected them.";
+const KEPT: &str =
+    "ACKs kept although a later ACK of their flow was queued, by the protecting rule.";
 
 const COUNTER: &str = "counter";
 const GAUGE: &str = "gauge";

@@ -89,7 +89,7 @@ pub struct Gateway {
     report_interval: Duration,
     log: Box<dyn FnMut(&str) + Send>,
     notify: Notify,
-    /// Network namespace of the interfaces; `None` if it is the caller's.
+    /// Network namespace of the interfaces; `None` for the caller's namespace.
     pub(crate) namespace: Option<Netns>,
     /// Hosts behind the router's NAT.
     pub(crate) nat: Option<NatTracker>,
@@ -304,7 +304,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Sends frames whose time has come. Returns the time of the next one.
+    /// Sends frames whose time has come. Returns the time of the next frame.
     fn transmit(&mut self, now: Instant) -> Option<Instant> {
         let next = Direction::ALL.map(|direction| {
             let out = &mut self.links[direction as usize];
@@ -353,7 +353,7 @@ impl Gateway {
         Ok([up || pending(lan), down || pending(wan), stopped, changed])
     }
 
-    /// Starts the shutdown at the first request. Returns true at the second one.
+    /// Starts the shutdown at the first request. Returns true at the second request.
     fn stop(&mut self, stop: &Stop, drain: &mut Drain, clock: &impl Fn() -> Instant) -> bool {
         let requests = stop.0.take();
         if requests > 1 || requests > 0 && drain.until.is_some() {
@@ -400,11 +400,12 @@ impl Gateway {
             sum += stale;
         }
         (self.log)(&format!(
-            "did not run for {pause}; {sum} packets from before are dropped"
+            "did not run for {pause}; {sum} packets from before the pause are dropped"
         ));
     }
 
-    /// Receives frames that travel in `direction`, and sends those that need no queue. Returns the number received.
+    /// Receives frames that travel in `direction`, and sends the frames that need no queue. Returns the number
+    /// received.
     fn take(&mut self, now: Instant, direction: Direction) -> usize {
         let [wan, lan] = &mut self.links;
         let (from, to, reverse) = match direction {

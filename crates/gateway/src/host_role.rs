@@ -175,7 +175,9 @@ impl Facts {
                         "this box is the router: it forwards between {home}, which has an address, and {wan}, \
                          which has the default route"
                     ),
-                    None => format!("this box dials in: {wan} has the default route"),
+                    None => format!(
+                        "this box establishes the Internet connection: {wan} has the default route"
+                    ),
                 },
                 self.on_router(wan, up, rate),
             ),
@@ -196,15 +198,15 @@ impl Facts {
                         "a box between router and modem: {lan} and {wan} have no address, {way_in}"
                     ),
                     format!(
-                        "'sudo asymq gateway --lan {lan} --wan {wan} --up {up} --watch'{rate}; --wan is the one whose \
-                         cable goes to the modem"
+                        "'sudo asymq gateway --lan {lan} --wan {wan} --up {up} --watch'{rate}; --wan is the port \
+                         whose cable goes to the modem"
                     ),
                 )
             }
             (None, ..) => (
                 HostRole::Trying,
                 format!(
-                    "no place for a gateway, which needs two Ethernet ports without an address; this host has {}",
+                    "no gateway can run here: it needs two Ethernet ports without an address; this host has {}",
                     match &free[..] {
                         [] => "none".to_owned(),
                         [one, ..] => format!("only {}", one.name),
@@ -213,7 +215,7 @@ impl Facts {
                 match way_in {
                     Some(link) => format!(
                         "try 'asymq compare', which changes nothing; for a gateway add Ethernet ports (USB adapters \
-                         work) and keep {}, which is the way to this host",
+                         work) and keep {}, which connects this host",
                         link.name
                     ),
                     None => "try 'asymq compare', which changes nothing".into(),

@@ -50,7 +50,7 @@ pub(crate) fn respond(
     let is_host = |name: &str| name.eq_ignore_ascii_case("host");
     let mut headers = request.headers.iter();
     if headers.any(|header| is_host(header.name) && !is_local(header.value)) {
-        let text = "use the address of this host, or a name of your own network\n";
+        let text = "use this host's address, or its name in your own network\n";
         return said("421 Misdirected Request", text, head_only);
     }
     match request.path.and_then(page) {

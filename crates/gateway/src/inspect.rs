@@ -28,7 +28,7 @@ pub fn inspect_interface(flag: &str, name: &str) -> Vec<Finding> {
         return vec![Finding::wrong(
             &subject,
             "the kernel provides no netlink socket",
-            "allow AF_NETLINK to this process",
+            "allow this process to use AF_NETLINK",
         )];
     };
     let unfit = |error: &PortError| {
@@ -53,7 +53,7 @@ pub fn inspect_interface(flag: &str, name: &str) -> Vec<Finding> {
         ));
     }
     if is_held(link.index) {
-        let remedy = "stop it before you start another";
+        let remedy = "stop it before you start another gateway";
         findings.push(Finding::note(&subject, "a gateway holds it", remedy));
         findings.extend(changed_back(&link, &subject));
     } else {
@@ -92,7 +92,7 @@ fn changed_back(link: &LinkInfo, subject: &str) -> Vec<Finding> {
                 "{} was changed back after the gateway started",
                 setting.name()
             ),
-            "find the program that changed it, and restart the gateway",
+            "find the program that changed it, stop it, and restart the gateway",
         )
     })
     .collect()

@@ -116,7 +116,7 @@ impl InterfaceHold {
         }
     }
 
-    /// Log lines about changed settings, and about those that could not be changed.
+    /// Log lines about changed settings, and about settings that could not be changed.
     pub(crate) fn log_lines(&self) -> Vec<String> {
         let enabled = [Setting::Promiscuous, Setting::Up];
         let disabled: Vec<_> = self
@@ -215,8 +215,8 @@ impl Drop for InterfaceHold {
 
 fn no_journal(error: &io::Error) -> String {
     format!(
-        "{error}; if the gateway is killed, 'asymq gateway restore' cannot give the interface back as it was: \
-         choose a folder that it alone may write, with --state"
+        "{error}; if the gateway is killed, 'asymq gateway restore' cannot restore the interface; choose a folder \
+         that only the gateway may write, with --state"
     )
 }
 

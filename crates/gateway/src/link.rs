@@ -244,7 +244,7 @@ impl Link {
             io::ErrorKind::AddrInUse => PortError::new(
                 &self.name,
                 PortErrorKind::Held,
-                "another gateway holds it; stop that one first, or choose another interface",
+                "another gateway holds it; stop that gateway first, or choose another interface",
             ),
             _ => PortError::system(&self.name, "hold it")(error),
         })?);
@@ -257,7 +257,7 @@ impl Link {
         self.losses = self.losses + port.losses();
         self.retry_at = Instant::ZERO;
         Some(format!(
-            "{} {} is down ({error}); frames for it are lost until it is back",
+            "{} {} is down ({error}); frames for it are lost until it is up again",
             self.flag,
             port.name()
         ))

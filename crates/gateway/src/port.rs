@@ -105,7 +105,7 @@ pub fn check_interface_name(name: &str) -> Result<(), PortError> {
         false => Err(PortError::new(
             &format!("{name:?}"),
             PortErrorKind::Unfit,
-            "not an interface's name; write 1 to 15 bytes without '/', ':', '%' and blanks, like eth0",
+            "not a name of an interface; write 1 to 15 bytes without '/', ':', '%' and spaces, like eth0",
         )),
     }
 }
@@ -118,14 +118,14 @@ pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortEr
     let Some(link) = found else {
         let there = network.links().unwrap_or_default().into_iter();
         let there: Vec<String> = there.map(|link| link.name).collect();
-        let text = format!("no such interface; there are {}", there.join(", "));
+        let text = format!("no such interface; the interfaces are {}", there.join(", "));
         return Err(PortError::new(name, PortErrorKind::Absent, text));
     };
     match link.hardware {
         libc::ARPHRD_ETHER if is_wifi(&link.name) => Err(PortError::new(
             name,
             PortErrorKind::Unfit,
-            "is Wi-Fi, which carries the frames of one station only: a bridge there cuts all other hosts off; \
+            "is Wi-Fi, which carries only the frames of one station, so that a bridge would cut off all other hosts; \
              connect this side by cable",
         )),
         libc::ARPHRD_ETHER => Ok(link),

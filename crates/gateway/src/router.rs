@@ -103,7 +103,7 @@ impl RouterPort {
             Err(error) => {
                 if let Err(again) = journal.give_back(folder) {
                     log::line(&format!(
-                        "{name}: not given back: {again}; retry with 'asymq gateway restore'"
+                        "{name}: not restored: {again}; retry with 'asymq gateway restore'"
                     ));
                 }
                 Err(error)
@@ -282,9 +282,7 @@ impl Journal {
             now.complete = false;
             // A full disk must not prevent the restoration; the old journal then remains.
             if let Err(error) = now.write(folder) {
-                log::line(&format!(
-                    "{name}: given back without a new journal: {error}"
-                ));
+                log::line(&format!("{name}: restored without a new journal: {error}"));
             }
             inner.run(|| {
                 restore(folder)?;

@@ -19,7 +19,7 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
     let Ok(mut network) = Network::open() else {
         return wrong(
             "the kernel provides no netlink socket".into(),
-            "allow AF_NETLINK to this process",
+            "allow this process to use AF_NETLINK",
         );
     };
     let link = match find(&mut network, name) {
@@ -91,7 +91,7 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
         );
     }
     if is_held(link.index) {
-        refuse("a gateway holds it".into(), "stop that one first".into());
+        refuse("a gateway holds it".into(), "stop it first".into());
     }
     found.extend(session(&mut network, &links, &link));
     found
@@ -118,7 +118,7 @@ fn session(network: &mut Network, links: &[LinkInfo], port: &LinkInfo) -> Option
         Finding::wrong(
             SESSION,
             format!("your login session from {peer} uses {}", out.name),
-            "log in from home or at the console; or add --confirm 60s, which gives the port back unless you confirm, or --yes",
+            "log in from home or at the console; or add --confirm 60s, which restores the port unless you confirm, or --yes",
         )
     })
 }

@@ -300,8 +300,8 @@ impl Verdict {
         if self.effects.is_empty() {
             let Loaded { up, down, both } = self.loaded;
             return format!(
-                "Not enough load yet: the uplink was busy in {up} of {} pairs, the downlink in {down}, both in \
-                 {both}; {MIN_PAIRS} are needed.",
+                "Not enough load yet: of {} pairs, {up} had a busy uplink, {down} a busy downlink and {both} both; \
+                 {MIN_PAIRS} are needed.",
                 self.pairs
             );
         }
@@ -347,7 +347,7 @@ impl Effect {
             Quantity::Upload => "upload",
             Quantity::Download => "download",
             Quantity::Utility => "utility",
-            Quantity::Wait => "the wait of calls",
+            Quantity::Wait => "the calls' delay",
             Quantity::RoundTrip => "round trips",
         };
         let (scale, unit) = self.scale();

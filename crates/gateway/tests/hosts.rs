@@ -361,7 +361,8 @@ fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
         Ok(()) => {
             assert_eq!(
                 refused(),
-                "--wan wan: is in the bridge br0, which may be the way to this host; the gateway is the bridge: on a router \
+                "--wan wan: is in the bridge br0, which may be the way to this host; the gateway is the bridge: on a \
+                 router \
                  use 'asymq router' instead (docs/router/which-way.md), on a box between router and modem take it out \
                  from a console or over a third interface"
             );
@@ -373,7 +374,7 @@ fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
     let gateway = Running::with(&place, config());
     assert_eq!(
         refused(),
-        "--lan lan: another gateway holds it; stop that one first, or choose another interface"
+        "--lan lan: another gateway holds it; stop that gateway first, or choose another interface"
     );
     gateway.stop();
     // After the end, the interfaces are free.

@@ -453,7 +453,7 @@ fn newreno_is_refused_before_anything_is_made() {
     assert!(error.is_bad_input());
     assert_eq!(
         error.to_string(),
-        "--tcp newreno: only the simulator has it; kernels recover by SACK under any; use reno, cubic, linux or bbr"
+        "--tcp newreno: only the simulator has it; real TCP always recovers with SACK; use reno, cubic, linux or bbr"
     );
 }
 

@@ -93,11 +93,11 @@ impl Control {
         }
         if line.last() != Some(&b'\n') {
             return Err(other(
-                "no asymq measure server answers there; is it iperf3's? (--iperf3)",
+                "no asymq measure server answers there; for an iperf3 server, add --iperf3",
             ));
         }
         let answer = serde_json::from_slice(&line)
-            .map_err(|_| other("the answer is not an asymq measure server's"))?;
+            .map_err(|_| other("the answer does not come from asymq measure serve"))?;
         let session = match answer {
             Answer::Welcome { session, .. } => session,
             Answer::Refused(message) => {

@@ -162,7 +162,7 @@ impl Test {
     /// are impossible.
     fn uploads(&self, results: &Value, sent: &[u64]) -> io::Result<Vec<f64>> {
         let streams = results["streams"].as_array();
-        let streams = streams.ok_or_else(|| invalid("iperf3's results name no streams"))?;
+        let streams = streams.ok_or_else(|| invalid("iperf3's results contain no streams"))?;
         let rate = |(stream, sent): (&Value, &u64)| {
             let time = stream["end_time"].as_f64()? - stream["start_time"].as_f64()?;
             let bytes = stream["bytes"].as_f64()?;

@@ -176,8 +176,8 @@ impl Advice {
         let link = &measured.link;
         let up = link.up.filter(|up| *up > 0.0);
         let keep = up.filter(|up| is_short(measured, *up)).map(|_| {
-            "The upload builds almost no queue: a shaper precedes the line, or its modem has a short queue. Keep \
-             its rate, which is above the one measured here; to see the line itself, measure without it."
+            "The upload builds almost no queue: a shaper precedes the line, or the modem has a short queue. Keep the \
+             shaper's rate, which is above the rate measured here. To measure the line itself, disable the shaper."
                 .to_owned()
         });
         let command = up.filter(|_| keep.is_none()).map(|up| {
@@ -194,16 +194,16 @@ impl Advice {
         ] {
             unsure.extend(varies(series, load.duration_s).map(|(low, high)| {
                 format!(
-                    "The {direction} varied between {} and {} from second to second: measure at other \
-                     times of the day, and shape to the lowest.",
+                    "The {direction} varied between {} and {} from second to second: measure at other times of the \
+                     day, and shape to the lowest rate.",
                     tidy(low),
                     tidy(high)
                 )
             }));
             if delays.is_some_and(|delays| delays.p50 < 1.0) {
                 unsure.push(format!(
-                    "No queue grew under the {direction}: its rate may be the server's, the Wi-Fi's or a \
-                     shaper's, and not the line's."
+                    "No queue grew under the {direction}: the server, the Wi-Fi or a shaper may limit the rate, and \
+                     not the line."
                 ));
             }
         }
@@ -212,7 +212,7 @@ impl Advice {
                 continue;
             }
             unsure.push(format!(
-                "{name}: {} carried no data in 10 s, so the others had more; use fewer --flows.",
+                "{name}: {} carried no data in 10 s, so that the other flows got more; use fewer --flows.",
                 count(load.silent_flows, "flow")
             ));
         }
@@ -227,8 +227,8 @@ impl Advice {
         }
         if command.is_some() {
             unsure.push(
-                "Rates are of IP packets; the link's own overhead per packet is not measured. Add \
-                 --overhead docsis, pppoe-ptm or the like where you know it."
+                "Rates are of IP packets; the link's own overhead per packet is not measured. Add it if you know it, \
+                 like --overhead docsis or pppoe-ptm."
                     .into(),
             );
         }

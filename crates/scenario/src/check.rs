@@ -65,7 +65,7 @@ impl Scenario {
                 (config.link, config.limit) == (link, Self::waiting_limit(buffer)),
                 name,
                 &config.qdisc,
-                "describes a discipline at another link or buffer than the scenario's",
+                "describes a discipline for another link or buffer than the scenario has",
             )?;
         }
         Ok(())
@@ -110,7 +110,7 @@ impl Scenario {
             name,
             flow,
             format_args!(
-                "link {last} of a chain of {count} link{plural}; use links up to {count}, or more of them"
+                "link {last} of a chain of {count} link{plural}; use links up to {count}, or a longer chain"
             ),
         )
     }
@@ -152,7 +152,7 @@ impl Scenario {
             self.shaper_up != RateSource::AutorateIngress,
             "shaper-up",
             self.shaper_up,
-            "counts packets that come from the line; use it for --shaper-down",
+            "estimates from arriving packets; use it for --shaper-down",
         )?;
         let first = self.steps_delay.first().copied();
         if let (Some(step), None) = (first, self.modem_up.or(self.modem_down)) {
@@ -286,14 +286,14 @@ impl Scenario {
                 tcp.paces() && !self.sack,
                 "sack",
                 false,
-                format!("{tcp} measures deliveries by SACK; leave it out"),
+                format!("{tcp} needs SACK to measure deliveries; leave it out"),
             ),
             (
                 !tcp.counts_bytes() && self.byte_counting,
                 "byte-counting",
                 true,
                 format!(
-                    "only {} count ACKs or bytes; leave it out",
+                    "only {} can count bytes; leave it out",
                     only(Tcp::counts_bytes)
                 ),
             ),
@@ -334,7 +334,7 @@ impl Scenario {
     }
 }
 
-/// Replaces a discipline's description from a file by that of the catalog. Both must be equal.
+/// Replaces a discipline's description from a file by the catalog's description. Both must be equal.
 fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Result<(), BadValue> {
     let place = Place {
         link: config.link,

@@ -162,7 +162,7 @@ impl FromStr for ListedFlow {
         }
         if flow.spin && flow.encapsulation != Encapsulation::Quic {
             return Err(format!(
-                "spin: only QUIC has this bit, add quic=true; {FORM}"
+                "spin: only QUIC has this bit; add quic=true; {FORM}"
             ));
         }
         flow.direction = direction.ok_or_else(|| format!("no direction; {FORM}"))?;

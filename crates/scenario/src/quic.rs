@@ -80,7 +80,8 @@ impl QuicStack {
         AckPolicy::Every(every, Duration::from_millis(25))
     }
 
-    /// Returns packets per ACK and an ACK's maximum delay in ns, after `packets` packets, for a round trip of `rtt` ns.
+    /// Returns the packets per ACK and the maximum delay of an ACK in ns. `packets` packets have arrived before; `rtt`
+    /// is the round-trip time in ns.
     pub fn rule(&self, packets: u64, rtt: u64) -> (u32, u64) {
         const MAX_ACK_DELAY: u64 = 25_000_000;
         let every = if packets < self.paired { 2 } else { self.every };
@@ -115,7 +116,7 @@ pub struct QuicFlows {
     pub up: u32,
     /// Number of downloads.
     pub down: u32,
-    /// Congestion control; the scenario's if absent.
+    /// Congestion control; if absent, the scenario's congestion control.
     pub tcp: Option<Tcp>,
     /// Number of packets per ACK that the sender requests; the stack's own rule applies if absent.
     pub ack_every: Option<u32>,
@@ -146,7 +147,8 @@ impl FromStr for QuicFlows {
             }
         }
         if flows.up + flows.down == 0 || flows.up.max(flows.down) > MAX {
-            let many = format!("no flows, or too many; use 1 to {MAX} in a direction; {FORM}");
+            let many =
+                format!("no flows, or too many; use 1 to {MAX} flows in a direction; {FORM}");
             return Err(QuicStack::near(stack).unwrap_or(many));
         }
         if let Some(packets @ (0 | 65..)) = flows.ack_every {

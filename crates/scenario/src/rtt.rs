@@ -39,7 +39,7 @@ impl FromStr for RttRange {
         };
         if range.min > range.max || range.max > Duration::from_secs(60) {
             return Err(UnitError::OutOfRange {
-                range: "a round-trip time of up to 60s, or a rising range like 20ms..300ms",
+                range: "a round-trip time of up to 60s, or a range like 20ms..300ms, the shorter time first",
             });
         }
         Ok(range)

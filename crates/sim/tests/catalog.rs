@@ -56,7 +56,7 @@ fn a_discipline_that_cannot_be_built_fails_the_run_with_the_reason() {
         .run_all(&scenario, false, |_| {})
         .unwrap_err();
     assert!(matches!(error, SimError::Build(BuildError::OutOfMemory)));
-    let advice = "not enough memory for its queues; use lower limits";
+    let advice = "not enough memory for the queues; use lower limits";
     assert!(error.to_string().ends_with(advice), "{error}");
     let too_many = self::scenario(Limit::Packets(u32::MAX), false);
     assert!(STANDARD.run(&too_many, 1, RunOptions::default()).is_err());

@@ -50,7 +50,7 @@ struct Comparison<'a> {
     reports: BTreeMap<&'a str, &'a Report>,
 }
 
-/// Shows this command's defaults in the help, where they differ from those of `sim` and `lab`.
+/// Shows this command's own defaults in the help; some differ from the defaults of `sim` and `lab`.
 pub(crate) fn own_defaults(command: Command) -> Command {
     let [sim, lab] =
         [Driver::Sim, Driver::Lab].map(|driver| driver.defaults(Catalogs::standard()).headline());
@@ -81,7 +81,8 @@ pub(crate) fn own_defaults(command: Command) -> Command {
 
 pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     if let Some(name) = args.scenario.given.words.get("qdisc") {
-        let message = "compare runs several disciplines; choose with --only, or use sim or lab";
+        let message =
+            "compare runs several disciplines; select them with --only, or use sim or lab";
         return Err(BadArgument::new("--qdisc", message).of_value(name).into());
     }
     let driver = if args.real { Driver::Lab } else { Driver::Sim };
@@ -192,9 +193,9 @@ fn words(driver: Driver, scenario: &Scenario, reports: &[Report]) -> chart::Word
             false => format!("{how}: {}.", path(scenario)),
         },
         note: match scenario.runs {
-            1 => "Numbers leave out the pale start.".to_owned(),
+            1 => "Numbers exclude the warm-up, which is pale.".to_owned(),
             runs => format!(
-                "Means of {runs} runs without the pale start; curves: the run nearest to them."
+                "Means of {runs} runs without the warm-up, which is pale. Curves: the run nearest to the means."
             ),
         },
     }

@@ -216,7 +216,7 @@ impl<'a> Model<'a> {
         );
         if self.non_tcp_up + self.non_tcp_down > 0.0 {
             let (up, down) = (rate(self.non_tcp_up), rate(self.non_tcp_down));
-            text += &format!("other traffic than TCP uses {up} up, {down} down of that\n");
+            text += &format!("non-TCP traffic uses {up} up, {down} down\n");
         }
         text.push('\n');
         text += &match &self.solved {
@@ -262,9 +262,9 @@ impl<'a> Model<'a> {
             table.row([name.into(), data, ack].into_iter().chain(all));
         }
         format!(
-            "Both directions can be full. Serve data and ACKs {:.3} to 1 (eq. 7): \
+            "Both directions can be full. Serve data and ACKs in the ratio {:.3} (eq. 7): \
              {:.1} % and {:.1} % of the uplink.\n\n{table}\n\
-             Eq. 11 holds down to an uplink of {}. Normalized asymmetry k = {:.3}: \
+             Eq. 11 holds for an uplink of at least {}. Normalized asymmetry k = {:.3}: \
              below 1, the ACKs of a full download fit.\n",
             rates.ratio(),
             100.0 * rates.data_share(),
@@ -283,7 +283,7 @@ impl<'a> Model<'a> {
                  AQ then gives ACKs and data half the uplink each (--beyond-limit equal-shares): ACKs are \
                  lost, but they are\ncumulative. With starve-acks, the paper's behaviour, the upload is \
                  full and the download collapses.\n\n\
-                 Any one of these would make both full: an uplink above {}; a downlink below {}; \
+                 Each of these would make both directions full: an uplink above {}; a downlink below {}; \
                  data packets above {:.0} bytes;\nmore than {:.2} data packets per ACK.\n",
                 rate(least_up - self.non_tcp_up),
                 rate(least_up),
@@ -296,8 +296,7 @@ impl<'a> Model<'a> {
                  AQ is for links whose downlink is the faster one (k = {k:.3}).\n"
             ),
             OutOfReach::NoCapacity => {
-                "Other traffic than TCP uses a whole direction: TCP has no capacity to share. AQ then keeps \
-                 the last ratio that held.\n"
+                "Non-TCP traffic uses a whole direction: no capacity is left for TCP. AQ then keeps its last ratio.\n"
                     .to_owned()
             }
         }

@@ -43,8 +43,8 @@ pub(crate) enum GatewayCommand {
     /// Compare a running gateway with other settings, in a randomised trial on live traffic.
     #[command(
         after_help = "Example: asymq gateway try --control /run/asymq/control --qdisc droptail\n\nSettings \
-                      that are not given stay unchanged. If none is given, the trial compares with no shaping. The \
-                      results are explained in docs/router/gateway.md."
+                      that are not given stay unchanged. Without settings, the trial compares with no shaping. \
+                      docs/router/gateway.md explains the results."
     )]
     Try(Box<TryArgs>),
     /// Check this host for problems that affect a gateway, and print a remedy for each.

@@ -46,7 +46,7 @@ pub(super) fn show(findings: &[Finding], json: bool) -> anyhow::Result<()> {
         0 if json => Ok(()),
         0 => output::print("nothing is wrong\n"),
         1 => bail!("1 thing is wrong"),
-        count => bail!("{count} things are wrong"),
+        count => bail!("{count} problems found"),
     }
 }
 
@@ -118,6 +118,6 @@ fn overhead(link: &LinkArgs) -> Option<Finding> {
             return Some(Finding::note("--overhead", problem, remedy));
         }
     };
-    let problem = format!("{code} counted, but not the bytes around a packet");
+    let problem = format!("{code} counted, but not the line's bytes per packet");
     Some(Finding::wrong("--overhead", problem, remedy))
 }

@@ -17,7 +17,7 @@ use asymq_gateway::{
 };
 use std::path::{Path, PathBuf};
 
-/// Files of the page; the playground uses the last two too.
+/// Files of the page. The playground also uses the last two files.
 const PAGE: [(&str, &str, &str); 5] = [
     (
         "",
@@ -45,8 +45,8 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
     let plan = Plan::new(read, &args.settings.words, args.config.as_deref(), catalog)?;
     if plan.settings.host.link.learns_unasked() {
         eprintln!(
-            "asymq gateway: no --up: the uplink's rate is learnt from passing TCP, as with --up auto; \
-             where the line keeps its rate, --up with 95 % of it is better"
+            "asymq gateway: without --up, the uplink's rate is learnt from passing TCP; on a line with a constant \
+             rate, --up with 95 % of it is better"
         );
     }
     plan.run(catalogs, |_| Ok(None))
@@ -156,7 +156,7 @@ impl Plan {
     }
 }
 
-/// The router's port. Dropping restores the port, unless a service manager does so.
+/// The router's port. Dropping restores the port, unless a service manager restores it.
 struct GivenBack(RouterPort);
 
 impl Drop for GivenBack {
@@ -165,7 +165,7 @@ impl Drop for GivenBack {
             && let Err(error) = self.0.give_back()
         {
             eprintln!(
-                "asymq router: could not give the port back ({error}); retry with 'asymq router restore'"
+                "asymq router: could not restore the port ({error}); retry with 'asymq router restore'"
             );
         }
     }

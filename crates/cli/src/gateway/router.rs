@@ -56,15 +56,13 @@ pub(crate) fn run(args: &RouterArgs, catalogs: Catalogs) -> anyhow::Result<()> {
 
 /// Requests a stop if no line is read within `time`.
 fn confirm(time: Duration, stop: &Stop) -> io::Result<()> {
-    eprintln!(
-        "asymq router: press Enter within {time} to keep it; otherwise the port is given back"
-    );
+    eprintln!("asymq router: press Enter within {time} to keep it; otherwise the port is restored");
     let stop = stop.clone();
     let thread = thread::Builder::new().name("confirm".into());
     thread.spawn(move || match is_confirmed(time) {
         true => eprintln!("asymq router: confirmed"),
         false => {
-            eprintln!("asymq router: not confirmed within {time}; the port is given back");
+            eprintln!("asymq router: not confirmed within {time}; the port is restored");
             stop.request();
         }
     })?;

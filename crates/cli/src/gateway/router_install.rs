@@ -87,7 +87,7 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
         dry_run: false,
     };
     uninstall(&undo, catalog)?;
-    bail!("not confirmed within {time}: the service is removed and the port given back");
+    bail!("not confirmed within {time}: the service is removed and the port restored");
 }
 
 /// udev's record of the port, or of the pair that replaces it; empty if there is none.

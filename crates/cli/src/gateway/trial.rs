@@ -296,8 +296,8 @@ impl Answer<'_> {
         let [kept, tried] = self.names;
         let Verdict { loaded, pairs, .. } = &self.verdict;
         let heading = format!(
-            "{kept} against {tried}: {pairs} pairs of two times {} s; both directions were busy in {}, the uplink in {}, the \
-             downlink in {}",
+            "{kept} against {tried}: {pairs} pairs of intervals of {} s; both directions were busy in {}, the uplink \
+             in {}, the downlink in {}",
             self.hold_s, loaded.both, loaded.up, loaded.down
         );
         let mut table = Table::new(["", kept, tried, "difference", "95 % interval", "pairs"]);

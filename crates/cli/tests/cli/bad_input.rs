@@ -47,7 +47,8 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "sim --rtt 300ms..20ms",
-        "--rtt 300ms..20ms: out of range; use a round-trip time of up to 60s, or a rising range like 20ms..300ms",
+        "--rtt 300ms..20ms: out of range; use a round-trip time of up to 60s, or a range like 20ms..300ms, the \
+         shorter time first",
     ),
     (
         "sim --buffer 0p",
@@ -146,7 +147,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "compare --qdisc aq",
-        "--qdisc aq: compare runs several disciplines; choose with --only, or use sim or lab",
+        "--qdisc aq: compare runs several disciplines; select them with --only, or use sim or lab",
     ),
     (
         "lab --tcp newreno",
@@ -154,7 +155,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "compare --real --qdisc aq",
-        "--qdisc aq: compare runs several disciplines; choose with --only, or use sim or lab",
+        "--qdisc aq: compare runs several disciplines; select them with --only, or use sim or lab",
     ),
     (
         "gateway --lan lo --wan lo --up 1mbit --down 10mbit",
@@ -166,7 +167,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "gateway --lan a --wan b --up 1mbit --qdisc aq",
-        "--qdisc aq: computes with the downlink's rate; give that too (down 10mbit), or use asymq, which learns it",
+        "--qdisc aq: needs the downlink's rate; add it (down 10mbit), or use asymq, which learns it",
     ),
     (
         "gateway --lan a --wan b --up 1mbit --qdisc-down fq_codel",

@@ -19,13 +19,13 @@ use alloc::boxed::Box;
 
 parameters! {
     ACK_WAIT: Duration = "ack-wait", "20ms", "Maximum time for which an ACK waits for a later one while data is sent";
-    ACK_SEGMENTS: f64 = "ack-segments", "0.64", "Maximum number of segments that one ACK may acknowledge, per ms of its wait",
+    ACK_SEGMENTS: f64 = "ack-segments", "0.64", "Maximum number of segments that one ACK may acknowledge, for each ms of its wait",
         within Kind::Number(0.0, 1000.0);
     RAMP: Duration = "ack-ramp", "250ms",
-        "Time at the start of a download in which its ACKs do not wait; converted to bytes at the learnt rate of the downlink";
+        "Time at the start of a download in which its ACKs do not wait, counted in bytes at the learnt rate of the downlink";
     /// Off by default, because the detection of encrypted ACKs may be wrong.
     pub(super) THIN_OPAQUE: bool = "thin-opaque", "false",
-        "Filter small QUIC packets like ACKs while a download runs in the other direction; these packets are encrypted, so that asymq can only guess";
+        "Filter small QUIC packets like ACKs while a download runs in the other direction; they are encrypted, so the choice may be wrong";
     BULK_LIMIT: Duration = "bulk-limit", "250ms", "Maximum backlog of all long-lived flows, as transmission time at the link's rate";
     FLOW_LIMIT: Bytes = "flow-limit", "6000b", "Backlog that a long-lived flow may have even if all long-lived flows together exceed bulk-limit",
         within Kind::Size(0, 1 << 30);
@@ -34,7 +34,7 @@ parameters! {
     BULK_MIN: Duration = "bulk-min", "5ms", "Minimum of the target that asymq learns for long-lived flows";
     BULK_INTERVAL: Duration = "bulk-interval", "200ms", "Time for which a flow's queue must exceed its target before asymq signals congestion";
     BULK_FLOOR: Bytes = "bulk-floor", "2800b",
-        "Minimum number of bytes that a flow must have queued behind a packet before it may be dropped, so that the sender detects the loss",
+        "Number of bytes that a flow must have queued behind a packet before asymq drops the packet, so that the sender detects the loss",
         within Kind::Size(0, 1 << 30);
     MIN_WAIT: Duration = "min-ack-wait", "4ms", "Minimum ack-wait that the controller sets";
     MAX_WAIT: Duration = "max-ack-wait", "100ms", "Maximum ack-wait that the controller sets";
@@ -43,7 +43,7 @@ parameters! {
     MAX_SHARE: f64 = "max-ack-share", "0.2",
         "Maximum share of the uplink that the controller allows for ACKs",
         within Kind::Number(0.0, 1.0);
-    GAIN: f64 = "ack-gain", "2", "Gain of the controller: relative change of ack-wait per unit by which the ACKs' share exceeds the allowed share",
+    GAIN: f64 = "ack-gain", "2", "Gain of the controller: relative change of ack-wait, divided by the ACKs' share minus the allowed share",
         within Kind::Number(0.0, 40.0);
     EXPONENT: f64 = "ack-exponent", "3",
         "Share of the uplink that ACKs may use, as a multiple of the unused share of the downlink",
@@ -58,7 +58,7 @@ const HOUSEHOLD: u64 = 20_000_000;
 
 /// Default limit of the ACK queue. It grows with the link's rate.
 const MAX_ACKS: Typed<Limit> = ACK_LIMIT
-    .or("80p up to 20mbit, 256p beyond")
+    .or("80p (256p above 20mbit)")
     .computed(|context| Value::Limit(Limit::Packets(of_line(context.link, 80, 256))));
 
 const MAX_DATA: Typed<Limit> = DATA_LIMIT

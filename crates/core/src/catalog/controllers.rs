@@ -46,7 +46,7 @@ const GAMMA: Typed<Gamma> =
 
 /// Step of `dcbq`.
 const GAMMA_RATE: Typed<Gamma> =
-    gamma("0.0005 up").computed(|context| Gamma::usual(context.link)[1].into());
+    gamma("0.0005 * up").computed(|context| Gamma::usual(context.link)[1].into());
 
 const fn gamma(default: &'static str) -> Typed<Gamma> {
     Typed::new(
@@ -59,7 +59,7 @@ const fn gamma(default: &'static str) -> Typed<Gamma> {
 parameters! {
     /// Equal shares by default: by the papers' rule, a data class has no share after it was idle.
     UNUSED_SHARE: UnusedShare = "unused-share", "equal-shares",
-        "Shares after an interval in which a class used less than half of its share: follow uses the served rates, as in the papers; equal-shares gives both classes half";
+        "Shares if a class used less than half of its share: follow (the served rates, as in the papers) or equal-shares (half for each)";
     UTILITY: Utility = "utility", "utilization",
         "Utility to maximize: utilization (sum of both directions), priority:W (the upload counts W times) or proportional (fairness)";
     /// Equal shares by default: the download keeps most of its rate. By the paper's rule the download stops.
@@ -71,7 +71,7 @@ parameters! {
 
 /// Default limit of AFVQ's ACK queue: the ACKs that arrive during the transmission of one data packet. A queue with a
 /// slot per flow gets at least [`FLOWS`], because a flow without a slot stalls.
-const MAX_ACKS: Typed<Limit> = ACK_LIMIT.or("down / up packets").computed(max_acks);
+const MAX_ACKS: Typed<Limit> = ACK_LIMIT.or("down / up (packets)").computed(max_acks);
 
 fn max_acks(context: &Context<'_>) -> Value {
     let GivenPerAck(data_per_ack) = context.get(GIVEN_DATA_PER_ACK).unwrap_or(GivenPerAck(1.0));

@@ -33,8 +33,8 @@ fn whole_buffer(context: &Context<'_>) -> Value {
 parameters! {
     /// Data's share of the link.
     pub DATA_SHARE: Share = "data-share", "0.5", "Data's share of the link (SAD's g)";
-    /// True if a class may use the unused share of the other class. WRR's default; CBQ has another one.
-    pub BORROW: bool = "borrow", "true", "Let ACKs use the share that data leaves unused, and data that of ACKs";
+    /// True if a class may use the unused share of the other class. This is WRR's default; CBQ has another default.
+    pub BORROW: bool = "borrow", "true", "Let each class (ACKs, data) use the unused share of the other class";
     pub(super) ECN: bool = "ecn", "false", "Mark ECN-capable packets instead of dropping them early";
     pub(super) DATA_SIZE: Bytes = "data-size", "1500b", "Bytes of a full data packet on the link (AQ's S_D); by default from headers and overhead",
         within Kind::Size(1, 65_535);

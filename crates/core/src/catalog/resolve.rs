@@ -131,8 +131,8 @@ fn is_separate(values: &Values) -> bool {
     values.read(BUFFER_SPLIT.parameter.name) == Some(BufferSplit::Separate)
 }
 
-const REVERSE_MISSING: &str = "computes with the downlink's rate; give that too (down 10mbit), or use \
-    asymq, which learns it";
+const REVERSE_MISSING: &str =
+    "needs the downlink's rate; add it (down 10mbit), or use asymq, which learns it";
 
 /// True if the discipline or one of its parts needs the rate of the reverse direction.
 pub fn needs_reverse(catalog: &dyn Catalog, config: &Config) -> bool {
@@ -227,7 +227,7 @@ fn check_names(catalog: &dyn Catalog, given: &Params) -> Result<(), ConfigError>
     Ok(())
 }
 
-/// Returns each parameter of the catalog once, including the roles of parts, in the order of `--help`.
+/// Returns each parameter of the catalog once, in the order of `--help`. Includes the parameters that select parts.
 pub fn known_parameters(catalog: &dyn Catalog) -> Vec<Parameter> {
     let parts = Role::PARTS
         .iter()

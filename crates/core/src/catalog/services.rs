@@ -16,12 +16,12 @@ use crate::units::{Bytes, Duration, Share};
 parameters! {
     /// By default, at least the time of the other class's packet. With less, a class of short packets misses its share.
     MADE_UP: MadeUp = "made-up", "other",
-        "Maximum service time that a late class (ACKs or data) may make up without borrowing: a time, own (of one of its packets) or other (of its packet or the other class's, whichever is longer)";
+        "Maximum service time made up for a class without borrowing: a time, own (one packet of the class) or other (the longer packet of both classes)";
     /// By default, the bytes of a full data queue. With more, an upload after a long download would block ACKs for
     /// minutes.
     MAX_CREDIT: Option<Bytes> = "max-credit", "150000b", "Maximum unspent credit, or none";
     CREDIT: Credit = "credit", "byte",
-        "Credit that an ACK earns: byte counts acknowledged bytes with headers (the paper's text), payload counts them without headers, segment counts one segment per ACK (the paper's figures)";
+        "Credit of an ACK: acknowledged bytes with headers (byte), without headers (payload), or one segment (segment); VAQ's text has byte, its figures segment";
 }
 
 /// CBQ's default of [`BORROW`].

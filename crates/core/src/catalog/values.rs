@@ -107,7 +107,7 @@ mod serde_impl {
     }
 
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "not text, a number or a truth")]
+    #[serde(untagged, expecting = "not a text, a number, true or false")]
     enum Written {
         Truth(bool),
         Whole(u64),

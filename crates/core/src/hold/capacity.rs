@@ -29,7 +29,7 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OutOfMemory => f.write_str("not enough memory for its queues; use lower limits"),
+            Self::OutOfMemory => f.write_str("not enough memory for the queues; use lower limits"),
             Self::LimitTooLarge(limit) => {
                 write!(f, "limit {limit}: too large; use at most {MAX_PACKETS}p")
             }

@@ -18,7 +18,7 @@ pub(crate) fn check(tcp: Tcp) -> Result<(), LabError> {
         Err(LabError::CongestionControl(message))
     };
     let Some(name) = tcp.kernel_name() else {
-        let why = "only the simulator has it; kernels recover by SACK under any";
+        let why = "only the simulator has it; real TCP always recovers with SACK";
         return refuse(why, Tcp::either(Tcp::real()));
     };
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).during("opening a TCP socket")?;

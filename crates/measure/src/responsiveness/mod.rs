@@ -173,7 +173,7 @@ async fn reach(uri: &Uri, host: &str) -> Result<(Target, Connection), MeasureErr
         match connected.map_err(std::io::Error::from).flatten() {
             Ok(connection) => return Ok((target, connection)),
             Err(error) if error.kind() == ErrorKind::InvalidData => {
-                let message = "no TLS 1.3 here; does another server listen at this port?";
+                let message = "the server has no TLS 1.3; does another server listen at this port?";
                 failed = Some(MeasureError::protocol(&address.to_string(), message));
             }
             Err(source) => {

@@ -130,7 +130,7 @@ impl Tested {
             if load.unacknowledged {
                 unsure.push(format!(
                     "{name}: the rate counts bytes accepted by this system's sockets, and may be a third too high; \
-                     take it from asymq measure HOST."
+                     measure it with asymq measure HOST."
                 ));
             }
             let Some(of) = load.responsiveness else {

@@ -156,8 +156,8 @@ pub fn obey(
     match once.iter().zip(&again).find(|(one, other)| one != other) {
         None => Ok(()),
         Some((one, other)) => Err(format!(
-            "the same events gave a window of {} and then of {}, a pace of {:?} and of {:?}: all that is random \
-             comes from the connection's seed",
+            "the same events gave windows of {} and {}, and paces of {:?} and {:?}: all randomness must come from the \
+             connection's seed",
             one.window, other.window, one.pace, other.pace
         )),
     }

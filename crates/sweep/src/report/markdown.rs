@@ -57,7 +57,7 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
             let with = with.iter().filter(|(count, _)| *count > 0);
             let with: Vec<String> = with.map(|(count, v)| format!("{count} {v}")).collect();
             text.line(&format!(
-                "\nWith the settings found for {}, and the text's for the others: {}.",
+                "\nWith the settings found for {}, and the text's settings for the others: {}.",
                 count(columns.len(), "claim"),
                 with.join(", ")
             ));
@@ -174,8 +174,8 @@ impl Text {
     }
 }
 
-/// Returns both sides of the condition that determined the verdict. This is the first condition that fails; if none
-/// fails, the first that is undecided; otherwise the first.
+/// Returns both sides of the condition that determined the verdict. This is the first condition that fails. If none
+/// fails, it is the first undecided condition, otherwise the first condition.
 fn found(outcome: &Outcome, finding: &Finding<'_>) -> String {
     let such = |answer| finding.checks.iter().find(|check| check.answer == answer);
     let check = [Answer::No, Answer::Open, Answer::Yes]

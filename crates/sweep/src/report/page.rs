@@ -87,7 +87,7 @@ fn introduction(outcomes: &[&Outcome], origin: &Origin, has_claims: bool) -> imp
     let simulated = || outcomes.iter().filter(|o| !o.experiment.is_arithmetic());
     let minimum = simulated().map(|outcome| outcome.runs()).min();
     let source = match minimum {
-        Some(1) => "Every number comes from one run or more. ".to_owned(),
+        Some(1) => "Every number comes from at least one run. ".to_owned(),
         Some(minimum) => format!(
             "Every number is the mean over at least {minimum} seeded runs with its 95 % confidence \
              interval (Student’s t). "
@@ -103,8 +103,8 @@ fn introduction(outcomes: &[&Outcome], origin: &Origin, has_claims: bool) -> imp
                    tolerances in the experiment’s file. ";
             }
             @ if origin.preview {
-                : "This is a "; b : "preview"; : ": fewer seeds, shorter runs, fewer points, and no reasons, which \
-                   were written for the whole runs. ";
+                : "This is a "; b : "preview"; : ": fewer seeds, shorter runs, fewer points, and no reasons, \
+                    which were written for full runs. ";
             }
         }
     }

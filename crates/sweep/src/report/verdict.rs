@@ -48,7 +48,7 @@ const WORDS: &str = "\
 within a of b: the tolerance is a; b is the effect that the text states, at least three times a.
 as printed a: the text prints units of a; the tolerance is at most half of one.
 not, not certainly: before a comparison; the interval lies outside the range, or contains an end of it.
-settled: measured after the initial transient (MSER-5), or in the second half of a run with a longer one; (not): most runs have a longer one, or drift after it.
+settled: measured after the initial transient (MSER-5), or in the second half of a run with a longer transient; (not): most runs have a longer transient, or drift after it.
 made-up: maximum missed service time for which a class without borrowing is compensated.";
 
 /// Returns [`WORDS`], each with its meaning.

@@ -24,10 +24,10 @@ const QUEUES: &str = "asymq has its own queues; use --qdisc cake or fq_codel to 
 const CODEL: &str = "asymq learns its targets; use --qdisc cake with --cake-rtt, or fq_codel with --target and --interval, to set them";
 const DSCP: &str = "asymq neither reads nor changes DSCP; --qdisc cake with --diffserv reads it";
 const ACKS: &str = "asymq always filters ACKs, as many as the downlink needs";
-const ECN: &str = "asymq marks ECN-capable packets and drops others on its own";
+const ECN: &str = "asymq itself marks ECN-capable packets and drops others";
 const MEMORY: &str = "--buffer sets the buffer; its default is 100 ms of the rate";
 const OWN_QDISC: &str = "asymq uses the port directly, without a qdisc, IFB or marks";
-const HOSTS: &str = "asymq shares capacity by host, then by flow, on a router through NAT too";
+const HOSTS: &str = "asymq shares capacity by host, then by flow; on a router, also behind NAT";
 const LEARNT: &str = "with auto, the rate is learnt from forwarded TCP, without probes";
 const ITS_OWN: &str = "controls only that program";
 const SHAPER: &str = "asymq shapes in user space";
@@ -75,7 +75,7 @@ fn left(reason: &str) -> Fate {
 /// Reads a rate in kbit/s, the unit of SQM, qosmate and cake-autorate.
 fn kbit(flag: &str, value: &str) -> Fate {
     if value == "0" {
-        return left("0 disables shaping there; asymq router learns the rate and shapes");
+        return left("in SQM, 0 disables shaping; asymq router learns the rate and shapes");
     }
     if !value.chars().all(|c| c.is_ascii_digit() || c == '.') {
         return left("not a number of kbit/s");

@@ -89,7 +89,7 @@ impl Reader<'_> {
             PerPanel::Each(values) if values.len() == count => values.clone(),
             PerPanel::Each(values) => {
                 let message = format!(
-                    "{key}: {} given for {}; write one for all, or one for each",
+                    "{key}: {} values for {} panels; write one value for all, or one for each",
                     values.len(),
                     asymq_scenario::count(count, "panel")
                 );
