@@ -33,7 +33,7 @@ const MAX_BITS: u32 = 47;
 const SIGNIFICANT_DIGITS: u8 = 2;
 /// Binary logarithm of the number of buckets per power of two.
 const BUCKETS_PER_OCTAVE: u32 = 7;
-/// Maximum duration in ns at which each value has its own bucket.
+/// Each duration up to this one, in ns, has its own bucket.
 const EXACT: u64 = 2 << BUCKETS_PER_OCTAVE;
 const BUCKETS: usize = ((MAX_BITS - BUCKETS_PER_OCTAVE + 1) as usize) << BUCKETS_PER_OCTAVE;
 

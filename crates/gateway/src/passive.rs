@@ -8,7 +8,7 @@ use asymq_rates::Answered;
 
 /// Number of flow slots. Two flows that share a slot lose samples.
 const FLOWS: usize = 4096;
-/// Maximum round-trip time. Later answers are ignored, because the sender was idle.
+/// Maximum round-trip time. A later answer is ignored, because the sender must have been idle.
 const MAX_ROUND_TRIP: Duration = Duration::from_secs(4);
 /// Number of bits that encode the class in a note. The other bits encode a time in units of 4 ns.
 const CLASS_BITS: u32 = 2;

@@ -144,7 +144,7 @@ impl Load {
 }
 
 /// Compares the settings. `capacity` contains the capacities of uplink and downlink in bit/s. The highest outcome
-/// replaces an unknown one. `seed` determines the draws.
+/// replaces an unknown capacity. `seed` determines the draws.
 pub fn analyse(pairs: &[Pair], capacity: [Option<f64>; 2], seed: u64) -> Verdict {
     let load = Load::new(pairs, capacity);
     let values = |quantity: Quantity, pair: &Pair| -> Option<[f64; 2]> {

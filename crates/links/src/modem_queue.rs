@@ -41,9 +41,9 @@ pub struct KnownRates {
 struct Grants {
     times: RttRange,
     random: SplitMix64,
-    /// Time of the latest request.
+    /// Time of the latest request in ns.
     requested: u64,
-    /// Time of the grant of this request.
+    /// Time of this request's grant in ns.
     granted: u64,
 }
 

@@ -1,9 +1,9 @@
 //! Attributes a queue to a direction if only round trips can be measured.
 //!
-//! A round trip contains the sum of both queues. The directions search in turns. A queue is attributed to the
-//! candidate: the direction whose rate most exceeds the last known capacity of its line. A cut of the candidate's rate
-//! tests this. If the cut drains nothing, the test has failed: the other line became slower, and the other direction
-//! becomes the candidate. If tests of both directions fail with the same queue, the path became longer.
+//! A round trip contains the sum of both queues. The directions raise their rates in turns. A queue is attributed to
+//! the candidate: the direction whose rate most exceeds the last known capacity of its line. A cut of the candidate's
+//! rate tests this. If the cut drains nothing, the test has failed: the other line became slower, and the other
+//! direction becomes the candidate. If tests of both directions fail with the same queue, the path became longer.
 
 use crate::law::{RateLaw, Source};
 use crate::path_delays::LineSignals;

@@ -10,7 +10,7 @@ use asymq_core::ack::before;
 const DEPARTURES: usize = 64;
 /// Minimum time between two stored departures, so that the ring covers at least half a second.
 const SPACING: u64 = 8 * MS;
-/// Time after the first packet within which a second packet always ends the receiver's wait.
+/// A second packet that follows within this time in ns always ends the delay of the receiver's ACK.
 const SECOND_WITHIN: u64 = 30 * MS;
 
 /// Departures without an echo so far, oldest first.
@@ -26,8 +26,8 @@ pub(crate) struct Departures {
 
 /// The first packet with a timestamp, and the new data after it.
 ///
-/// A receiver that delays ACKs echoes the timestamp of the first packet when the second packet arrives. Turns of other
-/// flows may have delayed the second packet.
+/// A receiver that delays ACKs echoes the timestamp of the first packet when the second packet arrives. Packets of
+/// other flows may have delayed the second packet.
 #[derive(Clone, Copy, Debug)]
 struct Departure {
     stamp: u32,
@@ -44,7 +44,7 @@ struct Departure {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Echoed {
-    /// Time at which the packet that ended the receiver's wait departed.
+    /// Departure, in ns, of the packet that ended the delay of the receiver's ACK.
     pub(crate) left: u64,
     /// Total bytes sent by this time.
     pub(crate) bytes: u64,

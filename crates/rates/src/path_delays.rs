@@ -26,7 +26,7 @@ pub(crate) struct LineSignals {
     pub(crate) bytes: u64,
 }
 
-/// Passive measurement of the path: delays from timestamps, and round trips from packets without timestamps.
+/// Passive measurement of the path, in ns: delays from timestamps, and round trips of packets without timestamps.
 #[derive(Clone, Debug)]
 pub(crate) struct PathDelays {
     flows: FlowTable<Timed>,
@@ -54,7 +54,7 @@ struct Timed {
     far: Option<FarEnd>,
 }
 
-/// Measurements by the timestamps of a flow's server.
+/// Measurements by the timestamps of a flow's server; times are in ns.
 #[derive(Clone, Debug)]
 struct FarEnd {
     clock: ServerClock,

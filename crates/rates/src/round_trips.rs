@@ -14,7 +14,7 @@ use asymq_core::{Direction, Duration, Flow, Header, Instant};
 
 const FLOWS: u32 = 256;
 const PROBES: usize = 8;
-/// Maximum number of unanswered packets stored per flow; two of them are at least `SPACING` ns apart.
+/// Maximum number of unanswered packets stored per flow. Each leaves at least `SPACING` ns after the previous one.
 const WAITING: usize = 8;
 const SPACING: u64 = 30 * MS;
 /// Number of ignored answers at the start of a TCP flow. A web page has fewer answers.
@@ -79,13 +79,13 @@ impl Trip {
     }
 }
 
-/// Flows, probes, and the best trip since the last call of [`take`](Self::take).
+/// Flows, probes, and the best trip since the last call of [`take`](Self::take). Times are in ns.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundTrips {
     flows: FlowTable<Asking>,
     probes: Box<[Option<Question>]>,
     probe_base: Option<Base>,
-    /// Latest excess of a probe over the minimum, and time of its answer.
+    /// Latest excess of a probe's round trip over the minimum, and time of its answer.
     probed: (i64, u64),
     best: Option<Trip>,
     samples: u32,
@@ -95,7 +95,7 @@ pub(crate) struct RoundTrips {
     shift: i64,
 }
 
-/// A flow from home.
+/// A flow from home; times are in ns.
 #[derive(Clone, Debug)]
 struct Asking {
     used: u64,
@@ -111,7 +111,7 @@ struct Asking {
     turns: u8,
 }
 
-/// An unanswered packet.
+/// An unanswered packet; `at` is its departure in ns.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     number: u32,

@@ -8,7 +8,7 @@ const TICKS: [i64; 4] = [1_000, 1_000_000, 4_000_000, 10_000_000];
 const FIRST_CHECK: i64 = 100 * MS as i64;
 const LAST_CHECK: i64 = 10_000 * MS as i64;
 
-/// Relation of a server's timestamps to local time.
+/// Relation of a server's timestamps to local time in ns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerClock {
     /// Local time of the first timestamp.

@@ -289,7 +289,7 @@ settings! {
         /// Downlink buffer [default: by the same rule as --buffer].
         pub(crate) buffer_down: Option<Limit> = "LIMIT";
         pub(crate) qdisc_params: QdiscParams;
-        /// Parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's value; for a part, like ack-queue, the discipline's own].
+        /// Parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's value; for a part, like ack-queue, the default of the downlink's discipline].
         pub(crate) param_down: Vec<String> = "NAME=VALUE", arg |arg| arg.help_heading("Discipline");
         /// Number of ACKs that a headend regenerates for each filtered one; 0 for none [default: 1].
         pub(crate) regenerate: Option<u32> = "R", read within(0..=64), arg |arg| arg.help_heading("Headend");

@@ -60,7 +60,7 @@ pub(crate) struct InstallRouter {
     /// Start at the next boot instead of now; needed for a port with VLANs.
     #[arg(long, help_heading = "Host")]
     pub(super) next_boot: bool,
-    /// Use the kernel qdisc (sch_asymq). A service sets it each time the port appears, with --down also at an IFB.
+    /// Use the kernel qdisc (sch_asymq). A service sets it at the port each time the port appears; with --down, also at an IFB.
     #[arg(long, help_heading = "Host", conflicts_with = "next_boot")]
     pub(super) kernel: bool,
     #[command(flatten)]

@@ -103,8 +103,8 @@ impl<const STEPS: usize> Rates<STEPS> {
 /// Controller of the ACKs' wait.
 ///
 /// Every half second in which the uplink is busy, the controller sets `wait *= 1 + gain (a - p s)`. Here `a` is the
-/// ACKs' share of the uplink, `s` the downlink's unused share, `p` the exponent. At `a = p s` the wait is constant.
-/// There, one more ACK costs as much as it gains if `s` is proportional to `n^-p` for `n` ACKs.
+/// ACKs' share of the uplink, `s` the downlink's unused share, `p` the exponent. At `a = p s` the wait is constant. If
+/// `s` is proportional to `n^-p` for `n` ACKs, one more ACK then costs as much as it gains.
 #[derive(Clone, Debug)]
 pub struct AckNeed {
     params: AckNeedParams,
@@ -202,7 +202,7 @@ impl AckNeed {
 
     /// Returns the maximum factor on the wait. Two waits bound the new wait: the wait at which bursts take
     /// `BURST_TIME`, and the wait at which ACKs take `BURST_SHARE`; the longer one counts. There is no bound if the
-    /// reverse path is unknown, or slower than this link. Its own discipline then separates bursts by flow.
+    /// reverse path is unknown, or slower than this link. The reverse path's discipline then separates bursts by flow.
     fn bound(&self, ack_share: f64) -> f64 {
         let acks = self.acks_sent.mean(DECISION);
         match self.params.down {

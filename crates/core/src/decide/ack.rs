@@ -137,7 +137,7 @@ impl AckInfo {
         older.ranges().iter().all(|range| self.covers(*range))
     }
 
-    /// True if a sender that processes the later ACK `other` also processes this ACK, by the fields of both ACKs. An
+    /// Compares fields of both ACKs. True if a sender that processes the later ACK `other` also processes this ACK. An
     /// ACK with a lower sequence number may be a probe.
     pub(crate) const fn is_taken_like(&self, other: &Self) -> bool {
         self.seq == other.seq

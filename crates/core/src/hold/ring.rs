@@ -65,8 +65,8 @@ impl<T> Ring<T> {
         self.pop_front_or(None, Some)
     }
 
-    /// Removes the oldest value and passes it to `full`; returns `empty` if there is no value. An [`Option`] would
-    /// store its tag in the value's spare bits.
+    /// Removes the oldest value and passes it to `full`; returns `empty` if there is no value. Avoids an [`Option`],
+    /// because each move would decode and encode its tag.
     pub fn pop_front_or<R>(&mut self, empty: R, full: impl FnOnce(T) -> R) -> R {
         let Some(place) = self.places.get_mut(self.head as usize) else {
             return empty;

@@ -161,7 +161,7 @@ fn lock(waits: &Mutex<Waits>) -> std::sync::MutexGuard<'_, Waits> {
     waits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Shares of arrived ACKs that were not filtered between two snapshots although a later ACK had arrived, by rule.
+/// ACKs that were not filtered between two snapshots although a later ACK had arrived: share of all ACKs by rule.
 fn unfiltered(before: &DirectionSnapshot, after: &DirectionSnapshot) -> BTreeMap<String, f64> {
     let all = after.ack.arrived().saturating_sub(before.ack.arrived());
     let all = all.max(1) as f64;

@@ -91,7 +91,7 @@ impl Full {
         self.peak - queue > TUNING.jitter.at(self.cut_drain)
     }
 
-    /// True if the first measurement is below the capacity when the line was last clear.
+    /// True if the first measurement is below the capacity when the line last had no queue.
     pub(super) fn is_slower(&self, capacity: &Capacity) -> bool {
         self.first_capacity < TUNING.slower_share * capacity.cleared
     }

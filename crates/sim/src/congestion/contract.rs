@@ -10,8 +10,8 @@ pub trait CongestionControl {
     /// Reports that the connection is established.
     fn on_established(&mut self, initial_window: f64);
     /// Reports that `acked` segments were acknowledged at `now`, outside fast recovery and while the window limited the
-    /// sender. `srtt` is the smoothed round-trip time in ns. `acked` is 0 for a further ACK of the same segment, as ACK
-    /// regeneration sends with `R` above 1.
+    /// sender. `srtt` is the smoothed round-trip time in ns. `acked` is 0 for a further ACK of the same segment; ACK
+    /// regeneration with `R` above 1 sends such ACKs.
     fn on_ack(&mut self, acked: u64, now: u64, srtt: u64);
     /// Reports the start of fast recovery by the third duplicate ACK, with `flight` segments in flight.
     fn on_fast_retransmit(&mut self, flight: f64);

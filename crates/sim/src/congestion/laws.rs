@@ -171,8 +171,8 @@ struct Shown {
 }
 
 const INITIAL: f64 = 10.0;
-/// Number of segments above which the laws about changes of windows apply: the largest minimum window of a known
-/// congestion control (BBR's draft, section 2.8).
+/// The laws about changes of windows apply above this number of segments. BBR never reduces its window below it (BBR's
+/// draft, section 2.8).
 const FEW: f64 = 4.0;
 /// Upper bound of all windows: TCP's largest window in segments of 88 bytes, the minimum in scenarios.
 const LARGEST: f64 = ((1u64 << 30) / 88) as f64;

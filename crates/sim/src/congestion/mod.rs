@@ -71,7 +71,7 @@ use std::sync::Arc;
 pub(crate) struct TcpModel {
     /// Creates the congestion control of each connection.
     pub(crate) make: Arc<Make>,
-    /// Loss recovery without SACK; with SACK all use RACK-TLP.
+    /// Loss recovery without SACK. With SACK, every sender uses RACK-TLP.
     pub(crate) recovery: Recovery,
     /// True if the window is [`Reno`] without additions.
     pub(crate) is_reno: bool,

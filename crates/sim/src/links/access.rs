@@ -1,4 +1,4 @@
-//! Hops outside the bottleneck, which delay packets without events.
+//! Hops outside the bottleneck. They delay packets without events.
 
 use crate::packets::{Kind, Layout, Options, PerKind, Segment};
 use asymq_core::Rate;

@@ -40,7 +40,7 @@ pub(crate) struct CakeAutorate {
 
 #[derive(Debug, Default)]
 struct DirectionState {
-    /// Minimum, base and maximum rate from the user's configuration.
+    /// Minimum, base and maximum rate in bit/s from the user's configuration.
     bounds: [f64; 3],
     rate: f64,
     baselines: [f64; REFLECTORS],

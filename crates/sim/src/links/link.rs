@@ -19,11 +19,11 @@ use std::collections::VecDeque;
 pub(crate) struct Link<O> {
     egress: Egress<SimPacket<O>>,
     rate: Rate,
-    /// Packets of the reverse path that the qdisc has not observed yet, with their times.
+    /// Packets of the reverse path that the qdisc has not observed yet, with their times in ns.
     reverse_path: VecDeque<(u64, Header)>,
     propagation: u64,
     lookahead: u64,
-    /// Time of the next dequeue; `NEVER` if the queue is empty.
+    /// Time of the next dequeue in ns; `NEVER` if the queue is empty.
     next: u64,
     /// The traffic class of the latest transmission.
     sending: TrafficClass,
@@ -33,7 +33,7 @@ pub(crate) struct Link<O> {
     watched: Option<Box<Watched>>,
     /// Schedule of the rate; `None` if it is constant.
     schedule: Option<Box<Varying>>,
-    /// Time of the latest call; never decreases.
+    /// Time of the latest call in ns; never decreases.
     #[cfg(debug_assertions)]
     clock: u64,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Watched {
 /// A changing rate, and the time at which the link may continue.
 struct Varying {
     schedule: Schedule,
-    /// Earliest start of the next packet, if one is queued at that time.
+    /// Earliest start of the next packet in ns, if one is queued at that time.
     resumes: Option<u64>,
 }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Without reordering, a packet's arrival time is known on entry, so no packet is stored.
 pub(crate) struct Wire<O> {
     impairment: Option<Impairment>,
-    /// With reordering: packets by arrival time, and by order of entry if times are equal.
+    /// With reordering: packets by arrival time in ns, and by order of entry if times are equal.
     under_way: BTreeMap<(u64, u64), SimPacket<O>>,
     entered: u64,
     lost: u64,

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Builder<'a, V> = &'a dyn Build<SimPacket<<V as Variant>::Options>>;
 
-/// A simulator. A reference to any [`Catalog`] of disciplines converts to one.
+/// A simulator. A reference to any [`Catalog`] of disciplines converts to a simulator.
 #[derive(Clone, Copy)]
 pub struct Simulator<'a> {
     pub(crate) plain: Builder<'a, Plain>,

@@ -5,7 +5,7 @@ use crate::packets::RangeSet;
 use crate::senders::rack::Rack;
 use std::collections::{BTreeSet, VecDeque};
 
-/// State of an unacknowledged segment.
+/// State of an unacknowledged segment; times are in ns.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     /// Time of the last transmission in ns.
@@ -31,7 +31,7 @@ enum State {
     Lost,
 }
 
-/// A sender's record of deliveries.
+/// A sender's record of deliveries; times are in ns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deliveries {
     sent: VecDeque<Sent>,
@@ -380,7 +380,7 @@ impl Deliveries {
         }
     }
 
-    /// Processes a retransmission timeout: marks the lowest segment as lost, and all segments that should have arrived
+    /// Processes a retransmission timeout: marks as lost the lowest segment, and all segments that should have arrived
     /// (RFC 8985, section 6.3). Without RACK, marks all segments.
     pub(crate) fn on_timeout(&mut self, now: u64) {
         let rack = self.rack;

@@ -2,7 +2,7 @@
 
 use asymq_core::packet::flags;
 
-/// Time at which the next segment may leave.
+/// Time at which the next segment may leave. Times are in ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pacer {
     /// Time between two segments at the rate, in ns; 0 before the rate is known.

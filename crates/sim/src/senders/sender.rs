@@ -32,7 +32,7 @@ pub(crate) struct Sender<C, E = ()> {
     /// Value of `end` at the last reduction; no fast retransmit until this is acknowledged (RFC 6582, 3.2, 2).
     pub(super) recover: u64,
     pub(super) duplicate_acks: u32,
-    /// True after the first partial ACK of this recovery; only this one restarts the timer (RFC 6582, "impatient"
+    /// True after the first partial ACK of this recovery; only the first one restarts the timer (RFC 6582, "impatient"
     /// variant).
     partial_ack_seen: bool,
     /// Segment whose round trip is measured, and its send time; never a retransmission (Karn).

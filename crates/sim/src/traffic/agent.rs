@@ -38,7 +38,7 @@ pub(crate) enum Agent<V: Variant> {
     Web(Box<Web>),
 }
 
-/// Sender and receiver of a TCP flow.
+/// Sender and receiver of a TCP flow; times are in ns.
 pub(crate) struct TcpFlow<V: Variant> {
     pub(crate) direction: Direction,
     /// Time at which the application connects.
@@ -57,7 +57,7 @@ pub(crate) struct TcpFlow<V: Variant> {
     pub(crate) receiver: Receiver<V::Receiving>,
 }
 
-/// Constant-rate UDP.
+/// Constant-rate UDP; times are in ns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cbr {
     pub(crate) direction: Direction,
@@ -76,7 +76,7 @@ pub(crate) struct Probe {
     pub(crate) interval: u64,
     /// Delay with empty queues by direction, in ns.
     pub(crate) base: [u64; 2],
-    /// Queueing delays of datagrams on their way back, with their numbers.
+    /// Queueing delays in ns of datagrams on their way back, with their numbers.
     pub(crate) returning: VecDeque<(u64, u64)>,
     /// Queueing delays by direction.
     pub(crate) delays: [Histogram; 2],

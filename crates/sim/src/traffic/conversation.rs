@@ -21,9 +21,9 @@ pub(crate) struct Events {
 /// Two endpoints, and their paths to and from the bottleneck.
 pub(crate) struct Conversation<V: Variant> {
     pub(crate) agent: Agent<V>,
-    /// Time at which the agent's next timer at each side expires.
+    /// Time in ns at which the agent's next timer at each side expires.
     pub(crate) deadlines: [u64; 2],
-    /// Time of the timer event in the event set: at most the earliest deadline.
+    /// Time of the timer event in the event set, in ns: at most the earliest deadline.
     pub(crate) armed: u64,
     pub(crate) index: usize,
     pub(crate) layout: Layout,

@@ -34,7 +34,7 @@ pub struct Cobalt {
     probability: u32,
     /// Time of the last change of BLUE's probability.
     blue_at: Instant,
-    /// Time of the next signal, or, before the first signal, time until which the queue counts as active.
+    /// Time of the next signal. Before the first signal: time until which the queue counts as active.
     drop_next: Instant,
 }
 

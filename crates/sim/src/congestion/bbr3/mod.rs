@@ -29,7 +29,7 @@ const PROBE_RTT_INTERVAL: u64 = 5 * SECOND;
 const PROBE_RTT_DURATION: u64 = SECOND / 5;
 /// Number of loss events in a round trip that end Startup (section 5.3.1.3).
 const STARTUP_LOSSES: u32 = 6;
-/// Maximum number of round trips between two probes. A flight of fewer segments has fewer, for coexistence with Reno.
+/// Maximum number of round trips between two probes, or the flight in segments if less, for coexistence with Reno.
 const RENO_ROUNDS: f64 = 63.0;
 
 /// States of the state machine (section 5.1).
