@@ -43,7 +43,7 @@ parameters! {
     MAX_SHARE: f64 = "max-ack-share", "0.2",
         "Maximum share of the uplink that the controller allows for ACKs",
         within Kind::Number(0.0, 1.0);
-    GAIN: f64 = "ack-gain", "2", "Gain of the controller: relative change of ack-wait, divided by the ACKs' share minus the allowed share",
+    GAIN: f64 = "ack-gain", "2", "Gain of the controller: relative change of ack-wait per unit of difference between the ACKs' share and the allowed share",
         within Kind::Number(0.0, 40.0);
     EXPONENT: f64 = "ack-exponent", "3",
         "Share of the uplink that ACKs may use, as a multiple of the unused share of the downlink",

@@ -59,7 +59,7 @@ const fn gamma(default: &'static str) -> Typed<Gamma> {
 parameters! {
     /// Equal shares by default: by the papers' rule, a data class has no share after it was idle.
     UNUSED_SHARE: UnusedShare = "unused-share", "equal-shares",
-        "Shares if a class used less than half of its share: follow (the served rates, as in the papers) or equal-shares (half for each)";
+        "Shares if a class used less than half of its share: follow (equal to the served rates, as in the papers) or equal-shares (half for each)";
     UTILITY: Utility = "utility", "utilization",
         "Utility to maximize: utilization (sum of both directions), priority:W (the upload counts W times) or proportional (fairness)";
     /// Equal shares by default: the download keeps most of its rate. By the paper's rule the download stops.

@@ -16,7 +16,7 @@ use crate::units::{Bytes, Duration, Share};
 parameters! {
     /// By default, at least the time of the other class's packet. With less, a class of short packets misses its share.
     MADE_UP: MadeUp = "made-up", "other",
-        "Maximum service time made up for a class without borrowing: a time, own (one packet of the class) or other (the longer packet of both classes)";
+        "Without borrowing: maximum missed service time that a class gets back: a time, own (one packet of the class) or other (the longer packet of both classes)";
     /// By default, the bytes of a full data queue. With more, an upload after a long download would block ACKs for
     /// minutes.
     MAX_CREDIT: Option<Bytes> = "max-credit", "150000b", "Maximum unspent credit, or none";
