@@ -42,7 +42,7 @@ const INTERVAL: Typed<Duration> = interval("200ms");
 
 /// Step of `acq`.
 const GAMMA: Typed<Gamma> =
-    gamma("0.0005 up^2").computed(|context| Gamma::usual(context.link)[0].into());
+    gamma("0.0005 * up^2").computed(|context| Gamma::usual(context.link)[0].into());
 
 /// Step of `dcbq`.
 const GAMMA_RATE: Typed<Gamma> =
