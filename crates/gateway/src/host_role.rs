@@ -343,7 +343,7 @@ mod tests {
         let (place, said) = role(&host("eth0", &docker));
         assert_eq!(place, HostRole::Trying, "{said}");
         assert!(
-            said.contains("keep eth0, which is the way to this host"),
+            said.contains("keep eth0, which connects this host"),
             "{said}"
         );
         // This host does not forward.

@@ -404,7 +404,7 @@ fn an_invalid_interface_name_is_refused_without_waiting() {
         let error = place.middle.run(open).unwrap().unwrap_err();
         assert!(error.is_bad_input(), "{error}");
         let error = error.to_string();
-        let said = format!("--lan {name:?}: not an interface's name; ");
+        let said = format!("--lan {name:?}: not a name of an interface; ");
         assert!(error.starts_with(&said), "{error}");
     }
 }
@@ -489,7 +489,7 @@ fn an_interface_that_comes_later_is_waited_for_and_said_once() {
     let Some(place) = Place::new() else { return };
     place.middle.run(|| Network::open()?.delete(WAN)).unwrap();
     let gateway = Waiting::start(&place.middle);
-    gateway.hear("--wan wan: no such interface; there are lo, lan; waiting for it");
+    gateway.hear("--wan wan: no such interface; the interfaces are lo, lan; waiting for it");
     // Longer than the interval between searches for the interface.
     thread::sleep(Duration::from_millis(500));
     place.connect("wan", WAN, &place.net, NET).unwrap();

@@ -387,7 +387,7 @@ fn unfit_interfaces_are_refused_with_flag_and_reason() {
     );
     assert_eq!(
         refused("eth7", "wan"),
-        "--lan eth7: no such interface; there are lo, lan, wan"
+        "--lan eth7: no such interface; the interfaces are lo, lan, wan"
     );
     assert_eq!(
         refused("lan", "lo"),

@@ -27,7 +27,7 @@ pub struct Options<'a> {
 /// Progress of all runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Sum of the runs' finished times.
+    /// Completed time, summed over all runs.
     pub elapsed: Duration,
     /// Total duration.
     pub total: Duration,

@@ -170,7 +170,7 @@ mod https {
         let error = run_https(server, &AtomicBool::new(false)).unwrap_err();
         let text = error.to_string();
         assert!(
-            text.contains("no TLS 1.3 here; does another server listen"),
+            text.contains("no TLS 1.3; does another server listen"),
             "{text}"
         );
     }

@@ -61,7 +61,7 @@ impl Task {
     }
 }
 
-/// Adds to `folder` those `results` of these experiments that it does not contain.
+/// Adds to `folder` the results of these experiments that `folder` lacks, from `results`.
 ///
 /// # Errors
 /// The results cannot be read or written.

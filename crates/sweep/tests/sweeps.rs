@@ -363,7 +363,7 @@ fn errors_name_the_line_and_a_valid_form() {
         (
             "measures = [\"down\"]",
             "measures = [\"down\"]\ny-range = [[0, 1], [0, 2]]",
-            "small.toml:32: y-range: 2 given for 1 panel; write one for all, or one for each",
+            "small.toml:32: y-range: 2 values for 1 panel; write one value for all, or one for each",
         ),
         (
             "shown-by = [\"aq:down < 10.1\"]",

@@ -496,7 +496,7 @@ fn a_wifi_port_is_refused_by_the_gateway_and_by_check_with_the_reason() {
         unshare.args(["--mount", "sh", "-c", wifi, "sh"]);
         place.output(unshare.arg(command.get_program()).args(command.get_args()))
     };
-    let reason = "wan: is Wi-Fi, which carries the frames of one station only";
+    let reason = "wan: is Wi-Fi, which carries only the frames of one station";
     let output = run(FLAGS);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     let said = text(&output.stderr);
@@ -573,7 +573,7 @@ fn check_names_every_fault_with_a_remedy() {
         "wrong: --up 20gbit: lan runs at 10gbit, so that the queue builds up in its driver; ",
         "wrong: --up 20gbit: wan runs at 10gbit, ",
         "wrong: --lan, --wan: the MTUs differ, so that longer frames are lost: lan 1500, wan 1400; ",
-        "wrong: --overhead: ATM cells are counted, but not the bytes around a packet; give docsis for ",
+        "wrong: --overhead: ATM cells are counted, but not the line's bytes per packet; give docsis for ",
     ] {
         assert!(
             found.iter().any(|line| line.starts_with(start)),
@@ -591,7 +591,7 @@ fn check_names_every_fault_with_a_remedy() {
         .find(|of| of["subject"] == "--lan lan")
         .unwrap();
     assert_eq!(absent["problem"], "no such interface");
-    assert_eq!(absent["remedy"], "there are lo, wan");
+    assert_eq!(absent["remedy"], "the interfaces are lo, wan");
     assert_eq!((absent["wrong"].as_bool(), code), (Some(true), Some(1)));
 }
 
@@ -649,8 +649,8 @@ fn check_detects_the_setup_of_a_host_and_keeps_every_way_to_it() {
                 "ip address add 192.0.2.2/24 dev wan",
                 "ip route add default via 192.0.2.1 dev wan",
             ],
-            "no place for a gateway, which needs two Ethernet ports without an address; this host has only mgmt",
-            "keep wan, which is the way to this host",
+            "no gateway can run here: it needs two Ethernet ports without an address; this host has only mgmt",
+            "keep wan, which connects this host",
         ),
     ];
     for (role, setup, problem, remedy) in cases {

@@ -289,7 +289,7 @@ fn the_picture_has_the_goodput_of_the_table() {
         title.contains("Goodput as a share of the link. FQ-CoDel: download "),
         "{title}"
     );
-    for text in ["40 ms", "Pale above it: ACKs"] {
+    for text in ["40 ms", "Pale, on top: ACKs"] {
         assert!(svg.contains(text), "{text}");
     }
 }

@@ -113,7 +113,7 @@ fn idle_pairs_do_not_count_and_too_few_say_so() {
     assert_eq!((verdict.loaded.up, verdict.pairs), (7, 50));
     assert_eq!(
         verdict.sentence(["asymq", "none"]),
-        "Not enough load yet: the uplink was busy in 7 of 50 pairs, the downlink in 7, both in 7; 8 are needed."
+        "Not enough load yet: of 50 pairs, 7 had a busy uplink, 7 a busy downlink and 7 both; 8 are needed."
     );
     assert_eq!(analyse(&[], CAPACITY, 1).effects, []);
 }
