@@ -74,7 +74,8 @@ pub fn within(range: RangeInclusive<i64>) -> impl Fn(&str) -> Result<u32, String
 
 /// Parses one of the values of an enum.
 ///
-/// # Errors The text is not one of these values.
+/// # Errors
+/// The text is not one of these values.
 pub fn one_of<T: ValueEnum>(text: &str) -> Result<T, String> {
     T::from_str(text, false).map_err(|_| {
         let names = T::value_variants().iter().filter_map(T::to_possible_value);

@@ -336,8 +336,7 @@ impl<A: Settings> Flags<A> {
         self.entries(in_order(table))
     }
 
-    /// Converts the text of a TOML file and checks all of its keys. `path` is the file's name in errors. Relative paths
-    /// in the file start at its folder.
+    /// Converts a TOML text and checks all its keys. Errors name the file `path`; relative paths start at its folder.
     ///
     /// # Errors
     /// A line of the file is invalid.

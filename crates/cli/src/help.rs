@@ -64,7 +64,7 @@ pub(crate) fn is_printed(words: &[OsString]) -> bool {
     })
 }
 
-/// Returns the help of a flag without its default.
+/// Returns the help of a flag, without the flag's default.
 pub(crate) fn without_default(arg: &Arg) -> String {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
     let end = help.find(" [default").unwrap_or(help.len());

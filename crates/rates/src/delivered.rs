@@ -1,6 +1,6 @@
 //! Delivery rate of a line.
 
-/// Number of past seconds. The best second gives the lower bound of the rate.
+/// Number of stored seconds. The best of them gives the lower bound of the rate.
 const SECONDS: usize = 10;
 /// Averaging times in ms.
 const RECENT: f64 = 100.0;

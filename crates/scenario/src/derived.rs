@@ -108,7 +108,8 @@ impl ListedFlow {
 impl QuicFlows {
     /// Returns these flows as listed flows for the simulator.
     ///
-    /// # Errors The simulator has no stack of this name.
+    /// # Errors
+    /// The simulator has no stack of this name.
     pub fn listed(&self) -> Result<Vec<ListedFlow>, String> {
         let stack = QuicStack::named(&self.stack);
         if stack.is_none() {

@@ -1,7 +1,7 @@
 //! Random changes of a line's rates during a run, drawn from the seed.
 
 asymq_core::named! {
-    /// Changes of the modems' rates, in percent of the first rate, and of the path's delay beyond the modems.
+    /// Changes of the path's delay beyond the modems, and of the modems' rates, in percent of the first rate.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum RateProfile {
         /// The rate never changes.

@@ -20,13 +20,13 @@ pub struct WebLoad {
 }
 
 impl WebLoad {
-    /// Returns the size of a transfer in bytes. Larger sizes have probability `1 - u`; `u` is at least 0 and below 1.
+    /// Returns the size of a transfer in bytes. The probability of a larger size is `1 - u`; 0 <= `u` < 1.
     pub fn size(&self, u: f64) -> f64 {
         let least = self.mean_size.0 as f64 * (self.shape - 1.0) / self.shape;
         least * libm::pow(1.0 - u, -1.0 / self.shape)
     }
 
-    /// Returns the time in s to the next arrival. Longer times have probability `1 - u`.
+    /// Returns the time in s to the next arrival. The probability of a longer time is `1 - u`.
     pub fn gap(&self, u: f64) -> f64 {
         -libm::log(1.0 - u) / self.per_second
     }
@@ -83,7 +83,7 @@ pub struct OnOff {
 }
 
 impl OnOff {
-    /// Returns the length of a period with the mean `mean`. Longer periods have probability `1 - u`.
+    /// Returns the length of a period with the mean `mean`. The probability of a longer period is `1 - u`.
     pub fn period(mean: Duration, u: f64) -> Duration {
         let nanos = -libm::log(1.0 - u) * mean.as_nanos() as f64;
         Duration::from_nanos((nanos as u64).max(1))

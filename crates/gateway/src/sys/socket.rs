@@ -42,7 +42,7 @@ impl PacketSocket {
         self.set_bytes(option, &value)
     }
 
-    /// Sets an option at packet level that is a structure of integers.
+    /// Sets an option at packet level; its value is a structure of integers.
     pub(super) fn set_bytes<T>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
         set_option(&self.0, libc::SOL_PACKET, option, value)
     }

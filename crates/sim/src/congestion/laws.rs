@@ -174,7 +174,7 @@ const INITIAL: f64 = 10.0;
 /// The laws about changes of windows apply above this number of segments. BBR never reduces its window below it (BBR's
 /// draft, section 2.8).
 const FEW: f64 = 4.0;
-/// Upper bound of all windows: TCP's largest window in segments of 88 bytes, the minimum in scenarios.
+/// Upper bound of all windows: TCP's largest window in segments of 88 bytes, the smallest segments of scenarios.
 const LARGEST: f64 = ((1u64 << 30) / 88) as f64;
 const RTT: u64 = 50_000_000;
 

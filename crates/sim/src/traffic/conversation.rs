@@ -172,8 +172,8 @@ impl<V: Variant> Conversation<V> {
         sent && quiet && matches!(&self.agent, Agent::Tcp(flow) if flow.sender.is_done())
     }
 
-    /// Delivers a segment that leaves the bottleneck at `at` to the endpoint, and sends the endpoint's answer to the
-    /// other bottleneck queue.
+    /// Delivers a segment to the endpoint, and sends the endpoint's answer to the other bottleneck queue. The segment
+    /// leaves the bottleneck at `at`.
     #[inline(always)]
     pub(crate) fn deliver<const TOWARD: usize>(
         &mut self,

@@ -66,7 +66,7 @@ pub fn flows_of(report: &Report) -> Table {
     Table::new("flows", rows.collect())
 }
 
-/// One row per interval of each run of a report that recorded its time series, warm-up included.
+/// One row per interval of each run that recorded its time series, warm-up included; the runs are those of a report.
 pub fn time_series_of(report: &Report) -> Table {
     let rows = report.runs.iter().filter_map(|run| {
         let series = run.series.as_ref()?;

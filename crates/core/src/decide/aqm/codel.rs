@@ -76,7 +76,7 @@ pub struct Codel {
 }
 
 impl Codel {
-    /// True if the sojourn time, including this packet's, has exceeded the target for an interval.
+    /// True if the sojourn times, up to this packet's, have exceeded the target for an interval.
     pub fn is_bad(&mut self, params: &CodelParams, now: Instant, wait: Wait) -> bool {
         let now = whole_units(now.as_nanos());
         let sojourn = wait.sojourn.as_nanos();

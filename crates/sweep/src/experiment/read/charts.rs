@@ -89,7 +89,7 @@ impl Reader<'_> {
             PerPanel::Each(values) if values.len() == count => values.clone(),
             PerPanel::Each(values) => {
                 let message = format!(
-                    "{key}: {} values for {} panels; write one value for all, or one for each",
+                    "{key}: {} values for {}; write one value for all, or one for each",
                     values.len(),
                     asymq_scenario::count(count, "panel")
                 );
