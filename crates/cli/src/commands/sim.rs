@@ -8,7 +8,7 @@ use asymq_scenario::Report;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Simulate a scenario. By default, this is asymq on the link and with the flows of the paper on Asymmetric Queueing.
+/// Simulate a scenario. The default is asymq with the link and flows of the Asymmetric Queueing paper.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: asymq sim --flows-up 1 --flows-down 1 --rtt 100ms --qdisc droptail"
@@ -26,7 +26,7 @@ pub(crate) struct SimArgs {
     scenario: ScenarioFlags,
 }
 
-/// Run a scenario over real kernel TCP in network namespaces. The default scenario is that of `asymq sim`.
+/// Run a scenario over real kernel TCP in network namespaces. The default is that of `asymq sim`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq lab --up 1mbit --down 10mbit --tcp cubic")]
 pub(crate) struct LabArgs {
