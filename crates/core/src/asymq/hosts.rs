@@ -24,7 +24,7 @@ const MIN_BURST: u32 = 800;
 
 /// Divisor of the link's rate for new flows of a host that also has other flows on the link.
 const PART_BESIDE_BULK: u64 = 16;
-/// Minimum divisor of the link's rate for a host that has only new flows.
+/// Maximum divisor of the link's rate for new flows of a host that is not busy: such a host gets at least this part.
 const MIN_PART: u64 = 8;
 
 /// If a host has more queues than this, further flows that exceed the host's part of the link share one queue.
