@@ -211,7 +211,7 @@ MUTANTS = [
     ("fast-change-any-length", V, "if (!asymq_is_of_line(attr->nla_type) || nla_len(attr) != sizeof(u64) || !top || !inner)", "if (!asymq_is_of_line(attr->nla_type) || !top || !inner)", "short_change", ""),
     ("chunks-not-charged-to-cgroup", H, "\tgfp_t flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;\n", "\tgfp_t flags = GFP_KERNEL | __GFP_NOWARN;\n", "memory", ""),
     ("limit-per-allocation", H, "\tif (size <= ASYMQ_MAX_BYTES - arena->bytes)\n", "\tif (size <= ASYMQ_MAX_BYTES)\n", "memory", ""),
-    ("bad-txq-not-counted", "sched.h", "\tskb_queue_walk(&sch->skb_bad_txq, skb) {\n\t\t++*packets;\n\t\t*bytes += qdisc_pkt_len(skb);\n\t}\n", "", "several_queues", "counted"),
+    ("bad-txq-not-counted", "sched.h", "\tskb_queue_walk(&sch->skb_bad_txq, skb) {\n\t\t++*packets;\n\t\t*bytes += qdisc_pkt_len(skb);\n\t}\n", "", "several_queues", R),
     ("ingress-counts-of-online-cpus", W, "\tfor_each_possible_cpu(cpu) {\n\t\tconst struct asymq_ingress_counts *counts", "\tfor_each_online_cpu(cpu) {\n\t\tconst struct asymq_ingress_counts *counts", "counters_of_all_cpus", ""),
     ("grace-period-only-for-last-observer", W, "\tsynchronize_net();\n\tif (device->count)\n\t\treturn;\n", "\tif (device->count)\n\t\treturn;\n\tsynchronize_net();\n", "observer_leaves", ""),
     ("departure-after-fault", W, "\tif (q->instance) {\n\t\tasymq_frame(skb, false,", "\tif (q->follows) {\n\t\tasymq_frame(skb, false,", "changes_keep_places", ""),
