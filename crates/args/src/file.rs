@@ -18,7 +18,7 @@ pub struct KeyError {
     pub message: String,
 }
 
-/// A scenario that cannot be run.
+/// A scenario or an experiment that cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// The file cannot be read.
@@ -45,7 +45,8 @@ pub enum ScenarioError {
 }
 
 impl KeyError {
-    pub(crate) fn in_file(self, path: &Path, text: &str) -> ScenarioError {
+    /// Adds the file and the line of the key in its `text`.
+    pub fn in_file(self, path: &Path, text: &str) -> ScenarioError {
         let before = &text[..self.offset.min(text.len())];
         ScenarioError::File {
             path: path.to_owned(),
@@ -87,7 +88,11 @@ pub fn read_bounded(path: &Path) -> io::Result<String> {
     }
 }
 
-pub(crate) fn text_of(path: &Path) -> Result<String, ScenarioError> {
+/// Like [`read_bounded`], with the path in the error.
+///
+/// # Errors
+/// See [`read_bounded`].
+pub fn read_file(path: &Path) -> Result<String, ScenarioError> {
     read_bounded(path).map_err(|source| ScenarioError::Read {
         path: path.to_owned(),
         source,

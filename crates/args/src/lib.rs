@@ -19,9 +19,9 @@ mod words;
 
 pub use bad_argument::BadArgument;
 pub use defaults::Defaults;
-pub use file::{KeyError, ScenarioError, read_bounded};
+pub use file::{KeyError, ScenarioError, read_bounded, read_file};
 pub use line_rate::LineRate;
-pub use qdisc::{QdiscParams, with_disciplines};
+pub use qdisc::{downlink_params, with_disciplines};
 pub use scenario::{ScenarioArgs, ScenarioFlags};
 pub use settings::{Field, Settings, flag, is_key, one_of, optional, read, within};
 pub use simulated::SimulatedArgs;

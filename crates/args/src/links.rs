@@ -4,6 +4,7 @@ use crate::bad_argument::BadArgument;
 use crate::defaults::Defaults;
 use crate::file::ScenarioError;
 use crate::line_rate::LineRate;
+use crate::qdisc::downlink_params;
 use crate::scenario::ScenarioArgs;
 use asymq_core::Direction;
 use asymq_core::catalog::{Catalog, Config, Params, Place, needs_reverse, resolve};
@@ -79,9 +80,9 @@ impl ScenarioArgs {
         let name = self.qdisc.as_deref().unwrap_or(defaults.qdisc);
         let name_down = self.qdisc_down.as_deref().unwrap_or("droptail");
         let given = &self.qdisc_params;
-        let given_down = given.for_downlink(&self.param_down, catalog, name_down);
+        let given_down = downlink_params(given, &self.param_down, catalog, name_down);
         Ok([
-            discipline(name, &given.0, up, down, self.assumed_down, buffers[0])?,
+            discipline(name, given, up, down, self.assumed_down, buffers[0])?,
             discipline(name_down, &given_down, down, up, None, buffers[1])?,
         ])
     }

@@ -6,11 +6,6 @@ use asymq_core::units::suggestion;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgGroup, ArgMatches, Command, Id};
 
-/// Parameters of disciplines, all optional; a discipline ignores parameters that it does not have. [`with_disciplines`]
-/// adds their flags to a command.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct QdiscParams(pub Params);
-
 /// Clap's group of these flags, by which they are found without a catalog.
 const GROUP: &str = "parameters";
 
@@ -20,29 +15,34 @@ pub(crate) fn names(matches: &ArgMatches) -> Vec<&str> {
     names.into_iter().flatten().map(Id::as_str).collect()
 }
 
-impl QdiscParams {
-    /// Returns the parameters of the downlink's discipline: `own`, and otherwise the uplink's values, except the choice
-    /// of parts. On a downlink, `isolated` isolates destinations by default, since these are the hosts at home.
-    pub fn for_downlink(&self, own: &[String], catalog: &dyn Catalog, name: &str) -> Params {
-        let mut shared = self.0.clone();
-        for role in Role::PARTS {
-            shared.remove(role.key());
-        }
-        let own = own.iter().filter_map(|text| text.split_once('='));
-        let given = own.collect::<Params>().or(shared);
-        let queue = Role::DataQueue.key();
-        let brought = catalog
-            .entry(Role::Qdisc, name)
-            .and_then(|entry| entry.brings.iter().find(|(key, _)| *key == queue));
-        let has_accounts = given.get(queue).or(brought.map(|(_, name)| *name)) == Some("isolated");
-        match has_accounts {
-            true => given.or(Params::new().with("isolation", "dual-dsthost")),
-            false => given,
-        }
+/// Returns the parameters of the downlink's discipline `name`: `own`, and otherwise the uplink's values, except the
+/// choice of parts. On a downlink, `isolated` isolates destinations by default, since these are the hosts at home.
+pub fn downlink_params(
+    uplink: &Params,
+    own: &[String],
+    catalog: &dyn Catalog,
+    name: &str,
+) -> Params {
+    let mut shared = uplink.clone();
+    for role in Role::PARTS {
+        shared.remove(role.key());
+    }
+    let own = own.iter().filter_map(|text| text.split_once('='));
+    let given = own.collect::<Params>().or(shared);
+    let queue = Role::DataQueue.key();
+    let brought = catalog
+        .entry(Role::Qdisc, name)
+        .and_then(|entry| entry.brings.iter().find(|(key, _)| *key == queue));
+    let has_accounts = given.get(queue).or(brought.map(|(_, name)| *name)) == Some("isolated");
+    match has_accounts {
+        true => given.or(Params::new().with("isolation", "dual-dsthost")),
+        false => given,
     }
 }
 
-impl Settings for QdiscParams {
+/// Parameters of disciplines, all optional; a discipline ignores parameters that it does not have. [`with_disciplines`]
+/// adds their flags to a command.
+impl Settings for Params {
     fn args() -> Vec<Arg> {
         Vec::new()
     }
@@ -52,7 +52,7 @@ impl Settings for QdiscParams {
     }
 
     fn params(&mut self) -> Option<&mut Params> {
-        Some(&mut self.0)
+        Some(self)
     }
 }
 
@@ -246,7 +246,7 @@ mod tests {
             "--data-share=0.30",
         ];
         let args = ScenarioArgs::from_words(words.map(str::to_owned)).unwrap();
-        let params = args.qdisc_params.0;
+        let params = args.qdisc_params;
         let given: Vec<(&str, &str)> = params.iter().collect();
         assert_eq!(
             given,
@@ -261,13 +261,13 @@ mod tests {
     #[test]
     fn the_downlink_shares_all_parameters_but_the_parts() {
         let uplink = [("ack-queue", "sad"), ("interval", "1s"), ("gamma", "7")];
-        let params = QdiscParams(uplink.into_iter().collect());
-        let down = params.for_downlink(&["gamma=9".to_owned()], &Standard, "aq");
+        let params = uplink.into_iter().collect();
+        let down = downlink_params(&params, &["gamma=9".to_owned()], &Standard, "aq");
         let down: Vec<(&str, &str)> = down.iter().collect();
         assert_eq!(down, [("gamma", "9"), ("interval", "1s")]);
         let isolation = |words: &[&str], name| {
             let own: Vec<String> = words.iter().map(|&word| word.into()).collect();
-            let down = params.for_downlink(&own, &Standard, name);
+            let down = downlink_params(&params, &own, &Standard, name);
             down.get("isolation").map(str::to_owned)
         };
         assert_eq!(isolation(&[], "asymq").as_deref(), Some("dual-dsthost"));

@@ -2,14 +2,13 @@
 
 use crate::bad_argument::BadArgument;
 use crate::defaults::Defaults;
-use crate::file::{ScenarioError, text_of};
+use crate::file::{ScenarioError, read_file};
 use crate::line_rate::LineRate;
-use crate::qdisc::QdiscParams;
 use crate::settings;
 use crate::settings::{optional, within};
 use crate::simulated::{self, SimulatedArgs};
 use crate::words::{Flags, Given, Words};
-use asymq_core::catalog::{Catalog, Role, Standard, link_rate};
+use asymq_core::catalog::{Catalog, Params, Role, Standard, link_rate};
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
 use asymq_scenario::{
     AckPolicy, ListedFlow, Netem, QuicFlows, RateSource, RateTrace, RttRange, Scenario, Tcp,
@@ -41,7 +40,7 @@ settings! {
         /// Discipline at the uplink [default: asymq].
         pub qdisc: Option<String> = "NAME";
         /// Parameters of the disciplines.
-        pub qdisc_params: QdiscParams;
+        pub qdisc_params: Params;
         /// Kernel qdisc for the uplink in place of --qdisc, like "cake ack-filter" (real TCP only). Without a rate or overhead in QDISC, the scenario's values apply.
         pub tc: Option<String> = "QDISC";
         /// Discipline at the downlink [default: droptail].
@@ -117,7 +116,7 @@ impl ScenarioFlags {
         let Some(path) = self.file else {
             return typed.scenario(&flags, catalog, defaults);
         };
-        let text = text_of(&path)?;
+        let text = read_file(&path)?;
         if path
             .extension()
             .is_some_and(|extension| extension == "json")
@@ -282,7 +281,7 @@ impl ScenarioArgs {
 /// Reads a trace file in Mahimahi's format.
 fn read_trace(name: &str, path: Option<&Path>) -> Result<Option<RateTrace>, ScenarioError> {
     let Some(path) = path else { return Ok(None) };
-    let text = text_of(path)?;
+    let text = read_file(path)?;
     let trace =
         RateTrace::parse_mahimahi(&text).map_err(|(line, message)| ScenarioError::File {
             path: path.to_owned(),
@@ -403,9 +402,7 @@ pub(crate) fn check(
             return Err(bad("flow", flow.to_string(), message));
         }
     }
-    scenario
-        .check(catalog)
-        .map_err(|error| bad(&error.name, error.value, error.message))
+    Ok(scenario.check(catalog).map_err(BadArgument::from)?)
 }
 
 /// Converts flows of a QUIC stack to listed flows for the simulator.

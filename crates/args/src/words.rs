@@ -363,7 +363,7 @@ impl<A: Settings> Flags<A> {
     /// # Errors
     /// The file cannot be read, or a line is invalid.
     pub fn file(&self, path: &Path) -> Result<Words, ScenarioError> {
-        self.text(path, &crate::file::text_of(path)?)
+        self.text(path, &crate::file::read_file(path)?)
     }
 
     /// Returns the flags of `over`, and those of `under` whose keys are missing in `over`. Omits flags of `under` that
@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(args.up, "2mbit".parse().ok());
         assert_eq!(args.udp, ["down:3mbit".parse().unwrap()]);
         assert_eq!(args.delayed_ack, "100ms".parse().ok());
-        assert_eq!(args.qdisc_params.0.get("gamma"), Some("7"));
+        assert_eq!(args.qdisc_params.get("gamma"), Some("7"));
         let scenario = args.resolve(&Defaults::paper()).unwrap();
         assert_eq!(scenario.down.to_string(), "10mbit");
     }

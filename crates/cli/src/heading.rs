@@ -224,7 +224,7 @@ mod tests {
         let params = |given: &[(&str, &str)], name: &str| {
             let args = ScenarioArgs {
                 qdisc: Some(name.into()),
-                qdisc_params: asymq_args::QdiscParams(given.iter().copied().collect()),
+                qdisc_params: given.iter().copied().collect(),
                 ..ScenarioArgs::default()
             };
             let scenario = args.resolve(&Defaults::paper()).unwrap();

@@ -30,10 +30,6 @@ mod words;
 use crate::catalogs::Catalogs;
 use asymq_args::{BadArgument, ScenarioError};
 use asymq_core::catalog::Catalog;
-#[cfg(feature = "research")]
-use asymq_papers::SelectError;
-#[cfg(feature = "research")]
-use asymq_sweep::experiment::BadExperiment;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::env;
@@ -201,9 +197,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     let mut interrupted = false;
     #[cfg(feature = "research")]
     {
-        bad_input |= error.is::<BadExperiment>()
-            || error.is::<SelectError>()
-            || driver::lab::is_bad_input(error);
+        bad_input |= driver::lab::is_bad_input(error);
         interrupted |= driver::lab::is_interrupted(error);
     }
     #[cfg(target_os = "linux")]

@@ -2,11 +2,11 @@
 
 #![forbid(unsafe_code)]
 
-use asymq_args::Defaults;
+use asymq_args::{BadArgument, Defaults, ScenarioError};
 use asymq_core::units::nearest;
-use asymq_sweep::experiment::{self, BadExperiment, Evidence, Experiment};
+use asymq_sweep::experiment::{self, Evidence, Experiment};
 use asymq_sweep::report::{Collection, Group};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The experiment files of this build by name.
 const FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
@@ -79,9 +79,9 @@ impl Files {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn of(folder: &Path) -> Result<Self, SelectError> {
-        let unreadable = |source| SelectError::Unreadable {
-            folder: folder.to_owned(),
+    pub fn of(folder: &Path) -> Result<Self, ScenarioError> {
+        let unreadable = |source| ScenarioError::Read {
+            path: folder.to_owned(),
             source,
         };
         let mut figures = Vec::new();
@@ -107,7 +107,7 @@ impl Files {
         })
     }
 
-    fn read(&self, name: &str, text: &str) -> Result<Experiment, BadExperiment> {
+    fn read(&self, name: &str, text: &str) -> Result<Experiment, ScenarioError> {
         let path = format!("{}/{name}.toml", self.folder);
         experiment::read_text(name, Path::new(&path), text, &Defaults::paper())
     }
@@ -116,7 +116,7 @@ impl Files {
     ///
     /// # Errors
     /// No experiment has this name, or a file is invalid.
-    pub fn experiments(&self, select: &str) -> Result<Vec<Experiment>, SelectError> {
+    pub fn experiments(&self, select: &str) -> Result<Vec<Experiment>, ScenarioError> {
         let mut experiments = Vec::new();
         for (paper, ..) in GROUPS {
             let ours = OURS.iter().any(|(name, ..)| *name == paper);
@@ -131,7 +131,7 @@ impl Files {
             let evidence = experiment.claims.iter().flat_map(|claim| &claim.shown_by);
             for id in evidence.filter_map(Evidence::experiment) {
                 if !self.has(id)? {
-                    return Err(no_evidence(experiment, &self.folder, id).into());
+                    return Err(no_evidence(experiment, &self.folder, id));
                 }
             }
         }
@@ -145,18 +145,16 @@ impl Files {
         let papers: Vec<&str> = GROUPS.iter().map(|(paper, ..)| *paper).collect();
         let known = ["all"].into_iter().chain(papers.iter().copied());
         let near = nearest(select, known.chain(names()));
-        Err(SelectError::Unknown {
-            select: select.to_owned(),
-            instead: match (near, within.as_slice()) {
-                (Some(near), _) => format!("did you mean {near}?"),
-                (None, []) => format!("use all, {}", papers.join(", ")),
-                (None, names) => format!("use {}", names.join(", ")),
-            },
-        })
+        let instead = match (near, within.as_slice()) {
+            (Some(near), _) => format!("did you mean {near}?"),
+            (None, []) => format!("use all, {}", papers.join(", ")),
+            (None, names) => format!("use {}", names.join(", ")),
+        };
+        Err(BadArgument::new(select, format!("unknown; {instead}")).into())
     }
 
     /// True if `id` is the name of an experiment, or of a claim in an experiment.
-    fn has(&self, id: &str) -> Result<bool, BadExperiment> {
+    fn has(&self, id: &str) -> Result<bool, ScenarioError> {
         let named = self.figures.iter().find(|(name, _)| {
             let rest = id.strip_prefix(name.as_str());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -177,39 +175,15 @@ fn paper_of(name: &str) -> &str {
 }
 
 /// Error for evidence `id` that does not exist. Names the line in `experiment`.
-fn no_evidence(experiment: &Experiment, folder: &str, id: &str) -> BadExperiment {
+fn no_evidence(experiment: &Experiment, folder: &str, id: &str) -> ScenarioError {
     let before = experiment.text.split(&format!("\"{id}\"")).next();
-    BadExperiment::Line {
+    ScenarioError::File {
         path: format!("{folder}/{}.toml", experiment.name).into(),
         line: 1 + before.unwrap_or_default().matches('\n').count(),
         message: format!(
             "shown-by {id}: no such experiment or claim; write PAPER/FIGURE or PAPER/FIGURE/CLAIM"
         ),
     }
-}
-
-/// An invalid selection of experiments, or an experiment that cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum SelectError {
-    /// No experiment has this name.
-    #[error("{select}: unknown; {instead}")]
-    Unknown {
-        /// The name.
-        select: String,
-        /// The valid names.
-        instead: String,
-    },
-    /// The folder, or a file in it, cannot be read.
-    #[error("{}: {source}", folder.display())]
-    Unreadable {
-        /// Path of the folder.
-        folder: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// A file is invalid.
-    #[error(transparent)]
-    Bad(#[from] BadExperiment),
 }
 
 #[cfg(test)]
@@ -229,7 +203,7 @@ because = "Another shows it."
 shown-by = ["aq/two/it"]
 "#;
 
-    fn load(other: &str) -> Result<Vec<Experiment>, SelectError> {
+    fn load(other: &str) -> Result<Vec<Experiment>, ScenarioError> {
         let other = FILE.replace("\"it\"", other).replace("aq/two/it", "aq/one");
         let files = [("aq/one", FILE), ("aq/two", &other)];
         let figures = files.map(|(name, text)| (name.to_owned(), text.to_owned()));

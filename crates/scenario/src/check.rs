@@ -6,7 +6,7 @@ use crate::links::Links;
 use crate::modem::RateSource;
 use crate::scenario::Scenario;
 use crate::tcp::{Tcp, TcpEcn};
-use asymq_core::catalog::{Catalog, Config, Params, Place, resolve};
+use asymq_core::catalog::{Catalog, Config, ConfigError, Params, Place, resolve};
 use asymq_core::units::Duration;
 use std::fmt;
 
@@ -17,31 +17,12 @@ const MAX_IP_LEN: u32 = 65_535;
 /// Maximum duration of a run. Times in the simulator have 48 bits of ns; this limit leaves room for timers.
 const MAX_DURATION: Duration = Duration::from_secs(200_000);
 
-/// A value with which a scenario cannot run, and what to write instead.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadValue {
-    /// The name of the setting: a flag without its dashes.
-    pub name: String,
-    /// The invalid value.
-    pub value: String,
-    /// The error, and what to write instead.
-    pub message: String,
-}
-
-impl fmt::Display for BadValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.name, self.value, self.message)
-    }
-}
-
-impl std::error::Error for BadValue {}
-
 impl Scenario {
     /// Checks every value.
     ///
     /// # Errors
     /// The first invalid value.
-    pub fn check(&mut self, catalog: &dyn Catalog) -> Result<(), BadValue> {
+    pub fn check(&mut self, catalog: &dyn Catalog) -> Result<(), ConfigError> {
         self.check_path()?;
         self.check_times()?;
         self.check_acks()?;
@@ -56,7 +37,7 @@ impl Scenario {
     }
 
     /// Checks that each discipline's description has the scenario's link rate and buffer.
-    fn check_places(&self) -> Result<(), BadValue> {
+    fn check_places(&self) -> Result<(), ConfigError> {
         for (name, config, link, buffer) in [
             ("uplink", &self.uplink, self.up, self.buffer),
             ("downlink", &self.downlink, self.down, self.buffer_down),
@@ -72,7 +53,7 @@ impl Scenario {
     }
 
     /// Checks every listed flow, including the settings that it inherits from the scenario.
-    fn check_flows(&self) -> Result<(), BadValue> {
+    fn check_flows(&self) -> Result<(), ConfigError> {
         const MAX: usize = 1000;
         let count = self.flow.len();
         require(
@@ -87,7 +68,14 @@ impl Scenario {
             checks
                 .iter()
                 .try_for_each(|check| check(&own))
-                .map_err(|error| bad("flow", flow, error))?;
+                .map_err(|error| {
+                    let ConfigError {
+                        parameter,
+                        value,
+                        message,
+                    } = error;
+                    bad("flow", flow, format!("{parameter} {value}: {message}"))
+                })?;
             self.check_links("flow", flow, flow.links)?;
             check_stop("flow", flow, flow.start.unwrap_or_default(), flow.stop)?;
             let empty = flow.size.is_some_and(|size| size.0 == 0);
@@ -102,7 +90,7 @@ impl Scenario {
         name: &str,
         flow: impl fmt::Display,
         links: Option<Links>,
-    ) -> Result<(), BadValue> {
+    ) -> Result<(), ConfigError> {
         let (count, plural) = (self.links, if self.links == 1 { "" } else { "s" });
         let last = links.map_or(1, |links| links.last);
         require(
@@ -115,7 +103,7 @@ impl Scenario {
         )
     }
 
-    fn check_rates(&self) -> Result<(), BadValue> {
+    fn check_rates(&self) -> Result<(), ConfigError> {
         for (name, steps, trace) in [
             ("steps-up", &self.steps_up, &self.trace_up),
             ("steps-down", &self.steps_down, &self.trace_down),
@@ -130,7 +118,7 @@ impl Scenario {
     }
 
     /// Checks that a chain of links has no modems, and that settings of modems are given only with a modem.
-    fn check_modems(&self) -> Result<(), BadValue> {
+    fn check_modems(&self) -> Result<(), ConfigError> {
         for (name, modem, flag, source) in [
             ("modem-up", self.modem_up, "shaper-up", self.shaper_up),
             (
@@ -178,7 +166,7 @@ impl Scenario {
         within("clock-tick", tick, min, max)
     }
 
-    fn check_path(&self) -> Result<(), BadValue> {
+    fn check_path(&self) -> Result<(), ConfigError> {
         let (mss, header) = (Octets(self.mss), Octets(self.header));
         within("mss", mss, Octets(88), Octets(65_495))?;
         require(
@@ -207,7 +195,7 @@ impl Scenario {
         within("runs", self.runs, 1, 10_000)
     }
 
-    fn check_times(&self) -> Result<(), BadValue> {
+    fn check_times(&self) -> Result<(), ConfigError> {
         let (duration, warmup) = (self.duration, self.warmup);
         let within = self.start_within.unwrap_or_default();
         require(
@@ -237,7 +225,7 @@ impl Scenario {
         )
     }
 
-    fn check_acks(&self) -> Result<(), BadValue> {
+    fn check_acks(&self) -> Result<(), ConfigError> {
         let (packets, timeout) = self.ack_policy.parts();
         require(
             (1..=64).contains(&packets),
@@ -254,7 +242,7 @@ impl Scenario {
     }
 
     /// Checks the options that congestion controls require or exclude.
-    fn check_tcp(&self) -> Result<(), BadValue> {
+    fn check_tcp(&self) -> Result<(), ConfigError> {
         let tcp = self.tcp;
         let only = |has: fn(&Tcp) -> bool| Tcp::joined(Tcp::all_that(has), "and");
         for (refused, name, value, message) in [
@@ -312,7 +300,7 @@ impl Scenario {
         Ok(())
     }
 
-    fn check_udp(&self) -> Result<(), BadValue> {
+    fn check_udp(&self) -> Result<(), ConfigError> {
         for burst in &self.udp {
             require(
                 (28..=1500).contains(&burst.packet.0),
@@ -335,7 +323,7 @@ impl Scenario {
 }
 
 /// Replaces a discipline's description from a file by the catalog's description. Both must be equal.
-fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Result<(), BadValue> {
+fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Result<(), ConfigError> {
     let place = Place {
         link: config.link,
         reverse: config.reverse,
@@ -358,9 +346,9 @@ fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Resul
 }
 
 /// Creates an error about a value.
-fn bad(name: &str, value: impl fmt::Display, message: impl fmt::Display) -> BadValue {
-    BadValue {
-        name: name.into(),
+fn bad(name: &str, value: impl fmt::Display, message: impl fmt::Display) -> ConfigError {
+    ConfigError {
+        parameter: name.into(),
         value: value.to_string(),
         message: message.to_string(),
     }
@@ -371,7 +359,7 @@ fn require(
     name: &str,
     value: impl fmt::Display,
     message: impl fmt::Display,
-) -> Result<(), BadValue> {
+) -> Result<(), ConfigError> {
     match holds {
         true => Ok(()),
         false => Err(bad(name, value, message)),
@@ -383,7 +371,7 @@ fn within<T: PartialOrd + fmt::Display>(
     value: T,
     min: T,
     max: T,
-) -> Result<(), BadValue> {
+) -> Result<(), ConfigError> {
     let message = format_args!("out of range; use {min} to {max}");
     require(value >= min && value <= max, name, &value, message)
 }
@@ -393,12 +381,12 @@ fn check_stop(
     value: impl fmt::Display,
     start: Duration,
     stop: Option<Duration>,
-) -> Result<(), BadValue> {
+) -> Result<(), ConfigError> {
     let message = format_args!("the stop is not later than the start, {start}; write a later stop");
     require(stop.is_none_or(|stop| stop > start), name, value, message)
 }
 
-fn check_order<T: fmt::Display>(name: &str, steps: &[Step<T>]) -> Result<(), BadValue> {
+fn check_order<T: fmt::Display>(name: &str, steps: &[Step<T>]) -> Result<(), ConfigError> {
     let wrong = steps.windows(2).find(|pair| pair[1].at <= pair[0].at);
     wrong.map_or(Ok(()), |pair| {
         let message = "not later than the previous step; sort the steps by time";

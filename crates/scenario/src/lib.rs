@@ -29,7 +29,6 @@ mod udp;
 // Types of fields.
 pub use ack_policy::AckPolicy;
 pub use asymq_core::{Direction, measure::Percentiles};
-pub use check::BadValue;
 pub use draw::{Draw, Source, fraction, uniform};
 pub use encapsulation::{Encapsulation, Tunnel};
 pub use flow::ListedFlow;

@@ -355,7 +355,7 @@ pub(crate) mod tests {
             buffer: Limit::Packets(70),
             ..self::scenario()
         };
-        assert_eq!(scenario.check(&Standard).unwrap_err().name, "uplink");
+        assert_eq!(scenario.check(&Standard).unwrap_err().parameter, "uplink");
     }
 
     #[test]
@@ -374,7 +374,11 @@ pub(crate) mod tests {
             AckPolicy::Every(2, Duration::ZERO),
             AckPolicy::Delayed(Duration::ZERO),
         ] {
-            assert_eq!(check(policy).unwrap_err().name, "ack-policy", "{policy:?}");
+            assert_eq!(
+                check(policy).unwrap_err().parameter,
+                "ack-policy",
+                "{policy:?}"
+            );
         }
         for policy in [AckPolicy::Every(64, ms), AckPolicy::Delayed(ms)] {
             assert_eq!(check(policy), Ok(()));
@@ -390,7 +394,7 @@ pub(crate) mod tests {
             }
             .check(&Standard)
         };
-        assert_eq!(check("up:1000gbit:28b").unwrap_err().name, "udp");
+        assert_eq!(check("up:1000gbit:28b").unwrap_err().parameter, "udp");
         assert_eq!(check("up:1gbit:1500b"), Ok(()));
     }
 }

@@ -1,7 +1,7 @@
 //! An output folder: the plan, the results of every run, and the report.
 
 use crate::data::{self, TableOf};
-use crate::experiment::{self, BadExperiment, Experiment, FOUND};
+use crate::experiment::{self, Experiment, FOUND};
 use crate::extent::{for_claims, preview};
 use crate::report::{self, Origin};
 use crate::runner;
@@ -11,7 +11,7 @@ use crate::store::Results;
 use crate::tasks;
 use crate::verdicts;
 use anyhow::Context;
-use asymq_args::{Defaults, read_bounded};
+use asymq_args::{Defaults, ScenarioError, read_bounded};
 use asymq_sim::Simulator;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ impl Plan {
     ///
     /// # Errors
     /// An experiment's text is invalid.
-    pub fn experiments(&self, defaults: &Defaults) -> Result<Vec<Experiment>, BadExperiment> {
+    pub fn experiments(&self, defaults: &Defaults) -> Result<Vec<Experiment>, ScenarioError> {
         let reduced = |experiment| match self.quick {
             true => preview(experiment),
             false => experiment,

@@ -3,7 +3,6 @@
 use super::sweep::{SweepOptions, run_plan};
 use crate::catalogs::Catalogs;
 use crate::output;
-use anyhow::Context;
 use asymq_args::BadArgument;
 use asymq_papers::Files;
 use asymq_scenario::count;
@@ -35,8 +34,7 @@ pub(crate) fn run(args: &ReproduceArgs, catalogs: Catalogs) -> anyhow::Result<()
     let expected = match &args.check {
         None => None,
         Some(path) => {
-            let text = asymq_args::read_bounded(path)
-                .with_context(|| format!("cannot read {}", path.display()))?;
+            let text = asymq_args::read_file(path)?;
             let bad =
                 |message| BadArgument::new("--check", format!("{}:{message}", path.display()));
             let verdicts = verdicts::read(&text).map_err(bad)?;

@@ -1,8 +1,8 @@
 //! Flags of the gateway.
 
 use asymq_args::{
-    BadArgument, Flags, Given, LineRate, QdiscParams, ScenarioError, Settings as AnySettings,
-    Words, one_of, settings, within,
+    BadArgument, Flags, Given, LineRate, ScenarioError, Settings as AnySettings, Words,
+    downlink_params, one_of, settings, within,
 };
 use asymq_core::Direction;
 use asymq_core::catalog::{
@@ -288,7 +288,7 @@ settings! {
         pub(crate) qdisc_down: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
         /// Downlink buffer [default: by the same rule as --buffer].
         pub(crate) buffer_down: Option<Limit> = "LIMIT";
-        pub(crate) qdisc_params: QdiscParams;
+        pub(crate) qdisc_params: Params;
         /// Parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's value; for a part, like ack-queue, the default of the downlink's discipline].
         pub(crate) param_down: Vec<String> = "NAME=VALUE", arg |arg| arg.help_heading("Discipline");
         /// Number of ACKs that a headend regenerates for each filtered one; 0 for none [default: 1].
@@ -400,7 +400,7 @@ impl LinkArgs {
             (Role::Home, _) => {
                 let buffer = buffer.unwrap_or_else(|| default_buffer(up));
                 let name = qdisc.as_deref().unwrap_or(DEFAULT_QDISC);
-                discipline(name, &qdisc_params.0, up, down, buffer)?
+                discipline(name, qdisc_params, up, down, buffer)?
             }
             (Role::Headend, 0) => Stage::Direct,
             (Role::Headend, factor) => {
@@ -419,7 +419,7 @@ impl LinkArgs {
             Some(name) => {
                 let down = down_for("--qdisc-down", name, "shapes the downlink")?;
                 let buffer = buffer_down.unwrap_or_else(|| default_buffer(down));
-                let given = qdisc_params.for_downlink(param_down, catalog, name);
+                let given = downlink_params(qdisc_params, param_down, catalog, name);
                 discipline(name, &given, down, Some(up), buffer)?
             }
         };
@@ -635,6 +635,6 @@ mod tests {
             (None, Some(true))
         );
         assert_eq!(link.overhead, ["10", "ether-vlan"]);
-        assert_eq!(link.qdisc_params.0.get("data-share"), Some("0.3"));
+        assert_eq!(link.qdisc_params.get("data-share"), Some("0.3"));
     }
 }

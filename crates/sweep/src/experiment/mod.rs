@@ -2,7 +2,7 @@
 
 mod read;
 
-pub use read::{BadExperiment, read, read_text};
+pub use read::{read, read_text};
 
 use crate::expression::{Condition, Expression};
 use crate::prose;

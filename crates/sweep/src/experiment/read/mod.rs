@@ -7,11 +7,9 @@ mod reader;
 mod series;
 mod sweep;
 
-pub use reader::BadExperiment;
-
 use super::{Experiment, FOUND, Measure, Point};
 use crate::metrics;
-use asymq_args::{Defaults, read_bounded};
+use asymq_args::{Defaults, ScenarioError, read_file};
 use file::{File, MeasureEntry};
 use reader::{Read, Reader};
 use std::collections::HashSet;
@@ -24,11 +22,8 @@ use toml::de::DeTable;
 ///
 /// # Errors
 /// The file cannot be read, or a line is invalid.
-pub fn read(path: &Path, defaults: &Defaults) -> Result<Experiment, BadExperiment> {
-    let text = read_bounded(path).map_err(|source| BadExperiment::Read {
-        path: path.to_owned(),
-        source,
-    })?;
+pub fn read(path: &Path, defaults: &Defaults) -> Result<Experiment, ScenarioError> {
+    let text = read_file(path)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     read_text(&format!("own/{name}"), path, &text, defaults)
 }
@@ -43,7 +38,7 @@ pub fn read_text(
     path: &Path,
     text: &str,
     defaults: &Defaults,
-) -> Result<Experiment, BadExperiment> {
+) -> Result<Experiment, ScenarioError> {
     Reader::new(path, text, defaults).experiment(name)
 }
 
@@ -113,7 +108,7 @@ impl Reader<'_> {
         };
         let measures = file.measure.iter().map(read).collect::<Read<Vec<_>>>()?;
         match measures.is_empty() {
-            true => Err(self.line(1, "no [[measure]]; add one with id, title and of".into())),
+            true => Err(self.at(0, "no [[measure]]; add one with id, title and of")),
             false => Ok(measures),
         }
     }

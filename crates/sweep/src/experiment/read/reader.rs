@@ -2,35 +2,12 @@
 
 use crate::experiment::unknown;
 use crate::expression::Expression;
-use asymq_args::{Defaults, Flags, KeyError, ScenarioArgs, Words};
+use asymq_args::{Defaults, Flags, KeyError, ScenarioArgs, ScenarioError, Words};
 use asymq_core::catalog::Standard;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-/// An experiment file that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum BadExperiment {
-    /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// A line is invalid.
-    #[error("{}:{line}: {message}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// Number of the line, from 1.
-        line: usize,
-        /// The error, and a valid form.
-        message: String,
-    },
-}
 
 /// An experiment file that is being read.
 pub(super) struct Reader<'a> {
@@ -40,7 +17,7 @@ pub(super) struct Reader<'a> {
     pub(super) defaults: &'a Defaults,
 }
 
-pub(super) type Read<T> = Result<T, BadExperiment>;
+pub(super) type Read<T> = Result<T, ScenarioError>;
 
 impl<'a> Reader<'a> {
     pub(super) fn new(path: &'a Path, text: &'a str, defaults: &'a Defaults) -> Self {
@@ -54,27 +31,19 @@ impl<'a> Reader<'a> {
 }
 
 impl Reader<'_> {
-    pub(super) fn line(&self, line: usize, message: String) -> BadExperiment {
-        BadExperiment::Line {
-            path: self.path.to_owned(),
-            line,
-            message,
-        }
+    pub(super) fn at(&self, offset: usize, message: impl Into<String>) -> ScenarioError {
+        let message = message.into();
+        KeyError { offset, message }.in_file(self.path, self.text)
     }
 
-    pub(super) fn at(&self, offset: usize, message: impl Into<String>) -> BadExperiment {
-        let before = &self.text[..offset.min(self.text.len())];
-        self.line(1 + before.matches('\n').count(), message.into())
-    }
-
-    pub(super) fn toml(&self, error: &toml::de::Error) -> BadExperiment {
+    pub(super) fn toml(&self, error: &toml::de::Error) -> ScenarioError {
         let offset = error.span().map_or(0, |span| span.start);
         self.at(offset, error.message().replace('\n', ", "))
     }
 
     /// Returns the settings, or an error with the position of the invalid key.
     pub(super) fn key<T>(&self, read: Result<T, KeyError>) -> Read<T> {
-        read.map_err(|error| self.at(error.offset, error.message))
+        read.map_err(|error| error.in_file(self.path, self.text))
     }
 
     /// Returns the scenario's keys in a section of a table; empty if the section is absent.

@@ -29,7 +29,7 @@ impl Reader<'_> {
         let unchanged = [Words::default()];
         let along = axes.first().map_or(&unchanged[..], Vec::as_slice);
         if file.series.is_empty() {
-            return Err(self.line(1, "no [[series]]; add one with id and set.qdisc".into()));
+            return Err(self.at(0, "no [[series]]; add one with id and set.qdisc"));
         }
         let (mut scenarios, mut runs) = (0, 0);
         for (entry, section) in file.series.iter().zip(sections(table, "series")) {
