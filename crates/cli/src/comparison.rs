@@ -58,6 +58,8 @@ struct Column {
     decimals: usize,
     /// Text to show after the value.
     note: Option<fn(f64, &Summary) -> String>,
+    /// Explanation to show below the table, if the column needs one.
+    meaning: &'static str,
     /// The narrowest table that includes the column.
     from: Width,
 }
@@ -89,6 +91,7 @@ impl Column {
             more: Some(true),
             decimals: 3,
             note: None,
+            meaning: "",
             from: Width::Terminal,
         }
     }
@@ -117,6 +120,10 @@ impl Column {
     const fn from(self, from: Width) -> Self {
         Self { from, ..self }
     }
+
+    const fn meaning(self, meaning: &'static str) -> Self {
+        Self { meaning, ..self }
+    }
 }
 
 /// Number of columns in a table for a terminal.
@@ -135,12 +142,18 @@ const COLUMNS: [Column; 14] = [
     Column::share("down", ["sent", "down"], |mean| Some(mean.down.utilization)).from(Width::Wide),
     Column {
         decimals: 2,
+        meaning: " min flow: the smallest flow's goodput as a share of its direction's mean, if all \
+                  flows of the direction are long-lived.",
         ..Column::share("smallest_flow", ["min", "flow"], smallest)
     },
     Column {
         more: None,
         note: Some(|_, mean| format!("{:<7}", most_kept_by(mean))),
         from: Width::All,
+        meaning: " unfilt. ACKs: share of the uplink's ACKs that a filter kept although a later \
+                  one came while they waited, and the rules that kept most: losses (SACK, \
+                  duplicate ACKs), marks (ECN, AccECN), stretch (limit for one ACK), unknown \
+                  options, or others.",
         ..Column::share("unfiltered", ["unfilt.", "ACKs"], |mean| {
             (!mean.up.unfiltered.is_empty()).then(|| mean.up.unfiltered.values().sum())
         })
@@ -148,21 +161,32 @@ const COLUMNS: [Column; 14] = [
     Column::time("longest_stall_s", ["longest", "stall"], 2, |mean| {
         Some(mean.up.longest_stall_s.max(mean.down.longest_stall_s))
     })
-    .from(Width::Spare),
+    .from(Width::Spare)
+    .meaning(" longest stall: longest time in s in which a flow delivers nothing."),
     Column::time("start_s", ["start", "s"], 1, |mean| {
         mean.down.completion_s.or(mean.up.completion_s)
-    }),
+    })
+    .meaning(
+        " start: mean completion time of the listed flows with a size: of downloads, or of \
+         uploads if there are no downloads.",
+    ),
     Column::time("web_p95_ms", ["web", "p95 ms"], 0, |mean| {
         mean.web_ms.map(|web| web.p95)
-    }),
+    })
+    .meaning(" web: 95th percentile of the completion time of short transfers."),
     Column::time("bulk_up_p50_ms", ["bulk", "up ms"], 0, |mean| {
         let classes = mean.up.sojourn_by_class_ms.as_ref();
         classes.and_then(|classes| Some(classes.data?.p50))
-    }),
+    })
+    .meaning(" bulk: median queueing delay of data."),
     Column::time("probe_up_p99_ms", ["probe", "up ms"], 0, |mean| {
         p99(mean.up.probe_ms)
     })
-    .graded(),
+    .graded()
+    .meaning(
+        " probe: 99th percentile of the queueing delay of a small UDP echo, with its grade \
+         (A+ below 5 ms, A 30, B 60, C 200, D 400, F).",
+    ),
     Column::time("probe_down_p99_ms", ["probe", "down ms"], 0, |mean| {
         p99(mean.down.probe_ms)
     })
@@ -172,39 +196,6 @@ const COLUMNS: [Column; 14] = [
 
 const MEANING: &str = "* best of its column. up, down: goodput, which is data delivered in order, as a share of the \
      link. utility: sum of both, at most 2.";
-
-/// Explanations of columns that are not always shown, by the column's key.
-const MEANINGS: [(&str, &str); 7] = [
-    (
-        "smallest_flow",
-        " min flow: the smallest flow's goodput as a share of its direction's mean, if all flows of the direction \
-     are long-lived.",
-    ),
-    (
-        "unfiltered",
-        " unfilt. ACKs: share of the uplink's ACKs that a filter kept although a later one came \
-     while they waited, and the rules that kept most: losses (SACK, duplicate ACKs), marks (ECN, AccECN), \
-     stretch (limit for one ACK), unknown options, or others.",
-    ),
-    (
-        "longest_stall_s",
-        " longest stall: longest time in s in which a flow delivers nothing.",
-    ),
-    (
-        "start_s",
-        " start: mean completion time of the listed flows with a size: of downloads, or of uploads if there are no downloads.",
-    ),
-    (
-        "web_p95_ms",
-        " web: 95th percentile of the completion time of short transfers.",
-    ),
-    ("bulk_up_p50_ms", " bulk: median queueing delay of data."),
-    (
-        "probe_up_p99_ms",
-        " probe: 99th percentile of the queueing delay of a small UDP echo, with its grade \
-     (A+ below 5 ms, A 30, B 60, C 200, D 400, F).",
-    ),
-];
 
 /// Name of the rules that most often prevented the filter from dropping an ACK.
 fn most_kept_by(summary: &Summary) -> &str {
@@ -352,12 +343,8 @@ pub(crate) fn table(
     let setting = wrapped(&setting, WIDTH);
     let shown = if wide { SPREAD } else { "means" };
     let runs = wrapped(&runs(&first.scenario, shown), WIDTH);
-    let further = MEANINGS
-        .iter()
-        .filter(|(key, _)| columns.iter().any(|column| column.key == *key));
-    let meaning: String = std::iter::once(MEANING)
-        .chain(further.map(|(_, meaning)| *meaning))
-        .collect();
+    let further = columns.iter().map(|column| column.meaning);
+    let meaning: String = std::iter::once(MEANING).chain(further).collect();
     let meaning = wrapped(&meaning, WIDTH);
     let has_kept = columns.iter().any(|column| column.key == "unfiltered");
     let kept = kept_in_words(reports).filter(|_| !has_kept);
