@@ -421,12 +421,13 @@ fn a_setup_that_would_cut_off_its_owner_is_refused() {
     assert_eq!(code, Some(2));
     assert!(place.is_given_back());
 
-    let bridge = place.router.run(|| {
-        let mut network = Network::open()?;
-        network.add_bridge("br", 50)?;
-        network.set_master(PORT, 50)
-    });
-    bridge.unwrap();
+    for command in [
+        "link add name br index 50 type bridge".into(),
+        format!("link set {} master br", place.port),
+    ] {
+        let ip = || Command::new("ip").args(command.split(' ')).status();
+        assert!(place.router.run(ip).unwrap().success(), "{command}");
+    }
     let (answer, _) = place.run("check --wan @", "");
     assert!(answer.contains("is a member of the bridge br"), "{answer}");
     let (answer, _) = place.run("check --wan br", "");

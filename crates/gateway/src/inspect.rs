@@ -24,25 +24,13 @@ pub fn inspect_host() -> Vec<Finding> {
 /// Checks an interface of the calling thread's network namespace. `flag` names it in findings.
 pub fn inspect_interface(flag: &str, name: &str) -> Vec<Finding> {
     let subject = format!("{flag} {name}");
-    let Ok(mut network) = Network::open() else {
-        return vec![Finding::wrong(
-            &subject,
-            "the kernel provides no netlink socket",
-            "allow this process to use AF_NETLINK",
-        )];
-    };
-    let unfit = |error: &PortError| {
-        let text = error.text();
-        let (problem, remedy) = text.split_once("; ").unwrap_or((text, "see dmesg"));
-        Finding::wrong(&subject, problem, remedy)
-    };
-    let link = match find(&mut network, name) {
-        Ok(link) => link,
-        Err(error) => return vec![unfit(&error)],
+    let (mut network, link) = match look_up(&subject, name) {
+        Ok(found) => found,
+        Err(finding) => return vec![finding],
     };
     let mut findings = Vec::new();
     if let Err(error) = check_unused(&mut network, &link) {
-        findings.push(unfit(&error));
+        findings.push(unfit(&subject, &error));
     }
     findings.extend(stacked(&mut network, &link, &subject));
     if link.up && !link.carrier {
@@ -60,6 +48,25 @@ pub fn inspect_interface(flag: &str, name: &str) -> Vec<Finding> {
         findings.extend(offloads(&link, &subject));
     }
     findings
+}
+
+/// Finds an interface; otherwise returns the reason as a finding about `subject`.
+pub(crate) fn look_up(subject: &str, name: &str) -> Result<(Network, LinkInfo), Finding> {
+    let mut network = Network::open().map_err(|_| {
+        Finding::wrong(
+            subject,
+            "the kernel provides no netlink socket",
+            "allow this process to use AF_NETLINK",
+        )
+    })?;
+    let link = find(&mut network, name).map_err(|error| unfit(subject, &error))?;
+    Ok((network, link))
+}
+
+fn unfit(subject: &str, error: &PortError) -> Finding {
+    let text = error.text();
+    let (problem, remedy) = text.split_once("; ").unwrap_or((text, "see dmesg"));
+    Finding::wrong(subject, problem, remedy)
 }
 
 /// Reports enabled offloads. A gateway disables them itself.

@@ -1,9 +1,9 @@
 //! Searches for reasons not to take over a router's port, without changing anything.
 
 use crate::finding::Finding;
+use crate::inspect::look_up;
 use crate::interface_hold::is_held;
 use crate::net::{LinkInfo, Network, hooked_by};
-use crate::port::find;
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
@@ -15,22 +15,9 @@ const MOVABLE: [&str; 4] = ["", "veth", "vlan", "macvlan"];
 /// as wrong is a reason to refuse.
 pub fn inspect_router(name: &str) -> Vec<Finding> {
     let subject = format!("--wan {name}");
-    let wrong = |problem: String, remedy: &str| vec![Finding::wrong(&subject, problem, remedy)];
-    let Ok(mut network) = Network::open() else {
-        return wrong(
-            "the kernel provides no netlink socket".into(),
-            "allow this process to use AF_NETLINK",
-        );
-    };
-    let link = match find(&mut network, name) {
-        Ok(link) => link,
-        Err(error) => {
-            let (problem, remedy) = error
-                .text()
-                .split_once("; ")
-                .unwrap_or((error.text(), "see dmesg"));
-            return wrong(problem.into(), remedy);
-        }
+    let (mut network, link) = match look_up(&subject, name) {
+        Ok(found) => found,
+        Err(finding) => return vec![finding],
     };
     let links = network.links().unwrap_or_default();
     let mut found = Vec::new();

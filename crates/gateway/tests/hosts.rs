@@ -1,7 +1,7 @@
 //! A gateway on a host that continues to run after it. The gateway sends no frames of its own, and restores all
 //! settings. Tests that need root print a note and pass without it.
 
-use crate::common::{HOME, LAN, NET, Place, Running, WAN, droptail, transfer};
+use crate::common::{HOME, LAN, NET, Place, Running, WAN, droptail, ip, transfer};
 use asymq_core::catalog::Standard;
 use asymq_gateway::net::{Feature, Netns, Network, VethEnd, feature, set_feature};
 use asymq_gateway::{Gateway, GatewayConfig, HostOptions, PacketIo, Port, STANDARD, restore};
@@ -353,9 +353,8 @@ fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
     place.connect("wan", WAN, &place.net, NET).unwrap();
 
     let bridge = || {
-        let mut network = Network::open()?;
-        network.add_bridge("br0", 20)?;
-        network.set_master(WAN, 20)
+        ip("link add name br0 index 20 type bridge")?;
+        ip("link set wan master br0")
     };
     match place.middle.run(bridge) {
         Ok(()) => {

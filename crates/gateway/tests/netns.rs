@@ -3,7 +3,7 @@
 
 use crate::common::disciplines::discipline;
 use crate::common::wire::{Tap, numbered, port_and_number, segment, send};
-use crate::common::{HOME, LAN, NET, Place, Running, WAN, droptail, transfer};
+use crate::common::{HOME, LAN, NET, Place, Running, WAN, droptail, ip, transfer};
 use asymq_gateway::net::{Feature, Network, set_feature};
 use asymq_gateway::{
     Gateway, GatewayConfig, HostOptions, LinkConfig, Losses, PacketIo, Port, STANDARD, Sending,
@@ -11,7 +11,6 @@ use asymq_gateway::{
 };
 use std::io;
 use std::net::Ipv4Addr;
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -79,31 +78,18 @@ fn tcp_in_a_tunnel_of_hosts_with_offloads_passes_whole_and_needs_no_retransmissi
             );
         }
         for host in [&place.home, &place.net] {
-            host.run(|| ip(&["link", "del", "vx"])).unwrap();
+            host.run(|| ip("link del vx")).unwrap();
         }
     }
 }
 
 /// Makes one end of a VXLAN over the interface `eth` of the thread's namespace.
 fn vxlan(local: Ipv4Addr, remote: Ipv4Addr, inner: Ipv4Addr, checksum: &str) -> io::Result<()> {
-    let (local, remote, inner) = (local.to_string(), remote.to_string(), format!("{inner}/24"));
-    ip(&[
-        "link", "add", "vx", "type", "vxlan", "id", "7", "dev", "eth", "dstport", "4789", "local",
-        &local, "remote", &remote, checksum,
-    ])?;
-    ip(&["address", "add", &inner, "dev", "vx"])?;
-    ip(&["link", "set", "vx", "up"])
-}
-
-/// Runs `ip` of iproute2 in the thread's namespace.
-fn ip(args: &[&str]) -> io::Result<()> {
-    let output = Command::new("ip").args(args).output()?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(io::Error::other(
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        )),
-    }
+    ip(&format!(
+        "link add vx type vxlan id 7 dev eth dstport 4789 local {local} remote {remote} {checksum}"
+    ))?;
+    ip(&format!("address add {inner}/24 dev vx"))?;
+    ip("link set vx up")
 }
 
 #[test]

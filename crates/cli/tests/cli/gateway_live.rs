@@ -6,10 +6,12 @@ use asymq_gateway::request_status;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
+use tempfile::TempDir;
 
 /// A gateway in a network namespace, stopped when dropped.
 struct Running {
@@ -59,6 +61,18 @@ impl Running {
         })
     }
 
+    /// Starts a gateway between `lan` and `wan` with these flags. Returns it with the path of its control socket, in a
+    /// folder that lives as long.
+    fn with_socket(flags: &str) -> Option<(Self, TempDir, String)> {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket").to_str().unwrap().to_owned();
+        // A killed gateway leaves its socket behind.
+        drop(UnixListener::bind(&socket).unwrap());
+        let arguments = "--lan lan --wan wan --control".split(' ').chain([&*socket]);
+        let arguments: Vec<&str> = arguments.chain(flags.split(' ')).collect();
+        Some((Self::start(&arguments)?, folder, socket))
+    }
+
     /// Returns the next log line. Skips the lines about ports at the start.
     fn hears(&self) -> String {
         loop {
@@ -99,17 +113,11 @@ fn line(bytes: &[u8]) -> &str {
 
 #[test]
 fn the_control_socket_applies_a_change_or_returns_one_line_of_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("socket");
-    let socket = socket.to_str().unwrap();
-    // A killed gateway leaves its socket behind.
-    drop(std::os::unix::net::UnixListener::bind(socket).unwrap());
-    let flags = "--lan lan --wan wan --up 1mbit --down 10mbit --control";
-    let mut flags: Vec<&str> = flags.split(' ').collect();
-    flags.push(socket);
-    let Some(mut gateway) = Running::start(&flags) else {
+    let flags = "--up 1mbit --down 10mbit";
+    let Some((mut gateway, _folder, socket)) = Running::with_socket(flags) else {
         return;
     };
+    let socket = socket.as_str();
     wait_for("an answer on the control socket", DEADLINE, || {
         set(socket, "--qdisc sad").status.success()
     });
@@ -177,14 +185,11 @@ fn the_control_socket_applies_a_change_or_returns_one_line_of_error() {
 
 #[test]
 fn an_interrupted_trial_prints_its_result_and_restores_settings() {
-    let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("socket");
-    let socket = socket.to_str().unwrap();
-    let flags = "--lan lan --wan wan --up 1mbit --data-share 0.3 --qdisc wrr --control";
-    let flags: Vec<&str> = flags.split(' ').chain([socket]).collect();
-    let Some(_gateway) = Running::start(&flags) else {
+    let flags = "--up 1mbit --data-share 0.3 --qdisc wrr";
+    let Some((_gateway, _folder, socket)) = Running::with_socket(flags) else {
         return;
     };
+    let socket = socket.as_str();
     let status = || request_status(Path::new(socket)).unwrap_or_default();
     wait_for("the gateway's status", DEADLINE, || {
         status().contains("wrr")
@@ -230,14 +235,11 @@ fn an_interrupted_trial_prints_its_result_and_restores_settings() {
 
 #[test]
 fn a_trial_without_settings_compares_with_no_shaping_in_both_directions() {
-    let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("socket");
-    let socket = socket.to_str().unwrap();
-    let flags = "--lan lan --wan wan --up 1mbit --down 10mbit --control";
-    let flags: Vec<&str> = flags.split(' ').chain([socket]).collect();
-    let Some(_gateway) = Running::start(&flags) else {
+    let flags = "--up 1mbit --down 10mbit";
+    let Some((_gateway, _folder, socket)) = Running::with_socket(flags) else {
         return;
     };
+    let socket = socket.as_str();
     let status = || request_status(Path::new(socket)).unwrap_or_default();
     let settings = || status().split("\"snapshot\"").next().unwrap().to_owned();
     wait_for("the gateway's settings", DEADLINE, || {

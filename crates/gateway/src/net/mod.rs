@@ -73,16 +73,6 @@ impl Network {
         }))
     }
 
-    /// Creates a bridge that is down.
-    pub fn add_bridge(&mut self, name: &str, index: u32) -> io::Result<()> {
-        let request = Message::create(libc::RTM_NEWLINK)
-            .body(&interface(index, 0, 0))
-            .text(libc::IFLA_IFNAME, name);
-        self.0.request(request.nest(libc::IFLA_LINKINFO, |info| {
-            info.text(libc::IFLA_INFO_KIND, "bridge")
-        }))
-    }
-
     /// Brings an interface up.
     pub fn set_up(&mut self, index: u32) -> io::Result<()> {
         self.set_flag(index, libc::IFF_UP, true)
@@ -133,11 +123,6 @@ impl Network {
             .text(libc::IFLA_IFNAME, to.1)
             .attribute(IFLA_NEW_IFINDEX, &to.0.to_ne_bytes());
         self.0.request(request)
-    }
-
-    /// Adds an interface to a bridge or bond.
-    pub fn set_master(&mut self, index: u32, master: u32) -> io::Result<()> {
-        self.set_number(index, libc::IFLA_MASTER, master)
     }
 
     /// Sets the MTU.

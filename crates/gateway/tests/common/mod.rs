@@ -16,6 +16,7 @@ use disciplines::discipline;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
+use std::process::Command;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use wait::{DEADLINE, wait_for};
@@ -93,6 +94,17 @@ impl Place {
             }
             Ok(())
         })
+    }
+}
+
+/// Runs `ip` of iproute2 in the thread's namespace.
+pub(crate) fn ip(args: &str) -> io::Result<()> {
+    let output = Command::new("ip").args(args.split(' ')).output()?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )),
     }
 }
 
