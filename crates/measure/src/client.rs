@@ -150,8 +150,8 @@ impl<'a> Client<'a> {
 
     fn latest_rtt_ms(&self) -> Option<f64> {
         let samples = self.samples();
-        let answered = samples.iter().rev().find_map(|sample| sample.took);
-        answered.map(|[up, down]| 1e3 * (up + down))
+        let latest = samples.iter().rev().find_map(Sample::round_trip);
+        latest.map(|seconds| 1e3 * seconds)
     }
 
     fn idle(&self, done: f64, progress: &mut dyn FnMut(Progress)) -> Result<Window, MeasureError> {
@@ -180,10 +180,13 @@ impl<'a> Client<'a> {
         loop {
             self.wait(TICK)?;
             let samples = self.samples();
-            let trip = |sample: &Sample| sample.took.map(|[up, down]| up + down);
-            let fastest = samples.iter().filter_map(trip).reduce(f64::min);
+            let fastest = samples
+                .iter()
+                .filter_map(Sample::round_trip)
+                .reduce(f64::min);
             let later = samples.iter().filter(|sample| sample.sent > from);
-            let drained = later.filter_map(trip).next_back() < fastest.map(|trip| trip + SLOWER)
+            let drained = later.filter_map(Sample::round_trip).next_back()
+                < fastest.map(|trip| trip + SLOWER)
                 && samples
                     .last()
                     .is_some_and(|sample| sample.sent > from + 1.0);

@@ -6,7 +6,6 @@
 use crate::error::{Doing as _, MeasureError};
 use crate::lock::lock;
 use crate::wire::{Probe, Token};
-use asymq_core::Direction;
 use asymq_core::measure::{Histogram, Percentiles};
 use asymq_core::units::Duration as Span;
 use std::io;
@@ -40,7 +39,8 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    fn round_trip(&self) -> Option<f64> {
+    /// Round trip in seconds.
+    pub(crate) fn round_trip(&self) -> Option<f64> {
         self.took.map(|[up, down]| up + down)
     }
 }
@@ -189,13 +189,13 @@ impl Baseline {
     pub(crate) fn of(samples: &[Sample], before: Window, after: Option<Window>) -> Option<Self> {
         const MAX_DRIFT: f64 = 200e-6;
         let fastest = |window| {
-            let all = took(samples, window);
-            let least = |direction: Direction| {
-                all.iter()
-                    .map(|took| took[direction as usize])
+            let took = |direction: usize| move |sample: &Sample| Some(sample.took?[direction]);
+            let least = |direction| {
+                sent(samples, window)
+                    .filter_map(took(direction))
                     .reduce(f64::min)
             };
-            Some([least(Direction::Up)?, least(Direction::Down)?])
+            Some([least(0)?, least(1)?])
         };
         let first = fastest(before)?;
         let at = f64::midpoint(before.from, before.to);
@@ -228,7 +228,7 @@ impl Baseline {
 
     /// Delays of the probes sent in a window; `None` if no probe was answered.
     pub(crate) fn delays(&self, samples: &[Sample], window: Window) -> Option<Delays> {
-        let sent = || samples.iter().filter(|sample| within(sample, window));
+        let sent = || sent(samples, window);
         let mut trips: Vec<f64> = sent().filter_map(Sample::round_trip).collect();
         trips.sort_by(f64::total_cmp);
         let kept = &trips[..trips.len() - trips.len() / 20];
@@ -247,22 +247,20 @@ impl Baseline {
 
     /// Returns the time and queueing delay in ms of each probe, for both directions together, for charts.
     pub(crate) fn series(&self, samples: &[Sample], window: Window) -> Vec<(f64, f64)> {
-        let sent = samples.iter().filter(|sample| within(sample, window));
         let point = |sample: &Sample| {
             let [up, down] = self.added(sample)?;
             Some((sample.sent - window.from, 1e3 * (up + down)))
         };
-        sent.filter_map(point).collect()
+        sent(samples, window).filter_map(point).collect()
     }
 }
 
-fn within(sample: &Sample, window: Window) -> bool {
-    (window.from..window.to).contains(&sample.sent)
-}
-
-fn took(samples: &[Sample], window: Window) -> Vec<[f64; 2]> {
-    let sent = samples.iter().filter(|sample| within(sample, window));
-    sent.filter_map(|sample| sample.took).collect()
+/// Probes sent in a window.
+fn sent(samples: &[Sample], window: Window) -> impl Iterator<Item = &Sample> {
+    let window = window.from..window.to;
+    samples
+        .iter()
+        .filter(move |sample| window.contains(&sample.sent))
 }
 
 fn percentiles(seconds: impl Iterator<Item = f64>) -> Percentiles {

@@ -128,18 +128,15 @@ async fn run(
 /// Reads the configuration, and selects an address that answers.
 async fn discover(url: &str) -> Result<(Uri, Site), MeasureError> {
     let wrong = |message: &str| MeasureError::protocol(&quoted(url), message);
-    let mut uri: Uri = url
-        .parse()
-        .map_err(|_| wrong("no URL; write https://HOST:4043"))?;
+    let no_url = || wrong("no URL; write https://HOST:4043");
+    let mut uri: Uri = url.parse().map_err(|_| no_url())?;
     let (Some("https"), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
         return Err(wrong("this test needs TLS; write https://HOST:4043"));
     };
     if uri.path() == "/" {
         let parts = Uri::builder().scheme("https").authority(authority.clone());
-        uri = parts
-            .path_and_query(WELL_KNOWN)
-            .build()
-            .map_err(|_| wrong("no URL; write https://HOST:4043"))?;
+        let known = parts.path_and_query(WELL_KNOWN).build();
+        uri = known.map_err(|_| no_url())?;
     }
     let (first, connection) = reach(&uri, uri.host().unwrap_or_default()).await?;
     let json = timeout(CONNECT, get(&connection.requests, &uri, MAX_CONFIG)).await;
@@ -148,14 +145,12 @@ async fn discover(url: &str) -> Result<(Uri, Site), MeasureError> {
         .flatten()
         .doing(|| format!("{uri}: reading the configuration"))?;
     let endpoints = Endpoints::read(&json).map_err(|message| wrong(&message))?;
-    let target = match &endpoints.test_endpoint {
-        None if endpoints.large.authority() == uri.authority() => first,
-        None => {
-            reach(&endpoints.large, endpoints.large.host().unwrap_or_default())
-                .await?
-                .0
-        }
-        Some(host) => reach(&endpoints.large, host).await?.0,
+    let (large, other) = (&endpoints.large, endpoints.test_endpoint.as_deref());
+    let target = if other.is_none() && large.authority() == uri.authority() {
+        first
+    } else {
+        let host = other.or(large.host()).unwrap_or_default();
+        reach(large, host).await?.0
     };
     Ok((uri, Site { target, endpoints }))
 }
