@@ -85,7 +85,7 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
         }
     }
     if all().any(|finding| finding.verdict != Verdict::Reproduced) {
-        text.line("\n## What was not reproduced, and why\n");
+        text.line("\n## Not reproduced, with reasons\n");
         for (outcome, findings) in &findings {
             for finding in findings.iter().filter(|f| f.verdict != Verdict::Reproduced) {
                 text.line(&format!(
