@@ -220,7 +220,7 @@ mod tests {
         );
         assert_eq!(
             help_of("ack-size"),
-            "Size of an ACK on the link (AQ's S_A); by default from headers and overhead"
+            "Size of an ACK on the link (AQ's S_A); by default computed from headers and overhead"
         );
         assert_eq!(
             help_of("ecn"),

@@ -106,7 +106,7 @@ struct Asking {
     asked: u64,
     /// Highest sequence number that was sent.
     highest: Option<u32>,
-    /// Last spin bits up and down. `turns` is the count of [`ENOUGH_TURNS`]; for TCP, the number of answers.
+    /// Last spin bits up and down. `turns` counts changes of the bit ([`ENOUGH_TURNS`]); for TCP, it counts answers.
     spins: [Option<bool>; 2],
     turns: u8,
 }

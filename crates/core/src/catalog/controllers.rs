@@ -17,7 +17,7 @@ parameters! {
     /// Above 0 by default. A class that is not served has no measurable gradient, and would never be served again.
     MIN_SHARE: f64 = "min-share", "0.05", "Minimum share of the link that the controller assigns to a class",
         within Kind::Number(0.0, 0.5);
-    ACK_SIZE: Bytes = "ack-size", "40b", "Size of an ACK on the link (AQ's S_A); by default from headers and overhead", within Kind::Size(1, 65_535);
+    ACK_SIZE: Bytes = "ack-size", "40b", "Size of an ACK on the link (AQ's S_A); by default computed from headers and overhead", within Kind::Size(1, 65_535);
     /// Number of data packets per ACK, for controllers that can measure this number.
     DATA_PER_ACK: DataPerAck = "data-per-ack", "1", "Data packets per ACK: a number from 1 to 64, or auto to measure it; by default 2 for e-dcbq, otherwise auto (1 in the simulator)";
 }
@@ -59,7 +59,7 @@ const fn gamma(default: &'static str) -> Typed<Gamma> {
 parameters! {
     /// Equal shares by default: by the papers' rule, a data class has no share after it was idle.
     UNUSED_SHARE: UnusedShare = "unused-share", "equal-shares",
-        "Shares if a class used less than half of its share: follow (equal to the served rates, as in the papers) or equal-shares (half for each)";
+        "New shares after a class used less than half of its share: follow (equal to the served rates, as in the papers) or equal-shares (half for each)";
     UTILITY: Utility = "utility", "utilization",
         "Utility to maximize: utilization (sum of both directions), priority:W (the upload counts W times) or proportional (fairness)";
     /// Equal shares by default: the download keeps most of its rate. By the paper's rule the download stops.

@@ -36,7 +36,7 @@ parameters! {
     /// True if a class may use the unused share of the other class. This is WRR's default; CBQ has another default.
     pub BORROW: bool = "borrow", "true", "Let each class (ACKs, data) use the unused share of the other class";
     pub(super) ECN: bool = "ecn", "false", "Mark ECN-capable packets instead of dropping them early";
-    pub(super) DATA_SIZE: Bytes = "data-size", "1500b", "Bytes of a full data packet on the link (AQ's S_D); by default from headers and overhead",
+    pub(super) DATA_SIZE: Bytes = "data-size", "1500b", "Bytes of a full data packet on the link (AQ's S_D); by default computed from headers and overhead",
         within Kind::Size(1, 65_535);
     /// 64 segments by default: preserves the sender's ACK clock, and bounds the burst that one ACK releases.
     pub(super) MAX_STRETCH: Option<Bytes> = "max-stretch", "93440b",

@@ -95,7 +95,7 @@ impl LinuxCubic {
         }
     }
 
-    /// Returns the number of segments per increment by the cubic function.
+    /// Returns the number of segments per increment, computed from the cubic function.
     fn cubic_count(&self, now: u64, epoch: &Epoch) -> u64 {
         let t = now - epoch.start + self.min_rtt.unwrap_or(0);
         let t = (u128::from(t) * u128::from(SCALE) / u128::from(SECOND)) as u64;
