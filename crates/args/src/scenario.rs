@@ -21,9 +21,9 @@ settings! {
     /// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
     #[derive(PartialEq)]
     pub struct ScenarioArgs: "Scenario" {
-        /// Uplink capacity. With auto, a shaper learns the rate of --modem-up (see --help-all). auto:1mbit..20mbit limits the learnt rate [default: 1mbit].
+        /// Uplink capacity. With auto, asymq learns the rate of a modem behind it: --modem-up (see --help-all). auto:1mbit..20mbit limits the learnt rate [default: 1mbit].
         pub up: Option<LineRate> = "RATE";
-        /// Downlink capacity. With auto, a shaper learns the rate of --modem-down, with optional limits as in --up [default: 10mbit].
+        /// Downlink capacity. With auto, asymq learns the rate of --modem-down, with optional limits as in --up [default: 10mbit].
         pub down: Option<LineRate> = "RATE";
         /// Downlink rate that the uplink's discipline assumes [default: --down, if the discipline needs it].
         pub assumed_down: Option<Rate> = "RATE", read link_rate;

@@ -20,8 +20,8 @@ pub enum RunError {
     Io(#[from] io::Error),
 }
 
-/// Simulates the `runs` that are missing in `known`. Adds each result to `known` and to the file of its folder. Results
-/// do not depend on the number of threads. `progress` gets the numbers of finished and missing runs, on any thread.
+/// Simulates the `runs` that are missing in `known`. Adds each result to `known`, which also writes it to a file. Results
+/// do not depend on the number of threads. Any thread may call `progress`, with the numbers of finished and of all runs.
 ///
 /// # Errors
 /// A run failed; the results of finished runs are in the file.

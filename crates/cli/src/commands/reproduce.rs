@@ -20,7 +20,7 @@ pub(crate) struct ReproduceArgs {
     /// Read experiment files from this folder, in place of the built-in ones.
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
-    /// Compare with the verdicts of an earlier report (its verdicts.toml). Exit with an error if a claim held there and now fails by more than chance, or if a tolerance differs.
+    /// Compare with the verdicts of an earlier report (its verdicts.toml). Exit with an error if a claim held there and now fails by more than chance, or if a claim's tolerance is not the one in that report.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
     /// Folder to which the report and all results are written.

@@ -43,7 +43,7 @@ pub(crate) enum GatewayCommand {
     /// Compare a running gateway with other settings, in a randomised trial on live traffic.
     #[command(
         after_help = "Example: asymq gateway try --control /run/asymq/control --qdisc droptail\n\nSettings \
-                      that are not given stay unchanged. Without settings, the trial compares with no shaping. \
+                      that are not given stay unchanged. Without settings, the trial compares the current ones with no shaping. \
                       docs/router/gateway.md explains the results."
     )]
     Try(Box<TryArgs>),
@@ -91,7 +91,7 @@ pub(crate) struct TryArgs {
         help_heading = "Trial"
     )]
     pub(crate) hold: Duration,
-    /// Time at the start of each interval that is not measured.
+    /// Time at the start of each interval during which nothing is measured.
     #[arg(
         long,
         value_name = "TIME",
@@ -282,7 +282,7 @@ settings! {
         pub(crate) role: Option<Role> = "SIDE", read one_of;
         /// Discipline at the uplink [default: asymq].
         pub(crate) qdisc: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
-        /// Uplink buffer, in packets or bytes [default: 100 ms of full packets, at least 50p and at most 5000p; above 3gbit, 20 ms of full packets].
+        /// Uplink buffer, in packets or bytes [default: 100 ms of full packets at --up, from 50p to 5000p; 20 ms if that is more than 5000p].
         pub(crate) buffer: Option<Limit> = "LIMIT";
         /// Discipline at the downlink if --down sets a rate. With none, frames are sent at once [default: asymq].
         pub(crate) qdisc_down: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());

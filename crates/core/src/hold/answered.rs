@@ -109,7 +109,8 @@ impl Answered {
         })
     }
 
-    /// Records a packet of the reverse path. Ignores SYNs and resets, because forged addresses get them too.
+    /// Records a packet of the reverse path. Ignores SYN-ACKs and resets, because servers also
+    /// send them to forged addresses.
     pub fn observe(&mut self, reverse: &Header) {
         let answers = reverse.flags & (flags::SYN | flags::RST) == 0;
         if answers || reverse.protocol != Protocol::Tcp {

@@ -42,8 +42,8 @@ const KINDS: [Kind; 2] = [
     },
 ];
 
-/// Returns the chains at the ingress or egress of an interface, and its flow tables. A flow table permanently loses a
-/// port that leaves the namespace.
+/// Returns the chains at the ingress or egress of an interface, and its flow tables. A flow table loses an
+/// interface that moves to another namespace, even if the interface returns.
 pub fn hooked_by(interface: &str) -> Vec<String> {
     let mut found = Vec::new();
     for kind in &KINDS {

@@ -5,7 +5,7 @@ use crate::congestion::AckSample;
 use crate::congestion::contract::inherit;
 use crate::congestion::{CongestionControl, Reno, WindowBased as _};
 
-/// Minimum round-trip time for growth in ns; shorter round-trip times count as this value.
+/// Minimum round-trip time that determines the window's growth, in ns; a shorter one counts as this value.
 const VIRTUAL_RTT: u64 = 25_000_000;
 
 /// Weight of one window's share of marks in the average.

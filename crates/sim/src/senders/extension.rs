@@ -13,7 +13,7 @@ pub(crate) struct FullSending {
     pub(crate) clock: HostClock,
     /// Latest timestamp of the other end (TS.Recent, RFC 7323).
     pub(crate) recent: u32,
-    /// An ACK above this number gives the next RTT sample. RFC 6298 assumes one per window (RFC 7323, appendix G).
+    /// An ACK above this number gives the next RTT sample: RFC 6298 assumes one sample a window (RFC 7323, appendix G).
     pub(crate) sample_beyond: u64,
     pub(crate) ecn: Option<EcnSender>,
     pub(crate) deliveries: Option<Deliveries>,
