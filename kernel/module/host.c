@@ -50,7 +50,9 @@ MODULE_PARM_DESC(taken, "bytes of memory of all instances");
 #define asymq_weighs(difference) atomic_long_add(difference, &taken)
 #define asymq_must_be_in(place, table) \
 	WARN_ONCE((place) < (table) || (place) >= (table) + ARRAY_SIZE(table), "asymq: beyond a table")
+#define asymq_must_be_within(condition) WARN_ONCE(!(condition), "asymq: a frame is longer than its memory")
 #else
+#define asymq_must_be_within(condition) do { } while (0)
 #define asymq_must_be_in(place, table) do { } while (0)
 #define asymq_weighs(difference) do { } while (0)
 #endif
@@ -310,6 +312,7 @@ void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity
 			return;
 	}
 	frame->start.len = header + copy;
+	asymq_must_be_within(frame->start.place != scratch || frame->start.len <= capacity);
 }
 
 /* Too large for the stack. */

@@ -109,6 +109,8 @@ def short_change():
         change(what, fast, 0)
         # Statistics are present at once, and counters continue.
         expect(netlink.OWN in messages.get("d0"), f"{what}: a request after a change has no statistics")
+        told, asked = (dict(netlink.attributes(data))[netlink.UP] for data in (asymq_of(messages, "d0")["options"], fast))
+        expect(told == asked, f"{what}: another rate is shown")
         time.sleep(0.2)
         after = asymq_of(messages, "d0")
         expect(after["qlen"] == 0, f"{what}: {after['qlen']} packets wait after the change")
