@@ -10,6 +10,7 @@ import time
 
 import accounting
 import cost
+import links
 import netlink
 import races
 from defects import MEMORY, asymq_of, dummy, objects, sender
@@ -374,6 +375,18 @@ def fields_of_frames():
         found = asymq_of(messages, "d0")["values"]["queue.filtered.packets"]
         expect(found == filtered, f"two ACKs, checksum right (0), wrong (1) or incomplete (2): {first}, {second}: {found} filtered")
         messages.qdisc("d0", None, delete=True)
+    # The same without Ethernet headers.
+    run(f"modprobe -d {ROOT} tun")
+    link = links.Tun()
+    for wrong in 0, 1:
+        run(f"tc qdisc add dev {link.device} root asymq sad up 8kbit")
+        for number in 1, 1, 0, 8:
+            data = cost.frame(number)[14:]
+            link.send(data[:36] + bytes((data[36] ^ (wrong and number == 8), data[37])) + data[38:])
+        found = asymq_of(messages, link.device)["values"]["queue.filtered.packets"]
+        expect(found == 1 - wrong, f"two ACKs at tun, checksum right (0) or wrong (1): {wrong}: {found} filtered")
+        run(f"tc qdisc del dev {link.device} root")
+    link.close()
     # A packet whose headers are not in its first piece.
     expect(messages.qdisc("d0", netlink.words("droptail up 1gbit")) == 0, "not added")
     data = cost.frame(1)
