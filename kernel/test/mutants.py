@@ -196,7 +196,6 @@ MUTANTS = [
     ("nat-for-ever", Q, "\tq->nat = built->nat;\n", "\tq->nat |= built->nat;\n", "hosts_behind_nat", ""),
     ("learnt-rate-unread-at-a-change", V, "\t\tasymq_set(&asymq_request.before, TCA_ASYMQ_UP, learnt);\n", "\t\t;\n", "learnt_rates", "after a change"),
     ("learnt-rate-undumped", Q, "\t\t\tasymq_set_u64(options, TCA_ASYMQ_UP, learnt);\n", "\t\t\t;\n", "learnt_rates", "shown"),
-    ("learnt-rate-lost-at-a-fault", P, "\tif (learnt)\n\t\tq->rate = learnt;\n", "", "learnt_rates", "fault"),
     ("fallback-without-wake-up", P, "\t*next = q->free_at;\n\tif (!skb", "\tif (!skb", S, "still wait"),
     ("limit-never-falls", Q, "\tq->limit = built->limit;\n", "\tq->limit = max(q->limit, built->limit);\n", S, ""),
     ("mark-overwrites-a-tag", H, "return !eth_type_vlan(skb->protocol) && INET_ECN_set_ce(skb);", "return INET_ECN_set_ce(skb);", "marks", ""),
