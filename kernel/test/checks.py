@@ -971,14 +971,15 @@ def siblings():
         run("tc qdisc del dev s0 root")
         return gone
 
-    dropped = {}
+    dropped, short = {}, cost.frame(2) + bytes(540)
     for tree, lines in SIBLINGS.items():
         run("tc -batch - <<'END'\n" + "\n".join(lines + ["qdisc add dev s0 parent 1:20 pfifo limit 200"]) + "\nEND")
         leaf(0x10010, 0xA0000, "droptail up 1mbit down 10mbit buffer 200p unshaped")
         # First beside a backlogged class, then alone. A parent that peeks is then inside its own dequeue.
-        for beside in (20, 0) * 4:
+        # QFQ lists a class again if its next packet exceeds the deficit, which a short packet does not.
+        for beside, data in ((20, cost.frame(1)), (0, cost.frame(1)), (20, short), (0, short)) * 2:
             send([cost.frame(1)] * beside, 0x10020)
-            send([cost.frame(1)] * 8, 0x10010)
+            send([data] * 8, 0x10010)
             set_parameter("inject", "drops-others")
             time.sleep(0.35)
         dropped[tree] = sum(drained(tree))
