@@ -21,7 +21,7 @@ settings! {
     /// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
     #[derive(PartialEq)]
     pub struct ScenarioArgs: "Scenario" {
-        /// Uplink capacity. With auto, asymq learns the rate of a modem behind it: --modem-up (see --help-all). auto:1mbit..20mbit limits the learnt rate [default: 1mbit].
+        /// Uplink capacity. With auto, asymq learns the rate of --modem-up (see --help-all). auto:1mbit..20mbit limits the learnt rate [default: 1mbit].
         pub up: Option<LineRate> = "RATE";
         /// Downlink capacity. With auto, asymq learns the rate of --modem-down, with optional limits as in --up [default: 10mbit].
         pub down: Option<LineRate> = "RATE";

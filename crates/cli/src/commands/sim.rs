@@ -8,7 +8,7 @@ use asymq_scenario::Report;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Simulate a scenario. The default is the discipline asymq, with the link and flows of the Asymmetric Queueing paper.
+/// Simulate a scenario. By default: discipline asymq, link and flows of the Asymmetric Queueing paper.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: asymq sim --flows-up 1 --flows-down 1 --rtt 100ms --qdisc droptail"
