@@ -977,9 +977,11 @@ def siblings():
         leaf(0x10010, 0xA0000, "droptail up 1mbit down 10mbit buffer 200p unshaped")
         # First beside a backlogged class, then alone. A parent that peeks is then inside its own dequeue.
         # QFQ lists a class again if its next packet exceeds the deficit, which a short packet does not.
-        for beside, data in ((20, cost.frame(1)), (0, cost.frame(1)), (20, short), (0, short)) * 2:
+        # The delay determines the packet at whose dequeue or peek the others are dropped.
+        for number, (beside, data) in enumerate(((20, cost.frame(1)), (0, cost.frame(1)), (20, short), (0, short)) * 4):
             send([cost.frame(1)] * beside, 0x10020)
             send([data] * 8, 0x10010)
+            time.sleep(number // 4 * 0.004)
             set_parameter("inject", "drops-others")
             time.sleep(0.35)
         dropped[tree] = sum(drained(tree))

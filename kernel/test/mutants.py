@@ -217,7 +217,7 @@ MUTANTS = [
     ("gso-last-segment-decides", P, "accepted |= ret == NET_XMIT_SUCCESS;", "accepted = ret == NET_XMIT_SUCCESS;", "siblings accounts", ""),
     ("unsegmentable-not-dropped", P, "\tasymq_count(&q->dropped, skb);\n\tasymq_count(&q->fallback_dropped, skb);\n", "\tasymq_count(&q->fallback_dropped, skb);\n", "drops_are_traced accounts", ""),
     ("ifb-egress-redirect-is-ingress", "observer.h", "return skb_is_redirected(skb) && skb->from_ingress;", "return skb_is_redirected(skb);", "egress_redirect", ""),
-    ("packet-path-in-task", H, "return !in_task() || softirq_count();", "return !in_task();", "accounts", R),
+    ("packet-path-in-task", H, "return !in_task() || softirq_count();", "return !in_task();", "learnt_rates", R),
     ("no-mark-with-offloaded-tag", H, "return !eth_type_vlan(skb->protocol) && INET_ECN_set_ce(skb);", "return !skb_vlan_tag_present(skb) && INET_ECN_set_ce(skb);", "marks", ""),
     ("pulled-header-is-ethernet", "asymq.h", "return skb_mac_header_was_set(skb) ? skb_mac_header_len(skb) : 0;", "return skb_mac_header_was_set(skb) ? ETH_HLEN : 0;", "reverse_bytes link_headers", ""),
     ("deep-frame", P, "\tq->arriving = skb;", "\tvolatile u8 deep[6000];\n\n\tdeep[now % 6000] = 1;\n\tq->arriving = skb;", "gate", "a frame of 6"),
