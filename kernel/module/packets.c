@@ -144,6 +144,7 @@ void asymq_report_to_parents(struct asymq_sched *q)
 
 	if (likely(!unreported.packets))
 		return;
+	asymq_must_hold_tree(q);
 	q->unreported = (struct asymq_count) {};
 	qdisc_tree_reduce_backlog(q->sch, unreported.packets, unreported.bytes);
 }

@@ -718,7 +718,7 @@ def hosts_behind_nat():
             else:
                 expect(got[0] < got[1] / 3, "; ".join(text))
             if word == "nat":
-                text.append(nat_of_ipv6())
+                text += nat_of_ipv6(), nat_of_tagged(groups)
         words = run("tc -n home qdisc show dev h0").stdout
         expect(" nonat " in words, words)
         run("tc -n home qdisc change dev h0 root asymq nat")
@@ -740,6 +740,20 @@ def nat_of_ipv6():
     finally:
         run("ip netns exec home nft delete table ip6 track")
     text = f"IPv6: {got[0]:.0f} and {got[1]:.0f} kbit/s"
+    expect(0.85 < got[0] / got[1] < 1.18, text)
+    return text
+
+
+def nat_of_tagged(groups):
+    """Hosts whose packets have a VLAN tag beside the data have their own shares with `nat`."""
+    module("act_vlan")
+    run("tc -n home qdisc add dev h0 clsact; tc -n home filter add dev h0 egress matchall action vlan push id 5;"
+        "tc -n path qdisc add dev m0 clsact; tc -n path filter add dev m0 ingress protocol 802.1Q matchall action vlan pop")
+    try:
+        got = traffic.shares(groups, 6)
+    finally:
+        run("tc -n home qdisc del dev h0 clsact; tc -n path qdisc del dev m0 clsact")
+    text = f"with a tag: {got[0]:.0f} and {got[1]:.0f} kbit/s"
     expect(0.85 < got[0] / got[1] < 1.18, text)
     return text
 
