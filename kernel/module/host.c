@@ -51,9 +51,7 @@ MODULE_PARM_DESC(taken, "bytes of memory of all instances");
 #define asymq_must_be_in(place, table) \
 	WARN_ONCE((place) < (table) || (place) >= (table) + ARRAY_SIZE(table), "asymq: beyond a table")
 #define asymq_must_be_within(condition) WARN_ONCE(!(condition), "asymq: a frame is longer than its memory")
-#define asymq_must_build() WARN_ONCE(!mutex_is_locked(&asymq_building), "asymq: memory of a build without a build")
 #else
-#define asymq_must_build() do { } while (0)
 #define asymq_must_be_within(condition) do { } while (0)
 #define asymq_must_be_in(place, table) do { } while (0)
 #define asymq_weighs(difference) do { } while (0)
@@ -334,8 +332,6 @@ static noinline const struct asymq_frame *asymq_frame_anew(const struct asymq_sc
 	struct asymq_scratch *scratch = asymq_in_packet_path() ? this_cpu_ptr(&asymq_packet_scratch)
 								: &asymq_build_scratch;
 
-	if (scratch == &asymq_build_scratch)
-		asymq_must_build();
 	asymq_frame(skb, false, scratch->bytes, sizeof(scratch->bytes), &scratch->frame);
 	asymq_must_fit(scratch);
 	scratch->frame.nat = q && q->nat;

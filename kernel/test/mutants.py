@@ -217,7 +217,6 @@ MUTANTS = [
     ("gso-last-segment-decides", P, "accepted |= ret == NET_XMIT_SUCCESS;", "accepted = ret == NET_XMIT_SUCCESS;", "siblings accounts", ""),
     ("unsegmentable-not-dropped", P, "\tasymq_count(&q->dropped, skb);\n\tasymq_count(&q->fallback_dropped, skb);\n", "\tasymq_count(&q->fallback_dropped, skb);\n", "drops_are_traced accounts", ""),
     ("ifb-egress-redirect-is-ingress", "observer.h", "return skb_is_redirected(skb) && skb->from_ingress;", "return skb_is_redirected(skb);", "egress_redirect", ""),
-    ("packet-path-in-task", H, "return !in_task() || softirq_count();", "return !in_task();", "learnt_rates", R),
     ("no-mark-with-offloaded-tag", H, "return !eth_type_vlan(skb->protocol) && INET_ECN_set_ce(skb);", "return !skb_vlan_tag_present(skb) && INET_ECN_set_ce(skb);", "marks", ""),
     ("pulled-header-is-ethernet", "asymq.h", "return skb_mac_header_was_set(skb) ? skb_mac_header_len(skb) : 0;", "return skb_mac_header_was_set(skb) ? ETH_HLEN : 0;", "reverse_bytes link_headers", ""),
     ("report-after-tree-unlock", Q, "\tasymq_report_to_parents(q);\n\tif (sch->q.qlen)\n\t\tqdisc_watchdog_schedule_ns(&q->watchdog, now + 1);\n\tasymq_set_held(now);\n\tsch_tree_unlock(sch);\n\tasymq_free_gone(gone);\n", "\tif (sch->q.qlen)\n\t\tqdisc_watchdog_schedule_ns(&q->watchdog, now + 1);\n\tasymq_set_held(now);\n\tsch_tree_unlock(sch);\n\tasymq_report_to_parents(q);\n\tasymq_free_gone(gone);\n", "short_change accounts", ""),
