@@ -130,6 +130,20 @@ def short_change():
     time.sleep(0.2)
     longest = asymq_of(messages, "d0")["values"]["data.sojourn.max"] / 1e9
     expect(0.45 < longest < 3, f"packets that have waited 0.5 s before a change: the longest sojourn time is {longest:.3f} s")
+    # Another instance continues the windows of recent rates, and a shared buffer has its new limit at once.
+    change("droptail", netlink.words("droptail up 1mbit"), 0)
+    for _ in range(20):
+        out.send(cost.frame(1))
+    time.sleep(0.2)
+    change("sad", netlink.words("sad up 1mbit"), 0)
+    recent = asymq_of(messages, "d0")["values"]["data.rate"]
+    expect(0 < recent < 1.5e6, f"after a change of a shaper of 1 Mbit/s, the rate is {recent} bit/s")
+    change("100 packets", netlink.words("droptail up 8kbit buffer 100p"), 0)
+    change("10 packets", VERSION + rate(7, 10), 0)
+    for _ in range(20):
+        out.send(cost.frame(1))
+    waiting = asymq_of(messages, "d0")["qlen"]
+    expect(8 <= waiting <= 10, f"{waiting} packets wait in a buffer that was cut to 10")
     # A part of the options changes: the others are those of a new qdisc, and of the user.
     for before, alone, after in (
         ("aq up 1mbit down 10mbit", rate(netlink.UP, 2000000), "aq up 2mbit down 10mbit"),
