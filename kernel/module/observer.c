@@ -86,7 +86,14 @@ MODULE_PARM_DESC(flow_key, "secret of the last device's flow table");
 #define asymq_must_be_in_table(device, place) \
 	WARN_ONCE((place) < (device)->flows || (place) >= (device)->flows + ASYMQ_SETS * ASYMQ_WAYS, "asymq: beyond the flow table")
 #define asymq_must_be_of_this_cpu(place, all) WARN_ONCE((place) != this_cpu_ptr(all), "asymq: counters of another CPU")
+#define asymq_must_have_left(device, q) do { \
+	size_t i; \
+\
+	for (i = 0; (device)->flows && i < ASYMQ_SETS * ASYMQ_WAYS; i++) \
+		WARN_ONCE(READ_ONCE((device)->flows[i].q) == (q), "asymq: a flow of a qdisc that left"); \
+} while (0)
 #else
+#define asymq_must_have_left(device, q) do { } while (0)
 #define asymq_tested_hash(hash) (hash)
 #define asymq_set_flow_key(key) do { } while (0)
 #define asymq_must_be_in_table(device, place) do { } while (0)
@@ -392,6 +399,7 @@ void asymq_unhook(struct asymq_sched *q)
 				WRITE_ONCE(device->flows[place].q, NULL);
 			}
 		}
+	asymq_must_have_left(device, q);
 	if (!device->count) {
 		nf_unregister_net_hook(dev_net(device->dev), &device->hook);
 		list_del_rcu(&device->list);
