@@ -8,7 +8,7 @@
  *
  * Locks, from outermost to innermost: RTNL for changes and dumps; the tree's lock for qlen, backlog and packets that a parent
  * holds (gso_skb); the qdisc's own lock for the instance and its counters. The ingress hook therefore needs only the
- * qdisc's lock, at any position of the qdisc in the tree. docs/kernel/module.md lists the locks of every entry point.
+ * qdisc's lock, at any position of the qdisc in the tree. docs/notes/kernel.md lists the locks of every entry point.
  */
 
 #include <linux/jhash.h>
