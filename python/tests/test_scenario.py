@@ -163,7 +163,7 @@ def test_type_checkers_know_the_keys_of_the_command(command: Any) -> None:
     source = Path(asymq.__file__).with_name("_keys.pyi").read_text()
     known = set(re.findall(r"^    (\w+): ", source, re.MULTILINE)) - {"parameters"}
     shown = command("sim", "--help-all").stdout
-    flags = set(re.findall(r"^ +--([\w-]+)", shown.split("\nScenario:")[1], re.MULTILINE))
+    flags = set(re.findall(r"^ {1,8}--([\w-]+)", shown.split("\nScenario:")[1], re.MULTILINE))
     assert known == {flag.replace("-", "_") for flag in flags}
 
 
