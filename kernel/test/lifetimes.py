@@ -225,7 +225,8 @@ def flow_frame(vlans=(), version=4, protocol=socket.IPPROTO_TCP, ends=(1, 2), po
     return bytes((2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2)) + tags + kind + network + transport
 
 
-OPTIONS = {"options": bytes((1, 1, 1, 0)), "back": {"options": b""}}
+# With ports of their own, so that the packets without options are not of a flow that is known already.
+OPTIONS = {"options": bytes((1, 1, 1, 0)), "ports": (1002, 443), "back": {"options": b""}}
 # For each field of a flow: two flows that differ only in this field. `back` is for packets of the reverse path alone.
 UDP, TWO_TAGS = {"protocol": socket.IPPROTO_UDP}, {"vlans": [0x88A8, 0x8100]}
 PAIRS = {
@@ -236,7 +237,7 @@ PAIRS = {
     "ports of IPv6": ({"version": 6}, {"version": 6, "ports": (1001, 443)}),
     "ports behind 802.1Q": ({"vlans": [0x8100]}, {"vlans": [0x8100], "ports": (1001, 443)}),
     "ports of IPv6 behind 802.1Q": ({"vlans": [0x8100], "version": 6}, {"vlans": [0x8100], "version": 6, "ports": (1001, 443)}),
-    "ports behind options of IPv4": (OPTIONS, OPTIONS | {"ports": (1001, 443), "back": {"options": b""}}),
+    "ports behind options of IPv4": (OPTIONS, OPTIONS | {"ports": (1003, 443)}),
     "ports behind PPPoE": ({"pppoe": True}, {"pppoe": True, "ports": (1001, 443)}),
     "ports behind two tags": (TWO_TAGS, TWO_TAGS | {"ports": (1001, 443)}),
     "ports of IPv6 behind two tags": (TWO_TAGS | {"version": 6}, TWO_TAGS | {"version": 6, "ports": (1001, 443)}),
