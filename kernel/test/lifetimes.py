@@ -141,7 +141,7 @@ def reverse_bytes():
     messages, back, down = netlink.Netlink(), sender("v1"), sized(1000, 200)
     overhead = 24
     expect(messages.qdisc("v0", netlink.words(f"aq up 100kbit down {down}kbit overhead {overhead}")) == 0, "not added")
-    # Of frames without IP, the bytes behind the link header are charged, with the overhead.
+    # Frames without IP are charged the bytes behind the link header, with the overhead.
     data = flow_frame()[:12] + struct.pack("!H", 0x88B5) + bytes(46)
 
     def state():
@@ -333,7 +333,7 @@ def whole_sender(device, priority=0):
 
 @check
 def fields_of_frames():
-    """Of a packet, the discipline gets the number of its segments, whether its checksum is valid, and headers that are not in
+    """The discipline gets a packet's number of segments, the validity of its checksum, and headers that are not in
     its first piece. Each instance hashes flows with its own secret."""
     load(True, "selftest=0")
     run(f"modprobe -d {ROOT} -a ifb cls_matchall act_mirred")
@@ -376,7 +376,7 @@ def fields_of_frames():
         found = asymq_of(messages, "d0")["values"]["queue.filtered.packets"]
         expect(found == filtered, f"two ACKs, checksum right (0), wrong (1) or incomplete (2): {first}, {second}: {found} filtered")
         messages.qdisc("d0", None, delete=True)
-    # The same without Ethernet headers.
+    # Likewise without Ethernet headers.
     run(f"modprobe -d {ROOT} tun")
     link = links.Tun()
     for wrong in 0, 1:

@@ -329,7 +329,7 @@ impl RoundTrips {
     }
 
     /// Records the answer to a probe, after the downlink has received `bytes`. Returns true if the answer is a sample.
-    /// Of this and the previous answer, the smaller excess over the minimum is the sample, since a host may be slow
+    /// The smaller excess over the minimum, of this and the previous answer, is the sample, since a host may be slow
     /// once.
     pub(crate) fn probe_returns(&mut self, at: u64, number: u16, bytes: u64) -> bool {
         let probe = self.probes.get_mut(usize::from(number) % PROBES);
