@@ -219,9 +219,9 @@ impl Chosen {
             return None;
         }
         let parameter = self.declared(id)?;
-        let mut entries = self.parts.iter().chain([&self.discipline]);
-        let mut is_set = entries.by_ref().flat_map(|entry| entry.brings);
-        let is_set = is_set.any(|(name, _)| *name == parameter.name);
+        let entries = self.parts.iter().chain([&self.discipline]);
+        let mut brought = entries.flat_map(|entry| entry.brings);
+        let is_set = brought.any(|(name, _)| *name == parameter.name);
         Some((parameter, parameter.computed.filter(|_| !is_set)?))
     }
 
