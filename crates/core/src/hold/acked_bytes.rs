@@ -23,9 +23,6 @@ struct Newest {
 
 impl AckedBytes {
     /// Creates an empty instance.
-    ///
-    /// # Errors
-    /// There is not enough memory.
     pub fn new() -> Result<Self, BuildError> {
         Ok(Self {
             newest: FlowTable::new(MAX_FLOWS)?,
