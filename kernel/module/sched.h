@@ -153,7 +153,9 @@ static inline void asymq_add_requeued(struct Qdisc *sch, u64 *packets, u64 *byte
 #define asymq_must_hold_tree(q) \
 	WARN_ONCE(!spin_is_locked(qdisc_lock(rcu_dereference_raw((q)->sch->dev_queue->qdisc_sleeping))) || !softirq_count(), \
 		  "asymq: tree used without its lock, or with softirqs enabled")
-#define asymq_must_have_reported(q) WARN_ONCE((q)->unreported.packets, "asymq: dropped packets not reported to the parents")
+#define asymq_must_have_reported(q) \
+	WARN_ONCE((q)->unreported.packets || (q)->gone || (q)->arriving || (q)->to_free || (q)->offers_again || (q)->foreign, \
+		  "asymq: an operation left something behind, or dropped packets that its parents count")
 #define asymq_must_fit(of) WARN_ONCE(memchr_inv((of)->guard, 0, sizeof((of)->guard)), "asymq: a frame is longer than its memory")
 /* On a single CPU, a lock that is held is held by the caller. */
 #define asymq_must_not_hold(q) \

@@ -30,8 +30,8 @@ pub(crate) struct Instance {
     learning: Option<Learning>,
     /// True if the buffer bounds only the FIFO after a fault.
     separate: bool,
-    /// Defaults that depend on the link, and the line for which they were computed.
-    rules: [Option<Rule>; 3],
+    /// Defaults that depend on the link, and the line for which they were computed. `None` if the rules do not fit.
+    rules: Option<[Option<Rule>; 3]>,
     line: (Rate, Option<Rate>, Limit),
 }
 
@@ -84,17 +84,17 @@ impl Instance {
             overhead: Some(description.overhead).filter(|of| *of != Overhead::default()),
             learning,
             separate: description.separate,
-            rules: [None; 3],
+            rules: None,
             line: (config.link, config.reverse, config.limit),
         })
     }
 
     /// True if the rates of a running instance may change.
     pub(crate) fn follows_rates(&self) -> bool {
-        self.learning.is_none() && self.egress.qdisc().follows_rates()
+        self.learning.is_none() && self.rules.is_some() && self.egress.qdisc().follows_rates()
     }
 
-    pub(crate) fn set_rules(&mut self, rules: [Option<Rule>; 3]) {
+    pub(crate) fn set_rules(&mut self, rules: Option<[Option<Rule>; 3]>) {
         self.rules = rules;
     }
 
@@ -117,7 +117,7 @@ impl Instance {
         };
         self.follows_rates()
             && (self.separate || !buffer_moves)
-            && self.rules.iter().flatten().all(stays)
+            && self.rules.iter().flatten().flatten().all(stays)
     }
 
     pub(crate) fn move_rates(&mut self, now: Instant, link: Rate, reverse: Option<Rate>) {

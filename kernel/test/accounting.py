@@ -225,6 +225,12 @@ def sums(qdisc):
             same("packets that tc counts as dropped", qdisc["drops"], counts["dropped"])
             same("packets that Rust dropped", counts["dropped"], values["dropped"] + counts["fallback_dropped"])
             same("packets that Rust filtered", counts["filtered"], values["filtered"])
+    for fate, reasons in (("dropped", ("over-limit", "aqm")), ("filtered", ("ack-filtered", "opaque-filtered")), ("marked", ("marked",))):
+        same(f"packets {fate}, by class and reason", values[fate], sum(values[f"{name}.{reason}"] for name in CLASSES for reason in reasons))
+    for name in CLASSES:
+        times = [values[f"{name}.sojourn.{part}"] for part in ("p50", "p95", "p99", "max")]
+        if times != sorted(times):
+            wrong.append(f"sums: sojourn times of {name}: {times}")
     return wrong
 
 

@@ -433,9 +433,10 @@ def default_qdisc(expected):
     with open("/proc/sys/net/core/default_qdisc") as file:
         before = file.read().strip()
     run("sysctl -qw net.core.default_qdisc=asymq; ip link add t1 type ifb; ip link set t1 up")
+    counted = netlink.OWN in netlink.Netlink().get("t1")
     found = [qdisc["kind"] for qdisc in json.loads(run("tc -j qdisc show dev t1").stdout)]
     run(f"ip link del t1; sysctl -qw net.core.default_qdisc={before}")
-    expect(found == [expected], f"a device with the default qdisc has {found}")
+    expect(found == [expected] and counted == (expected == "asymq"), f"a device with the default qdisc has {found}, statistics: {counted}")
 
 
 @check

@@ -70,6 +70,8 @@ def short_change():
         ("DOWN=0", VERSION + rate(netlink.DOWN, 0)),
         ("UP=7999", VERSION + rate(netlink.UP, 7999)),
         ("BUFFER=0", VERSION + rate(7, 0)),
+        *((f"{name} beyond its range", VERSION + rate(kind, most + 1)) for name, kind, most in
+          (("UP", netlink.UP, 10**11), ("DOWN", netlink.DOWN, 10**11), ("BUFFER", 7, 10**6))),
         ("DOWN=0 among all attributes", whole.replace(rate(netlink.DOWN, 10000000), rate(netlink.DOWN, 0))),
         ("UP as u32", VERSION + rate(netlink.UP, 1000000, "=I")),
         ("UP as u8", VERSION + rate(netlink.UP, 100, "=B")),
@@ -202,16 +204,24 @@ def short_change():
     expect(after["qlen"] == 0 and "failed" in after["values"], f"a fault beyond 32 bits: {after['qlen']} packets wait")
     change("rates alone after a fault", VERSION + rate(netlink.UP, 10000000), 0)
     expect("failed" not in asymq_of(messages, "d0")["values"], "a change of rates alone does not recover from a fault")
-    # After a change of rates alone, the FIFO after a fault shapes if the discipline did.
-    for shaped, most in ("shaped", 20), ("unshaped", 0):
-        change(f"{shaped}, for a fault", netlink.words(f"droptail up 10mbit buffer 100p {shaped}"), 0)
-        change("slow", VERSION + rate(netlink.UP, 8000), 0)
-        set_parameter("inject", "drops-foreign")
-        for number in range(20):
-            out.send(cost.frame(2 * number + 1))
-        time.sleep(0.2)
-        after = asymq_of(messages, "d0")
-        expect(most - 3 <= after["qlen"] <= most, f"{shaped}, after a fault: {after['qlen']} of 20 packets wait")
+    # After a change of rates, alone or in a whole message, the FIFO after a fault shapes if the discipline did. No packet
+    # bypasses WRR, so that each meets the fault.
+    for words, most in ("droptail shaped", 20), ("wrr unshaped", 0):
+        whole = netlink.words(f"{words} up 8kbit buffer 100p")
+        for slow in VERSION + rate(netlink.UP, 8000), whole, reordered(whole):
+            change(f"{words}, for a fault", netlink.words(f"{words} up 10mbit buffer 100p"), 0)
+            time.sleep(0.2)
+            built = parameter("allocations")
+            change("slow", slow, 0)
+            more = parameter("allocations") - built
+            expect(more < 30, f"{words}: built anew by a change of its rate, with {more} allocations")
+            set_parameter("inject", "drops-foreign")
+            for number in range(20):
+                out.send(cost.frame(2 * number + 1))
+            time.sleep(0.2)
+            after = asymq_of(messages, "d0")
+            expect(most - 3 <= after["qlen"] <= most and "failed" in after["values"],
+                   f"{words}, after a fault: {after['qlen']} of 20 packets wait")
     change("for the limit of the FIFO", netlink.words("droptail up 100kbit buffer 10p"), 0)
     set_parameter("inject", "drops-foreign")
     for number in range(30):

@@ -13,7 +13,7 @@ import cost
 import links
 import netlink
 import races
-from defects import MEMORY, asymq_of, dummy, objects, sender
+from defects import MEMORY, VERSION, asymq_of, dummy, objects, reordered, sender
 from guest import ROOT, check, expect, load, no_allocation_left, parameter, set_parameter, sized
 from traffic import End, run
 
@@ -128,6 +128,71 @@ def changes_keep_places():
     run("ip link del v0; ip link del i0; ip link del d0")
     no_allocation_left()
     return "three changes each"
+
+
+@check
+def refusals_change_nothing():
+    """After a refused change, and after one of rates by each path, an observer and a follower keep their places."""
+    load(True, "selftest=0")
+    run(f"modprobe -d {ROOT} -a ifb cls_matchall act_mirred")
+    pair()
+    run("ip link del i0", check=False)
+    run("ip link add i0 type ifb; sysctl -qw net.ipv6.conf.i0.disable_ipv6=1; ip link set i0 up")
+    messages, back, out = netlink.Netlink(), sender("v1"), sender("v0")
+    whole = netlink.words("up 1mbit down 10mbit")
+
+    def change(what, device, options, *answers):
+        answer = messages.qdisc(device, options, handle=1 << 16)
+        expect(answer in answers, f"{what} at {device}: {errno.errorcode.get(answer, answer)}")
+
+    def state():
+        """Returns the counts of read packets, and what else is dumped, except what a learnt rate changes."""
+        own, learner = (asymq_of(messages, device) for device in ("v0", "i0"))
+        values = own["values"], learner["values"]
+        return ([values[0]["queue.reverse.packets"], values[0]["device.packets"], parameter("departures"), learner["packets"]],
+                (own["options"], [one for one in netlink.attributes(learner["options"]) if one[0] != netlink.UP],
+                 [sorted(name for name in value if ".auto_" not in name) for value in values]))
+
+    def serves(what):
+        """Checks that the observer and the follower read one packet each; returns the rest of the state."""
+        before, _ = state()
+        back.send(reversed_frame(cost.frame(1)))
+        time.sleep(0.02)
+        out.send(cost.frame(1))
+        time.sleep(0.05)
+        after, rest = state()
+        read = [new - old for new, old in zip(after, before)]
+        expect(read == [1, 1, 1, 1], f"{what}: observer, device, follower and IFB have read {read} of 1 packet each")
+        return rest
+
+    change("new", "v0", whole, 0)
+    change("new", "i0", netlink.words("cake up auto nat"), 0)
+    run("tc qdisc add dev v0 ingress; tc filter add dev v0 ingress matchall action mirred egress redirect dev i0")
+    serves("at first")
+    before = serves("when both have seen a packet")
+    up = VERSION + netlink.attribute(netlink.UP, struct.pack("=Q", 2000000))
+    large = netlink.words("sad up 3mbit") + netlink.attribute(7, struct.pack("=Q", 1 << 40))
+    refusals = [("a rate out of range", VERSION + netlink.attribute(netlink.UP, struct.pack("=Q", 1)), 0), ("no version", up[8:], 0),
+                ("a large buffer", large, 0), ("an unknown discipline", VERSION + netlink.attribute(netlink.QDISC, struct.pack("=I", 999)), 0),
+                ("an empty range", VERSION + netlink.attribute(14, struct.pack("=Q", 9)) + netlink.attribute(15, struct.pack("=Q", 8)), 0),
+                *((f"failed allocation {number}", netlink.words("sad up 3mbit"), number) for number in (1, 3, 5))]
+    for what, options, fails in refusals:
+        for device in "v0", "i0":
+            set_parameter("fail_alloc", fails)
+            change(what, device, options, errno.ERANGE, errno.EINVAL, errno.ENOMEM)
+        set_parameter("fail_alloc", 0)
+        after = serves(what)
+        expect(after == before, f"{what}: {after} is dumped after {before}")
+    changes = ("a rate alone", up), ("all", whole), ("reordered", reordered(whole)), ("a rate and `shaped`", up + netlink.attribute(8, b"\1"))
+    for what, options in *changes, ("back", whole):
+        built = parameter("allocations")
+        change(what, "v0", options, 0)
+        expect(parameter("allocations") - built < 30, f"{what}: {parameter('allocations') - built} allocations")
+        after = serves(what)
+    expect(after == before, f"at the end {after} is dumped after {before}")
+    run("ip link del v0; ip link del i0")
+    no_allocation_left()
+    return f"{len(refusals)} refusals of two qdiscs, {len(changes)} changes of rates"
 
 
 @check
@@ -310,8 +375,24 @@ def flows_of_leaves():
         back.send(flow_frame(ends=(2, 1), ports=(443, 1000)))
         time.sleep(0.05)
         places.append(read()[0] - first)
+    # Five flows of one set: the fifth replaces the flow that is silent for the longest time.
+    hashes = [5 + 8192 * number for number in range(1, 6)]
+
+    def one(number, send, data):
+        set_parameter("flow_hash", hashes[number])
+        send(data)
+        time.sleep(0.05)
+
+    for number in 0, 1, 2, 3, 0, 4:
+        one(number, outs[0].send, flow_frame())
+    kept = []
+    for number in range(5):
+        first = read()[0]
+        one(number, back.send, flow_frame(ends=(2, 1), ports=(443, 1000)))
+        kept.append(read()[0] - first)
     set_parameter("flow_hash", 0)
     expect(places == [1, 1, 1, 1], f"flows of the first and last sets: {places}")
+    expect(kept == [1, 0, 1, 1, 1], f"known of five flows in one set, of which the second is the oldest: {kept}")
     run("ip link del v0")
     expect(not wrong, f"two leaves must read 1 and 2 packets; wrong for flows of different {'; '.join(wrong)}")
     expect(unknown <= 30 and more == (flows, unknown),

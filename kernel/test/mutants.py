@@ -1,5 +1,5 @@
-"""Defects of the C half, each of which a named check must find: NAME, FILE, the original text, its replacement, the
-check, and a word of its error. `scripts/kernel-mutants` applies each alone."""
+"""Defects, each of which a named check must find: NAME, FILE, the original text, its replacement, the check, and a word
+of its error. Files of the C half are in kernel/module. `scripts/kernel-mutants` applies each alone."""
 
 import sys
 
@@ -226,6 +226,21 @@ MUTANTS = [
     ("given-out-of-range", V, "\t\tif (asymq_is_of_line(type) && !asymq_is_in_range(", "\t\tif (!nested && asymq_is_of_line(type) && !asymq_is_in_range(", "short_change", ""),
     ("purge-before-detach", W, "\t/* From here on, no packet of this qdisc enters the flow table. */\n\tspin_lock_bh(&q->lock);\n\tasymq_must_hold(q);\n\tWRITE_ONCE(q->device, NULL);\n\tspin_unlock_bh(&q->lock);\n\tlist_del(&q->observers);\n\tdevice->count--;\n\tWRITE_ONCE(device->only, device->count == 1 ?\n\t\t   list_first_entry(&device->observers, struct asymq_sched, observers) : NULL);\n\tif (device->flows)\n\t\tfor (place = 0; place < ASYMQ_SETS * ASYMQ_WAYS; place++) {\n\t\t\tasymq_must_be_in_table(device, &device->flows[place]);\n\t\t\tif (device->flows[place].q == q) {\n\t\t\t\tWRITE_ONCE(device->flows[place].hash, 0);\n\t\t\t\tWRITE_ONCE(device->flows[place].q, NULL);\n\t\t\t}\n\t\t}\n", "\tlist_del(&q->observers);\n\tdevice->count--;\n\tWRITE_ONCE(device->only, device->count == 1 ?\n\t\t   list_first_entry(&device->observers, struct asymq_sched, observers) : NULL);\n\tif (device->flows)\n\t\tfor (place = 0; place < ASYMQ_SETS * ASYMQ_WAYS; place++) {\n\t\t\tasymq_must_be_in_table(device, &device->flows[place]);\n\t\t\tif (device->flows[place].q == q) {\n\t\t\t\tWRITE_ONCE(device->flows[place].hash, 0);\n\t\t\t\tWRITE_ONCE(device->flows[place].q, NULL);\n\t\t\t}\n\t\t}\n\tspin_lock_bh(&q->lock);\n\tasymq_must_hold(q);\n\tWRITE_ONCE(q->device, NULL);\n\tspin_unlock_bh(&q->lock);\n", "observer_leaves beside_traffic", ""),
     ("flow-not-refreshed", W, "\t\tif (set[way].hash == hash) {\n\t\t\tplace = &set[way];\n\t\t\tbreak;\n\t\t}\n", "\t\tif (set[way].hash == hash) {\n\t\t\t/* Known already. */\n\t\t\tif (set[way].q == q)\n\t\t\t\treturn;\n\t\t\tplace = &set[way];\n\t\t\tbreak;\n\t\t}\n", "flows_expire", ""),
+    ("nets-end-before-their-devices", W, "return register_pernet_subsys(&asymq_net_ops);", "return register_pernet_device(&asymq_net_ops);", "observers_change beside_traffic", ""),
+    ("upper-range-unread", V, "return value >= range->min && value <= range->max;", "return value >= range->min;", S, ""),
+    ("first-way-replaced", W, "\t\tif (age >= oldest) {\n", "\t\tif (age == U32_MAX) {\n", "flows_of_leaves", "five flows"),
+    ("no-statistics-of-a-default", Q, "\t\tq->changed = !!options;\n", "\t\tq->changed = true;\n", "without_the_plugin", "statistics"),
+    ("arriving-stays", P, "\tq->arriving = NULL;\n", "", A, R),
+    ("refused-change-unhooks-reverse-path", Q, "\tif (!q->observes)\n\t\tasymq_unhook(q);\n\tkfree(built);\n", "\tif (!built || !built->observes)\n\t\tasymq_unhook(q);\n\tkfree(built);\n", "refusals_change_nothing", "have read"),
+    ("refused-change-unfollows", Q, "out:\n\tif (!err)\n", "out:\n\tif (!built || !built->follows)\n\t\tasymq_unfollow(q);\n\tif (!err)\n", "refusals_change_nothing", "have read"),
+    ("watchdog-init-after-change", Q, "\tstruct asymq_sched *q = qdisc_priv(sch);\n\n\tspin_lock_init(&q->lock);\n\tINIT_LIST_HEAD(&q->bypassed);\n\t__skb_queue_head_init(&q->waiting);\n\tasymq_arena_init(&q->arena);\n\tqdisc_watchdog_init(&q->watchdog, sch);\n\tq->sch = sch;\n\tq->net = asymq_net_of(qdisc_dev(sch));\n\tq->ifb = asymq_is_ifb(qdisc_dev(sch));\n\treturn asymq_change(sch, options, extack);\n", "\tstruct asymq_sched *q = qdisc_priv(sch);\n\tint err;\n\n\tspin_lock_init(&q->lock);\n\tINIT_LIST_HEAD(&q->bypassed);\n\t__skb_queue_head_init(&q->waiting);\n\tasymq_arena_init(&q->arena);\n\tq->sch = sch;\n\tq->net = asymq_net_of(qdisc_dev(sch));\n\tq->ifb = asymq_is_ifb(qdisc_dev(sch));\n\terr = asymq_change(sch, options, extack);\n\tif (err)\n\t\treturn err;\n\tqdisc_watchdog_init(&q->watchdog, sch);\n\treturn 0;\n", "failed_allocations", ""),
+    ("slow-rate-change-leaks-old-options", Q, "\t\t\tif (line)\n\t\t\t\tmemcpy(q->opts->attributes, attributes, q->opts->len);\n\t\t\telse\n\t\t\t\tswap(q->opts, *opts);\n", "\t\t\tif (line) {\n\t\t\t\tmemcpy(q->opts->attributes, attributes, q->opts->len);\n\t\t\t} else {\n\t\t\t\tq->opts = *opts;\n\t\t\t\t*opts = NULL;\n\t\t\t}\n", S, "allocations"),
+    ("dump-inverts-lock-order", Q, "\tsch_tree_lock(sch);\n\tspin_lock(&q->lock);\n\tasymq_show(q->before, ktime_get_ns(), dump->skb);\n\tasymq_dump_counts(q, dump->skb);\n\tif (q->faults)\n\t\tnla_put_u32(dump->skb, ASYMQ_STATS_FAILED, q->faults);\n\tspin_unlock(&q->lock);\n\tsch_tree_unlock(sch);\n", "\tspin_lock_bh(&q->lock);\n\tasymq_show(q->before, ktime_get_ns(), dump->skb);\n\t/* The peeked packets also need the tree's lock. */\n\tsch_tree_lock(sch);\n\tasymq_dump_counts(q, dump->skb);\n\tsch_tree_unlock(sch);\n\tif (q->faults)\n\t\tnla_put_u32(dump->skb, ASYMQ_STATS_FAILED, q->faults);\n\tspin_unlock_bh(&q->lock);\n", "dumps_below_tbf", ""),
+    ("fallback-rate-truncated-to-32-bits", P, "div64_u64((u64)qdisc_pkt_len(skb) * 8 * NSEC_PER_SEC, q->rate)", "div_u64((u64)qdisc_pkt_len(skb) * 8 * NSEC_PER_SEC, q->rate)", S, ""),
+    ("unhook-skips-table-for-single-observer", W, "\tif (device->flows)\n\t\tfor (place = 0;", "\t/* A single observer does not read the table. */\n\tif (device->flows && !device->only)\n\t\tfor (place = 0;", C, ""),
+    ("window-start-not-taken-over", "kernel/src/window.rs", "            own.since = other.since;\n", "", S, ""),
+    ("shared-buffer-change-reuses-instance", "kernel/wire/src/lib.rs", "        let buffer_too = self.is_separate();\n        let mut all = (0..).zip(self.values.iter().zip(&self.has));\n        let mut others = others.values.iter().zip(&others.has);\n        all.all(|(number, (value, has))| {\n            let Some((other, other_has)) = others.next() else {\n                return false;\n            };\n            let moves = match number {\n                id::UP | id::DOWN => true,\n                id::BUFFER => buffer_too,\n                _ => false,\n            };\n", "        let mut all = (0..).zip(self.values.iter().zip(&self.has));\n        let mut others = others.values.iter().zip(&others.has);\n        all.all(|(number, (value, has))| {\n            let Some((other, other_has)) = others.next() else {\n                return false;\n            };\n            let moves = matches!(number, id::UP | id::DOWN | id::BUFFER);\n", S, ""),
+    ("settle-forgets-bytes", "kernel/src/instance.rs", "            arrived.bytes = arrived.bytes.wrapping_sub(waits.bytes);\n", "", A, ""),
     ("deep-frame", P, "\tq->arriving = skb;", "\tvolatile u8 deep[6000];\n\n\tdeep[now % 6000] = 1;\n\tq->arriving = skb;", "gate", "a frame of 6"),
     ("deep-chain", W, "\tstruct asymq_sched *q;\n\n\tasymq_linger();\n", "\tstruct asymq_sched *q;\n\tvolatile u8 deep[200];\n\n\tdeep[skb->len % 200] = 1;\n", "gate", "chain of packets"),
     ("deep-building", Q, "\t};\n\n\tmemset(built", "\t};\n\tvolatile u8 deep[1400];\n\n\tdeep[setup.now % 1400] = 1;\n\tmemset(built", "gate", "chain of building"),
@@ -239,6 +254,7 @@ ALSO = {"refused-aggregate-without-lock": [(P, "\tasymq_count(&q->fallback_dropp
         "rates-without-tree-lock": [(Q, "\tspin_unlock(&q->lock);\n\tif (sch->q.qlen)\n\t\tqdisc_watchdog_schedule_ns(&q->watchdog, now + 1);\n\tsch_tree_unlock(sch);", "\tif (sch->q.qlen)\n\t\tqdisc_watchdog_schedule_ns(&q->watchdog, now + 1);\n\tspin_unlock_bh(&q->lock);")],
         "bypass-without-tree-lock": [(W, "\tsch_tree_unlock(q->sch);\n", "")],
         "rates-without-own-lock": [(Q, "\tspin_unlock(&q->lock);\n\tif (sch->q.qlen)", "\tif (sch->q.qlen)")],
+        "nets-end-before-their-devices": [(W, "\tunregister_pernet_subsys(&asymq_net_ops);", "\tunregister_pernet_device(&asymq_net_ops);")],
         "change-without-tree-lock": [(Q, "\tspin_unlock(&q->lock);\n\tasymq_report_to_parents(q);", "\tspin_unlock_bh(&q->lock);\n\tasymq_report_to_parents(q);"), (Q, "\tsch_tree_unlock(sch);\n\tasymq_free_gone(gone);", "\tasymq_free_gone(gone);")],
         "change-without-own-lock": [(Q, "\tspin_unlock(&q->lock);\n\tasymq_report_to_parents(q);", "\tasymq_report_to_parents(q);")],
         "reset-with-softirqs": [(P, "\tsch->qstats.backlog = 0;\n\tspin_unlock_bh(&q->lock);", "\tsch->qstats.backlog = 0;\n\tspin_unlock(&q->lock);")],
@@ -256,7 +272,7 @@ ALSO = {"refused-aggregate-without-lock": [(P, "\tasymq_count(&q->fallback_dropp
 
 
 def apply(name, folder):
-    """Applies one defect to a copy of kernel/module."""
+    """Applies one defect to a copy of kernel/module, or of the whole tree for one of the Rust half."""
     file, old, new = next((file, old, new) for known, file, old, new, *_ in MUTANTS if known == name)
     for file, old, new in [(file, old, new), *ALSO.get(name, [])]:
         path = f"{folder}/{file}"
@@ -272,6 +288,6 @@ if __name__ == "__main__":
     if len(sys.argv) == 3:
         apply(*sys.argv[1:])
     else:
-        for name, _, _, _, check, says in MUTANTS:
+        for name, file, _, _, check, says in MUTANTS:
             if check:
-                print(f"{name}\t{check}\t{says}")
+                print(f"{name}\t{check}\t{says}\t{file}")

@@ -249,17 +249,14 @@ impl Chosen {
 /// Computes a default from the link.
 pub type Rule = fn(&Context<'_>) -> Value;
 
-/// Returns the rules of the defaults that depend on the link, at most three. `given` are the user's values.
-pub fn rules(numbers: &Numbers, given: &Numbers) -> [Option<Rule>; 3] {
-    let mut rules = [None; 3];
-    if let Ok(chosen) = Chosen::new(numbers) {
-        let found =
-            (FIRST_PARAMETER..COUNT as u16).filter_map(|id| chosen.rule(id, numbers, given));
-        for (place, (_, rule)) in rules.iter_mut().zip(found) {
-            *place = Some(rule);
-        }
-    }
-    rules
+/// Returns the rules of the defaults that depend on the link. `given` are the user's values. `None` if there are more
+/// than three: an instance without its rules must not continue at other rates.
+pub fn rules(numbers: &Numbers, given: &Numbers) -> Option<[Option<Rule>; 3]> {
+    let chosen = Chosen::new(numbers).ok()?;
+    let ids = FIRST_PARAMETER..COUNT as u16;
+    let mut found = ids.filter_map(|id| Some(chosen.rule(id, numbers, given)?.1));
+    let rules = core::array::from_fn(|_| found.next());
+    found.next().is_none().then_some(rules)
 }
 
 /// Computes the defaults that depend on the link again, like `tc` for a new instance. The user's values, `given`, stay.

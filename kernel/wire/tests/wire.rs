@@ -6,8 +6,8 @@ use asymq_laws::golden::trace;
 use asymq_wire::statistics::{self, Unit};
 use asymq_wire::{
     ATTRIBUTES, COUNT, Device, FIRST_PARAMETER, Numbers, PARAMETERS, Width, config, decode,
-    decode_statistics, derive, describe, encode, given, id, merge, names, numbers_of, range, shown,
-    words,
+    decode_statistics, derive, describe, encode, given, id, merge, names, numbers_of, range, rules,
+    shown, words,
 };
 use std::fmt::Write;
 
@@ -455,6 +455,10 @@ fn derived_values_follow_a_changed_rate_or_buffer() {
             for (change, id) in changes {
                 let before = format!("{name} up 1mbit down 10mbit {own}");
                 let (mut numbers, mut given) = resolved(&before).unwrap();
+                assert!(
+                    rules(&numbers, &given).is_some(),
+                    "{before}: too many rules"
+                );
                 let (whole, _) = resolved(&format!("{before} {change}")).unwrap();
                 for numbers in [&mut numbers, &mut given] {
                     numbers.set(id, whole.get(id).unwrap());
