@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use asymq_core::Direction;
 use asymq_core::hold::capacity;
 use asymq_core::units::{Instant, Limit, Rate};
-use asymq_wire::{Numbers, derive, id, line, rates, rules, usual_buffer};
+use asymq_wire::{Numbers, derive, id, line, rates, usual_buffer};
 use core::ffi::{c_char, c_void};
 
 /// Request for an instance.
@@ -112,7 +112,7 @@ fn build(setup: &Setup, built: &mut Built) -> Result<(), Refusal> {
     lasts();
     let now = Instant::from_nanos(setup.now);
     let mut instance = Instance::build(now, setup.secret, &description)?;
-    instance.set_rules(rules(numbers, given));
+    instance.set_rules(numbers, given);
     built.observes = instance.observes();
     built.follows = instance.learns() == Some(Direction::Down);
     built.learns = instance.learns().is_some();

@@ -15,8 +15,8 @@ use asymq_core::qdisc::Counter;
 use asymq_core::units::{Instant, Limit, Rate};
 use asymq_core::{Direction, Fate, Header, Packet as _, Reason, Sink, TrafficClass};
 use asymq_rates::RateLaw;
-use asymq_wire::Rule;
 use asymq_wire::statistics::{self, class};
+use asymq_wire::{Numbers, Rule, rules};
 
 /// Maximum number of segments of an aggregate that are counted one by one.
 const MAX_SEGMENTS: u32 = 512;
@@ -94,8 +94,10 @@ impl Instance {
         self.learning.is_none() && self.rules.is_some() && self.egress.qdisc().follows_rates()
     }
 
-    pub(crate) fn set_rules(&mut self, rules: Option<[Option<Rule>; 3]>) {
-        self.rules = rules;
+    /// A separate function, so that its stack frame is not below deep calls.
+    #[inline(never)]
+    pub(crate) fn set_rules(&mut self, numbers: &Numbers, given: &Numbers) {
+        self.rules = rules(numbers, given);
     }
 
     /// True if the instance can continue at other rates and, with `buffer_moves`, with another buffer: if no default
