@@ -83,7 +83,7 @@ def short_change():
         ("NAT of 2 bytes", VERSION + netlink.attribute(NAT, b"\1\0")),
         ("UP as u32 among the given", VERSION + netlink.attribute(netlink.GIVEN | 0x8000, rate(netlink.UP, 1000000, "=I"))),
         ("UP=1 among the given", VERSION + netlink.attribute(netlink.GIVEN | 0x8000, rate(netlink.UP, 1))),
-        ("UP=1 among the given of a whole message", rate(netlink.UP, 1).join(whole.rsplit(up, 1))),
+        *((f"UP={wrong} among the given of a whole message", rate(netlink.UP, wrong).join(whole.rsplit(up, 1))) for wrong in (1, 10**11 + 1)),
         ("the first unknown attribute", VERSION + up + netlink.attribute(netlink.ATTRIBUTES - 1, bytes(8))),
         ("an unknown attribute", VERSION + up + netlink.attribute(netlink.ATTRIBUTES + 9, bytes(4))),
         ("eight bytes at the end", VERSION + up + bytes(8)),
