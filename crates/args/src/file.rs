@@ -75,6 +75,9 @@ pub(crate) fn items_of<'t, 'i>(value: &'t Spanned<DeValue<'i>>) -> &'t [Spanned<
 }
 
 /// Reads a file of at most 64 MiB, enough for results with all series.
+///
+/// # Errors
+/// The file is unreadable, too long, or not text.
 pub fn read_bounded(path: &Path) -> io::Result<String> {
     const MAX: u64 = 1 << 26;
     let mut text = String::new();
@@ -86,6 +89,9 @@ pub fn read_bounded(path: &Path) -> io::Result<String> {
 }
 
 /// Like [`read_bounded`], with the path in the error.
+///
+/// # Errors
+/// See [`read_bounded`].
 pub fn read_file(path: &Path) -> Result<String, ScenarioError> {
     read_bounded(path).map_err(|source| ScenarioError::Read {
         path: path.to_owned(),

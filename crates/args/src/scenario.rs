@@ -104,6 +104,9 @@ pub struct ScenarioFlags {
 
 impl ScenarioFlags {
     /// Merges flags and file, adds defaults, and checks all values.
+    ///
+    /// # Errors
+    /// The file is invalid, or a value is out of range.
     pub fn resolve(
         self,
         catalog: &dyn Catalog,
@@ -154,16 +157,25 @@ impl Words {
 
 impl ScenarioArgs {
     /// Parses arguments like `--up=1mbit`, as the command line does.
+    ///
+    /// # Errors
+    /// The first invalid argument.
     pub fn from_words(words: impl IntoIterator<Item = String>) -> Result<Self, BadArgument> {
         Flags::new(&Standard).parse(words)
     }
 
     /// Adds defaults, and checks all values.
+    ///
+    /// # Errors
+    /// A value is out of range.
     pub fn resolve(self, defaults: &Defaults) -> Result<Scenario, ScenarioError> {
         self.resolve_in(&Standard, defaults)
     }
 
     /// Like [`resolve`](Self::resolve), with the disciplines of another catalog.
+    ///
+    /// # Errors
+    /// See [`resolve`](Self::resolve).
     pub fn resolve_in(
         self,
         catalog: &dyn Catalog,

@@ -217,6 +217,9 @@ impl<A: Settings> Flags<A> {
     }
 
     /// Parses flags and keys.
+    ///
+    /// # Errors
+    /// The first flag or key that is invalid.
     pub fn read(&self, words: &Words) -> Result<A, BadArgument> {
         self.read_each(words).map_err(|(_, bad)| bad)
     }
@@ -262,11 +265,17 @@ impl<A: Settings> Flags<A> {
     }
 
     /// Parses typed flags.
+    ///
+    /// # Errors
+    /// The first invalid flag.
     pub fn parse(&self, typed: impl IntoIterator<Item = String>) -> Result<A, BadArgument> {
         self.read(&self.split(typed)?)
     }
 
     /// Splits typed flags and checks all of them.
+    ///
+    /// # Errors
+    /// The first flag that is invalid.
     pub fn given(&self, typed: impl IntoIterator<Item = String>) -> Result<Words, BadArgument> {
         let words = self.split(typed)?;
         self.read(&words).map(|_| words)
@@ -282,6 +291,9 @@ impl<A: Settings> Flags<A> {
     }
 
     /// Converts entries of a table to text and checks all of them.
+    ///
+    /// # Errors
+    /// The first key that is invalid.
     pub fn entries<'a, 'i: 'a>(
         &self,
         entries: impl IntoIterator<Item = (&'a str, &'a Spanned<DeValue<'i>>)>,
@@ -317,11 +329,17 @@ impl<A: Settings> Flags<A> {
     }
 
     /// Converts a table to text and checks all of its keys.
+    ///
+    /// # Errors
+    /// The first key that is invalid.
     pub fn table(&self, table: &DeTable<'_>) -> Result<Words, KeyError> {
         self.entries(in_order(table))
     }
 
     /// Converts a TOML text and checks all its keys. Errors name the file `path`; relative paths start at its folder.
+    ///
+    /// # Errors
+    /// A line of the file is invalid.
     pub fn text(&self, path: &Path, text: &str) -> Result<Words, ScenarioError> {
         let table = DeTable::parse(text).map_err(|error| {
             KeyError {
@@ -341,6 +359,9 @@ impl<A: Settings> Flags<A> {
     }
 
     /// Reads a TOML file and checks all of its keys.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a line is invalid.
     pub fn file(&self, path: &Path) -> Result<Words, ScenarioError> {
         self.text(path, &crate::file::read_file(path)?)
     }

@@ -40,6 +40,9 @@ pub(crate) struct Words {
 }
 
 /// Draws reports that differ only in their discipline, as SVG. Means cover all runs; curves show the most typical run.
+///
+/// # Errors
+/// A report has no time series.
 pub(crate) fn comparison(
     reports: &[Report],
     words: &Words,

@@ -104,6 +104,9 @@ impl Command {
 }
 
 /// Returns the output of `asymq model --json` for these flags.
+///
+/// # Errors
+/// A flag is invalid.
 pub fn model(words: impl IntoIterator<Item = String>) -> Result<serde_json::Value, BadArgument> {
     commands::model::answer_words(words)
 }

@@ -40,6 +40,9 @@ impl fmt::Display for Restored {
 
 /// Restores the interfaces whose journals are in `folder`, in the calling thread's network namespace. Removes the
 /// journals of interfaces that no longer exist.
+///
+/// # Errors
+/// The folder exists but cannot be read.
 pub fn restore(folder: &Path) -> io::Result<Vec<Restored>> {
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let opened = match File::options().read(true).custom_flags(flags).open(folder) {

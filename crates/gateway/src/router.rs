@@ -169,6 +169,9 @@ impl RouterPort {
 impl Gateway {
     /// Opens a gateway between a router and its port. The caller's thread stays in the router's network namespace until
     /// the gateway runs.
+    ///
+    /// # Errors
+    /// See [`open`](Self::open).
     pub fn open_router(
         catalog: &'static dyn Build<Frame>,
         config: &GatewayConfig,
@@ -368,6 +371,9 @@ fn read_journal_of(path: &Path) -> Option<Journal> {
 }
 
 /// Restores all ports whose journals are in `folder`, in the calling thread's network namespace.
+///
+/// # Errors
+/// The folder exists but cannot be read.
 pub fn restore_router(folder: &Path) -> io::Result<Vec<Restored>> {
     // Root must not follow files in a folder that other users may write.
     if !folder.exists() || private_folder(folder).is_err() {

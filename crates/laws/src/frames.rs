@@ -201,6 +201,9 @@ impl<P: Held> Sink<P> for Verdicts {
 }
 
 /// Passes the frames to the discipline's egress, and dequeues whenever the link is free.
+///
+/// # Errors
+/// The discipline cannot be built.
 pub fn verdicts<P: Held + Send + 'static>(
     catalog: &impl Catalog,
     config: &Config,

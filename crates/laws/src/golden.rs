@@ -27,6 +27,9 @@ pub fn place() -> Place {
 }
 
 /// Returns a discipline with its defaults, at [`place`].
+///
+/// # Errors
+/// The name is not in the catalog.
 pub fn config(catalog: &impl Catalog, name: &str) -> Result<Config, ConfigError> {
     let none = Params::new();
     resolve(catalog, name, &none, &none, place())

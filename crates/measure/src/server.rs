@@ -72,11 +72,17 @@ impl Server {
     }
 
     /// The listening address.
+    ///
+    /// # Errors
+    /// The system call fails.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
     /// Serves until the stop flag is set.
+    ///
+    /// # Errors
+    /// The sockets fail.
     pub fn run(self) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         self.echo.set_read_timeout(Some(NOTICE))?;

@@ -76,6 +76,9 @@ impl Files {
     }
 
     /// Reads the files of a folder with one subfolder per paper.
+    ///
+    /// # Errors
+    /// A file cannot be read.
     pub fn of(folder: &Path) -> Result<Self, ScenarioError> {
         let unreadable = |source| ScenarioError::Read {
             path: folder.to_owned(),
@@ -110,6 +113,9 @@ impl Files {
     }
 
     /// Returns the experiments of `select`: `all` (of the papers), the name of a group, or `PAPER/FIGURE`.
+    ///
+    /// # Errors
+    /// No experiment has this name, or a file is invalid.
     pub fn experiments(&self, select: &str) -> Result<Vec<Experiment>, ScenarioError> {
         let mut experiments = Vec::new();
         for (paper, ..) in GROUPS {

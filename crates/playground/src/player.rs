@@ -116,6 +116,9 @@ impl Player {
     }
 
     /// Completes this run and all others of the scenario. Returns the output of `asymq sim --json`.
+    ///
+    /// # Errors
+    /// See [`asymq_sim::Simulator::run`].
     pub fn report(self) -> Result<String, String> {
         let Self {
             scenario, steps, ..

@@ -76,6 +76,9 @@ impl Learner {
     pub const INTERVAL: Duration = Duration::from_millis(10);
 
     /// Creates a learner for the directions with a range. Each direction starts at its rate in `rates`.
+    ///
+    /// # Errors
+    /// There is not enough memory.
     pub fn new(ranges: [Option<RateRange>; 2], rates: [Rate; 2]) -> Result<Self, BuildError> {
         let law = |direction: Direction| match ranges[direction as usize] {
             Some(range) => law(range, rates[direction as usize], direction).map(Some),

@@ -19,6 +19,9 @@ const MAX_DURATION: Duration = Duration::from_secs(200_000);
 
 impl Scenario {
     /// Checks every value.
+    ///
+    /// # Errors
+    /// The first invalid value.
     pub fn check(&mut self, catalog: &dyn Catalog) -> Result<(), ConfigError> {
         self.check_path()?;
         self.check_times()?;

@@ -53,6 +53,9 @@ impl Plan {
     }
 
     /// Returns the experiments, or their previews. Scenarios start from `defaults`.
+    ///
+    /// # Errors
+    /// An experiment's text is invalid.
     pub fn experiments(&self, defaults: &Defaults) -> Result<Vec<Experiment>, ScenarioError> {
         let reduced = |experiment| match self.quick {
             true => preview(experiment),
@@ -80,6 +83,9 @@ impl Plan {
     /// Simulates the runs that are missing in `folder`, and further runs for undecided claims, with `simulator` on
     /// `threads` threads. `defaults` names the congestion controls of `simulator`. `progress` gets the number of the
     /// look (from 1), of finished runs, and of missing runs.
+    ///
+    /// # Errors
+    /// An experiment is invalid, a run fails, or the folder cannot be read or written.
     pub fn run(
         &self,
         simulator: Simulator<'_>,
@@ -100,6 +106,9 @@ impl Plan {
     }
 
     /// Writes the plan to a folder.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
     pub fn save(&self, folder: &Path) -> anyhow::Result<()> {
         fs::create_dir_all(folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
@@ -108,6 +117,9 @@ impl Plan {
     }
 
     /// Reads the plan of a folder.
+    ///
+    /// # Errors
+    /// The folder has no plan, or the plan cannot be read.
     pub fn load(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(PLAN);
         let text = read_bounded(&path).with_context(|| {
@@ -121,6 +133,9 @@ impl Plan {
 }
 
 /// Writes the report, its summary, the verdicts, and the tables as CSV.
+///
+/// # Errors
+/// A file cannot be written, or a figure cannot be drawn.
 pub fn publish(folder: &Path, decided: &Decided, origin: &Origin) -> anyhow::Result<PathBuf> {
     let outcomes = &decided.outcomes;
     let files: anyhow::Result<Vec<Option<String>>> = data::TABLES

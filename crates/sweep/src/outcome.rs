@@ -72,6 +72,9 @@ impl Runs {
 
 impl Outcome {
     /// Looks up the results of an experiment.
+    ///
+    /// # Errors
+    /// Results are missing, or cannot be read.
     pub fn new(experiment: Experiment, results: &Results) -> anyhow::Result<Self> {
         let mut incomplete = Incomplete { missing: 0, all: 0 };
         let mut series = Vec::new();
@@ -169,6 +172,9 @@ fn runs_of(
 }
 
 /// Looks up the results of all experiments.
+///
+/// # Errors
+/// Runs are missing, or cannot be read.
 pub fn judge(experiments: &[Experiment], results: &Results) -> anyhow::Result<Vec<Outcome>> {
     experiments
         .iter()

@@ -60,6 +60,9 @@ impl<'a> Job<'a> {
     }
 
     /// Simulates the job with `simulator`.
+    ///
+    /// # Errors
+    /// The simulator cannot run the scenario.
     pub fn simulate(&self, simulator: Simulator<'_>) -> Result<Stored, SimError> {
         let options = RunOptions {
             series: true,
@@ -172,6 +175,9 @@ impl Place {
 
 impl Results {
     /// Loads the results in a folder; empty if the file does not exist. Skips incomplete lines.
+    ///
+    /// # Errors
+    /// The file cannot be read.
     pub fn load(folder: &Path) -> io::Result<Self> {
         let mut results = Self::default();
         match File::open(folder.join(RUNS)) {
@@ -182,6 +188,9 @@ impl Results {
     }
 
     /// Loads the results in a folder. Later results are appended to its file. Creates the folder if needed.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
     pub fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let path = folder.join(RUNS);

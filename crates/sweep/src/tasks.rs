@@ -62,6 +62,9 @@ impl Task {
 }
 
 /// Adds to `folder` the results of these experiments that `folder` lacks, from `results`.
+///
+/// # Errors
+/// The results cannot be read or written.
 pub fn keep(folder: &mut Results, experiments: &[Experiment], results: &Results) -> io::Result<()> {
     let runs = single_runs(experiments);
     for job in runs.jobs() {

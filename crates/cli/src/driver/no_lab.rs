@@ -9,10 +9,14 @@ use std::path::PathBuf;
 const NEEDS_LINUX: &str =
     "real kernel TCP needs Linux and its network namespaces; asymq sim and asymq compare run here";
 
+/// # Errors
+/// Always fails.
 pub(crate) fn run(_: &[Scenario], _: &Tracks, _: Catalogs) -> anyhow::Result<Vec<Report>> {
     bail!(NEEDS_LINUX)
 }
 
+/// # Errors
+/// Always fails.
 pub(crate) fn run_in_guest(
     _: PathBuf,
     _: Vec<PathBuf>,

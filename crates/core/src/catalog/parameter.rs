@@ -50,6 +50,9 @@ impl Parameter {
     }
 
     /// Reads a value.
+    ///
+    /// # Errors
+    /// The text is invalid; the error shows a valid form.
     pub fn read(&self, text: &str) -> Result<Value, String> {
         self.kind.read(text)
     }

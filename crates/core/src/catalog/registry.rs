@@ -30,6 +30,9 @@ pub trait Catalog: Sync {
     fn entries(&self) -> Vec<&'static Entry>;
 
     /// Builds a queue that holds at most `limit`; `role` is the ACK queue or the data queue.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
     fn queue<P: Packet + Send + 'static>(
         &self,
         role: Role,
@@ -44,6 +47,9 @@ pub trait Catalog: Sync {
 
     /// Builds an empty discipline. A catalog overrides this for a discipline that is not made of parts, and calls
     /// [`compose`](fn@compose) for all others.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
     fn build<P: Packet + Send + 'static>(
         &self,
         config: &Config,
@@ -131,6 +137,9 @@ impl Catalog for Standard {
 /// Object-safe form of [`Catalog::build`] for one packet type. With it, drivers are compiled once for all catalogs.
 pub trait Build<P>: Sync {
     /// Builds an empty discipline from a resolved description.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
     fn qdisc(&self, config: &Config) -> Result<BoxedQdisc<P>, BuildError>;
 }
 
@@ -141,6 +150,9 @@ impl<C: Catalog, P: Packet + Send + 'static> Build<P> for C {
 }
 
 /// Builds a discipline from a resolved description; the catalog builds its parts.
+///
+/// # Errors
+/// See [`BuildError`].
 pub fn compose<P: Packet + Send + 'static>(
     catalog: &impl Catalog,
     config: &Config,

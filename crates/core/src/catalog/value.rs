@@ -112,6 +112,9 @@ pub struct Either {
 
 impl Kind {
     /// Reads a value.
+    ///
+    /// # Errors
+    /// The text is invalid; the error shows a valid form.
     pub fn read(&self, text: &str) -> Result<Value, String> {
         let value = match *self {
             Self::Rate => parse(text).map(Value::Rate),

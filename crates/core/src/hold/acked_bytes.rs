@@ -23,6 +23,9 @@ struct Newest {
 
 impl AckedBytes {
     /// Creates an empty instance.
+    ///
+    /// # Errors
+    /// There is not enough memory.
     pub fn new() -> Result<Self, BuildError> {
         Ok(Self {
             newest: FlowTable::new(MAX_FLOWS)?,

@@ -95,6 +95,9 @@ pub struct Answered {
 
 impl Answered {
     /// Creates an empty instance.
+    ///
+    /// # Errors
+    /// There is not enough memory.
     pub fn new(isolation: Isolation) -> Result<Self, BuildError> {
         Ok(Self {
             needs_hosts: isolation.needs_hosts(),

@@ -63,6 +63,9 @@ pub fn boxed<T>(value: T) -> Result<Box<T>, BuildError> {
 }
 
 /// Allocates exactly `count` values; `value` is called with each index.
+///
+/// # Errors
+/// There is not enough memory.
 pub fn slots<T>(count: usize, mut value: impl FnMut(usize) -> T) -> Result<Box<[T]>, BuildError> {
     let mut slots = Vec::new();
     slots
@@ -73,6 +76,9 @@ pub fn slots<T>(count: usize, mut value: impl FnMut(usize) -> T) -> Result<Box<[
 }
 
 /// Allocates an array filled with `value`, without a copy on the stack, because a kernel's stack is small.
+///
+/// # Errors
+/// There is not enough memory.
 pub fn array<T: Copy, const N: usize>(value: T) -> Result<Box<[T; N]>, BuildError> {
     let slots = slots(N, |_| value)?;
     slots.try_into().map_err(|_| BuildError::OutOfMemory)

@@ -89,6 +89,9 @@ pub struct CodelQueue<P> {
 
 impl<P: Packet> CodelQueue<P> {
     /// Creates an empty queue.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
     pub fn new(params: CodelParams, limit: Limit) -> Result<Self, BuildError> {
         Ok(Self {
             queue: Fifo::new(limit)?,

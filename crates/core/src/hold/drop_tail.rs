@@ -17,6 +17,9 @@ pub struct DropTail<P> {
 
 impl<P: Packet> DropTail<P> {
     /// Creates an empty queue that holds at most `limit`.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
     pub fn new(limit: Limit) -> Result<Self, BuildError> {
         Ok(Self {
             queue: Fifo::new(limit)?,

@@ -45,6 +45,9 @@ pub struct DualPi2<P> {
 
 impl<P: Packet> DualPi2<P> {
     /// Creates empty queues that together hold at most `limit`.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
     pub fn new(params: DualPi2Params, limit: Limit) -> Result<Self, BuildError> {
         let mut queue = Self {
             queues: NumberedQueues::new(2, (), capacity(limit)?)?,

@@ -18,6 +18,9 @@ pub struct Fifo<P> {
 
 impl<P: Packet> Fifo<P> {
     /// An empty queue with room for the packets of `limit`.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
     pub fn new(limit: Limit) -> Result<Self, BuildError> {
         Ok(Self {
             packets: Ring::new(capacity(limit)?)?,

@@ -52,6 +52,9 @@ pub struct AckFilter<P> {
 
 impl<P: Packet> AckFilter<P> {
     /// An empty queue.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
     pub fn new(survivor: Survivor, bounds: FilterBounds, limit: Limit) -> Result<Self, BuildError> {
         Ok(Self {
             acks: AckChains::new(limit)?,

@@ -42,6 +42,9 @@ pub struct FlowQueues<P> {
 
 impl<P: Packet> FlowQueues<P> {
     /// Empty queues with room for the packets of `limit`.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
     pub fn new(limit: Limit) -> Result<Self, BuildError> {
         Ok(Self {
             // One packet more than the limit, because an arrival is enqueued before an overflow drops a packet.

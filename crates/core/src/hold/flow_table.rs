@@ -31,6 +31,9 @@ pub struct FlowTable<T> {
 
 impl<T> FlowTable<T> {
     /// Creates a table for `flows` flows, rounded up to whole sets of eight, at least two sets.
+    ///
+    /// # Errors
+    /// There is not enough memory.
     pub fn new(flows: u32) -> Result<Self, BuildError> {
         let sets = (flows as usize).div_ceil(WAYS).max(2);
         Ok(Self {

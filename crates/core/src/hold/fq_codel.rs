@@ -51,6 +51,9 @@ pub struct FqCodel<P> {
 
 impl<P: Packet> FqCodel<P> {
     /// Empty queues that together hold at most `limit`.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
     pub fn new(params: FqCodelParams, limit: Limit) -> Result<Self, BuildError> {
         // `Rounds` has 65 536 numbers, of which the lists use two.
         let flows = params.flows.clamp(1, (1 << u16::BITS) - LISTS);

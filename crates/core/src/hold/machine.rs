@@ -69,6 +69,9 @@ pub struct Machine<P, Q, S = AnyService> {
 impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
     /// Creates an empty machine on the heap. `data_share` divides a buffer [in ratio](Buffer::InRatio), until the
     /// controller changes the share.
+    ///
+    /// # Errors
+    /// There is not enough memory.
     pub fn boxed(parts: Parts<Q, S>, data_share: Option<Share>) -> Result<Box<Self>, BuildError> {
         let mut machine = Self::moved(parts)?;
         machine.apply(&Settings {

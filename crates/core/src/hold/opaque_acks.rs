@@ -210,6 +210,9 @@ pub struct OpaqueAcks {
 
 impl OpaqueAcks {
     /// Creates an empty instance.
+    ///
+    /// # Errors
+    /// There is not enough memory.
     pub fn new() -> Result<Self, BuildError> {
         Ok(Self {
             downloads: FlowTable::new(MAX_FLOWS)?,

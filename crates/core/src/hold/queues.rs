@@ -146,6 +146,9 @@ pub struct Fifos<P> {
 
 impl<P: Packet> Fifos<P> {
     /// Creates empty FIFOs for a buffer, with memory for two more packets: each class may hold at least one packet.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
     pub fn new(buffer: Limit) -> Result<Self, BuildError> {
         let empty = Line {
             packets: List::EMPTY,

@@ -189,6 +189,9 @@ struct Plan {
 
 impl<P: Packet + Clone> Regenerator<P> {
     /// Creates an empty regenerator.
+    ///
+    /// # Errors
+    /// There is not enough memory.
     pub fn new(params: RegeneratorParams) -> Result<Self, BuildError> {
         let mut due = Vec::new();
         due.try_reserve_exact(MAX_HELD as usize)

@@ -30,6 +30,9 @@ impl<T> Vacant<'_, T> {
 
 impl<T> Ring<T> {
     /// An empty ring of `capacity` places.
+    ///
+    /// # Errors
+    /// There is not enough memory.
     pub fn new(capacity: u32) -> Result<Self, BuildError> {
         Ok(Self {
             places: slots(capacity as usize, |_| Room::Empty)?,

@@ -122,6 +122,9 @@ impl<T, B: Back> Vacant<'_, T, B> {
 
 impl<T, B: Back> Slab<T, B> {
     /// Creates a slab with room for `capacity` values.
+    ///
+    /// # Errors
+    /// There is not enough memory.
     pub(crate) fn new(capacity: u32) -> Result<Self, BuildError> {
         let free = |index: usize| Node {
             links: Links {

@@ -45,6 +45,9 @@ pub(super) struct Endpoints {
 
 impl Endpoints {
     /// Reads a configuration.
+    ///
+    /// # Errors
+    /// The configuration is invalid; the text names the mistake.
     pub(super) fn read(json: &[u8]) -> Result<Self, String> {
         let config: Config = serde_json::from_slice(json).map_err(|error| {
             let error = quoted(&error.to_string());

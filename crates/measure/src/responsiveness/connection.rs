@@ -179,6 +179,9 @@ impl AsyncWrite for Paced {
 }
 
 /// Sends endlessly, in frames of at most 5 ms.
+///
+/// # Errors
+/// The stream or the connection has ended.
 pub(super) async fn send_load(stream: &mut SendStream<Bytes>, moved: &Moved) -> io::Result<()> {
     loop {
         let frame = moved.unsent.load(Relaxed).clamp(LEAST_UNSENT, FRAME);
@@ -336,6 +339,9 @@ pub(super) async fn request(
 }
 
 /// Requests an object, and returns its body.
+///
+/// # Errors
+/// The request failed; the text describes the server's answer.
 pub(super) async fn get_body(requests: &SendRequest<Bytes>, uri: &Uri) -> io::Result<RecvStream> {
     let (response, _) = request(requests, uri, false).await?;
     let response = response.await.map_err(io::Error::other)?;
@@ -349,6 +355,9 @@ pub(super) async fn get_body(requests: &SendRequest<Bytes>, uri: &Uri) -> io::Re
 }
 
 /// Gets an object of at most `most` bytes.
+///
+/// # Errors
+/// Like [`get_body`]; also if the object is longer.
 pub(super) async fn get(
     requests: &SendRequest<Bytes>,
     uri: &Uri,

@@ -100,11 +100,17 @@ impl HttpsServer {
     }
 
     /// The listening address.
+    ///
+    /// # Errors
+    /// The system call fails.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
     /// Serves until the stop flag is set.
+    ///
+    /// # Errors
+    /// The socket fails, or a thread cannot start.
     pub fn run(self) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)

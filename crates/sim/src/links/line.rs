@@ -97,6 +97,9 @@ impl<O: Options> Line<O> {
     pub(crate) const TICK: u64 = 10_000_000;
 
     /// Creates the line of a scenario; `None` without modems. `propagation` is the one-way delay in ns.
+    ///
+    /// # Errors
+    /// There is not enough memory for learning rates.
     pub(crate) fn new(
         scenario: &Scenario,
         seed: u64,

@@ -48,6 +48,9 @@ impl<'a> Simulator<'a> {
     }
 
     /// Runs `scenario` once with `seed`. A pure function except for the traces requested by `options`.
+    ///
+    /// # Errors
+    /// See [`SimError`].
     pub fn run(
         self,
         scenario: &Scenario,

@@ -20,6 +20,9 @@ pub struct Steps<'a>(Stepped<'a, Full>);
 
 impl<'a> Steps<'a> {
     /// Creates a run of `scenario` with `seed`, at its start.
+    ///
+    /// # Errors
+    /// See [`Simulator::run`](crate::Simulator::run).
     pub fn new(scenario: &Scenario, seed: u64, options: RunOptions<'a>) -> Result<Self, SimError> {
         let drawn = scenario.drawn(seed);
         let scenario = drawn.as_ref().unwrap_or(scenario);

@@ -61,6 +61,9 @@ pub const TABLES: [TableOf; 5] = [
 
 impl TableOf {
     /// Returns the table, with the tool's version and fingerprint in each row.
+    ///
+    /// # Errors
+    /// A result cannot be read.
     pub fn table(&self, decided: &Decided, origin: &Origin) -> io::Result<Table> {
         let mut rows = Vec::new();
         (self.rows)(decided, &mut |row| {
@@ -72,6 +75,9 @@ impl TableOf {
 
     /// Writes the table as CSV, one row at a time, to the file that `create` returns. Without rows, creates no file
     /// and returns false.
+    ///
+    /// # Errors
+    /// A result cannot be read, or the file cannot be written.
     pub fn write_csv<W: Write>(
         &self,
         decided: &Decided,
@@ -177,6 +183,9 @@ impl Table {
     }
 
     /// Writes the table as CSV (RFC 4180), with a header line.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
     pub fn write_csv(&self, out: impl Write) -> io::Result<()> {
         let mut out = csv::Writer::from_writer(out);
         write_header(&mut out, self.columns.iter().cloned())?;

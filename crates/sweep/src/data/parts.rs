@@ -54,6 +54,9 @@ impl Columns {
     }
 
     /// Writes the runs of a task, with one row for each place to which a run belongs.
+    ///
+    /// # Errors
+    /// A run is missing, or the file cannot be written.
     pub fn write(
         &self,
         experiments: &[Experiment],
@@ -119,6 +122,9 @@ fn of_result(stored: &Stored, origin: &Origin) -> Row {
 }
 
 /// Reads the results of a part into `results`.
+///
+/// # Errors
+/// The part cannot be read, or the file is not a part.
 pub fn read(part: impl Read, results: &mut Results) -> anyhow::Result<()> {
     let mut reader = csv::Reader::from_reader(part);
     let column = reader.headers()?.iter().position(|name| name == RESULT);

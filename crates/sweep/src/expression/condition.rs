@@ -90,6 +90,9 @@ impl fmt::Display for Condition {
 
 impl Condition {
     /// Parses `a = b within c of d`, `a > b`, `a < b`, `rising a` or `falling a`.
+    ///
+    /// # Errors
+    /// The text does not follow the grammar.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         let (subject, relation, object, tolerance) = grammar::parse_condition(text)?;
         Ok(Self {

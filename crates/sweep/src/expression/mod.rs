@@ -186,6 +186,9 @@ fn pairwise(left: &[Sample], right: &[Sample], f: impl Fn(f64, f64) -> f64) -> O
 
 impl Expression {
     /// Parses an expression.
+    ///
+    /// # Errors
+    /// The text does not follow the grammar.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         grammar::parse_expression(text).map(Self)
     }

@@ -10,6 +10,9 @@ use horrorshow::helper::doctype;
 use horrorshow::{Raw, RenderOnce, Template, html, owned_html};
 
 /// Writes the report of experiments as HTML. The report links to the data `files` beside it.
+///
+/// # Errors
+/// The report cannot be written.
 pub fn page(outcomes: &[Outcome], origin: &Origin, files: &[String]) -> anyhow::Result<String> {
     let (outcomes, columns) = Columns::of(outcomes, origin.preview);
     let (outcomes, columns) = (&outcomes[..], &columns);

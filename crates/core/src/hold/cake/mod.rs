@@ -57,6 +57,9 @@ const QUEUES: u32 = 1024;
 
 impl<P: Packet> Cake<P> {
     /// Creates empty queues that together hold at most `limit`.
+    ///
+    /// # Errors
+    /// The limit is too large, or there is not enough memory.
     pub fn new(params: CakeParams, limit: Limit) -> Result<Self, BuildError> {
         let CakeParams { diffserv, link, .. } = params;
         let count = diffserv.tins();

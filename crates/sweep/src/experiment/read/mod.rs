@@ -19,6 +19,9 @@ use toml::Spanned;
 use toml::de::DeTable;
 
 /// Reads a user's experiment file. Its scenarios start from `defaults`, and may use the congestion controls there.
+///
+/// # Errors
+/// The file cannot be read, or a line is invalid.
 pub fn read(path: &Path, defaults: &Defaults) -> Result<Experiment, ScenarioError> {
     let text = read_file(path)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -27,6 +30,9 @@ pub fn read(path: &Path, defaults: &Defaults) -> Result<Experiment, ScenarioErro
 
 /// Like [`read`], for a text. Only errors contain `path`. An experiment whose `name` begins with `found/` has the
 /// settings of `[found]` instead of the scenario's settings. Values from series and sweep remain.
+///
+/// # Errors
+/// A line is invalid.
 pub fn read_text(
     name: &str,
     path: &Path,
