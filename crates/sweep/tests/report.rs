@@ -190,7 +190,7 @@ fn a_summary_carries_no_markup_of_an_experiment_s_author() {
                 .all(|line| cells(line) == cells(table.lines().next().unwrap()))
         };
         assert!(tables.all(same), "{summary}");
-        let search = "\nThe search of the settings found, in claims: x ";
+        let search = "\nResult of the search for settings, counted in claims: x ";
         assert!(summary.contains(search), "{summary}");
     }
 }

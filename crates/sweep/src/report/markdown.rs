@@ -77,7 +77,7 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
             let mine: Vec<_> = mine.collect();
             if let Some(search) = mine.iter().find_map(|(o, _)| o.experiment.search.as_ref()) {
                 text.line(&format!(
-                    "\nThe search of the settings found, in claims: {}",
+                    "\nResult of the search for settings, counted in claims: {}",
                     literal(search)
                 ));
             }
