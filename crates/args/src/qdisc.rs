@@ -216,19 +216,19 @@ mod tests {
     fn help_names_the_default_of_every_part() {
         assert_eq!(
             help_of("interval"),
-            "Interval at which the controller changes settings; for CoDel, time above the target before it drops [default: 10s for acq; 5s for dcbq; 100ms for codel, fq_codel; 200ms otherwise]"
+            "Interval between changes by the controller; for CoDel, time that the sojourn time must exceed the target before a drop [default: 10s for acq; 5s for dcbq; 100ms for codel, fq_codel; 200ms otherwise]"
         );
         assert_eq!(
             help_of("ack-size"),
-            "Size of an ACK on the link (AQ's S_A); by default computed from headers and overhead"
+            "Bytes of an ACK on the link (AQ's S_A); by default computed from headers and overhead"
         );
         assert_eq!(
             help_of("ecn"),
-            "Mark ECN-capable packets instead of dropping them early [default: true for fq_codel; false otherwise]"
+            "Mark ECN-capable packets where the AQM would drop them [default: true for fq_codel; false otherwise]"
         );
         assert_eq!(
             help_of("data-share"),
-            "Data's share of the link (SAD's g) [default: 0.5]"
+            "Share of the link for data, 0 to 1; ACKs get the rest (SAD's g) [default: 0.5]"
         );
         assert_eq!(
             help_of("ack-limit"),

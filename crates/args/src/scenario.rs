@@ -21,51 +21,51 @@ settings! {
     /// Flags of `sim`, `lab` and `compare`, and the keys of a scenario file; all optional.
     #[derive(PartialEq)]
     pub struct ScenarioArgs: "Scenario" {
-        /// Uplink capacity. With auto, asymq learns the rate of --modem-up (see --help-all). auto:1mbit..20mbit limits the learnt rate [default: 1mbit].
+        /// Uplink capacity. auto learns the rate of --modem-up (see --help-all); auto:1mbit..20mbit learns it within this range [default: 1mbit].
         pub up: Option<LineRate> = "RATE";
-        /// Downlink capacity. With auto, asymq learns the rate of --modem-down, with optional limits as in --up [default: 10mbit].
+        /// Downlink capacity. auto learns the rate of --modem-down, as in --up [default: 10mbit].
         pub down: Option<LineRate> = "RATE";
-        /// Downlink rate that the uplink's discipline assumes [default: --down, if the discipline needs it].
+        /// Downlink rate with which the uplink's discipline computes, if it needs one [default: --down].
         pub assumed_down: Option<Rate> = "RATE", read link_rate;
         /// Number of long-lived uploads, 0 to 1000 [default: 5, or 0 with --flow or --quic].
         pub flows_up: Option<u32> = "N", read within(0..=1000);
         /// Number of long-lived downloads, 0 to 1000 [default: 10, or 0 with --flow or --quic].
         pub flows_down: Option<u32> = "N", read within(0..=1000);
-        /// Propagation round-trip time of the flows: one value or a range [default: 20ms..300ms].
+        /// Round-trip time without queueing, equal for all flows, or a range in which each flow has a random value [default: 20ms..300ms].
         pub rtt: Option<RttRange> = "TIME[..TIME]";
         /// Uplink buffer, in packets or bytes [default: 50p].
         pub buffer: Option<Limit> = "LIMIT";
-        /// Downlink buffer [default: 50p].
+        /// Downlink buffer, in packets or bytes [default: 50p].
         pub buffer_down: Option<Limit> = "LIMIT";
         /// Discipline at the uplink [default: asymq].
         pub qdisc: Option<String> = "NAME";
         /// Parameters of the disciplines.
         pub qdisc_params: Params;
-        /// Kernel qdisc for the uplink in place of --qdisc, like "cake ack-filter" (real TCP only). Without a rate or overhead in QDISC, the scenario's values apply.
+        /// Kernel qdisc for the uplink in place of --qdisc, like "cake ack-filter" (real TCP only). If QDISC contains no rate or overhead, asymq adds the scenario's.
         pub tc: Option<String> = "QDISC";
         /// Discipline at the downlink [default: droptail].
         pub qdisc_down: Option<String> = "NAME";
-        /// Parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's value; for a part, like ack-queue, the default of the downlink's discipline].
+        /// Parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's value; for parts like ack-queue, the part of the downlink's discipline].
         pub param_down: Vec<String> = "NAME=VALUE";
         /// Congestion control.
         pub tcp: Option<Tcp> = "NAME", arg |arg| arg.help(tcp_help());
-        /// Long-lived flows of a QUIC stack, like quinn,up=1,down=10,tcp=bbr,ack-every=10. The first word is the stack's name or its program's path; up and down are numbers of flows. tcp is the congestion control [default: --tcp], ack-every the packets per ACK [default: the stack's]. Simulated stacks: chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2, msquic. Real stacks, built by scripts/quic/stacks: quinn, aioquic.
+        /// Long-lived QUIC flows, like quinn,up=1,down=10,tcp=bbr,ack-every=10: stack (its name or the path of its program), numbers of uploads and downloads, congestion control [default: --tcp], packets per ACK [default: the stack's]. Simulated stacks: chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2, msquic. Real stacks, built by scripts/quic/stacks: quinn, aioquic.
         pub quic: Option<QuicFlows> = "FLOWS";
-        /// Payload of a full TCP segment, 88b to 65495b. With real TCP, the maximum is 1460b, and timestamps take 12 bytes of it [default: 1460b].
+        /// Payload of a full TCP segment, 88b to 65495b. Real TCP: at most 1460b, including 12 bytes of timestamps [default: 1460b].
         pub mss: Option<Bytes> = "SIZE";
-        /// Timeout of delayed ACKs; without TIME, 100ms. With 0, every packet gets an ACK at once. Real TCP ignores this flag [default: 0; 40ms with linux].
+        /// Maximum delay of an ACK; 0 acknowledges each packet at once. Without TIME, 100ms. Real TCP ignores this flag [default: 0; 40ms with linux].
         pub delayed_ack: Option<Duration> = "TIME", arg |arg| optional(arg, "100ms");
-        /// Number of packets per ACK (simulator only). An ACK is delayed by at most --delayed-ack [default: 1; 2 with linux].
+        /// Number of packets per ACK, 1 to 64 (simulator only). An ACK waits at most --delayed-ack for them [default: 1; 2 with linux].
         pub ack_every: Option<u32> = "N", read within(1..=64);
         /// Receive window of every host, in packets or bytes [default: unlimited].
         pub window: Option<Limit> = "LIMIT";
-        /// UDP flow of constant rate; repeatable. Its parts are direction, rate, packet size [default: 1000b] and time, like up:500kbit or down:3mbit:200b@60s..80s. With /2..3, as in up:1mbit/2..3, it passes only links 2 and 3 of a chain. A fourth part, as in up:3mbit:60b:syns, makes it a flood from a second host at home (simulator only). With udp, syns or acks, each packet starts a new flow; a number like 40 means 40 UDP flows. With :server, the flood goes to the first flow's server; :forged also varies the source address.
+        /// UDP flow of constant rate, like up:500kbit or down:3mbit:200b@60s..80s: direction, rate, packet size [default: 1000b] and time [default: the whole run]; repeatable. up:1mbit/2..3 passes only links 2 and 3 of --links. up:3mbit:60b:syns is a flood from a second host at home (simulator only). Its fourth word is udp, syns or acks (each packet is a new flow), or a number of UDP flows like 40. Each flow of the flood has its own server. With :server after the fourth word, all go to one server; with :forged, also from random source addresses.
         pub udp: Vec<UdpBurst> = "FLOW";
-        /// Interval of the probe, a small UDP echo whose queueing delay is reported; 0 disables it [default: 0; 100ms with real TCP].
+        /// Interval of probes: small UDP echoes whose queueing delay is reported. 0 sends none [default: 0; 100ms with real TCP].
         pub probe: Option<Duration> = "TIME";
         /// Duration of a run, including the warm-up [default: 60s].
         pub duration: Option<Duration> = "TIME";
-        /// Warm-up: time at the start of a run that is excluded from the means [default: 5s].
+        /// Time at the start of a run that is excluded from all means [default: 5s].
         pub warmup: Option<Duration> = "TIME";
         /// Seed of the first run [default: 1].
         pub seed: Option<u64> = "N";
@@ -82,7 +82,7 @@ fn tcp_help() -> String {
         names.join(", ")
     };
     format!(
-        "Congestion control of the senders; linux is CUBIC on a host with all defaults of Linux. Simulated: {} [default: {}]; real TCP: {} [default: {}]",
+        "Congestion control of the senders; linux is CUBIC with Linux's default TCP settings. Simulated: {} [default: {}]; real TCP: {} [default: {}]",
         names(&mut Tcp::simulated()),
         Defaults::paper().tcp,
         names(&mut Tcp::real()),

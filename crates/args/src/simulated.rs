@@ -23,55 +23,55 @@ settings! {
         pub sack: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use SACK, and recover losses by RACK-TLP (RFC 8985) and PRR (RFC 9937) [default: true with {}, otherwise false]", Tcp::has_sack_by_default));
         /// Use TCP timestamps (RFC 7323), which take 12 bytes of each segment and ACK [default: true with linux, otherwise false].
         pub timestamps: Option<bool> = "true|false";
-        /// Use appropriate byte counting (RFC 3465) with L = 2, or without limit for linux [default: true with linux, otherwise false].
+        /// Grow the window by acknowledged bytes (RFC 3465): per ACK by at most 2 segments, with linux without this limit [default: true with linux, otherwise false].
         pub byte_counting: Option<bool> = "true|false";
         /// ECN at the hosts.
         pub tcp_ecn: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use ECN at the hosts (RFC 3168; RFC 8257 with dctcp) [default: true with {}, otherwise false]", Tcp::needs_ecn));
-        /// Use AccECN (RFC 9768): each ACK reports the number of marks, in the ACE field and the AccECN option [default: false].
+        /// Use AccECN (RFC 9768): each ACK reports the number of CE marks in its ACE field and AccECN option [default: false].
         pub accecn: Option<bool> = "true|false";
-        /// Use AccECN without its option: only the ACE field, three bits that count marks modulo 8 [default: false].
+        /// Use AccECN without its option: ACKs report CE marks only in the ACE field, modulo 8 [default: false].
         pub ace_only: Option<bool> = "true|false";
         /// HyStart++.
         pub hystart: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use HyStart++ (RFC 9406) with {}; linux uses Linux's own HyStart instead [default: true with linux, otherwise false]", Tcp::has_hystart));
         /// Pacing.
-        pub pacing: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Pace segments like Linux: 2 windows per round trip in slow start, otherwise 1.2 windows [default: false; {} always paces]", Tcp::paces));
-        /// Number of ACKs that are regenerated after the uplink for each filtered ACK (the papers' R), 0 to 16 [default: 1 for disciplines with ar in their name, otherwise 0].
+        pub pacing: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Pace segments at Linux's rates: 2 windows per round trip in slow start, otherwise 1.2 [default: false; {} always paces]", Tcp::paces));
+        /// Number of ACKs to create beyond the uplink for each filtered ACK (the papers' R), 0 to 16 [default: 1 for disciplines with ar in their name, otherwise 0].
         pub regenerate: Option<u32> = "R", read within(0..=16);
-        /// Spacing of regenerated ACKs. at-once: none. paced: even over the time since the previous ACK, with gaps of at most one segment's transmission time. smoothed: even over the smoothed time between ACKs, as in ns-2 [default: paced].
+        /// Times at which regenerated ACKs are sent: at-once, paced (spread over the time since the previous ACK, with gaps of at most one segment's transmission time) or smoothed (spread over the mean time between ACKs, as in ns-2) [default: paced].
         pub regenerate_spacing: Option<Spacing> = "SPACING";
-        /// Period in which each long-lived flow starts at a random time; at most the duration [default: 1s, or a tenth of the duration if this is shorter].
+        /// Period at the start of a run; each long-lived flow starts at a random time in it [default: 1s, at most a tenth of --duration].
         pub start_within: Option<Duration> = "TIME";
-        /// Additional TCP flow, like down,rtt=40ms,start=2s,size=1mb. The direction comes first; keys are rtt, start, stop, size, rate (of the application), tcp, sack, mss, delayed-ack, ack-every, acks-per-rtt and links (of a chain, like 2..3). The words opaque, quic (or quic=STACK) and tunnel encrypt the headers of the flow, so that queues cannot read them. Repeatable.
+        /// TCP flow, like down,rtt=40ms,start=2s,size=1mb; repeatable. The direction comes first. Keys: rtt, start, stop, size, rate (of the application), tcp, sack, mss, delayed-ack, ack-every, acks-per-rtt, links (of --links, like 2..3). With opaque, quic, quic=STACK or tunnel, the flow's headers are encrypted, so that queues cannot read them.
         pub flow: Vec<ListedFlow> = "FLOW";
-        /// Short TCP transfers, like down:1:30kb:1.3; repeatable. The parts are direction, mean number per second (Poisson arrivals), mean size, and shape of the sizes' Pareto distribution.
+        /// Short TCP transfers, like down:1:30kb:1.3: direction, mean number per second (Poisson arrivals), mean size, shape of the Pareto distribution of sizes; repeatable.
         pub web: Vec<WebLoad> = "LOAD";
-        /// Applications of long-lived flows send and pause, like 200kbit:500ms:500ms. The parts are the rate while sending, the mean sending time and the mean pause; both times are exponential [default: no pauses, any rate].
+        /// Pauses of long-lived flows' applications, like 200kbit:500ms:500ms: rate while sending, mean sending time, mean pause. Both times are exponentially distributed [default: no pauses, no rate limit].
         pub on_off: Option<OnOff> = "PATTERN";
         /// Number of asymmetric links in series, 1 to 32; each has its own queues [default: 1].
         pub links: Option<u32> = "N", read within(1..=32);
-        /// Change of the uplink's rate, like 10s:2mbit (time and new rate); repeatable. The uplink's discipline still assumes --up.
+        /// Change of the uplink's rate, like 10s:2mbit (time and new rate); repeatable. The uplink's discipline keeps computing with --up.
         pub steps_up: Vec<RateStep> = "STEP";
         /// Change of the downlink's rate, written like --steps-up; repeatable.
         pub steps_down: Vec<RateStep> = "STEP";
-        /// Mahimahi trace of the uplink; it repeats at its end. Each line is a time in ms at which 1500 bytes can leave. The uplink's discipline assumes --up [default: the trace's mean rate].
+        /// Mahimahi trace of the uplink: each line is a time in ms at which 1500 bytes can leave; the trace repeats at its end. --up is only the rate with which the discipline computes [default: the trace's mean rate].
         pub trace_up: Option<PathBuf> = "FILE";
         /// Mahimahi trace of the downlink, used like --trace-up.
         pub trace_down: Option<PathBuf> = "FILE";
-        /// Modem after the uplink's shaper, like 10mbit,buffer=600ms,grant=2ms..6ms: rate, buffer (a time, packets or bytes), time from request to grant. --up is then the shaper's rate; --steps-up and --trace-up set the modem's rate [default: none].
+        /// Modem after the uplink's shaper, like 10mbit,buffer=600ms,grant=2ms..6ms: rate, buffer (as time, packets or bytes), time from request to grant. --up then sets the shaper's rate; --steps-up and --trace-up set the modem's [default: none].
         pub modem_up: Option<Modem> = "MODEM";
-        /// Modem before the downlink's shaper, written like --modem-up. The shaper is then at home.
+        /// Modem before the downlink's shaper, written like --modem-up. The downlink's shaper is then at home.
         pub modem_down: Option<Modem> = "MODEM";
-        /// Rate of the shaper before --modem-up: fixed (--up), auto or auto:1mbit..20mbit (learnt, starting at --up), or none (no shaper). For comparison: oracle, oracle-97, oracle-drain, fixed-mean, fixed-min, cake-autorate or cake-autorate-owd (docs/research/scenarios.md) [default: fixed].
+        /// Rate of the shaper before --modem-up: fixed (--up), auto or auto:1mbit..20mbit (learnt, starting at --up), or none (no shaper). docs/research/scenarios.md explains oracle, oracle-97, oracle-drain, fixed-mean, fixed-min, cake-autorate and cake-autorate-owd [default: fixed].
         pub shaper_up: Option<RateSource> = "SOURCE";
-        /// Rate of the shaper after --modem-down: the same values as for --shaper-up, or autorate-ingress (CAKE's estimate).
+        /// Rate of the shaper after --modem-down: a value of --shaper-up, or autorate-ingress (estimated by CAKE) [default: fixed].
         pub shaper_down: Option<RateSource> = "SOURCE";
-        /// Change of the path's delay beyond the modems, like 10s:25ms (time and additional one-way delay); repeatable.
+        /// Change of the path's delay beyond the modems, like 10s:25ms (time of the change, one-way delay added from then on); repeatable.
         pub steps_delay: Vec<DelayStep> = "STEP";
-        /// Random profile of the modems' rates and the path's delay, different for each seed (docs/research/scenarios.md): constant, steps, halved, ramp, starlink, cellular, outage, path, handover or docsis [default: none].
+        /// Random changes of the modems' rates and the path's delay, different for each seed: constant, steps, halved, ramp, starlink, cellular, outage, path, handover or docsis (docs/research/scenarios.md) [default: none].
         pub rate_profile: Option<RateProfile> = "PROFILE";
-        /// Send up to 20 probes per second to learn a rate while no passing packet shows the line's delay [default: false].
+        /// Let a shaper that learns its rate send up to 20 probes per second while no passing packet shows the line's delay [default: false].
         pub rate_probe: Option<bool> = "true|false";
-        /// Maximum drift of the servers' clocks in ppm, 0 to 1000; their offsets are random [default: all hosts share one clock].
+        /// Maximum drift of the servers' clocks in ppm, 0 to 1000; each clock also has a random offset [default: all hosts share one clock].
         pub clock_drift: Option<u32> = "PPM", read within(0..=1000);
         /// Resolution of the servers' TCP timestamps, 1ms to 100ms [default: 1ms].
         pub clock_tick: Option<Duration> = "TIME";
@@ -83,9 +83,9 @@ settings! {
         pub netem_access_up: Option<Netem> = "NETEM";
         /// Impairment of each server's own path to the downlink, in netem's syntax.
         pub netem_access_down: Option<Netem> = "NETEM";
-        /// TCP and IP headers of each data packet and ACK, 40b to 80b [default: 40b].
+        /// Size of the TCP and IP headers of each data packet and ACK, 40b to 80b [default: 40b].
         pub header: Option<Bytes> = "SIZE";
-        /// Bytes that both links add to each IP packet, in tc-cake's syntax, like pppoe-vcmux, docsis or "overhead 44 atm". Disciplines count these bytes too [default: none].
+        /// Bytes that both links add to each IP packet, in tc-cake's syntax, like docsis or "overhead 44 atm". Disciplines count these bytes too [default: none].
         pub overhead: Option<Overhead> = "WORDS";
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Catalogs {
     /// Congestion controls of other crates that the simulator runs.
     #[cfg(feature = "research")]
     pub(crate) outside: &'static [OutsideTcp],
-    /// Builder for frames, of the gateway and the lab.
+    /// Builds disciplines for frames, in the gateway and the lab.
     #[cfg(target_os = "linux")]
     pub(crate) gateway: &'static dyn Build<Frame>,
 }

@@ -38,7 +38,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-/// Keep asymmetric links full in both directions: simulator, tests over real TCP, and gateway.
+/// Keep asymmetric links full in both directions: simulator, tests over real TCP, gateway, router.
 #[derive(Debug, Parser)]
 #[command(name = "asymq", version, max_term_width = 100)]
 struct Cli {
@@ -58,7 +58,7 @@ enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --watch")]
     Gateway(Box<gateway::GatewayArgs>),
-    /// Shape both directions at a router's port. `asymq router install` sets up a service.
+    /// Shape uplink and downlink at a router's port to the modem. `asymq router install` adds a service.
     #[cfg(target_os = "linux")]
     #[command(
         after_help = "Example: asymq router --wan eth0 --up 19mbit --down 95mbit --overhead docsis --watch"

@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Compare disciplines in one scenario. The default is one upload and one download between Linux hosts.
+/// Compare queue disciplines in one scenario, by default one upload and one download between Linux hosts.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq compare --up 512kbit --down 8mbit --chart adsl.svg")]
 pub(crate) struct CompareArgs {
@@ -32,7 +32,7 @@ pub(crate) struct CompareArgs {
     /// Show every column, each with its standard deviation.
     #[arg(long, conflicts_with = "json")]
     wide: bool,
-    /// Write a chart of the runs over time to this SVG file.
+    /// Write a chart of rates over time to this SVG file.
     #[arg(long, value_name = "FILE")]
     chart: Option<PathBuf>,
     /// Print JSON (docs/reference/json.md).

@@ -41,7 +41,7 @@ pub(crate) struct ModelArgs {
     /// Rate of non-TCP traffic on the downlink.
     #[arg(long, value_name = "RATE")]
     non_tcp_down: Option<Rate>,
-    /// AMP's M: data packets sent per ACK that passes the uplink, 1 to 1000. M exceeds --data-per-ack if the uplink filters ACKs [default: --data-per-ack].
+    /// AMP's M: data packets sent per ACK that passes the uplink, 1 to 1000; more than --data-per-ack if the uplink filters ACKs [default: --data-per-ack].
     #[arg(long, value_name = "M", value_parser = number::<1, 1000>)]
     packets_per_ack: Option<f64>,
     /// AMP's g: share of the uplink for data, 0 to 1.

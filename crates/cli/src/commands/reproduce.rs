@@ -10,17 +10,17 @@ use asymq_sweep::verdicts;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Repeat the papers' evaluations, and write a report with a verdict on every claim.
+/// Repeat the evaluations of five papers, and write a report with a verdict on each of their claims.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq reproduce aq/figure-05")]
 pub(crate) struct ReproduceArgs {
-    /// Evaluation to run: all papers (all), one paper (aq, acq-vaq, dcbq, sad, afvq), another evaluation (beyond, senders, rates), or one figure (PAPER/FIGURE).
+    /// Evaluation to run: all papers (all), one paper (aq, acq-vaq, dcbq, sad, afvq), another evaluation (beyond, senders, rates), or one figure (like aq/figure-05).
     #[arg(value_name = "WHAT", default_value = "all")]
     what: String,
     /// Read experiment files from this folder, in place of the built-in ones.
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
-    /// Compare with the verdicts of an earlier report (its verdicts.toml). Exit with an error if a claim held there and now fails by more than chance, or if a claim's tolerance is not the one in that report.
+    /// Compare with the verdicts.toml of an earlier report. Exit with an error if a claim that held there now fails by more than chance, or has another tolerance.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
     /// Folder to which the report and all results are written.

@@ -8,7 +8,7 @@ use asymq_scenario::Report;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Simulate a scenario. By default: discipline asymq, link and flows of the Asymmetric Queueing paper.
+/// Simulate a scenario. Default: discipline asymq, link and flows of the Asymmetric Queueing paper.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: asymq sim --flows-up 1 --flows-down 1 --rtt 100ms --qdisc droptail"
@@ -26,16 +26,16 @@ pub(crate) struct SimArgs {
     scenario: ScenarioFlags,
 }
 
-/// Run a scenario over real kernel TCP in network namespaces. The default is that of `asymq sim`.
+/// Run a scenario over real kernel TCP in network namespaces. Default: the scenario of `asymq sim`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq lab --up 1mbit --down 10mbit --tcp cubic")]
 pub(crate) struct LabArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Run in a QEMU guest with this kernel, like DIR/boot/vmlinuz-VERSION. Its modules must be in DIR/lib/modules/VERSION.
+    /// Run in a QEMU guest with this kernel, like DIR/boot/vmlinuz-VERSION. The kernel's modules must be in DIR/lib/modules/VERSION [default: this host's kernel].
     #[arg(long, value_name = "FILE")]
     kernel: Option<PathBuf>,
-    /// Load this kernel module in the guest, like sch_asymq.ko; repeatable. tc's plugin q_asymq.so is loaded from the same folder.
+    /// Load this kernel module in the guest of --kernel, like sch_asymq.ko; repeatable. The guest's tc uses the plugin q_asymq.so in the module's folder.
     #[arg(long, value_name = "FILE", requires = "kernel")]
     insmod: Vec<PathBuf>,
     #[command(flatten)]

@@ -35,13 +35,13 @@ pub(crate) struct SweepArgs {
 /// Merge the parts of a sweep that ran with --shard, and write its report.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
-    /// Output folders of the parts.
+    /// The parts' --out folders.
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
     /// Folder to which the report and all results are written.
     #[arg(long, value_name = "DIR", default_value = "asymq-merge")]
     out: PathBuf,
-    /// Maximum number of simultaneous runs. `merge` simulates further seeds if a claim is undecided [default: one per core].
+    /// Maximum number of simultaneous runs, for further seeds of undecided claims [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
 }
@@ -49,16 +49,16 @@ pub(crate) struct MergeArgs {
 /// Options of the runs.
 #[derive(Debug, Args)]
 pub(crate) struct SweepOptions {
-    /// Run a preview with fewer seeds, shorter runs and fewer points.
+    /// Preview: run fewer seeds and points, and shorter runs.
     #[arg(long)]
     quick: bool,
-    /// Seed of the first run of every scenario; overrides the seeds in experiment files.
+    /// Seed of the first run of each scenario [default: the experiment file's].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Maximum number of simultaneous runs [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// Run only one part, like 3/16 for the third of 16 parts; `asymq merge` joins the parts.
+    /// Run only part I of N of all runs, like 3/16; `asymq merge` joins the parts.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
 }

@@ -25,7 +25,7 @@ pub(crate) struct GatewayArgs {
     /// Subcommand; without one, a gateway runs.
     #[command(subcommand)]
     pub(crate) command: Option<GatewayCommand>,
-    /// Settings file (TOML, keys like flags); flags override it. SIGHUP reloads it.
+    /// TOML file with the flags as keys; flags override it, and SIGHUP reloads it.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
@@ -35,19 +35,19 @@ pub(crate) struct GatewayArgs {
 /// Subcommands of the gateway.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum GatewayCommand {
-    /// Change settings of a running gateway without losing a packet; all other settings stay.
+    /// Change the given settings of a running gateway, without losing a packet.
     #[command(
         after_help = "Example: asymq gateway set --control /run/asymq/control --qdisc wrr --data-share 0.7"
     )]
     Set(Box<SetArgs>),
-    /// Compare a running gateway with other settings, in a randomised trial on live traffic.
+    /// Compare two settings of a running gateway, in a randomised trial on live traffic.
     #[command(
         after_help = "Example: asymq gateway try --control /run/asymq/control --qdisc droptail\n\nSettings \
-                      that are not given stay unchanged. Without settings, the trial compares the current ones with no shaping. \
+                      that are not given stay unchanged. Without any, the trial compares the current settings with no shaping. \
                       docs/router/gateway.md explains the results."
     )]
     Try(Box<TryArgs>),
-    /// Check this host for problems that affect a gateway, and print a remedy for each.
+    /// List problems of this host that affect a gateway, each with a remedy; change nothing.
     #[command(after_help = "Example: asymq gateway check --config /etc/asymq.toml")]
     Check(Box<CheckArgs<HostArgs>>),
     /// Install the gateway as a systemd service with these settings.
@@ -79,7 +79,7 @@ pub(crate) struct TryArgs {
     pub(crate) control: PathBuf,
     #[command(flatten)]
     pub(crate) link: Given<LinkArgs>,
-    /// Number of pairs of intervals; each pair has one interval with each of the two settings. Pairs without enough load do not count.
+    /// Number of pairs of intervals: in each pair, one interval uses the current settings, the other the new ones. Pairs with too little load are repeated.
     #[arg(long, value_name = "N", default_value_t = 30, help_heading = "Trial",
           value_parser = RangedU64ValueParser::<usize>::new().range(8..=10_000))]
     pub(crate) pairs: usize,
@@ -192,7 +192,7 @@ pub(crate) struct InstallArgs<S: AnySettings> {
 /// Flags of `uninstall`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct UninstallArgs {
-    /// Keep the settings file.
+    /// Keep the settings file (/etc/asymq.toml or /etc/asymq-router.toml).
     #[arg(long)]
     pub(crate) keep_settings: bool,
     /// Remove files below this folder instead of /, and run no commands (for packages and tests).
@@ -206,7 +206,7 @@ pub(crate) struct UninstallArgs {
 /// Flags of `asymq gateway restore`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// Folder of the killed gateway's journals (its --state) [default: /run/asymq/state and /run/asymq-root/state].
+    /// The killed gateway's --state folder [default: /run/asymq/state and /run/asymq-root/state].
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 }
@@ -228,15 +228,15 @@ settings! {
 settings! {
     /// Host and outputs of a gateway or a router.
     pub(crate) struct ServiceArgs: "" {
-        /// Folder for journals of the interfaces' previous settings; only its owner may write there [default: /run/asymq/state; /run/asymq-root/state for root if a service uses that folder].
+        /// Folder that stores the interfaces' previous settings until they are restored; only its owner may have write access [default: /run/asymq/state; /run/asymq-root/state for root if a service uses that folder].
         pub(crate) state: Option<PathBuf> = "DIR", arg |arg| arg.help_heading("Host");
         /// Socket type for sending frames: af-xdp, af-packet or auto, which uses AF_XDP if possible [default: auto].
         pub(crate) send: Option<SendBy> = "WAY", arg |arg| arg.help_heading("Host");
-        /// Unix socket for `set` and `try`.
+        /// Unix socket to create, for `set` and `try` [default: none].
         pub(crate) control: Option<PathBuf> = "PATH", arg |arg| arg.help_heading("Output");
-        /// Address of Prometheus metrics, http://ADDR:PORT/metrics.
+        /// Serve Prometheus metrics at http://ADDR:PORT/metrics.
         pub(crate) metrics: Option<SocketAddr> = "ADDR:PORT", arg |arg| arg.help_heading("Output");
-        /// Address of a read-only status page, http://ADDR:PORT/.
+        /// Serve a read-only status page at http://ADDR:PORT/.
         pub(crate) page: Option<SocketAddr> = "ADDR:PORT", arg |arg| arg.help_heading("Output");
     }
 }
@@ -252,7 +252,7 @@ settings! {
 settings! {
     /// Output on the terminal.
     pub(crate) struct ShowArgs: "" {
-        /// Show a live table.
+        /// Show a live table of rates and delays.
         pub(crate) watch: Option<bool> = "true|false", arg |arg| arg.conflicts_with("json").help_heading("Output");
         /// Print a line of JSON every second.
         pub(crate) json: Option<bool> = "true|false", arg |arg| arg.help_heading("Output");
@@ -272,38 +272,38 @@ pub(crate) enum Role {
 settings! {
     /// Settings that may change while a gateway runs.
     pub(crate) struct LinkArgs: "" {
-        /// Uplink rate to shape to, usually 95 % of the measured rate. With auto, it is learnt from TCP packets; auto:1mbit..20mbit limits it [default: auto].
+        /// Rate of the uplink's shaper, usually 95 % of the line's rate. auto learns it from TCP packets, auto:1mbit..20mbit within this range [default: auto].
         pub(crate) up: Option<LineRate> = "RATE";
-        /// Downlink rate to shape to, usually 95 % of the measured rate, or auto as in --up [default: auto for a router; no shaper for a gateway].
+        /// Rate of the downlink's shaper, or auto, as in --up [default: auto for a router; no shaper for a gateway].
         pub(crate) down: Option<LineRate> = "RATE";
-        /// IPv4 host that gets up to 20 echo requests per second while no passing packet shows the line's delay [default: no requests].
+        /// IPv4 host to ping up to 20 times per second while a rate is learnt and no passing packet shows the line's delay [default: none].
         pub(crate) rate_probe: Option<Ipv4Addr> = "HOST";
-        /// Side of the slow link: home, or headend (the far side, which regenerates filtered ACKs) [default: home].
+        /// Side of the slow link on which this gateway is: home, or headend (the provider's side, where filtered ACKs are regenerated) [default: home].
         pub(crate) role: Option<Role> = "SIDE", read one_of;
         /// Discipline at the uplink [default: asymq].
         pub(crate) qdisc: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
-        /// Uplink buffer, in packets or bytes [default: 100 ms of full packets at --up, from 50p to 5000p; 20 ms if that is more than 5000p].
+        /// Uplink buffer, in packets or bytes [default: full packets of 100 ms at --up; at least 50p, at most 5000p or 20 ms, whichever is more].
         pub(crate) buffer: Option<Limit> = "LIMIT";
-        /// Discipline at the downlink if --down sets a rate. With none, frames are sent at once [default: asymq].
+        /// Discipline at the downlink, if the downlink is shaped (--down); none sends frames at once [default: asymq].
         pub(crate) qdisc_down: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
-        /// Downlink buffer [default: by the same rule as --buffer].
+        /// Downlink buffer, in packets or bytes [default: computed from --down like --buffer from --up].
         pub(crate) buffer_down: Option<Limit> = "LIMIT";
         pub(crate) qdisc_params: Params;
-        /// Parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's value; for a part, like ack-queue, the default of the downlink's discipline].
+        /// Parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's value; for parts like ack-queue, the part of the downlink's discipline].
         pub(crate) param_down: Vec<String> = "NAME=VALUE", arg |arg| arg.help_heading("Discipline");
-        /// Number of ACKs that a headend regenerates for each filtered one; 0 for none [default: 1].
+        /// Number of ACKs that a headend creates for each filtered ACK, 0 to 64 [default: 1].
         pub(crate) regenerate: Option<u32> = "R", read within(0..=64), arg |arg| arg.help_heading("Headend");
-        /// Spacing of regenerated ACKs: at-once, paced (over the time since the previous ACK), smoothed (over the smoothed time between ACKs) [default: paced].
+        /// Times at which regenerated ACKs are sent: at-once, paced (spread over the time since the previous ACK) or smoothed (spread over the mean time between ACKs) [default: paced].
         pub(crate) regenerate_spacing: Option<Spacing> = "SPACING", arg |arg| arg.help_heading("Headend");
-        /// Payload of a full TCP segment. A headend assumes one ACK per segment [default: 1460b].
+        /// Payload of a full TCP segment, from which a headend computes the number of filtered ACKs [default: 1460b].
         pub(crate) mss: Option<Bytes> = "SIZE", arg |arg| arg.help_heading("Headend");
         /// Bytes that the link adds to a packet: a number, or tc-cake's keywords (docsis, ethernet, pppoe-ptm, pppoe-vcmux ether-vlan, ...) [default: the Ethernet header].
         pub(crate) overhead: Vec<String> = "N|WORD", read overhead_words, arg |arg| arg.num_args(1..).allow_negative_numbers(true).help_heading("Link layer");
-        /// Minimum number of bytes that a packet takes on the link.
+        /// Minimum number of bytes that a packet takes on the link [default: none; some words of --overhead set it].
         pub(crate) mpu: Option<u32> = "N", arg |arg| arg.help_heading("Link layer");
-        /// Count the bytes of whole ATM cells for each packet (ADSL).
+        /// Count each packet as whole ATM cells of 53 bytes (ADSL) [default: false].
         pub(crate) atm: Option<bool> = "true|false", arg |arg| arg.conflicts_with("ptm").help_heading("Link layer");
-        /// Count the bytes that PTM's 64b/65b encoding adds (VDSL2).
+        /// Count the bytes that PTM's 64b/65b encoding adds (VDSL2) [default: false].
         pub(crate) ptm: Option<bool> = "true|false", arg |arg| arg.help_heading("Link layer");
     }
 }

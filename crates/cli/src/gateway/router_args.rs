@@ -19,7 +19,7 @@ pub(crate) struct RouterArgs {
     /// Subcommand; without one, a router runs.
     #[command(subcommand)]
     pub(crate) command: Option<RouterCommand>,
-    /// Settings file (TOML, keys like flags); flags override it. SIGHUP reloads it.
+    /// TOML file with the flags as keys; flags override it, and SIGHUP reloads it.
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub(crate) struct RouterArgs {
 /// Subcommands of the router.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum RouterCommand {
-    /// Check this host for problems that affect a router, and print a remedy for each; changes nothing.
+    /// List problems of this host that affect a router, each with a remedy; change nothing.
     #[command(after_help = "Example: asymq router check --wan eth0")]
     Check(Box<CheckArgs<RouterHostArgs>>),
     /// Install and start a systemd service with these settings.
@@ -60,7 +60,7 @@ pub(crate) struct InstallRouter {
     /// Start at the next boot instead of now; needed for a port with VLANs.
     #[arg(long, help_heading = "Host")]
     pub(super) next_boot: bool,
-    /// Use the kernel qdisc (sch_asymq). A service sets it at the port each time the port appears; with --down, also at an IFB.
+    /// Shape with the kernel qdisc sch_asymq. The service adds it to the port each time the port appears, and with --down to an IFB device for the downlink.
     #[arg(long, help_heading = "Host", conflicts_with = "next_boot")]
     pub(super) kernel: bool,
     #[command(flatten)]
@@ -85,10 +85,10 @@ pub(crate) struct TakeRouter {
 /// Flags of `asymq router restore`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RestoreRouter {
-    /// Folder with the journals [default: /run/asymq/state and /run/asymq-root/state].
+    /// The killed router's --state folder [default: /run/asymq/state and /run/asymq-root/state].
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
-    /// Settings file of the router, which names the folder (key `state`).
+    /// Settings file of the router; its key `state` is the folder.
     #[arg(long, value_name = "FILE", conflicts_with = "state")]
     pub(super) config: Option<PathBuf>,
 }

@@ -18,35 +18,35 @@ use crate::units::{Bytes, Duration, Limit, Rate};
 use alloc::boxed::Box;
 
 parameters! {
-    ACK_WAIT: Duration = "ack-wait", "20ms", "Maximum time for which an ACK waits for a later one while data is sent";
-    ACK_SEGMENTS: f64 = "ack-segments", "0.64", "Maximum number of segments that one ACK may acknowledge, for each ms of its wait",
+    ACK_WAIT: Duration = "ack-wait", "20ms", "Maximum time that an ACK is held for a later ACK of its flow while data is sent";
+    ACK_SEGMENTS: f64 = "ack-segments", "0.64", "Maximum number of segments that a held ACK may acknowledge, per ms of ack-wait",
         within Kind::Number(0.0, 1000.0);
     RAMP: Duration = "ack-ramp", "250ms",
-        "Time at the start of a download in which its ACKs do not wait, counted in bytes at the learnt rate of the downlink";
+        "Start of a download during which its ACKs are not held: the bytes that the downlink carries in this time at its learnt rate";
     /// Off by default, because the detection of encrypted ACKs may be wrong.
     pub(super) THIN_OPAQUE: bool = "thin-opaque", "false",
-        "Filter small QUIC packets like ACKs while a download runs in the other direction; they are encrypted, so the choice may be wrong";
+        "Filter small QUIC packets like ACKs while a download runs. Some may not be ACKs, because QUIC is encrypted";
     BULK_LIMIT: Duration = "bulk-limit", "250ms", "Maximum backlog of all long-lived flows, as transmission time at the link's rate";
-    FLOW_LIMIT: Bytes = "flow-limit", "6000b", "Backlog that a long-lived flow may have even if all long-lived flows together exceed bulk-limit",
+    FLOW_LIMIT: Bytes = "flow-limit", "6000b", "Backlog that each long-lived flow may have even while bulk-limit is exceeded",
         within Kind::Size(0, 1 << 30);
     BULK_TARGET: Duration = "bulk-target", "40ms",
-        "Initial target for the sojourn time of a long-lived flow; asymq then learns the target";
-    BULK_MIN: Duration = "bulk-min", "5ms", "Minimum of the target that asymq learns for long-lived flows";
-    BULK_INTERVAL: Duration = "bulk-interval", "200ms", "Time for which a flow's queue must exceed its target before asymq signals congestion";
+        "Target sojourn time of a long-lived flow before asymq has learnt one";
+    BULK_MIN: Duration = "bulk-min", "5ms", "Minimum target sojourn time that asymq learns for long-lived flows";
+    BULK_INTERVAL: Duration = "bulk-interval", "200ms", "Time that a flow's sojourn time must exceed its target before asymq drops or marks a packet";
     BULK_FLOOR: Bytes = "bulk-floor", "2800b",
-        "Number of bytes that a flow must have queued behind a packet before asymq drops the packet, so that the sender detects the loss",
+        "Bytes of the flow that must be queued behind a packet before asymq drops it; they let the sender detect the loss",
         within Kind::Size(0, 1 << 30);
     MIN_WAIT: Duration = "min-ack-wait", "4ms", "Minimum ack-wait that the controller sets";
     MAX_WAIT: Duration = "max-ack-wait", "100ms", "Maximum ack-wait that the controller sets";
-    FULL: f64 = "downlink-full", "0.98", "Utilization above which the downlink counts as full, so that ACKs may wait longer",
+    FULL: f64 = "downlink-full", "0.98", "Utilization of the downlink, 0 to 1, above which it counts as full; ACKs may then be held longer",
         within Kind::Number(0.0, 1.0);
     MAX_SHARE: f64 = "max-ack-share", "0.2",
         "Maximum share of the uplink that the controller allows for ACKs",
         within Kind::Number(0.0, 1.0);
-    GAIN: f64 = "ack-gain", "2", "Gain of the controller: relative change of ack-wait per unit of difference between the ACKs' share and the allowed share",
+    GAIN: f64 = "ack-gain", "2", "Relative change of ack-wait per decision, divided by the ACKs' share of the uplink minus its allowed value",
         within Kind::Number(0.0, 40.0);
     EXPONENT: f64 = "ack-exponent", "3",
-        "Share of the uplink that ACKs may use, as a multiple of the unused share of the downlink",
+        "Share of the uplink that ACKs may use, divided by the unused share of the downlink",
         within Kind::Number(0.0, 100.0);
 }
 
@@ -94,7 +94,7 @@ pub(super) static ENTRIES: &[Entry] = entries! {
         brings: &[("ack-queue", "slots"), ("data-queue", "isolated"), ("service", "due-first"), ("controller", "ack-need"),
             ("thin-opaque", "true")],
         parameters: listed![MAX_ACKS], source: "docs/notes/senders.md";
-    Entry::part(Role::AckQueue, "slots", "A slot per flow: an ACK waits there for a later one while data is sent"),
+    Entry::part(Role::AckQueue, "slots", "A slot per flow, where an ACK is held for a later one while data is sent"),
         source: "docs/notes/asymq.md", parameters: listed![ACK_WAIT, ACK_SEGMENTS, RAMP, MAX_STRETCH, THIN_OPAQUE],
         maker: Maker::Queue;
     Entry::part(Role::DataQueue, "isolated", "Flow queues with fair shares for hosts; each has an AQM that learns its target"),
@@ -103,7 +103,7 @@ pub(super) static ENTRIES: &[Entry] = entries! {
         maker: Maker::Queue;
     Entry::part(Role::Service, "due-first", "In this order: sparse flows, due ACKs, data, other ACKs"),
         source: "docs/notes/asymq.md", maker: Maker::Service(|_| Ok(DueFirst::default().into()));
-    Entry::part(Role::Controller, "ack-need", "Maximizes the ACKs' waiting time under the condition that the downlink stays full"),
+    Entry::part(Role::Controller, "ack-need", "Holds ACKs as long as possible while the downlink stays full"),
         source: "docs/notes/asymq.md",
         parameters: listed![MIN_WAIT, MAX_WAIT, ACK_SEGMENTS, FULL, GAIN, EXPONENT, MAX_SHARE, RAMP],
         maker: Maker::Controller(controller), needs_link: true, moves: &["ack-wait"];

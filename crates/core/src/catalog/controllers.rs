@@ -17,7 +17,7 @@ parameters! {
     /// Above 0 by default. A class that is not served has no measurable gradient, and would never be served again.
     MIN_SHARE: f64 = "min-share", "0.05", "Minimum share of the link that the controller assigns to a class",
         within Kind::Number(0.0, 0.5);
-    ACK_SIZE: Bytes = "ack-size", "40b", "Size of an ACK on the link (AQ's S_A); by default computed from headers and overhead", within Kind::Size(1, 65_535);
+    ACK_SIZE: Bytes = "ack-size", "40b", "Bytes of an ACK on the link (AQ's S_A); by default computed from headers and overhead", within Kind::Size(1, 65_535);
     /// Number of data packets per ACK, for controllers that can measure this number.
     DATA_PER_ACK: DataPerAck = "data-per-ack", "1", "Data packets per ACK: a number from 1 to 64, or auto to measure it; by default 2 for e-dcbq, otherwise auto (1 in the simulator)";
 }
@@ -32,7 +32,7 @@ const GIVEN_DATA_PER_ACK: Typed<GivenPerAck> = Typed::new(
 const fn interval(default: &'static str) -> Typed<Duration> {
     Typed::new(
         "interval",
-        "Interval at which the controller changes settings; for CoDel, time above the target before it drops",
+        "Interval between changes by the controller; for CoDel, time that the sojourn time must exceed the target before a drop",
         default,
     )
     .within(Kind::Period)
@@ -51,7 +51,7 @@ const GAMMA_RATE: Typed<Gamma> =
 const fn gamma(default: &'static str) -> Typed<Gamma> {
     Typed::new(
         "gamma",
-        "Step size along the gradient: a number in (kbit/s)^2 for ACQ, a rate like 10kbit for DCBQ",
+        "Step size along the utility's gradient: for ACQ a number in (kbit/s)^2, for DCBQ a rate like 10kbit",
         default,
     )
 }
@@ -59,12 +59,12 @@ const fn gamma(default: &'static str) -> Typed<Gamma> {
 parameters! {
     /// Equal shares by default: by the papers' rule, a data class has no share after it was idle.
     UNUSED_SHARE: UnusedShare = "unused-share", "equal-shares",
-        "New shares after a class used less than half of its share: follow (equal to the served rates, as in the papers) or equal-shares (half for each)";
+        "Next shares if a class used less than half of its share: follow (the shares used, as in the papers) or equal-shares (half for each class)";
     UTILITY: Utility = "utility", "utilization",
-        "Utility to maximize: utilization (sum of both directions), priority:W (the upload counts W times) or proportional (fairness)";
+        "Utility that ACQ and DCBQ maximize: utilization (sum of both directions), priority:W (the upload's weight is W) or proportional (proportional fairness)";
     /// Equal shares by default: the download keeps most of its rate. By the paper's rule the download stops.
     BEYOND_LIMIT: BeyondLimit = "beyond-limit", "equal-shares",
-        "AQ's shares if no ratio fills both directions (eq. 11): starve-acks, as in the paper's figures, or equal-shares";
+        "Shares of AQ if no ratio can fill both directions (eq. 11): starve-acks (as in the paper's figures) or equal-shares";
     CONFIGURED_RATE: Rate = "configured-rate", "the link's", "Uplink rate that AQ's equations assume",
         computed |context| Value::Rate(context.link);
 }

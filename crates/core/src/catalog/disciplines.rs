@@ -16,7 +16,7 @@ const fn paper(name: &'static str, title: &'static str, summary: &'static str) -
 pub(super) static DISCIPLINES: &[Entry] = entries! {
     paper("droptail", "DropTail", "One FIFO that drops arrivals over the limit"), group: Group::Peer,
         shown: Shown::Short;
-    paper("red", "RED", "RED on data in one FIFO"), source: "Floyd and Jacobson 1993", brings: &[("aqm", "red")];
+    paper("red", "RED", "One FIFO with RED (random early detection) for data"), source: "Floyd and Jacobson 1993", brings: &[("aqm", "red")];
     paper("acc", "ACC", "ACK congestion control: RED on data and ACKs"), source: "RFC 3449, sec. 4.3",
         brings: &[("aqm", "acc")];
     paper("fq", "FQ", "A queue per flow, served by deficit round robin"), source: "RFC 3449, sec. 5.4.1",
@@ -25,7 +25,7 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
         brings: &[("ack-queue", "af")];
     paper("acks-first", "ACKs-first", "Strict priority for ACKs"), source: "RFC 3449, sec. 5.4.2; DCBQ's comparison",
         brings: &[("service", "acks-first")];
-    paper("prr", "PRR", "Serves packets of both classes in the ratio of their weights"),
+    paper("prr", "PRR", "Serves ACKs and data in the ratio of their shares, counted in packets"),
         source: "DCBQ's comparison", brings: &[("service", "prr")];
     paper("wrr", "WRR", "ACKs and data share the link by bytes, with borrowing"),
         source: "ACQ's and DCBQ's comparison", brings: &[("service", "wrr")];
@@ -50,7 +50,7 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
     // The paper's FIFO of 10 packets drops the ACKs of some flows for minutes.
     paper("vaq", "VAQ", "Each passing ACK earns credit that data may use"), source: "VAQ, sec. 4",
         brings: &[("ack-queue", "sad"), ("service", "vaq"), ("ack-limit", "30p")], shown: Shown::Usual;
-    paper("sad", "SAD", "The smart ACK dropper: one slot per flow, served first"), source: "SAD, sec. 3",
+    paper("sad", "SAD", "Smart ACK dropper: keeps the newest ACK of each flow, and serves ACKs before data"), source: "SAD, sec. 3",
         brings: &[("ack-queue", "sad"), ("service", "acks-first")], shown: Shown::Usual;
     paper("fifo+af/ar", "FIFO+AF/AR", "ACK filtering in one FIFO, ACKs regenerated beyond the link"),
         source: "VAQ's comparison", brings: &[("ack-queue", "af")], regenerates: true;

@@ -19,7 +19,7 @@ parameters! {
         "Packets that count as ACKs: pure-ack, size<=40 (bytes, as in the AQ paper), or none";
     /// The division of the buffer between ACKs and data.
     pub BUFFER_SPLIT: BufferSplit = "buffer-split", "separate",
-        "Division of the buffer: shared by ACKs and data, separate (a limit for each), or in-ratio (as they share the link)";
+        "Division of the buffer between ACKs and data: shared (one limit for both), separate (a limit for each) or in-ratio (in the ratio of their shares of the link)";
     /// Limit of the ACK queue.
     pub ACK_LIMIT: Limit = "ack-limit", "the buffer", "Maximum backlog of the ACK queue", computed whole_buffer;
     /// Limit of the data queue.
@@ -32,10 +32,10 @@ fn whole_buffer(context: &Context<'_>) -> Value {
 
 parameters! {
     /// Data's share of the link.
-    pub DATA_SHARE: Share = "data-share", "0.5", "Data's share of the link (SAD's g)";
+    pub DATA_SHARE: Share = "data-share", "0.5", "Share of the link for data, 0 to 1; ACKs get the rest (SAD's g)";
     /// True if a class may use the unused share of the other class. This is WRR's default; CBQ has another default.
     pub BORROW: bool = "borrow", "true", "Let each class (ACKs, data) use the unused share of the other class";
-    pub(super) ECN: bool = "ecn", "false", "Mark ECN-capable packets instead of dropping them early";
+    pub(super) ECN: bool = "ecn", "false", "Mark ECN-capable packets where the AQM would drop them";
     pub(super) DATA_SIZE: Bytes = "data-size", "1500b", "Bytes of a full data packet on the link (AQ's S_D); by default computed from headers and overhead",
         within Kind::Size(1, 65_535);
     /// 64 segments by default: preserves the sender's ACK clock, and bounds the burst that one ACK releases.

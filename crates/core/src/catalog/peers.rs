@@ -30,7 +30,7 @@ const fn queue(name: &'static str, summary: &'static str) -> Entry {
 
 parameters! {
     TARGET: Duration = "target", "5ms", "Target sojourn time of CoDel, or target queueing delay of DualPI2";
-    INTERVAL: Duration = "interval", "100ms", "Time for which packets must exceed the target before CoDel drops";
+    INTERVAL: Duration = "interval", "100ms", "Time that the sojourn time must exceed the target before CoDel drops";
     CE_THRESHOLD: Option<Duration> = "ce_threshold", "none",
         "Sojourn time above which every ECN-capable packet is marked, or none";
     FLOWS: u32 = "flow-queues", "1024", "Number of queues to which fq_codel hashes flows (tc: flows)",
@@ -41,27 +41,27 @@ parameters! {
     DROP_BATCH: u32 = "drop_batch", "64", "Number of packets that fq_codel drops at once when its buffer is full",
         within Kind::Count(1, 64);
     RTT: Duration = "cake-rtt", "100ms", "Round-trip time that CAKE's AQM assumes; its target is a twentieth of it (tc: rtt)";
-    DIFFSERV: Diffserv = "diffserv", "diffserv3", "Mapping of DSCPs to CAKE's tins";
+    DIFFSERV: Diffserv = "diffserv", "diffserv3", "CAKE's mapping of DSCPs to tins, by a keyword of tc-cake(8)";
     pub(super) ISOLATION: Isolation = "isolation", "triple-isolate",
-        "Fairness between flows, hosts or both, by a keyword of tc-cake(8)";
-    ACK_FILTER: Option<CakeAckFilter> = "ack-filter", "no-ack-filter", "Mode of CAKE's ACK filter";
+        "Fairness between flows, hosts or both, by a keyword of tc-cake(8) (CAKE and asymq)";
+    ACK_FILTER: Option<CakeAckFilter> = "ack-filter", "no-ack-filter", "CAKE's ACK filter, by a keyword of tc-cake(8)";
     MEMLIMIT: Bytes = "memlimit", "4mb, or four cake-rtt at the link's rate",
         "Maximum backlog of all queues of CAKE, in bytes on the link", within Kind::Size(1, 1 << 32),
         computed memory;
     TUPDATE: Duration = "tupdate", "16ms", "Interval at which DualPI2 updates its drop probability", within Kind::Period;
-    ALPHA: f64 = "alpha", "0.16", "Gain of DualPI2 on the delay above its target, in Hz", within GAINS;
-    BETA: f64 = "beta", "3.2", "Gain of DualPI2 on the change of the delay, in Hz", within GAINS;
+    ALPHA: f64 = "alpha", "0.16", "Gain of DualPI2's controller for the delay above its target, in Hz", within GAINS;
+    BETA: f64 = "beta", "3.2", "Gain of DualPI2's controller for the change of the delay, in Hz", within GAINS;
     STEP_THRESH: Duration = "step_thresh", "1ms",
         "Sojourn time above which DualPI2 marks every packet of its low-latency queue";
     COUPLING_FACTOR: u32 = "coupling_factor", "2",
         "Marking probability of scalable packets, as a multiple of DualPI2's base probability", within Kind::Count(1, 255);
     CLASSIC_PROTECTION: u32 = "classic_protection", "10",
-        "Share of the link in percent that DualPI2 reserves for classic packets while scalable ones are queued", within Kind::Count(0, 100);
+        "Percentage of the link that DualPI2 reserves for classic packets while scalable packets are also queued", within Kind::Count(0, 100);
     DROP_ON_OVERLOAD: bool = "drop_on_overload", "true",
-        "Drop ECN-capable packets too if DualPI2 is overloaded (tc: drop_on_overload, drop_on_overflow)";
+        "Drop packets if DualPI2 is overloaded, even ECN-capable ones (tc: drop_on_overload, drop_on_overflow)";
     DROP_ENQUEUE: bool = "drop_enqueue", "false",
-        "Let DualPI2 mark and drop packets on arrival instead of departure (tc: drop_enqueue, drop_dequeue)";
-    ANY_ECT: bool = "any_ect", "false", "Let DualPI2 treat ECT(0) packets as scalable too (tc: any_ect, l4s_ect)";
+        "Let DualPI2 mark and drop packets at enqueue instead of dequeue (tc: drop_enqueue, drop_dequeue)";
+    ANY_ECT: bool = "any_ect", "false", "Let DualPI2 put ECT(0) packets into the low-latency queue too (tc: any_ect, l4s_ect)";
 }
 
 /// Range of a gain in Hz: from 2^-8 to the kernel's maximum.
@@ -108,7 +108,7 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "codel")];
     peer("fq_codel", "FQ-CoDel", "A queue per flow under CoDel; new flows are served before old ones"), source: "RFC 8290",
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "fq_codel")], shown: Shown::Usual;
-    peer("cake", "CAKE", "Flow queues under COBALT, with fair shares for hosts and tins"), source: "CAKE",
+    peer("cake", "CAKE", "Flow queues under COBALT, with fair shares for hosts and priority classes (tins)"), source: "CAKE",
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "cake")], shown: Shown::Usual;
     peer("cake+ack-filter", "CAKE, ack-filter", "CAKE with its ack-filter: filters an ACK if two later ones make it redundant"), source: "CAKE",
         brings: &[("classifier", "none"), SEPARATE, ("data-queue", "cake"), ("ack-filter", "ack-filter")],

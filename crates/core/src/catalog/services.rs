@@ -16,12 +16,12 @@ use crate::units::{Bytes, Duration, Share};
 parameters! {
     /// By default, at least the time of the other class's packet. With less, a class of short packets misses its share.
     MADE_UP: MadeUp = "made-up", "other",
-        "Without borrowing: maximum missed service time that a class gets back: a time, own (one packet of the class) or other (the longer packet of both classes)";
+        "Missed service that a class without borrowing may catch up on: a time, own (time of its own packet) or other (time of the longer packet of both classes)";
     /// By default, the bytes of a full data queue. With more, an upload after a long download would block ACKs for
     /// minutes.
-    MAX_CREDIT: Option<Bytes> = "max-credit", "150000b", "Maximum unspent credit, or none";
+    MAX_CREDIT: Option<Bytes> = "max-credit", "150000b", "Maximum of VAQ's unspent credit, or none";
     CREDIT: Credit = "credit", "byte",
-        "Credit of an ACK: acknowledged bytes with headers (byte), without headers (payload), or one segment (segment); VAQ's text has byte, its figures segment";
+        "VAQ's credit of an ACK: acknowledged bytes with headers (byte) or without (payload), or one segment (segment). VAQ's text uses byte, its figures use segment";
 }
 
 /// CBQ's default of [`BORROW`].

@@ -39,19 +39,19 @@ pub(crate) struct MeasureArgs {
     /// Host of `asymq measure serve`, optionally with a port (default 9802; 5201 with --iperf3). Or `https://HOST:PORT` of any server for the IETF's responsiveness test.
     #[arg(value_name = "HOST|URL", required = true)]
     host: Option<String>,
-    /// Use the iperf3 server (`iperf3 -s`) on HOST. This measures only rates, because iperf3 echoes no probes.
+    /// Measure with the iperf3 server (`iperf3 -s`) on HOST: only rates, because iperf3 echoes no probes.
     #[arg(long)]
     iperf3: bool,
-    /// Number of TCP flows in each direction [default: 4]; with a URL, the maximum number [default: 16].
+    /// Number of TCP flows in each direction [default: 4]; with a URL, their maximum number [default: 16].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=MAX_FLOWS as i64))]
     flows: Option<u8>,
-    /// Measured time of each load (up, down, both), 1s to 60s [default: 10s]; with a URL, the maximum time [default: 20s].
+    /// Measured time of each load (up, down, both), 1s to 60s [default: 10s]; with a URL, maximum time of the test [default: 20s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 60))]
     duration: Option<Duration>,
-    /// Time of each load before the measured time, 1s to 30s [default: 4s].
+    /// Time for which each load runs before it is measured, 1s to 30s [default: 4s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 30))]
     warmup: Option<Duration>,
-    /// With a URL: interval of the measurement, 1s to 10s; the IETF's draft recommends 5s [default: 1s].
+    /// Length of the intervals in which the responsiveness test (URL) measures, 1s to 10s; the IETF's draft recommends 5s [default: 1s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 10))]
     interval: Option<Duration>,
     /// Print JSON (docs/reference/json.md).
@@ -74,14 +74,14 @@ struct ServeArgs {
     /// Address to listen on, with TCP and UDP [default: all addresses, port 9802].
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
-    /// Maximum number of simultaneous clients, 1 to 100; at most 2 per network (IPv4 address or IPv6 /64).
+    /// Maximum number of simultaneous clients, 1 to 100. An IPv4 address or an IPv6 /64 may have at most 2.
     #[arg(long, value_name = "N", default_value_t = 8,
           value_parser = clap::value_parser!(u8).range(1..=100))]
     clients: u8,
     /// Maximum time per client, 10s to 600s.
     #[arg(long, value_name = "TIME", default_value = "180s", value_parser = time(10, 600))]
     time: Duration,
-    /// Maximum bytes per client, up plus down; in the responsiveness test, per connection.
+    /// Maximum bytes per client (in the responsiveness test, per connection), up plus down.
     #[arg(long, value_name = "SIZE", default_value = "20gb")]
     bytes: Bytes,
     #[cfg(feature = "https")]
