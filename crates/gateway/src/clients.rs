@@ -29,7 +29,7 @@ pub(crate) enum RequestState {
     TimedOut,
 }
 
-/// Returns the answer to a request. `None` requests more bytes, or closes the connection without an answer.
+/// Returns the answer to a request. `None` waits for more bytes; if no more can arrive, it closes the connection.
 pub(crate) type Answer<'a> = &'a mut dyn FnMut(&[u8], RequestState) -> Option<Vec<u8>>;
 
 pub(crate) struct Clients {

@@ -65,7 +65,7 @@ impl NatMap {
     pub(crate) fn host(&self, direction: Direction, frame: &[u8], network: u16) -> u64 {
         read(frame, network, direction).map_or(0, |connection| {
             let host = self.get(&connection);
-            // The lowest bit selects the address that the home host replaces: the source up, the destination down.
+            // The lowest bit is the direction: up, the home host replaces the source; down, the destination.
             host | (u64::from(host != 0) * direction as u64)
         })
     }

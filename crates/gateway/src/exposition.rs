@@ -20,13 +20,13 @@ const OF_DIRECTIONS: [Metric<DirectionSnapshot>; 4] = [
     (
         "regenerated_acks_total",
         COUNTER,
-        "ACKs regenerated.",
+        "ACKs that this gateway regenerated as a headend.",
         |of| of.regenerated as f64,
     ),
     (
         "data_bytes_per_ack",
         GAUGE,
-        "Bytes of TCP data sent in the other direction per sent ACK, over the last interval.",
+        "Bytes of TCP data sent in the other direction for each ACK sent in this direction, over the last interval.",
         |of| of.data_bytes_per_ack,
     ),
 ];
@@ -42,10 +42,10 @@ const OF_CLASSES: [Metric<ClassSnapshot>; 5] = [
         "Bytes sent, as charged to the link.",
         |of| of.bytes as f64,
     ),
-    ("backlog_packets", GAUGE, "Packets waiting.", |of| {
+    ("backlog_packets", GAUGE, "Packets in the queue.", |of| {
         of.backlog_packets.into()
     }),
-    ("backlog_bytes", GAUGE, "Bytes waiting.", |of| {
+    ("backlog_bytes", GAUGE, "Bytes in the queue, as charged to the link.", |of| {
         of.backlog_bytes as f64
     }),
     (
@@ -71,7 +71,7 @@ const OF_FATES: [(Fate, &str, &str); 2] = [
 ];
 
 const KEPT: &str =
-    "ACKs kept although a later ACK of their flow was queued, by the protecting rule.";
+    "ACKs that the ACK filter kept although a later ACK of their flow was queued, by the rule that kept them.";
 
 const COUNTER: &str = "counter";
 const GAUGE: &str = "gauge";
@@ -119,7 +119,7 @@ pub fn exposition(snapshot: &Snapshot) -> String {
             }
         }
     }
-    let help = "Time that packets of the last interval spent in the queue.";
+    let help = "Sojourn time (time in the queue) of the packets sent in the last interval.";
     page.metric("sojourn_seconds", GAUGE, help);
     for ([direction, class], of) in classes() {
         for (quantile, millis) in [
@@ -131,7 +131,7 @@ pub fn exposition(snapshot: &Snapshot) -> String {
             page.sample("sojourn_seconds", &labels, millis / 1e3);
         }
     }
-    let help = "TCP round trips of packets from home over the last interval.";
+    let help = "Time from the arrival of a TCP segment from home to the departure of its answer, over the last interval.";
     page.metric("round_trip_seconds", GAUGE, help);
     for (class, of) in snapshot.up.classes() {
         for (quantile, millis) in [
@@ -144,7 +144,7 @@ pub fn exposition(snapshot: &Snapshot) -> String {
     }
     page.metric("changes_total", COUNTER, "Changes of the settings.");
     page.sample("changes_total", &[], snapshot.changes as f64);
-    page.metric("control", GAUGE, "Control variables of the discipline.");
+    page.metric("control", GAUGE, "Current values of the discipline's control variables, by name.");
     for (direction, of) in directions {
         let is_counted = |(name, _): &(&&str, _)| Unfiltered::counted_by(name).is_none();
         for (name, value) in of.control.iter().filter(is_counted) {

@@ -17,7 +17,7 @@ pub enum HostRole {
 /// A problem or a fact about a host.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
-    /// Flag, or part of the host.
+    /// Flag or part of the host that has the problem.
     pub subject: String,
     /// The problem or fact.
     pub problem: String,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Maximum number of flows that are counted separately.
 const FLOWS: u32 = 4096;
-/// Maximum packets of a queue that are counted as backlog.
+/// Maximum number of a direction's queued packets that are counted, to bound the time.
 const MAX_VISITED: u32 = 4096;
 /// Number of intervals that are counted after each request.
 const REQUESTED: u32 = 3;

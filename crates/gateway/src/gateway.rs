@@ -252,7 +252,7 @@ impl Gateway {
         let mut report_at = clock() + self.report_interval;
         let mut drain = Drain::default();
         let mut rest = Rest::default();
-        // Time by which the loop should have continued.
+        // Last time at which the loop certainly ran; a long time since then is a pause.
         let mut due = clock();
         for link in &self.links {
             link.log_lines().iter().for_each(|line| (self.log)(line));
@@ -337,7 +337,7 @@ impl Gateway {
 
     /// Waits for an uplink frame, a downlink frame, a stop request or a change. Returns which occurred, in this order.
     fn wait(&self, stop: &Stop, drain: &Drain, wait: Wait) -> io::Result<[bool; 4]> {
-        // A direction without a queue forwards until the process ends.
+        // During a shutdown, only directions without a queue still receive, until the kernel forwards.
         let takes = |direction| {
             drain.until.is_none() || !drain.handed_over && self.forwarder.is_direct(direction)
         };

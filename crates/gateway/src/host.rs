@@ -19,7 +19,7 @@ fn state_for(user: u32, [service, own]: [&Path; 2]) -> &Path {
     }
 }
 
-/// Options of the host. The default suits namespaces that are deleted with the gateway.
+/// Use of the host by a gateway. The default keeps no journals, for namespaces that are deleted with the gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostOptions {
     /// Folder for the journals of changed interfaces. The next gateway, or [`restore`](crate::restore()), uses them to

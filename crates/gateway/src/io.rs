@@ -6,7 +6,7 @@ use std::ops::Add;
 
 /// Sends and receives whole Ethernet frames without blocking. Frames include VLAN tags and complete checksums.
 pub trait PacketIo {
-    /// Calls `each` for about `max` received frames; returns their number. A superpacket's frames may exceed `max`.
+    /// Calls `each` for every frame of up to `max` received frames or superpackets; returns the number of calls.
     ///
     /// # Errors
     /// The interface is down or missing (`NetworkDown` and similar).

@@ -1,7 +1,7 @@
 //! Forwards real frames on Linux through asymq's disciplines.
 //!
 //! - [`Gateway`]: the bridge. [`Stop`] ends it, [`Changer`] changes it, and [`Shared`] contains its [`Snapshot`]s.
-//! - [`HostOptions`]: options of the host, such as journals of changed interfaces. [`restore()`] restores from them.
+//! - [`HostOptions`]: journals of changed interfaces, and other use of the host. [`restore()`] restores from journals.
 //! - [`Outputs`]: table, JSON lines, metrics, page and control socket beside a gateway.
 //! - [`Forwarder`]: path of a frame, without I/O and without a clock.
 //! - [`PacketIo`]: interface between forwarder and ports. [`Port`]: an Ethernet interface with offloads undone.

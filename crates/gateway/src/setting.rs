@@ -7,7 +7,7 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Setting {
-    /// GRO: the gateway would have to split merged frames, and cannot do so in tunnels.
+    /// GRO: the gateway would have to split merged frames, and cannot do so in all tunnels.
     Gro,
     /// LRO: frames merged by the hardware.
     Lro,
@@ -23,7 +23,7 @@ pub(crate) enum Setting {
     Forwarding,
     /// Promiscuous mode. The kernel's bridge needs it while no socket enables it.
     Promiscuous,
-    /// Administratively up. Changed last and restored first, so that the interface is silent whenever it is up.
+    /// Administratively up. Set last and restored first, so that the other settings apply whenever the interface is up.
     Up,
 }
 

@@ -62,7 +62,7 @@ pub struct DirectionSnapshot {
     pub other: ClassSnapshot,
     /// Bytes of TCP payload sent in this direction that receivers acknowledged, without retransmissions.
     pub acknowledged: u64,
-    /// Number of regenerated ACKs, which also count as sent.
+    /// ACKs that a headend created; they also count as sent.
     pub regenerated: u64,
     /// TCP data bytes of the other direction per ACK sent in this direction, in the last interval; 0 without ACKs.
     pub data_bytes_per_ack: f64,

@@ -30,7 +30,7 @@ impl Waker {
     }
 
     pub(crate) fn wake(&self) {
-        // If the socket is full, a wake-up is already pending.
+        // A failed write means that the socket is full: a wake-up is already pending.
         let _ = (&self.0[0]).write(&[1]);
     }
 

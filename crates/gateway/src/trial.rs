@@ -16,10 +16,10 @@ pub const MIN_PAIRS: usize = 8;
 pub const CONFIDENCE: f64 = 0.95;
 /// Number of draws of random orders.
 const DRAWS: usize = 1999;
-/// Minimum of the higher outcome of a loaded pair, as a share of the capacity.
+/// Minimum rate in the better interval of a loaded pair, as a share of the capacity.
 const LOADED: f64 = 0.5;
-/// Minimum of the lower outcome of a loaded pair, as a share of the capacity. Below it, a transfer started or ended
-/// between the two intervals.
+/// Minimum rate in the worse interval of a loaded pair, as a share of the capacity. With less, a transfer started or
+/// ended between the two intervals.
 const STILL_LOADED: f64 = 0.05;
 
 /// Measurements of one interval.

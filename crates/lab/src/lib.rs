@@ -5,7 +5,7 @@
 //! parts are threads of the calling process. The namespaces have neither name nor mount, so the kernel removes them
 //! when the process ends for any reason.
 //!
-//! [`run_scenarios`] and [`run_in_guest`] return the simulator's kind of report. [`run_in_guest`] uses another kernel.
+//! [`run_scenarios`] returns reports in the simulator's format, and so does [`run_in_guest`], under another kernel.
 #![cfg(target_os = "linux")]
 #![deny(unsafe_op_in_unsafe_fn)]
 

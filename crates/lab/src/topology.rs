@@ -26,7 +26,7 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    /// Creates and connects the namespaces. The gateway's is a router if `routed`.
+    /// Creates and connects the namespaces. If `routed`, the gateway's namespace is a router.
     pub(crate) fn build(routed: bool) -> Result<Self, LabError> {
         let new = || {
             Netns::new().map_err(|source| match source.kind() {

@@ -33,7 +33,7 @@ fn open(server: SocketAddr) -> io::Result<UdpSocket> {
 pub(crate) struct Sample {
     /// Time of sending in seconds.
     pub(crate) sent: f64,
-    /// Time up and down, in seconds. Each includes an unknown constant offset; their sum is the round trip without the
+    /// One-way times up and down in s. Each has an unknown constant offset; their sum is the round trip without the
     /// server's processing time. `None` without an answer.
     pub(crate) took: Option<[f64; 2]>,
 }

@@ -39,7 +39,7 @@ impl Counter {
         (self.bytes() as f64 * share) as u64
     }
 
-    /// Like [`packets`], since the connection was opened.
+    /// Returns [`packets`] of this connection since it was opened.
     #[cfg(feature = "https")]
     pub(crate) fn packets(&self, headers: u64) -> [u64; 3] {
         let count = || packets(&tcp_info(self.socket.as_fd())?, self.direction, headers);

@@ -13,8 +13,8 @@ pub const SHOWN: f64 = 0.95;
 const ENOUGH_TO_TELL: usize = 20;
 
 /// Returns the factor by which the number of runs must grow to decide a claim; 0 with too few runs. The interval has
-/// the half-width `half_width`; the end of the accepted range is `distance` from the mean. With this number of runs,
-/// the interval excludes this end with a probability of at least 10 %.
+/// the half-width `half_width`; the end of the accepted range is `distance` from the mean. After the growth, the
+/// interval excludes this end with a probability of at least 10 %.
 pub(crate) fn runs_needed(values: &[f64], distance: f64, half_width: f64) -> f64 {
     if values.len() < ENOUGH_TO_TELL {
         return 0.0;

@@ -27,7 +27,7 @@ enum Line {
 /// A modem whose rate and buffer are unknown to the shaper.
 struct Modem {
     queue: ModemQueue,
-    /// Time at which the queue's clock starts.
+    /// Time zero of the queue.
     start: Instant,
     /// Frames in order of the time at which they leave.
     inside: DelayLine,

@@ -237,8 +237,8 @@ impl DirectionLoad {
         // Rounding must not place the window's end after the last count.
         let to = counts.last()?.at - 1e-6;
         let from = (to / 2.0).min(to - least);
-        // A count contains full segments and the bytes delivered in order. In-order delivery lags after a loss; the
-        // maximum of their ratio is the mean size of segments as a share of a full one.
+        // In-order bytes divided by the bytes of full segments give the mean size of a segment, as a share of a full
+        // one. The maximum counts, because a loss delays in-order delivery.
         let window = counts.iter().filter(|count| count.at >= from);
         let share = |count: &Count| count.bytes[1] as f64 / count.bytes[0] as f64;
         let full = window.map(share).reduce(f64::max)?;

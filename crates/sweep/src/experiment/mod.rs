@@ -26,8 +26,7 @@ pub struct Experiment {
     pub title: String,
     /// The quotation from the paper.
     pub says: String,
-    /// Result of the search for `[found]`: for numbers used in the search, for held-out numbers, and for random
-    /// settings.
+    /// Result of the search for the settings `[found]`, as text.
     pub search: Option<String>,
     /// Assumptions about parameters that the paper's text does not specify. Results replace expressions in braces.
     pub assumptions: Vec<String>,

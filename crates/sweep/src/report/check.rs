@@ -67,8 +67,8 @@ const fn note(role: Role) -> Option<&'static str> {
     }
 }
 
-/// Draws both sides on one axis. A band shows the accepted range. A dot with an interval shows the left side. A ring
-/// with an interval shows the right side, unless this is a number of the claim, which a diamond shows.
+/// Draws both sides on one axis: the accepted range as a band, the left side as a dot with an interval, the right side
+/// as a ring with an interval, or as a diamond if it is a constant of the claim.
 fn strip(class: &'static str, deciding: &Deciding) -> impl RenderOnce + use<> {
     const WIDTH: f64 = 200.0;
     let (found, expected) = (deciding.found, deciding.expected);
