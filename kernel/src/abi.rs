@@ -18,7 +18,7 @@ use core::ffi::{c_char, c_void};
 pub(crate) struct Setup {
     now: u64,
     secret: [u64; 2],
-    /// Options of an instance that may continue at other rates; null if a new instance is required.
+    /// Options of the current instance if it may continue at other rates; null if a new instance is required.
     before: *const Numbers,
     numbers: *const Numbers,
     /// The user's values.
@@ -46,7 +46,7 @@ pub(crate) struct Built {
     shaped: bool,
     /// True if the instance needs packets of the reverse path.
     observes: bool,
-    /// True if the instance needs departures of the device at which its packets arrived.
+    /// True if the instance is at an IFB, and also needs the packets that leave the device at which its packets arrived.
     follows: bool,
     /// True if hosts are identified by addresses before this machine's NAT.
     nat: bool,
@@ -157,7 +157,7 @@ unsafe extern "C" fn asymq_derive(numbers: &mut Numbers, given: &Numbers, built:
     }
 }
 
-/// Returns the number of the default buffer at a rate in bit/s.
+/// Returns the default buffer at a rate in bit/s, encoded as an attribute's value.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_usual_buffer(up: u64) -> u64 {
     Rate::from_bits_per_sec(up).map_or(0, usual_buffer)
@@ -183,7 +183,7 @@ unsafe extern "C" fn asymq_move(instance: &mut Instance, now: u64, link: u64, re
     }
 }
 
-/// Returns the learnt rate in bit/s, or 0.
+/// Returns the learnt rate in bit/s; 0 if no rate is learnt.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_learnt(instance: &Instance) -> u64 {
     instance.learnt().map_or(0, Rate::bits_per_sec)
@@ -235,7 +235,7 @@ unsafe extern "C" fn asymq_observe(instance: &mut Instance, now: u64, frame: &Fr
     instance.observe(Instant::from_nanos(now), frame);
 }
 
-/// Handles a departure of the device at which this qdisc's packets arrived.
+/// Handles a packet that leaves the device at which this qdisc's packets arrived.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_depart(instance: &mut Instance, now: u64, frame: &Frame) {
     instance.departs(Instant::from_nanos(now), frame);

@@ -26,7 +26,7 @@ unsafe extern "C" {
     fn asymq_host_nest_end(to: *mut c_void, nest: *mut c_void);
 }
 
-/// Gives later allocations the lifetime of the instance being built.
+/// Makes later allocations live as long as the instance that is being built.
 pub(crate) fn lasts() {
     asymq_host_lasts();
 }

@@ -100,10 +100,10 @@ impl Instance {
         self.rules = rules(numbers, given);
     }
 
-    /// True if the instance can continue at other rates and, with `buffer_moves`, with another buffer: if no default
-    /// changes with them.
+    /// True if the instance can continue on this line: no default limit changes with the new rates or, with
+    /// `buffer_moves`, with the new buffer.
     pub(crate) fn follows(&self, line: (Rate, Option<Rate>, Limit), buffer_moves: bool) -> bool {
-        // Disciplines that follow rates have no limit whose rule reads other values.
+        // In disciplines that follow rates, no rule of a limit reads other values.
         let values = &Values::default();
         let value = |rule: Rule, (link, reverse, limit)| {
             rule(&Context {
@@ -288,7 +288,7 @@ impl Instance {
         }
     }
 
-    /// Handles a departure of the device at which this qdisc's packets arrived.
+    /// Handles a packet that leaves the device at which this qdisc's packets arrived.
     pub(crate) fn departs(&mut self, now: Instant, frame: &Frame) {
         let parsed = self.parse(frame);
         if let Some(learning) = &mut self.learning {

@@ -11,7 +11,7 @@ const LENGTH: Duration = Duration::from_millis(10_000);
 
 /// Buckets per doubling of a time. Percentiles are accurate to one eighth.
 const STEPS: u64 = 8;
-/// Resolution of times, as a power of two of ns: 4.1 us, for times up to two minutes.
+/// Resolution of times: 2^12 ns (4.1 us), for times up to two minutes.
 const UNIT: u32 = 12;
 const BUCKETS: usize = 8 * 23;
 

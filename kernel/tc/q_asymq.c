@@ -24,8 +24,9 @@ static void explain(void)
 		"                 [ nat | nonat ] [ overhead N | KEYWORD... ] [ mpu N ] [ NAME VALUE ]...\n"
 		"DISCIPLINE, NAME and VALUE as for `asymq gateway`: aq, sad, droptail, ...; data-share 0.8, ...\n"
 		"KEYWORD as for cake: docsis, ethernet, ether-vlan, pppoe-ptm, pppoe-vcmux, atm, ptm, noatm, ...\n"
-		"VALUE `default` resets an option. `numbers` at the end prints the options for the module's\n"
-		"parameter `defaults`, and changes nothing. See tc-asymq(8).\n");
+		"RATE like 950kbit, auto or auto:1mbit..20mbit; LIMIT like 50p (packets) or 64kb. `up` is the rate of\n"
+		"the shaper, 95 % of the line's. NAME `default` resets an option. With `numbers` at the end, tc only\n"
+		"prints the options as a value for the module's parameter `defaults`. See tc-asymq(8).\n");
 }
 
 /* Answer of the kernel. */

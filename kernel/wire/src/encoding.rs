@@ -31,14 +31,14 @@ pub(crate) fn billionths(number: f64) -> u64 {
     (number * BILLION as f64 + 0.5) as u64
 }
 
-/// Bit that is set for a step given as a rate.
+/// Bit that is set if `gamma` is a rate.
 const RATE: u64 = 1 << 63;
 
-/// Numbers of keywords beside values of another kind.
+/// Numbers that encode keywords, for a parameter that also has numeric values.
 enum Words {
-    /// Keywords have numbers from 0 on. The numbers of values are increased by this.
+    /// Keywords are numbered from 0 on. This number is added to each value.
     Low(u64),
-    /// Keywords have numbers downwards from `u64::MAX`.
+    /// Keywords are numbered downwards from `u64::MAX`.
     High,
 }
 

@@ -14,7 +14,7 @@ use asymq_core::catalog::{
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Limit, Rate, RateRange, suggestion};
 
-/// Names of the qdisc itself; all other names are from the catalog.
+/// Names of the qdisc's own options; all other names are from the catalog.
 mod name {
     pub(crate) const QDISC: &str = "qdisc";
     pub(crate) const UP: &str = "up";
