@@ -223,7 +223,7 @@ impl PyCongestion {
         let wrong = |what: &str, value: &Bound<'_, PyAny>, right: &str| {
             let class = object.get_type().name()?;
             Err(broken(format!(
-                "{class}.{event} left {what} = {}; it is {right}",
+                "{class}.{event} set {what} = {}; it must be {right}",
                 value.repr()?
             )))
         };

@@ -295,7 +295,7 @@ impl<P: CorePacket + Send + 'static> Qdisc<P> for PyQdisc<P> {
                 Ok(Answer::NotBefore(answer.extract()?))
             } else {
                 Err(broken(format!(
-                    "{}.dequeue answered {}; a packet, a time in ns before which none may leave, or None",
+                    "{}.dequeue returned {}; return a packet, the time in ns of the next departure, or None",
                     self.name(),
                     answer.repr()?
                 )))
@@ -309,13 +309,13 @@ impl<P: CorePacket + Send + 'static> Qdisc<P> for PyQdisc<P> {
                 Dequeue::NotBefore(Instant::from_nanos(at))
             }
             Answer::NotBefore(at) => raise(broken(format!(
-                "{}.dequeue answered {at} at {}, with {waiting} packets waiting; a time is in the future, \
-                 and packets wait for it",
+                "{}.dequeue returned the time {at} at time {}, with {waiting} packets queued; the time must be \
+                 in the future, and a packet must be queued",
                 self.name(),
                 now.as_nanos()
             ))),
             Answer::Nothing if waiting > 0 => raise(broken(format!(
-                "{}.dequeue answered None, but {waiting} packets wait and would never leave",
+                "{}.dequeue returned None, but {waiting} packets are queued and would never leave",
                 self.name()
             ))),
             Answer::Nothing => Dequeue::Empty,
@@ -346,7 +346,7 @@ impl<P: CorePacket + Send + 'static> Qdisc<P> for PyQdisc<P> {
         let waiting = self.backlog.packets;
         if number.is_none() && waiting > 0 {
             raise(broken(format!(
-                "{}.drain answered None, but {waiting} packets wait",
+                "{}.drain returned None, but {waiting} packets are queued",
                 self.name()
             )));
         }

@@ -247,7 +247,7 @@ class Remembers(Aimd):
         (Deaf, "a loss takes something from it", 1),
         (Patient, "after: timeout", 1),
         (Greedy, "is the most that may follow", 1),
-        (Small, "Small.on_timeout left window = 0; it is a number of segments from 1 to", 1),
+        (Small, "Small.on_timeout set window = 0; it must be a number of segments from 1 to", 1),
         (Dicing, "the same events gave", 1),
         (Faulty, "LookupError: lost", 1),
         (Restless, "at: pause", 1),
@@ -302,7 +302,7 @@ def test_garbage_in_a_window_is_told_with_where_it_came_from() -> None:
             def on_ack(self, acked: int, now: int, srtt: int) -> None:
                 self.window = garbage  # type: ignore[assignment]  # noqa: B023
 
-        with pytest.raises(RuntimeError, match=rf"Garbage.on_ack left window = {said}; it is a number"):
+        with pytest.raises(RuntimeError, match=rf"Garbage.on_ack set window = {said}; it must be a number"):
             asymq.simulate(SCENARIO.replace(tcp=Garbage))
 
     class Pace(Aimd):

@@ -95,7 +95,7 @@ class Doubler(TailDrop):
     ("broken", "law"),
     [
         (Newest, "overtook"),
-        (Idler, "packets wait"),
+        (Idler, "packets are queued"),
         (Overfull, "wait of"),
         (Doubler, "sent, but is not in the queue"),
     ],
@@ -166,7 +166,7 @@ def test_an_error_in_a_discipline_ends_the_run() -> None:
         def dequeue(self, now: int, sink: asymq.Sink) -> asymq.Packet | int | None:
             return now
 
-    with pytest.raises(RuntimeError, match="a time is in the future"):
+    with pytest.raises(RuntimeError, match="the time must be in the future"):
         asymq.simulate(SCENARIO.replace(qdisc=Stuck))
 
 
