@@ -45,12 +45,9 @@ const OF_CLASSES: [Metric<ClassSnapshot>; 5] = [
     ("backlog_packets", GAUGE, "Packets in the queue.", |of| {
         of.backlog_packets.into()
     }),
-    (
-        "backlog_bytes",
-        GAUGE,
-        "Bytes in the queue, as charged to the link.",
-        |of| of.backlog_bytes as f64,
-    ),
+    ("backlog_bytes", GAUGE, "Bytes in the queue.", |of| {
+        of.backlog_bytes as f64
+    }),
     (
         "marked_packets_total",
         COUNTER,
@@ -146,11 +143,8 @@ pub fn exposition(snapshot: &Snapshot) -> String {
     }
     page.metric("changes_total", COUNTER, "Changes of the settings.");
     page.sample("changes_total", &[], snapshot.changes as f64);
-    page.metric(
-        "control",
-        GAUGE,
-        "Current values of the discipline's control variables, by name.",
-    );
+    let help = "Current values of the discipline's control variables, by name.";
+    page.metric("control", GAUGE, help);
     for (direction, of) in directions {
         let is_counted = |(name, _): &(&&str, _)| Unfiltered::counted_by(name).is_none();
         for (name, value) in of.control.iter().filter(is_counted) {
