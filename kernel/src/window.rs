@@ -73,9 +73,16 @@ impl Window {
             longest: [Duration::ZERO; TrafficClass::COUNT],
         })
     }
+
+    fn begin(&mut self, since: Instant, sent: PerClass<Counter>) {
+        (self.since, self.sent) = (since, sent);
+        self.sojourns.0.fill(0);
+        self.longest = [Duration::ZERO; TrafficClass::COUNT];
+    }
 }
 
 /// Recent statistics of one class.
+#[derive(Default)]
 pub(crate) struct Recent {
     /// Sending rate in bit/s.
     pub(crate) rate: u64,
@@ -138,44 +145,40 @@ impl Windows {
     #[cold]
     #[inline(never)]
     fn turn(&mut self, now: Instant, (class, len): (TrafficClass, u32), sent: &PerClass<Counter>) {
-        core::mem::swap(&mut self.last, &mut self.present);
-        self.present.since = now;
-        self.turns = now + LENGTH;
-        self.present.sent = *sent;
-        let own = self.present.sent.of_mut(class);
+        let mut before = *sent;
+        let own = before.of_mut(class);
         own.packets = own.packets.wrapping_sub(1);
         own.bytes = own.bytes.wrapping_sub(len.into());
-        self.present.sojourns.0.fill(0);
-        self.present.longest = [Duration::ZERO; TrafficClass::COUNT];
+        core::mem::swap(&mut self.last, &mut self.present);
+        // After a silence, the last whole window has no packets.
+        if now.saturating_since(self.turns) >= LENGTH {
+            let since = now.as_nanos().saturating_sub(LENGTH.as_nanos());
+            self.last.begin(Instant::from_nanos(since), before);
+        }
+        self.present.begin(now, before);
+        self.turns = now + LENGTH;
     }
 
     /// Returns a class's statistics; 0 after two windows without packets. `sent` counts the packets of the class.
     pub(crate) fn recent(&self, now: Instant, class: TrafficClass, sent: Counter) -> Recent {
         let silent = now.saturating_since(self.present.since).as_nanos() >= 2 * LENGTH.as_nanos();
-        let since = if silent { &self.present } else { &self.last };
-        let elapsed = now.saturating_since(since.since).as_nanos().max(1);
-        let bits = sent.bytes.wrapping_sub(since.sent.of(class).bytes) * 8;
+        if silent {
+            return Recent::default();
+        }
+        let elapsed = now.saturating_since(self.last.since).as_nanos().max(1);
+        let bits = sent.bytes.wrapping_sub(self.last.sent.of(class).bytes) * 8;
         let rate = u128::from(bits) * 1_000_000_000 / u128::from(elapsed);
         Recent {
             rate: rate as u64,
-            percentiles: match silent {
-                true => [Duration::ZERO; 4],
-                false => self.percentiles(class as usize),
-            },
+            percentiles: self.percentiles(class as usize),
         }
     }
 
     fn percentiles(&self, class: usize) -> [Duration; 4] {
         let mut answer = [Duration::ZERO; 4];
-        let (last, present) = (
-            self.last.sojourns.of(class),
-            self.present.sojourns.of(class),
-        );
-        let counts = || {
-            last.iter()
-                .zip(present)
-                .map(|(a, b)| u64::from(*a) + u64::from(*b))
-        };
+        let (last, present) = (&self.last.sojourns, &self.present.sojourns);
+        let both = last.of(class).iter().zip(present.of(class));
+        let counts = || both.clone().map(|(a, b)| u64::from(*a) + u64::from(*b));
         let total: u64 = counts().sum();
         if total == 0 {
             return answer;
@@ -191,9 +194,7 @@ impl Windows {
             });
             *slot = bucket.map_or(Duration::ZERO, |at| Histograms::longest(at).min(longest));
         }
-        if let Some(last) = answer.last_mut() {
-            *last = longest;
-        }
-        answer
+        let [half, most, nearly_all, _] = answer;
+        [half, most, nearly_all, longest]
     }
 }

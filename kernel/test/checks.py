@@ -720,6 +720,10 @@ def hosts_behind_nat():
                 expect(got[0] < got[1] / 3, "; ".join(text))
             if word == "nat":
                 text += nat_of_ipv6(), nat_of_tagged(groups)
+                for protocol in "TCP", "a tunnel":
+                    got = traffic.protocol_shares(protocol, 4)
+                    text.append(f"{protocol}: {got[0]} and {got[1]} packets")
+                    expect(0.8 < got[0] / got[1] < 1.25, "; ".join(text))
         words = run("tc -n home qdisc show dev h0").stdout
         expect(" nonat " in words, words)
         run("tc -n home qdisc change dev h0 root asymq nat")

@@ -132,6 +132,19 @@ def short_change():
     time.sleep(0.2)
     longest = asymq_of(messages, "d0")["values"]["data.sojourn.max"] / 1e9
     expect(0.45 < longest < 3, f"packets that have waited 0.5 s before a change: the longest sojourn time is {longest:.3f} s")
+    # Each of 20 packets waits 84 ms longer than the one before. Percentiles are accurate to one eighth, and cover 10 to 20 s.
+    change("for times", netlink.words("droptail up 100kbit"), 0)
+    time.sleep(21)
+    for _ in range(20):
+        out.send(cost.frame(1))
+    time.sleep(11)
+    for silent in 0, 22:
+        time.sleep(silent)
+        values = asymq_of(messages, "d0")["values"]
+        times = [values[f"data.sojourn.{part}"] / 1e9 for part in ("p50", "p95", "p99", "max")]
+        right = [least * 0.084 * 0.98 < value < most * 0.084 * 1.13 for value, least, most in zip(times, (9, 18, 19, 19), (10, 19, 20, 20))]
+        expect(not any(times) and not values["data.rate"] if silent else all(right) and 5e3 < values["data.rate"] < 3e4,
+               f"after {silent} s: sojourn times of {times} s, {values['data.rate']} bit/s")
     # Another instance continues the windows of recent rates, and a shared buffer has its new limit at once.
     change("droptail", netlink.words("droptail up 1mbit"), 0)
     for _ in range(20):
@@ -171,6 +184,12 @@ def short_change():
         wrong = set(netlink.attributes(changed["options"])) ^ set(netlink.attributes(netlink.words(after)))
         expect(not wrong, f"{before}, of the change to {after}: {sorted(wrong)}")
         expect("control.auto_rate" not in changed["values"], f"{before}: the rate is learnt after the change to {after}")
+        # The instance has the variables of a new one.
+        messages.qdisc("d0", None, delete=True)
+        change(f"new: {after}", netlink.words(after), 0)
+        control = [{name: value for name, value in each["values"].items() if name.startswith("control.")}
+                   for each in (changed, asymq_of(messages, "d0"))]
+        expect(control[0] == control[1], f"{before}, variables after the change to {after}: {control}")
     # AQ does not follow rates, even if the discipline before it did.
     change("droptail", netlink.words("droptail up 1mbit down 10mbit"), 0)
     change("AQ", netlink.words("aq up 2mbit down 10mbit"), 0)
@@ -222,6 +241,17 @@ def short_change():
             after = asymq_of(messages, "d0")
             expect(most - 3 <= after["qlen"] <= most and "failed" in after["values"],
                    f"{words}, after a fault: {after['qlen']} of 20 packets wait")
+    # With separate limits, a change of the buffer alone concerns only the FIFO.
+    change("for the buffer alone", netlink.words("wrr up 8kbit buffer 100p"), 0)
+    change("the buffer alone", VERSION + rate(7, 9), 0)
+    set_parameter("inject", "drops-foreign")
+    for number in range(20):
+        with contextlib.suppress(OSError):
+            out.send(cost.frame(2 * number + 1))
+    after = asymq_of(messages, "d0")
+    expect(after["qlen"] == 9 and "failed" in after["values"], f"after a fault {after['qlen']} wait in a buffer that was cut to 9")
+    change("an empty queue", netlink.words("sad up 10mbit"), 0)
+    time.sleep(0.2)
     change("for the limit of the FIFO", netlink.words("droptail up 100kbit buffer 10p"), 0)
     set_parameter("inject", "drops-foreign")
     for number in range(30):
@@ -322,15 +352,17 @@ def marks():
     """A marked packet has CE and the right checksum. A packet with a tag in its data is dropped instead, or leaves unchanged."""
     load(True, "selftest=0")
     messages, texts = netlink.Netlink(), []
-    for tag in b"", struct.pack("!HH", 0x8100, 7):
+    for tag, version in (b"", 4), (b"", 6), (struct.pack("!HH", 0x8100, 7), 4), (struct.pack("!HH", 0x88A8, 7), 4):
         dummy("d0")
         expect(messages.qdisc("d0", netlink.words("droptail aqm step mark-above 2p up 1mbit buffer 40p")) == 0, "not added")
         out, sniffer, sent = sender("d0", 0), links.Sniffer("d0"), []
         for number in range(20):
             data = cost.frame(2 * number + 1)
             head = data[14:15] + b"\2" + data[16:24] + bytes(2) + data[26:34]
-            head = head[:10] + struct.pack("!H", cost.checksum(head)) + head[12:]
-            sent.append(data[:12] + tag + data[12:14] + head + data[34:])
+            head = data[12:14] + head[:10] + struct.pack("!H", cost.checksum(head)) + head[12:]
+            if version == 6:
+                head = struct.pack("!HIHBB", 0x86DD, 6 << 28 | 2 << 20, len(data) - 34, 6, 64) + bytes((0xFD, *bytes(30), number))
+            sent.append(data[:12] + tag + head + data[34:])
             # A dropped packet is an error.
             with contextlib.suppress(OSError):
                 out.send(sent[-1])
@@ -338,9 +370,10 @@ def marks():
         counts = asymq_of(messages, "d0")["values"]
         left, at = sniffer.frames(), 14 + len(tag)
         changed = [data for data in left if data not in sent]
-        right = all(data[at + 1] == 3 and cost.checksum(data[at:at + 20]) in (0, 0xFFFF) and
-                    data[:at] + data[at + 20:] in [each[:at] + each[at + 20:] for each in sent] for data in changed)
-        text = (f"{len(changed)} of {len(left)} packets {'with a tag ' if tag else ''}changed, {counts['marked']} marked,"
+        ce, end = (3, at + 20) if version == 4 else (0x30, at + 2)
+        right = all(data[at + 1] == ce and (version == 6 or cost.checksum(data[at:end]) in (0, 0xFFFF)) and
+                    data[:at] + data[end:] in [each[:at] + each[end:] for each in sent] for data in changed)
+        text = (f"{len(changed)} of {len(left)} packets {f'with a tag {tag[:2].hex()} ' if tag else f'of IPv{version} '}changed, {counts['marked']} marked,"
                 f" {counts['dropped']} dropped")
         expect(right and len(changed) == counts["marked"] and len(left) + counts["dropped"] == 20, text)
         expect(counts["dropped"] and not changed if tag else changed and not counts["dropped"], text)

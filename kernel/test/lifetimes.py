@@ -40,24 +40,34 @@ def half_offered():
     messages, texts = netlink.Netlink(), []
     slow = [netlink.words(f"droptail up 8kbit buffer {places}p") for places in (6000, 6001)]
     fast = netlink.words("droptail up 1gbit buffer 6001p")
-    for end in "reset", "fault":
+    for end in "reset", "fault", "fault and reset", "small buffer":
         dummy("d0")
         expect(messages.qdisc("d0", slow[0], handle=1 << 16) == 0, "not added")
         out = sender("d0")
         for number in range(3000):
             out.send(cost.frame(2 * number))
+        if end == "small buffer":
+            # All others are dropped at once, long before the next packet leaves.
+            expect(messages.qdisc("d0", netlink.words("droptail up 8kbit buffer 8p"), handle=1 << 16) == 0, "not changed")
+            time.sleep(0.2)
+            qdisc = asymq_of(messages, "d0")
+            expect(qdisc["qlen"] <= 8 and not accounting.sums(qdisc), f"{end}: {qdisc['qlen']} packets wait; {accounting.sums(qdisc)}")
         expect(messages.qdisc("d0", slow[1], handle=1 << 16) == 0, "not changed")
-        if end == "reset":
+        if "fault" in end:
+            set_parameter("inject", "drops-foreign")
+            out.send(cost.frame(0))
+            # A refused change leaves the FIFO.
+            expect(messages.qdisc("d0", slow[1][:-1], handle=1 << 16) != 0, "a wrong message is taken")
+            expect("failed" in asymq_of(messages, "d0")["values"], "no fault after a refused change")
+        if "reset" in end:
             expect(messages.link("d0", False) == 0 and messages.link("d0", True) == 0, "not reset")
             # Clears the socket's error, which the device that was down has caused.
             out.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        else:
-            set_parameter("inject", "drops-foreign")
         for number in range(200):
             out.send(cost.frame(2 * number))
         qdisc = asymq_of(messages, "d0")
         wrong = accounting.sums(qdisc)
-        least = 100 if end == "reset" else 3000
+        least = 3000 if end == "fault" else 100
         expect(not wrong and qdisc["qlen"] >= least, f"{end}: {qdisc['qlen']} packets wait; {wrong}")
         expect(messages.qdisc("d0", fast, handle=1 << 16) == 0, "not made fast")
         until = time.monotonic() + 20
@@ -169,6 +179,9 @@ def refusals_change_nothing():
     change("new", "i0", netlink.words("cake up auto nat"), 0)
     run("tc qdisc add dev v0 ingress; tc filter add dev v0 ingress matchall action mirred egress redirect dev i0")
     serves("at first")
+    # A packet that no device has received is not of the follower's line.
+    sender("i0").send(cost.frame(1))
+    time.sleep(0.02)
     before = serves("when both have seen a packet")
     up = VERSION + netlink.attribute(netlink.UP, struct.pack("=Q", 2000000))
     large = netlink.words("sad up 3mbit") + netlink.attribute(7, struct.pack("=Q", 1 << 40))

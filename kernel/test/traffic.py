@@ -4,12 +4,14 @@
 is at the path's `m0`, behind the delay. The ends of flows are forks, because loading a file would take time.
 """
 
+import contextlib
 import ctypes
 import json
 import os
 import select
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
@@ -348,6 +350,60 @@ def fetch(say, source, count, seconds):
             if time.monotonic() > start + 1:
                 got += size
     say(got * 8 / seconds / 1e3)
+
+
+def protocol_shares(protocol, seconds):
+    """Sends one flow of a host and six of another, of a protocol, to an address that answers nothing. Returns the packets of
+    each host that leave home."""
+    receiver = End("path", count_hosts, seconds)
+    receiver.ready()
+    sender = End("hosts", send_protocol, protocol, seconds + 1)
+    sender.wait()
+    return receiver.answer()
+
+
+def count_hosts(say, seconds):
+    sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+    sniffer.bind(("m0", 0x0800))
+    sniffer.settimeout(0.5)
+    say("ready")
+    got, start = {b"host1": 0, b"host9": 0}, time.monotonic()
+    while time.monotonic() < start + seconds + 1:
+        with contextlib.suppress(TimeoutError):
+            data = sniffer.recv(2000)
+            for host in got:
+                got[host] += host in data and time.monotonic() > start + 1
+    say(list(got.values()))
+
+
+def send_protocol(_say, protocol, seconds):
+    """Sends packets with headers of their own. The two ends of a tunnel carry both hosts' packets."""
+    from cost import checksum
+    out = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+
+    def packet(host, number):
+        ends, payload = bytes((10, 0, 0, host, 10, 0, 2, 77)), b"host%d" % host + bytes(960)
+        kind = 6 if protocol == "TCP" else 4
+        if protocol == "TCP":
+            data = struct.pack("!HHIIBBHHH", 2000 + number, 80, 1, 1, 0x50, 0x10, 1000, 0, 0) + payload
+            data = data[:16] + struct.pack("!H", checksum(ends + struct.pack("!HH", kind, len(data)) + data)) + data[18:]
+        else:
+            inner = struct.pack("!HHHH", 2000 + number, 9, 8 + len(payload), 0) + payload
+            data = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(inner), 0, 0, 64, 17, 0) + bytes((10, 77, 0, host, 10, 78, 0, 1))
+            data = data[:10] + struct.pack("!H", checksum(data)) + data[12:] + inner
+            ends = bytes((10, 0, 0, 1, 10, 0, 2, 77))
+        return struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(data), 0, 0, 64, kind, 0) + ends + data
+
+    packets = [packet(1, 0), *(packet(9, number) for number in range(1, 7))]
+    start, sent = time.monotonic(), 0
+    while time.monotonic() < start + seconds:
+        if time.monotonic() - start < sent * 0.014:
+            time.sleep(0.002)
+            continue
+        for data in packets:
+            with contextlib.suppress(OSError):
+                out.sendto(data, ("10.0.2.77", 0))
+        sent += 1
 
 
 def receive_groups(say, ports, seconds):
