@@ -232,7 +232,7 @@ mod tests {
         );
         assert_eq!(
             help_of("ack-limit"),
-            "Maximum backlog of the ACK queue [default: 30p for vaq; down / up (packets) for afvq; 80p (256p above 20mbit) for asymq; the buffer otherwise]"
+            "Maximum backlog of the ACK queue [default: 30p for vaq; --down / --up packets for afvq; 80p (256p above 20mbit) for asymq; the buffer otherwise]"
         );
     }
 

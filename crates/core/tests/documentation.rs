@@ -9,14 +9,14 @@ use std::path::Path;
 const HEAD: &str = "\
 # Disciplines and parts
 
-Made from the catalog in `crates/core/src/catalog`; do not edit by hand. [mechanisms.md](../notes/mechanisms.md) has our
-reading of the papers, [papers.md](../notes/papers.md) the references.
+Generated from the catalog in `crates/core/src/catalog`. [mechanisms.md](../notes/mechanisms.md) explains our reading of the
+papers. [papers.md](../notes/papers.md) is the bibliography.
 
-A discipline is a choice of parts. `--ack-queue sad`, `--service wrr` and so on replace one part; the others stay the
-discipline's own. A parameter that a discipline lacks is ignored; the result shows what ran.
+A discipline is a combination of parts. A flag like `--ack-queue sad` or `--service wrr` replaces one part. Parameters that no
+part of the discipline has are ignored. A result contains all parts and parameters that ran.
 
-Some defaults are safer than the papers' text, or work better;
-[mechanisms.md](../notes/mechanisms.md#to-the-letter-or-by-default) lists them with the papers' values.
+Some defaults are safer, or work better, than the papers' values;
+[mechanisms.md](../notes/mechanisms.md#to-the-letter-or-by-default) lists both.
 ";
 
 fn resolved(name: &str) -> Config {
