@@ -46,7 +46,7 @@ pub(crate) struct Built {
     shaped: bool,
     /// True if the instance needs packets of the reverse path.
     observes: bool,
-    /// True if the instance is at an IFB, and also needs the packets that leave the device at which its packets arrived.
+    /// True if the instance, at an IFB, also needs the packets that leave the device at which its packets arrived.
     follows: bool,
     /// True if hosts are identified by addresses before this machine's NAT.
     nat: bool,
@@ -78,7 +78,7 @@ impl Built {
     }
 }
 
-/// Builds an instance, or reports that the current instance can continue at other rates. `built` is zeroed.
+/// Builds an instance, or reports that the current instance can continue at other rates. The caller zeroes `built`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_build(setup: &Setup, built: &mut Built) {
     if let Err(refusal) = build(setup, built) {
@@ -132,7 +132,7 @@ pub(crate) struct Line {
     buffer_moves: bool,
 }
 
-/// Sets `reuse` and the rates of `built` if the instance can continue at these rates. `built` is zeroed.
+/// Sets `reuse` and the rates of `built` if the instance can continue at these rates. The caller zeroes `built`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_fits_rates(instance: &Instance, wanted: &Line, built: &mut Built) {
     if let Some((link, reverse, limit)) = line(wanted.up, wanted.down, wanted.buffer)
@@ -143,7 +143,7 @@ unsafe extern "C" fn asymq_fits_rates(instance: &Instance, wanted: &Line, built:
     }
 }
 
-/// Default options for a device with this queue length. `numbers` is zeroed.
+/// Default options for a device with this queue length. The caller zeroes `numbers`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_usual(numbers: &mut Numbers, queue_len: u32) {
     numbers.set_usual(queue_len.clamp(50, 10_000));

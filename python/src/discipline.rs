@@ -79,9 +79,9 @@ pub(crate) struct Place {
     link_bit_per_s: u64,
     /// Capacity of the reverse direction in bit/s.
     reverse_bit_per_s: u64,
-    /// Maximum backlog in packets; none if the buffer is in bytes.
+    /// Maximum backlog in packets; `None` if the buffer is in bytes.
     limit_packets: Option<u32>,
-    /// Maximum backlog in bytes; none if the buffer is in packets.
+    /// Maximum backlog in bytes; `None` if the buffer is in packets.
     limit_bytes: Option<u64>,
 }
 

@@ -90,7 +90,7 @@ impl DirectionState {
         }
     }
 
-    /// Passes to the stage the header of a frame that was sent in the other direction.
+    /// Passes the header of a frame in the other direction to the stage.
     pub(crate) fn observe(&mut self, now: Instant, reverse: &Header) {
         match &mut self.stage {
             BuiltStage::Direct => {}

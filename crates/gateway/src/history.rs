@@ -86,7 +86,7 @@ struct Answer<'a> {
     /// Snapshot that precedes `now`.
     before: Option<&'a Snapshot>,
     now: &'a Snapshot,
-    /// Number to use in the next request.
+    /// Row number for the page's next request.
     next: u64,
     rows: Vec<Vec<Rounded>>,
 }

@@ -54,7 +54,7 @@ impl Offload {
         }
     }
 
-    /// Returns the same offload for a frame whose link header has grown by `bytes`.
+    /// Returns this offload for a frame whose link header is `bytes` longer.
     pub(crate) fn shifted(self, bytes: usize) -> Self {
         Self {
             checksum_start: self.checksum_start + bytes,

@@ -249,7 +249,7 @@ impl Spread {
     }
 }
 
-/// Returns the number of standard errors that no quantity's mean exceeds in 95 % of the draws.
+/// Returns the common limit in standard errors: in 95 % of the draws, the mean of no quantity exceeds it.
 fn limit(compared: &[Compared], pairs: usize, seed: u64) -> f64 {
     /// Differences of a quantity, the sum of their squares, and their number.
     type Row = (Vec<f64>, f64, usize);

@@ -22,7 +22,7 @@ pub(crate) const PROBE_PACKET: u32 = 64;
 pub(crate) struct Datagrams {
     probe: Option<Probe>,
     bursts: Vec<Burst>,
-    /// Receivers of the bursts, which are never read. With open ports, hosts do not answer "port unreachable".
+    /// Sockets to which the bursts are sent; nothing reads them. Without them, hosts would answer "port unreachable".
     _sinks: Vec<UdpSocket>,
 }
 

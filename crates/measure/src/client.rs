@@ -26,7 +26,7 @@ pub struct Options<'a> {
     pub flows: usize,
     /// Warm-up of each load, excluded from results.
     pub warmup: Duration,
-    /// Measured time of each load.
+    /// Time for which each load is measured.
     pub duration: Duration,
     /// Flag that ends the measurement.
     pub stop: &'a AtomicBool,

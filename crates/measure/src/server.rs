@@ -200,7 +200,7 @@ impl Stranger {
             && stream.read_exact(&mut bytes[..=end]).is_ok()
             && stream.set_nonblocking(false).is_ok()
         {
-            // An error only ends the connection.
+            // A failure ends only this connection.
             let _ = serve(shared, opening, stream, self.peer);
         }
         false
@@ -233,7 +233,7 @@ fn serve(
             let for_thread = (Arc::clone(shared), Arc::clone(&session));
             let spawned = thread.spawn(move || {
                 let (shared, session) = for_thread;
-                // An error only ends the connection.
+                // A failure ends only this connection.
                 let _ = report(&shared, &session, &mut stream);
                 shared.sessions.close(&session);
             });
@@ -258,7 +258,7 @@ fn serve(
     let for_thread = (Arc::clone(&session), Arc::clone(&stream));
     let spawned = thread.spawn(move || {
         let (session, stream) = for_thread;
-        // An error only ends the flow.
+        // A failure ends only this flow.
         let _ = carry(&session, &stream, direction, flow);
         session.remove(direction, flow, &stream);
     });
@@ -320,7 +320,7 @@ fn carry(
             Ok(0) => break,
             Ok(length) if direction == Direction::Up => session.count(flow, length),
             Ok(_) => {}
-            // Other flows of the client may starve this one. The session of an idle client ends elsewhere.
+            // Other flows of the client may starve this one. `Sessions::end_idle` ends the session of an idle client.
             Err(error) if is_timeout(&error) => {}
             Err(error) => return Err(error),
         }

@@ -76,7 +76,7 @@ impl Carrier {
         let uri = &site.endpoints.upload;
         let (mut response, mut stream) = request(&connection.requests, uri, true).await?;
         let _ = self.open.set(Open::new(&mut connection, Direction::Up));
-        // An early answer explains more than the reset that follows it.
+        // An early answer gives a better reason than the reset that follows it.
         let answered = tokio::select! {
             biased;
             answer = &mut response => answer,
