@@ -7,7 +7,7 @@ from typing import Any
 
 
 def name(cls: Any) -> None:
-    """Sets the default `name` and `title` of a class: my-qdisc and MyQdisc for MyQdisc."""
+    """Sets the default `name` and `title` of a class, for MyQdisc: my-qdisc and MyQdisc."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", cls.__name__)
     cls.name = cls.__dict__.get("name", "-".join(words).lower())
     cls.title = cls.__dict__.get("title", cls.__name__)

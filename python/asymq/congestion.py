@@ -86,7 +86,7 @@ class CongestionControl:
         self.on_loss(flight)
 
     def on_mark(self, flight: float) -> None:
-        """A congestion mark (ECN) must be answered; at most once per window."""
+        """A congestion mark (ECN) reached the sender; at most once per window."""
         self.on_loss(flight)
 
     # Optional events.

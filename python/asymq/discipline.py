@@ -41,7 +41,7 @@ class Discipline:
             _asymq.register(cls.name, cls.title, summary, parameters, cls)
 
     def enqueue(self, now: int, packet: Packet, sink: Sink) -> None:
-        """Accepts a packet: keeps it, or drops it or others with sink.drop(packet, reason)."""
+        """Stores a packet, or drops any packets with sink.drop(packet, reason)."""
         raise NotImplementedError
 
     def dequeue(self, now: int, sink: Sink) -> Packet | int | None:
