@@ -208,21 +208,6 @@ fn most_kept_by(summary: &Summary) -> &str {
     most.map_or("", |(rules, _)| rules)
 }
 
-/// Share of ACKs that filters did not drop, and the main rules. `None` if no discipline filters ACKs.
-fn kept_in_words(reports: &[Report]) -> Option<String> {
-    let of = |report: &Report| {
-        let share: f64 = report.mean.up.unfiltered.values().sum();
-        let rules = most_kept_by(&report.mean);
-        let percent = share * 100.0;
-        let shown = format!("{} {percent:.1} %", name(report));
-        let by = if rules.is_empty() { "" } else { " by " };
-        (!report.mean.up.unfiltered.is_empty()).then(|| format!("{shown}{by}{rules}"))
-    };
-    let each: Vec<_> = reports.iter().filter_map(of).collect();
-    let words = "Share of ACKs that a filter kept although a later ACK arrived while they waited, and the main rules";
-    (!each.is_empty()).then(|| wrapped(&format!("{words}: {}.", each.join(", ")), WIDTH))
-}
-
 /// The smallest flow's goodput, as a share of its direction's mean. Excludes directions with one flow or finite flows.
 fn smallest(summary: &Summary) -> Option<f64> {
     let goodput = &summary.goodput;
@@ -346,12 +331,7 @@ pub(crate) fn table(
     let further = columns.iter().map(|column| column.meaning);
     let meaning: String = std::iter::once(MEANING).chain(further).collect();
     let meaning = wrapped(&meaning, WIDTH);
-    let has_kept = columns.iter().any(|column| column.key == "unfiltered");
-    let kept = kept_in_words(reports).filter(|_| !has_kept);
-    format!(
-        "{setting}{runs}\n{table}\n{meaning}{}",
-        kept.unwrap_or_default()
-    )
+    format!("{setting}{runs}\n{table}\n{meaning}")
 }
 
 /// Text for a comparison that runs each discipline in both directions.
@@ -581,15 +561,7 @@ mod tests {
         for cell in ["0.210 marks  ", "0.010 losses ", "- "] {
             assert!(text(Width::All).contains(cell), "{}", text(Width::All));
         }
-        for words in ["asymq 21.0 % by marks", "sad 1.0 % by losses."] {
-            assert!(
-                text(Width::Terminal).contains(words),
-                "{}",
-                text(Width::Terminal)
-            );
-            assert!(!text(Width::All).contains(words));
-        }
-        assert!(!text(Width::Terminal).contains("cake 0"));
+        assert!(!text(Width::Terminal).contains("marks"));
         assert!(!best(&reports).contains_key("unfiltered"));
     }
 
