@@ -59,7 +59,7 @@ settings! {
         pub ack_every: Option<u32> = "N", read within(1..=64);
         /// Receive window of every host, in packets or bytes [default: unlimited].
         pub window: Option<Limit> = "LIMIT";
-        /// UDP flow of constant rate, like up:500kbit or down:3mbit:200b@60s..80s: direction, rate, packet size [default: 1000b] and time [default: the whole run]; repeatable. up:1mbit/2..3 passes only links 2 and 3 of --links. up:3mbit:60b:syns is a flood from a second host at home (simulator only). Its fourth word is udp, syns or acks (each packet is a new flow), or a number of UDP flows like 40. Each flow of the flood has its own server. With :server after the fourth word, all go to one server; with :forged, also from random source addresses.
+        /// UDP flow of constant rate, like up:500kbit or down:3mbit:200b@60s..80s: direction, rate, packet size [default: 1000b] and time [default: the whole run]; repeatable. up:1mbit/2..3 passes only links 2 and 3 of --links. up:3mbit:60b:syns is a flood from a second host at home (simulator only). Its fourth word is udp, syns or acks (each packet is a new flow), or a number of UDP flows like 40. Each flow of the flood has its own server. With :server after the fourth word, all go to the first flow's server; with :forged, also from random source addresses.
         pub udp: Vec<UdpBurst> = "FLOW";
         /// Interval of probes: small UDP echoes whose queueing delay is reported. 0 sends none [default: 0; 100ms with real TCP].
         pub probe: Option<Duration> = "TIME";

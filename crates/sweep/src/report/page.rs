@@ -99,12 +99,12 @@ fn introduction(outcomes: &[&Outcome], origin: &Origin, has_claims: bool) -> imp
             : format_args!("asymq {}. ", origin.version);
             : source;
             @ if has_claims {
-                : "A verdict comes from intervals, 95 % for all comparisons of a claim together, and from the \
+                : "A verdict compares confidence intervals (95 % jointly for all comparisons of a claim) with the \
                    tolerances in the experiment’s file. ";
             }
             @ if origin.preview {
                 : "This is a "; b : "preview"; : ": fewer seeds, shorter runs, fewer points, and no reasons, \
-                    which were written for full runs. ";
+                    because reasons describe full runs. ";
             }
         }
     }

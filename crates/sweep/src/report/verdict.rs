@@ -38,7 +38,7 @@ pub(super) const fn meaning(verdict: Verdict) -> &'static str {
         Verdict::NotReproduced => "an interval lies outside its range.",
         Verdict::Vacuous => "a precondition of the claim fails; it counts as not reproduced.",
         Verdict::NumberOpen => "a number's interval contains an end of its range after all seeds.",
-        Verdict::ShapeOpen => "an interval of order, direction or trend contains an end.",
+        Verdict::ShapeOpen => "an interval of order, direction or trend contains an end of its range after all seeds.",
         Verdict::DidNotConverge => "the mechanism was still changing when the runs ended.",
     }
 }
@@ -46,10 +46,10 @@ pub(super) const fn meaning(verdict: Verdict) -> &'static str {
 /// Words of conditions and settings that a report uses, with their meaning.
 const WORDS: &str = "\
 within a of b: the tolerance is a; b is the effect that the text states, at least three times a.
-as printed a: the text prints units of a; the tolerance is at most half of one.
-not, not certainly: before a comparison; the interval lies outside the range, or contains an end of it.
-settled: measured after the initial transient (MSER-5), or in the second half of a run with a longer transient; (not): most runs have a longer transient, or drift after it.
-made-up: maximum missed service time for which a class without borrowing is compensated.";
+as printed a: the paper prints values in steps of a; the tolerance is at most half a step.
+not, not certainly (before a comparison): the interval lies outside the range, or contains an end of the range.
+settled: measured after the transient at the start of a run (MSER-5), at the latest from the middle of the run; (not): in most runs the transient is longer, or values drift after it.
+made-up: missed service that a class without borrowing may catch up on.";
 
 /// Returns [`WORDS`], each with its meaning.
 pub(super) fn words() -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -45,7 +45,7 @@ pub(crate) struct MeasureArgs {
     /// Number of TCP flows in each direction [default: 4]; with a URL, their maximum number [default: 16].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=MAX_FLOWS as i64))]
     flows: Option<u8>,
-    /// Measured time of each load (up, down, both), 1s to 60s [default: 10s]; with a URL, maximum time of the test [default: 20s].
+    /// Measured time of each load (up, down, both), 1s to 60s [default: 10s]; with a URL, maximum time of each load [default: 20s].
     #[arg(long, value_name = "TIME", value_parser = time(1, 60))]
     duration: Option<Duration>,
     /// Time for which each load runs before it is measured, 1s to 30s [default: 4s].
