@@ -38,7 +38,7 @@ pub(super) const fn meaning(verdict: Verdict) -> &'static str {
         Verdict::NotReproduced => "an interval lies outside its range.",
         Verdict::Vacuous => "a precondition of the claim fails; it counts as not reproduced.",
         Verdict::NumberOpen => "a number's interval contains an end of its range after all seeds.",
-        Verdict::ShapeOpen => "order, direction or trend: an interval contains an end of its range.",
+        Verdict::ShapeOpen => "a direction, order or trend is still open after all seeds.",
         Verdict::DidNotConverge => "the mechanism was still changing when the runs ended.",
     }
 }
