@@ -1,4 +1,4 @@
-//! Content of a pure ACK, as parsed by the packet's owner.
+//! Header fields of a pure ACK.
 
 /// A range of sequence numbers received out of order, `start..end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,10 +9,10 @@ pub struct SackRange {
     pub end: u32,
 }
 
-/// The maximum number of SACK ranges that fit a TCP header.
+/// Maximum number of SACK ranges in a TCP header.
 pub const MAX_SACK_RANGES: usize = 4;
 
-/// Maximum number of marks that the ACE field reports before it wraps (RFC 9768, sec. 3.2.2).
+/// Maximum number of new marks that the 3-bit ACE field reports without a wrap (RFC 9768, sec. 3.2.2).
 pub(crate) const ACE_MARKS: u32 = 7;
 
 /// Order of the counters in an AccECN option (RFC 9768, sec. 3.2.3). An ACK never replaces an ACK with another order.
@@ -25,7 +25,7 @@ pub enum AccEcnOrder {
     One,
 }
 
-/// An AccECN option: bytes received with each mark, modulo 2^24.
+/// An AccECN option: bytes received with each ECN codepoint, modulo 2^24.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccEcn {
     /// Order of the counters.
@@ -36,9 +36,9 @@ pub struct AccEcn {
     pub counters: [u32; 3],
 }
 
-/// Content of a pure ACK, without its flow.
+/// Header fields of a pure ACK, without addresses and ports.
 ///
-/// The default is an ACK without options and with correct checksums. A packet's owner may leave unknown fields at their
+/// The default is an ACK without options and with correct checksums. Callers may leave unknown fields at their
 /// defaults. ACKs with equal `seq` and `context` may replace each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckInfo {
@@ -50,7 +50,7 @@ pub struct AckInfo {
     pub window: u16,
     /// TCP flags.
     pub flags: u16,
-    /// TSval and TSecr.
+    /// TSval and TSecr of the timestamps option.
     pub timestamps: Option<(u32, u32)>,
     /// SACK ranges, in the order of the option; only the first `sack_ranges` are valid.
     pub sack: [SackRange; MAX_SACK_RANGES],

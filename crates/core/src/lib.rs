@@ -7,7 +7,7 @@
 //! The interface:
 //!
 //! - [`units`]: instants, durations, rates, limits and shares, read and printed as in `tc`.
-//! - [`packet`]: the facts about a packet that a discipline may read.
+//! - [`packet`]: the properties of a packet that a discipline may read.
 //! - [`qdisc`]: the trait of a discipline, with the duties of discipline and caller.
 //!
 //! Drivers also use [`Direction`], a direction over the link, and
@@ -17,7 +17,7 @@
 //!
 //! The interface is the first of five layers. Each layer depends only on earlier layers:
 //!
-//! - [`decide`]: decisions about one packet, with integers and without memory.
+//! - [`decide`]: decisions about one packet, with integers and without allocation.
 //! - [`hold`]: queues and flow tables, allocated at construction; a discipline made of parts; the egress of a link.
 //! - [`control`]: the papers' equations, which run once per interval.
 //! - [`catalog`]: all disciplines and parts by name; it builds a discipline from a name and parameters.

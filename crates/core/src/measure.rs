@@ -3,7 +3,7 @@
 use crate::units::Duration;
 use alloc::boxed::Box;
 
-/// Percentiles of a delay.
+/// Percentiles of a delay, in ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Percentiles {
@@ -19,8 +19,8 @@ pub struct Percentiles {
 ///
 /// The range is 0 to 39 hours; longer durations count as 39 hours. The memory is about 40 KiB.
 ///
-/// Uses the buckets of an HDR histogram with two digits, which also computes the quantiles. Counting in this array of
-/// constant size takes a third of the instructions of counting in an HDR histogram.
+/// Uses the buckets of an HDR histogram with two significant digits, which also computes the quantiles. Counting in
+/// this array of constant size takes a third of the instructions of counting in an HDR histogram.
 #[derive(Clone, Debug)]
 pub struct Histogram(Box<[u64; BUCKETS]>);
 

@@ -1,7 +1,7 @@
 //! Enums whose variants have names.
 
-/// Declares an enum whose variants have names in flags, files, JSON and metrics. `in` sets the prefix of the names
-/// among the control variables.
+/// Declares an enum whose variants have names in flags, files, JSON and metrics. `in` also gives each variant the name
+/// of a control variable, with a prefix.
 #[macro_export]
 macro_rules! named {
     ($(#[$meta:meta])* pub enum $type:ident { $($(#[$doc:meta])+ $variant:ident = $name:literal,)+ }) => {

@@ -1,4 +1,4 @@
-//! Facts about a packet that a discipline may read.
+//! Properties of a packet that a discipline may read.
 //!
 //! The simulator fills a [`Header`] from its own segments, the gateway from real frames
 //! ([`decide::frame::parse`](crate::decide::frame::parse)). A discipline never reads the bytes of a frame.
@@ -17,7 +17,7 @@ pub(crate) const FULL_PACKET: u32 = 1514;
 pub struct Flow(pub u64);
 
 impl Flow {
-    /// Returns the other direction of the conversation. The lowest bit is the sending end.
+    /// Returns the other direction of the conversation. The lowest bit distinguishes both directions.
     #[must_use]
     pub const fn reverse(self) -> Self {
         Self(self.0 ^ 1)
@@ -97,7 +97,7 @@ pub mod flags {
     pub const AE: u16 = 0x100;
 }
 
-/// Facts about one packet.
+/// Properties of one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// Time of arrival at the queue.
@@ -118,7 +118,7 @@ pub struct Header {
     pub protocol: Protocol,
     /// ECN field; in a tunnel, of the outer header.
     pub ecn: Ecn,
-    /// Data of the packet's owner in otherwise unused padding; disciplines ignore it.
+    /// Number for the caller, in otherwise unused padding; disciplines ignore it.
     pub note: u32,
 }
 
@@ -161,7 +161,7 @@ impl Header {
     }
 }
 
-/// Facts from the network layer, in addition to the flow.
+/// Hosts and DSCP of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Network {
     /// Source and destination host, as hashes of their addresses; 0 without an address.
@@ -170,9 +170,9 @@ pub struct Network {
     pub dscp: u8,
 }
 
-/// A packet in the form in which its owner stores it.
+/// A packet in the form in which simulator, gateway or kernel store it.
 pub trait Packet {
-    /// Returns the packet's facts.
+    /// Returns the packet's properties.
     fn header(&self) -> &Header;
 
     /// Returns the content of a pure ACK with correct checksums. If a checksum is wrong, returns `None`: the ACK is
@@ -181,7 +181,7 @@ pub trait Packet {
         None
     }
 
-    /// Returns facts of the network layer. Called only by queues that distinguish hosts or DSCPs.
+    /// Returns hosts and DSCP. Called only by queues that distinguish hosts or DSCPs.
     fn network(&self) -> Network {
         Network::default()
     }
@@ -192,8 +192,8 @@ pub trait Packet {
         false
     }
 
-    /// Writes number, window and timestamps of `info` into the header, and updates the checksum. Called only by a
-    /// [`Regenerator`](crate::hold::Regenerator), on copies of a real ACK.
+    /// Writes acknowledgement number, window and timestamps of `info` into the header, and updates the checksum. Called
+    /// only by a [`Regenerator`](crate::hold::Regenerator), on copies of a real ACK.
     fn rewrite_ack(&mut self, _info: &AckInfo) {}
 }
 

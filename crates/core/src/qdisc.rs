@@ -30,7 +30,7 @@ pub trait Qdisc<P: Packet> {
         true
     }
 
-    /// True if a driver without a shaper may send packets without the discipline while no packet is queued. The
+    /// True if packets may bypass the discipline while no packet is queued, in a driver without a shaper. The
     /// discipline's later decisions must not depend on such packets.
     fn allows_bypass(&self) -> bool {
         false

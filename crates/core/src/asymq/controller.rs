@@ -1,4 +1,5 @@
-//! Controller of the ACKs' wait: ACKs wait for later ones as long as the downlink stays full (`docs/notes/asymq.md`).
+//! Controller of the ACKs' wait: an ACK waits for a later ACK as long as the downlink stays full
+//! (`docs/notes/asymq.md`).
 
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::hold::{BuildError, boxed};
@@ -200,7 +201,7 @@ impl AckNeed {
         self.wait *= 1.0 + change.min(bound).clamp(-MAX_CHANGE, MAX_CHANGE);
     }
 
-    /// Returns the maximum factor on the wait. Two waits bound the new wait: the wait at which bursts take
+    /// Returns the maximum factor of the wait's change. Two waits bound the new wait: the wait at which bursts take
     /// `BURST_TIME`, and the wait at which ACKs take `BURST_SHARE`; the longer one counts. There is no bound if the
     /// reverse path is unknown, or slower than this link. The reverse path's discipline then separates bursts by flow.
     fn bound(&self, ack_share: f64) -> f64 {

@@ -13,8 +13,8 @@ use crate::packet::{Ecn, FULL_PACKET, Header, Network, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use crate::units::{Duration, Instant, Limit, Rate};
 
-/// Number of the list of new flows whose first packet fits in their quantum, for example probes. They do not wait for
-/// full packets of uploads that have paused.
+/// Number of the list of new flows whose first packet fits in their quantum, for example probes. These flows do not
+/// wait for full packets of uploads that have paused.
 const SMALL: u32 = OWN;
 
 /// Parameters of the data queue, except its limit.

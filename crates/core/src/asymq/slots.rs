@@ -1,4 +1,4 @@
-//! ACK queue with a slot per flow. While data is sent, an ACK waits in its slot for a later one.
+//! ACK queue with a slot per flow. While data is sent, an ACK waits in its slot for a later ACK.
 
 use super::hosts::Hosts;
 use super::target::NEVER;

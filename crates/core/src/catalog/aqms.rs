@@ -29,7 +29,7 @@ pub(super) static AQMS: &[Entry] = entries! {
     aqm("red", |config| red(config, true), "RED on data"), source: "Floyd and Jacobson 1993", parameters: listed![ECN];
     aqm("acc", |config| red(config, false), "RED on data and ACKs: the gateway's part of ACC"),
         source: "RFC 3449, sec. 4.3", parameters: listed![ECN];
-    aqm("step", |config| Ok(boxed(Step::new(config.get(MARK_ABOVE)?))?), "Marks all packets while the backlog exceeds a threshold, for DCTCP"),
+    aqm("step", |config| Ok(boxed(Step::new(config.get(MARK_ABOVE)?))?), "Marks all data packets while the backlog exceeds a threshold, for DCTCP"),
         source: "RFC 8257, sec. 3.1", parameters: listed![MARK_ABOVE];
 };
 

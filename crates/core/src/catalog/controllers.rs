@@ -14,18 +14,18 @@ use crate::hold::{BuildError, boxed};
 use crate::units::{Bytes, Duration, Limit, Rate};
 
 parameters! {
-    /// Above 0 by default. A class that is not served has no measurable gradient, and would never be served again.
+    /// The default is above 0: a class with share 0 sends nothing, so its gradient is unknown and its share stays 0.
     MIN_SHARE: f64 = "min-share", "0.05", "Minimum share of the link that the controller assigns to a class",
         within Kind::Number(0.0, 0.5);
     ACK_SIZE: Bytes = "ack-size", "40b", "Bytes of an ACK on the link (AQ's S_A); by default computed from headers and overhead", within Kind::Size(1, 65_535);
     /// Number of data packets per ACK, for controllers that can measure this number.
-    DATA_PER_ACK: DataPerAck = "data-per-ack", "1", "Data packets per ACK: a number from 1 to 64, or auto to measure it; by default 2 for e-dcbq, otherwise auto (1 in the simulator)";
+    DATA_PER_ACK: DataPerAck = "data-per-ack", "1", "Data packets per ACK: a number from 1 to 64, or auto (measured); by default 2 for e-dcbq, otherwise 1 in the simulator and auto elsewhere";
 }
 
 /// Number of data packets per ACK, for controllers that cannot measure this number.
 const GIVEN_DATA_PER_ACK: Typed<GivenPerAck> = Typed::new(
     DATA_PER_ACK.parameter.name,
-    "Data packets per ACK: a number from 1 to 64; auto is 1",
+    "Data packets per ACK: a number from 1 to 64; auto means 1",
     "1",
 );
 
@@ -57,12 +57,12 @@ const fn gamma(default: &'static str) -> Typed<Gamma> {
 }
 
 parameters! {
-    /// Equal shares by default: by the papers' rule, a data class has no share after it was idle.
+    /// The default is equal shares: by the papers' rule, an idle data class is left with the minimum share.
     UNUSED_SHARE: UnusedShare = "unused-share", "equal-shares",
         "Next shares if a class used less than half of its share: follow (the shares used, as in the papers) or equal-shares (half for each class)";
     UTILITY: Utility = "utility", "utilization",
         "Utility that ACQ and DCBQ maximize: utilization (sum of both directions), priority:W (the upload's weight is W) or proportional (proportional fairness)";
-    /// Equal shares by default: the download keeps most of its rate. By the paper's rule the download stops.
+    /// The default is equal shares: the download keeps most of its rate. By the paper's rule, it stops.
     BEYOND_LIMIT: BeyondLimit = "beyond-limit", "equal-shares",
         "Shares of AQ if no ratio can fill both directions (eq. 11): starve-acks (as in the paper's figures) or equal-shares";
     CONFIGURED_RATE: Rate = "configured-rate", "the link's", "Uplink rate that AQ's equations assume",
@@ -70,7 +70,7 @@ parameters! {
 }
 
 /// Default limit of AFVQ's ACK queue: the ACKs that arrive during the transmission of one data packet. A queue with a
-/// slot per flow gets at least [`FLOWS`], because a flow without a slot stalls.
+/// slot per flow gets at least [`FLOWS`] slots, because a flow without a slot stalls.
 const MAX_ACKS: Typed<Limit> = ACK_LIMIT.or("--down / --up packets").computed(max_acks);
 
 fn max_acks(context: &Context<'_>) -> Value {
@@ -84,11 +84,11 @@ fn max_acks(context: &Context<'_>) -> Value {
         Some(Value::Word("fifo")) => acks,
         _ => acks.max(FLOWS),
     };
-    // The maximum that a limit can express.
+    // The maximum value of a limit.
     Value::Limit(Limit::Packets(acks.clamp(1, 1_000_000)))
 }
 
-/// Number of concurrent flows in a home, each with one queued ACK.
+/// Assumed number of concurrent flows of a home; each has one queued ACK.
 const FLOWS: u32 = 30;
 
 /// Data packets acknowledged by one ACK.

@@ -14,7 +14,7 @@ const fn paper(name: &'static str, title: &'static str, summary: &'static str) -
 
 /// Every discipline, in the order of `--help`.
 pub(super) static DISCIPLINES: &[Entry] = entries! {
-    paper("droptail", "DropTail", "One FIFO that drops arrivals over the limit"), group: Group::Peer,
+    paper("droptail", "DropTail", "One FIFO that drops arrivals above the limit"), group: Group::Peer,
         shown: Shown::Short;
     paper("red", "RED", "One FIFO with RED (random early detection) for data"), source: "Floyd and Jacobson 1993", brings: &[("aqm", "red")];
     paper("acc", "ACC", "ACK congestion control: RED on data and ACKs"), source: "RFC 3449, sec. 4.3",
@@ -33,21 +33,21 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
         source: "ACQ's comparison; SAD, sec. 4.2", brings: &[("service", "cbq")];
     paper("aq", "AQ", "Asymmetric Queueing: ACKs and data share link and buffer in a computed ratio"),
         source: "AQ, sec. 3", brings: &[("service", "wrr"), ("controller", "aq")], shown: Shown::Usual;
-    // A short FIFO drops the ACKs of some flows for minutes.
-    paper("afvq", "AFVQ", "ACKs first; the limit of their queue falls as the data queue grows"), source: "AFVQ, abstract",
+    // `sad` instead of a FIFO: a short FIFO drops the ACKs of some flows for minutes.
+    paper("afvq", "AFVQ", "ACKs first; the ACK queue's limit falls as the data queue grows"), source: "AFVQ, abstract",
         brings: &[("ack-queue", "sad"), ("service", "acks-first"), ("controller", "afvq")];
-    // A class may use the share of an idle class. By the paper's rule alone, the line would idle. At 1/20 Mbit/s a FIFO
-    // of ACKs drops all ACKs of some flows for minutes.
+    // Borrowing: by the paper's rule, the share of an idle class stays unused. `sad`: at 1/20 Mbit/s, a FIFO of ACKs
+    // drops all ACKs of some flows for minutes.
     paper("acq", "ACQ", "Adjusts the shares of ACKs and data along the gradient of a utility"), source: "ACQ, sec. 3",
         brings: &[("ack-queue", "sad"), ("service", "cbq"), ("borrow", "true"), ("controller", "acq")];
     paper("dcbq", "DCBQ", "ACQ that measures downloads by the number of arriving ACKs"),
         source: "DCBQ, sec. 4",
         brings: &[("ack-queue", "sad"), ("service", "cbq"), ("borrow", "true"), ("controller", "dcbq")];
-    // A delayed ACK acknowledges two packets; eq. 3 counts one.
+    // A delayed ACK acknowledges two packets; eq. 3 assumes one packet per ACK.
     paper("e-dcbq", "E-DCBQ", "DCBQ for receivers that delay their ACKs"), source: "DCBQ, sec. 5.2",
         brings: &[("ack-queue", "sad"), ("service", "cbq"), ("borrow", "true"), ("controller", "dcbq"),
             ("data-per-ack", "2")];
-    // The paper's FIFO of 10 packets drops the ACKs of some flows for minutes.
+    // `sad` and 30 packets: the paper's FIFO of 10 packets drops the ACKs of some flows for minutes.
     paper("vaq", "VAQ", "Each passing ACK earns credit that data may use"), source: "VAQ, sec. 4",
         brings: &[("ack-queue", "sad"), ("service", "vaq"), ("ack-limit", "30p")], shown: Shown::Usual;
     paper("sad", "SAD", "Smart ACK dropper: keeps the newest ACK of each flow, and serves ACKs before data"), source: "SAD, sec. 3",

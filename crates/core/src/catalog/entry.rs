@@ -88,7 +88,7 @@ pub struct Entry {
     pub needs_reverse: bool,
     /// True if the entry needs the rate of its own link. A qdisc that does not shape has no such rate.
     pub needs_link: bool,
-    /// True if a service with borrowing keeps the bytes of ACKs and data in the ratio of their shares.
+    /// True for a service that, if it borrows, keeps the bytes of ACKs and data in the ratio of their shares.
     pub shares_bytes: bool,
     /// True if the entry counts each ACK as 40 bytes when the limit of the ACK queue is in bytes.
     pub counts_acks: bool,

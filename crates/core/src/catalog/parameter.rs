@@ -15,10 +15,10 @@ pub struct Parameter {
     pub help: &'static str,
     /// The accepted values.
     pub kind: Kind,
-    /// Default value, or the rule of a computed one, for `--help`.
+    /// Text of the default in `--help`: the value, or the rule that computes it.
     #[cfg(feature = "text")]
     pub default: &'static str,
-    /// Computes the default from the link.
+    /// Function that computes the default; `None` for a constant default.
     pub computed: Option<fn(&Context<'_>) -> Value>,
 }
 
@@ -84,7 +84,7 @@ impl<T: FromValue> Typed<T> {
         self
     }
 
-    /// Returns this parameter with a default computed from the link.
+    /// Returns this parameter with a computed default.
     #[must_use]
     pub const fn computed(mut self, default: fn(&Context<'_>) -> Value) -> Self {
         self.parameter.computed = Some(default);
@@ -102,7 +102,7 @@ macro_rules! parameters {
 }
 pub(super) use parameters;
 
-/// Lists typed parameters as an entry stores them.
+/// Converts typed parameters to the list that an entry stores.
 macro_rules! listed {
     ($($parameter:expr),+ $(,)?) => {
         &[$($parameter.parameter),+]
@@ -119,12 +119,12 @@ pub struct Context<'a> {
     pub reverse: Option<Rate>,
     /// Limit of the whole buffer.
     pub limit: Limit,
-    /// Parameters that are already resolved, and the parts.
+    /// Parameters resolved so far, and the names of the parts.
     pub values: &'a Values,
 }
 
 impl Context<'_> {
-    /// Returns a parameter that is already resolved.
+    /// Returns a parameter; `None` if it is not resolved yet.
     pub fn get<T: FromValue>(&self, parameter: Typed<T>) -> Option<T> {
         self.values.read(parameter.parameter.name)
     }

@@ -33,15 +33,15 @@ fn whole_buffer(context: &Context<'_>) -> Value {
 parameters! {
     /// Data's share of the link.
     pub DATA_SHARE: Share = "data-share", "0.5", "Share of the link for data, 0 to 1; ACKs get the rest (SAD's g)";
-    /// True if a class may use the unused share of the other class. This is WRR's default; CBQ has another default.
+    /// True if a class may use the unused share of the other class: by default true for WRR, false for CBQ.
     pub BORROW: bool = "borrow", "true", "Let each class (ACKs, data) use the unused share of the other class";
     pub(super) ECN: bool = "ecn", "false", "Mark ECN-capable packets where the AQM would drop them";
     pub(super) DATA_SIZE: Bytes = "data-size", "1500b", "Bytes of a full data packet on the link (AQ's S_D); by default computed from headers and overhead",
         within Kind::Size(1, 65_535);
-    /// 64 segments by default: preserves the sender's ACK clock, and bounds the burst that one ACK releases.
+    /// Limits the burst that one ACK releases. The default is 64 segments of 1460 bytes.
     pub(super) MAX_STRETCH: Option<Bytes> = "max-stretch", "93440b",
         "Maximum number of bytes that one ACK may acknowledge after filtering, or none";
-    /// Limited by default. Each new ACK moves to the tail; without a limit, a steady flow's ACKs might never leave.
+    /// Limited by default: each new ACK joins the tail, so the ACKs of a steady flow might otherwise never leave.
     pub(super) MAX_GAP: Option<Duration> = "max-gap", "50ms",
         "Maximum time between two ACKs of a flow after filtering, or none";
 }

@@ -23,8 +23,8 @@ pub type BoxedQdisc<P> = Box<dyn Qdisc<P> + Send>;
 
 /// A set of disciplines and parts, and their construction from a resolved [`Config`].
 ///
-/// Construction fails if memory is missing or the description is invalid. [`Standard`] builds everything that a catalog
-/// does not build itself. Use a `dyn Catalog` to list names, and a [`dyn Build`](Build) to construct.
+/// Construction fails if there is not enough memory, or the description is invalid. [`Standard`] builds everything that
+/// a catalog does not build itself. Use a `dyn Catalog` to list names, and a [`dyn Build`](Build) to construct.
 pub trait Catalog: Sync {
     /// All entries, in the order of `--help`.
     fn entries(&self) -> Vec<&'static Entry>;
@@ -177,10 +177,10 @@ pub fn compose<P: Packet + Send + 'static>(
         _ => None,
     };
     let service = service(catalog, config)?;
-    // The most common queues and services are resolved at compile time.
+    // Static dispatch for the most common queues and services.
     match (kind(Role::AckQueue), kind(Role::DataQueue)) {
         (Some("fifo"), Some("fifo")) => {
-            // Queues that share a buffer share its memory.
+            // `Fifos` allocates the memory of one buffer for both queues.
             match buffer {
                 Buffer::Separate => {
                     let queues = Pair {

@@ -14,7 +14,7 @@ use crate::hold::BuildError;
 use crate::units::{Bytes, Duration, Share};
 
 parameters! {
-    /// By default, at least the time of the other class's packet. With less, a class of short packets misses its share.
+    /// The default covers a packet of the other class; with less, a class of short packets gets less than its share.
     MADE_UP: MadeUp = "made-up", "other",
         "Missed service that a class without borrowing may catch up on: a time, own (time of its own packet) or other (time of the longer packet of both classes)";
     /// By default, the bytes of a full data queue. With more, an upload after a long download would block ACKs for

@@ -28,12 +28,12 @@ pub enum DataPerAck {
     Measured,
 }
 
-/// AQ's four parameters, its interval, and two choices that the paper leaves open.
+/// Parameters of AQ, with the paper's symbols.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AqParams {
     /// Uplink capacity, the paper's `C_u`.
     pub up: Rate,
-    /// True if `up` is the link's rate, which may change.
+    /// True if `up` follows changes of the link's rate.
     pub up_follows: bool,
     /// Downlink capacity, the paper's `C_d`.
     pub down: Rate,

@@ -4,7 +4,7 @@ use crate::decide::classify::Class;
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::units::{Duration, Instant, Rate, Share};
 
-/// Utility to maximize: `U_r(x_r) + U_f(x_f)` of the data rates of upload and download.
+/// Utility to maximize: `U_r(x_r) + U_f(x_f)`, where `x_r` and `x_f` are the data rates of upload and download.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Utility {
     /// `x_r / C_r + x_f / C_f`: the sum of both directions' utilization by data.
@@ -64,14 +64,14 @@ impl Gamma {
     }
 }
 
-/// Reaction if a class used less than half of its share in an interval. The rate then does not show the demand.
+/// Reaction if a class used less than half of its share in an interval, so that its rate does not show its demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnusedShare {
     /// The share becomes the served rate, as in the papers: the share of an idle data class falls to
     /// [`GradientParams::min_share`].
     Follow,
-    /// Both classes return to [`Gradient::INITIAL_SHARE`]. A backlogged data class that was served less than its
-    /// share keeps the share.
+    /// Both classes return to [`Gradient::INITIAL_SHARE`], but a backlogged data class that was served less than its
+    /// share keeps its share.
     #[default]
     EqualShares,
 }
@@ -170,8 +170,8 @@ impl Gradient {
         self.params.up.bits_per_sec() as f64 / 1000.0
     }
 
-    /// Returns `r(n+1)` as a share of the uplink; the step starts at the rate `base`. If the upload's rate has
-    /// changed by less than a thousandth of the uplink, the quotient of differences counts as zero.
+    /// Returns `r(n+1)` as a share of the uplink; the step starts at the rate `base`. If the upload's rate changed by
+    /// at most a thousandth of the uplink's rate, its effect on the download counts as zero.
     fn climb(&mut self, upload: f64, base: f64, download: f64) -> f64 {
         let params = &self.params;
         let up = self.up();
@@ -190,7 +190,7 @@ impl Gradient {
         };
         let rate = base + gamma * (by_upload + by_download * slope);
         let min = params.min_share.clamp(0.0, 0.5);
-        // `clamp` would panic if the bounds were out of order
+        // Unlike `clamp`, this never panics.
         (rate / up).max(min).min(1.0 - min)
     }
 }
@@ -206,11 +206,11 @@ impl Controller for Gradient {
         }
     }
 
-    /// A step with the default value keeps the default value.
+    /// Recomputes a default step for the new link; any other step stays.
     fn set_rates(&mut self, link: Rate, reverse: Option<Rate>) {
         let params = &mut self.params;
         let same = |usual: &Gamma| match (*usual, params.gamma) {
-            // As numbers of `tc`, steps are rounded.
+            // `tc` rounds steps.
             (Gamma::Squared(usual), Gamma::Squared(own)) => (usual - own).abs() <= 1e-6 * usual,
             (usual, own) => usual == own,
         };

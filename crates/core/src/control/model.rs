@@ -29,7 +29,7 @@ impl core::fmt::Display for OutOfReach {
 
 impl core::error::Error for OutOfReach {}
 
-/// Bytes of ACKs in one direction per byte of data in the other.
+/// Bytes of ACKs in one direction per byte of data in the other direction.
 ///
 /// If every packet is acknowledged, this is the paper's `r_s = S_A / S_D` (eq. 8). With `d` packets per ACK, `r_s / d`
 /// replaces `r_s` in eqs. 3 and 4 and in all results from them.

@@ -73,7 +73,7 @@ impl AccEcn {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken<'a> {
     pub(crate) info: &'a AckInfo,
-    /// Highest number acknowledged or SACKed up to this ACK.
+    /// Highest sequence number acknowledged or SACKed up to this ACK.
     pub(crate) top: u32,
     pub(crate) reader: Reader,
 }
@@ -130,7 +130,7 @@ pub(crate) fn tells_marks(
     let marks = older.info.marks_since(previous.info) + newer.marks_since(older.info);
     let state = previous.then(newer, top);
     if newer.accecn.is_none() {
-        // The bytes belong to another counter than CE's, so ACE has not wrapped.
+        // The sender attributes the bytes to a counter other than CE, so ACE has not wrapped.
         return short || marks == 0 && state == Reader::Guessing;
     }
     // If the option reports more marks than ACE, a reordered ACK made ACE wrap between two of the ACKs.
@@ -158,19 +158,19 @@ impl AckInfo {
         (self.flags as u32 >> 6) & 7
     }
 
-    /// Returns the increase of ACE since `older`, in marks. It is exact, because a receiver sends an ACK before the
+    /// Returns the increase of ACE since `older`, in marks. No wrap is possible: a receiver sends an ACK before the
     /// eighth mark (RFC 9768, sec. 3.2.2.5.1).
     pub(crate) const fn marks_since(&self, older: &Self) -> u32 {
         self.ace().wrapping_sub(older.ace()) & 7
     }
 
-    /// Returns the highest number that the ACK acknowledges or SACKs; at least `top`.
+    /// Returns the highest sequence number that the ACK acknowledges or SACKs, but at least `top`.
     pub(crate) fn top(&self, top: u32) -> u32 {
         let ends = self.ranges().iter().map(|range| range.end);
         ends.fold(later(top, self.ack), later)
     }
 
-    /// True if the ACK shows AccECN: by the option, or by the AE flag, which Classic ECN never sets.
+    /// True if the ACK has AccECN's option, or the flag AE, which Classic ECN never sets.
     pub const fn shows_accecn(&self) -> bool {
         self.flags & crate::packet::flags::AE != 0 || self.accecn.is_some()
     }

@@ -9,7 +9,7 @@
 //! | checksum | both have right checksums | RFC 9293, sec. 3.1; RFC 791, sec. 3.1 |
 //! | context | link headers, DSCP, ECN field and tunnel are the same | RFC 2474; RFC 3168, sec. 6.1.4 |
 //! | ip-options | neither has IP options or extension headers | RFC 791; RFC 8200, sec. 4 |
-//! | number | `N` acknowledges more, or SACKs more at an equal number | RFC 9293, sec. 3.10.7.4 |
+//! | number | `N` acknowledges more, or acknowledges the same and SACKs more | RFC 9293, sec. 3.10.7.4 |
 //! | sequence | both have the same sequence number: no probe or data lies between | RFC 9293, secs. 3.8.4, 3.8.6.1 |
 //! | window | the window of `N` is at least that of `O` | RFC 9293, sec. 3.10.7.4 |
 //! | urgency | `O` has neither PSH nor URG | RFC 9293, sec. 3.8.5 |
@@ -25,7 +25,7 @@
 //! | stretch | the survivor reports a bounded number of bytes | RFC 3449, sec. 5.2.1 |
 //! | ace | with AccECN, `N` reports at most six segments, unless the option counts the marks | RFC 9768, secs. 3.2.2.5.2, 3.3.3 |
 //!
-//! The last three need per-flow state and are in [`AckFilter`](crate::hold::AckFilter).
+//! The last three rules need per-flow state and are in [`AckFilter`](crate::hold::AckFilter).
 
 use crate::ack_info::ACE_MARKS;
 pub use crate::ack_info::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRange};
@@ -33,7 +33,7 @@ pub use crate::ack_info::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRan
 use crate::packet::flags;
 
 crate::named! {
-    /// Groups of rules that keep an ACK although a later ACK of the flow is queued.
+    /// Groups of rules that protect an ACK from filtering although a later ACK of its flow is queued.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(u8)]
     pub enum Unfiltered in "unfiltered_" {
@@ -52,7 +52,7 @@ crate::named! {
 }
 
 impl Unfiltered {
-    /// Returns the group that a control variable counts; `None` for other variables.
+    /// Returns the group whose counter is this control variable, if any.
     pub fn counted_by(variable: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -137,8 +137,8 @@ impl AckInfo {
         older.ranges().iter().all(|range| self.covers(*range))
     }
 
-    /// Compares fields of both ACKs. True if a sender that processes the later ACK `other` also processes this ACK. An
-    /// ACK with a lower sequence number may be a probe.
+    /// True if, by their header fields, a sender that processes the later ACK `other` also processes this ACK. An ACK
+    /// with a lower sequence number may be a probe.
     pub(crate) const fn is_taken_like(&self, other: &Self) -> bool {
         self.seq == other.seq
             && self.context == other.context
@@ -160,7 +160,7 @@ impl AckInfo {
                 end: range.end,
             };
             let shared = |old: &SackRange| above.shared(*old);
-            // Only one range counts, because the ranges of a DSACK overlap.
+            // Subtracts only the largest overlap, because a DSACK's ranges overlap each other.
             let old = ranges.iter().map(shared).max().unwrap_or(0);
             above.len().saturating_sub(old)
         };
@@ -173,15 +173,15 @@ impl AckInfo {
     /// True if this later ACK of a flow contains all information of `older`, so that `older` may be filtered. The
     /// module's documentation lists the rules.
     ///
-    /// `previous` is the ACK sent before `older`, if the sender processes that ACK. `previous` matters because an ACK
-    /// has room for only a few SACK ranges; earlier ACKs report the others.
+    /// `previous` is the ACK sent before `older`, if the sender processes that ACK. An ACK has room for only a few SACK
+    /// ranges, so `previous` may report ranges that this ACK lacks.
     ///
     /// With an equal cumulative number, this ACK must have more SACKed bytes, since the sender counts plain duplicates.
     pub fn supersedes(&self, older: &Self, previous: Option<&Self>) -> bool {
         self.keeps(older, previous).is_none()
     }
 
-    /// Returns the group of rules that forbids to drop `older` for this later ACK; `None` if all rules hold.
+    /// Returns the group of rules that forbids dropping `older` for this later ACK; `None` if all rules hold.
     pub fn keeps(&self, older: &Self, previous: Option<&Self>) -> Option<Unfiltered> {
         // A change of ECE, CWR or AE carries information.
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
@@ -204,7 +204,7 @@ impl AckInfo {
             (Some(newer), Some(older)) => newer.covers(older),
             _ => false,
         };
-        // Beside AccECN's option, the three flags form the counter ACE. It may advance, but must not wrap.
+        // With AccECN's option, the three flags are the counter ACE, which may advance but must not wrap.
         let counts = || match (&self.accecn, &older.accecn, previous) {
             (Some(_), Some(_), Some(previous)) => {
                 older.marks_since(previous) + self.marks_since(older) <= ACE_MARKS
@@ -233,7 +233,7 @@ impl AckInfo {
         }
     }
 
-    /// True if the ACK has only a number, a window and timestamps.
+    /// True if the ACK reports only an acknowledgement number, a window and timestamps.
     pub fn is_plain(&self) -> bool {
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
         let bare = !self.signed && !self.keep && self.flags & ECN == 0;

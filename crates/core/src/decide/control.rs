@@ -133,10 +133,10 @@ pub struct Settings {
     pub ack_limit: Option<Limit>,
     /// Target sojourn time of an AQM.
     pub target: Option<Duration>,
-    /// Maximum wait of an ACK for a later one.
+    /// Maximum time for which an ACK is held, in wait for a later ACK.
     pub ack_wait: Option<Duration>,
-    /// Maximum number of acknowledged bytes for which an ACK is held.
+    /// Maximum number of newly acknowledged or SACKed bytes of an ACK that is held.
     pub ack_bytes: Option<u32>,
-    /// Bytes at the start of a flow during which its ACKs are not held.
+    /// Bytes at the start of a flow whose ACKs are not held.
     pub ack_ramp: Option<u32>,
 }

@@ -5,7 +5,7 @@
 //!
 //! | decision | module |
 //! | --- | --- |
-//! | facts of a frame | [`frame`] |
+//! | header fields of a frame | [`frame`] |
 //! | bytes that the link charges for a packet | [`overhead`] |
 //! | queue that a packet joins | [`classify`] |
 //! | redundancy of an ACK if a later ACK is queued | [`ack`] |

@@ -18,8 +18,8 @@ enum Framing {
 
 /// Accounting of one link's overhead.
 ///
-/// By default the link charges a frame's own length. If an overhead is given, it is added to the length of the IP
-/// packet. It must therefore include *everything* that the link adds, such as VLAN tags and PPPoE.
+/// By default the link charges a frame's own length. If an overhead is given, the link charges the IP packet's length
+/// plus the overhead, which must therefore include *everything* that the link adds, such as VLAN tags and PPPoE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overhead {
     /// Bytes added to every packet, -64 to 256.
@@ -169,7 +169,7 @@ impl Overhead {
     }
 }
 
-/// An invalid overhead; its text gives a valid form.
+/// Error for an invalid overhead; the text gives a valid form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OverheadError {
     /// A word is not a keyword.

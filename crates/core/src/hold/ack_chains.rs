@@ -1,5 +1,5 @@
-//! Queued ACKs, chained by flow, and the rules by which a later ACK makes an earlier one redundant. Used by the papers'
-//! ACK filters and by asymq's slots.
+//! Chains of queued ACKs, one per flow, and the rules by which a later ACK makes an earlier one redundant. Used by the
+//! papers' ACK filters and by asymq's ACK queue.
 
 use super::ack_flow::{FlowState, KEPT_DUPLICATES, Past};
 use super::capacity::{BuildError, capacity};
@@ -14,8 +14,8 @@ use crate::packet::{Flow, Header, Packet};
 use crate::qdisc::{Backlog, Probe, Reading, Visit};
 use crate::units::{Instant, Limit};
 
-/// Range of the number of flows whose ACKs are filtered. Within this range, the number is the limit in packets. ACKs of
-/// further flows are queued without filtering.
+/// Minimum and maximum size of the flow table. Within this range, its size is the queue's limit in packets. ACKs of
+/// flows without an entry are queued without filtering.
 const FLOWS: core::ops::RangeInclusive<u32> = 80..=8192;
 
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ struct Waiting<P, N> {
     slot: Slot,
     /// True for ACKs that the sender counts as duplicates: the first ACK of a run and its first three duplicates.
     protected: bool,
-    /// Note of the owner, the ACK queue that uses the chains.
+    /// Value that the ACK queue, the owner, stores with the packet.
     note: N,
     /// Previous packet in the chain of the flow.
     previous: Place,
@@ -57,16 +57,16 @@ impl Arrival {
         self.slot
     }
 
-    /// True if the ACK repeats the flow's last number: a duplicate, a window update or a probe.
+    /// True if the ACK repeats the flow's last acknowledgement number: a duplicate, a window update or a probe.
     pub(crate) const fn repeats(&self) -> bool {
         self.duplicates.is_some()
     }
 }
 
-/// Packets in lists of the owner (an ACK queue), each with a note of type `N`. All packets of a flow are chained.
+/// Packets in lists of an ACK queue, their owner; each has a note of type `N` for it. A flow's packets are chained.
 #[derive(Clone, Debug)]
 pub(crate) struct AckChains<P, N> {
-    /// All packets; the note of a packet is its ticket.
+    /// All packets, each with its ticket.
     slab: Slab<Waiting<P, N>>,
     flows: FlowTable<FlowState>,
     backlog: Backlog,
@@ -90,8 +90,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         self.flows.find(flow)
     }
 
-    /// Compares an arrival with the history of its flow; `known` is the slot of the flow, if it has one. For an opaque
-    /// packet, its assumed content is compared.
+    /// Compares an arrival with the history of its flow; `known` is the slot of the flow, if it has one. `opaque` is
+    /// the assumed content of an opaque packet.
     pub(crate) fn read(
         &mut self,
         packet: &P,
@@ -123,7 +123,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
             arrival.duplicates = state.duplicates(newer);
             let place = arrival.duplicates.filter(|_| newer.sack_ranges == 0);
             arrival.protected = place.is_some_and(|place| place <= KEPT_DUPLICATES);
-            // The first ACK of a run is counted too.
+            // The first ACK of a run is protected too, because the sender counts duplicates from it.
             if arrival.protected
                 && let Some(first) = self.slab.get_mut(state.tail)
             {
@@ -133,7 +133,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         arrival
     }
 
-    /// Returns the slot of an ACK's flow; assigns one if a slot is free.
+    /// Assigns a slot to an ACK's flow, if a slot is free.
     // Not inlined, here and below: a kernel's stack is small.
     #[inline(never)]
     fn remembers(&mut self, header: &Header, info: &AckInfo) -> Option<Slot> {
@@ -157,8 +157,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
-    /// Returns the state of a flow, and the ACK that leaves before the flow's next arrival. If `replaced`, this is
-    /// the ACK before the flow's last queued ACK.
+    /// Returns the state of a flow, and the ACK that leaves just before the flow's next arrival: the flow's last queued
+    /// ACK, or if the arrival replaces this ACK (`replaced`), the ACK before it.
     pub(crate) fn predecessor(&self, slot: Slot, replaced: bool) -> Option<(&FlowState, &AckInfo)> {
         let state = self.flows.get(slot)?;
         let place = match replaced {
@@ -241,7 +241,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         admission.admits(self.backlog, arrival.len)
     }
 
-    /// True if there is room for an arrival after `older` is removed. If there is no room, `older` must stay, because
+    /// True if there is room for an arrival after `older` is removed. If there is no room, `older` must stay; otherwise
     /// both packets would be lost.
     pub(crate) fn admits_instead_of(
         &self,
@@ -273,7 +273,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         })
     }
 
-    /// Returns the highest number reported to the sender, and the sender's state, after `previous` and `info` are sent.
+    /// Returns the highest sequence number reported to the sender, and the sender's state, after both ACKs are sent.
     fn knowledge(&self, slot: Slot, info: &AckInfo, previous: Place) -> (u32, Reader) {
         let known = self.flows.get(slot).filter(|state| state.accecn);
         let previous = known.and_then(|state| self.ack_at(previous, state));

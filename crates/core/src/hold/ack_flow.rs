@@ -50,7 +50,7 @@ pub(crate) struct Past {
     pub(crate) info: AckInfo,
     /// True if the sender processes this ACK.
     pub(crate) is_taken: bool,
-    /// Highest number acknowledged or SACKed up to this ACK.
+    /// Highest sequence number acknowledged or SACKed up to this ACK.
     pub(crate) top: u32,
     /// State of the sender after this ACK.
     pub(crate) reader: Reader,
@@ -80,7 +80,7 @@ pub(crate) struct FlowState {
     /// Last ACK sent, or the first ACK of the flow if none has been sent.
     pub(crate) last_sent: Past,
     pub(crate) last_arrival: Instant,
-    /// Bytes acknowledged by the ACKs that were sent, modulo 2^32.
+    /// Bytes acknowledged by the ACKs that were sent; stops at 2^32 - 1.
     pub(crate) acked: u32,
 }
 

@@ -1,8 +1,8 @@
-//! Hosts at home. An address is *answered* if one of its flows sends a packet after this flow got one on the reverse
-//! path. An answered address is a host with its own account. All other addresses share one account, because senders may
-//! forge them. While no address is answered, the first few addresses count as hosts.
+//! Table of the hosts at home. An address is *answered* if one of its flows sends a packet after this flow got one on
+//! the reverse path. Each answered address counts as a host. All other addresses together count as one host, because
+//! senders may forge addresses. While no address is answered, the first few addresses count as hosts.
 //!
-//! Answers are recognised by flow, not by address, so NAT does not hide them.
+//! Answers are recognised by flow, not by address, so NAT does not hide answers.
 
 use super::capacity::{BuildError, slots};
 use super::drr::Isolation;
@@ -24,7 +24,7 @@ const LIFETIME: u32 = 60;
 /// Maximum number of new addresses that count as hosts per lifetime while the reverse path is invisible.
 const GUESSES: u32 = 16;
 
-/// Number of a host at home: an index of accounts.
+/// Number of a host at home; an index of the state per host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Host(u8);
 
@@ -32,7 +32,7 @@ impl Host {
     /// Host of packets without an address.
     pub const NONE: Self = Self(0);
 
-    /// Host of all unanswered addresses; may stand for many real hosts.
+    /// Host number that all unanswered addresses share.
     pub const COMMON: Self = Self(u8::MAX);
 
     fn of(slot: Slot) -> Self {
@@ -121,7 +121,7 @@ impl Answered {
         }
     }
 
-    /// Returns the network facts and the host of an arrival. The home address is zero if the host has no account.
+    /// Returns both hosts, the DSCP and the home host of an arrival. The home address is zero for [`Host::COMMON`].
     #[inline(always)]
     pub fn read<P: Packet>(&mut self, now: Instant, packet: &P) -> (Network, Host) {
         if !self.needs_hosts {

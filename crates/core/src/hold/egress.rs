@@ -22,7 +22,7 @@ pub struct Egress<P> {
     counts: Counts,
 }
 
-/// All counters, so that the egress holds only one pointer to them.
+/// All counters, so that [`Counting`] needs only one pointer.
 struct Counts {
     waiting: u32,
     meters: Meters,
@@ -226,7 +226,7 @@ impl<P: Packet> Egress<P> {
         waiting
     }
 
-    /// Removes the oldest packet of a class or flow, whatever the schedule, and subtracts it from the arrival counters.
+    /// Removes the oldest packet of a class or flow, also before it may leave. Subtracts it from the arrival counters.
     pub fn drain(&mut self) -> Option<P> {
         let packet = self.qdisc.drain()?;
         self.counts.meters.hands_over(packet.header());

@@ -66,8 +66,8 @@ impl<P: Packet> FlowQueues<P> {
         Some(packet)
     }
 
-    /// True if an arrival raised the backlog above both `before` and the limit. When a limit is lowered, excess packets
-    /// stay queued, so that the work per arrival is bounded.
+    /// True if the backlog exceeds `before`, in the limit's unit. When a limit is lowered, excess packets stay queued,
+    /// so that the work per arrival is bounded.
     const fn has_grown(&self, before: Backlog, limit: Limit) -> bool {
         let now = self.queues.backlog();
         match limit {

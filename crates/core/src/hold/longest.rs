@@ -4,7 +4,7 @@ use super::capacity::{BuildError, slots};
 use alloc::boxed::Box;
 use core::cmp::Reverse;
 
-/// Number of changes after the last use for which the heap is maintained. They cost about as much as a rebuild.
+/// Number of changes for which the heap is maintained after its last use: they cost about as much as a rebuild.
 const KEPT: u32 = 2048;
 
 /// Lengths of all queues in bytes.
@@ -18,7 +18,7 @@ pub(super) trait Lengths {
 /// depend on the time at which the heap was built.
 #[derive(Clone, Debug)]
 pub(super) struct Longest {
-    /// Queues, the longest first.
+    /// Queues in heap order, the longest first.
     heap: Box<[u16]>,
     /// Position of each queue in the heap.
     places: Box<[u16]>,
@@ -72,7 +72,7 @@ impl Longest {
         }
     }
 
-    /// Returns the rank of the queue at a position. After the end, the rank is `None`, the lowest.
+    /// Returns the rank of the queue at a position; past the heap's end, `None`, which is the lowest rank.
     fn rank(&self, place: usize, lengths: &impl Lengths) -> Option<(u32, Reverse<u16>)> {
         let queue = *self.heap.get(place)?;
         Some((lengths.of(queue)?, Reverse(queue)))

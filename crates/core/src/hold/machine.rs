@@ -146,7 +146,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         }
     }
 
-    // Not inlined: stack and registers would also cost callers that need no levels.
+    // Not inlined: it would cost stack and registers even if the controller needs no levels.
     #[inline(never)]
     fn follow_levels(&mut self) {
         if let Some(controller) = &mut self.parts.controller {
@@ -193,7 +193,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
             Some(answered) => answered.read(now, &packet),
             None => (Network::default(), Host::NONE),
         };
-        // Field by field, because a copy of the whole includes padding.
+        // Copied field by field: a copy of the whole struct would include padding.
         let Network { hosts, dscp } = network;
         let ticket = self.next_ticket;
         self.next_ticket = ticket.wrapping_add(1);
@@ -236,7 +236,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
 
     /// Applies the AQM. The AQM may mark or drop the packet.
     #[inline(never)]
-    fn ask_aqm(
+    fn apply_aqm(
         &mut self,
         now: Instant,
         (class, room, opaque): (Class, bool, Option<OpaqueAck>),
@@ -295,13 +295,13 @@ impl<P: Packet, Q: Queues<P>, S: Service> Qdisc<P> for Machine<P, Q, S> {
         };
         match self.parts.aqm {
             None => self.admit(now, (class, room, opaque), packet, sink),
-            Some(_) => self.ask_aqm(now, (class, room, opaque), packet, sink),
+            Some(_) => self.apply_aqm(now, (class, room, opaque), packet, sink),
         }
     }
 
     fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Dequeue<P> {
         self.control(now);
-        // In each queue, an AQM may drop all packets.
+        // If an AQM drops all packets of a queue, the service chooses again.
         for _ in 0..Class::COUNT + 1 {
             let Parts {
                 queues, service, ..

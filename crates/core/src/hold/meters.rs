@@ -82,8 +82,7 @@ impl Meters {
         sum
     }
 
-    /// Counts an arrival of `len` bytes. This function and the next three are for callers without an
-    /// [`Egress`](super::Egress), which counts its packets itself.
+    /// Counts an arrival of `len` bytes. An [`Egress`](super::Egress) calls this function and the next three itself.
     pub fn arrives(&mut self, class: TrafficClass, len: u32) {
         self.arrived.of_mut(class).add(len);
     }

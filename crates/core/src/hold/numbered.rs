@@ -23,10 +23,10 @@ impl<S> Lengths for Box<[Numbered<S>]> {
     }
 }
 
-/// A fixed number of FIFOs, each with a state of the owner. Finds the longest FIFO.
+/// A fixed number of FIFOs, each with a state of type `S` for the caller. Finds the longest FIFO.
 #[derive(Clone, Debug)]
 pub(crate) struct NumberedQueues<P, S = ()> {
-    /// All packets; the note of a packet is its ticket.
+    /// All packets, each with its ticket.
     pool: Slab<P, Forward>,
     queues: Box<[Numbered<S>]>,
     longest: Longest,

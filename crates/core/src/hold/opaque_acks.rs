@@ -4,10 +4,10 @@
 //! (RFC 9000, sec. 13.2). If a dropped packet had other content, like a window update or a short request, the sender
 //! retransmits it a round trip later. The detection may be wrong, so it is off by default.
 //!
-//! A conversation counts as QUIC if long headers of version 1 or 2 were seen in both directions. During a download, the
-//! small packets of the smallest size are ACKs, if this size recurs. A larger packet may have a further frame, such as
-//! a PING of one byte, so it is never dropped. Detection ends for a conversation after two packets of a recurring size
-//! that acknowledge no packet of the server.
+//! A conversation counts as QUIC if long headers of version 1 or 2 were seen in both directions. During a download,
+//! packets of the smallest size count as ACKs if this size recurs. A larger packet may have a further frame, such as a
+//! PING of one byte, so it is never dropped. Detection ends for a conversation after two packets of a recurring size
+//! that cannot be ACKs, because the server has sent no packet to acknowledge.
 
 use super::capacity::BuildError;
 use super::flow_table::FlowTable;
@@ -25,35 +25,35 @@ const FULL: u32 = 600;
 /// in QUIC (RFC 9484) are longer, even with an ACK of TCP inside.
 const MAX_ACK: u32 = 100;
 
-/// Bytes of a download before its first ACK is recognised. Up to `RAMP` bytes, every second ACK must leave.
+/// Bytes of a download before its first ACK is recognised. Up to `RAMP` bytes, at least every second ACK is sent.
 const START: u32 = 40_000;
 const RAMP: u32 = 600_000;
 
-/// Maximum number of packets that later ACKs may still acknowledge: two superpackets.
+/// Maximum number of the server's packets that count as unacknowledged: two superpackets of segmentation offload.
 const MAX_CREDIT: u32 = 96;
 
-/// Maximum time until a receiver acknowledges a packet: 25 ms by default, plus delays at home.
+/// Maximum time until a receiver acknowledges a packet: QUIC's default is 25 ms; the rest is for delays at home.
 const ANSWER: Duration = Duration::from_millis(250);
 
-/// Time after a full packet in the ACKs' direction during which no ACK is recognised. The server would count data as
-/// lost if an ACK overtook it.
+/// Time after a full packet from home during which no ACK of the conversation is recognised: the server would count the
+/// home's data as lost if an ACK overtook it.
 const OWN_DATA: Duration = Duration::from_secs(1);
 
-/// Range of pauses of a download that a lost packet may cause: longer than gaps between bursts, shorter than pauses
-/// of applications. After such a pause, no ACK is recognised for the time `REST`.
+/// Length of a download's pause that a lost packet may have caused: longer than gaps between bursts, shorter than
+/// pauses of applications. After such a pause, no ACK is recognised for the time `REST`.
 const STALL: core::ops::Range<Duration> = ANSWER..Duration::from_millis(1500);
 const REST: Duration = Duration::from_secs(4);
 
 /// Number of counted sizes. All counts are halved when a count reaches `MEMORY`.
 const SIZES: usize = 8;
 const MEMORY: u8 = 64;
-/// Minimum count of the smallest size for packets of that size to count as ACKs without other content.
+/// Minimum count of a size; sizes with lower counts are ignored when the smallest size is determined.
 const SEEN: u8 = 2;
 /// Minimum count of a recurring size. Its count must also be at least the sum of all counts divided by `PART`.
 const RECURS: u8 = 8;
 const PART: u32 = 8;
 
-/// Detection ends for a conversation after this number of packets of a recurring size that acknowledge no packet.
+/// Detection ends for a conversation after this number of packets of a recurring size that cannot be ACKs.
 const UNEXPLAINED: u8 = 2;
 
 /// Assumed content of an opaque ACK.
@@ -126,16 +126,16 @@ impl Sizes {
 /// State of a QUIC conversation, from its handshake on.
 #[derive(Clone, Copy, Debug, Default)]
 struct Download {
-    /// True if a long header was seen, from home and from the server.
+    /// For packets from home and from the server: true if a long header was seen.
     shaken: [bool; 2],
     bytes: u32,
     /// Bytes of the download so far, at most [`RAMP`].
     first: u32,
-    /// Number of packets not yet acknowledged, at most [`MAX_CREDIT`].
+    /// Number of the server's packets that are not acknowledged yet, at most [`MAX_CREDIT`].
     credit: u32,
     kind: u32,
-    /// Size of the last packet treated as an ACK; a shorter one may lack a frame. `second` is true for every second
-    /// ACK.
+    /// Size of the last packet treated as an ACK; a shorter packet may lack a frame of this one. `second` is true for
+    /// every second ACK.
     len: u8,
     second: bool,
     sizes: Sizes,

@@ -20,7 +20,7 @@ pub struct Admission {
     pub limit: Limit,
     /// Assumed content of an encrypted packet that is treated as an ACK.
     pub opaque: Option<OpaqueAck>,
-    /// Network facts, if the machine distinguishes [hosts](super::Answered).
+    /// Hosts and DSCP, if the machine distinguishes [hosts](super::Answered).
     pub network: Network,
     /// Host at home, if the machine distinguishes hosts.
     pub host: Host,

@@ -139,7 +139,7 @@ struct Line {
 /// Two FIFOs that drop arrivals over their limits. They share one buffer, and either FIFO may use all of it.
 #[derive(Clone, Debug)]
 pub struct Fifos<P> {
-    /// All packets; the note of a packet is its ticket.
+    /// All packets, each with its ticket.
     pool: Slab<P, Forward>,
     lines: [Line; Class::COUNT],
 }

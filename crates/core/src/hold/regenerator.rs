@@ -15,7 +15,7 @@ use core::cmp::Reverse;
 /// Parameters of a regenerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegeneratorParams {
-    /// Number of ACKs regenerated for each filtered one, `R`. A factor of 1 restores the number of ACKs; a larger
+    /// Number of ACKs regenerated for each filtered ACK, `R`. A factor of 1 restores the number of ACKs; a larger
     /// factor opens the senders' windows faster.
     pub factor: u32,
     /// Bytes that one ACK acknowledged before filtering: a segment's payload.
@@ -86,7 +86,7 @@ struct FlowState {
     credit: Credit,
     /// Earliest departure time of the flow's next ACK.
     busy_until: Instant,
-    /// True after duplicate ACKs. The next jump of the number then closes a hole; no ACKs were filtered before it.
+    /// True after duplicate ACKs: the acknowledgement number then jumps when a hole closes, even without filtering.
     hole: bool,
 }
 
@@ -126,7 +126,7 @@ impl Credit {
     }
 
     /// Claims up to `jump` bytes for an ACK and the ACKs regenerated before it. Returns the number of these ACKs, one
-    /// per `segment`.
+    /// per `segment` bytes.
     fn claim(&mut self, jump: u32, segment: u32) -> u32 {
         let bytes = jump.min(self.bytes);
         // If segments are shorter than `segment`, more segments are claimed than ACKs are regenerated.
@@ -159,9 +159,9 @@ type Due = Reverse<(Instant, u64, Place)>;
 
 /// Forwards packets, and inserts regenerated ACKs in order.
 ///
-/// A regenerated ACK is a copy of a real ACK, with a number between the flow's previous number and the real one. No
-/// ACK is regenerated before an ACK with SACK ranges, ECN marks, a signature or unknown options, or when a hole
-/// closes. Copies are made only at departure, so that each held packet occupies one place.
+/// A regenerated ACK is a copy of a real ACK, with an acknowledgement number between those of the flow's previous ACK
+/// and of the real one. No ACK is regenerated before an ACK with SACK ranges, ECN marks, a signature or unknown
+/// options, or when a hole closes. Copies are made only at departure, so that each held packet occupies one place.
 ///
 /// ACKs are regenerated only for data that was [observed](Self::observe) in the other direction and that no earlier ACK
 /// has claimed. So a flow's ACKs never exceed its data segments times the factor, even with forged numbers.

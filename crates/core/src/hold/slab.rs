@@ -10,7 +10,7 @@ pub(crate) struct Place(u32);
 impl Place {
     pub(crate) const NONE: Self = Self(u32::MAX);
 
-    /// Index of the place, for tables of the owner.
+    /// Index of the place, for tables of the caller.
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
@@ -46,7 +46,7 @@ impl Back for Forward {
     }
 }
 
-/// Neighbours of a place in its list, and the owner's note.
+/// Neighbours of a place in its list, and a number for the caller (`note`).
 #[derive(Clone, Copy, Debug)]
 struct Links<B> {
     next: Place,

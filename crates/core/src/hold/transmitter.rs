@@ -33,7 +33,7 @@ impl TxTime {
     /// Transmission time of `bytes`, rounded up.
     pub const fn of(&self, bytes: u32) -> Duration {
         const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;
-        // Below 2^61 the product with the reciprocal is exact enough.
+        // The reciprocal is exact enough for numerators below 2^61.
         if bytes > 1 << 27 {
             return self.rate.tx_time(bytes);
         }
@@ -97,8 +97,8 @@ impl Transmitter {
         self.tx = TxTime::new(rate);
     }
 
-    /// Records that no packet could be sent before `at`, because none was queued or the discipline held them. This time
-    /// is not compensated.
+    /// Records that no packet could be sent before `at`, because none was queued or the discipline held all packets.
+    /// This time is not compensated.
     #[inline]
     pub fn not_before(&mut self, at: Instant) {
         self.free_at = self.free_at.max(at);

@@ -4,7 +4,7 @@ use super::Rate;
 use alloc::string::{String, ToString};
 use core::fmt;
 
-/// An invalid quantity; its text gives a valid form.
+/// Error for an invalid quantity; the text gives a valid form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnitError {
     /// There is no number at the start.

@@ -39,7 +39,7 @@ impl RateRange {
         max: rate(10_000_000_000),
     };
 
-    /// Rate at which learning starts. It is above the line's rate, so that the first queue shows the line's rate.
+    /// Rate at which learning starts: above the rate of most lines, so that the first queue shows the line's rate.
     pub fn first(&self, direction: Direction) -> Rate {
         self.clamp(match direction {
             Direction::Up => rate(100_000_000),

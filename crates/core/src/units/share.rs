@@ -16,7 +16,7 @@ impl Share {
     /// Number of steps from 0 to 1.
     pub const SCALE: u32 = 1 << 30;
 
-    /// Creates a share of `steps` of [`SCALE`](Self::SCALE), at most all.
+    /// Creates the share `steps` / [`SCALE`](Self::SCALE), at most 1.
     pub const fn from_steps(steps: u32) -> Self {
         if steps > Self::SCALE {
             Self::ONE
@@ -56,7 +56,7 @@ impl Share {
     }
 }
 
-/// An invalid share; its text gives an example.
+/// Error for an invalid share; the text gives an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShareError;
 

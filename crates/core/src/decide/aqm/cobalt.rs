@@ -11,7 +11,7 @@ pub struct CobaltParams {
     pub target: Duration,
     /// Time from the first signal to the second.
     pub interval: Duration,
-    /// Transmission time of a full packet. Sojourn times below four such times are always acceptable.
+    /// Transmission time of a full packet. A sojourn time of at most four times this value causes no signal.
     pub full_packet: Duration,
 }
 
@@ -20,7 +20,7 @@ const RISE: u32 = 1 << 24;
 /// Decrease of BLUE's drop probability when the queue is empty: 1/4096.
 const FALL: u32 = 1 << 20;
 
-/// Maximum decrease of the count of signals per packet; bounds the work after a long pause.
+/// Maximum decrease of `count` per packet; bounds the work after a long pause.
 const MAX_STEPS_BACK: u32 = 1024;
 
 /// State of one queue.

@@ -70,7 +70,7 @@ pub struct Codel {
     count: u32,
     /// Value of `count` at the start of the last dropping state.
     last_count: u32,
-    /// End of the interval for which the sojourn time must exceed the target; `None` while it is below the target.
+    /// End of the interval for which the sojourn time must exceed the target; `None` after one below the target.
     first_above: Option<Instant>,
     drop_next: Instant,
 }
@@ -112,7 +112,7 @@ impl Codel {
         self.dropping && whole_units(now.as_nanos()) >= self.drop_next.as_nanos()
     }
 
-    /// Sends the first signal; resumes near the last signal rate if the previous dropping state ended recently.
+    /// Starts a dropping state with its first signal, near the last signal rate if the previous state ended recently.
     pub fn start(&mut self, params: &CodelParams, now: Instant) {
         let units = Instant::from_nanos(whole_units(now.as_nanos()));
         let since = units.saturating_since(self.drop_next);

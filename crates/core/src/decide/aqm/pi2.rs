@@ -1,5 +1,5 @@
-//! PI2's control law (RFC 9332, appendix A; Linux's `sch_dualpi2`): one probability that follows the queueing delay.
-//! Scalable packets are marked with a multiple of it. Classic packets get signals with its square.
+//! PI2's control law (RFC 9332, appendix A; Linux's `sch_dualpi2`): the queueing delay controls a base probability p.
+//! Scalable packets are signalled with a multiple of p, classic packets with p^2.
 
 use super::Verdict;
 use crate::decide::random::SplitMix64;
@@ -16,10 +16,10 @@ pub struct Pi2Params {
     pub alpha: u32,
     /// Gain on the change of the delay since the last update, in 2^-8 Hz.
     pub beta: u32,
-    /// Multiple of the probability by which scalable packets are marked.
+    /// Marking probability of scalable packets, as a multiple of the base probability.
     pub coupling: u32,
-    /// If true, overload drops packets of all kinds. If false, overload marks all scalable packets until the
-    /// buffer is full.
+    /// Reaction to overload, a marking probability above 1. True: drops packets of all kinds. False: marks all scalable
+    /// packets until the buffer is full.
     pub drop_on_overload: bool,
 }
 
@@ -32,7 +32,7 @@ const fn scaled(gain: u32) -> i64 {
     (scaled / 1_000_000_000) as i64
 }
 
-/// The base probability, and the delay at its last update.
+/// Base probability, and the queueing delay at the last update of this probability.
 #[derive(Clone, Copy, Debug)]
 pub struct Pi2 {
     /// Base probability in units of 2^-32.
@@ -99,7 +99,7 @@ impl Pi2 {
         }
     }
 
-    /// The probability.
+    /// Base probability.
     pub const fn probability(&self) -> Share {
         Share::from_steps(self.probability >> 2)
     }

@@ -95,7 +95,7 @@ struct Around {
 }
 
 impl Around {
-    /// Returns `None` if there is no segment at `transport`, or a checksum is wrong.
+    /// Returns `None` if there is no TCP segment at `transport`, or a checksum is wrong.
     // Not inlined: a kernel's stack is small.
     #[inline(never)]
     fn read(frame: &[u8], transport: u16, trusted: bool) -> Option<Self> {
@@ -134,7 +134,7 @@ impl Around {
     }
 }
 
-/// Hashes addresses, tags with priority, and session in the link headers, but no length fields.
+/// Hashes the link headers: addresses, VLAN tags with their priority, and PPPoE session, but not the length field.
 #[inline]
 fn hash_of(frame: &[u8], link: &Link) -> u64 {
     /// Maximum length of the link headers in bytes: Ethernet, three tags, PPPoE.
@@ -160,8 +160,8 @@ const fn mix(hash: u64, word: u64) -> u64 {
     product ^ product >> 29
 }
 
-/// Writes number, window and timestamps of `newer` into the ACK in `frame`. Updates the checksum incrementally (RFC
-/// 1624), so that a wrong checksum stays wrong.
+/// Writes the acknowledgement number, window and timestamps of `newer` into the ACK in `frame`. Updates the checksum
+/// incrementally (RFC 1624), so that a wrong checksum stays wrong.
 pub fn rewrite_ack(frame: &mut [u8], transport: u16, newer: &AckInfo) {
     rewrite(frame, transport, newer);
 }

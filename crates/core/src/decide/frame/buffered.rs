@@ -5,17 +5,17 @@ use crate::decide::ack::AckInfo;
 use crate::packet::{Ecn, Header, Network, Packet};
 use crate::units::Instant;
 
-/// An Ethernet frame with its parsed facts, in a buffer of any type.
+/// An Ethernet frame with its parsed header, in a buffer of any type.
 #[derive(Clone, Debug)]
 pub struct Frame<B> {
-    /// Facts that disciplines read.
+    /// Header fields that disciplines read.
     pub header: Header,
     /// Offset of the IP header, or of the payload if the frame is not IP.
     pub network: u16,
     /// Offset of the TCP header; 0 for other protocols.
     pub transport: u16,
-    /// Host at home of a packet with a translated address (NAT); 0 for other packets. The lowest bit is 0 if the source
-    /// address is translated, 1 for the destination. The other bits are a hash of the host.
+    /// Home host of a packet whose address NAT translates; 0 for other packets. The lowest bit is 0 if NAT translates
+    /// the source address, 1 for the destination address. The other bits are a hash of the host's address.
     pub translated: u64,
     /// Bytes of the frame as received.
     pub bytes: B,

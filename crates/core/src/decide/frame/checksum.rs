@@ -29,7 +29,7 @@ pub(super) fn segment_is_right(ip: &Ip<'_>) -> bool {
     fold(sum) == 0xffff
 }
 
-/// The Internet checksum of some bytes, and of earlier bytes with the sum `before`.
+/// Returns the Internet checksum of `bytes` and of earlier bytes, whose sum is `before`.
 pub fn checksum(before: u64, bytes: &[u8]) -> u16 {
     !fold(before + words(bytes))
 }

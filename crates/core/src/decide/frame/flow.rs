@@ -1,4 +1,4 @@
-//! Keyed hashes of conversations, which identify flows.
+//! Keyed hashes of addresses, protocol and ports, which identify flows.
 
 use super::ip::{Addresses, Ip};
 use crate::packet::Flow;
@@ -83,7 +83,7 @@ impl FlowKey {
         let Some(key) = &self.0 else {
             return Flow(0);
         };
-        // Any order works; this is the byte order in memory.
+        // Any byte order works; the order in memory needs no swap.
         let end = |address: u32, port: u32| u64::from(address.swap_bytes()) << 16 | u64::from(port);
         let (from, to) = (end(ends[0], ports >> 16), end(ends[1], ports & 0xffff));
         let low = from.min(to) | u64::from(protocol) << 48;
@@ -96,7 +96,7 @@ impl FlowKey {
     }
 }
 
-/// SipHash-1-3 (Aumasson and Bernstein, 2012): the state after its key.
+/// SipHash-1-3 (Aumasson and Bernstein, 2012): the initial state for a key.
 #[derive(Clone, Copy)]
 struct SipKey([u64; 4]);
 

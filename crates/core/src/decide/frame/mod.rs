@@ -1,4 +1,4 @@
-//! Parses the facts of a real Ethernet frame.
+//! Parses the headers of a real Ethernet frame.
 //!
 //! Recognises up to three VLAN tags (802.1Q, 802.1ad, QinQ), a PPPoE session, IPv4 with options, IPv6 with extension
 //! headers, one level of IP tunnel (such as 6in4 and DS-Lite's 4in6), and TCP. All other frames are
@@ -24,11 +24,11 @@ use crate::packet::{Ecn, Header, Protocol};
 use flow::Conversation;
 use ip::{Ip, Version};
 
-/// Facts of a frame, and the offsets of its headers.
+/// Parsed header fields of a frame, and the offsets of its headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
-    /// Facts that disciplines read. The caller sets `arrival`, and replaces `len` (the frame's length) by the bytes
-    /// that the link's [`Overhead`](crate::decide::overhead::Overhead) charges.
+    /// Header fields that disciplines read. The caller sets `arrival`, and replaces `len` (the frame's length) by the
+    /// bytes that the link's [`Overhead`](crate::decide::overhead::Overhead) charges.
     pub header: Header,
     /// Offset of the network header; without one, offset of the payload.
     pub network: u16,
@@ -161,7 +161,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
 
-/// Sets the facts of the IP packet in `header`. Returns the offset of a TCP header.
+/// Sets the fields of `header` from the IP packet. Returns the offset of the TCP header, if any.
 #[inline]
 fn network(
     version: Version,
@@ -180,7 +180,7 @@ fn network(
                 let offset = outer.header_len + inner.header_len;
                 (inner, offset)
             }
-            // The protocol stays opaque: the outer header's protocol is that of the tunnel.
+            // The protocol stays `Opaque`: the inner header cannot be read.
             None => {
                 header.flow = key.flow(&Conversation::new(&outer, 0), scope);
                 return None;
@@ -221,7 +221,7 @@ fn without_tcp(protocol: u8, payload: &[u8]) -> Protocol {
     const LONG: u8 = 0xc0;
     const SHORT: u8 = 0x40;
     const VERSIONS: [[u8; 4]; 2] = [[0, 0, 0, 1], [0x6b, 0x33, 0x43, 0xcf]];
-    // OpenVPN's opcode 9 with the key number. One in eight QUIC packets begins with the same byte.
+    // First bytes of OpenVPN's data: opcode 9 and a key number. One in eight short QUIC headers has such a byte.
     const OPENVPN_DATA: core::ops::RangeInclusive<u8> = 0x48..=0x4f;
     let Some((first, rest)) = payload.get(UDP_HEADER..).and_then(<[u8]>::split_first) else {
         return Protocol::NonTcp;

@@ -1,4 +1,4 @@
-//! Facts of the network layer: the hosts of a packet and its DSCP.
+//! Hosts and DSCP of a packet.
 
 use super::ip::{Addresses, Ip, Version};
 use super::{be16, be32};
@@ -12,7 +12,7 @@ const CS7: u8 = 56;
 /// Returns hosts and DSCP of a frame. `offset` is the start of the network header, from [`parse`](super::parse). In a
 /// tunnel, hosts come from the inner packet, and the DSCP from the outer packet. Without an IP packet all values are 0.
 ///
-/// Hosts are hashed without a secret. A sender can choose addresses that collide; such hosts share an account.
+/// Hosts are hashed without a secret. A sender can choose addresses that collide; such hosts count as one.
 #[inline]
 pub fn hosts_and_dscp(frame: &[u8], offset: u16) -> Network {
     // The common case needs only the addresses.
@@ -49,8 +49,8 @@ fn of_any(frame: &[u8], offset: u16) -> Network {
     }
 }
 
-/// Returns the hosts of a packet between two IPv4 addresses (source first), with the hash of [`hosts_and_dscp`]. For
-/// NAT, where the addresses at home come from connection tracking.
+/// Returns the hosts of a packet between two IPv4 addresses (source first), with the hash of [`hosts_and_dscp`]. Used
+/// with NAT, where connection tracking supplies the home addresses.
 pub fn hosts_of_v4(ends: [Ipv4Addr; 2]) -> [u64; 2] {
     hosts(Addresses::V4(ends[0].into(), ends[1].into()))
 }
@@ -121,7 +121,7 @@ fn version(packet: &[u8]) -> Option<Version> {
 /// Returns an IP packet and, for a tunnel packet, the inner packet.
 #[inline]
 fn packets(packet: &[u8]) -> Option<(Ip<'_>, Option<Ip<'_>>)> {
-    // Only the packet's headers are needed.
+    // The payload may be missing, because only headers are read.
     const REST: usize = u16::MAX as usize;
     let outer = Ip::read(version(packet)?, packet, REST)?;
     let inner = outer.tunnels();

@@ -6,7 +6,7 @@ use crate::decide::control::Settings;
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate, Share};
 
-/// Maximum lateness that is compensated for a class after the other class used the link.
+/// Maximum lateness that a class makes up: at its turn, the other class's packet may still use the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MadeUp {
     /// Time of one packet of this class, at its share. Short ACKs between long data packets get less than their share.
@@ -15,13 +15,13 @@ pub enum MadeUp {
     /// The time of `Own`, or the time of one packet of the other class if this is longer. Each class gets its share for
     /// all packet sizes.
     Other,
-    /// A fixed time. With zero, lateness is never compensated.
+    /// A fixed time. With zero, a class never makes up lateness.
     UpTo(Duration),
 }
 
 /// Service of two classes, each limited to its share even if the other class is idle. The service is not work
-/// conserving. The CBQ of the ACQ, DCBQ and SAD papers does not borrow either. Their total utilizations are 1.4 to 1.5;
-/// with borrowing, they would exceed 1.7.
+/// conserving. The CBQ of the ACQ, DCBQ and SAD papers does not borrow either: its utilization, summed over both
+/// directions, is 1.4 to 1.5 in the papers. With borrowing, the sum would exceed 1.7.
 #[derive(Clone, Debug)]
 pub struct PacedShares {
     link: Rate,
@@ -40,7 +40,7 @@ struct Turn {
     time: Duration,
 }
 
-/// Minimum share of a class: 0.1 %, so that each is served.
+/// Minimum share of a class: 0.1 %, so that each class is served.
 const MIN_SHARE: Share = Share::from_steps(Share::SCALE / 1000);
 
 impl PacedShares {
@@ -68,8 +68,8 @@ impl PacedShares {
         self.turns[Class::Ack as usize].pace = pace(self.data_share.rest());
     }
 
-    /// Sets a class's next turn after a packet of `len` bytes. A class that was served late is compensated, up to the
-    /// limit of [`MadeUp`]. Time in which the class had no packet does not count.
+    /// Sets a class's next turn after a packet of `len` bytes. The class makes up lateness to the limit of [`MadeUp`];
+    /// time without a packet counts as lateness.
     fn charge(&mut self, now: Instant, class: Class, len: u32) {
         let other_time = self.turns[1 - class as usize].time;
         let turn = &mut self.turns[class as usize];

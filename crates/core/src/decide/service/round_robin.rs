@@ -5,11 +5,11 @@ use crate::decide::control::Settings;
 use crate::qdisc::Probe;
 use crate::units::{Instant, Share};
 
-/// The numbers of served packets are in the ratio of the weights, independent of their sizes. With equal weights the
+/// Serves packets of both classes in the ratio of the weights, independent of packet sizes. With equal weights the
 /// classes alternate (DCBQ, sec. 5.1).
 #[derive(Clone, Copy, Debug)]
 pub struct RoundRobin {
-    /// The service by bytes, with each packet counted as one byte.
+    /// A service by bytes, in which each packet counts as one byte.
     packets: WeightedBytes,
 }
 

@@ -23,7 +23,7 @@ impl WeightedBytes {
     pub const SCALE: u32 = Share::SCALE;
 
     /// Tolerance for the rounding error of `data_lead`, per byte of the next packets. A share has an error of up to
-    /// half a step, and a thousand packets may add up this error. The tolerance is still only a millionth of a packet.
+    /// half a step; the errors of a thousand packets may add up. The tolerance is still only a millionth of a packet.
     const ROUNDING: i64 = 1 << 10;
 
     /// Creates a service with weights in the ratio of `data_share` to the rest.
@@ -48,7 +48,7 @@ impl WeightedBytes {
         Share::from_steps(self.data_weight)
     }
 
-    /// Returns the change of data's lead if a class sends `len` bytes.
+    /// Returns the change of `data_lead` if a class sends `len` bytes.
     fn cost(&self, class: Class, len: u32) -> i64 {
         match class {
             Class::Ack => -i64::from(len) * i64::from(self.data_weight),
@@ -58,8 +58,8 @@ impl WeightedBytes {
 }
 
 impl Service for WeightedBytes {
-    /// With packets of both classes, chooses the packet that would finish first at ideal sharing: each class sends at
-    /// its share. An ACK that arrives at an empty queue then waits for at most one data packet.
+    /// With packets of both classes, chooses the packet that would finish first if each class were sent at its share.
+    /// An ACK that arrives at an empty queue then waits for at most one data packet.
     #[inline]
     fn next(&mut self, _now: Instant, heads: Heads) -> Next {
         let (Some(ack), Some(data)) = (heads.ack, heads.data) else {

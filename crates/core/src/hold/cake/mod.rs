@@ -40,7 +40,7 @@ pub struct CakeParams {
     pub memory_limit: u64,
 }
 
-/// Number of the list of flows without packets but with a decaying COBALT state.
+/// List of flows without packets whose COBALT state has not decayed yet.
 const DECAYING: u32 = OWN;
 
 /// CAKE's queues; see the module's documentation.

@@ -30,12 +30,12 @@ pub enum Isolation {
     DualSrcHost,
     /// Destination hosts, then flows.
     DualDstHost,
-    /// Flows, and both hosts of each.
+    /// Flows, and both hosts of each flow.
     Triple,
 }
 
 impl Isolation {
-    /// For each side (source, destination): true if its hosts get equal shares, independent of their numbers of flows.
+    /// For each side (source, destination): true if all of its hosts get equal shares, however many flows they have.
     const fn of_hosts(self) -> [bool; 2] {
         match self {
             Self::DualSrcHost => [true, false],
@@ -59,7 +59,7 @@ impl Isolation {
         !matches!(self, Self::FlowBlind | Self::Flows)
     }
 
-    /// True if each flow has a queue: the tag of a flow is then its hash.
+    /// True if each flow has a queue; a flow's tag is then the flow's hash.
     const fn has_flows(self) -> bool {
         matches!(
             self,
@@ -142,7 +142,7 @@ const fn tag_of(host: u64) -> u32 {
     (host ^ host >> 32) as u32
 }
 
-/// Hosts of one side, by tag; empty if the side is not isolated.
+/// Hosts of one side, by tag; empty if the side's hosts do not get equal shares.
 #[derive(Clone, Debug)]
 struct Hosts {
     tags: Box<[u32]>,
@@ -150,7 +150,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// Creates host tables for the sides that are isolated.
+    /// Creates host tables for the sides whose hosts get equal shares.
     fn of(isolation: Isolation, count: usize) -> Result<[Self; 2], BuildError> {
         let [sources, destinations] = isolation.of_hosts().map(|counts| match counts {
             true => Self::new(count),
@@ -379,7 +379,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         Some(())
     }
 
-    /// True if the hosts of a queue's flow are unchanged on the isolated sides.
+    /// True if the hosts of a queue's flow are unchanged, on the sides with host tables.
     fn has_hosts(&self, number: u32, network: &Network) -> bool {
         let Some(flow) = self.get(number) else {
             return false;
@@ -423,7 +423,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         }
     }
 
-    /// Returns a flow's part of `quantum` in bytes. The only flow of a host gets the whole quantum. `dither`
+    /// Returns a flow's part of `quantum` in bytes. The only flow of a host gets the whole quantum. The random `dither`
     /// compensates for rounding.
     pub(super) fn quantum(&self, number: u32, quantum: u32, dither: u16) -> i64 {
         (self.part(number, quantum) + i64::from(dither)) >> 16
@@ -444,7 +444,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
     }
 }
 
-/// Returns the larger number of bulk flows of the two hosts, at least 1. Ignores sides that are not isolated.
+/// Returns the larger number of bulk flows of the two hosts, at least 1. Ignores sides without a host table.
 #[inline]
 fn load([sources, destinations]: &[Hosts; 2], [source, destination]: [u16; 2]) -> u16 {
     let of = |hosts: &Hosts, host| hosts.bulk_flows.get(usize::from(host)).copied();

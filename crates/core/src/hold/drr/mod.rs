@@ -16,7 +16,7 @@ use crate::units::Limit;
 use alloc::boxed::Box;
 use flows::Flows;
 
-/// Numbers of the lists of flows in each group: new flows, old flows, and a list for the owner.
+/// Numbers of the lists of flows in each group: new flows, old flows, and a list whose use the discipline chooses.
 pub(crate) const NEW: u32 = 0;
 pub(crate) const OLD: u32 = 1;
 pub(crate) const OWN: u32 = 2;
@@ -352,8 +352,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// Handles the turn of a flow without packets: the flow leaves the lists, or moves to the owner's list if
-    /// `keeps` is true.
+    /// Handles the turn of a flow without packets: the flow leaves the lists, or moves to the list [`OWN`] if `keeps`
+    /// is true.
     pub(crate) fn pause(&mut self, number: u32, keeps: bool) -> Option<()> {
         let round = if keeps { Round::Decaying } else { Round::None };
         self.end(self.group_of(number), number, round)?;
