@@ -25,19 +25,19 @@ const SECOND: u64 = 1_000_000_000;
 /// The file is not a capture, or is truncated.
 pub fn arrivals(pcap: &[u8]) -> Result<Vec<Arrival>, &'static str> {
     if word(pcap, 0) != Some(MAGIC) || word(pcap, 20) != Some(ETHERNET) {
-        return Err("no pcap of Ethernet in nanoseconds, little-endian");
+        return Err("not a pcap file of Ethernet frames with nanoseconds, little-endian");
     }
     let key = FlowKey::new([3, 4]);
     let mut conversations: Vec<Flow> = Vec::new();
     let (mut arrivals, mut home, mut start) = (Vec::new(), [0; 6], None);
     let (mut at, mut next) = (HEADER, 0);
     while at < pcap.len() {
-        let field = |index: usize| word(pcap, at + 4 * index).ok_or("a record ends early");
+        let field = |index: usize| word(pcap, at + 4 * index).ok_or("a record is cut off");
         let (captured, length) = (field(2)? as usize, field(3)? as usize);
         let nanos = u64::from(field(0)?) * SECOND + u64::from(field(1)?);
         let mut bytes = pcap
             .get(at + 16..at + 16 + captured)
-            .ok_or("a frame ends early")?
+            .ok_or("a frame is cut off")?
             .to_vec();
         bytes.resize(length.max(60), 0);
         at += 16 + captured;

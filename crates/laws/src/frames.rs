@@ -1,5 +1,5 @@
-//! Arriving frames, and what happens to each of them. The result must be equal for every representation of packets:
-//! frames, kernel buffers, or facts only.
+//! Arriving frames, and the fate of each. The fates must be equal for every representation of packets: frames, kernel
+//! buffers, or parsed properties only.
 
 pub use crate::arrival::{Arrival, number};
 
@@ -285,7 +285,7 @@ pub fn same_verdicts<P: Held + Send + 'static>(
     }
     let lines = || whole.lines.lines().zip(held.lines.lines());
     let differing = lines().find(|(whole, held)| whole != held);
-    let (whole, held) = differing.unwrap_or(("more or less", "of the same"));
+    let (whole, held) = differing.unwrap_or(("has another number of lines", "has another"));
     Err(format!("whole {whole}, held {held}"))
 }
 

@@ -1,4 +1,4 @@
-//! Golden traces: the output of a discipline for a fixed input, to the microsecond. Golden traces show that
+//! Golden traces: the output of a discipline for a fixed input, with times in microseconds. Golden traces show that
 //! behaviour is unchanged, not that it is correct.
 
 use crate::packet::Numbered;

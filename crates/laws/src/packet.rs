@@ -10,7 +10,7 @@ pub struct Numbered {
     pub number: u64,
     /// Number of marks on the packet.
     pub marks: u32,
-    /// Facts that disciplines read.
+    /// Properties that disciplines read.
     pub header: Header,
 }
 

@@ -8,7 +8,7 @@ use asymq_core::packet::{Flow, Header, Protocol, flags};
 use asymq_core::units::{Duration, Instant};
 use proptest::prelude::*;
 
-/// Upper bound of the numbers used by [`choice::config`].
+/// Number of random words for [`choice::config`], which uses fewer.
 const WORDS: usize = 240;
 
 /// A discipline of the catalog with random parts and parameters, at a random place. Shrinks to the first or
@@ -58,7 +58,7 @@ fn usual() -> impl Strategy<Value = Header> {
     ]
 }
 
-/// Packets whose facts contradict each other.
+/// Packets whose properties contradict each other.
 fn absurd() -> impl Strategy<Value = Header> {
     let protocol = prop_oneof![
         Just(Protocol::Tcp),

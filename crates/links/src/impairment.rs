@@ -19,7 +19,7 @@ pub struct Impairment {
 }
 
 impl Impairment {
-    /// Creates the path after the last link of a direction in the run of `seed`; `None` without impairment.
+    /// Creates the path after the last link of a direction; `None` if the scenario has no impairment there.
     pub fn behind(scenario: &Scenario, seed: u64, direction: Direction) -> Option<Self> {
         let (netem, draw) = match direction {
             Direction::Up => (scenario.netem_up, Draw::PathUp),

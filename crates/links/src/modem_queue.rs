@@ -28,11 +28,11 @@ pub struct ModemQueue {
 /// A modem's rates over a run, in bit/s.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownRates {
-    /// Minimum of the rate over any second.
+    /// Mean rate of the slowest second without an outage.
     pub min: f64,
     /// Mean rate over the run.
     pub mean: f64,
-    /// Maximum of the rate over any second.
+    /// Mean rate of the fastest second.
     pub max: f64,
 }
 
@@ -157,7 +157,7 @@ impl ModemQueue {
         &self.schedule
     }
 
-    /// Bytes that the modem can carry until `now`.
+    /// Bytes that the modem can carry from the start of the run to `now`.
     pub fn capacity(&self, now: u64) -> f64 {
         self.schedule.capacity(now)
     }
@@ -179,7 +179,7 @@ impl ModemQueue {
 
     /// Rate in bit/s that a fixed `source` derives from the rates until `end`; `None` if the source is not fixed.
     pub fn fixed_rate(&self, source: RateSource, end: u64) -> Option<f64> {
-        /// Share of the mean or minimum that is used.
+        /// Ratio of the fixed rate to the mean or minimum rate.
         const SHARE: f64 = 0.95;
         let known = match source {
             RateSource::FixedMean => self.known_rates(end).mean,

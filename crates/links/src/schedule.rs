@@ -3,7 +3,7 @@
 use asymq_core::{Duration, Rate};
 use asymq_scenario::{Direction, RateStep, RateTrace, Scenario};
 
-/// Capacity of a link over time, with the part that is already used.
+/// Capacity of a link over time.
 #[derive(Clone, Debug)]
 pub enum Schedule {
     /// Rates with their start times in ns; the first starts at 0.
@@ -12,7 +12,7 @@ pub enum Schedule {
     Trace(Opportunities),
 }
 
-/// Opportunities of a trace, with the part that is already used.
+/// Delivery opportunities of a trace, and the position of the next one.
 #[derive(Clone, Debug)]
 pub struct Opportunities {
     trace: RateTrace,

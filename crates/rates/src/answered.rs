@@ -1,8 +1,8 @@
-//! Pairs of packets: a packet from home, and the passing packet that answers it.
+//! Packets from home that a packet from the Internet answers.
 
 use asymq_core::{Header, Instant, TrafficClass};
 
-/// A packet from home that a passing packet answers.
+/// A packet from home that a packet from the Internet answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
     /// Arrival at the uplink's shaper.

@@ -11,7 +11,7 @@ use crate::round_trips::Trip;
 use alloc::boxed::Box;
 use asymq_core::{Direction, Duration, Instant};
 
-/// Maximum age of the latest timestamps. If they are older, round trips are used.
+/// Maximum age of the latest timestamps. If the timestamps are older, round trips are used instead.
 const TIMESTAMPS_COUNT: Duration = Duration::from_secs(1);
 /// Maximum duration of a direction's turn if the other direction has a backlog.
 const MAX_TURN: Duration = Duration::from_millis(600);
@@ -25,7 +25,7 @@ const LOW_UTILIZATION: f64 = 0.5;
 const ENOUGH_TESTS: u32 = 4;
 /// Maximum relative difference between the queues of two failed tests that count as one queue.
 const SAME_QUEUE: f64 = 0.2;
-/// Maximum step of a path's delay in ms. A larger step is a full buffer.
+/// Maximum step of the delay in ms that counts as a longer path. A larger step is a full buffer.
 const MAX_STEP: f64 = 150.0;
 /// Assumed ratio of the downlink's rate to the uplink's rate.
 const DOWN_TO_UP: f64 = 4.0;
@@ -38,7 +38,7 @@ pub(crate) type Laws = [Option<Box<RateLaw>>; 2];
 pub(crate) struct Attribution {
     searching: Direction,
     candidate: Direction,
-    /// Start of the turn.
+    /// Start of the current turn.
     turn_since: Instant,
     /// Last time at which the searching direction's shaper had a backlog.
     backlogged_at: Instant,
@@ -91,7 +91,7 @@ impl Attribution {
         match (law.is_some_and(|law| law.is_full()), self.full_since) {
             (true, None) => self.full_since = Some(now),
             (true, Some(_)) => {}
-            // After a failed test, the other direction has `IDLE_TIME` to become full.
+            // After a failed test, the other direction has `IDLE_TIME` to enter the state `Full`.
             (false, None) if self.failed.is_some() => {
                 if now.saturating_since(self.turn_since) > IDLE_TIME {
                     self.failed = None;
@@ -152,7 +152,7 @@ impl Attribution {
         }
     }
 
-    /// Direction that now leaves capacity unused, so that the candidate's queue drains; `None` if neither does.
+    /// Direction that now leaves capacity unused, so that the candidate's queue drains, if any.
     pub(crate) fn yielding(&self, now: Instant) -> Option<Direction> {
         let since = self.full_since.filter(|_| self.failed.is_none())?;
         (now.saturating_since(since) < YIELD_TIME).then_some(self.candidate.reverse())

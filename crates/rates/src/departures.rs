@@ -8,9 +8,9 @@ use asymq_core::ack::before;
 
 /// Maximum number of stored departures.
 const DEPARTURES: usize = 64;
-/// Minimum time between two stored departures, so that the ring covers at least half a second.
+/// Minimum time in ns between two stored departures; the ring thus covers at least half a second.
 const SPACING: u64 = 8 * MS;
-/// A second packet that follows within this time in ns always ends the delay of the receiver's ACK.
+/// If the second packet follows within this time in ns, no ACK timer delays the ACK of the first packet.
 const SECOND_WITHIN: u64 = 30 * MS;
 
 /// Departures without an echo so far, oldest first.
@@ -26,8 +26,8 @@ pub(crate) struct Departures {
 
 /// The first packet with a timestamp, and the new data after it.
 ///
-/// A receiver that delays ACKs echoes the timestamp of the first packet when the second packet arrives. Packets of
-/// other flows may have delayed the second packet.
+/// A receiver that delays ACKs echoes the timestamp of the first packet when the second packet arrives. Other flows may
+/// have delayed the second packet, so its departure is stored too.
 #[derive(Clone, Copy, Debug)]
 struct Departure {
     stamp: u32,

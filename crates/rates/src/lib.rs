@@ -153,8 +153,8 @@ impl Learner {
         }
     }
 
-    /// True if a probe should be sent at `now`: at most 20 per second while packets pass without measurable
-    /// delays, otherwise one per second.
+    /// True if a probe should be sent at `now`: 20 per second while packets pass without measurable delays, none while
+    /// timestamps show the delays, otherwise one per second.
     pub fn probe_is_due(&mut self, now: Instant) -> bool {
         let is_busy = self
             .laws

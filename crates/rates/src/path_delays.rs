@@ -40,7 +40,7 @@ pub(crate) struct PathDelays {
     prompt: u64,
     /// True if an ACK of any flow has waited for a second packet.
     acks_wait: bool,
-    /// Increase of each direction's path delay that is not yet in the minima.
+    /// Total increase of each direction's path delay; flows add it to their minima later.
     shift: [i64; 2],
     /// Transmission time of a byte in ns, to subtract a packet's own transmission time from the delay.
     per_byte: [u64; 2],

@@ -13,7 +13,7 @@ asymq_core::named! {
         Search = "search",
         /// Neither the shaper nor the line has a queue.
         Idle = "idle",
-        /// No packet with readable delays has arrived.
+        /// No packet that shows a delay has arrived recently.
         Blind = "blind",
         /// The delay increased without a queue in this direction: the path became longer, or the other
         /// direction has a queue.

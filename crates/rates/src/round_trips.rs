@@ -17,7 +17,7 @@ const PROBES: usize = 8;
 /// Maximum number of unanswered packets stored per flow. Each leaves at least `SPACING` ns after the previous one.
 const WAITING: usize = 8;
 const SPACING: u64 = 30 * MS;
-/// Number of ignored answers at the start of a TCP flow. A web page has fewer answers.
+/// Number of ignored answers at the start of a TCP flow. The flows of a web page have fewer answers.
 const SHORT: u8 = 16;
 /// Maximum round-trip time in ns.
 const MAX_TRIP: u64 = 5_000 * MS;
@@ -91,7 +91,7 @@ pub(crate) struct RoundTrips {
     samples: u32,
     /// Latest queue of any flow, and time of its measurement.
     common: (i64, u64),
-    /// Increase of the path's delay that is not yet in the minima.
+    /// Total increase of the path's delay; flows add it to their minima later.
     shift: i64,
 }
 
@@ -176,7 +176,7 @@ impl Asking {
     }
 
     fn out_of_turn(&mut self) {
-        // Before the bit is used, it may be random, and so may its minimum.
+        // Until the bit is used, it may be random, and so may the minimum round trip.
         if self.turns < ENOUGH_TURNS {
             self.base = None;
         }
@@ -329,8 +329,7 @@ impl RoundTrips {
     }
 
     /// Records the answer to a probe, after the downlink has received `bytes`. Returns true if the answer is a sample.
-    /// The smaller excess over the minimum, of this and the previous answer, is the sample, since a host may be slow
-    /// once.
+    /// The sample is the smaller excess of this and the previous answer, because a host may answer slowly once.
     pub(crate) fn probe_returns(&mut self, at: u64, number: u16, bytes: u64) -> bool {
         let probe = self.probes.get_mut(usize::from(number) % PROBES);
         let probe = probe.and_then(|it| it.take_if(|it| it.number == u32::from(number)));

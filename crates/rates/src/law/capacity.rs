@@ -8,7 +8,7 @@ use super::tuning::TUNING;
 pub(super) struct Capacity {
     /// Latest measurement; before the first one, the initial rate.
     pub(super) latest: f64,
-    /// Capacity when the line last had no queue.
+    /// Capacity when the previous queue had drained.
     pub(super) cleared: f64,
     /// Steadiness of the line's rate, from 0 to 1.
     pub(super) steady: f64,
@@ -26,7 +26,7 @@ impl Capacity {
         }
     }
 
-    /// Compares the capacity with the capacity at the previous queue. Called when the line has no queue again.
+    /// Updates `steady` by comparison with the capacity after the previous queue. Called when a queue has drained.
     pub(super) fn on_cleared(&mut self) {
         let moved = (self.latest / self.cleared - 1.0).abs();
         self.steady = match moved < TUNING.steady_within {

@@ -15,7 +15,7 @@ pub(super) struct Full {
     first_capacity: f64,
     /// True if the queue was still short at the first measurement.
     is_early: bool,
-    /// Queue at its last significant change (above `change` of the tuning). Noise causes no such change.
+    /// Queue at its last significant change: a change above the tuning's `change`, so that noise does not count.
     changed_queue: f64,
     /// Drain expected since the last significant change.
     expected_drain: f64,
@@ -77,7 +77,7 @@ impl Full {
         }
     }
 
-    /// True if the cut drained nothing. The delay is then no queue of this direction's line.
+    /// True if the cut drained nothing. The delay then does not come from a queue of this direction's line.
     pub(super) fn has_failed(&self, queue: f64, source: Source) -> bool {
         let undrained = self.expected_drain - (self.changed_queue - queue).max(0.0);
         match source {
@@ -91,12 +91,12 @@ impl Full {
         self.peak - queue > TUNING.jitter.at(self.cut_drain)
     }
 
-    /// True if the first measurement is below the capacity when the line last had no queue.
+    /// True if the first measurement is well below the capacity after the previous queue.
     pub(super) fn is_slower(&self, capacity: &Capacity) -> bool {
         self.first_capacity < TUNING.slower_share * capacity.cleared
     }
 
-    /// Rate of a candidate after a failed test. It is lower if the candidate's line slowed down before the senders did.
+    /// Rate of a candidate after a failed test; lower if the line became slower before the senders reduced their rates.
     pub(super) fn rate_after_test(&self, capacity: &Capacity) -> f64 {
         match self.is_early && self.is_slower(capacity) {
             true => self

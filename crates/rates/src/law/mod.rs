@@ -10,8 +10,8 @@
 //!           └─ Blind ◄┴──────────────────────────────────┘
 //! ```
 //!
-//! - **Clear**: while the shaper has a backlog, the rate grows. Without a backlog, the rate returns to the last rate in
-//!   use.
+//! - **Clear**: while the shaper has a backlog, the rate grows. Without a backlog, the rate returns to its value at the
+//!   last backlog.
 //! - **Full**: the rate is the line's capacity minus a cut that drains the queue. If the cut drains nothing, the delay
 //!   comes from the path, or from a queue of the other direction.
 //! - **Blind**: there are no samples, and the rate does not grow.
@@ -47,7 +47,7 @@ pub(crate) enum Source {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// No queue. Contains the number of consecutive intervals above the threshold.
+    /// No queue. Contains the number of consecutive intervals with a queue above the threshold `full`.
     Clear {
         above: u32,
     },
@@ -81,7 +81,7 @@ pub struct RateLaw {
     delivered: Delivered,
     /// Duration of the search.
     searched: f64,
-    /// Last rate in use.
+    /// Rate when the shaper last had a backlog.
     used_rate: f64,
     /// Smoothed share of intervals in which the shaper had a backlog, 0 to 1.
     busy: f64,
@@ -340,7 +340,7 @@ impl RateLaw {
         matches!(self.state, State::Full(_))
     }
 
-    /// Rate as a share of the capacity when the line was last clear; `None` if the line was never clear.
+    /// Rate as a share of the capacity after the last queue; `None` before the first measurement of the capacity.
     pub(crate) fn search_share(&self) -> Option<f64> {
         let capacity = &self.capacity;
         capacity.is_measured.then_some(self.rate / capacity.cleared)
@@ -381,7 +381,7 @@ impl RateLaw {
         rate.unwrap_or(self.range.min)
     }
 
-    /// Queue in the line; zero while the queue is attributed to the other direction.
+    /// Queueing delay in the line; zero while the queue is attributed to the other direction.
     pub fn queue(&self) -> Duration {
         if self.source == Source::Other {
             return Duration::ZERO;

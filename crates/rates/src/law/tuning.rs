@@ -26,7 +26,7 @@ macro_rules! tuning {
 }
 
 tuning! {
-    /// Sufficient number of samples for the minimum of the queue.
+    /// Number of samples that suffice to determine the minimum of the queue.
     enough_samples: u32 = 8;
     /// Queue in ms above which the line is full; depends on the transmission time of a full packet.
     full: Linear = Linear { ms: 7.0, per: 0.5 };
@@ -101,7 +101,7 @@ tuning! {
     max_growth: f64 = 0.7;
     /// Duration in ms of the latest part of the search, whose effect round trips do not show yet.
     unanswered_ms: f64 = 150.0;
-    /// Growth towards the last used rate while there is no backlog, as a share per second.
+    /// Growth towards the rate at the last backlog, while there is no backlog, as a share per second.
     return_growth: f64 = 0.3;
     /// Rate after the queue has drained, as a share.
     resume_share: f64 = 0.98;
