@@ -19,8 +19,8 @@ impl AckPolicy {
     /// Linux's delayed ACKs with the minimum delay. Linux adapts the delay, and sends the first 16 ACKs at once.
     pub const LINUX: Self = Self::Delayed(Duration::from_millis(40));
 
-    /// Returns the policy that sends an ACK for every `packets` packets, or after `timeout`. Defaults are every second
-    /// packet and 100 ms.
+    /// Returns the policy that sends an ACK for every `packets` packets, or after `timeout`. If only one is given, the
+    /// other is 2 packets or 100 ms. If neither is given, every packet is acknowledged.
     pub fn of(packets: Option<u32>, timeout: Option<Duration>) -> Self {
         let timeout = timeout.filter(|timeout| *timeout > Duration::ZERO);
         match (packets, timeout) {

@@ -46,7 +46,7 @@ impl Scenario {
                 (config.link, config.limit) == (link, Self::waiting_limit(buffer)),
                 name,
                 &config.qdisc,
-                "describes a discipline for another link or buffer than the scenario has",
+                "has another rate or buffer than the scenario; use the scenario's values",
             )?;
         }
         Ok(())
@@ -140,7 +140,7 @@ impl Scenario {
             self.shaper_up != RateSource::AutorateIngress,
             "shaper-up",
             self.shaper_up,
-            "estimates from arriving packets; use it for --shaper-down",
+            "needs packets that arrive from a modem; use it only for --shaper-down",
         )?;
         let first = self.steps_delay.first().copied();
         if let (Some(step), None) = (first, self.modem_up.or(self.modem_down)) {
@@ -179,14 +179,14 @@ impl Scenario {
             self.charge(self.header) >= self.header,
             "overhead",
             self.overhead.unwrap_or_default(),
-            "less than the packet; use no negative number",
+            "makes packets shorter than their headers; use 0 or more",
         )?;
         let max = MAX_IP_LEN.saturating_sub(self.header);
         require(
             self.mss <= max,
             "mss",
             mss,
-            format_args!("with headers of {header}, more than {MAX_IP_LEN}b; use at most {max}b"),
+            format_args!("more than {MAX_IP_LEN}b with headers of {header}; use at most {max}b"),
         )?;
         within("flows-up", self.flows_up, 0, 1000)?;
         within("flows-down", self.flows_down, 0, 1000)?;
@@ -250,38 +250,38 @@ impl Scenario {
                 tcp.needs_ecn() && !self.tcp_ecn,
                 "tcp-ecn",
                 false,
-                format!("{tcp} needs ECN; leave it out, or use reno"),
+                format!("{tcp} needs ECN; remove this setting, or use reno"),
             ),
             (
                 self.accecn && !self.tcp_ecn,
                 "tcp-ecn",
                 false,
-                "AccECN is a form of ECN; leave it out".into(),
+                "AccECN is a form of ECN; remove this setting".into(),
             ),
             (
                 self.ace_only && !self.accecn,
                 "accecn",
                 false,
-                "ACE is a field of AccECN; leave it out".into(),
+                "ACE is a field of AccECN; remove this setting".into(),
             ),
             (
                 tcp.ecn() == TcpEcn::Unspecified && self.tcp_ecn,
                 "tcp-ecn",
                 true,
-                format!("the specification of {tcp} has no response to ECN; leave it out"),
+                format!("the specification of {tcp} has no response to ECN; remove this setting"),
             ),
             (
                 tcp.paces() && !self.sack,
                 "sack",
                 false,
-                format!("{tcp} needs SACK to measure deliveries; leave it out"),
+                format!("{tcp} needs SACK to measure deliveries; remove this setting"),
             ),
             (
                 !tcp.counts_bytes() && self.byte_counting,
                 "byte-counting",
                 true,
                 format!(
-                    "only {} can count bytes; leave it out",
+                    "only {} can count bytes; remove this setting",
                     only(Tcp::counts_bytes)
                 ),
             ),
@@ -290,7 +290,7 @@ impl Scenario {
                 "hystart",
                 true,
                 format!(
-                    "only {} have HyStart++; leave it out",
+                    "only {} have HyStart++; remove this setting",
                     only(Tcp::has_hystart)
                 ),
             ),
@@ -394,7 +394,7 @@ fn check_order<T: fmt::Display>(name: &str, steps: &[Step<T>]) -> Result<(), Con
     })
 }
 
-/// A size in bytes, shown as a number without a unit.
+/// A number of bytes, shown with the unit `b`.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 struct Octets(u32);
 

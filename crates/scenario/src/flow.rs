@@ -153,7 +153,7 @@ impl FromStr for ListedFlow {
                 && std::mem::replace(&mut flow.encapsulation, encapsulation) != Encapsulation::None
             {
                 return Err(format!(
-                    "{key}: one of opaque, quic and tunnel is enough; {FORM}"
+                    "{key}: use only one of opaque, quic and tunnel; {FORM}"
                 ));
             }
         }
@@ -253,7 +253,9 @@ mod tests {
         assert!(error("down,tcp=Red").starts_with("tcp=Red: unknown; use reno"));
         assert!(error("down,ack-every=x").starts_with("ack-every=x: not a whole number"));
         assert!(error("down,tunnel=ipip").starts_with("tunnel=ipip: unknown; use wireguard"));
-        assert!(error("down,quic=true,tunnel=esp").starts_with("tunnel: one of opaque, quic"));
+        assert!(
+            error("down,quic=true,tunnel=esp").starts_with("tunnel: use only one of opaque, quic")
+        );
         assert!(error("down,spin=true").starts_with("spin: only QUIC"));
         assert!(error("down,acks-per-rtt=0").starts_with("acks-per-rtt=0: not a whole number"));
     }

@@ -7,7 +7,7 @@ use asymq_core::units::{Duration, nearest};
 use std::fmt;
 use std::str::FromStr;
 
-/// Rule by which a QUIC stack's receiver sends ACKs. It includes the requests of its sender, which has the same stack.
+/// Rule by which a QUIC stack's receiver sends ACKs. Both ends run this stack, so the sender's requests are included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuicStack {
     /// The stack's name in flags, files and results.

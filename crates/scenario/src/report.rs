@@ -67,7 +67,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// True if at least 1 % of the packets left more than 4 ms late. The machine was too busy; the run is unreliable.
+    /// True if at least 1 % of the packets left more than 4 ms late: the machine was too busy for a reliable run.
     pub fn is_late(&self) -> bool {
         const MOST_LATE_MS: f64 = 4.0;
         self.lateness_ms.is_some_and(|late| late.p99 > MOST_LATE_MS)
@@ -130,7 +130,7 @@ pub struct DirectionReport {
     /// Receivers: longest time in s during which a flow of this direction delivered nothing in order.
     pub longest_stall_s: f64,
     /// Senders: mean time in s from the start of a listed flow of limited size until all its data was acknowledged. An
-    /// incomplete flow counts with the duration of the run. Absent if there are none.
+    /// incomplete flow counts with the duration of the run. Absent without such flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_s: Option<f64>,
     /// Senders: number of retransmitted segments in this direction's flows.
@@ -164,11 +164,11 @@ pub struct DirectionReport {
     pub marked: f64,
     /// Queue: numbers of packets dropped or filtered, by the name of the reason; empty if the queue names no reasons.
     pub reasons: BTreeMap<String, f64>,
-    /// Queue: pure ACKs that were kept although a later ACK of their flow had arrived. A share of all arrived ACKs for
-    /// each rule; empty if the queue does not count them.
+    /// Queue: share of all arrived pure ACKs that were kept although a later ACK of their flow had arrived, for each
+    /// group of rules; empty if the queue does not count them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unfiltered: BTreeMap<String, f64>,
-    /// Queue: sojourn time of packets in ms; absent if none left.
+    /// Queue: sojourn time of packets in ms; absent if no packet left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sojourn_ms: Option<Percentiles>,
     /// Queue: sojourn time of each traffic class in ms. Absent over a kernel's qdisc.
@@ -305,7 +305,7 @@ pub struct Goodput {
     pub smallest_down: Option<f64>,
 }
 
-/// Results of one flow. Times of start and completion count from the start; all other values exclude the warm-up.
+/// Results of one flow. All values exclude the warm-up, except the times of start and completion.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
     /// Direction of the flow's data.

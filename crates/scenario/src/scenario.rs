@@ -46,7 +46,7 @@ pub struct Scenario {
     /// Flows of a QUIC stack (lab).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quic: Option<QuicFlows>,
-    /// Range of propagation round-trip times; each flow draws one from its seed.
+    /// Range of propagation round-trip times; each flow gets a random value of this range.
     pub rtt: RttRange,
     /// Each long-lived flow starts at a random time within this period. If absent, the period is 1 s, or a tenth of the
     /// duration if that is shorter.

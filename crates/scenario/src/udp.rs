@@ -14,7 +14,7 @@ use std::str::FromStr;
 pub struct UdpBurst {
     /// Direction of the packets.
     pub direction: Direction,
-    /// Rate in IP bytes.
+    /// Rate of the IP packets.
     pub rate: Rate,
     /// Time of the first packet, since the start of the run.
     #[serde(default)]
