@@ -127,7 +127,7 @@ pub struct AckSample {
     pub window_limited: bool,
 }
 
-/// A congestion control whose window and slow-start threshold another one may change.
+/// A congestion control whose window and slow-start threshold another congestion control may change.
 pub(crate) trait WindowBased: CongestionControl + Copy {
     /// Sets window and threshold.
     fn adjust(&mut self, window: f64, threshold: f64);

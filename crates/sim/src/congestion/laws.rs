@@ -171,8 +171,8 @@ struct Shown {
 }
 
 const INITIAL: f64 = 10.0;
-/// The laws about changes of windows apply above this number of segments. BBR never reduces its window below it (BBR's
-/// draft, section 2.8).
+/// The laws about changes of windows apply above this number of segments. BBR never reduces its window below this
+/// number (BBR's draft, section 2.8).
 const FEW: f64 = 4.0;
 /// Upper bound of all windows: TCP's largest window in segments of 88 bytes, the smallest segments of scenarios.
 const LARGEST: f64 = ((1u64 << 30) / 88) as f64;
@@ -228,7 +228,7 @@ impl Trial {
         match window <= 2.0 * INITIAL {
             true => Ok(trial),
             false => Err(format!(
-                "the window is {window} at its establishment: it starts from the initial window, {INITIAL}"
+                "the window is {window} at its establishment; it must be at most twice the initial window, {INITIAL}"
             )),
         }
     }
@@ -241,7 +241,7 @@ impl Trial {
         };
         if !(1.0..=LARGEST).contains(&shown.window) {
             return Err(format!(
-                "the window is {} {when}: it is between 1 and {LARGEST} segments",
+                "the window is {} {when}; it must be between 1 and {LARGEST} segments",
                 shown.window
             ));
         }
@@ -250,7 +250,7 @@ impl Trial {
             .is_some_and(|pace| !(pace > 0.0 && pace.is_finite()))
         {
             return Err(format!(
-                "the pacing rate is {} {when}: it is above 0 and finite, or None",
+                "the pacing rate is {} {when}; it must be above 0 and finite, or None",
                 shown.pace.unwrap_or_default()
             ));
         }
@@ -258,7 +258,7 @@ impl Trial {
         match threshold > 0.0 {
             true => Ok(shown),
             false => Err(format!(
-                "the slow-start threshold is {threshold} {when}: it is above 0"
+                "the slow-start threshold is {threshold} {when}; it must be above 0"
             )),
         }
     }
@@ -272,13 +272,13 @@ impl Trial {
         // Tolerance for rounding of floats.
         if after > bounds.most * (1.0 + 1e-9) {
             return Err(format!(
-                "the window goes from {before} to {after} at: {step}; {} is the most that may follow",
+                "the window goes from {before} to {after} at: {step}; the maximum is {}",
                 bounds.most
             ));
         }
         match bounds.below {
             Some(below) if below > FEW && after >= below => Err(format!(
-                "the window was {below} and is {after} after: {step}; a loss takes something from it"
+                "the window was {below} and is {after} after: {step}; a loss must reduce it"
             )),
             _ => Ok(shown),
         }
@@ -555,10 +555,10 @@ mod tests {
         for (how, law, most) in [
             ("threshold", "threshold is NaN", 0),
             ("start", "at its establishment", 0),
-            ("greedy", "is the most that may follow", 1),
+            ("greedy", "; the maximum is", 1),
             ("pace", "the pacing rate is", 2),
             ("random", "the same events gave", 2),
-            ("deaf", "a loss takes something from it", 1),
+            ("deaf", "a loss must reduce it", 1),
             ("small", "the window is 0", 4),
             ("inflates", "at: duplicate ACK", 2),
             ("stays inflated", "loss", 12),

@@ -10,7 +10,7 @@ const SECOND: u64 = 1000 * MS;
 const SCALE: u64 = 1024;
 const C: u64 = 410;
 const BETA: u64 = 717;
-/// Maximum time without an update of the increment while the window is constant.
+/// Maximum time without an update of `count` while the window is constant.
 const UPDATE: u64 = SECOND / 32;
 /// Maximum number of segments per increment before the first loss: growth by at least 5 % a round trip.
 const MAX_FIRST_COUNT: u64 = 20;

@@ -12,7 +12,7 @@ use asymq_core::packet::flags;
 pub(crate) struct EcnSender {
     /// True if the window was reduced; the next new segment reports this.
     reduced: bool,
-    /// End of the last window that was reduced because of a mark. Marks of segments below it cause no further response.
+    /// End of the last window that was reduced because of a mark. Marks below this number cause no further response.
     answered: u64,
     /// Counters if both ends use AccECN.
     accurate: Option<Delivered>,

@@ -87,7 +87,7 @@ impl<O: Options> Pipe<O> {
         (self.head + behind) & (self.places.len() - 1)
     }
 
-    /// Appends a segment that arrives at `at`. Returns true if it is the only one.
+    /// Appends a segment that arrives at `at`. Returns true if it is the only segment.
     pub(crate) fn push(&mut self, at: u64, segment: Segment<O>) -> bool {
         if self.len == self.places.len() {
             self.grow();
@@ -128,8 +128,8 @@ impl<O: Options> Pipe<O> {
         self.len as u64
     }
 
-    /// Removes the first segment, if there is one. Returns it with the arrival time of the next segment (`u64::MAX` if
-    /// there is none).
+    /// Removes the first segment. Returns this segment, and the arrival time of the next one (`u64::MAX` if there is
+    /// none).
     pub(crate) fn pop(&mut self) -> Option<(Segment<O>, u64)> {
         self.len = self.len.checked_sub(1)?;
         let (_, segment) = self.places[self.head];

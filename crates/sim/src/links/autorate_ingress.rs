@@ -3,7 +3,7 @@
 const SECOND: u64 = 1_000_000_000;
 /// Minimum time in ns between two changes of the shaper's rate.
 const PAUSE: u64 = SECOND / 4;
-/// Right shifts that weight a sample above and below the average. `RATE_SHIFTS` weight rates.
+/// Right shifts that weight a sample above and below the average, for intervals between packets and for rates.
 const INTERVAL_SHIFTS: [u32; 2] = [2, 8];
 const RATE_SHIFTS: [u32; 2] = [2, 8];
 

@@ -99,7 +99,7 @@ impl<O: Options> Beyond<O> {
     }
 
     /// Executes the event at `now`, which must be the time of [`next`](Self::next). At equal times, the paths after the
-    /// last links come first, then the links from last to first.
+    /// last links come first, then the links from first to last.
     pub(crate) fn step(&mut self, direction: usize, now: u64) -> Option<Step<O>> {
         if self.wires[direction].next() == now {
             return self.wires[direction].pop().map(Step::Arrives);

@@ -43,7 +43,7 @@ struct Shaper {
 
 /// Minimum of a changing rate in bit/s.
 const MIN_RATE: f64 = 64_000.0;
-/// Share of the capacity that an oracle uses.
+/// Ratio of the shaper's rate to the modem's rate, for `Oracle97` and `OracleDrain`.
 const ORACLE_SHARE: f64 = 0.97;
 /// Time in ns that an oracle takes to empty the modem's queue.
 const DRAIN_NS: f64 = 200e6;
@@ -300,7 +300,7 @@ impl<O: Options> Line<O> {
         [UP, DOWN].map(|direction| self.shapers[direction].rate)
     }
 
-    /// Bytes that the modem of a direction can carry until `now`; `None` without a modem.
+    /// Bytes that a direction's modem can carry from the start of the run to `now`; `None` without a modem.
     pub(crate) fn capacity(&self, direction: usize, now: u64) -> Option<f64> {
         Some(self.modems[direction].as_ref()?.capacity(now))
     }

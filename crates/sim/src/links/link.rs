@@ -61,8 +61,8 @@ impl Varying {
     /// Returns the time at which the link may send; `None` if it may send at `now`.
     fn waits_until(&mut self, now: u64) -> Option<u64> {
         // If this time has passed, the link has been idle since then.
-        let said = self.resumes.filter(|at| *at >= now);
-        let start = said.unwrap_or_else(|| self.schedule.wake(now));
+        let known = self.resumes.filter(|at| *at >= now);
+        let start = known.unwrap_or_else(|| self.schedule.wake(now));
         self.resumes = Some(start);
         (start > now).then_some(start)
     }
@@ -126,7 +126,7 @@ impl<O: Options> Link<O> {
         self.rate
     }
 
-    /// Bytes that the link can carry until `now`; `None` if its rate is constant.
+    /// Bytes that the link can carry from the start of the run to `now`; `None` if its rate is constant.
     pub(crate) fn capacity(&self, now: u64) -> Option<f64> {
         let varying = self.schedule.as_ref()?;
         Some(varying.schedule.capacity(now))
@@ -168,7 +168,7 @@ impl<O: Options> Link<O> {
         self.lookahead
     }
 
-    /// Reduces the lookahead to its minimum.
+    /// Reduces the lookahead to its minimum, 1 ns.
     pub(crate) fn minimize_lookahead(&mut self) {
         self.lookahead = 1;
     }
@@ -224,7 +224,7 @@ impl<O: Options> Link<O> {
                 }
                 deliver(left + propagation, packet);
             });
-        // Only coinciding opportunities to send require two calls of a qdisc at one time.
+        // Two calls at one time are needed only if opportunities of a trace coincide.
         let mut again = now + 1;
         if let Some(left) = scheduled {
             self.egress.busy_until(Instant::from_nanos(left));

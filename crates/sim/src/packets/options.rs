@@ -119,7 +119,7 @@ impl TcpOptions {
         })
     }
 
-    /// Copies the options into the facts of an ACK.
+    /// Copies the options into the description of an ACK.
     pub(crate) fn write_to(&self, info: &mut AckInfo) {
         info.timestamps = self.timestamps;
         info.accecn = self.accecn.map(|(fields, counters)| AccEcn {

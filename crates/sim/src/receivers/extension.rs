@@ -101,7 +101,7 @@ impl FullReceiving {
         (acked, next): (u64, u64),
         options: &TcpOptions,
     ) {
-        // Ignores segments out of order, as Linux does. So a long recovery starts quick ACKs.
+        // Ignores segments out of order, as Linux does: a long recovery then counts as a pause, and starts quick ACKs.
         if let Some(delay) = &mut self.delay
             && (self.next..next).contains(&number)
         {

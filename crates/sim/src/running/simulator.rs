@@ -73,7 +73,7 @@ impl<'a> Simulator<'a> {
     }
 
     /// Runs `scenario` with each of its seeds, on all cores. The report does not depend on the number of cores. After
-    /// each run, any thread calls `progress` with the number of finished runs.
+    /// each run, `progress` is called with the number of finished runs, in any thread.
     ///
     /// # Errors
     /// See [`run`](Self::run). If several runs fail, returns the error of the first failed seed.

@@ -164,7 +164,7 @@ impl<'a, V: Variant> World<'a, V> {
         self.line.is_some()
     }
 
-    /// Bytes that a direction could carry until `now`; `None` if its rate is constant.
+    /// Bytes that a direction could carry from the start of the run to `now`; `None` if its rate is constant.
     pub(crate) fn capacity(&self, direction: usize, now: u64) -> Option<f64> {
         let of_modem = self
             .line
@@ -424,8 +424,8 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// Starts a short transfer of the load at `source`. It gets the index of a completed transfer, if there is one.
-    /// With 65 536 active conversations, it is discarded.
+    /// Starts a short transfer of the load at `source`. The transfer gets the index of a completed transfer, if there
+    /// is one. With 65 536 active conversations, the transfer is discarded.
     #[cold]
     fn start_transfer(&mut self, now: u64, source: usize) {
         let (lasting, present) = self.conversations.split_at_mut(self.lasting);

@@ -17,7 +17,7 @@ pub(crate) struct FullSending {
     pub(crate) sample_beyond: u64,
     pub(crate) ecn: Option<EcnSender>,
     pub(crate) deliveries: Option<Deliveries>,
-    /// Bursts with PSH in the last segment, as in Linux.
+    /// Grouping of new segments into bursts, each with PSH in its last segment, as in Linux.
     pub(crate) bursts: Option<Bursts>,
     pub(crate) pacer: Option<Pacer>,
 }

@@ -29,7 +29,7 @@ pub(crate) struct Sender<C, E = ()> {
     pub(super) next: u64,
     /// Number after the highest segment ever sent.
     pub(super) end: u64,
-    /// Value of `end` at the last reduction; no fast retransmit until this is acknowledged (RFC 6582, 3.2, 2).
+    /// Value of `end` at the last reduction; no fast retransmit until this number is acknowledged (RFC 6582, 3.2, 2).
     pub(super) recover: u64,
     pub(super) duplicate_acks: u32,
     /// True after the first partial ACK of this recovery; only the first one restarts the timer (RFC 6582, "impatient"

@@ -118,7 +118,7 @@ pub(crate) struct Bbr3 {
     loss_round_start: bool,
     loss_in_round: bool,
     loss_events: u32,
-    /// Number after the last segment that was declared lost.
+    /// Number of the segment after the last one that was declared lost.
     lost_end: u64,
     /// True if the application paused, so that the path was idle.
     idle_restart: bool,
@@ -167,7 +167,7 @@ impl Bbr3 {
 
     // Volumes (section 5.6.4).
 
-    /// Returns `gain` bandwidth-delay products; infinite before the first round-trip time is measured.
+    /// Returns `gain` bandwidth-delay products; the initial window before the first round-trip time is measured.
     fn bdp(&self, gain: f64) -> f64 {
         if self.min_rtt == u64::MAX {
             return self.initial_window;
