@@ -176,7 +176,7 @@ impl Asking {
     }
 
     fn out_of_turn(&mut self) {
-        // Until the bit is used, it may be random, and so may the minimum round trip.
+        // A bit that the ends do not use may be random, so the minimum round trip may be wrong.
         if self.turns < ENOUGH_TURNS {
             self.base = None;
         }
@@ -224,7 +224,7 @@ impl Asking {
         }
     }
 
-    /// Returns the packet that an arriving packet answers. It arrives at `at`, with the header fields `observed`.
+    /// Returns the packet that another packet answers, which arrives at `at` with the header fields `observed`.
     fn answered_by(&mut self, at: u64, observed: &Observed) -> Option<Question> {
         let mut answered = None;
         match *observed {

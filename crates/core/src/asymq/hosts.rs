@@ -22,14 +22,14 @@ const BURST: Duration = Duration::from_millis(4);
 /// Minimum of [`BURST`] in bytes: a few probes on a slow link.
 const MIN_BURST: u32 = 800;
 
-/// Divisor of the link's rate for new flows of a host that also has other flows on the link.
+/// Divisor of the link's rate for new flows of a busy host: a host that competes for the link with other flows.
 const PART_BESIDE_BULK: u64 = 16;
 /// Maximum divisor of the link's rate for new flows of a host that is not busy: such a host gets at least this part.
 const MIN_PART: u64 = 8;
 
-/// If a host has more queues than this, further flows that exceed the host's part of the link share one queue.
+/// If a host has this many active flows, further flows that exceed the host's part of the link share one queue.
 const FEW_FLOWS: u32 = 64;
-/// If a host has more queues than this, all further flows share one queue.
+/// If a host has this many active flows, all further flows share one queue.
 const MANY_FLOWS: u32 = 256;
 
 /// Maximum debt of a host for new flows, as transmission time.

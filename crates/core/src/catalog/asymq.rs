@@ -53,7 +53,7 @@ parameters! {
 /// Isolates only the hosts at home, because a sender can freely choose addresses at the other end.
 const ISOLATION: Typed<Isolation> = peers::ISOLATION.or("dual-srchost");
 
-/// Rate in bit/s up to which a link serves one household. At these rates, eighty ACKs are a long queue.
+/// Maximum rate in bit/s of a link for one household. At such rates, eighty ACKs are a long queue.
 const HOUSEHOLD: u64 = 20_000_000;
 
 /// Default limit of the ACK queue. It grows with the link's rate.
@@ -97,7 +97,7 @@ pub(super) static ENTRIES: &[Entry] = entries! {
     Entry::part(Role::AckQueue, "slots", "A slot per flow, where an ACK is held for a later one while data is sent"),
         source: "docs/notes/asymq.md", parameters: listed![ACK_WAIT, ACK_SEGMENTS, RAMP, MAX_STRETCH, THIN_OPAQUE],
         maker: Maker::Queue;
-    Entry::part(Role::DataQueue, "isolated", "Flow queues with fair shares for hosts; each has an AQM that learns its target"),
+    Entry::part(Role::DataQueue, "isolated", "Flow queues with fair shares for hosts; each queue has an AQM that learns its target"),
         source: "docs/notes/asymq.md",
         parameters: listed![MAX_DATA, BULK_LIMIT, FLOW_LIMIT, BULK_TARGET, BULK_MIN, BULK_INTERVAL, BULK_FLOOR, ISOLATION],
         maker: Maker::Queue;

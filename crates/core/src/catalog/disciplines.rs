@@ -36,8 +36,8 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
     // `sad` instead of a FIFO: a short FIFO drops the ACKs of some flows for minutes.
     paper("afvq", "AFVQ", "ACKs first; the ACK queue's limit falls as the data queue grows"), source: "AFVQ, abstract",
         brings: &[("ack-queue", "sad"), ("service", "acks-first"), ("controller", "afvq")];
-    // Borrowing: by the paper's rule, the share of an idle class stays unused. `sad`: at 1/20 Mbit/s, a FIFO of ACKs
-    // drops all ACKs of some flows for minutes.
+    // `borrow`: without it, as in the paper, the share of an idle class stays unused. `sad`: at 1/20 Mbit/s, a FIFO of
+    // ACKs drops all ACKs of some flows for minutes.
     paper("acq", "ACQ", "Adjusts the shares of ACKs and data along the gradient of a utility"), source: "ACQ, sec. 3",
         brings: &[("ack-queue", "sad"), ("service", "cbq"), ("borrow", "true"), ("controller", "acq")];
     paper("dcbq", "DCBQ", "ACQ that measures downloads by the number of arriving ACKs"),

@@ -39,8 +39,7 @@ use tuning::TUNING;
 pub(crate) enum Source {
     /// This direction: its delays are measured, or it is the only direction with a learnt rate.
     Own,
-    /// Probably this direction: round trips contain the queues of both directions, and a cut tests whether the queue is
-    /// in this direction.
+    /// Probably this direction; a cut of its rate tests this. Round trips contain the queues of both directions.
     Candidate,
     Other,
 }

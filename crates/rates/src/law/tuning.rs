@@ -70,7 +70,7 @@ tuning! {
     max_unchanged_cut: f64 = 0.35;
     /// Rate into the line below which a queue certainly drains, as a share of the capacity.
     draining_share: f64 = 0.8;
-    /// Difference in ms between expected and actual drain of the queue that proves a longer path.
+    /// If a queue shrinks by this many ms less than expected, the path became longer.
     undrained_ms: f64 = 20.0;
     /// Time in ms without a fall of the queue after which a candidate's test has failed; depends on the queue.
     stalled: Linear = Linear { ms: 220.0, per: 2.0 };

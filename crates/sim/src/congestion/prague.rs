@@ -20,7 +20,7 @@ const MIN_RATE: f64 = 12_500.0 / 1500.0;
 
 /// A window whose rate grows as for a round-trip time of 25 ms, even if the round-trip time is shorter. Below two
 /// segments, the rate alone limits the flow, at times with one segment in flight. Linux's version also shortens packets
-/// if less than two fit into a round trip. A scenario can set a flow's `mss` instead.
+/// if less than two fit into a round trip. Here, a scenario can set a smaller `mss` for a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prague {
     inner: Reno,

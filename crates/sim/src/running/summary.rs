@@ -224,7 +224,7 @@ impl<V: Variant> Window<'_, '_, V> {
         shares.into()
     }
 
-    /// Returns the bytes that a direction's link could carry.
+    /// Returns the bytes that a direction's link could carry during the interval.
     fn capacity(&self, direction: usize) -> f64 {
         match (self.end.capacity[direction], self.start.capacity[direction]) {
             (Some(end), Some(start)) => end - start,

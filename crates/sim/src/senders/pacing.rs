@@ -23,7 +23,7 @@ impl Pacer {
         self.interval = (1e9 / rate.max(1.0 / 60.0)) as u64;
     }
 
-    /// True if a segment may leave at `now`. If false, [`wakes`](Self::wakes) returns the earliest time.
+    /// True if a segment may leave at `now`. If false, [`wakes`](Self::wakes) returns the time at which it may.
     pub(crate) fn may_send(&mut self, now: u64) -> bool {
         self.waits = self.next > now;
         !self.waits

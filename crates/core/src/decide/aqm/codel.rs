@@ -54,7 +54,7 @@ pub struct Wait {
     pub backlog: u64,
 }
 
-/// Time unit of 1024 ns, as in Linux, so that decisions are identical.
+/// Time unit in ns, as in Linux, so that decisions are identical to Linux's.
 const UNIT: u64 = 1 << 10;
 
 const fn whole_units(nanos: u64) -> u64 {

@@ -336,7 +336,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         }
     }
 
-    /// Skips the rounds in which no old flow may send: adds the quanta of these rounds, except for the last round.
+    /// Skips the rounds in which no old flow may send, except for the last such round: adds their quanta at once.
     fn skip_rounds(&mut self, group: u32) -> Option<()> {
         let quantum = self.groups.get(group as usize)?.quantum;
         let old = group * LISTS + OLD;
