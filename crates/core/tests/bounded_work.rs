@@ -54,7 +54,7 @@ fn most_looks(discipline: &str, flows: u64, limit: Limit) -> (u32, u32) {
     let mut qdisc = Standard.build(&config).unwrap();
     let (mut enqueue, mut dequeue) = (0, 0);
     let mut now = Instant::from_nanos(1);
-    // To fill queues and flow tables, first without departures, then with departures.
+    // Fills queues and flow tables, first without departures, then with departures.
     for number in 0..10 * flows {
         now += Duration::from_micros(100);
         let mut header = traffic::packet(now, number, flows);

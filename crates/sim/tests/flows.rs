@@ -95,7 +95,7 @@ fn each_flow_has_its_own_segments_acknowledgements_and_congestion_control() {
     let acks = |own: &str| run(&format!("--flow down,rtt=50ms{own}"), 1).up.ack;
     let half = acks(",delayed-ack=100ms") / acks("");
     assert!((0.45..0.55).contains(&half), "{half}");
-    // At a long round-trip time, a CUBIC flow gets more than a NewReno flow beside it.
+    // At a long round-trip time, a CUBIC flow gets more than a simultaneous NewReno flow.
     let flags = "--flow down,rtt=200ms,tcp=newreno --flow down,rtt=200ms,tcp=cubic \
                  --down 50mbit --buffer-down 200p --up 10mbit --duration 120s --warmup 20s";
     let sums = (1..4).map(|seed| run(flags, seed).flows);

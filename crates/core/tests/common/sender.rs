@@ -169,7 +169,7 @@ impl Sender {
         check(self.edge >= other.edge, "window");
         for (place, rule) in marks::RULES.iter().enumerate() {
             let (mine, theirs) = (&self.marks[place], &other.marks[place]);
-            // A sender that ignores the option needs no option.
+            // A sender that ignores the option is compared only if no ACK had the option.
             if theirs.confused || *rule == marks::Rule::Ace && theirs.saw_option {
                 continue;
             }

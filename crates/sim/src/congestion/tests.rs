@@ -95,7 +95,7 @@ fn there_is_a_model_of_every_congestion_control_that_is_said_to_be_simulated() {
 #[test]
 fn no_two_congestion_controls_move_their_windows_alike() {
     let named = |counting| Tcp::simulated().map(move |tcp| (tcp, counting));
-    // BBR uses delivered segments, not ACKs.
+    // BBR counts delivered segments, so `byte_counting` has no effect on BBR.
     let counting = named(true).filter(|(tcp, _)| tcp.counts_bytes());
     let all: Vec<_> = named(false).chain(counting).collect();
     for (index, &one) in all.iter().enumerate() {
