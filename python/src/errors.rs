@@ -1,4 +1,4 @@
-//! Errors of Python, with the texts of the command line.
+//! Python exceptions, with the error texts of the command line.
 
 use asymq_cli::in_one_line;
 use pyo3::create_exception;
@@ -10,7 +10,7 @@ create_exception!(
     asymq,
     ScenarioError,
     PyValueError,
-    "Error in a scenario, an experiment or a link, with the text of the command line."
+    "Error in a scenario, an experiment or a link, with the error text of the command line."
 );
 
 pub(crate) fn bad_input(error: &(dyn Error + 'static)) -> PyErr {

@@ -139,9 +139,9 @@ pub struct Amp {
     pub packet_size: u32,
     /// `M`: packets that one ACK releases.
     pub packets_per_ack: f64,
-    /// `g`: packets' share of the reverse link, 0 to 1.
+    /// `g`: data's share of the reverse link, 0 to 1.
     pub reverse_share: f64,
-    /// `f`: packets' share of the forward link, 0 to 1.
+    /// `f`: data's share of the forward link, 0 to 1.
     pub forward_share: f64,
 }
 
@@ -160,7 +160,7 @@ impl Amp {
         (1.0 - self.reverse_share) * self.capacities.up / bits(self.ack_size)
     }
 
-    /// `F`: capacity of the forward link for packets, in bit/s.
+    /// `F`: capacity of the forward link for data, in bit/s.
     pub fn forward(&self) -> f64 {
         self.forward_share * self.capacities.down
     }

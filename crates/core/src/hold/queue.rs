@@ -8,7 +8,7 @@ use crate::packet::{Network, Packet};
 use crate::qdisc::{Backlog, Probe, Sink, Visit};
 use crate::units::{Instant, Limit};
 
-/// Conditions for an arrival at a queue.
+/// Properties and limits of an arrival at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admission {
     /// Number in order of arrival over all classes; wraps.

@@ -98,7 +98,7 @@ impl Transmitter {
     }
 
     /// Records that no packet could be sent before `at`, because none was queued or the discipline held all packets.
-    /// This time is not compensated.
+    /// This idle time is lost.
     #[inline]
     pub fn not_before(&mut self, at: Instant) {
         self.free_at = self.free_at.max(at);

@@ -54,9 +54,9 @@ tuning! {
     drain_ms: [f64; 2] = [100.0, 200.0];
     /// Value of `drain_ms` on a line with a steady rate.
     steady_drain_ms: [f64; 2] = [100.0, 40.0];
-    /// Minimum cut of the rate, as a share.
+    /// Minimum cut of the rate, as a share of the capacity.
     min_cut: f64 = 0.035;
-    /// Maximum cut to drain the queue in `drain_ms`, as a share.
+    /// Maximum cut of the rate, as a share of the capacity.
     max_cut: f64 = 0.4;
     /// Change of the queueing delay in ms above which a queue counts as real; depends on the noise.
     change: Linear = Linear { ms: 4.0, per: 2.0 };

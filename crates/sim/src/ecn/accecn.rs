@@ -102,7 +102,7 @@ impl Delivered {
         attributed: None,
     };
 
-    /// Returns the number of marks that an ACK of `packets` more packets reports, computed like `__tcp_accecn_process`.
+    /// Returns the number of new marks in an ACK that newly acknowledges `packets`, as `__tcp_accecn_process` does.
     pub(super) fn hears(&mut self, options: &TcpOptions, packets: u32) -> u32 {
         if packets == 0 {
             return 0;

@@ -20,7 +20,7 @@ pub(super) enum Fate {
 
 use Fate::{Flag, LeftOut, Link, LinkDown};
 
-/// Reason for options that asymq does not have: it has its own queues, targets, marks and shares.
+/// Reason for all other options. Most set queues, targets, marks or shares; asymq has its own.
 const NONE: &str = "no counterpart in asymq";
 
 /// Returns the results for an option. Qdisc options in its value have one result each. A downlink rate has two, because
