@@ -19,14 +19,13 @@
 
 static void explain(void)
 {
-	fprintf(stderr,
-		"Usage: ... asymq [ DISCIPLINE ] [ up RATE ] [ down RATE ] [ buffer LIMIT ] [ shaped | unshaped ]\n"
-		"                 [ nat | nonat ] [ overhead N | KEYWORD... ] [ mpu N ] [ NAME VALUE ]...\n"
-		"DISCIPLINE, NAME and VALUE as for `asymq gateway`: aq, sad, droptail, ...; data-share 0.8, ...\n"
-		"KEYWORD as for cake: docsis, ethernet, ether-vlan, pppoe-ptm, pppoe-vcmux, atm, ptm, noatm, ...\n"
-		"RATE like 950kbit, auto or auto:1mbit..20mbit; LIMIT like 50p (packets) or 64kb. `up` is the rate of\n"
-		"the shaper, 95 % of the line's. NAME `default` resets an option. With `numbers` at the end, tc only\n"
-		"prints the options as a value for the module's parameter `defaults`. See tc-asymq(8).\n");
+	fputs("Usage: ... asymq [ DISCIPLINE ] [ up RATE ] [ down RATE ] [ buffer LIMIT ] [ shaped | unshaped ]\n"
+	      "                 [ nat | nonat ] [ overhead N | KEYWORD... ] [ mpu N ] [ NAME VALUE ]...\n"
+	      "DISCIPLINE, NAME and VALUE as for `asymq gateway`: aq, sad, droptail, ...; data-share 0.8, ...\n"
+	      "KEYWORD as for cake: docsis, ethernet, ether-vlan, pppoe-ptm, pppoe-vcmux, atm, ptm, noatm, ...\n"
+	      "RATE like 950kbit, auto or auto:1mbit..20mbit; LIMIT like 50p (packets) or 64kb. `up` is the rate of\n"
+	      "the shaper, 95 % of the line's. NAME `default` resets an option. With `numbers` at the end, tc only\n"
+	      "prints the options as a value for the module's parameter `defaults`. See tc-asymq(8).\n", stderr);
 }
 
 /* Answer of the kernel. */
