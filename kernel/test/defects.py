@@ -242,7 +242,7 @@ def short_change():
             expect(most - 3 <= after["qlen"] <= most and "failed" in after["values"],
                    f"{words}, after a fault: {after['qlen']} of 20 packets wait")
     # With separate limits, a change of the buffer alone concerns only the FIFO.
-    change("for the buffer alone", netlink.words("wrr up 8kbit buffer 100p"), 0)
+    change("for the buffer alone", netlink.words("wrr buffer-split separate up 8kbit buffer 100p"), 0)
     change("the buffer alone", VERSION + rate(7, 9), 0)
     set_parameter("inject", "drops-foreign")
     for number in range(20):
@@ -647,12 +647,13 @@ def drops_are_traced():
     messages.link("d0", True)
     # Clears the socket's error, which the device that was down has caused.
     whole.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-    words("droptail up 1mbit buffer 50p")
+    # Slow enough that packets still wait when a slow kernel begins to trace.
+    words("droptail up 20kbit buffer 50p")
     send(20)
 
     def at_dequeue():
         set_parameter("inject", "drops")
-        time.sleep(0.1)
+        time.sleep(0.6)
 
     counts.append(traced("at dequeue", at_dequeue))
     counts.append(traced("an aggregate that cannot be segmented", aggregate))

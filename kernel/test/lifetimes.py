@@ -182,6 +182,10 @@ def refusals_change_nothing():
     # A packet that no device has received is not of the follower's line.
     sender("i0").send(cost.frame(1))
     time.sleep(0.02)
+    seen = parameter("departures")
+    out.send(cost.frame(1))
+    time.sleep(0.05)
+    expect(parameter("departures") == seen + 1, "the follower does not read its line after a packet of no device")
     before = serves("when both have seen a packet")
     up = VERSION + netlink.attribute(netlink.UP, struct.pack("=Q", 2000000))
     large = netlink.words("sad up 3mbit") + netlink.attribute(7, struct.pack("=Q", 1 << 40))
