@@ -42,7 +42,7 @@ fn a_rate_that_the_shaper_does_not_follow_fills_the_modem_and_an_oracle_follows_
     let oracle = run(&format!(
         "--shaper-up=oracle-drain --shaper-down=oracle-drain {steps}"
     ));
-    assert!(p99(&oracle) < 60.0, "{}", p99(&oracle));
+    assert!(p99(&oracle) < 80.0, "{}", p99(&oracle));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::units::{Duration, Instant};
 const MIN_PACKETS: u64 = 2;
 
 /// Time from a signal until its effect is evaluated: several round trips of most senders.
-const EPOCH: Duration = Duration::from_millis(1500);
+const EPOCH: Duration = Duration::from_millis(1250);
 
 /// Maximum idle time that counts. Longer pauses come from the application.
 const MAX_IDLE: Duration = Duration::from_millis(500);
@@ -128,7 +128,7 @@ pub(super) struct Target {
     idle: ShortTime,
     /// For an empty queue: value of the link's idle clock when the queue ran empty.
     empty_since: Instant,
-    /// Number of signals since the queue was last at or below its target.
+    /// Number of signals to which the queue has not responded.
     signals: u8,
     /// Two fields of the pool, stored here in padding: a flag for recent use, and the number of the flow's queue.
     pub(super) used: bool,
@@ -185,16 +185,21 @@ impl Target {
         }
         let (target, floor) = sends.bounds(self.target.get(), sojourn, params);
         let hold = params.interval * 4 + target;
-        if sojourn <= target.max(params.full_packet * MIN_PACKETS) || left < floor {
+        let bound = target.max(params.full_packet * MIN_PACKETS);
+        if sojourn <= bound || (left < floor && sojourn > params.max) {
             self.above = NEVER;
-            if now.saturating_since(self.signalled) > hold * 2 {
+            let responded = left == 0 || sojourn * 2 < target;
+            if responded || now.saturating_since(self.signalled) > hold * 2 {
                 self.signals = 0;
             }
             return Signal::None;
         }
         self.above = self.above.min(now);
         let halvings = self.signals.saturating_sub(1).min(MAX_HALVINGS);
-        if now.saturating_since(self.above) < params.interval / (1 << halvings) {
+        // Half of the interval suffices far above a learnt target. A slow start needs all of it.
+        let far = u8::from(sojourn > bound * 2 && self.target.get() != params.start);
+        let interval = params.interval / (1 << (halvings + far));
+        if left < floor || now.saturating_since(self.above) < interval {
             return Signal::None;
         }
         if self.signals > 0 && now.saturating_since(self.signalled) < hold / (1 << halvings) {
@@ -236,7 +241,7 @@ impl Target {
         let (target, idle, low) = (self.target.get(), self.idle.get(), self.low.get());
         let target = match idle > MIN_IDLE {
             true => target + (idle / 2).min(target),
-            false => target.saturating_sub(low.min(target) / 2),
+            false => target.saturating_sub((low.min(target) / 2).max(target / 16)),
         };
         self.target = ShortTime::of(target.max(params.min).min(params.max));
     }
@@ -371,6 +376,40 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_queue_that_ran_empty_gets_no_faster_signals() {
+        let mut bench = Bench::new();
+        bench.run(1_900, 60, 10_000);
+        let before = bench.drops;
+        bench.run_dry(10, 0);
+        bench.run(900, 60, 10_000);
+        assert_eq!(bench.drops - before, 1);
+    }
+
+    #[test]
+    fn packets_with_few_behind_count_as_above_the_target_up_to_its_maximum() {
+        for (sojourn, drops) in [(60, 1), (300, 0)] {
+            let mut bench = Bench::new();
+            bench.run(300, sojourn, 1514);
+            assert_eq!(bench.drops, 0);
+            bench.run(10, sojourn, 10_000);
+            assert_eq!(bench.drops, drops, "{sojourn} ms");
+        }
+    }
+
+    #[test]
+    fn above_twice_a_learnt_target_half_of_the_interval_suffices() {
+        for (sojourn, drops) in [(45, 0), (60, 1)] {
+            let mut bench = Bench::new();
+            bench.run(300, 60, 10_000);
+            bench.run(1_500, 30, 10_000);
+            bench.run_dry(10, 0);
+            let before = bench.drops;
+            bench.run(120, sojourn, 10_000);
+            assert_eq!((bench.target_ms(), bench.drops - before), (25, drops));
+        }
+    }
+
+    #[test]
     fn below_the_target_and_with_few_packets_behind_there_is_no_signal() {
         for (sojourn, left) in [(39, 100_000), (200, 2_799)] {
             let mut bench = Bench::new();
@@ -394,13 +433,13 @@ pub(super) mod tests {
 
     #[test]
     fn an_empty_queue_raises_the_target_by_half_of_the_time_in_which_the_link_was_idle() {
-        // Idle times of up to 3 ms and pauses of the application do not count.
+        // Idle times of up to 3 ms and pauses of the application do not count: the target falls by a sixteenth.
         let cases = [
-            (50, 0, 40),
-            (50, 3, 40),
+            (50, 0, 37),
+            (50, 3, 37),
             (50, 4, 42),
             (50, 20, 50),
-            (900, 900, 40),
+            (900, 900, 37),
         ];
         for (ms, idle, expected) in cases {
             let mut bench = Bench::new();

@@ -1,5 +1,4 @@
-//! Pool of learnt targets. A flow takes a target from the pool when its queue first exceeds the initial target. Most
-//! flows never do.
+//! Pool of learnt targets. A flow takes one when its queue first exceeds the initial target; most flows never do.
 
 use super::target::{Sends, Signal, Target, TargetParams};
 use crate::hold::{BuildError, slots};
@@ -116,14 +115,11 @@ impl Targets {
         sends: Sends,
         params: &TargetParams,
     ) -> Signal {
-        if self.get(number, *slot).is_none() {
-            if !params.start_is_exceeded(sojourn, left, sends) {
-                return Signal::None;
-            }
-            *slot = self.take(number).unwrap_or_default();
+        if self.get(number, *slot).is_none() && !params.start_is_exceeded(sojourn, left, sends) {
+            return Signal::None;
         }
         let idle = self.idle;
-        let target = self.get(number, *slot);
+        let target = self.get_or_take(number, slot);
         target.map_or(Signal::None, |target| {
             target.on_dequeue((now, idle + of_host()), sojourn, left, sends, params)
         })
