@@ -309,7 +309,7 @@ def test_garbage_in_a_window_is_told_with_where_it_came_from() -> None:
         paces = True
         pacing_rate = 0.0
 
-    with pytest.raises(RuntimeError, match="Pace.__init__ left pacing_rate = 0.0"):
+    with pytest.raises(RuntimeError, match="Pace.__init__ set pacing_rate = 0.0"):
         asymq.simulate(SCENARIO.replace(tcp=Pace))
 
     class Threshold(Aimd):
