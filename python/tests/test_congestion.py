@@ -316,7 +316,7 @@ def test_garbage_in_a_window_is_told_with_where_it_came_from() -> None:
         def on_loss(self, flight: float) -> None:
             self.threshold = float("nan")
 
-    with pytest.raises(RuntimeError, match="Threshold.on_.* left threshold = nan"):
+    with pytest.raises(RuntimeError, match="Threshold.on_.* set threshold = nan"):
         asymq.simulate(SCENARIO.replace(tcp=Threshold))
 
 
