@@ -3,13 +3,16 @@
 //! They are a separate program, because the kernel removes ports and namespaces one after the other. Among many other
 //! tests, a gateway would not end in time.
 
+#[path = "../../gateway/tests/common/ping.rs"]
+mod ping;
 #[path = "../../gateway/tests/common/wait.rs"]
 mod wait;
 
 use asymq_gateway::net::{Netns, Network, VethEnd};
+use ping::Ping;
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -17,6 +20,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 use tempfile::TempDir;
 use wait::{DEADLINE, wait_for};
 
@@ -29,6 +33,9 @@ struct Place {
     /// Limits the number of simultaneous tests to three.
     _slot: MutexGuard<'static, ()>,
 }
+
+/// Address of the far host.
+const FAR: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 const PORT: u32 = 21;
 
@@ -124,10 +131,8 @@ impl Place {
     }
 
     fn pings(&self) -> bool {
-        let mut ping = Command::new("ping");
-        ping.args(["-c1", "-W1", "-n", "192.0.2.1"])
-            .stdout(Stdio::null());
-        self.router.run(|| ping.status()).unwrap().success()
+        let ping = self.router.run(|| Ping::open(FAR));
+        ping.is_ok_and(|ping| ping.answered(1, Duration::ZERO) == 1)
     }
 
     /// Returns the HTTP answer of a server in the router's namespace.
@@ -283,18 +288,13 @@ fn after_a_kill_the_kernel_forwards_and_the_next_one_takes_over() {
         running.hears("sends by");
         running.hears("sends by");
         wait_for("a ping", DEADLINE, || place.pings());
-        let mut ping = Command::new("ping");
-        ping.args(["-c40", "-i0.05", "-W1", "-n", "192.0.2.1"]);
-        let ping = place
-            .router
-            .run(|| ping.stdout(Stdio::piped()).spawn())
-            .unwrap();
-        thread::sleep(std::time::Duration::from_millis(500));
+        let ping = place.router.run(|| Ping::open(FAR)).unwrap();
+        let pings = thread::spawn(move || ping.answered(40, Duration::from_millis(50)));
+        thread::sleep(Duration::from_millis(500));
         running.signal("KILL");
-        let answer = said(&ping.wait_with_output().unwrap());
+        let received = pings.join().unwrap();
         // On a busy machine the process takes some 100 ms to end, and two pings are sent meanwhile.
-        let received = (36..=40).any(|count| answer.contains(&format!(" {count} received")));
-        assert!(received, "{answer}");
+        assert!(received >= 36, "{received} of 40 pings answered");
         if restores {
             let (answer, _) = place.run("restore --state DIR/state", "");
             assert!(
@@ -447,7 +447,7 @@ fn an_unconfirmed_port_is_given_back() {
     let mut kept = place.start("--confirm 1s");
     kept.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     kept.hears("confirmed");
-    thread::sleep(std::time::Duration::from_millis(1500));
+    thread::sleep(Duration::from_millis(1500));
     assert!(kept.child.try_wait().unwrap().is_none());
     assert_ne!(place.kind_of_port(), PORT);
 }
@@ -557,7 +557,7 @@ fn hosts_behind_nat_share_the_line_and_not_their_flows() {
     let running = place.start("--up 10mbit --down 20mbit --control DIR/control");
     running.hears("sends by");
     wait_for("a ping", DEADLINE, || place.pings());
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    let until = std::time::Instant::now() + Duration::from_secs(10);
     // 1 and 12 uploads, 1 and 12 downloads.
     let flows = [
         (0, 5001, 1, false),
@@ -573,9 +573,9 @@ fn hosts_behind_nat_share_the_line_and_not_their_flows() {
             .each_ref()
             .map(|counter| counter.load(Ordering::Relaxed) as f64)
     };
-    thread::sleep(std::time::Duration::from_secs(3));
+    thread::sleep(Duration::from_secs(3));
     let before = read();
-    thread::sleep(std::time::Duration::from_secs(6));
+    thread::sleep(Duration::from_secs(6));
     let after = read();
     let shares = [0, 2].map(|at| {
         let [one, twelve] = [at, at + 1].map(|at| after[at] - before[at]);

@@ -4,6 +4,8 @@
 mod common;
 #[path = "common/lossy.rs"]
 mod lossy;
+#[path = "common/ping.rs"]
+mod ping;
 
 mod borrowed_port;
 mod kernel_senders;
