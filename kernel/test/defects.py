@@ -241,8 +241,8 @@ def short_change():
             after = asymq_of(messages, "d0")
             expect(most - 3 <= after["qlen"] <= most and "failed" in after["values"],
                    f"{words}, after a fault: {after['qlen']} of 20 packets wait")
-    # With separate limits, a change of the buffer alone concerns only the FIFO.
-    change("for the buffer alone", netlink.words("wrr buffer-split separate up 8kbit buffer 100p"), 0)
+    # With given limits of both classes, a change of the buffer alone concerns only the FIFO.
+    change("for the buffer alone", netlink.words("wrr buffer-split separate ack-limit 50p data-limit 50p up 8kbit buffer 100p"), 0)
     change("the buffer alone", VERSION + rate(7, 9), 0)
     set_parameter("inject", "drops-foreign")
     for number in range(20):
