@@ -354,10 +354,7 @@ mod tests {
         for key in ["qdisc cake", "itarget auto", "brand_new 7", "enabled 1"] {
             assert!(text.contains(key), "{key}: {text}");
         }
-        assert!(
-            text.contains("left out, no counterpart in asymq:"),
-            "{text}"
-        );
+        assert!(text.contains("left out, unknown: brand_new 7"), "{text}");
     }
 
     #[test]
@@ -387,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn cake_autorate_gives_its_ranges() {
+    fn cake_autorate_gives_its_ranges_and_no_option_of_its_defaults_is_unknown() {
         let settings = "#!/usr/bin/env bash
 dl_if=ifb-wan # download interface
 ul_if=wan     # upload interface
@@ -401,11 +398,12 @@ min_dl_shaper_rate_kbps=6000
 alpha_delta_ewma=0.095
 ping_extra_args=\"\"
 ";
-        let (command, _) = imported(settings);
+        let (command, text) = imported(settings);
         assert_eq!(
             command,
             "asymq gateway --lan LAN --wan wan --up auto:5mbit..30mbit --down auto:6mbit..80mbit"
         );
+        assert!(!text.contains("unknown"), "{text}");
         let fixed = settings.to_owned() + "adjust_ul_shaper_rate=0\nupload_only=1\n";
         let (command, _) = imported(&fixed);
         assert_eq!(command, "asymq gateway --lan LAN --wan wan --up 5mbit");
@@ -415,20 +413,25 @@ ping_extra_args=\"\"
     fn tc_shows_an_uplink_and_an_ifb_shows_a_downlink() {
         let cake = "qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit diffserv3 \
                     triple-isolate nonat nowash no-ack-filter split-gso rtt 100ms noatm overhead 18 mpu 64";
-        let (command, _) = imported(cake);
+        let (command, text) = imported(cake);
         assert_eq!(
             command,
             "asymq gateway --lan LAN --wan eth0 --up 10mbit --overhead 18 --mpu 64"
         );
+        assert!(!text.contains("unknown"), "{text}");
         let ifb = file::sections(&cake.replace("eth0", "ifb4eth0"), "");
         assert!(described(&ifb, true).contains("--down 10mbit --qdisc-down cake --overhead 18"));
         let tbf = "qdisc tbf 8001: dev eth0 root refcnt 2 rate 10Mbit burst 5Kb lat 50ms";
-        let (command, _) = imported(tbf);
+        let (command, text) = imported(tbf);
         assert_eq!(command, "asymq gateway --lan LAN --wan eth0 --up 10mbit");
+        assert!(!text.contains("unknown"), "{text}");
         let codel = "qdisc fq_codel 0: dev eth1 root refcnt 2 limit 10240p flows 1024 quantum 1514 \
                      target 5ms interval 100ms memory_limit 32Mb ecn drop_batch 64";
         let text = described(&file::sections(codel, ""), true);
-        assert!(text.contains("--up RATE"), "{text}");
+        assert!(
+            text.contains("--up RATE") && !text.contains("unknown"),
+            "{text}"
+        );
         assert!(file::sections("qdisc noqueue 0: dev lo root refcnt 2", "").is_empty());
     }
 
@@ -641,6 +644,8 @@ start() {
         let line = "tc qdisc del dev wan root; tc qdisc add dev wan root cake bandwidth 10mbit && \
                     tc qdisc add dev ifb4wan root cake bandwidth 20mbit ingress 2>/dev/null || true";
         assert_eq!(commands(line, ""), [both]);
+        let text = described(&file::sections(line, ""), true);
+        assert!(!text.contains("unknown"), "{text}");
         let growing = format!(
             "a={}\ntc qdisc add dev eth0 root cake $a{}",
             "$a".repeat(99),
@@ -669,6 +674,8 @@ start() {
                 commands(line, ""),
                 [format!("--wan eth0 --up 1mbit {flags}")]
             );
+            let text = described(&file::sections(line, ""), true);
+            assert!(!text.contains("unknown"), "{text}");
         }
     }
 
@@ -731,6 +738,7 @@ qdisc fq_codel 110: dev eth0 parent 1:10 limit 1001p flows 1024 quantum 300
             assert!(text.contains("asymq router install --wan eth0\n"), "{text}");
             let flat = text.replace('\n', " ");
             assert!(flat.contains("its rates are in its classes"), "{text}");
+            assert!(!text.contains("unknown"), "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Maps each option to a flag of asymq, if there is one.
+//! Maps each option to a flag of asymq, or to the reason why no flag exists.
 
 use super::file::{Dialect, Section, listed, tc_words};
 use asymq_core::catalog::link_rate;
@@ -20,8 +20,18 @@ pub(super) enum Fate {
 
 use Fate::{Flag, LeftOut, Link, LinkDown};
 
-/// Reason for all other options. Most set queues, targets, marks or shares; asymq has its own.
-const NONE: &str = "no counterpart in asymq";
+const QUEUES: &str = "asymq has its own queues; use --qdisc cake or fq_codel to keep the old ones";
+const CODEL: &str = "asymq learns its targets; use --qdisc cake with --cake-rtt, or fq_codel with --target and --interval, to set them";
+const DSCP: &str = "asymq neither reads nor changes DSCP; --qdisc cake with --diffserv reads it";
+const ACKS: &str = "asymq always filters ACKs, as many as the downlink needs";
+const ECN: &str = "asymq itself marks ECN-capable packets and drops others";
+const MEMORY: &str = "--buffer sets the buffer; its default is 100 ms of the rate";
+const OWN_QDISC: &str = "asymq uses the port directly, without a qdisc, IFB or marks";
+const HOSTS: &str = "asymq shares capacity by host, then by flow; on a router, also behind NAT";
+const LEARNT: &str = "with auto, the rate is learnt from forwarded TCP, without probes";
+const ITS_OWN: &str = "controls only that program";
+const SHAPER: &str = "asymq shapes in user space";
+const RULES: &str = "asymq classifies by behaviour; it has no rules for ports or hosts";
 
 /// Returns the results for an option. Qdisc options in its value have one result each. A downlink rate has two, because
 /// it also needs a discipline.
@@ -186,18 +196,34 @@ fn sqm_overhead(section: &Section, value: &str) -> Fate {
     }
 }
 
+const OF_SQMS_SHAPER: &str = "linklayer_advanced linklayer_adaptation_mechanism tcMTU tcTSIZE shaper shaper_burst \
+    shaper_burst_dur_us htb_quantum_function use_mq ishaper_burst_dur_us eshaper_burst_dur_us autoflow";
+const OF_TCS_SHAPER: &str = "burst lat latency buffer maxburst mtu tsize stab total_overhead hard_header_len peakrate \
+    minburst r2q default direct_packets_stat direct_qlen";
+
 fn sqm(section: &Section, key: &str, value: &str) -> Fate {
     match key {
         "interface" => interface("--wan", value),
         "upload" => kbit("--up", value),
         "download" => kbit("--down", value),
+        "enabled" if value == "1" => left(ITS_OWN),
+        "enabled" => left("this link's SQM is off"),
         "linklayer" => linklayer(value),
         "overhead" | "tcMPU" if matches!(section.get("linklayer"), "" | "none") => {
             left("SQM ignores it without a link layer")
         }
         "overhead" => sqm_overhead(section, value),
         "tcMPU" => number("mpu", value),
-        _ => left(NONE),
+        "qdisc" | "script" | "qdisc_advanced" | "qdisc_really_really_advanced" => left(QUEUES),
+        "ingress_ecn" | "egress_ecn" => left(ECN),
+        "itarget" | "etarget" | "target" => left(CODEL),
+        "ilimit" | "elimit" => left(MEMORY),
+        "squash_dscp" | "squash_ingress" | "zero_dscp_ingress" | "ignore_dscp_ingress" => {
+            left(DSCP)
+        }
+        key if listed(OF_SQMS_SHAPER, key) => left(SHAPER),
+        "debug_logging" | "verbosity" | "log" => left(ITS_OWN),
+        _ => unknown(),
     }
 }
 
@@ -218,7 +244,20 @@ fn qosmate(section: &Section, key: &str, value: &str) -> Fate {
             _ => link_words(value),
         },
         "COMMON_LINK_PRESETS" | "LINK_COMPENSATION" => link_words(value),
-        _ => left(NONE),
+        "ROOT_QDISC" | "gameqdisc" | "nongameqdisc" => left(QUEUES),
+        "WASHDSCPUP" | "WASHDSCPDOWN" | "PRIORITY_QUEUE_INGRESS" | "PRIORITY_QUEUE_EGRESS" => {
+            left(DSCP)
+        }
+        "ACKRATE" | "ACK_FILTER_EGRESS" => left(ACKS),
+        "HOST_ISOLATION" | "NAT_INGRESS" | "NAT_EGRESS" => left(HOSTS),
+        "RTT" | "MAXDEL" | "PFIFOMIN" | "PACKETSIZE" => left(CODEL),
+        "AUTORATE_INGRESS" => left(LEARNT),
+        "enabled" | "PRESERVE_CONFIG_FILES" | "NFT_HOOK" | "NFT_PRIORITY" => left(ITS_OWN),
+        "MSS" => left("asymq changes no packet"),
+        key if key.starts_with("netem") || key == "pktlossp" => {
+            left("asymq adds no delay and no loss; asymq lab emulates paths")
+        }
+        _ => left(RULES),
     }
 }
 
@@ -243,16 +282,27 @@ fn range(section: &Section, flag: &str, way: &str, max: &str) -> Fate {
     }
 }
 
+/// Prefixes of cake-autorate's keys whose values asymq learns.
+const LEARNT_KEYS: &str = "delay_ min_ max_ adjust_ shaper_ high_load connection_ base_ reflector no_pingers ping \
+    irtt_ randomize_ retain_ dl_ ul_ alpha_ bufferbloat_ decay_ stall_ global_ enable_sleep \
+    sustained_idle";
+
 fn autorate(section: &Section, key: &str, value: &str) -> Fate {
     let is_fixed = |way: &str| section.get(&format!("adjust_{way}_shaper_rate")) == "0";
+    let starts = |prefixes: &str| prefixes.split(' ').any(|prefix| key.starts_with(prefix));
     match key {
         "ul_if" => interface("--wan", value),
+        "dl_if" => left("asymq shapes the downlink without an IFB"),
         "base_ul_shaper_rate_kbps" if is_fixed("ul") => kbit("--up", value),
         "base_dl_shaper_rate_kbps" if is_fixed("dl") => kbit("--down", value),
         "min_ul_shaper_rate_kbps" | "max_ul_shaper_rate_kbps" | "min_ul_rate" | "max_ul_rate"
             if !is_fixed("ul") =>
         {
             range(section, "--up", "ul", "35000")
+        }
+        "upload_only" if value == "0" => left(ITS_OWN),
+        "upload_only" => {
+            left("asymq router shapes both directions; a gateway without --down only the uplink")
         }
         _ if section.get("upload_only") == "1" && key.contains("_dl_") => {
             left("upload_only leaves the downlink alone")
@@ -262,16 +312,18 @@ fn autorate(section: &Section, key: &str, value: &str) -> Fate {
         {
             range(section, "--down", "dl", "80000")
         }
-        _ => left(NONE),
+        _ if starts("output_ log_ debug startup_ if_up_ monitor_") => left(ITS_OWN),
+        _ if starts(LEARNT_KEYS) => left(LEARNT),
+        _ => unknown(),
     }
 }
 
 fn tc(section: &Section, key: &str, value: &str) -> Fate {
     let is_download = section.is_download();
     match key {
-        "dev" if is_download => left(NONE),
+        "dev" if is_download => left("asymq shapes the downlink without an IFB"),
         "dev" => interface("--wan", value),
-        "bandwidth" if value == "unlimited" => left(NONE),
+        "bandwidth" if value == "unlimited" => word(value),
         "bandwidth" | "rate" if is_download => rate("--down", value),
         "bandwidth" | "rate" => rate("--up", value),
         "qdisc" if matches!(value, "htb" | "hfsc") => {
@@ -284,6 +336,8 @@ fn tc(section: &Section, key: &str, value: &str) -> Fate {
             Err(_) => left("not a whole number"),
         },
         "linklayer" => linklayer(value),
+        key if listed(OF_TCS_SHAPER, key) => left(SHAPER),
+        "root" | "refcnt" | "parent" | "handle" | "ingress" | "egress" => left(OWN_QDISC),
         _ => of_qdisc(key, value),
     }
 }
@@ -293,7 +347,7 @@ fn of_qdisc(key: &str, value: &str) -> Fate {
     match key {
         "overhead" => overhead(value),
         "mpu" => number("mpu", value),
-        _ => link_words(key),
+        _ => word(key),
     }
 }
 
@@ -303,6 +357,31 @@ fn link_words(value: &str) -> Fate {
     match words.parse::<Overhead>() {
         _ if words == "none" => left("adds nothing"),
         Ok(_) if !words.is_empty() && words.is_ascii() => Link(words.into()),
-        _ => left(NONE),
+        _ => unknown(),
     }
+}
+
+/// Reads a keyword of cake or fq_codel that has no value.
+fn word(key: &str) -> Fate {
+    match key {
+        "qdisc" | "flows" | "quantum" | "drop_batch" => left(QUEUES),
+        "rtt" | "target" | "interval" | "datacentre" | "lan" | "metro" | "regional"
+        | "internet" | "oceanic" | "satellite" | "interplanetary" => left(CODEL),
+        "besteffort" | "diffserv" | "diffserv3" | "diffserv4" | "diffserv8" | "precedence"
+        | "wash" | "nowash" | "fwmark" => left(DSCP),
+        "ack-filter" | "ack-filter-aggressive" | "no-ack-filter" => left(ACKS),
+        "ecn" | "noecn" | "ce_threshold" => left(ECN),
+        "limit" | "memlimit" | "memory_limit" => left(MEMORY),
+        "flowblind" | "srchost" | "dsthost" | "hosts" | "dual-srchost" | "dual-dsthost"
+        | "triple-isolate" | "nat" | "nonat" => left(HOSTS),
+        "split-gso" | "no-split-gso" => left("asymq receives single frames: offloads are off"),
+        "autorate-ingress" => left(LEARNT),
+        "unlimited" => left("without --up, asymq learns the rate"),
+        "ingress" => left("asymq shapes the packets it sends; dropped ones use no capacity"),
+        key => link_words(key),
+    }
+}
+
+fn unknown() -> Fate {
+    left("unknown")
 }
