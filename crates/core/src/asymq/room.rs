@@ -59,9 +59,10 @@ impl<P: Packet> Isolated<P> {
         sink: &mut dyn Sink<P>,
     ) {
         for _ in 0..MAX_STALE {
-            if self.is_stale(now, number, newest)
-                && let Some(packet) = self.take(number)
-            {
+            if !self.is_stale(now, number, newest) {
+                break;
+            }
+            if let Some(packet) = self.take(number) {
                 sink.dropped(now, packet, Reason::Aqm);
             }
         }

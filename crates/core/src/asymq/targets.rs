@@ -115,11 +115,14 @@ impl Targets {
         sends: Sends,
         params: &TargetParams,
     ) -> Signal {
-        if self.get(number, *slot).is_none() && !params.start_is_exceeded(sojourn, left, sends) {
-            return Signal::None;
+        if self.get(number, *slot).is_none() {
+            if !params.start_is_exceeded(sojourn, left, sends) {
+                return Signal::None;
+            }
+            *slot = self.take(number).unwrap_or_default();
         }
         let idle = self.idle;
-        let target = self.get_or_take(number, slot);
+        let target = self.get(number, *slot);
         target.map_or(Signal::None, |target| {
             target.on_dequeue((now, idle + of_host()), sojourn, left, sends, params)
         })

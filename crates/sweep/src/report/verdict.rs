@@ -48,7 +48,7 @@ const WORDS: &str = "\
 within a of b: the tolerance is a; b is the effect that the text states, at least three times a.
 as printed a: the paper prints values in steps of a; the tolerance is at most half a step.
 not, not certainly (before a comparison): the interval lies outside the range, or contains an end of the range.
-settled: measured after the transient at the start of a run (MSER-5), at the latest from the middle of the run; (not): in most runs the transient is longer, or values drift after it.
+settled: measured after the transient at the start of a run (MSER-5), which counts as at most half of the run; (not): in most runs the transient is longer, or values drift after it.
 made-up: missed service that a class without borrowing may catch up on.";
 
 /// Returns [`WORDS`], each with its meaning.
