@@ -137,7 +137,7 @@ class Tree:
             wrong += self.decreased(qdisc)
             below = [other for other in found if other["parent"] >> 16 == qdisc["handle"] >> 16 and other is not qdisc]
             more = {what: qdisc[what] - sum(other[what] for other in below) for what in ("qlen", "backlog")}
-            # A qdisc may hold one packet itself: one that it peeked at because its own parent peeked.
+            # A qdisc may hold one packet itself, if its own parent has peeked.
             holds = qdisc["parent"] != ROOT and more["qlen"] == 1 and 0 < more["backlog"] < 2000
             if below and any(more.values()) and not holds:
                 wrong.append(f"ancestors: {qdisc['kind']} counts {more['qlen']} packets of {more['backlog']} bytes more"

@@ -231,7 +231,7 @@ def live_change():
     expect(parameter("alive") == allocated and parameter("taken") <= size + 4096,
            f"{allocated} allocations of {size}, then {parameter('alive')} of {parameter('taken')}")
     rates, words = change("l1", "up 66kbit down 10mbit"), change("l1", "up 66kbit down 10mbit bulk-limit 100ms")
-    # Also a message with the same attributes.
+    # This also holds for a message with the same attributes.
     alike = change("l1", "up 66kbit down 10mbit bulk-limit 200ms")
     expect(rates < min(words, alike), f"{rates} allocations where rates change, {words} and {alike} where another value does")
     costs = change_costs(messages)
@@ -411,7 +411,7 @@ def tc_testing():
     cases = os.path.dirname(os.path.abspath(__file__)) + "/tc-testing/asymq.json"
     with open(cases) as file:
         expected = len(json.load(file))
-    # tdc waits two seconds for a namespace. A clock that counts instructions leaps over this time while `ip` is loaded.
+    # tdc waits two seconds for a namespace. While `ip` is loaded, a clock that counts instructions advances by more.
     run("ip netns add warm; ip netns exec warm tc qdisc add dev lo root asymq cake nat; ip netns del warm")
     # At its end, tdc deletes every namespace that it can see. The mount hides those of the other checks.
     done = run(f"unshare -m sh -ec 'mount -t tmpfs none /run/netns; cd {os.environ['ASYMQ_TDC']}; PYTHONPATH=/run/tdc"
@@ -1009,7 +1009,7 @@ def siblings():
     run("tc -batch - <<'END'\n" + "\n".join(SIBLINGS["hfsc"] + ["qdisc add dev s0 parent 1:10 handle 2: prio"]) + "\nEND")
     leaf(0x20002, 0xA0000, "sad up 1mbit unshaped")
     send([cost.frame(1)] * 20, 0x10020)
-    # Every second one is padded: the bytes that wait change, too.
+    # Every second packet is padded, so that the queued bytes change too.
     send([cost.frame(8 * number) + bytes(6 * (number % 2)) for number in range(8)], 0x10010)
     expect(any(drained("prio below hfsc")), "no ACK gave way to a newer one")
     run("ip link del s0")

@@ -125,7 +125,7 @@ def short_change():
         out.send(cost.frame(2 * number + 1))
     before = asymq_of(messages, "d0")["overlimits"]
     time.sleep(0.5)
-    # Each call of dequeue() that sends nothing is one: a timer that fires too early would make more.
+    # An overlimit is a call of dequeue() that sends nothing. A timer that fires too early would cause more.
     early = asymq_of(messages, "d0")["overlimits"] - before
     expect(early < 20, f"{early} calls for a packet in 0.5 s, in which none may leave")
     change("fast", netlink.words("sad up 10mbit"), 0)
@@ -160,7 +160,7 @@ def short_change():
             out.send(cost.frame(1))
     waiting = asymq_of(messages, "d0")["qlen"]
     expect(8 <= waiting <= 10, f"{waiting} packets wait in a buffer that was cut to 10")
-    # A part of the options changes: the others are those of a new qdisc, and of the user.
+    # If some options change, the others have the values of a new qdisc, or those that the user gave.
     for before, alone, after in (
         ("aq up 1mbit down 10mbit", rate(netlink.UP, 2000000), "aq up 2mbit down 10mbit"),
         ("aq up 1mbit down 10mbit configured-rate 3mbit", rate(netlink.UP, 2000000), "aq up 2mbit down 10mbit configured-rate 3mbit"),
@@ -224,7 +224,7 @@ def short_change():
     change("rates alone after a fault", VERSION + rate(netlink.UP, 10000000), 0)
     expect("failed" not in asymq_of(messages, "d0")["values"], "a change of rates alone does not recover from a fault")
     # After a change of rates, alone or in a whole message, the FIFO after a fault shapes if the discipline did. No packet
-    # bypasses WRR, so that each meets the fault.
+    # bypasses WRR, so each packet triggers the fault.
     for words, most in ("droptail shaped", 20), ("wrr unshaped", 0):
         whole = netlink.words(f"{words} up 8kbit buffer 100p")
         for slow in VERSION + rate(netlink.UP, 8000), whole, reordered(whole):

@@ -231,7 +231,7 @@ def reverse_bytes():
         return time.monotonic(), values["queue.reverse.packets"], values["queue.reverse.bytes"], values["control.data_share"]
 
     def shares(share):
-        """The share of ACKs, from that of data in steps of 2^-30."""
+        """The share of ACKs, computed from the share of data in steps of 2^-30."""
         return 1 - share / 2**30
 
     alone, texts = shares(state()[3]), []
@@ -307,9 +307,9 @@ def flow_frame(vlans=(), version=4, protocol=socket.IPPROTO_TCP, ends=(1, 2), po
     return bytes((2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2)) + tags + kind + network + transport
 
 
-# With ports of their own, so that the packets without options are not of a flow that is known already.
+# They have separate ports, so that packets without options do not belong to a known flow.
 OPTIONS = {"options": bytes((1, 1, 1, 0)), "ports": (1002, 443), "back": {"options": b""}}
-# For each field of a flow: two flows that differ only in this field. `back` is for packets of the reverse path alone.
+# For each field of a flow: two flows that differ only in this field. `back` is only for packets of the reverse path.
 UDP, TWO_TAGS = {"protocol": socket.IPPROTO_UDP}, {"vlans": [0x88A8, 0x8100]}
 PAIRS = {
     "addresses": ({}, {"ends": (1, 3)}), "ports of TCP": ({}, {"ports": (1001, 443)}), "protocols": ({}, UDP),

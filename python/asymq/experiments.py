@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import pandas
     from distributed import Client
 
-#: Data packets that a core simulates in a second, on a machine of 2026: what predicted costs are made of.
+#: Data packets that a core simulates per second, on a machine of 2026. Used to predict costs.
 PACKETS_PER_SECOND = 4_000_000
-#: Seconds of a task that nobody asked for: a part of the sweep, so that the last one is soon done, in these bounds.
+#: A task's default duration in seconds is this part of the sweep, within bounds, so that no long task remains at the end.
 TASKS, SHORTEST, LONGEST = 128, 0.25, 2.0
 
 

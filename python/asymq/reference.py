@@ -13,7 +13,7 @@ from typing import Any
 from .result import Result
 
 _MBIT = 1e6
-#: A fixed day, so that the same result gives the same bytes.
+#: A fixed date, so that equal results give equal files.
 _EPOCH = datetime(2000, 1, 1, tzinfo=timezone.utc)
 
 
@@ -22,11 +22,11 @@ class Curve:
     """Values over time from another tool."""
 
     name: str
-    #: In seconds from the start.
+    #: Times in seconds from the start.
     time_s: list[float]
-    #: None where there is no sample.
+    #: Values; None if there is no sample.
     values: list[float | None]
-    #: The unit of the values, if the file says so.
+    #: The unit of the values, if the file names it.
     unit: str = ""
 
     def __repr__(self) -> str:

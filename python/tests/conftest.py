@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-#: The command to compare with: one built on its own, or the one inside the package.
+#: The command to compare with: a separately built one, or the one inside the package.
 COMMAND = [os.environ["ASYMQ"]] if os.environ.get("ASYMQ") else [sys.executable, "-m", "asymq"]
 
 

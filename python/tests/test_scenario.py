@@ -12,7 +12,7 @@ from typing import Any
 import asymq
 import pytest
 
-#: How many scenarios are made up and compared.
+#: Number of random scenarios to compare.
 GENERATED = 50
 
 

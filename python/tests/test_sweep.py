@@ -15,7 +15,7 @@ import asymq
 import pytest
 from distributed import Client, LocalCluster
 
-#: Runs of the fault test; 2000 where ASYMQ_LONG is set.
+#: Runs of the fault test; 2000 with ASYMQ_LONG.
 RUNS = 2000 if os.environ.get("ASYMQ_LONG") else 240
 
 TEXT = """

@@ -388,7 +388,7 @@ fn a_hangup_reads_the_settings_again_with_a_routers_defaults() {
 fn a_setup_that_would_cut_off_its_owner_is_refused() {
     let Some(place) = Place::new() else { return };
     let session = "192.0.2.1 50000 192.0.2.9 22";
-    // On a busy machine, late timers are a finding too.
+    // On a busy machine, the check also reports late timers.
     wait_for("a check without a finding", DEADLINE, || {
         let (answer, code) = place.run("check --wan @ --overhead ethernet", "");
         let is_clean = (answer.as_str(), code) == ("nothing is wrong", Some(0));

@@ -121,7 +121,7 @@ fn every_class_has_room_for_a_packet_and_the_rest_is_the_buffers() {
         (Limit::Packets(2), 1.0, 1.0),
         (Limit::Packets(3), 2.0, 1.0), // 3 * 0.73 = 2.2
         (Limit::Bytes(1), 1514.0, 120.0),
-        (Limit::Bytes(1700), 1514.0, 186.0), // ACKs' 27 % would leave data 1248
+        (Limit::Bytes(1700), 1514.0, 186.0), // ACKs' 27 % would leave 1248 for data
         (Limit::Bytes(75_000), 55_039.0, 19_961.0), // 75000 * 0.733855
     ] {
         let aq = Aq::new(PAPER, limit);

@@ -1,6 +1,6 @@
 //! A flood by one host takes no share from its neighbours. Their calls lose no packet and wait at most one packet and
 //! 5 ms; their uploads keep nine tenths of their share. This holds for any destination of the flood. With forged
-//! addresses, it holds once the line has answered the neighbour.
+//! addresses, it holds after the neighbour has received an answer.
 
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
 use asymq_core::packet::{Flow, Header, Network, Packet, Protocol, flags};

@@ -209,7 +209,7 @@ fn uploads_after_silence(name: &str) -> Option<f64> {
         reverse: Some(down),
         limit: Limit::Packets(50),
     };
-    // The silence then lasts three intervals, as 30 s do with ACQ's default.
+    // The silence then lasts three intervals. With ACQ's default interval, this would be 30 s.
     let params = Params::new().with("interval", "1s");
     let uplink = resolve(&Standard, name, &params, &Params::new(), link).unwrap();
     let gateway = Running::with(&place, shaped(up, down, uplink));

@@ -18,7 +18,7 @@ fn modem(up: &str) -> LinkConfig {
 
 #[test]
 fn a_gateway_learns_the_rate_of_the_modem_behind_it_and_keeps_its_queue_short() {
-    // A pause of a busy machine builds a queue: one undisturbed attempt is enough.
+    // If a busy machine pauses, a queue builds up. One undisturbed attempt is enough.
     const ATTEMPTS: usize = 4;
     for attempt in 1..=ATTEMPTS {
         let Some(place) = Place::new() else { return };

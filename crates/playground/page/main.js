@@ -35,7 +35,7 @@ function makeSliders() {
   $('link').onsubmit = (event) => event.preventDefault();
 }
 
-// Chooses a value that a list may not have.
+// Selects a value; adds it to the list if it is missing.
 function choose(select, value) {
   if (![...select.options].some((option) => option.value === value)) select.add(new Option(value, value));
   select.value = value;
@@ -78,7 +78,7 @@ let due = 0;
 function changed() {
   showControls();
   history.replaceState(null, '', hashOf(state));
-  // A slider that is dragged starts one run a frame.
+  // Dragging a slider starts at most one run per frame.
   if (!due) due = requestAnimationFrame(() => { due = 0; startRuns(); });
 }
 
@@ -119,7 +119,7 @@ function showVerdict() {
   const errors = [...new Set(sides.map(({ run }) => run.error).filter(Boolean))];
   $('error').hidden = !errors.length;
   $('error').textContent = errors.join('\n');
-  // No run is to come after an error.
+  // After an error, no run is expected.
   if (errors.length && sides.some(({ run }) => !run.report)) $('verdict').replaceChildren(document.createElement('p'));
   if (sides.some(({ run }) => !run.report || run.error)) return;
   const said = sides.map(({ run: { result } }, index) => {
@@ -300,7 +300,7 @@ function makeCard(index) {
   return side;
 }
 
-// The module is in the page, compressed.
+// The page contains the module in compressed form.
 async function readModule() {
   const packed = Uint8Array.from(atob($('module').textContent.trim()), (letter) => letter.charCodeAt(0));
   return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();

@@ -1,4 +1,4 @@
-// A discipline's latest run: its worker, and what has come of it so far.
+// A discipline's latest run: its worker, and its results so far.
 
 class Run {
   constructor(side, changed) {
@@ -9,7 +9,7 @@ class Run {
     this.worker.onerror = (event) => { this.error = event.message || 'the worker failed'; changed(this, {}); };
   }
 
-  // Gives the worker its module; answers with the catalog.
+  // Passes the module to the worker; returns the catalog.
   load(module) {
     return new Promise((ready) => {
       this.ready = ready;
@@ -26,14 +26,14 @@ class Run {
     if (data.catalog) return this.ready(data.catalog);
     if (data.id !== this.id) return;
     if (data.error) Object.assign(this, { error: data.error });
-    // What the run before left stays in view until now.
+    // The previous run's results stay visible until this point.
     if (data.head) Object.assign(this, { head: data.head, frames: [], samples: [], report: null, most: [1, 1], longest: 0 });
     if (data.frames) this.add(data);
     if (data.report) Object.assign(this, { report: data.report, result: JSON.parse(data.report).mean, busy: data.busy, took: data.took });
     this.changed(this, data);
   }
 
-  // Notes where each frame begins, and each queue's most packets.
+  // Records the start of each frame, and the maximum number of packets in each queue.
   add({ frames, samples }) {
     let at = 0;
     while (at < frames.length) {
@@ -50,7 +50,7 @@ class Run {
     }
   }
 
-  // What waits at a time: { total, sent, packets }.
+  // Returns the queued packets at a time: { total, sent, packets }.
   queue(seconds, direction) {
     const frame = this.frames[Math.min(this.frames.length, Math.round(seconds / (this.head?.frame ?? 1))) - 1];
     if (!frame) return { total: 0, sent: 0, packets: new Uint16Array() };

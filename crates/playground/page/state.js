@@ -1,5 +1,5 @@
-// What the experiment is: flags of the command line with their values, and two disciplines. The same pairs are
-// the link, the command line and what the simulator gets.
+// The experiment: flags of the command line with their values, and two disciplines. The link to the page, the command
+// line and the simulator use the same pairs.
 
 const RATES = (from, to) => ['64kbit', '128kbit', '192kbit', '256kbit', '384kbit', '512kbit', '768kbit', '1mbit', '1.5mbit', '2mbit', '3mbit',
   '4mbit', '5mbit', '6mbit', '8mbit', '10mbit', '15mbit', '20mbit', '30mbit', '40mbit', '50mbit', '75mbit', '100mbit', '150mbit', '200mbit']
@@ -25,7 +25,7 @@ const SHAPERS = ['fixed', 'auto'];
 const state = { values: { ...DEFAULTS }, further: [], qdiscs: ['droptail', 'asymq'], shapers: SHAPERS };
 const falls = () => state.values.line !== '1';
 
-// The link: everything, so that it means the same whatever the defaults become.
+// The link to the page contains all settings, so its meaning stays the same if defaults change.
 function hashOf({ values, further, qdiscs, shapers }) {
   const rates = values.line === '1' ? [] : shapers.map((name) => ['shaper', name]);
   const sides = [...rates, ...qdiscs.map((name) => ['qdisc', name])];
@@ -49,7 +49,7 @@ function readHash(hash) {
 
 const wordOf = ([key, value]) => (value === '' ? `--${key}` : `--${key}=${value}`);
 
-// The flags of the link, and of the modems that hide its rate where the line changes.
+// Returns the flags of the link. If the line's rate changes, also those of the modems that hide it.
 function linkOf(side) {
   const { line, ...values } = state.values;
   const pairs = Object.entries(values);
@@ -65,7 +65,7 @@ function linkOf(side) {
   return [...pairs, ['timestamps', 'true']];
 }
 
-// What the simulator gets for one of the two sides.
+// Returns the simulator's input for one of the two sides.
 function wordsOf(side) {
   return [...linkOf(side), ...state.further, ['qdisc', state.qdiscs[side]], ['runs', '1']].map(wordOf);
 }
@@ -73,7 +73,7 @@ function wordsOf(side) {
 const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
 function commandOf(side) {
-  // A flag that may stand alone takes its value with an equals sign.
+  // A flag whose value is optional needs an equals sign before the value.
   const pair = ([key, value]) => `--${key}${key === 'timestamps' ? '=' : ' '}${quoted(value)}`;
   const known = [...linkOf(side), ['qdisc', state.qdiscs[side]], ['runs', '1']].map(pair);
   return ['asymq sim', ...known, ...state.further.map((flag) => quoted(wordOf(flag)))].join(' ');
@@ -96,7 +96,7 @@ function readFlags(line) {
 
 const flagsLine = () => state.further.map((pair) => quoted(wordOf(pair))).join(' ');
 
-// Where a value stands among a slider's steps, by size in the units of tc.
+// Returns the position of a value among a slider's steps. Values are compared in tc's units.
 function sizeOf(value) {
   const [, number, unit] = /^([\d.]+)\s*([a-z]*)/i.exec(value) ?? [, '0', ''];
   return Number(number) * ({ kbit: 1e3, mbit: 1e6, gbit: 1e9, s: 1e3, us: 1e-3 }[unit.toLowerCase()] ?? 1);

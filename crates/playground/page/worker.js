@@ -1,5 +1,5 @@
-// One simulator in a thread of its own. It gets { module } once and { id, words } for each run, of which the
-// latest counts; it answers with { catalog }, and for a run with its head, parts and report, or an error.
+// A simulator in its own thread. Receives { module } once, and { id, words } for each run; only the latest run
+// continues. Sends { catalog }, and for each run its head, parts and report, or an error.
 'use strict';
 
 const PART_MS = 24; // as much work as goes into one answer
@@ -22,7 +22,7 @@ function part() {
   };
 }
 
-// A pause in which messages get through; a timer would wait for 4 ms each time.
+// Lets the thread receive messages. A timer would wait for 4 ms each time.
 const channel = new MessageChannel();
 const pause = () => new Promise((go) => { channel.port1.onmessage = go; channel.port2.postMessage(0); });
 

@@ -1,5 +1,5 @@
 // The page in a real browser: `node browser.mjs PAGE ASYMQ CHROMIUM [PICTURES]`, from a folder that has
-// playwright-core; scripts/playground-test calls it so. PICTURES is a folder for screenshots.
+// playwright-core; scripts/playground-test runs it in this way. PICTURES is a folder for screenshots.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ const [file, asymq, executablePath, pictures] = process.argv.slice(2);
 const url = pathToFileURL(file).href;
 const seed = Number(process.env.PLAYGROUND_SEED ?? 1);
 
-// What the command prints, or how it fails.
+// Returns the command's output, or its error.
 function command(words) {
   try {
     return { out: execFileSync(asymq, words, { encoding: 'utf8', stdio: 'pipe', maxBuffer: 1 << 26 }) };
@@ -53,13 +53,13 @@ const tests = {
     await settled(page);
     assert.match(await verdict(page), /^With DropTail the download gets \d+ % of the link, the upload \d+ %, and a call waits \d+ ms\.With asymq/);
     const speeds = [];
-    // Alone, one after the other: the page's own two share the machine.
+    // The runs are measured one after the other, because the two runs of the page share the machine.
     for (const qdisc of ['droptail', 'asymq']) {
       const { busy } = await simulate(page, ['--flows-up=1', '--flows-down=1', '--rtt=100ms', '--buffer=100p', '--buffer-down=100p', '--probe=100ms', '--runs=1', `--qdisc=${qdisc}`]);
       speeds.push(Math.round(60000 / busy));
       console.log(`   ${qdisc}: ${speeds.at(-1)} simulated seconds a second`);
     }
-    // The goal is 200 on an idle core; machines that test are neither idle nor fast.
+    // The goal is 200 on an idle core. Test machines are neither idle nor fast.
     assert(Math.min(...speeds) > 40, speeds);
     await page.context().close();
   },
@@ -105,8 +105,8 @@ const tests = {
 
   async 'curves appear while a long run is computed, and nothing stutters'() {
     const page = await open({ hash: '#up=20mbit&down=200mbit&tcp=cubic&flows-up=3&flows-down=5&duration=180s&qdisc=asymq&qdisc=cake' });
-    // A third of the curves is there, but not the result; meanwhile frames are drawn. In the page's own thread
-    // a run would hold them up for seconds.
+    // A third of the curves is drawn before the result exists, and frames are still drawn. If the run were in the
+    // page's own thread, it would block frames for seconds.
     await page.waitForSelector('.card[aria-busy=true]');
     const longest = await page.evaluate(async () => {
       let [last, longest] = [performance.now(), 0];
@@ -162,7 +162,7 @@ const tests = {
     const other = await open({ hash: link });
     await settled(other);
     assert.deepEqual(await seen(other), await seen(page));
-    // Space plays and pauses, wherever the focus is on no control.
+    // Space plays and pauses if no control has the focus.
     await page.evaluate(() => document.activeElement.blur());
     const label = () => page.getAttribute('#play', 'aria-label');
     assert.equal(await label(), 'Pause');
@@ -172,7 +172,7 @@ const tests = {
     await page.keyboard.press('Home');
     await page.keyboard.press('ArrowRight');
     await page.waitForFunction(() => document.getElementById('clock').textContent === '0.02 s');
-    // Every control is reached by Tab.
+    // Every control can be reached by Tab.
     await page.evaluate(() => document.activeElement.blur());
     const reached = new Set();
     for (let press = 0; press < 60; press++) {
@@ -194,7 +194,7 @@ const tests = {
     const [fixed, learnt] = await page.evaluate(() => [...document.querySelectorAll('dd.call b')].map((call) => parseFloat(call.textContent) * (/ s$/.test(call.textContent) ? 1000 : 1)));
     assert(learnt < 150 && fixed > 2 * learnt, `a call waits ${fixed} ms with the fixed rate, ${learnt} ms with the learnt one`);
     assert.match(await verdict(page), /rate fixed, .*rate auto, /);
-    // The link has it, and the command prints its bytes.
+    // The link contains the setting, and the command prints the same bytes as the page.
     const link = await page.evaluate(() => location.hash);
     assert.match(link, /&line=0\.5&.*&shaper=fixed&shaper=auto&qdisc=asymq&qdisc=asymq$/);
     const [download] = await Promise.all([page.waitForEvent('download'), page.click('[data-save="1"]')]);
@@ -256,7 +256,7 @@ const tests = {
       }
       await page.click('summary');
       grounds.add(await page.evaluate(() => getComputedStyle(document.body).backgroundColor));
-      // No motion where none is wanted.
+      // No motion if the user prefers reduced motion.
       assert.equal(await page.getAttribute('#play', 'aria-label'), 'Play');
       assert.equal(await text(page, '#clock'), '20.00 s');
       // ACKs and data are both drawn, in their colours.
@@ -280,7 +280,7 @@ const tests = {
   },
 };
 
-// A run in a worker of its own, as the page makes them.
+// A run in its own worker, like those of the page.
 function simulate(page, words) {
   return page.evaluate(async (words) => {
     const packed = Uint8Array.from(atob(document.getElementById('module').textContent.trim()), (letter) => letter.charCodeAt(0));

@@ -1,5 +1,5 @@
 // The gateway's page in a real browser: `node gateway.mjs URL CHROMIUM PIDFILE ASYMQ CONTROL [PICTURES]`, beside a gateway with
-// traffic both ways; scripts/page-test calls it so.
+// traffic in both directions. scripts/page-test runs it in this way.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
@@ -27,7 +27,7 @@ async function open({ width = 1280, height = 900, ...options } = {}) {
 
 const text = (page, selector) => page.locator(selector).textContent();
 const megabits = (shown) => { const [, number, unit] = /([\d.]+) ([kM])bit/.exec(shown); return number * (unit === 'k' ? 0.001 : 1); };
-// Nanoseconds that threads of the gateway have had a processor: those of the page, and all.
+// CPU time of the gateway's threads in ns: those of the page, and all.
 function busy() {
   const pid = gateway();
   const times = readdirSync(`/proc/${pid}/task`).map((thread) => {
@@ -39,14 +39,14 @@ function busy() {
 }
 // Seconds of a measurement: 60 for figures.
 const SECONDS = Number(process.env.SECONDS ?? 5);
-// Percent of a core over some seconds: the page's threads, and all.
+// CPU use over some seconds in percent of a core: the page's threads, and all threads.
 async function share() {
   const [before, begun] = [busy(), process.hrtime.bigint()];
   await wait(SECONDS * 1000);
   const took = Number(process.hrtime.bigint() - begun);
   return busy().map((time, index) => ((time - before[index]) / took) * 100);
 }
-// Asks as a page does, until it is told to stop, without a browser's work beside it.
+// Sends a page's requests until stopped, without the other work of a browser.
 function viewer() {
   const state = { past: 0, stop: false };
   const every = async (ms, turn) => { while (!state.stop) { await turn(); await wait(ms); } };
@@ -67,7 +67,7 @@ const tests = {
     assert.match(await text(page, '#title'), /^asymq gateway: <i>lan -> wan, asymq, asymq down, 2mbit up, 20mbit down/);
     const up = megabits(await text(page, '#up-rate'));
     assert(up > 1 && up < 2.2, String(up));
-    // The bar's part of the rate in force is what the text says.
+    // The bar shows the same share of the current rate as the text.
     const [share, shown] = await page.evaluate(() => {
       const of = document.getElementById('up-rate');
       return [Number(of.parentElement.style.getPropertyValue('--share')), of.textContent];
@@ -139,14 +139,14 @@ const tests = {
     for (const [host, rate] of [[3, 0.2], [4, 0.4]]) {
       const shown = [];
       const found = () => shown.some((of) => Math.abs(of / rate - 1) < 0.1);
-      // A busy machine sends in bursts, so that not each second has its due.
+      // A busy machine sends in bursts, so some seconds have fewer packets.
       while (shown.length < 15 && !found()) { shown.push(megabits(await cell(host, 0))); await wait(1100); }
       assert(found(), `10.0.0.${host} sends ${rate}: ${shown}`);
     }
     const largest = page.locator('#hosts button').first();
     assert.match(await largest.textContent(), /^10\.0\.0\.1, \d+ flows$/);
     assert(megabits(await cell(1, 1)) > 5, 'the download');
-    // By keys, and it stays open and focused.
+    // Operated by keys; it stays open and keeps the focus.
     await largest.focus();
     await page.keyboard.press('Enter');
     await wait(2500);
@@ -193,7 +193,7 @@ const tests = {
     const [page, none, five] = [mean(shares.five, 0), mean(shares.none, 1), mean(shares.five, 1)];
     console.log(`   ${2 * SECONDS} s each: five viewers take ${page.toFixed(2)} % of a core on the page's threads; the whole gateway ${none.toFixed(2)} % without, ${five.toFixed(2)} % with them`);
     assert(page < 2, `${page} %`);
-    // They ask and read nothing, or say nothing, or a byte a second.
+    // Some clients send requests and never read, some send nothing, some send a byte per second.
     const dead = ['/history', '/hosts'].map((path) => { const socket = net.connect(9801, '127.0.0.1'); socket.write(`GET ${path} HTTP/1.1\r\n\r\n`); socket.pause(); return socket; });
     const silent = Array.from({ length: 200 }, () => net.connect(9801, '127.0.0.1').on('error', () => {}));
     const slow = net.connect(9801, '127.0.0.1').on('error', () => {});

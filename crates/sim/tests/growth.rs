@@ -18,8 +18,9 @@ fn mean(flags: &str, seeds: std::ops::Range<u64>, value: impl Fn(&Run) -> f64) -
 
 #[test]
 fn web_transfers_bring_the_load_that_they_were_asked_for() {
-    // 5 a second of 20 000 bytes: 0.8 Mbit/s of payload. Rounding up to segments of 1460 bytes adds
-    // half of one, and headers 40 / 1460: 0.8 * (1 + 730 / 20 000) * (1 + 40 / 1460) = 0.852.
+    // 5 transfers per second of 20 000 bytes are 0.8 Mbit/s of payload. Rounding up to segments of 1460
+    // bytes adds half a segment per transfer, and headers add 40 / 1460: 0.8 * (1 + 730 / 20 000) * (1
+    // + 40 / 1460) = 0.852.
     let flags =
         "--flows-up 0 --flows-down 0 --qdisc droptail --web down:5:20000b:3 --duration 300s";
     let load = mean(flags, 1..6, |run| run.summary.down.data * 10.0);

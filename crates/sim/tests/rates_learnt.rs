@@ -168,7 +168,7 @@ fn gaps_between_a_cells_turns_are_no_queue() {
 #[test]
 fn a_longer_path_does_not_lower_the_rate() {
     let words = format!("{FLOWS} --steps-delay=9s:40ms --steps-delay=16s:0ms");
-    // With one seed in eight, the longer path counts as a queue, and the utility is 1.4.
+    // With one seed in eight, the longer path is mistaken for a queue, and the utility is 1.4.
     let utility = |seed| run_seed(&words, seed).goodput_utility;
     let utilities: Vec<f64> = (101..=106).map(utility).collect();
     assert!(utilities.iter().sum::<f64>() / 6.0 > 1.6, "{utilities:?}");

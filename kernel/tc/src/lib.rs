@@ -52,11 +52,11 @@ fn panicked(_: &core::panic::PanicInfo<'_>) -> ! {
     abort()
 }
 
-/// The compiled library refers to this symbol; nothing unwinds.
+/// The compiled standard library needs this symbol, but nothing unwinds here.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 
-/// The compiled library refers to this symbol, too; nothing unwinds.
+/// The compiled standard library needs this symbol too.
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_Resume() -> ! {
     abort()

@@ -62,7 +62,7 @@ impl Running {
     }
 
     /// Starts a gateway between `lan` and `wan` with these flags. Returns it with the path of its control socket, in a
-    /// folder that lives as long.
+    /// folder that is removed with it.
     fn with_socket(flags: &str) -> Option<(Self, TempDir, String)> {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket").to_str().unwrap().to_owned();

@@ -216,7 +216,7 @@ fn load(
                 counts.attacks.fetch_add(1, Ordering::Relaxed);
             });
         });
-        // Stops the other loads, whatever the result of this one.
+        // Stops the other loads, even if this one fails.
         let _over = Over(&over);
         let (started, mut told) = (Instant::now(), Instant::now());
         while started.elapsed() < span {

@@ -6,7 +6,7 @@ function readColours() {
   for (const name of ['data', 'ack', 'other', 'text', 'muted', 'line', 'card']) colours[name] = style.getPropertyValue('--' + name).trim();
 }
 
-// A canvas as sharp as the screen, empty.
+// Returns an empty canvas with the screen's resolution.
 function surface(canvas) {
   const [width, height, scale] = [canvas.clientWidth, canvas.clientHeight, devicePixelRatio || 1];
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
@@ -60,7 +60,7 @@ function drawQueue(canvas, queue, most) {
   context.strokeStyle = colours.muted;
   context.lineWidth = 1.5;
   context.beginPath();
-  // To the left, out of the house.
+  // To the left: packets leave the house.
   context.moveTo(pad + 4, middle - 4); context.lineTo(pad, middle); context.lineTo(pad + 4, middle + 4);
   context.moveTo(pad, middle); context.lineTo(pad + 9, middle);
   context.roundRect(pad + 9, middle - 14, 17, 28, 4);
@@ -103,7 +103,7 @@ function axes(canvas, duration, max, label) {
   return { context, x, y, caption };
 }
 
-// Data, and above it the rest of what is used.
+// Data, and above it the other used capacity.
 function drawUse(canvas, run, duration, all, data) {
   const { context, x, y } = axes(canvas, duration, 1, '');
   const interval = run.head?.sample ?? 0.2;

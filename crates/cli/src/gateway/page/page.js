@@ -30,7 +30,7 @@ async function ask() {
 }
 
 function take(answer) {
-  // Another gateway counts from zero.
+  // A restarted gateway counts from zero.
   if (answer.id !== past.id) {
     if (past.next > 0 && past.id !== null) { past = { rows: [], next: 0, id: answer.id }; return; }
     past.id = answer.id;
@@ -78,7 +78,7 @@ function drawWay(way, rows, last, seconds) {
   drawUse($(`draw-${way}`), run, seconds, 0, 1);
   const rate = value(last, `${way}_all`);
   $(`${way}-rate`).textContent = rateText(rate);
-  // The bar is of the rate in force, which a curve of the past may exceed.
+  // The bar shows the current rate, which an earlier point of the curve may exceed.
   const full = Math.min(1, rate / (capacity || max));
   for (const part of ['nextElementSibling', 'parentElement']) $(`${way}-rate`)[part].style.setProperty('--share', full);
   $(`${way}-acked`).textContent = rateText(value(last, `${way}_acked`));
