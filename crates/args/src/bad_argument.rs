@@ -10,7 +10,7 @@ use std::fmt;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::str::ParseBoolError;
 
-/// An invalid argument, and what to write instead.
+/// An invalid argument, with a valid form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct BadArgument {
     /// The flag as typed, or the name of a positional argument; empty if the error is not about one argument.
@@ -124,7 +124,7 @@ impl BadArgument {
     }
 }
 
-/// Describes the error of a value's parser. For errors of the standard library, describes a valid value instead.
+/// Returns the error of a value's parser. Replaces errors of the standard library by a description of a valid value.
 pub(crate) fn explain(cause: &(dyn Error + 'static)) -> String {
     if let Some(cause) = cause.downcast_ref::<ParseIntError>() {
         return match cause.kind() {

@@ -20,7 +20,7 @@ impl ScenarioArgs {
         (narrow(self.mss, 1460), narrow(self.simulated.header, 40))
     }
 
-    /// Returns the rates of both links. The first of these counts: flag, trace, modem, AQ's evaluation.
+    /// Returns the rates of both links, each from the first source that has one: flag, trace, modem, AQ's evaluation.
     pub(crate) fn link_rates(
         &self,
         up: Option<&RateTrace>,

@@ -6,10 +6,10 @@ use asymq_core::units::suggestion;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgGroup, ArgMatches, Command, Id};
 
-/// Clap's group of these flags, by which they are found without a catalog.
+/// Clap's group of these flags. With the group, code finds the flags without a catalog.
 const GROUP: &str = "parameters";
 
-/// Returns the names of disciplines' parameters that were given.
+/// Returns the names of the discipline parameters that the user gave.
 pub(crate) fn names(matches: &ArgMatches) -> Vec<&str> {
     let names = matches.try_get_many::<Id>(GROUP).ok().flatten();
     names.into_iter().flatten().map(Id::as_str).collect()

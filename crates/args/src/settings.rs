@@ -54,7 +54,7 @@ impl<T: 'static> Field for Vec<T> {
 /// Parses a value by the `FromStr` of its type.
 ///
 /// # Errors
-/// The text is invalid; the error says what to write instead.
+/// The text is invalid; the error shows a valid form.
 pub fn read<T>(text: &str) -> Result<T, String>
 where
     T: FromStr<Err: Into<Box<dyn Error + Send + Sync>>>,

@@ -29,7 +29,7 @@ fn group(report: &Report, catalog: &dyn Catalog) -> &'static str {
     }
 }
 
-/// The groups present in these reports, with the names in each.
+/// The groups of these reports, each with the names of its reports.
 pub(crate) fn groups<'a>(
     reports: &'a [Report],
     catalog: &dyn Catalog,

@@ -10,7 +10,7 @@ pub enum HostRole {
     Router,
     /// A router that runs OpenWrt.
     OpenWrt,
-    /// Another host, on which asymq is only tried.
+    /// Any other host, which can only be used to try asymq.
     Trying,
 }
 

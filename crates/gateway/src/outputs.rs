@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex};
 /// Displays and controls of a gateway.
 #[derive(Debug, Default)]
 pub struct Outputs {
-    /// Socket and signal that change the gateway.
+    /// Control socket and SIGHUP, by which the gateway is changed.
     pub control: Option<Control>,
     /// Address of the Prometheus metrics.
     pub metrics: Option<SocketAddr>,

@@ -64,7 +64,7 @@ pub fn measure(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Measured, MeasureError> {
     let measured = measure_all(options, progress);
-    // After a stop, the interrupted call returns an error of its own.
+    // After a stop, the interrupted call returns its own error.
     measured.map_err(|error| match options.stop.load(Relaxed) {
         true => MeasureError::Interrupted,
         false => error,

@@ -30,7 +30,7 @@ pub enum MeasureError {
         /// The mistake and its remedy.
         message: String,
     },
-    /// The caller asked to stop.
+    /// The caller requested a stop.
     #[error("interrupted")]
     Interrupted,
 }

@@ -94,7 +94,7 @@ impl Flow {
         }
     }
 
-    /// True if the flow has ended by itself.
+    /// True if the flow has ended before it was closed here.
     fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }

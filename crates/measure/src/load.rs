@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counts(pub(crate) Vec<Count>);
 
-/// Minimum half width of a range as a share of the rate, if all segments are full.
+/// Minimum half width of a rate's range, as a share of the rate, if all segments are full.
 const LEAST_RANGE: f64 = 0.005;
 
 /// A range that contains the true value in 19 of 20 cases.

@@ -1,6 +1,6 @@
 //! The server: sends, receives, counts and echoes, within limits on each client's resources.
 //!
-//! One thread accepts connections and reads opening lines. Only sessions and their flows have threads of their own.
+//! One thread accepts connections and reads opening lines. Only sessions and their flows have their own threads.
 //! Every wait has a time limit.
 
 use crate::flows::{BLOCK, block};

@@ -58,7 +58,7 @@ pub(crate) struct Trip {
     pub(crate) queue: Duration,
     /// Times of departure and arrival.
     pub(crate) times: [Instant; 2],
-    /// Total bytes that the uplink had sent at the departure, and that the downlink had received at the arrival.
+    /// Total bytes: sent by the uplink up to the departure, and received by the downlink up to the arrival.
     pub(crate) bytes: [u64; 2],
 }
 

@@ -242,7 +242,7 @@ impl Sums {
             .iter_mut()
             .zip([[&before.up, &now.up], [&before.down, &now.down]])
         {
-            // Other packets count as bytes, because their acknowledgements cannot be read.
+            // Other packets count when they are sent, because their acknowledgements cannot be read.
             *sum += now.acknowledged - before.acknowledged + now.other.bytes - before.other.bytes;
         }
         let (was, is) = (&before.up, &now.up);

@@ -90,7 +90,7 @@ pub(super) const fn half(flow: u64) -> u32 {
 struct Recent {
     epoch: Epoch,
     current: u32,
-    /// Larger number of both epochs.
+    /// Returns the larger of both numbers.
     count: u32,
 }
 

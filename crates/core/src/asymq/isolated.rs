@@ -107,7 +107,7 @@ impl<P: Packet> Isolated<P> {
     /// shares the queue that is served next.
     #[inline(never)]
     fn queue_of(&mut self, flow: u64, hosts: [u64; 2]) -> Option<u32> {
-        // Only the hosts matter; two numbers fit registers.
+        // Only the hosts are passed, because two numbers fit into registers.
         let network = &Network { hosts, dscp: 0 };
         if let Some((own, _)) = self.flows.find(flow, network) {
             self.flows.renew(own, network);
@@ -368,7 +368,7 @@ impl<P: Packet> Isolated<P> {
 impl<P: Packet> Queue<P> for Isolated<P> {
     #[inline(always)]
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
-        // Copies, because a reference to the admission would keep the whole admission in memory.
+        // Copied, because a reference would force the compiler to keep the whole admission in memory.
         let (header, network, home) = (*packet.header(), admission.network, admission.host);
         let (ticket, room, limit) = (admission.ticket, admission.room, admission.limit);
         let Some(chosen) = self.place(now, &header, &network, home) else {

@@ -63,7 +63,7 @@ impl Arrival {
     }
 }
 
-/// Packets in lists of an ACK queue, their owner; each has a note of type `N` for it. A flow's packets are chained.
+/// Packets in the lists of an ACK queue, each with a note of type `N` for this queue. A flow's packets are chained.
 #[derive(Clone, Debug)]
 pub(crate) struct AckChains<P, N> {
     /// All packets, each with its ticket.
@@ -75,7 +75,7 @@ pub(crate) struct AckChains<P, N> {
 }
 
 impl<P: Packet, N: Copy> AckChains<P, N> {
-    /// Creates empty chains with room for the packets of `limit`.
+    /// Creates empty chains with memory for all packets within `limit`.
     pub(crate) fn new(limit: Limit) -> Result<Self, BuildError> {
         let places = capacity(limit)?;
         Ok(Self {

@@ -17,7 +17,7 @@ pub struct Fifo<P> {
 }
 
 impl<P: Packet> Fifo<P> {
-    /// An empty queue with room for the packets of `limit`.
+    /// Creates an empty queue with memory for all packets within `limit`.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.

@@ -41,7 +41,7 @@ pub struct FlowQueues<P> {
 }
 
 impl<P: Packet> FlowQueues<P> {
-    /// Empty queues with room for the packets of `limit`.
+    /// Creates empty queues with memory for all packets within `limit`.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.

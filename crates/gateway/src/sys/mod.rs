@@ -31,7 +31,7 @@ pub(crate) fn effective_user() -> u32 {
 pub(crate) fn drop_capabilities() {
     const VERSION_3: u32 = 0x2008_0522;
     let (head, none) = ([VERSION_3, 0], [0u32; 6]);
-    // SAFETY: the kernel reads a header of two words, and two sets of three.
+    // SAFETY: the kernel reads a header of two words, and two structures of three words each.
     unsafe { libc::syscall(libc::SYS_capset, head.as_ptr(), none.as_ptr()) };
 }
 

@@ -260,7 +260,7 @@ pub(crate) mod tests {
 
     pub(crate) const INDEX: u32 = 11;
 
-    /// A veth pair: `near` in this namespace, and `far` with an open port in its own.
+    /// A veth pair. `near` is in this namespace; `far` has an open port in its own namespace.
     pub(crate) struct Pair {
         pub(crate) here: Netns,
         pub(crate) there: Netns,

@@ -74,7 +74,7 @@ pub struct SelfTimes {
 pub struct Responsiveness {
     /// Round trips per minute: the mean of both kinds of probes.
     pub rpm: f64,
-    /// Probes on connections of their own.
+    /// Probes on their own connections.
     pub foreign: ForeignTimes,
     /// Probes on connections that carry load.
     #[serde(rename = "self")]

@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 
 /// Maximum number of simultaneous probes.
 const UNDER_WAY: usize = 64;
-/// Minimum half width of a range as a share of the rate. Segments vary in size, and some arrive twice.
+/// Minimum half width of a rate's range, as a share of the rate: segments vary in size, and some arrive twice.
 const LEAST_RANGE: f64 = 0.015;
 /// Interval between checks for the next probe.
 const STEP: Duration = Duration::from_millis(5);

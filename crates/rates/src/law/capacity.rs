@@ -46,7 +46,7 @@ impl Capacity {
         packet_ms(self.latest).min(TUNING.max_packet_ms)
     }
 
-    /// Growth of the rate as a share per second, after `searched` ms of searching.
+    /// Growth of the rate per second, as a share of the rate, after `searched` ms of searching.
     pub(super) fn growth(&self, searched: f64) -> f64 {
         let longer = TUNING.steady_pause.at(self.packet());
         let since = (searched - TUNING.pause_ms - self.steady * longer).max(0.0) / 1e3;

@@ -64,9 +64,9 @@ tuning! {
     capacity_gain: f64 = 0.5;
     /// Time in ms after which the cut grows if the queue has not changed by `change`.
     unchanged_after_ms: f64 = 150.0;
-    /// Growth of the cut after `unchanged_after_ms`, as a share per ms.
+    /// Growth of the cut after `unchanged_after_ms`, as a share of the capacity per ms.
     unchanged_cut_per_ms: f64 = 0.0015;
-    /// Maximum of the cut that grows at `unchanged_cut_per_ms`, as a share.
+    /// Maximum of the cut that grows at `unchanged_cut_per_ms`, as a share of the capacity.
     max_unchanged_cut: f64 = 0.35;
     /// Rate into the line below which a queue certainly drains, as a share of the capacity.
     draining_share: f64 = 0.8;
@@ -76,7 +76,7 @@ tuning! {
     stalled: Linear = Linear { ms: 220.0, per: 2.0 };
     /// Queue in ms below which the queue counts as fallen; depends on the queue's maximum.
     fallen: Linear = Linear { ms: -5.0, per: 0.9 };
-    /// Minimum cut of a candidate, as a share; a smaller cut would not visibly shorten the queue.
+    /// Minimum cut of a candidate, as a share of the capacity; a smaller cut would not visibly shorten the queue.
     test_cut: f64 = 0.2;
     /// Maximum queue in ms at which senders have certainly not reduced their rates yet.
     early_ms: f64 = 40.0;
@@ -91,19 +91,19 @@ tuning! {
 
     /// Weight of an interval in the smoothed share of intervals with a backlog at the shaper.
     busy_gain: f64 = 0.1;
-    /// Initial growth of the rate, as a share per second.
+    /// Initial growth of the rate per second, as a share of the rate.
     growth: f64 = 0.02;
     /// Duration of the initial growth in ms.
     pause_ms: f64 = 100.0;
-    /// Increase of the growth after `pause_ms`, as a share per second per second.
+    /// Increase of this growth per second, after `pause_ms`.
     acceleration: f64 = 0.5;
-    /// Maximum growth of the rate, as a share per second.
+    /// Maximum growth of the rate per second, as a share of the rate.
     max_growth: f64 = 0.7;
     /// Duration in ms of the latest part of the search, whose effect round trips do not show yet.
     unanswered_ms: f64 = 150.0;
-    /// Growth towards the rate at the last backlog, while there is no backlog, as a share per second.
+    /// Growth per second, as a share of the rate, towards the rate at the last backlog while there is no backlog.
     return_growth: f64 = 0.3;
-    /// Rate after the queue has drained, as a share.
+    /// Rate after the queue has drained, as a share of the capacity.
     resume_share: f64 = 0.98;
     /// On a steady line: reduction of `resume_share` for each ms that a full packet's transmission takes.
     steady_resume_per_ms: f64 = 0.003;

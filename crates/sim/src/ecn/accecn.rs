@@ -249,8 +249,8 @@ mod tests {
         Standard.build(&config).unwrap()
     }
 
-    /// Sends 40 000 segments, `marked` of a thousand with CE. Returns the marks counted by receiver and sender, the
-    /// number of filtered ACKs, and of all ACKs.
+    /// Sends 40 000 segments; of each thousand, `marked` have CE. Returns the marks that the receiver counted,
+    /// those that the sender counted, the number of filtered ACKs, and the number of all ACKs.
     fn counted(marked: u64, lost_options: u64, seed: u64) -> (u64, u64, u64, u64) {
         let mut state = seed;
         let mut below = |n: u64| {

@@ -173,7 +173,7 @@ impl<'a, V: Variant> World<'a, V> {
         of_modem.or_else(|| self.links[direction].capacity(now))
     }
 
-    /// Number of packets after the first link, and of packets that the disciplines of further links dropped.
+    /// Returns two numbers: packets after the first link, and packets dropped by the disciplines of further links.
     #[cfg(test)]
     pub(crate) fn held_and_left_further(&self, direction: usize, now: u64) -> (u64, u64) {
         let beyond = self.beyond.as_ref();

@@ -70,7 +70,7 @@ pub struct Codel {
     count: u32,
     /// Value of `count` at the start of the last dropping state.
     last_count: u32,
-    /// End of the interval for which the sojourn time must exceed the target; `None` after one below the target.
+    /// End of the interval for which the sojourn time must exceed the target; `None` after a shorter sojourn time.
     first_above: Option<Instant>,
     drop_next: Instant,
 }

@@ -59,7 +59,7 @@ impl Isolation {
         !matches!(self, Self::FlowBlind | Self::Flows)
     }
 
-    /// True if each flow has a queue; a flow's tag is then the flow's hash.
+    /// True if each flow has its own queue; a flow's tag is then the flow's hash.
     const fn has_flows(self) -> bool {
         matches!(
             self,

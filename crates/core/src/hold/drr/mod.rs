@@ -44,9 +44,9 @@ fn packets(limit: Limit) -> Result<u32, BuildError> {
 /// First quantum of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstTurn {
-    /// Divided among the flows of the host, as in CAKE.
+    /// The quantum is divided among the flows of the host, as in CAKE.
     Divided,
-    /// Undivided, so that a sparse flow stays fast beside a hundred uploads of its host.
+    /// The flow gets the whole quantum, so that a sparse flow stays fast beside a hundred uploads of its host.
     Whole,
 }
 
