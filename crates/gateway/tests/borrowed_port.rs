@@ -351,7 +351,7 @@ fn a_full_disk_does_not_keep_the_port() {
     };
     router.take(fills).unwrap_err();
     router.is_as(&before);
-    // The journal of the restoration does not fit either, even after a kill.
+    // A restoration needs no room for its journal, even after a kill.
     for is_killed in [false, true] {
         fs::remove_file(disk.0.join("full")).unwrap();
         let port = router.take(&mut |_| Ok(())).unwrap();

@@ -75,7 +75,7 @@ impl Finding<'_> {
         self.checks.iter().map(seeds).min().unwrap_or(0)
     }
 
-    /// Checks that further seeds could decide.
+    /// The open checks that further seeds could decide.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Check<'_>> {
         let is_number = |check: &Check<'_>| check.role == Role::Number;
         let fails = |check: &Check<'_>| is_number(check) && check.answer == Answer::No;

@@ -321,7 +321,7 @@ fn install_lines_name_the_files_of_a_release_and_building_from_source_comes_late
     let (files, source) = readme.split_once("From source").unwrap();
     assert!(source.contains("cargo install --path crates/cli"));
     assert!(!files.contains("cargo install"));
-    // Uses the script's variables. The last word of a machine's line is the package's architecture.
+    // The file names contain the script's variables. The last word of a machine's line is the package's architecture.
     for (in_script, words) in [
         ("asymq_${version}_amd64.deb", ["amd64", "amd64 -\n"]),
         (

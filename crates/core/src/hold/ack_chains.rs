@@ -371,7 +371,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         Some(self.slab.remove(list, head)?.packet)
     }
 
-    /// Returns the head of a list for a service, and the owner's note.
+    /// Returns a list's first packet as a service sees it, and the owner's note about it.
     pub(crate) fn head(&self, list: &List) -> Option<(Head, N)> {
         let (ticket, waiting) = self.slab.noted(list.head())?;
         let head = Head {

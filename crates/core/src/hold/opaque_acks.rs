@@ -61,7 +61,7 @@ const UNEXPLAINED: u8 = 2;
 pub struct OpaqueAck {
     /// Bytes of the download seen before this ACK, modulo 2^32.
     bytes: u32,
-    /// Number that changes if a packet must not replace its predecessor.
+    /// A packet may replace its predecessor only if both have the same number here.
     kind: u32,
     /// The ECN field.
     context: u32,

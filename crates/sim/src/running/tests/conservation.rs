@@ -154,7 +154,7 @@ fn account(world: &World<'_, Full>, direction: usize, now: u64) -> (u64, u64) {
     (sent, found)
 }
 
-/// Number of datagrams that arrived after a later one.
+/// Number of datagrams that arrived after one that was sent later.
 fn overtaken(world: &World<'_, Full>) -> u64 {
     world.conversations.iter().map(|talk| talk.overtaken).sum()
 }
