@@ -152,7 +152,7 @@ impl Attribution {
         }
     }
 
-    /// Direction that now leaves capacity unused, so that the candidate's queue drains, if any.
+    /// Direction, if any, that now leaves capacity unused. This lets the candidate's queue drain.
     pub(crate) fn yielding(&self, now: Instant) -> Option<Direction> {
         let since = self.full_since.filter(|_| self.failed.is_none())?;
         (now.saturating_since(since) < YIELD_TIME).then_some(self.candidate.reverse())

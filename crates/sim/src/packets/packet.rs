@@ -208,7 +208,7 @@ impl<O: Options> SimPacket<O> {
 const SERVER: u32 = Aim::Server as u32;
 const FORGED: u32 = Aim::Forged as u32;
 
-/// Flag in the flow of a flood's packet, in a bit above all generations of conversations.
+/// Bit of a flow's number that marks a flood. Generations of conversations use lower bits.
 const FLOOD_FLOW: u64 = 1 << 63;
 
 /// Flag in the flow of a tunnel's packet; the tunnel's number is above the direction bit. In such packets, `ack` is the
