@@ -161,7 +161,7 @@ pub struct Scenario {
     /// Bytes of the TCP and IP headers, without timestamps and SACK ranges.
     #[serde(default = "number::<40>", skip_serializing_if = "is_number::<40>")]
     pub header: u32,
-    /// Bytes that the links add to each packet; disciplines count them too. None if absent.
+    /// Bytes that the links add to each packet; disciplines count them too. Zero if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Overhead>,
     /// Receive window; unlimited if absent.
