@@ -5,7 +5,7 @@ use crate::error::{Doing as _, MeasureError};
 use crate::flows::{CONNECT, Flows};
 use crate::iperf3;
 use crate::limit::Limit;
-use crate::load::{Carried, CarriedDirection, Counts, Record};
+use crate::load::{Carried, CarriedDirection, Counts, Range, Record};
 use crate::prober::{Baseline, Prober, Sample, Window};
 use crate::report::{Advice, Link, Load, LoadDirection, LoadSeries, Measured};
 use crate::wire::{MAX_FLOWS, Opening, PORT, Probe};
@@ -311,8 +311,8 @@ impl<'a> Client<'a> {
             let probes = delays(load.window).map_or(0, |delays| delays.answered);
             let probes = (8 * Probe::IP_LEN * probes) as f64 / (load.window.to - load.window.from);
             let on_the_link = |rate: f64| rate * load.ip_bytes + probes;
-            let range = [range.low, range.high].map(on_the_link).into();
-            Some((on_the_link(rate), range))
+            let [low, high] = [range.low, range.high].map(on_the_link);
+            Some((on_the_link(rate), Range { low, high }))
         };
         let link = Link::new(capacity(Direction::Up, up), capacity(Direction::Down, down));
         let measured = |load: &Carried| {

@@ -100,12 +100,7 @@ impl Control {
             .map_err(|_| other("the answer does not come from asymq measure serve"))?;
         let session = match answer {
             Answer::Welcome { session, .. } => session,
-            Answer::Refused(message) => {
-                return Err(MeasureError::Refused {
-                    server: server.to_string(),
-                    message: quoted(&message),
-                });
-            }
+            Answer::Refused(message) => return Err(other(&quoted(&message))),
         };
         let token = Token::read(&session).ok_or_else(|| {
             other("the answer contains no session; use the same version at both ends")

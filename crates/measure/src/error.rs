@@ -14,20 +14,12 @@ pub enum MeasureError {
         /// Error of the system call.
         source: io::Error,
     },
-    /// The server refuses to measure.
-    #[error("{server}: {message}")]
-    Refused {
-        /// Address of the server.
-        server: String,
-        /// Message of the server.
-        message: String,
-    },
-    /// The peer uses another protocol.
+    /// The server refuses to measure, or uses another protocol.
     #[error("{server}: {message}")]
     Protocol {
         /// Address of the server.
         server: String,
-        /// The mistake and its remedy.
+        /// The server's message, or the mistake and its remedy.
         message: String,
     },
     /// The caller requested a stop.

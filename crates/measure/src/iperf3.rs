@@ -7,7 +7,7 @@ use crate::limit::{Limit, Limited};
 use crate::load::{Carried, CarriedDirection, Record};
 use asymq_core::Direction;
 use serde_json::{Value, json};
-use std::fs::File;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -30,8 +30,6 @@ const IPERF_DONE: u8 = 16;
 const ACCESS_DENIED: u8 = 255;
 const SERVER_ERROR: u8 = 254;
 
-/// Length of a cookie: 36 characters and a zero byte.
-const COOKIE: usize = 37;
 /// Maximum bytes of the server's results.
 const MAX_RESULTS: u32 = 1 << 16;
 
@@ -67,7 +65,7 @@ impl Test {
             },
         };
         let now = || clock.elapsed().as_secs_f64();
-        let cookie = cookie().map_err(failed)?;
+        let cookie = cookie();
         let opening = limit.part(CONNECT);
         let connected = opening.connect(server, 1).map(|mut streams| streams.pop());
         let control = connected
@@ -239,15 +237,11 @@ fn invalid(message: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, message)
 }
 
-fn cookie() -> io::Result<[u8; COOKIE]> {
-    const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    let mut cookie = [0; COOKIE];
-    let characters = &mut cookie[..COOKIE - 1];
-    File::open("/dev/urandom")?.read_exact(characters)?;
-    for character in characters {
-        *character = LETTERS[usize::from(*character) % LETTERS.len()];
-    }
-    Ok(cookie)
+/// Returns 36 random characters and a zero byte.
+fn cookie() -> Vec<u8> {
+    let random = RandomState::new();
+    let part = |number: u64| format!("{:012x}", random.hash_one(number) >> 16);
+    ([part(1), part(2), part(3)].concat() + "\0").into_bytes()
 }
 
 #[cfg(test)]

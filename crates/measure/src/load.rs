@@ -28,12 +28,6 @@ impl Range {
     }
 }
 
-impl From<[f64; 2]> for Range {
-    fn from([low, high]: [f64; 2]) -> Self {
-        Self { low, high }
-    }
-}
-
 impl Counts {
     /// Rate of each flow in a window, in bit/s. `None` unless all flows have counts at both ends of the window.
     ///

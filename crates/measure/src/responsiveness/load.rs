@@ -1,7 +1,7 @@
 //! A load that grows until its rate is stable, with probes on its connections and on new ones.
 
 use super::calculation::{AVERAGED, Confidence, Foreign, Goodput, Probes, Stage, pairs_per_second};
-use super::connection::{Connection, Moved, Task, get_body, read_body, request, send_load};
+use super::connection::{Connection, Task, get_body, read_body, request, send_load};
 use super::report::{Rates, Rating, TestedLoad, TestedSeries};
 use super::site::{Site, TICK, TestOptions};
 use crate::error::MeasureError;
@@ -29,27 +29,12 @@ const LEAST_RANGE: f64 = 0.015;
 /// Interval between checks for the next probe.
 const STEP: Duration = Duration::from_millis(5);
 
-struct Open {
-    requests: SendRequest<Bytes>,
-    moved: Arc<Moved>,
-    arrived: Option<Counter>,
-}
-
-impl Open {
-    fn new(connection: &mut Connection, direction: Direction) -> Self {
-        Self {
-            requests: connection.requests.clone(),
-            moved: Arc::clone(&connection.moved),
-            arrived: connection.arrived[direction as usize].take(),
-        }
-    }
-}
-
 /// A connection that carries load; its state is shared between tasks.
 #[derive(Default)]
 struct Carrier {
+    direction: Direction,
     /// The connection, set once it carries load.
-    open: OnceLock<Open>,
+    open: OnceLock<Connection>,
     received: AtomicU64,
     failure: OnceLock<String>,
 }
@@ -57,7 +42,10 @@ struct Carrier {
 impl Carrier {
     /// Opens a connection, and loads it until the task ends.
     fn start(site: &Arc<Site>, direction: Direction) -> (Arc<Self>, Task) {
-        let carrier = Arc::<Self>::default();
+        let carrier = Arc::new(Self {
+            direction,
+            ..Self::default()
+        });
         let (for_task, site) = (Arc::clone(&carrier), Arc::clone(site));
         let task = tokio::spawn(async move {
             let ended = match direction {
@@ -72,15 +60,16 @@ impl Carrier {
     }
 
     async fn upload(&self, site: &Site) -> io::Result<()> {
-        let mut connection = site.connect().await?;
+        let connection = site.connect().await?;
         let uri = &site.endpoints.upload;
         let (mut response, mut stream) = request(&connection.requests, uri, true).await?;
-        let _ = self.open.set(Open::new(&mut connection, Direction::Up));
+        let moved = Arc::clone(&connection.moved);
+        let _ = self.open.set(connection);
         // An early answer gives a better reason than the reset that follows it.
         let answered = tokio::select! {
             biased;
             answer = &mut response => answer,
-            ended = send_load(&mut stream, &connection.moved) => {
+            ended = send_load(&mut stream, &moved) => {
                 match timeout(TICK, response).await {
                     Ok(answer) => answer,
                     Err(_) => return Err(ended.err().unwrap_or(ErrorKind::BrokenPipe.into())),
@@ -94,27 +83,29 @@ impl Carrier {
     }
 
     async fn download(&self, site: &Site) -> io::Result<()> {
-        let mut connection = site.connect().await?;
+        let connection = site.connect().await?;
+        let (requests, uri) = (connection.requests.clone(), &site.endpoints.large);
+        let mut body = get_body(&requests, uri).await?;
+        let _ = self.open.set(connection);
         // Repeats, because an object of 8 GB may be too small for a fast line.
         loop {
-            let mut body = get_body(&connection.requests, &site.endpoints.large).await?;
-            let _ = self.open.set(Open::new(&mut connection, Direction::Down));
             let count = |data: &[u8]| {
                 self.received.fetch_add(data.len() as u64, Relaxed);
                 Ok(())
             };
             read_body(&mut body, count).await?;
+            body = get_body(&requests, uri).await?;
         }
     }
 
     /// Bytes of bodies that have arrived. If the kernel does not count them: bytes that the socket accepted or
     /// returned.
-    fn bytes(&self, direction: Direction) -> u64 {
+    fn bytes(&self) -> u64 {
         let received = self.received.load(Relaxed);
         let Some(open) = self.open.get() else {
             return 0;
         };
-        match (direction, &open.arrived) {
+        match (self.direction, self.arrived()) {
             (Direction::Down, Some(arrived)) => arrived.body_bytes(received),
             (Direction::Down, None) => received,
             (Direction::Up, Some(acknowledged)) => open.moved.body_of(acknowledged.bytes()),
@@ -122,9 +113,13 @@ impl Carrier {
         }
     }
 
+    fn arrived(&self) -> Option<&Counter> {
+        self.open.get()?.arrived[self.direction as usize].as_ref()
+    }
+
     fn packets(&self, headers: u64) -> [u64; 3] {
-        let arrived = || Some(self.open.get()?.arrived.as_ref()?.packets(headers));
-        arrived().unwrap_or_default()
+        let arrived = self.arrived();
+        arrived.map_or([0; 3], |arrived| arrived.packets(headers))
     }
 
     fn has_ended(&self) -> bool {
@@ -132,8 +127,7 @@ impl Carrier {
     }
 
     fn is_counted(&self) -> bool {
-        let open = self.open.get();
-        open.is_none_or(|open| open.arrived.is_some())
+        self.open.get().is_none() || self.arrived().is_some()
     }
 }
 
@@ -297,7 +291,6 @@ impl<'a> Load<'a> {
         mut self,
         report: &mut dyn FnMut(f64, f64, f64, Option<f64>),
     ) -> Result<(TestedLoad, Option<(f64, Range)>), MeasureError> {
-        self.clock = Instant::now();
         let probes = Arc::clone(&self.shared).launch(Arc::clone(self.site), self.clock);
         let _prober = Task(tokio::spawn(probes));
         self.add_connections();
@@ -337,9 +330,12 @@ impl<'a> Load<'a> {
         self.clock.elapsed().as_secs_f64()
     }
 
+    fn of(&self, direction: Direction) -> Option<&DirectionLoad> {
+        self.directions.iter().find(|of| of.direction == direction)
+    }
+
     fn average(&self, direction: Direction) -> f64 {
-        let of = self.directions.iter().find(|of| of.direction == direction);
-        of.map_or(0.0, |of| of.goodput.average())
+        self.of(direction).map_or(0.0, |of| of.goodput.average())
     }
 
     /// Adds a connection in each loaded direction, up to the maximum.
@@ -372,9 +368,7 @@ impl<'a> Load<'a> {
         let mut least = f64::INFINITY;
         for load in &mut self.directions {
             let carriers = load.carriers.iter();
-            let bytes: u64 = carriers
-                .map(|(carrier, _)| carrier.bytes(load.direction))
-                .sum();
+            let bytes: u64 = carriers.map(|(carrier, _)| carrier.bytes()).sum();
             let rate = 8.0 * bytes.saturating_sub(load.bytes) as f64 / seconds;
             load.bytes = bytes;
             load.series.push((now, rate));
@@ -398,27 +392,12 @@ impl<'a> Load<'a> {
         self.shared.probes(|probes| probes.responsiveness(from))
     }
 
-    fn result(mut self) -> TestedLoad {
+    fn result(&self) -> TestedLoad {
         let responsiveness = self.responsiveness();
-        let rate = Rates {
-            up: self.average(Direction::Up),
-            down: self.average(Direction::Down),
-        };
-        let mut series = TestedSeries {
-            rpm: std::mem::take(&mut self.series),
-            ..TestedSeries::default()
-        };
-        for load in &mut self.directions {
-            let of = std::mem::take(&mut load.series);
-            match load.direction {
-                Direction::Up => series.up = of,
-                Direction::Down => series.down = of,
-            }
-        }
+        let series = |direction| self.of(direction).map(|of| of.series.clone());
         let confidences = self.directions.iter().map(|of| of.goodput.confidence());
-        let uploads = self.directions.iter();
-        let mut uploads = uploads.filter(|of| of.direction == Direction::Up);
-        let unacknowledged = uploads.any(|of| of.carriers.iter().any(|(of, _)| !of.is_counted()));
+        let is_uncounted = |of: &DirectionLoad| of.carriers.iter().any(|(of, _)| !of.is_counted());
+        let unacknowledged = self.of(Direction::Up).is_some_and(is_uncounted);
         let carriers = || self.directions.iter().flat_map(|of| &of.carriers);
         let ended = carriers().filter(|(of, _)| of.has_ended()).count();
         let trust = match unacknowledged || ended > 0 {
@@ -428,14 +407,21 @@ impl<'a> Load<'a> {
         TestedLoad {
             duration_s: self.now(),
             connections: carriers().count() - ended,
-            rate,
+            rate: Rates {
+                up: self.average(Direction::Up),
+                down: self.average(Direction::Down),
+            },
             rate_confidence: confidences.min().unwrap_or_default().min(trust),
             unacknowledged,
             responsiveness,
             rating: responsiveness.map(|of| Rating::of(of.rpm)),
             rpm_confidence: self.stage.confidence(),
             probes_failed: self.shared.failed.load(Relaxed) as usize,
-            series,
+            series: TestedSeries {
+                up: series(Direction::Up).unwrap_or_default(),
+                down: series(Direction::Down).unwrap_or_default(),
+                rpm: self.series.clone(),
+            },
         }
     }
 }

@@ -84,7 +84,8 @@ async fn run(
     let (url, site) = discover(&options.url).await?;
     let site = Arc::new(site);
     let idle = idle(&site, progress).await?;
-    let (mut loads, mut capacities) = (Vec::new(), [None; 3]);
+    let mut loads = <[TestedLoad; 3]>::default();
+    let mut capacities = [None; 3];
     let all: [(&'static str, &[Direction]); 3] = [
         ("up", &[Direction::Up]),
         ("down", &[Direction::Down]),
@@ -101,13 +102,10 @@ async fn run(
                 rtt_ms,
             });
         };
-        let (load, capacity) = load.run(&mut report).await?;
-        loads.push(load);
-        capacities[index] = capacity;
+        (loads[index], capacities[index]) = load.run(&mut report).await?;
         drain(&site, idle.as_ref()).await;
     }
-    let mut loads = loads.into_iter();
-    let mut next = || loads.next().unwrap_or_default();
+    let [up, down, both] = loads;
     let mut tested = Tested {
         format: Tested::FORMAT,
         tool: Tool::new("responsiveness"),
@@ -116,9 +114,9 @@ async fn run(
         interval_s: options.interval.as_secs_f64(),
         idle,
         link: Link::new(capacities[0], capacities[1]),
-        up: next(),
-        down: next(),
-        both: next(),
+        up,
+        down,
+        both,
         unsure: Vec::new(),
     };
     tested.unsure = tested.doubts();

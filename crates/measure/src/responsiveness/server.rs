@@ -227,10 +227,10 @@ async fn converse(stream: TcpStream, acceptor: TlsAcceptor, moved: Arc<Moved>) -
     while let Some(request) = connection.accept().await {
         let (request, respond) = request.map_err(io::Error::other)?;
         let (moved, loads) = (Arc::clone(&moved), Arc::clone(&loads));
-        let (asked, body) = Asked::read(request, &config);
+        let asked = Asked::read(request, &config);
         answers.spawn(async move {
             // A client that reset its stream needs no answer.
-            let _ = answer(asked, body, respond, &moved, &loads).await;
+            let _ = answer(asked, respond, &moved, &loads).await;
         });
         while answers.try_join_next().is_some() {}
     }
@@ -241,7 +241,7 @@ async fn converse(stream: TcpStream, acceptor: TlsAcceptor, moved: Arc<Moved>) -
 enum Asked {
     Small(&'static str, Bytes),
     Download,
-    Upload,
+    Upload(RecvStream),
     Missing,
 }
 
@@ -268,21 +268,20 @@ fn small_object(
 
 impl Asked {
     /// Reads a request, and frees the parts that the answer does not need.
-    fn read(request: Request<RecvStream>, config: &OnceLock<Bytes>) -> (Self, Option<RecvStream>) {
+    fn read(request: Request<RecvStream>, config: &OnceLock<Bytes>) -> Self {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
         match small_object(&head.method, path, head.uri.authority(), config) {
-            Some((content, object)) => (Self::Small(content, object), None),
-            None if path == LARGE && head.method == Method::GET => (Self::Download, None),
-            None if path == UPLOAD && head.method == Method::POST => (Self::Upload, Some(body)),
-            None => (Self::Missing, None),
+            Some((content, object)) => Self::Small(content, object),
+            None if path == LARGE && head.method == Method::GET => Self::Download,
+            None if path == UPLOAD && head.method == Method::POST => Self::Upload(body),
+            None => Self::Missing,
         }
     }
 }
 
 async fn answer(
     asked: Asked,
-    body: Option<RecvStream>,
     mut respond: SendResponse<Bytes>,
     moved: &Moved,
     loads: &Semaphore,
@@ -297,23 +296,21 @@ async fn answer(
         let sent = respond.send_response(response, content.is_none());
         sent.map_err(io::Error::other)
     };
-    match asked {
-        Asked::Missing => return reply(StatusCode::NOT_FOUND, None).map(drop),
-        Asked::Small(content, object) => {
-            let mut stream = reply(StatusCode::OK, Some(content))?;
-            return stream.send_data(object, true).map_err(io::Error::other);
-        }
-        Asked::Download | Asked::Upload => {}
-    }
-    let Ok(_load) = loads.try_acquire() else {
+    let is_load = matches!(asked, Asked::Download | Asked::Upload(_));
+    let Ok(_load) = is_load.then(|| loads.try_acquire()).transpose() else {
         return reply(StatusCode::TOO_MANY_REQUESTS, None).map(drop);
     };
-    match body {
-        None => {
+    match asked {
+        Asked::Missing => reply(StatusCode::NOT_FOUND, None).map(drop),
+        Asked::Small(content, object) => {
+            let mut stream = reply(StatusCode::OK, Some(content))?;
+            stream.send_data(object, true).map_err(io::Error::other)
+        }
+        Asked::Download => {
             let mut stream = reply(StatusCode::OK, Some("application/octet-stream"))?;
             send_load(&mut stream, moved).await
         }
-        Some(mut body) => {
+        Asked::Upload(mut body) => {
             read_body(&mut body, |_| Ok(())).await?;
             reply(StatusCode::OK, None).map(drop)
         }
